@@ -1,0 +1,2 @@
+//! The conset command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Verified timetables turned into images, listings and source code.

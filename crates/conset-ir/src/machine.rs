@@ -1,0 +1,559 @@
+//! A machine: a topology frozen into flat arrays, and the parameters of the machine model.
+//!
+//! [`Machine::new`] spells the topology out as a petgraph, checks everything and freezes the
+//! graph into arrays of links, outgoing links and incoming links, in id order. Dead cells and
+//! links keep their ids but take part in nothing: they are in no list of outgoing or incoming
+//! links.
+
+use std::collections::VecDeque;
+
+use petgraph::visit::EdgeRef;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{At, InputError, ShapeError};
+use crate::ids::{CellId, LinkId};
+use crate::limits;
+use crate::topology::Topology;
+
+/// Whether an agent can send and receive at the same time (machine model, rule 4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duplex {
+    /// The two directions are independent (streaming).
+    Full,
+    /// The two directions share the agent (the FEM loops, which send and receive in turn).
+    Half,
+}
+
+/// The numbers of the machine model. Times are in clocks.
+///
+/// The names are those of the design's rules, and the keys of machine files and of `--set`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Logical channels per cell that connections can use (paper, section 5: 12).
+    pub channels_per_cell: u32,
+    /// Logical channels per cell kept by the system: synchronisation, the run-time system
+    /// (paper: 20 in all, so 8). No route may use them; they are numbered after the others.
+    pub channels_reserved: u32,
+    /// Words a channel's queue holds.
+    pub channel_depth: u32,
+    /// Clocks a link takes for a word (paper: 40 MB/s at 20 MHz and 4 bytes, so 2).
+    pub link_clocks_per_word: u32,
+    /// Clocks an agent takes to inject or take out a word (paper, section 4.2.1: 2; the FEM
+    /// loops, section 5.2: 10).
+    pub access_clocks_per_word: u32,
+    /// Whether the two directions of an agent are independent.
+    pub duplex: Duplex,
+    /// Streams an agent can hold open in each direction.
+    pub streams: u32,
+    /// Clocks an agent takes to open a stream.
+    pub stream_setup: u32,
+    /// Clocks to synchronise all cells before a switch (paper, section 4.2.1: 352).
+    pub t_sync: u32,
+    /// Clocks to load a context (paper, section 4.2.1: 176).
+    pub t_phase: u32,
+    /// Message passing: clocks of software at the sender of each message (section 4.3.1: 400).
+    pub c_send: u32,
+    /// Message passing: clocks of software at the receiver of each message (400).
+    pub c_receive: u32,
+    /// Message passing: header and trailer words of each message (4).
+    pub message_extra_words: u32,
+    /// Clock frequency.
+    pub clock_hz: u32,
+    /// Bytes of a word.
+    pub word_bytes: u32,
+}
+
+impl Parameters {
+    /// The paper's iWarp, streaming mode.
+    pub const fn iwarp() -> Self {
+        Self {
+            channels_per_cell: 12,
+            channels_reserved: 8,
+            channel_depth: 8,
+            link_clocks_per_word: 2,
+            access_clocks_per_word: 2,
+            duplex: Duplex::Full,
+            streams: 1,
+            stream_setup: 0,
+            t_sync: 352,
+            t_phase: 176,
+            c_send: 400,
+            c_receive: 400,
+            message_extra_words: 4,
+            clock_hz: 20_000_000,
+            word_bytes: 4,
+        }
+    }
+
+    /// The paper's iWarp in the FEM loops: 10 clocks a word, sending and receiving in turn.
+    pub const fn iwarp_fem() -> Self {
+        Self { access_clocks_per_word: 10, duplex: Duplex::Half, ..Self::iwarp() }
+    }
+
+    /// Clocks of a context switch: `t_sync + t_phase`.
+    pub fn switch_clocks(&self) -> u64 {
+        u64::from(self.t_sync) + u64::from(self.t_phase)
+    }
+
+    /// The whole-number parameters: name, value, least and greatest allowed value.
+    ///
+    /// The one list behind machine files, `--set`, the text form and their error messages.
+    pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 14] {
+        let c = limits::CLOCKS;
+        let channels = limits::CHANNELS_PER_CELL;
+        [
+            ("channels_per_cell", self.channels_per_cell, 1, channels),
+            ("channels_reserved", self.channels_reserved, 0, channels),
+            ("channel_depth", self.channel_depth, 1, limits::CHANNEL_DEPTH),
+            ("link_clocks_per_word", self.link_clocks_per_word, 1, c),
+            ("access_clocks_per_word", self.access_clocks_per_word, 1, c),
+            ("streams", self.streams, 1, limits::STREAMS),
+            ("stream_setup", self.stream_setup, 0, c),
+            ("t_sync", self.t_sync, 0, c),
+            ("t_phase", self.t_phase, 0, c),
+            ("c_send", self.c_send, 0, c),
+            ("c_receive", self.c_receive, 0, c),
+            ("message_extra_words", self.message_extra_words, 0, limits::WORDS),
+            ("clock_hz", self.clock_hz, 1, u32::MAX),
+            ("word_bytes", self.word_bytes, 1, 4096),
+        ]
+    }
+
+    /// Sets one parameter by the name in [`Parameters::numbers`], or `duplex` to `full` or
+    /// `half`.
+    ///
+    /// # Errors
+    /// An unknown name (the message lists the known ones), a value that is no number, or one out
+    /// of range.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), InputError> {
+        let bad = |message: String| InputError::new("<parameter>", At::Path(name.into()), message);
+        if name == "duplex" {
+            self.duplex = match value {
+                "full" => Duplex::Full,
+                "half" => Duplex::Half,
+                _ => return Err(bad(format!("`{value}` is not a duplex; expected full or half"))),
+            };
+            return Ok(());
+        }
+        let numbers = self.numbers();
+        let Some(&(_, _, least, most)) = numbers.iter().find(|row| row.0 == name) else {
+            let known: Vec<&str> = numbers.iter().map(|row| row.0).collect();
+            return Err(bad(format!("`{name}` is not a machine parameter"))
+                .help(format!("known parameters: {}, duplex", known.join(", "))));
+        };
+        let number = value.parse::<u32>().ok().filter(|n| (least..=most).contains(n));
+        let Some(number) = number else {
+            return Err(bad(format!("`{value}` is not a whole number from {least} to {most}")));
+        };
+        *self.slot(name).expect("every listed parameter has a slot") = number;
+        Ok(())
+    }
+
+    fn slot(&mut self, name: &str) -> Option<&mut u32> {
+        Some(match name {
+            "channels_per_cell" => &mut self.channels_per_cell,
+            "channels_reserved" => &mut self.channels_reserved,
+            "channel_depth" => &mut self.channel_depth,
+            "link_clocks_per_word" => &mut self.link_clocks_per_word,
+            "access_clocks_per_word" => &mut self.access_clocks_per_word,
+            "streams" => &mut self.streams,
+            "stream_setup" => &mut self.stream_setup,
+            "t_sync" => &mut self.t_sync,
+            "t_phase" => &mut self.t_phase,
+            "c_send" => &mut self.c_send,
+            "c_receive" => &mut self.c_receive,
+            "message_extra_words" => &mut self.message_extra_words,
+            "clock_hz" => &mut self.clock_hz,
+            "word_bytes" => &mut self.word_bytes,
+            _ => return None,
+        })
+    }
+
+    fn check(&self) -> Result<(), ShapeError> {
+        for (name, value, least, most) in self.numbers() {
+            if !(least..=most).contains(&value) {
+                return Err(ShapeError::new(
+                    name,
+                    format!("{value} is out of range, expected {least} to {most}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A directed wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// The cell that sends over it.
+    pub source: CellId,
+    /// The cell that receives over it.
+    pub target: CellId,
+}
+
+/// A machine, checked and frozen.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    name: String,
+    topology: Topology,
+    parameters: Parameters,
+    agents: u32,
+    links: Vec<Link>,
+    outgoing: Adjacency,
+    incoming: Adjacency,
+    dead_cells: Vec<CellId>,
+    dead_links: Vec<(CellId, CellId)>,
+    alive: Vec<bool>,
+}
+
+/// Links of each cell: row `c` is `ids[first[c]..first[c + 1]]`.
+#[derive(Clone, Debug)]
+struct Adjacency {
+    first: Vec<u32>,
+    ids: Vec<LinkId>,
+}
+
+impl Adjacency {
+    fn new(cells: usize, rows: impl Iterator<Item = (CellId, LinkId)> + Clone) -> Self {
+        let mut first = vec![0u32; cells + 1];
+        for (cell, _) in rows.clone() {
+            first[cell.index() + 1] += 1;
+        }
+        for cell in 0..cells {
+            first[cell + 1] += first[cell];
+        }
+        let mut next = first.clone();
+        let mut ids = vec![LinkId::NONE; first[cells] as usize];
+        for (cell, link) in rows {
+            ids[next[cell.index()] as usize] = link;
+            next[cell.index()] += 1;
+        }
+        Self { first, ids }
+    }
+
+    fn of(&self, cell: CellId) -> &[LinkId] {
+        &self.ids[self.first[cell.index()] as usize..self.first[cell.index() + 1] as usize]
+    }
+}
+
+impl Machine {
+    /// Builds a machine. `dead_links` are pairs of cells; a pair kills every parallel link from
+    /// the first to the second. Dead lists may come in any order; they are kept sorted.
+    ///
+    /// # Errors
+    /// A name that is empty or too long, a topology or parameter out of range, a dead cell or
+    /// link that is not there.
+    pub fn new(
+        name: impl Into<String>,
+        topology: Topology,
+        parameters: Parameters,
+        mut dead_cells: Vec<CellId>,
+        mut dead_links: Vec<(CellId, CellId)>,
+    ) -> Result<Self, ShapeError> {
+        let name = name.into();
+        if name.is_empty() || name.len() > limits::NAME || name.chars().any(char::is_control) {
+            return Err(ShapeError::new(
+                "machine.name",
+                format!("a name has 1 to {} bytes and no control characters", limits::NAME),
+            ));
+        }
+        parameters.check()?;
+        let graph = topology.graph()?;
+        let cells = graph.node_count();
+        if graph.edge_count() > limits::LINKS {
+            return Err(ShapeError::new("topology", format!("more than {} links", limits::LINKS)));
+        }
+        let links: Vec<Link> = graph
+            .edge_references()
+            .map(|edge| Link {
+                source: CellId::from_index(edge.source().index()),
+                target: CellId::from_index(edge.target().index()),
+            })
+            .collect();
+
+        dead_cells.sort_unstable();
+        dead_cells.dedup();
+        dead_links.sort_unstable();
+        dead_links.dedup();
+        let mut alive = vec![true; cells];
+        for cell in &dead_cells {
+            match alive.get_mut(cell.index()) {
+                Some(flag) => *flag = false,
+                None => {
+                    return Err(ShapeError::new(
+                        "dead_cells",
+                        format!("{cell} is not one of the machine's {cells} cells"),
+                    ));
+                }
+            }
+        }
+        let is_dead = |link: &Link| {
+            !alive[link.source.index()]
+                || !alive[link.target.index()]
+                || dead_links.binary_search(&(link.source, link.target)).is_ok()
+        };
+        if !dead_links.is_empty() {
+            let mut known: Vec<(CellId, CellId)> =
+                links.iter().map(|link| (link.source, link.target)).collect();
+            known.sort_unstable();
+            if let Some((from, to)) = dead_links.iter().find(|d| known.binary_search(d).is_err()) {
+                return Err(ShapeError::new("dead_links", format!("no link joins {from} to {to}")));
+            }
+        }
+        let live = links
+            .iter()
+            .enumerate()
+            .filter(|(_, link)| !is_dead(link))
+            .map(|(row, link)| (LinkId::from_index(row), *link));
+        let outgoing = Adjacency::new(cells, live.clone().map(|(id, link)| (link.source, id)));
+        let incoming = Adjacency::new(cells, live.map(|(id, link)| (link.target, id)));
+        let agents = u32::try_from(topology.agents()?).expect("cells are limited");
+        Ok(Self {
+            name,
+            topology,
+            parameters,
+            agents,
+            links,
+            outgoing,
+            incoming,
+            dead_cells,
+            dead_links,
+            alive,
+        })
+    }
+
+    /// The presets, each with a line that says what it is. A preset is a name that
+    /// [`Machine::from_spec`] knows.
+    pub const PRESETS: [(&'static str, &'static str); 7] = [
+        ("iwarp", "the paper's machine: 8x8 torus, streaming at 2 clocks a word (iwarp:16x16)"),
+        ("iwarp-fem", "the same in the FEM loops: 10 clocks a word, half duplex"),
+        ("torus", "any torus with iWarp's parameters (torus:4x4x4)"),
+        ("mesh", "any grid without the links that close the rings (mesh:8x8)"),
+        ("ring", "a torus of one dimension (ring:16)"),
+        ("hypercube", "2^d cells (hypercube:6)"),
+        ("fat-tree", "CM-5 style 4-ary fat-tree over n cells (fat-tree:64)"),
+    ];
+
+    /// The machine of a specification: a preset with optional sizes after a colon.
+    ///
+    /// # Errors
+    /// An unknown preset (the message lists them) or sizes that do not fit it.
+    pub fn from_spec(spec: &str) -> Result<Self, InputError> {
+        let bad =
+            |message: String| InputError::new("<machine>", At::Path(spec.to_owned()), message);
+        let (preset, sizes) = match spec.split_once(':') {
+            Some((preset, sizes)) => (preset, Some(sizes)),
+            None => (spec, None),
+        };
+        let number = |text: &str| -> Result<u32, InputError> {
+            text.parse::<u32>().map_err(|_| {
+                bad(format!("`{text}` is not a size")).help(format!("write {preset}:8x8 or so"))
+            })
+        };
+        let dims = |default: &[u32]| -> Result<Vec<u32>, InputError> {
+            match sizes {
+                None => Ok(default.to_vec()),
+                Some(sizes) => sizes.split('x').map(number).collect(),
+            }
+        };
+        let one = |default: u32| sizes.map_or(Ok(default), number);
+        let topology = match preset {
+            "iwarp" | "iwarp-fem" | "torus" => Topology::Torus { dims: dims(&[8, 8])? },
+            "mesh" => Topology::Mesh { dims: dims(&[8, 8])? },
+            "ring" => Topology::Ring { cells: one(16)? },
+            "hypercube" => Topology::Hypercube { dimension: one(6)? },
+            "fat-tree" => Topology::FatTree { leaves: one(64)? },
+            _ => {
+                let known: Vec<&str> = Self::PRESETS.iter().map(|p| p.0).collect();
+                return Err(bad(format!("`{preset}` is not a machine")).help(format!(
+                    "presets: {}; or give a machine file ending in .toml",
+                    known.join(", ")
+                )));
+            }
+        };
+        let parameters =
+            if preset == "iwarp-fem" { Parameters::iwarp_fem() } else { Parameters::iwarp() };
+        Self::new(preset, topology, parameters, Vec::new(), Vec::new())
+            .map_err(|e| bad(format!("{}: {}", e.place, e.message)))
+    }
+
+    /// The same machine with other parameters.
+    ///
+    /// # Errors
+    /// A parameter out of range.
+    pub fn with_parameters(&self, parameters: Parameters) -> Result<Self, ShapeError> {
+        parameters.check()?;
+        Ok(Self { parameters, ..self.clone() })
+    }
+
+    /// The machine's name: the preset, or what its file says.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The shape of its network.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The numbers of the machine model.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Number of cells, switches and dead cells included.
+    pub fn cell_count(&self) -> usize {
+        self.alive.len()
+    }
+
+    /// All cells, switches and dead cells included.
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = CellId> + use<> {
+        (0..self.cell_count() as u32).map(CellId)
+    }
+
+    /// Number of cells with an agent, dead ones included; they are numbered from 0.
+    pub fn agent_count(&self) -> usize {
+        self.agents as usize
+    }
+
+    /// Whether the cell has an agent and is not dead: it can be an end of a connection.
+    pub fn is_endpoint(&self, cell: CellId) -> bool {
+        cell.0 < self.agents && self.alive[cell.index()]
+    }
+
+    /// The cells that can be ends of connections, in id order.
+    pub fn endpoints(&self) -> impl Iterator<Item = CellId> + '_ {
+        (0..self.agents).map(CellId).filter(|&cell| self.is_endpoint(cell))
+    }
+
+    /// Whether the cell is not dead.
+    pub fn is_alive(&self, cell: CellId) -> bool {
+        self.alive[cell.index()]
+    }
+
+    /// Number of links, dead ones included.
+    pub fn link_count(&self) -> usize {
+        self.links.len()
+    }
+
+    /// The ends of a link.
+    #[inline]
+    pub fn link(&self, link: LinkId) -> Link {
+        self.links[link.index()]
+    }
+
+    /// Live links out of a cell, in id order.
+    #[inline]
+    pub fn outgoing(&self, cell: CellId) -> &[LinkId] {
+        self.outgoing.of(cell)
+    }
+
+    /// Live links into a cell, in id order.
+    #[inline]
+    pub fn incoming(&self, cell: CellId) -> &[LinkId] {
+        self.incoming.of(cell)
+    }
+
+    /// Live links from one cell to another, in id order: none, one, or several in parallel.
+    pub fn links_between(&self, from: CellId, to: CellId) -> impl Iterator<Item = LinkId> + '_ {
+        self.outgoing(from).iter().copied().filter(move |&l| self.link(l).target == to)
+    }
+
+    /// Dead cells, sorted.
+    pub fn dead_cells(&self) -> &[CellId] {
+        &self.dead_cells
+    }
+
+    /// Dead links as pairs of cells, sorted; a pair stands for all links from the first cell to
+    /// the second.
+    pub fn dead_links(&self) -> &[(CellId, CellId)] {
+        &self.dead_links
+    }
+
+    /// Hops from `source` to every cell over live links, by breadth-first search;
+    /// `u32::MAX` where there is no way. O(cells + links).
+    pub fn hops_from(&self, source: CellId) -> Vec<u32> {
+        let mut hops = vec![u32::MAX; self.cell_count()];
+        if !self.is_alive(source) {
+            return hops;
+        }
+        hops[source.index()] = 0;
+        let mut queue = VecDeque::from([source]);
+        while let Some(cell) = queue.pop_front() {
+            for &link in self.outgoing(cell) {
+                let next = self.link(link).target;
+                if hops[next.index()] == u32::MAX {
+                    hops[next.index()] = hops[cell.index()] + 1;
+                    queue.push_back(next);
+                }
+            }
+        }
+        hops
+    }
+}
+
+/// Two machines are the same if they were described the same way; the arrays follow from that.
+impl PartialEq for Machine {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.topology == other.topology
+            && self.parameters == other.parameters
+            && self.dead_cells == other.dead_cells
+            && self.dead_links == other.dead_links
+    }
+}
+
+impl Eq for Machine {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iwarp_is_the_papers_machine() {
+        let machine = Machine::from_spec("iwarp").unwrap();
+        assert_eq!(machine.cell_count(), 64);
+        assert_eq!(machine.link_count(), 256);
+        assert_eq!(machine.parameters().switch_clocks(), 528);
+        assert_eq!(machine.hops_from(CellId(0)).iter().sum::<u32>(), 256);
+    }
+
+    #[test]
+    fn dead_things_keep_their_ids_and_lose_their_links() {
+        let machine = Machine::new(
+            "holed",
+            Topology::Mesh { dims: vec![3, 1] },
+            Parameters::iwarp(),
+            vec![CellId(1)],
+            vec![],
+        )
+        .unwrap();
+        assert_eq!(machine.cell_count(), 3);
+        assert_eq!(machine.hops_from(CellId(0)), [0, u32::MAX, u32::MAX]);
+        assert_eq!(machine.endpoints().collect::<Vec<_>>(), [CellId(0), CellId(2)]);
+        assert!(machine.outgoing(CellId(0)).is_empty());
+    }
+
+    #[test]
+    fn every_parameter_can_be_set_and_misspelt_ones_are_refused() {
+        let mut parameters = Parameters::iwarp();
+        for (name, _, least, _) in Parameters::iwarp().numbers() {
+            parameters.set(name, &least.to_string()).unwrap();
+            assert!(parameters.set(name, "-1").is_err());
+            assert!(parameters.numbers().iter().any(|row| row.0 == name && row.1 == least));
+        }
+        parameters.set("duplex", "half").unwrap();
+        let error = parameters.set("chanels_per_cell", "3").unwrap_err();
+        assert!(error.help.unwrap().contains("channels_per_cell"));
+    }
+
+    #[test]
+    fn wrong_specifications_say_what_is_known() {
+        assert!(Machine::from_spec("torus:0x8").is_err());
+        assert!(Machine::from_spec("torus:8x").is_err());
+        assert!(Machine::from_spec("torus:70000x70000").is_err());
+        let error = Machine::from_spec("cray").unwrap_err();
+        assert!(error.help.unwrap().contains("iwarp"));
+    }
+}

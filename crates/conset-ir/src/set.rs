@@ -1,0 +1,437 @@
+//! What a program wants to say: connections, connection sets, programs.
+//!
+//! A connection set is the communication of one building block of a program (a halo exchange, a
+//! transpose, a reduction). A program is several named sets, executed one after the other.
+
+use std::sync::Arc;
+
+use crate::error::ShapeError;
+use crate::ids::{CellId, ConnectionId};
+use crate::limits;
+use crate::machine::Machine;
+
+/// Who sends how many words to whom (paper, Principle 2.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The cell that sends.
+    pub source: CellId,
+    /// The cell that receives; may be the source, which then sends to itself over one channel.
+    pub target: CellId,
+    /// Words in one execution of the set, at least 1.
+    pub words: u32,
+    /// The bandwidth the connection must be guaranteed while its phase is active, in words per
+    /// 1000 clocks.
+    pub min_bandwidth: Option<u32>,
+    /// The longest a word may travel from injection to delivery while its phase is active, in
+    /// clocks.
+    pub max_latency: Option<u32>,
+    /// A name that programs can use instead of the id.
+    pub name: Option<Box<str>>,
+}
+
+impl Connection {
+    /// A connection without requirements or name.
+    pub fn new(source: CellId, target: CellId, words: u32) -> Self {
+        Self { source, target, words, min_bandwidth: None, max_latency: None, name: None }
+    }
+}
+
+/// The mesh nodes behind each connection: word `i` of connection `x` is the value of node
+/// `lists.of(x)[i]`. Both ends of a connection pack and unpack in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeLists {
+    first: Vec<u32>,
+    nodes: Vec<u32>,
+}
+
+impl NodeLists {
+    /// Lists in the order of the connections.
+    pub fn from_lists<'a>(lists: impl IntoIterator<Item = &'a [u32]>) -> Self {
+        let mut this = Self { first: vec![0], nodes: Vec::new() };
+        for list in lists {
+            this.nodes.extend_from_slice(list);
+            this.first.push(u32::try_from(this.nodes.len()).expect("limited by mesh readers"));
+        }
+        this
+    }
+
+    /// The nodes behind a connection.
+    pub fn of(&self, connection: ConnectionId) -> &[u32] {
+        let row = connection.index();
+        &self.nodes[self.first[row] as usize..self.first[row + 1] as usize]
+    }
+
+    /// Number of lists.
+    pub fn len(&self) -> usize {
+        self.first.len().saturating_sub(1)
+    }
+
+    /// Whether there is no list.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A named set of connections, with a partial order between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionSet {
+    name: String,
+    connections: Vec<Connection>,
+    order: Vec<(ConnectionId, ConnectionId)>,
+    nodes: Option<NodeLists>,
+}
+
+impl ConnectionSet {
+    /// A set without order. The id of a connection is its row.
+    ///
+    /// # Errors
+    /// A name that is not an identifier (letters, digits, `_`, `-`, `.`), a connection without
+    /// words or with too many, two connections of one name, more connections than the limit.
+    pub fn new(name: impl Into<String>, connections: Vec<Connection>) -> Result<Self, ShapeError> {
+        let name = name.into();
+        check_name("name", &name)?;
+        if connections.len() > limits::CONNECTIONS {
+            return Err(ShapeError::new(
+                "connections",
+                format!("{} connections, at most {}", connections.len(), limits::CONNECTIONS),
+            ));
+        }
+        for (row, connection) in connections.iter().enumerate() {
+            let place = |part: &str| format!("connections[{row}].{part}");
+            if connection.words == 0 || connection.words > limits::WORDS {
+                return Err(ShapeError::new(
+                    place("words"),
+                    format!("{} words, expected 1 to {}", connection.words, limits::WORDS),
+                ));
+            }
+            for cell in [connection.source, connection.target] {
+                if cell.index() >= limits::CELLS {
+                    return Err(ShapeError::new(
+                        format!("connections[{row}]"),
+                        format!("{cell} is beyond the limit of {} cells", limits::CELLS),
+                    ));
+                }
+            }
+            if connection.min_bandwidth == Some(0) || connection.max_latency == Some(0) {
+                return Err(ShapeError::new(
+                    format!("connections[{row}]"),
+                    "a required bandwidth or latency is at least 1; leave it out for none",
+                ));
+            }
+            if let Some(name) = &connection.name {
+                check_name(&place("name"), name)?;
+            }
+        }
+        let mut names: Vec<(&str, usize)> = connections
+            .iter()
+            .enumerate()
+            .filter_map(|(row, c)| c.name.as_deref().map(|name| (name, row)))
+            .collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(ShapeError::new(
+                format!("connections[{}].name", pair[1].1),
+                format!("`{}` is already the name of x{}", pair[1].0, pair[0].1),
+            ));
+        }
+        Ok(Self { name, connections, order: Vec::new(), nodes: None })
+    }
+
+    /// Adds a partial order: in each pair the first connection is finished before the second
+    /// starts. Kept sorted and without repetitions.
+    ///
+    /// # Errors
+    /// An id that is not in the set, a cycle (named), more pairs than the limit.
+    pub fn with_order(
+        mut self,
+        mut order: Vec<(ConnectionId, ConnectionId)>,
+    ) -> Result<Self, ShapeError> {
+        if order.len() > limits::ORDERS {
+            return Err(ShapeError::new(
+                "order",
+                format!("{} ordering constraints, at most {}", order.len(), limits::ORDERS),
+            ));
+        }
+        let count = self.connections.len();
+        for (row, &(before, after)) in order.iter().enumerate() {
+            for id in [before, after] {
+                if id.index() >= count {
+                    return Err(ShapeError::new(
+                        format!("order[{row}]"),
+                        format!("{id} is not one of the set's {count} connections"),
+                    ));
+                }
+            }
+        }
+        order.sort_unstable();
+        order.dedup();
+        if let Some(cycle) = find_cycle(count, &order) {
+            let shown: Vec<String> = cycle.iter().take(8).map(ToString::to_string).collect();
+            return Err(ShapeError::new(
+                "order",
+                format!("the order is a cycle: {} ...", shown.join(" before ")),
+            ));
+        }
+        self.order = order;
+        Ok(self)
+    }
+
+    /// Adds the mesh nodes behind each connection.
+    ///
+    /// # Errors
+    /// Not one list per connection, or a list that is not as long as the connection has words.
+    pub fn with_nodes(mut self, nodes: NodeLists) -> Result<Self, ShapeError> {
+        if nodes.len() != self.connections.len() {
+            return Err(ShapeError::new(
+                "nodes",
+                format!("{} lists for {} connections", nodes.len(), self.connections.len()),
+            ));
+        }
+        for (id, connection) in self.iter() {
+            if nodes.of(id).len() != connection.words as usize {
+                return Err(ShapeError::new(
+                    format!("connections[{}].nodes", id.0),
+                    format!("{} nodes for {} words", nodes.of(id).len(), connection.words),
+                ));
+            }
+        }
+        self.nodes = Some(nodes);
+        Ok(self)
+    }
+
+    /// The same set with its cells renamed: `place[cell]` takes the place of `cell`.
+    ///
+    /// # Errors
+    /// A cell without a place.
+    pub fn placed(mut self, place: &[CellId]) -> Result<Self, ShapeError> {
+        for (row, connection) in self.connections.iter_mut().enumerate() {
+            for cell in [&mut connection.source, &mut connection.target] {
+                *cell = *place.get(cell.index()).ok_or_else(|| {
+                    ShapeError::new(format!("connections[{row}]"), format!("{cell} has no place"))
+                })?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Checks that every connection's ends are live cells with an agent.
+    ///
+    /// # Errors
+    /// The first connection whose end is not.
+    pub fn check_machine(&self, machine: &Machine) -> Result<(), ShapeError> {
+        for (id, connection) in self.iter() {
+            for (end, cell) in [("source", connection.source), ("target", connection.target)] {
+                if cell.index() < machine.agent_count() && machine.is_endpoint(cell) {
+                    continue;
+                }
+                let why = if cell.index() >= machine.cell_count() {
+                    format!("the machine has cells c0 to c{}", machine.agent_count() - 1)
+                } else if cell.index() >= machine.agent_count() {
+                    "it is a switch, which has no agent".to_owned()
+                } else {
+                    "it is marked dead".to_owned()
+                };
+                return Err(ShapeError::new(
+                    format!("connections[{}].{end}", id.0),
+                    format!("{cell} cannot be an end of {id}: {why}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The set's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The connections; the id of each is its row.
+    pub fn connections(&self) -> &[Connection] {
+        &self.connections
+    }
+
+    /// One connection.
+    #[inline]
+    pub fn get(&self, id: ConnectionId) -> &Connection {
+        &self.connections[id.index()]
+    }
+
+    /// The connections with their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (ConnectionId, &Connection)> + Clone {
+        self.connections.iter().enumerate().map(|(row, c)| (ConnectionId(row as u32), c))
+    }
+
+    /// Number of connections.
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Whether there are no connections.
+    pub fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// Words of all connections together.
+    pub fn words(&self) -> u64 {
+        self.connections.iter().map(|c| u64::from(c.words)).sum()
+    }
+
+    /// Pairs `(before, after)`, sorted; acyclic.
+    pub fn order(&self) -> &[(ConnectionId, ConnectionId)] {
+        &self.order
+    }
+
+    /// The mesh nodes behind each connection, where they are known.
+    pub fn nodes(&self) -> Option<&NodeLists> {
+        self.nodes.as_ref()
+    }
+}
+
+/// The sets of a program, in the order of execution, each under its own name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    sets: Vec<Arc<ConnectionSet>>,
+}
+
+impl Program {
+    /// A program of several sets.
+    ///
+    /// # Errors
+    /// Two sets of one name, or more sets than the limit.
+    pub fn new(sets: Vec<Arc<ConnectionSet>>) -> Result<Self, ShapeError> {
+        if sets.len() > limits::SETS {
+            return Err(ShapeError::new(
+                "sets",
+                format!("{} sets, at most {}", sets.len(), limits::SETS),
+            ));
+        }
+        let mut names: Vec<(&str, usize)> =
+            sets.iter().enumerate().map(|(row, set)| (set.name(), row)).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(ShapeError::new(
+                format!("sets[{}].name", pair[1].1),
+                format!("`{}` is already the name of set {}", pair[1].0, pair[0].1),
+            ));
+        }
+        Ok(Self { sets })
+    }
+
+    /// The sets, in the order of execution.
+    pub fn sets(&self) -> &[Arc<ConnectionSet>] {
+        &self.sets
+    }
+}
+
+impl From<ConnectionSet> for Program {
+    fn from(set: ConnectionSet) -> Self {
+        Self { sets: vec![Arc::new(set)] }
+    }
+}
+
+/// Checks a name that the text form writes without quotes.
+fn check_name(place: &str, name: &str) -> Result<(), ShapeError> {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+    if name.is_empty() || name.len() > limits::NAME || !name.bytes().all(legal) {
+        return Err(ShapeError::new(
+            place,
+            format!(
+                "`{}` is not a name; expected 1 to {} letters, digits, `_`, `-` or `.`",
+                name.escape_debug().take(40).collect::<String>(),
+                limits::NAME
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// A cycle of the relation `order` over `count` things, if there is one: Kahn's algorithm, then a
+/// walk backwards among what it left. O(count + pairs).
+fn find_cycle(count: usize, order: &[(ConnectionId, ConnectionId)]) -> Option<Vec<ConnectionId>> {
+    let mut waiting_for = vec![0u32; count];
+    for &(_, after) in order {
+        waiting_for[after.index()] += 1;
+    }
+    let successors = |id: usize| {
+        let from = order.partition_point(|pair| pair.0.index() < id);
+        order[from..].iter().take_while(move |pair| pair.0.index() == id).map(|pair| pair.1)
+    };
+    let mut ready: Vec<usize> = (0..count).filter(|&id| waiting_for[id] == 0).collect();
+    let mut done = 0;
+    while let Some(id) = ready.pop() {
+        done += 1;
+        for after in successors(id) {
+            waiting_for[after.index()] -= 1;
+            if waiting_for[after.index()] == 0 {
+                ready.push(after.index());
+            }
+        }
+    }
+    if done == count {
+        return None;
+    }
+    // Everything left waits for something left, so walking backwards must meet itself.
+    let mut predecessor = vec![None; count];
+    for &(before, after) in order {
+        if waiting_for[before.index()] > 0 && waiting_for[after.index()] > 0 {
+            predecessor[after.index()] = Some(before);
+        }
+    }
+    let start = (0..count).find(|&id| waiting_for[id] > 0)?;
+    let mut seen = vec![false; count];
+    let mut at = ConnectionId::from_index(start);
+    while !seen[at.index()] {
+        seen[at.index()] = true;
+        at = predecessor[at.index()]?;
+    }
+    let mut cycle = vec![at];
+    let mut back = predecessor[at.index()]?;
+    while back != at {
+        cycle.push(back);
+        back = predecessor[back.index()]?;
+    }
+    cycle.push(at);
+    cycle.reverse();
+    Some(cycle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(n: u32) -> ConnectionSet {
+        let connections =
+            (0..n).map(|i| Connection::new(CellId(i), CellId((i + 1) % n), 5)).collect();
+        ConnectionSet::new("chain", connections).unwrap()
+    }
+
+    #[test]
+    fn cycles_are_named() {
+        let x = ConnectionId;
+        let order = vec![(x(0), x(1)), (x(2), x(3)), (x(3), x(1)), (x(1), x(2))];
+        let error = chain(4).with_order(order).unwrap_err();
+        assert!(error.message.contains("x1 before x2 before x3 before x1"), "{error}");
+        assert!(chain(4).with_order(vec![(x(2), x(2))]).is_err());
+        assert!(chain(4).with_order(vec![(x(0), x(4))]).is_err());
+        assert!(chain(4).with_order(vec![(x(0), x(1)), (x(0), x(2)), (x(1), x(2))]).is_ok());
+    }
+
+    #[test]
+    fn wrong_sets_are_refused() {
+        let c = |words| Connection::new(CellId(0), CellId(1), words);
+        assert!(ConnectionSet::new("a", vec![c(0)]).is_err());
+        assert!(ConnectionSet::new("a b", vec![c(1)]).is_err());
+        let named = Connection { name: Some("up".into()), ..c(1) };
+        assert!(ConnectionSet::new("a", vec![named.clone(), named]).is_err());
+        let set = ConnectionSet::new("a", vec![c(2)]).unwrap();
+        assert!(set.clone().with_nodes(NodeLists::from_lists([&[1u32][..]])).is_err());
+        assert!(set.with_nodes(NodeLists::from_lists([&[1u32, 7][..]])).is_ok());
+    }
+
+    #[test]
+    fn ends_must_be_live_agents() {
+        let machine = Machine::from_spec("ring:4").unwrap();
+        assert!(chain(4).check_machine(&machine).is_ok());
+        assert!(chain(5).check_machine(&machine).is_err());
+    }
+}

@@ -1,0 +1,301 @@
+//! Which cells a machine has and which wires join them (machine model, rule 1).
+//!
+//! A topology is a small description; [`Topology::graph`] spells it out as a petgraph whose nodes
+//! are cells and whose edges are directed links. Node and edge numbers are the cell and link ids,
+//! so the order in which this module adds them is part of every file format: cells of a torus or
+//! mesh are numbered with the first dimension fastest (`cell = x + dims[0] * y + ...`), and links
+//! are added cell by cell, dimension by dimension, first towards larger coordinates.
+//!
+//! Switches (fat-tree) come after the cells that have agents.
+
+use petgraph::graph::{DiGraph, NodeIndex};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ShapeError;
+use crate::limits;
+
+/// The shape of a machine's network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Topology {
+    /// A mesh whose every dimension closes to a ring. A dimension of 2 has two parallel links
+    /// each way, one round each side; a dimension of 1 has none.
+    Torus {
+        /// Cells in each dimension.
+        dims: Vec<u32>,
+    },
+    /// A grid without the links that close the rings.
+    Mesh {
+        /// Cells in each dimension.
+        dims: Vec<u32>,
+    },
+    /// A torus of one dimension.
+    Ring {
+        /// Number of cells.
+        cells: u32,
+    },
+    /// Cells whose numbers differ in one bit are neighbours.
+    Hypercube {
+        /// Number of dimensions; the cells are 2 to this power.
+        dimension: u32,
+    },
+    /// CM-5 style 4-ary fat-tree: cells are the leaves, a group of 4^h leaves has 2^(h-1)
+    /// switches at level h, each with one link to and from each of its four child groups and two
+    /// parents. Leaves may be any number; groups are then part filled.
+    FatTree {
+        /// Number of cells (leaves).
+        leaves: u32,
+    },
+    /// Any directed graph.
+    Graph {
+        /// Number of cells with an agent.
+        cells: u32,
+        /// Number of switches, numbered after the cells.
+        #[serde(default)]
+        switches: u32,
+        /// Directed links, `[from, to]`; repeat a pair for parallel links.
+        links: Vec<(u32, u32)>,
+    },
+}
+
+impl Topology {
+    /// The word for this shape in machine specifications and in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Topology::Torus { .. } => "torus",
+            Topology::Mesh { .. } => "mesh",
+            Topology::Ring { .. } => "ring",
+            Topology::Hypercube { .. } => "hypercube",
+            Topology::FatTree { .. } => "fat-tree",
+            Topology::Graph { .. } => "graph",
+        }
+    }
+
+    /// The cells in each dimension, of the shapes that have coordinates: torus, mesh, ring (one
+    /// dimension) and hypercube (dimensions of 2).
+    pub fn dims(&self) -> Option<Vec<u32>> {
+        match self {
+            Topology::Torus { dims } | Topology::Mesh { dims } => Some(dims.clone()),
+            Topology::Ring { cells } => Some(vec![*cells]),
+            Topology::Hypercube { dimension } => Some(vec![2; *dimension as usize]),
+            Topology::FatTree { .. } | Topology::Graph { .. } => None,
+        }
+    }
+
+    /// Whether each dimension closes to a ring.
+    pub fn wraps(&self) -> bool {
+        matches!(self, Topology::Torus { .. } | Topology::Ring { .. })
+    }
+
+    /// The number of cells with an agent.
+    ///
+    /// # Errors
+    /// Where a size is 0 or beyond [`limits`].
+    pub fn agents(&self) -> Result<usize, ShapeError> {
+        let agents = match self {
+            Topology::Torus { dims } | Topology::Mesh { dims } => {
+                if dims.is_empty() || dims.len() > limits::DIMENSIONS {
+                    return Err(ShapeError::new(
+                        "topology.dims",
+                        format!("{} dimensions, expected 1 to {}", dims.len(), limits::DIMENSIONS),
+                    ));
+                }
+                dims.iter().try_fold(1usize, |product, &d| product.checked_mul(d as usize))
+            }
+            Topology::Ring { cells } => Some(*cells as usize),
+            Topology::Hypercube { dimension } => 1usize.checked_shl(*dimension),
+            Topology::FatTree { leaves } => Some(*leaves as usize),
+            Topology::Graph { cells, .. } => Some(*cells as usize),
+        };
+        match agents {
+            Some(n) if n >= 1 && n <= limits::CELLS => Ok(n),
+            Some(0) => Err(ShapeError::new("topology", "a machine needs at least one cell")),
+            _ => Err(ShapeError::new("topology", format!("more than {} cells", limits::CELLS))),
+        }
+    }
+
+    /// The network spelled out: node numbers are cell ids, edge numbers are link ids.
+    ///
+    /// # Errors
+    /// Where a size is 0 or beyond [`limits`], or a link of a `Graph` names a cell that is not
+    /// there or joins a cell to itself.
+    pub fn graph(&self) -> Result<DiGraph<(), (), u32>, ShapeError> {
+        let agents = self.agents()?;
+        let mut graph = DiGraph::default();
+        graph.reserve_nodes(agents);
+        for _ in 0..agents {
+            graph.add_node(());
+        }
+        match self {
+            Topology::Torus { dims } => add_grid(&mut graph, dims, true),
+            Topology::Mesh { dims } => add_grid(&mut graph, dims, false),
+            Topology::Ring { cells } => add_grid(&mut graph, &[*cells], true),
+            Topology::Hypercube { dimension } => {
+                for cell in 0..agents {
+                    for bit in 0..*dimension {
+                        link(&mut graph, cell, cell ^ (1 << bit));
+                    }
+                }
+            }
+            Topology::FatTree { .. } => add_fat_tree(&mut graph, agents),
+            Topology::Graph { switches, links, .. } => {
+                let nodes = agents + *switches as usize;
+                if nodes > limits::CELLS || links.len() > limits::LINKS {
+                    return Err(ShapeError::new(
+                        "topology",
+                        format!("more than {} cells or {} links", limits::CELLS, limits::LINKS),
+                    ));
+                }
+                for _ in agents..nodes {
+                    graph.add_node(());
+                }
+                for (row, &(from, to)) in links.iter().enumerate() {
+                    let place = || format!("topology.links[{row}]");
+                    if from as usize >= nodes || to as usize >= nodes {
+                        return Err(ShapeError::new(
+                            place(),
+                            format!("link {from} -> {to} leaves the machine's {nodes} cells"),
+                        ));
+                    }
+                    if from == to {
+                        return Err(ShapeError::new(
+                            place(),
+                            format!("link {from} -> {to} joins a cell to itself"),
+                        ));
+                    }
+                    link(&mut graph, from as usize, to as usize);
+                }
+            }
+        }
+        Ok(graph)
+    }
+
+    /// The coordinates of cell `cell`, first dimension first, of the shapes that have them.
+    pub fn coordinates(&self, cell: usize) -> Option<Vec<u32>> {
+        let mut rest = cell;
+        self.dims().map(|dims| {
+            dims.iter()
+                .map(|&d| {
+                    let at = rest % d as usize;
+                    rest /= d as usize;
+                    at as u32
+                })
+                .collect()
+        })
+    }
+}
+
+impl std::fmt::Display for Topology {
+    /// The machine specification's spelling: `torus:8x8`, `fat-tree:64`; graphs are described.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Topology::Torus { dims } | Topology::Mesh { dims } => {
+                let sizes: Vec<String> = dims.iter().map(u32::to_string).collect();
+                write!(f, "{}:{}", self.kind(), sizes.join("x"))
+            }
+            Topology::Ring { cells } => write!(f, "ring:{cells}"),
+            Topology::Hypercube { dimension } => write!(f, "hypercube:{dimension}"),
+            Topology::FatTree { leaves } => write!(f, "fat-tree:{leaves}"),
+            Topology::Graph { cells, switches, links } => {
+                write!(f, "graph of {cells} cells, {switches} switches, {} links", links.len())
+            }
+        }
+    }
+}
+
+fn link(graph: &mut DiGraph<(), (), u32>, from: usize, to: usize) {
+    graph.add_edge(NodeIndex::new(from), NodeIndex::new(to), ());
+}
+
+fn add_grid(graph: &mut DiGraph<(), (), u32>, dims: &[u32], wrap: bool) {
+    for cell in 0..graph.node_count() {
+        let mut stride = 1usize;
+        for &d in dims {
+            let size = d as usize;
+            let at = cell / stride % size;
+            let base = cell - at * stride;
+            if size > 1 {
+                if at + 1 < size || wrap {
+                    link(graph, cell, base + (at + 1) % size * stride);
+                }
+                if at > 0 || wrap {
+                    link(graph, cell, base + (at + size - 1) % size * stride);
+                }
+            }
+            stride *= size;
+        }
+    }
+}
+
+fn add_fat_tree(graph: &mut DiGraph<(), (), u32>, leaves: usize) {
+    // One row per group of the level below: the numbers of the nodes that look upwards. A leaf
+    // looks upwards over one link, a switch over two.
+    let mut below: Vec<Vec<usize>> = (0..leaves).map(|leaf| vec![leaf]).collect();
+    let mut links_up = 1;
+    while below.len() > 1 {
+        let switches_per_group = below[0].len() * links_up;
+        let mut level = Vec::with_capacity(below.len().div_ceil(4));
+        for children in below.chunks(4) {
+            let group: Vec<usize> =
+                (0..switches_per_group).map(|_| graph.add_node(()).index()).collect();
+            for child in children {
+                for (i, &node) in child.iter().enumerate() {
+                    for up in 0..links_up {
+                        link(graph, node, group[i * links_up + up]);
+                        link(graph, group[i * links_up + up], node);
+                    }
+                }
+            }
+            level.push(group);
+        }
+        below = level;
+        links_up = 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(topology: &Topology) -> (usize, usize) {
+        let graph = topology.graph().unwrap();
+        (graph.node_count(), graph.edge_count())
+    }
+
+    #[test]
+    fn presets_have_the_links_of_their_definition() {
+        assert_eq!(counts(&Topology::Torus { dims: vec![8, 8] }), (64, 256));
+        assert_eq!(counts(&Topology::Torus { dims: vec![4, 4, 4] }), (64, 384));
+        assert_eq!(counts(&Topology::Mesh { dims: vec![3, 2] }), (6, 14));
+        assert_eq!(counts(&Topology::Hypercube { dimension: 6 }), (64, 384));
+        assert_eq!(counts(&Topology::Ring { cells: 1 }), (1, 0));
+        // A dimension of 1 adds nothing; a dimension of 2 adds two parallel links each way.
+        assert_eq!(counts(&Topology::Torus { dims: vec![2, 1] }), (2, 4));
+        // 16 + 8 + 4 switches over 64 leaves; 64 + 2 * 16 + 2 * 8 links each way.
+        assert_eq!(counts(&Topology::FatTree { leaves: 64 }), (64 + 28, 2 * (64 + 32 + 16)));
+        assert_eq!(counts(&Topology::FatTree { leaves: 1 }), (1, 0));
+        assert_eq!(counts(&Topology::FatTree { leaves: 5 }), (5 + 2 + 2, 2 * (5 + 4)));
+    }
+
+    #[test]
+    fn sizes_out_of_bounds_are_refused() {
+        for bad in [
+            Topology::Torus { dims: vec![] },
+            Topology::Torus { dims: vec![0, 8] },
+            Topology::Mesh { dims: vec![1 << 16, 1 << 16] },
+            Topology::Hypercube { dimension: 64 },
+            Topology::Ring { cells: 0 },
+            Topology::Graph { cells: 2, switches: 0, links: vec![(0, 2)] },
+            Topology::Graph { cells: 2, switches: 0, links: vec![(1, 1)] },
+            Topology::Graph { cells: 2, switches: u32::MAX, links: vec![] },
+        ] {
+            assert!(bad.graph().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn coordinates_run_first_dimension_fastest() {
+        let torus = Topology::Torus { dims: vec![8, 4] };
+        assert_eq!(torus.coordinates(13), Some(vec![5, 1]));
+    }
+}

@@ -1,0 +1,1 @@
+//! The communication compiler as a library.

@@ -1,0 +1,1 @@
+//! The emulated iWarp: links, channels, agents, barrier and context switch.

@@ -1,0 +1,1 @@
+//! Meshes, graphs, matrices and patterns turned into connection sets.

@@ -1,0 +1,1 @@
+//! Lower bounds, placement, phase partitioning, routing and channel numbering.

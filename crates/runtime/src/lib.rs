@@ -1,0 +1,1 @@
+//! The SPMD interface that solvers link.

@@ -1,0 +1,1 @@
+//! Timetables and the cost model.

@@ -1,0 +1,1 @@
+//! The independent checker of conset schedules and images.
