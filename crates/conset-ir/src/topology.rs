@@ -108,7 +108,7 @@ impl Topology {
             Topology::Graph { cells, .. } => Some(*cells as usize),
         };
         match agents {
-            Some(n) if n >= 1 && n <= limits::CELLS => Ok(n),
+            Some(n) if (1..=limits::CELLS).contains(&n) => Ok(n),
             Some(0) => Err(ShapeError::new("topology", "a machine needs at least one cell")),
             _ => Err(ShapeError::new("topology", format!("more than {} cells", limits::CELLS))),
         }
