@@ -140,11 +140,12 @@ impl PhaseRoutes {
 }
 
 /// A connection set divided into phases, each with its routes. Carries the set and the machine.
+/// Never changes once built, so a clone shares everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routing {
     machine: Arc<Machine>,
     set: Arc<ConnectionSet>,
-    phases: Vec<PhaseRoutes>,
+    phases: Arc<Vec<PhaseRoutes>>,
 }
 
 impl Routing {
@@ -193,7 +194,7 @@ impl Routing {
                 }
             }
         }
-        Ok(Self { machine, set, phases })
+        Ok(Self { machine, set, phases: Arc::new(phases) })
     }
 
     /// The machine it is for.

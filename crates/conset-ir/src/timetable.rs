@@ -4,6 +4,8 @@
 //! start. A timetable is what the scheduler *plans* with full access bandwidth; the runtime keeps
 //! its order, not its clock.
 
+use std::sync::Arc;
+
 use crate::error::ShapeError;
 use crate::routing::Routing;
 
@@ -32,11 +34,12 @@ pub struct PhaseTimes {
     pub makespan: u64,
 }
 
-/// A routing with a timetable for each of its phases.
+/// A routing with a timetable for each of its phases. Never changes once built, so a clone
+/// shares everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timetable {
     routing: Routing,
-    phases: Vec<PhaseTimes>,
+    phases: Arc<Vec<PhaseTimes>>,
 }
 
 impl Timetable {
@@ -59,7 +62,7 @@ impl Timetable {
                 ));
             }
         }
-        Ok(Self { routing, phases })
+        Ok(Self { routing, phases: Arc::new(phases) })
     }
 
     /// The routing underneath.
