@@ -1,1 +1,12 @@
 //! Meshes, graphs, matrices and patterns turned into connection sets.
+//!
+//! ```text
+//!  bytes ─► read ─► Source ─► partition ─► Partition ─► halo ─► ConnectionSet
+//! ```
+//!
+//! [`model`] holds what a file can describe; everything later works on those types and knows no
+//! file format.
+
+pub mod model;
+
+pub use model::{Decomposition, Graph, Matrix, Mesh, SharedLists, Source};
