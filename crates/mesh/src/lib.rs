@@ -8,5 +8,6 @@
 //! file format.
 
 pub mod model;
+pub mod patterns;
 
 pub use model::{Decomposition, Graph, Matrix, Mesh, SharedLists, Source};
