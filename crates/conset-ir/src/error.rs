@@ -96,6 +96,12 @@ impl ShapeError {
         Self { place: place.into(), message: message.into() }
     }
 
+    /// The same error, of a part of `whole`: the place is written behind it.
+    #[must_use]
+    pub fn under(self, whole: impl fmt::Display) -> Self {
+        Self { place: format!("{whole}.{}", self.place), ..self }
+    }
+
     /// The same error as a reader's: in `file`, at the path of the part.
     pub fn in_file(self, file: &str) -> InputError {
         InputError::new(file, At::Path(self.place), self.message)

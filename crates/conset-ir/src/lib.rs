@@ -40,26 +40,43 @@
 //!    `message_extra_words`; routes are dimension-ordered and acquire channels from pools,
 //!    changing pool at the dateline.
 //!
+//! # On disk
+//!
+//! A [`Document`] is any of these values. [`text`] writes and reads all of them as lines for
+//! people, [`json`] programs and schedules for other programs, [`binary`] all of them compactly,
+//! [`machine_file`] machines. `docs/format.md` describes the forms.
+//!
 //! # What this crate does not do
 //!
 //! It opens no files, prints nothing, reads no clock and decides nothing.
 
+pub mod binary;
+pub mod document;
 pub mod error;
 pub mod ids;
 pub mod image;
+pub mod json;
 pub mod limits;
+pub mod links;
 pub mod machine;
+pub mod machine_file;
+pub mod position;
 pub mod routing;
 pub mod schedule;
 pub mod set;
+pub mod text;
 pub mod timetable;
 pub mod topology;
 
+mod rows;
+
+pub use document::{Document, Form};
 pub use error::{At, Fix, Infeasible, InputError, Overfull, Result, ShapeError};
 pub use ids::{CellId, ChannelId, ConnectionId, LinkId, PhaseId};
 pub use image::{
     CellContext, ChannelEntry, Direction, Feed, Image, Operation, PhaseImage, SetImage, Sink,
 };
+pub use links::LinkFinder;
 pub use machine::{Duplex, Link, Machine, Parameters};
 pub use routing::{PhaseRoutes, RouteRef, Routing};
 pub use schedule::{Binding, Bounds, Origin, Schedule, SetSchedule};

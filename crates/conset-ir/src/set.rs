@@ -176,7 +176,8 @@ impl ConnectionSet {
         Ok(self)
     }
 
-    /// Adds the mesh nodes behind each connection.
+    /// Adds the mesh nodes behind each connection. A set without connections has no lists, so
+    /// that every form on disk gives it back as it was.
     ///
     /// # Errors
     /// Not one list per connection, or a list that is not as long as the connection has words.
@@ -195,7 +196,7 @@ impl ConnectionSet {
                 ));
             }
         }
-        self.nodes = Some(nodes);
+        self.nodes = if self.is_empty() { None } else { Some(nodes) };
         Ok(self)
     }
 

@@ -1,0 +1,187 @@
+//! The JSON objects, key for key. Borrowed when written, owned when read.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ShapeError;
+use crate::ids::{CellId, ConnectionId};
+use crate::machine::{Duplex, Machine, Parameters};
+use crate::schedule::{Binding, Bounds};
+use crate::set::Connection;
+use crate::topology::Topology;
+
+/// `machine`, spelled out.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MachineJson<'a> {
+    name: Cow<'a, str>,
+    topology: Cow<'a, Topology>,
+    channels_per_cell: u32,
+    clocks: ClocksJson,
+    channels_reserved: Option<u32>,
+    channel_depth: Option<u32>,
+    duplex: Option<Duplex>,
+    streams: Option<u32>,
+    message_extra_words: Option<u32>,
+    clock_hz: Option<u32>,
+    word_bytes: Option<u32>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    dead_cells: Cow<'a, [CellId]>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    dead_links: Cow<'a, [(CellId, CellId)]>,
+}
+
+/// `machine.clocks`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClocksJson {
+    link_per_word: u32,
+    access_per_word: u32,
+    sync: u32,
+    phase: u32,
+    stream_setup: Option<u32>,
+    send: Option<u32>,
+    receive: Option<u32>,
+}
+
+impl<'a> MachineJson<'a> {
+    pub(super) fn new(machine: &'a Machine) -> Self {
+        let p = machine.parameters();
+        Self {
+            name: machine.name().into(),
+            topology: Cow::Borrowed(machine.topology()),
+            channels_per_cell: p.channels_per_cell,
+            clocks: ClocksJson {
+                link_per_word: p.link_clocks_per_word,
+                access_per_word: p.access_clocks_per_word,
+                sync: p.t_sync,
+                phase: p.t_phase,
+                stream_setup: Some(p.stream_setup),
+                send: Some(p.c_send),
+                receive: Some(p.c_receive),
+            },
+            channels_reserved: Some(p.channels_reserved),
+            channel_depth: Some(p.channel_depth),
+            duplex: Some(p.duplex),
+            streams: Some(p.streams),
+            message_extra_words: Some(p.message_extra_words),
+            clock_hz: Some(p.clock_hz),
+            word_bytes: Some(p.word_bytes),
+            dead_cells: machine.dead_cells().into(),
+            dead_links: machine.dead_links().into(),
+        }
+    }
+
+    pub(super) fn build(self) -> Result<Machine, ShapeError> {
+        let iwarp = Parameters::iwarp();
+        let parameters = Parameters {
+            channels_per_cell: self.channels_per_cell,
+            channels_reserved: self.channels_reserved.unwrap_or(iwarp.channels_reserved),
+            channel_depth: self.channel_depth.unwrap_or(iwarp.channel_depth),
+            link_clocks_per_word: self.clocks.link_per_word,
+            access_clocks_per_word: self.clocks.access_per_word,
+            duplex: self.duplex.unwrap_or(iwarp.duplex),
+            streams: self.streams.unwrap_or(iwarp.streams),
+            stream_setup: self.clocks.stream_setup.unwrap_or(iwarp.stream_setup),
+            t_sync: self.clocks.sync,
+            t_phase: self.clocks.phase,
+            c_send: self.clocks.send.unwrap_or(iwarp.c_send),
+            c_receive: self.clocks.receive.unwrap_or(iwarp.c_receive),
+            message_extra_words: self.message_extra_words.unwrap_or(iwarp.message_extra_words),
+            clock_hz: self.clock_hz.unwrap_or(iwarp.clock_hz),
+            word_bytes: self.word_bytes.unwrap_or(iwarp.word_bytes),
+        };
+        Machine::new(
+            self.name,
+            self.topology.into_owned(),
+            parameters,
+            self.dead_cells.into_owned(),
+            self.dead_links.into_owned(),
+        )
+    }
+}
+
+/// An element of `connections`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConnectionJson<'a> {
+    pub(super) id: Option<ConnectionId>,
+    source: CellId,
+    target: CellId,
+    words: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_bandwidth: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_latency: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) nodes: Option<Cow<'a, [u32]>>,
+}
+
+impl<'a> ConnectionJson<'a> {
+    pub(super) fn new(id: ConnectionId, c: &'a Connection, nodes: Option<&'a [u32]>) -> Self {
+        Self {
+            id: Some(id),
+            source: c.source,
+            target: c.target,
+            words: c.words,
+            name: c.name.as_deref().map(Into::into),
+            min_bandwidth: c.min_bandwidth,
+            max_latency: c.max_latency,
+            nodes: nodes.map(Into::into),
+        }
+    }
+
+    /// The connection, without its id and nodes.
+    pub(super) fn build(&self) -> Connection {
+        Connection {
+            source: self.source,
+            target: self.target,
+            words: self.words,
+            min_bandwidth: self.min_bandwidth,
+            max_latency: self.max_latency,
+            name: self.name.as_deref().map(Into::into),
+        }
+    }
+}
+
+/// `bounds`. A file that does not say what binds says `nothing`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BoundsJson {
+    phases: u32,
+    #[serde(default = "nothing")]
+    phases_by: Binding,
+    clocks: u64,
+    #[serde(default = "nothing")]
+    clocks_by: Binding,
+}
+
+fn nothing() -> Binding {
+    Binding::Nothing
+}
+
+impl From<Bounds> for BoundsJson {
+    fn from(b: Bounds) -> Self {
+        let Bounds { phases, phases_by, clocks, clocks_by } = b;
+        Self { phases, phases_by, clocks, clocks_by }
+    }
+}
+
+impl From<BoundsJson> for Bounds {
+    fn from(b: BoundsJson) -> Self {
+        let BoundsJson { phases, phases_by, clocks, clocks_by } = b;
+        Self { phases, phases_by, clocks, clocks_by }
+    }
+}
+
+/// An element of `timetable`.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SlotJson {
+    pub(super) connection: ConnectionId,
+    pub(super) start: u64,
+    pub(super) duration: u64,
+}

@@ -1,0 +1,105 @@
+//! From a byte offset to a line and a column, and from a misspelt word to the one that was meant.
+//!
+//! Readers keep nothing but offsets while they read; the line is counted once, when there is an
+//! error to report.
+
+use crate::error::At;
+
+/// The place of byte `offset` of a text: line and column from 1, columns in bytes. An offset
+/// beyond the end is taken as the end. O(offset).
+pub fn locate(text: &[u8], offset: usize) -> At {
+    let offset = offset.min(text.len());
+    let before = &text[..offset];
+    let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+    let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |newline| newline + 1);
+    At::Text { line, column: offset - start + 1, offset }
+}
+
+/// The place of a line and a column as a foreign parser counts them (from 1; 0 is taken as 1).
+pub fn locate_line(text: &[u8], line: usize, column: usize) -> At {
+    let start = match line {
+        0 | 1 => 0,
+        _ => text
+            .iter()
+            .enumerate()
+            .filter(|(_, b)| **b == b'\n')
+            .nth(line - 2)
+            .map_or(text.len(), |(newline, _)| newline + 1),
+    };
+    locate(text, start + column.saturating_sub(1))
+}
+
+/// The known word that `word` was probably meant to be: the nearest by number of letters that
+/// differ, if few enough do.
+pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const LONGEST: usize = 40;
+    if word.is_empty() || word.len() > LONGEST {
+        return None;
+    }
+    known
+        .into_iter()
+        .map(|candidate| (edits(word, candidate), candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, candidate)| *distance <= (candidate.len() + 1).max(3) / 3)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Letters to insert, remove or replace to make `a` into `b`.
+fn edits(a: &str, b: &str) -> usize {
+    let b = b.as_bytes();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for j in 0..b.len() {
+            let replaced = diagonal + usize::from(letter != b[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// Help for serde's "unknown field `x`, expected one of `a`, `b`": the key that was meant.
+pub(crate) fn help_unknown_key(message: &str) -> Option<String> {
+    if !message.starts_with("unknown ") {
+        return None;
+    }
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let wrong = quoted.next()?;
+    did_you_mean(wrong, quoted).map(|meant| format!("did you mean `{meant}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: usize, column: usize, offset: usize) -> At {
+        At::Text { line, column, offset }
+    }
+
+    #[test]
+    fn offsets_become_lines_and_columns() {
+        let text = b"ab\n\ncd";
+        assert_eq!(locate(text, 0), at(1, 1, 0));
+        assert_eq!(locate(text, 2), at(1, 3, 2));
+        assert_eq!(locate(text, 3), at(2, 1, 3));
+        assert_eq!(locate(text, 5), at(3, 2, 5));
+        assert_eq!(locate(text, 99), at(3, 3, 6));
+        assert_eq!(locate_line(text, 3, 2), at(3, 2, 5));
+        assert_eq!(locate_line(text, 9, 1), at(3, 3, 6));
+        assert_eq!(locate_line(b"", 0, 0), at(1, 1, 0));
+    }
+
+    #[test]
+    fn near_misses_are_recognised_and_far_ones_are_not() {
+        let known = ["words", "phase", "channels_per_cell"];
+        assert_eq!(did_you_mean("wrods", known), Some("words"));
+        assert_eq!(did_you_mean("sword", known), Some("words"));
+        assert_eq!(did_you_mean("word", known), Some("words"));
+        assert_eq!(did_you_mean("chanels_per_cel", known), Some("channels_per_cell"));
+        assert_eq!(did_you_mean("zebra", known), None);
+        let message = "unknown field `cel`, expected one of `cells`, `channels`";
+        assert_eq!(help_unknown_key(message).unwrap(), "did you mean `cells`?");
+    }
+}

@@ -1,0 +1,5 @@
+//! The forms on disk: every value comes back as it was, and nothing that is no value gets in.
+
+mod json;
+mod roundtrip;
+mod support;

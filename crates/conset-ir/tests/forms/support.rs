@@ -1,0 +1,314 @@
+//! Generators of every type, from a seed: right in shape, otherwise anything (routes that jump,
+//! channels that are not there, makespans that lie), since a file may hold all of that.
+
+use std::sync::Arc;
+
+use conset_ir::{
+    Binding, Bounds, CellContext, CellId, ChannelEntry, ChannelId, Connection, ConnectionId,
+    ConnectionSet, Direction, Document, Duplex, Feed, Image, LinkFinder, LinkId, Machine,
+    NodeLists, Operation, Origin, Parameters, PhaseImage, PhaseRoutes, PhaseTimes, Program,
+    Routing, Schedule, SetImage, SetSchedule, Sink, Slot, Timetable, Topology,
+};
+
+/// A small generator of numbers (splitmix64): the same on every platform.
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    pub(crate) fn coin(&mut self) -> bool {
+        self.next() & 1 == 1
+    }
+
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    /// Mostly small, sometimes anything.
+    fn number(&mut self) -> u64 {
+        if self.one_in(6) { self.next() } else { self.next() % 1000 }
+    }
+}
+
+pub(crate) const KINDS: usize = 6;
+
+/// A document of kind `kind % KINDS`.
+pub(crate) fn document(rng: &mut Rng, kind: usize) -> Document {
+    match kind % KINDS {
+        0 => machine(rng).into(),
+        1 => {
+            let machine = Arc::new(machine(rng));
+            let program = Program::new(sets(rng, &machine)).unwrap();
+            Document::Program { machine: rng.coin().then_some(machine), program }
+        }
+        2 => {
+            let machine = Arc::new(machine(rng));
+            let set = set(rng, &machine, "only");
+            routing(rng, machine, set).into()
+        }
+        3 => {
+            let machine = Arc::new(machine(rng));
+            let set = set(rng, &machine, "only");
+            timetable(rng, machine, set).into()
+        }
+        4 => schedule(rng).into(),
+        _ => image(rng).into(),
+    }
+}
+
+pub(crate) fn machine(rng: &mut Rng) -> Machine {
+    if rng.one_in(4) {
+        let specs =
+            ["iwarp:3x2", "iwarp-fem:4x4", "ring:2", "mesh:1x5", "hypercube:3", "torus:2x2x3"];
+        return Machine::from_spec(rng.pick(&specs)).unwrap();
+    }
+    let topology = topology(rng);
+    let plain = Machine::new("m", topology.clone(), Parameters::iwarp(), vec![], vec![]).unwrap();
+    let names = ["iwarp", "torus", "a \"quoted\" name\\", "ünï # code", "x", "graph", "iwarp-fem"];
+    let cells = plain.cell_count();
+    let dead_cells = (0..rng.below(2)).map(|_| CellId(rng.below(cells) as u32)).collect::<Vec<_>>();
+    let dead_links = (0..rng.below(3).min(plain.link_count()))
+        .map(|_| plain.link(LinkId(rng.below(plain.link_count()) as u32)))
+        .map(|link| (link.source, link.target))
+        .collect();
+    Machine::new(rng.pick(&names), topology, parameters(rng), dead_cells, dead_links).unwrap()
+}
+
+fn topology(rng: &mut Rng) -> Topology {
+    let dims = |rng: &mut Rng| (0..1 + rng.below(3)).map(|_| 1 + rng.below(4) as u32).collect();
+    match rng.below(6) {
+        0 => Topology::Torus { dims: dims(rng) },
+        1 => Topology::Mesh { dims: dims(rng) },
+        2 => Topology::Ring { cells: 1 + rng.below(6) as u32 },
+        3 => Topology::Hypercube { dimension: rng.below(4) as u32 },
+        4 => Topology::FatTree { leaves: 1 + rng.below(20) as u32 },
+        _ => {
+            let (cells, switches) = (1 + rng.below(5) as u32, rng.below(3) as u32);
+            let nodes = (cells + switches) as usize;
+            let links = (0..rng.below(14))
+                .map(|_| (rng.below(nodes) as u32, rng.below(nodes) as u32))
+                .filter(|(from, to)| from != to)
+                .collect();
+            Topology::Graph { cells, switches, links }
+        }
+    }
+}
+
+fn parameters(rng: &mut Rng) -> Parameters {
+    let mut parameters = if rng.coin() { Parameters::iwarp() } else { Parameters::iwarp_fem() };
+    for (name, _, least, most) in Parameters::iwarp().numbers() {
+        if rng.one_in(4) {
+            let span = u64::from(most - least) + 1;
+            let value = u64::from(least) + rng.number() % span;
+            parameters.set(name, &value.to_string()).unwrap();
+        }
+    }
+    if rng.one_in(4) {
+        parameters.duplex = Duplex::Half;
+    }
+    parameters
+}
+
+fn sets(rng: &mut Rng, machine: &Machine) -> Vec<Arc<ConnectionSet>> {
+    let names = ["halo", "x0", "set", "-.-", "123"];
+    (0..rng.below(4)).map(|row| Arc::new(set(rng, machine, names[row]))).collect()
+}
+
+pub(crate) fn set(rng: &mut Rng, machine: &Machine, name: &str) -> ConnectionSet {
+    let ends: Vec<CellId> = machine.endpoints().collect();
+    let count = if ends.is_empty() { 0 } else { rng.below(12) };
+    let rich = rng.coin();
+    let with_nodes = rng.one_in(3);
+    let connections: Vec<Connection> = (0..count)
+        .map(|row| Connection {
+            source: rng.pick(&ends),
+            target: rng.pick(&ends),
+            words: 1
+                + (if with_nodes { rng.below(9) as u64 } else { rng.number() % (1 << 30) }) as u32,
+            min_bandwidth: (rich && rng.one_in(3)).then(|| 1 + rng.next() as u32 % 2000),
+            max_latency: (rich && rng.one_in(3)).then(|| 1 + rng.next() as u32 % 2000),
+            name: (rich && rng.one_in(3)).then(|| format!("up-{row}.x_").into()),
+        })
+        .collect();
+    let lists: Vec<Vec<u32>> = connections
+        .iter()
+        .map(|c| (0..if with_nodes { c.words } else { 0 }).map(|_| rng.number() as u32).collect())
+        .collect();
+    let mut set = ConnectionSet::new(name, connections).unwrap();
+    if rng.coin() && count > 1 {
+        let order = (0..rng.below(6))
+            .map(|_| (rng.below(count) as u32, rng.below(count) as u32))
+            .filter(|(a, b)| a != b)
+            .map(|(a, b)| (ConnectionId(a.min(b)), ConnectionId(a.max(b))))
+            .collect();
+        set = set.with_order(order).unwrap();
+    }
+    if with_nodes {
+        set = set.with_nodes(NodeLists::from_lists(lists.iter().map(|l| &l[..]))).unwrap();
+    }
+    set
+}
+
+pub(crate) fn routing(rng: &mut Rng, machine: Arc<Machine>, set: ConnectionSet) -> Routing {
+    let phases = (0..rng.below(4)).map(|_| phase(rng, &machine, &set)).collect();
+    Routing::new(machine, Arc::new(set), phases).unwrap()
+}
+
+fn phase(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> PhaseRoutes {
+    let mut phase = PhaseRoutes::new();
+    let finder = LinkFinder::new(machine);
+    for _ in 0..if set.is_empty() { 0 } else { rng.below(8) } {
+        let connection = ConnectionId(rng.below(set.len()) as u32);
+        let words = if rng.coin() { set.get(connection).words } else { rng.number() as u32 };
+        let (cells, links) = walk(rng, machine, &finder, set.get(connection).source);
+        let channels: Vec<ChannelId> =
+            cells.iter().map(|_| ChannelId(rng.number() as u32 % 5000)).collect();
+        phase.push(connection, words, &cells, &links, &channels).unwrap();
+    }
+    phase
+}
+
+/// Cells along live links, mostly; now and then a jump, a wrong start or an unusual link.
+fn walk(
+    rng: &mut Rng,
+    machine: &Machine,
+    finder: &LinkFinder<'_>,
+    source: CellId,
+) -> (Vec<CellId>, Vec<LinkId>) {
+    let any = |rng: &mut Rng| CellId(rng.below(machine.cell_count()) as u32);
+    let mut at = if rng.one_in(8) { any(rng) } else { source };
+    let (mut cells, mut links) = (vec![at], Vec::new());
+    for _ in 0..rng.below(6) {
+        let out = machine.outgoing(at);
+        let (next, link) = if out.is_empty() || rng.one_in(8) {
+            let next = any(rng);
+            (next, finder.default(at, next))
+        } else {
+            let link = rng.pick(out);
+            (machine.link(link).target, link)
+        };
+        let strange = machine.link_count() > 0 && rng.one_in(20);
+        links.push(match (strange, rng.coin()) {
+            (true, true) => LinkId(rng.below(machine.link_count()) as u32),
+            (true, false) => LinkId::NONE,
+            _ => link,
+        });
+        cells.push(next);
+        at = next;
+    }
+    (cells, links)
+}
+
+pub(crate) fn timetable(rng: &mut Rng, machine: Arc<Machine>, set: ConnectionSet) -> Timetable {
+    let routing = routing(rng, machine, set);
+    let times = routing
+        .phases()
+        .iter()
+        .map(|routes| PhaseTimes {
+            slots: (0..routes.len())
+                .map(|_| Slot { start: rng.number(), duration: rng.number() })
+                .collect(),
+            makespan: rng.number(),
+        })
+        .collect();
+    Timetable::new(routing, times).unwrap()
+}
+
+pub(crate) fn schedule(rng: &mut Rng) -> Schedule {
+    let machine = Arc::new(machine(rng));
+    let sets = sets(rng, &machine)
+        .into_iter()
+        .map(|set| SetSchedule {
+            timetable: timetable(rng, machine.clone(), ConnectionSet::clone(&set)),
+            bounds: Bounds {
+                phases: rng.number() as u32,
+                phases_by: rng.pick(&Binding::ALL),
+                clocks: rng.number(),
+                clocks_by: rng.pick(&Binding::ALL),
+            },
+            predicted_clocks: rng.number(),
+        })
+        .collect();
+    let origin = rng.coin().then(|| Origin {
+        generator: "conset \"0.1\" é".into(),
+        algorithm: if rng.coin() { "best".into() } else { String::new() },
+        seed: rng.number(),
+    });
+    Schedule::new(machine, sets, origin).unwrap()
+}
+
+pub(crate) fn image(rng: &mut Rng) -> Image {
+    let machine = Arc::new(machine(rng));
+    let sets = sets(rng, &machine)
+        .into_iter()
+        .map(|set| SetImage {
+            phases: (0..rng.below(3)).map(|_| phase_image(rng, &machine, &set)).collect(),
+            set,
+        })
+        .collect();
+    Image::new(machine, sets).unwrap()
+}
+
+fn phase_image(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> PhaseImage {
+    let tables: Vec<(Vec<ChannelEntry>, Vec<Operation>)> = machine
+        .cells()
+        .map(|cell| {
+            let rows = if set.is_empty() { 0 } else { rng.below(3) };
+            let entries = (0..rows).map(|_| entry(rng, machine, set, cell)).collect();
+            let operations = (0..rows * rng.below(2)).map(|_| operation(rng, machine, set));
+            (entries, operations.collect())
+        })
+        .collect();
+    PhaseImage::from_cells(
+        tables.iter().map(|(entries, operations)| CellContext { entries, operations }),
+    )
+}
+
+fn entry(rng: &mut Rng, machine: &Machine, set: &ConnectionSet, cell: CellId) -> ChannelEntry {
+    let channels = machine.parameters().channels_per_cell as usize;
+    let gate = ConnectionId(rng.below(set.len()) as u32);
+    let mut link = |near: &[LinkId]| match (near.is_empty(), machine.link_count()) {
+        (_, 0) => None,
+        (false, _) if !rng.one_in(5) => Some(rng.pick(near)),
+        (_, count) => rng.coin().then(|| LinkId(rng.below(count) as u32)),
+    };
+    let (from, to) = (link(machine.incoming(cell)), link(machine.outgoing(cell)));
+    let mut channel = || ChannelId(rng.below(channels) as u32);
+    ChannelEntry {
+        channel: channel(),
+        feed: from.map_or(Feed::Gate(gate), Feed::Link),
+        sink: match to {
+            Some(link) => Sink::Forward { link, channel: channel() },
+            None => Sink::Gate(gate),
+        },
+    }
+}
+
+fn operation(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> Operation {
+    let connection = ConnectionId(rng.below(set.len()) as u32);
+    let all = set.get(connection).words;
+    let first_word = if rng.coin() { 0 } else { rng.below(all as usize) as u32 };
+    Operation {
+        direction: if rng.coin() { Direction::Send } else { Direction::Receive },
+        connection,
+        channel: ChannelId(rng.below(machine.parameters().channels_per_cell as usize) as u32),
+        words: 1 + rng.below((all - first_word) as usize) as u32,
+        first_word,
+        start: rng.number(),
+    }
+}
