@@ -69,14 +69,14 @@ define_rules! {
     Barrier = "barrier",
     /// A forwarding table with two entries for one channel.
     Table = "table",
-    /// A forward that no entry takes up, or an entry fed by a link that nothing, or more than one
-    /// thing, forwards over into it.
+    /// A forward that no entry takes up, or an entry fed by a link over which nothing, or more
+    /// than one thing, forwards into it: an entry left over from another context shows here.
     Chain = "chain",
     /// A gate at a cell that is not its connection's end, or two gates of different connections
     /// at the ends of one route.
     Gate = "gate",
-    /// Entries that no gate leads to: left over from another context, or a cycle.
-    Stale = "stale",
+    /// Entries that forward to each other in a ring, into which no gate leads.
+    Cycle = "cycle",
     /// An operation without its gate, or a gate without exactly one operation.
     Operation = "operation",
     /// Word ranges that differ between sender and receiver, overlap, leave a gap, or go back in a
