@@ -1,1 +1,23 @@
 //! Lower bounds, placement, phase partitioning, routing and channel numbering.
+//!
+//! The stage between a connection set and a timetable. It answers four questions, in this order:
+//!
+//! * [`bounds`]: how few phases and clocks can there be, whatever anyone does?
+//! * [`placement`]: which cell does each part of the program live on?
+//! * [`apr`]: in which phase and over which cells does each connection run (the paper's
+//!   automatic partitioner and router, section 4.4.1)?
+//! * [`channels`]: which channel does each route take on each of its cells, and which of several
+//!   parallel links?
+//!
+//! [`explain`] turns a failure of any of them into a witness and its cheapest fixes.
+//!
+//! All of it is deterministic: the same machine, set, options and seed give the same result. It
+//! opens no files, prints nothing and reads no clock. It does not say when a connection starts
+//! (the scheduler does) and does not prove its own results (the checker does).
+
+pub mod apr;
+pub mod bounds;
+pub mod channels;
+pub mod explain;
+mod network;
+pub mod placement;

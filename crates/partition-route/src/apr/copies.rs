@@ -1,0 +1,312 @@
+//! The shortest path over all copies of the graph.
+//!
+//! A connection looks at the copies (phases) where both of its ends have a free channel, those
+//! whose ends are emptiest first, and keeps the shortest path. A copy whose two ends alone make
+//! it no better than the best so far is not searched, and a search in a copy stops where it can
+//! no longer be better, so most copies cost nothing; the path found is still a shortest one over
+//! all of them. Only beyond [`COPIES`] searches is the best so far taken as it is, and where there
+//! are more than [`WINDOW`] copies the next ones are looked at only if those had no path; this
+//! keeps a million connections over 1500 phases a matter of a minute.
+//!
+//! A connection that others must wait for takes the first phase where it fits at all: a late
+//! phase would push everything behind it back.
+
+use std::ops::RangeInclusive;
+
+use conset_ir::{ConnectionSet, Infeasible, Machine};
+
+use super::costs::{self, FULL};
+use super::order::Order;
+use super::search::{Search, UNIT};
+use super::state::State;
+use super::wants::{ANY, Want, Wants};
+use crate::network::{Distances, Network, UNREACHABLE};
+
+/// Copies searched for one connection, unless none of them has a route.
+const COPIES: usize = 32;
+/// Copies sorted by their ends at a time.
+const WINDOW: u32 = 256;
+
+/// A path that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The phase.
+    pub(crate) phase: u32,
+    /// The sum of its cells' costs.
+    pub(crate) cost: u32,
+}
+
+/// The copies of the graph, and all that the search needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Copies {
+    pub(crate) network: Network,
+    distances: Distances,
+    search: Search,
+    costs: Vec<u32>,
+    /// Source and target of each connection.
+    pub(crate) ends: Vec<(u32, u32)>,
+    /// What is routed.
+    pub(crate) state: State,
+    /// Ordering constraints.
+    pub(crate) order: Order,
+    wants: Option<Wants>,
+    /// The path found last, source first.
+    pub(crate) path: Vec<u32>,
+    /// Scratch: phases by what the two ends cost.
+    classes: Vec<Vec<u32>>,
+    /// Searches so far.
+    turn: u32,
+}
+
+impl Copies {
+    /// Nothing routed, no phase. `hops_of` gets the hops of each connection's shortest route.
+    ///
+    /// # Errors
+    /// Connections without a way, or a requirement that no route meets.
+    pub(crate) fn new(
+        machine: &Machine,
+        set: &ConnectionSet,
+        network: Network,
+        hops_of: &mut Vec<u32>,
+    ) -> Result<Self, Infeasible> {
+        let ends: Vec<(u32, u32)> =
+            set.connections().iter().map(|c| (c.source.0, c.target.0)).collect();
+        let mut distances = Distances::new(&network, ends.iter().map(|e| e.1));
+        hops_of.clear();
+        hops_of.extend(ends.iter().map(|&(source, target)| distances.aim(&network, source, target)));
+        if hops_of.contains(&UNREACHABLE) {
+            let cut = |id: &usize| hops_of[*id] == UNREACHABLE;
+            return Err(crate::explain::unreachable(machine, set, (0..set.len()).filter(cut)));
+        }
+        let wants = Wants::new(machine, &network, set, hops_of)?;
+        let capacity = machine.parameters().channels_per_cell as u16;
+        let costs = costs::table(capacity);
+        Ok(Self {
+            search: Search::new(network.cells),
+            state: State::new(network.cells, capacity, set.len()),
+            order: Order::new(set),
+            classes: vec![Vec::new(); 2 * UNIT as usize],
+            path: Vec::new(),
+            turn: 0,
+            network,
+            distances,
+            costs,
+            ends,
+            wants,
+        })
+    }
+
+    /// Adds an empty phase at the end.
+    pub(crate) fn open_phase(&mut self) {
+        self.state.open_phase();
+        if let Some(wants) = &mut self.wants {
+            wants.open_phase();
+        }
+    }
+
+    /// Takes out an empty phase; those after it move up.
+    pub(crate) fn close_phase(&mut self, phase: u32) {
+        self.state.close_phase(phase);
+        if let Some(wants) = &mut self.wants {
+            wants.close_phase(phase);
+        }
+    }
+
+    /// Puts the path found last into a phase.
+    pub(crate) fn put(&mut self, connection: u32, phase: u32) {
+        self.state.put(connection, phase, &self.path);
+        self.note_put(connection, phase);
+    }
+
+    /// Gives an unrouted connection back a route that it had before.
+    pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: (u64, u32)) {
+        self.state.restore(connection, phase, place);
+        self.note_put(connection, phase);
+    }
+
+    fn note_put(&mut self, connection: u32, phase: u32) {
+        if let Some(wants) = &mut self.wants {
+            wants.put(&self.network, phase, connection, self.state.route(connection));
+        }
+    }
+
+    /// Takes a connection out of its phase.
+    pub(crate) fn take(&mut self, connection: u32) {
+        let phase = self.state.phase_of[connection as usize];
+        self.state.take(connection);
+        if let Some(wants) = &mut self.wants {
+            let state = &self.state;
+            let others = state.members(phase).iter().map(|&x| (x, state.route(x)));
+            wants.take(&self.network, phase, connection, state.route(connection), others);
+        }
+    }
+
+    fn want(&self, connection: u32) -> Want {
+        match &self.wants {
+            Some(wants) => wants.of(connection),
+            None => Want { sharing: ANY, hops: ANY },
+        }
+    }
+
+    /// The shortest path for a connection in the given phases, `without` left out; the path is
+    /// left in [`Copies::path`].
+    pub(crate) fn shortest(
+        &mut self,
+        connection: u32,
+        phases: &RangeInclusive<u32>,
+        without: u32,
+    ) -> Option<Found> {
+        let (source, target) = self.ends[connection as usize];
+        let hops = self.distances.aim(&self.network, source, target);
+        let lower = (hops + 1) * UNIT;
+        let last = (*phases.end()).min(self.state.phases.checked_sub(1)?);
+        let (first, words) = (phases.start() / 64, (last / 64 + 1).checked_sub(phases.start() / 64)?);
+        let first_fit = self.order.is_awaited(connection);
+        // Beginning each time elsewhere fills the copies evenly where there are many.
+        let turn = if first_fit || words * 64 <= WINDOW { 0 } else { self.turn % words };
+        self.turn = self.turn.wrapping_add(1);
+        let mut gathered = 0;
+        for step in 0..words {
+            let word = first + (step + turn) % words;
+            gathered += self.gather(word, (source, target), phases, without);
+            if gathered < WINDOW && step + 1 < words {
+                continue;
+            }
+            let best = self.search_classes(connection, lower, first_fit);
+            if best.is_some() {
+                return best;
+            }
+            gathered = 0;
+        }
+        None
+    }
+
+    /// The shortest path over the copies gathered, which are forgotten.
+    fn search_classes(&mut self, connection: u32, lower: u32, first_fit: bool) -> Option<Found> {
+        if first_fit {
+            self.merge_classes();
+        }
+        let mut classes = std::mem::take(&mut self.classes);
+        let mut best: Option<Found> = None;
+        let mut searched = 0;
+        'all: for (extra, class) in classes.iter().enumerate() {
+            let least = if first_fit { lower } else { lower + extra as u32 };
+            for &phase in class {
+                let limit = best.map_or(u32::MAX, |b| b.cost);
+                if least >= limit || (searched >= COPIES && best.is_some()) {
+                    break 'all;
+                }
+                searched += 1;
+                if let Some(cost) = self.search_in(phase, connection, limit, None) {
+                    std::mem::swap(&mut self.path, &mut self.search.path);
+                    best = Some(Found { phase, cost });
+                    if first_fit {
+                        break 'all;
+                    }
+                }
+            }
+        }
+        classes.iter_mut().for_each(Vec::clear);
+        self.classes = classes;
+        best
+    }
+
+    /// The cheapest path in some phases where full cells may be passed too, each at the cost that
+    /// `toll(phase, cell)` asks; the path is left in [`Copies::path`].
+    pub(crate) fn through_full(
+        &mut self,
+        connection: u32,
+        phases: impl Iterator<Item = u32>,
+        toll: &dyn Fn(u32, u32) -> u32,
+    ) -> Option<Found> {
+        let (source, target) = self.ends[connection as usize];
+        self.distances.aim(&self.network, source, target);
+        let mut best: Option<Found> = None;
+        for phase in phases {
+            let limit = best.map_or(u32::MAX, |b| b.cost);
+            if let Some(cost) = self.search_in(phase, connection, limit, Some(toll)) {
+                std::mem::swap(&mut self.path, &mut self.search.path);
+                best = Some(Found { phase, cost });
+            }
+        }
+        best
+    }
+
+    /// Sorts the phases of one word where both ends are free by what the ends cost above the
+    /// least. Returns their number.
+    fn gather(
+        &mut self,
+        word: u32,
+        (source, target): (u32, u32),
+        phases: &RangeInclusive<u32>,
+        without: u32,
+    ) -> u32 {
+        let mut count = 0;
+        let mut bits = self.state.both_free(source, target, word as usize);
+        while bits != 0 {
+            let phase = word * 64 + bits.trailing_zeros();
+            bits &= bits - 1;
+            if phase == without || !phases.contains(&phase) {
+                continue;
+            }
+            let used = self.state.used(phase);
+            let mut extra = self.costs[usize::from(used[source as usize])] - UNIT;
+            if source != target {
+                extra += self.costs[usize::from(used[target as usize])] - UNIT;
+            }
+            self.classes[extra as usize].push(phase);
+            count += 1;
+        }
+        count
+    }
+
+    fn merge_classes(&mut self) {
+        let (first, rest) = self.classes.split_at_mut(1);
+        for class in rest {
+            first[0].append(class);
+        }
+        first[0].sort_unstable();
+    }
+
+    /// One search. The limit is one of cost; a limit of hops makes all cells cost the same, so
+    /// that it can be turned into one of cost.
+    fn search_in(
+        &mut self,
+        phase: u32,
+        connection: u32,
+        limit: u32,
+        toll: Option<&dyn Fn(u32, u32) -> u32>,
+    ) -> Option<u32> {
+        let (source, target) = self.ends[connection as usize];
+        let want = self.want(connection);
+        let Self { network, distances, search, costs, state, wants, .. } = self;
+        let used = state.used(phase);
+        let plain = |cell: u32| costs[usize::from(used[cell as usize])];
+        match (wants, toll) {
+            (None, None) => {
+                search.run(network, distances, source, target, limit, plain, |_| true)
+            }
+            (None, Some(toll)) => {
+                let cost = |cell| match plain(cell) {
+                    FULL => toll(phase, cell),
+                    cost => cost,
+                };
+                search.run(network, distances, source, target, limit, cost, |_| true)
+            }
+            (Some(wants), toll) => {
+                let cost = |cell| match (plain(cell), toll) {
+                    (FULL, None) => FULL,
+                    (FULL, Some(toll)) => toll(phase, cell),
+                    (_, _) if want.hops != ANY => UNIT,
+                    (cost, _) => cost,
+                };
+                // A full cell's toll is above UNIT, so a limit of hops may refuse more than it
+                // must there, never less.
+                let hops = want.hops.saturating_add(1).saturating_mul(UNIT).saturating_add(1);
+                let limit = if want.hops == ANY { limit } else { limit.min(hops) };
+                let open = |edge| wants.is_open(phase, edge, want.sharing);
+                search.run(network, distances, source, target, limit, cost, open)
+            }
+        }
+    }
+}

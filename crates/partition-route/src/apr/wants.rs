@@ -1,0 +1,209 @@
+//! Guaranteed bandwidth and latency while routing.
+//!
+//! A link is shared by turns, one word each (machine model, rule 3), so a route that shares its
+//! links with at most `n - 1` others is sure of `1000 / (n * link_clocks)` words per 1000 clocks
+//! and of a latency of two accesses and `n * link_clocks` for each link. A requirement is
+//! therefore turned into two whole numbers: the greatest sharing `n` of any link on the route,
+//! and (for a latency) the greatest number of links. Both are kept during the search, so what is
+//! routed is right: an edge is closed to a route where the route, or another one there, would be
+//! brought above its sharing.
+//!
+//! An edge of several parallel links is shared by so many routes a link, rounded up, which the
+//! even choice in [`crate::channels`] makes true.
+//!
+//! Sets without requirements have none of this and pay nothing for it.
+
+use conset_ir::{Connection, ConnectionId, ConnectionSet, Fix, Infeasible, Machine};
+
+use crate::network::Network;
+
+/// No limit.
+pub(crate) const ANY: u32 = u32::MAX;
+
+/// What one connection asks of its route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Want {
+    /// Routes on any of its links, itself included.
+    pub(crate) sharing: u32,
+    /// Links.
+    pub(crate) hops: u32,
+}
+
+impl Want {
+    const NOTHING: Want = Want { sharing: ANY, hops: ANY };
+
+    /// What a connection asks for, given the hops of its shortest route.
+    ///
+    /// # Errors
+    /// What it gets at best, in words, and what it may ask for.
+    fn of(connection: &Connection, hops: u32, machine: &Machine) -> Result<Self, (String, Fix)> {
+        let parameters = machine.parameters();
+        let link = u64::from(parameters.link_clocks_per_word);
+        let access = u64::from(parameters.access_clocks_per_word);
+        let mut want = Want::NOTHING;
+        if let Some(bandwidth) = connection.min_bandwidth {
+            let clocks = if hops == 0 { access } else { access.max(link) };
+            if u64::from(bandwidth) * clocks > 1000 {
+                let best = 1000 / clocks;
+                return Err((
+                    format!(
+                        "asks for {bandwidth} words per 1000 clocks and gets {best} at most, \
+                         one word each {clocks} clocks"
+                    ),
+                    Fix::Other(match best {
+                        0 => "ask for no bandwidth: the machine is slower than a word per 1000 \
+                              clocks"
+                            .to_owned(),
+                        best => format!("ask for at most {best} words per 1000 clocks"),
+                    }),
+                ));
+            }
+            want.sharing = (1000 / (u64::from(bandwidth) * link)).min(u64::from(ANY)) as u32;
+        }
+        if let Some(latency) = connection.max_latency {
+            let left = u64::from(latency).checked_sub(2 * access);
+            let needed = link * u64::from(hops);
+            let Some(left) = left.filter(|&left| left >= needed) else {
+                let best = 2 * access + needed;
+                return Err((
+                    format!(
+                        "asks for a latency of {latency} clocks and gets {best} at best, over \
+                         {hops} links"
+                    ),
+                    Fix::Other(format!("ask for a latency of {best} clocks or more")),
+                ));
+            };
+            if let Some(turns) = left.checked_div(needed) {
+                want.sharing = want.sharing.min(turns.min(u64::from(ANY)) as u32);
+                let each = link * u64::from(want.sharing);
+                want.hops = (left / each).min(u64::from(ANY)) as u32;
+            } else {
+                want.hops = 0;
+            }
+        }
+        Ok(want)
+    }
+}
+
+/// What the connections of a set ask for, and how the edges of each phase are shared.
+#[derive(Clone, Debug)]
+pub(crate) struct Wants {
+    wants: Vec<Want>,
+    edges: usize,
+    /// Parallel links of each edge.
+    links: Vec<u32>,
+    /// Routes, by phase and edge.
+    used: Vec<u32>,
+    /// Routes that may be there, by phase and edge: what the strictest one leaves.
+    most: Vec<u32>,
+}
+
+impl Wants {
+    /// The requirements of a set, if it has any. `hops` are those of the shortest routes.
+    ///
+    /// # Errors
+    /// A connection whose requirement no route can meet, with what it gets and the fix.
+    pub(crate) fn new(
+        machine: &Machine,
+        network: &Network,
+        set: &ConnectionSet,
+        hops: &[u32],
+    ) -> Result<Option<Self>, Infeasible> {
+        if set.connections().iter().all(|c| c.min_bandwidth.is_none() && c.max_latency.is_none()) {
+            return Ok(None);
+        }
+        let mut wants = Vec::with_capacity(set.len());
+        for (id, connection) in set.iter() {
+            match Want::of(connection, hops[id.index()], machine) {
+                Ok(want) => wants.push(want),
+                Err((reason, fix)) => return Err(refused(set, id, &reason, fix)),
+            }
+        }
+        let mut links = vec![0; network.next.edge_count()];
+        for cell in machine.cells() {
+            for &link in machine.outgoing(cell) {
+                links[network.next.edge(cell.0, machine.link(link).target.0)] += 1;
+            }
+        }
+        Ok(Some(Self { wants, edges: links.len(), links, used: Vec::new(), most: Vec::new() }))
+    }
+
+    /// What a connection asks for.
+    pub(crate) fn of(&self, connection: u32) -> Want {
+        self.wants[connection as usize]
+    }
+
+    /// Adds a phase at the end.
+    pub(crate) fn open_phase(&mut self) {
+        self.used.resize(self.used.len() + self.edges, 0);
+        self.most.resize(self.most.len() + self.edges, ANY);
+    }
+
+    /// Takes out an empty phase; those after it move up.
+    pub(crate) fn close_phase(&mut self, phase: u32) {
+        let range = phase as usize * self.edges..(phase as usize + 1) * self.edges;
+        self.used.drain(range.clone());
+        self.most.drain(range);
+    }
+
+    /// Whether one more route, with a greatest sharing of its own, may take an edge.
+    #[inline]
+    pub(crate) fn is_open(&self, phase: u32, edge: usize, sharing: u32) -> bool {
+        let at = phase as usize * self.edges + edge;
+        self.used[at] < self.most[at].min(self.links[edge].saturating_mul(sharing))
+    }
+
+    /// Notes that a connection's route is now in a phase.
+    pub(crate) fn put(&mut self, network: &Network, phase: u32, connection: u32, route: &[u32]) {
+        let sharing = self.wants[connection as usize].sharing;
+        for pair in route.windows(2) {
+            let edge = network.next.edge(pair[0], pair[1]);
+            let at = phase as usize * self.edges + edge;
+            self.used[at] += 1;
+            self.most[at] = self.most[at].min(self.links[edge].saturating_mul(sharing));
+        }
+    }
+
+    /// Notes that a connection's route is no longer in a phase. `others` are the connections that
+    /// are, with their routes.
+    pub(crate) fn take<'a>(
+        &mut self,
+        network: &Network,
+        phase: u32,
+        connection: u32,
+        route: &[u32],
+        others: impl Iterator<Item = (u32, &'a [u32])>,
+    ) {
+        let base = phase as usize * self.edges;
+        for pair in route.windows(2) {
+            self.used[base + network.next.edge(pair[0], pair[1])] -= 1;
+        }
+        if self.wants[connection as usize].sharing == ANY {
+            return;
+        }
+        // What the strictest of the others leave is counted afresh.
+        self.most[base..base + self.edges].fill(ANY);
+        for (other, route) in others {
+            let sharing = self.wants[other as usize].sharing;
+            if sharing == ANY {
+                continue;
+            }
+            for pair in route.windows(2) {
+                let edge = network.next.edge(pair[0], pair[1]);
+                let most = &mut self.most[base + edge];
+                *most = (*most).min(self.links[edge].saturating_mul(sharing));
+            }
+        }
+    }
+}
+
+/// A requirement that cannot be met.
+fn refused(set: &ConnectionSet, id: ConnectionId, reason: &str, fix: Fix) -> Infeasible {
+    Infeasible {
+        set: set.name().to_owned(),
+        reason: format!("{id} {reason}"),
+        overfull: Vec::new(),
+        connections: vec![id],
+        fixes: vec![fix, Fix::Drop(vec![id])],
+    }
+}

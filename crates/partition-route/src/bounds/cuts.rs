@@ -1,0 +1,370 @@
+//! Cuts: words that must leave a set of cells, over the live links that leave it.
+//!
+//! Any set of cells gives a true bound. Tried are
+//! * every single cell (its links in and out);
+//! * in shapes with coordinates, every slab of a dimension, by its first position and its length
+//!   (all lengths up to half of a dimension of 16, powers of two and the half beyond), and
+//!   without closing links every slab that begins at 0; that is where toruses and meshes are
+//!   narrow;
+//! * in a fat-tree, every group of leaves with the switches that serve no other;
+//! * in other graphs, the cells near some cell, for several cells and every size of the
+//!   neighbourhood.
+//!
+//! It does not look for the best bisection of all, which is a hard problem of its own.
+
+use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology};
+
+use super::Load;
+use crate::network::{Ball, Network};
+
+/// Lengths of slabs are all tried up to this size of a dimension.
+const ALL_LENGTHS: usize = 16;
+/// Words between positions of a dimension are summed up first, up to this size of a dimension.
+const TABLE: usize = 256;
+/// Neighbourhoods grown in graphs without coordinates.
+const STARTS: usize = 8;
+
+/// Something that goes from one position to another: words of a connection, or a link.
+type Step = (u32, u32, u128);
+
+/// The best cut of each kind.
+pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<Load> {
+    let mut found = Vec::new();
+    let group_of: Vec<u32> = machine.cells().map(|cell| cell.0).collect();
+    found.extend(best_group(machine, set, &group_of, |cell| CellId(cell).to_string()));
+    match machine.topology() {
+        Topology::FatTree { leaves } => {
+            for level in 1.. {
+                let size = 1usize << (2 * level);
+                if size >= *leaves as usize {
+                    break;
+                }
+                let groups = fat_tree_groups(machine, *leaves as usize, level);
+                found.extend(best_group(machine, set, &groups, |group| {
+                    let last = ((group as usize + 1) * size).min(*leaves as usize) - 1;
+                    format!("the leaves c{} to c{last}", group as usize * size)
+                }));
+            }
+        }
+        Topology::Graph { .. } => found.extend(neighbourhoods(machine, set)),
+        _ => found.extend(slabs(machine, set)),
+    }
+    found
+}
+
+/// A cut that is known to bind best so far.
+#[derive(Default)]
+struct Best {
+    clocks: u128,
+    words: u128,
+    links: u128,
+    place: usize,
+    inwards: bool,
+}
+
+impl Best {
+    fn offer(&mut self, link_clocks: u128, words: u128, links: u128, place: usize, inwards: bool) {
+        // Words that no link can carry mean a set that is infeasible, which is said elsewhere.
+        if links == 0 {
+            return;
+        }
+        let clocks = (words * link_clocks).div_ceil(links);
+        if clocks > self.clocks {
+            *self = Best { clocks, words, links, place, inwards };
+        }
+    }
+
+    fn witness(&self, cells: &str) -> String {
+        let way = if self.inwards { "into" } else { "out of" };
+        format!("{} words {way} {cells} over {} links", self.words, self.links)
+    }
+}
+
+fn link_clocks(machine: &Machine) -> u128 {
+    u128::from(machine.parameters().link_clocks_per_word)
+}
+
+fn live_links(machine: &Machine) -> impl Iterator<Item = (CellId, CellId)> + '_ {
+    machine
+        .cells()
+        .flat_map(|cell| machine.outgoing(cell))
+        .map(|&link| (machine.link(link).source, machine.link(link).target))
+}
+
+/// The tightest of several disjoint groups of cells; `u32::MAX` is no group.
+fn best_group(
+    machine: &Machine,
+    set: &ConnectionSet,
+    group_of: &[u32],
+    name: impl Fn(u32) -> String,
+) -> Option<Load> {
+    let groups = group_of.iter().filter(|&&g| g != u32::MAX).max().map_or(0, |&g| g as usize + 1);
+    // Words out, words in, links out, links in.
+    let mut sums = vec![[0u128; 4]; groups];
+    let mut add = |from: CellId, to: CellId, amount: u128, row: usize| {
+        let (from, to) = (group_of[from.index()], group_of[to.index()]);
+        if from == to {
+            return;
+        }
+        if from != u32::MAX {
+            sums[from as usize][row] += amount;
+        }
+        if to != u32::MAX {
+            sums[to as usize][row + 1] += amount;
+        }
+    };
+    for connection in set.connections() {
+        add(connection.source, connection.target, u128::from(connection.words), 0);
+    }
+    for (from, to) in live_links(machine) {
+        add(from, to, 1, 2);
+    }
+    let mut best = Best::default();
+    for (group, sum) in sums.iter().enumerate() {
+        best.offer(link_clocks(machine), sum[0], sum[2], group, false);
+        best.offer(link_clocks(machine), sum[1], sum[3], group, true);
+    }
+    let witness = || best.witness(&name(best.place as u32));
+    (best.clocks > 0).then(|| (Binding::Bisection, best.clocks, witness()))
+}
+
+/// The groups of 4^level leaves of a fat-tree, each with the switches up to that level.
+fn fat_tree_groups(machine: &Machine, leaves: usize, level: u32) -> Vec<u32> {
+    let mut groups: Vec<u32> = (0..leaves).map(|leaf| (leaf >> (2 * level)) as u32).collect();
+    for below in 1..=level {
+        // Level h has 2^(h-1) switches for each 4^h leaves.
+        for group in 0..leaves.div_ceil(1 << (2 * below)) {
+            let id = (group >> (2 * (level - below))) as u32;
+            groups.extend(std::iter::repeat_n(id, 1 << (below - 1)));
+        }
+    }
+    groups.resize(machine.cell_count(), u32::MAX);
+    groups
+}
+
+/// The tightest slab of any dimension.
+fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
+    let dims = machine.topology().dims()?;
+    let mut stride = 1u32;
+    let mut best: Option<Load> = None;
+    for (dimension, &size) in dims.iter().enumerate() {
+        let at = |cell: CellId| cell.0 / stride % size;
+        let words = set
+            .connections()
+            .iter()
+            .map(|c| (at(c.source), at(c.target), u128::from(c.words)));
+        let words = summed(size as usize, words);
+        let links = live_links(machine).map(|(from, to)| (at(from), at(to), 1));
+        let links = summed(size as usize, links);
+        let found = slabs_of(machine, dimension, size as usize, &words, &links);
+        if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.1 > b.1)) {
+            best = Some(found);
+        }
+        stride = stride.saturating_mul(size);
+    }
+    best
+}
+
+/// Steps between different positions, those between the same two put together where that is
+/// cheap.
+fn summed(size: usize, steps: impl Iterator<Item = Step>) -> Vec<Step> {
+    let steps = steps.filter(|step| step.0 != step.1);
+    if size > TABLE {
+        return steps.collect();
+    }
+    let mut table = vec![0u128; size * size];
+    for (from, to, amount) in steps {
+        table[from as usize * size + to as usize] += amount;
+    }
+    let rows = table.into_iter().enumerate().filter(|(_, amount)| *amount > 0);
+    rows.map(|(at, amount)| ((at / size) as u32, (at % size) as u32, amount)).collect()
+}
+
+/// The tightest slab of one dimension.
+fn slabs_of(
+    machine: &Machine,
+    dimension: usize,
+    size: usize,
+    words: &[Step],
+    links: &[Step],
+) -> Option<Load> {
+    let clocks = link_clocks(machine);
+    let mut result: Option<Load> = None;
+    let mut keep = |best: &Best, name: String| {
+        if result.as_ref().map_or(0, |r| r.1) < best.clocks {
+            result = Some((Binding::DimensionCut, best.clocks, best.witness(&name)));
+        }
+    };
+    let lengths = (1..=size / 2)
+        .filter(|h| size <= ALL_LENGTHS || h.is_power_of_two() || *h == size / 2);
+    for length in lengths {
+        let mut best = Best::default();
+        for inwards in [false, true] {
+            let words = leaving_slab(size, length, words, inwards);
+            let links = leaving_slab(size, length, links, inwards);
+            for start in 0..size {
+                best.offer(clocks, words[start], links[start], start, inwards);
+            }
+        }
+        let last = (best.place + length - 1) % size;
+        keep(&best, format!("positions {} to {last} of dimension {dimension}", best.place));
+    }
+    if !machine.topology().wraps() {
+        let mut best = Best::default();
+        for inwards in [false, true] {
+            let words = leaving_prefix(size, words, inwards);
+            let links = leaving_prefix(size, links, inwards);
+            for last in 0..size {
+                best.offer(clocks, words[last], links[last], last, inwards);
+            }
+        }
+        keep(&best, format!("positions 0 to {} of dimension {dimension}", best.place));
+    }
+    result
+}
+
+/// For each first position, what leaves (or enters) the slab of `length` positions from there,
+/// cyclically; `length` is at most half the size.
+fn leaving_slab(size: usize, length: usize, steps: &[Step], inwards: bool) -> Vec<u128> {
+    let mut change = vec![0i128; size + 1];
+    for &(from, to, amount) in steps {
+        let (inside, outside) = if inwards { (to, from) } else { (from, to) };
+        let ahead = (outside as usize + size - inside as usize) % size;
+        // Slabs that hold `inside` begin at inside - length + 1 to inside. Those that hold
+        // `outside` too are the last of them if it lies ahead within reach, the first if behind.
+        let (skip, count) = if ahead < length {
+            (0, ahead)
+        } else if size - ahead < length {
+            (length - (size - ahead), size - ahead)
+        } else {
+            (0, length)
+        };
+        let begin = (inside as usize + size - (length - 1) + skip) % size;
+        let amount = amount as i128;
+        change[begin] += amount;
+        let end = begin + count;
+        change[end.min(size)] -= amount;
+        if end > size {
+            change[0] += amount;
+            change[end - size] -= amount;
+        }
+    }
+    running_sums(&change[..size])
+}
+
+/// For each last position, what leaves (or enters) the positions from 0 to there.
+fn leaving_prefix(size: usize, steps: &[Step], inwards: bool) -> Vec<u128> {
+    let mut change = vec![0i128; size + 1];
+    for &(from, to, amount) in steps {
+        let (inside, outside) = if inwards { (to, from) } else { (from, to) };
+        if inside < outside {
+            change[inside as usize] += amount as i128;
+            change[outside as usize] -= amount as i128;
+        }
+    }
+    running_sums(&change[..size])
+}
+
+fn running_sums(change: &[i128]) -> Vec<u128> {
+    let mut sum = 0i128;
+    change
+        .iter()
+        .map(|change| {
+            sum += change;
+            sum as u128
+        })
+        .collect()
+}
+
+/// The tightest neighbourhood of any of a few cells.
+fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
+    let network = Network::new(machine);
+    let mut ball = Ball::new(network.cells);
+    let starts: Vec<CellId> = machine.endpoints().collect();
+    let mut result: Option<Load> = None;
+    for &start in starts.iter().step_by(starts.len().div_ceil(STARTS).max(1)) {
+        // Cells by their distance; those never reached come last.
+        let mut place = vec![u32::MAX; network.cells];
+        let mut count = 0;
+        ball.grow(&network.next, start.0, |cell, _| {
+            place[cell as usize] = count;
+            count += 1;
+            false
+        });
+        for row in place.iter_mut().filter(|row| **row == u32::MAX) {
+            *row = count;
+            count += 1;
+        }
+        let at = |cell: CellId| place[cell.index()];
+        let words: Vec<Step> = set
+            .connections()
+            .iter()
+            .map(|c| (at(c.source), at(c.target), u128::from(c.words)))
+            .collect();
+        let links: Vec<Step> =
+            live_links(machine).map(|(from, to)| (at(from), at(to), 1)).collect();
+        let mut best = Best::default();
+        for inwards in [false, true] {
+            let words = leaving_prefix(network.cells, &words, inwards);
+            let links = leaving_prefix(network.cells, &links, inwards);
+            for last in 0..network.cells {
+                best.offer(link_clocks(machine), words[last], links[last], last, inwards);
+            }
+        }
+        if result.as_ref().map_or(0, |r| r.1) < best.clocks {
+            let cells = format!("the {} cells nearest to {start}", best.place + 1);
+            result = Some((Binding::Bisection, best.clocks, best.witness(&cells)));
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What leaves a slab, cell by cell.
+    fn by_hand(size: usize, first: usize, length: usize, steps: &[Step], inwards: bool) -> u128 {
+        let inside = |p: u32| (p as usize + size - first) % size < length;
+        let leaves = |s: &&Step| {
+            if inwards { !inside(s.0) && inside(s.1) } else { inside(s.0) && !inside(s.1) }
+        };
+        steps.iter().filter(leaves).map(|s| s.2).sum()
+    }
+
+    #[test]
+    fn slabs_count_what_leaves_them() {
+        for size in [2usize, 3, 5, 8, 9] {
+            let n = size as u32;
+            let all = (0..n).flat_map(|a| (0..n).map(move |b| (a, b, u128::from(1 + 3 * a + 7 * b))));
+            let steps = summed(size, all);
+            for length in 1..=size / 2 {
+                for inwards in [false, true] {
+                    let sums = leaving_slab(size, length, &steps, inwards);
+                    for (first, &sum) in sums.iter().enumerate() {
+                        let hand = by_hand(size, first, length, &steps, inwards);
+                        assert_eq!(sum, hand, "{size} {first} {length} {inwards}");
+                    }
+                }
+            }
+            for inwards in [false, true] {
+                let sums = leaving_prefix(size, &steps, inwards);
+                for (last, &sum) in sums.iter().enumerate() {
+                    assert_eq!(sum, by_hand(size, 0, last + 1, &steps, inwards));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fat_tree_groups_have_their_definitions_links() {
+        let machine = Machine::from_spec("fat-tree:64").unwrap();
+        for (level, out) in [(1, 2), (2, 4)] {
+            let groups = fat_tree_groups(&machine, 64, level);
+            let links = live_links(&machine)
+                .filter(|(a, b)| groups[a.index()] == 0 && groups[b.index()] != 0)
+                .count();
+            assert_eq!(links, out);
+        }
+    }
+}

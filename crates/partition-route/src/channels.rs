@@ -1,0 +1,90 @@
+//! Channel numbers, and the choice among parallel links.
+//!
+//! Routes of a phase hold their channels at the same time, so on each cell every route simply
+//! gets the lowest number not yet given away there, routes in the order of their connections. Of
+//! several parallel links a route takes the one with the fewest routes so far, the lowest first;
+//! so they share the routes evenly.
+//!
+//! It does not check capacity: more routes on a cell than channels would get numbers that do not
+//! exist. The router keeps to the capacity, the checker proves it.
+
+use std::sync::Arc;
+
+use conset_ir::{
+    CellId, ChannelId, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes, Routing,
+    ShapeError,
+};
+
+use crate::network::Network;
+
+/// The links of each edge of the network: row `e` is `ids[first[e]..first[e + 1]]`.
+struct EdgeLinks {
+    first: Vec<u32>,
+    ids: Vec<LinkId>,
+}
+
+impl EdgeLinks {
+    fn new(machine: &Machine, network: &Network) -> Self {
+        let mut this = Self { first: vec![0], ids: Vec::new() };
+        for cell in machine.cells() {
+            for edge in network.next.edges(cell.0) {
+                let target = CellId(network.next.far_end(edge));
+                this.ids.extend(machine.links_between(cell, target));
+                this.first.push(this.ids.len() as u32);
+            }
+        }
+        this
+    }
+
+    fn of(&self, edge: usize) -> &[LinkId] {
+        &self.ids[self.first[edge] as usize..self.first[edge + 1] as usize]
+    }
+}
+
+/// Makes a routing of paths: numbers the channels and picks the links. `paths(phase)` gives the
+/// connections of a phase with their cells, in the order in which they are numbered.
+///
+/// # Errors
+/// None for paths over live links of the set's own connections; see [`Routing::new`].
+pub(crate) fn number<'a, P>(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    network: &Network,
+    phases: u32,
+    paths: impl Fn(u32) -> P,
+) -> Result<Routing, ShapeError>
+where
+    P: Iterator<Item = (u32, &'a [u32])>,
+{
+    let links = EdgeLinks::new(machine, network);
+    let mut next_channel = vec![0u32; network.cells];
+    let mut link_load = vec![0u32; machine.link_count()];
+    let mut taken: (Vec<CellId>, Vec<LinkId>, Vec<ChannelId>) = Default::default();
+    let mut routed = Vec::with_capacity(phases as usize);
+    for phase in 0..phases {
+        next_channel.fill(0);
+        link_load.fill(0);
+        let mut routes = PhaseRoutes::new();
+        for (connection, path) in paths(phase) {
+            taken.0.clear();
+            taken.1.clear();
+            taken.2.clear();
+            for &cell in path {
+                taken.0.push(CellId(cell));
+                taken.2.push(ChannelId(next_channel[cell as usize]));
+                next_channel[cell as usize] += 1;
+            }
+            for pair in path.windows(2) {
+                let parallel = links.of(network.next.edge(pair[0], pair[1]));
+                let link = parallel.iter().min_by_key(|link| link_load[link.index()]);
+                let link = *link.expect("an edge stands for at least one link");
+                link_load[link.index()] += 1;
+                taken.1.push(link);
+            }
+            let id = ConnectionId(connection);
+            routes.push(id, set.get(id).words, &taken.0, &taken.1, &taken.2)?;
+        }
+        routed.push(routes);
+    }
+    Routing::new(machine.clone(), set.clone(), routed)
+}

@@ -1,0 +1,222 @@
+//! The live part of a machine as the searches see it: who is next to whom, and how far.
+//!
+//! Parallel links count once here, because channels are a matter of cells (machine model, rule
+//! 2); which of them a route takes is decided in [`crate::channels`]. Dead cells and links are
+//! left out, switches are in. Distances are hops over live links.
+
+use conset_ir::{CellId, Machine};
+
+/// Stands for "no way" among hop counts.
+pub(crate) const UNREACHABLE: u32 = u32::MAX;
+
+/// Neighbours in one direction: row `c` is `cells[first[c]..first[c + 1]]`, ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct Neighbours {
+    first: Vec<u32>,
+    cells: Vec<u32>,
+}
+
+impl Neighbours {
+    fn new(cells: usize, of: impl Fn(CellId, &mut Vec<u32>)) -> Self {
+        let mut this = Self { first: vec![0], cells: Vec::new() };
+        let mut row = Vec::new();
+        for cell in 0..cells {
+            row.clear();
+            of(CellId::from_index(cell), &mut row);
+            row.sort_unstable();
+            row.dedup();
+            this.cells.extend_from_slice(&row);
+            this.first.push(this.cells.len() as u32);
+        }
+        this
+    }
+
+    /// The neighbours of a cell.
+    #[inline]
+    pub(crate) fn of(&self, cell: u32) -> &[u32] {
+        &self.cells[self.edges(cell)]
+    }
+
+    /// The numbers of the edges to a cell's neighbours, in the order of [`Neighbours::of`].
+    #[inline]
+    pub(crate) fn edges(&self, cell: u32) -> std::ops::Range<usize> {
+        let cell = cell as usize;
+        self.first[cell] as usize..self.first[cell + 1] as usize
+    }
+
+    /// The cell at the far end of an edge.
+    #[inline]
+    pub(crate) fn far_end(&self, edge: usize) -> u32 {
+        self.cells[edge]
+    }
+
+    /// The edge between two neighbours.
+    pub(crate) fn edge(&self, cell: u32, neighbour: u32) -> usize {
+        let row = self.of(cell);
+        self.edges(cell).start + row.binary_search(&neighbour).expect("routes go to neighbours")
+    }
+
+    /// Number of edges.
+    pub(crate) fn edge_count(&self) -> usize {
+        self.cells.len()
+    }
+}
+
+/// The live cells and who is next to whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Network {
+    /// Cells, dead ones included (they have no neighbours).
+    pub(crate) cells: usize,
+    /// Where links lead from a cell.
+    pub(crate) next: Neighbours,
+    /// Where links into a cell come from.
+    pub(crate) back: Neighbours,
+}
+
+impl Network {
+    /// The network of a machine.
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let cells = machine.cell_count();
+        let next = Neighbours::new(cells, |cell, row| {
+            row.extend(machine.outgoing(cell).iter().map(|&l| machine.link(l).target.0));
+        });
+        let back = Neighbours::new(cells, |cell, row| {
+            row.extend(machine.incoming(cell).iter().map(|&l| machine.link(l).source.0));
+        });
+        Self { cells, next, back }
+    }
+}
+
+/// Breadth-first search that can stop early and needs no clearing between two searches.
+#[derive(Clone, Debug)]
+pub(crate) struct Ball {
+    stamp: Vec<u32>,
+    hops: Vec<u32>,
+    queue: Vec<u32>,
+    now: u32,
+    radius: u32,
+}
+
+impl Ball {
+    /// Scratch for a network of so many cells.
+    pub(crate) fn new(cells: usize) -> Self {
+        Self {
+            stamp: vec![0; cells],
+            hops: vec![0; cells],
+            queue: Vec::with_capacity(cells.min(1 << 16)),
+            now: 0,
+            radius: UNREACHABLE,
+        }
+    }
+
+    /// Searches from `centre` over `neighbours` until `stop` says so of a cell reached (asked
+    /// once for each cell, the centre included, in the order of their distance) or nothing is
+    /// left. Returns the cells looked at.
+    pub(crate) fn grow(
+        &mut self,
+        neighbours: &Neighbours,
+        centre: u32,
+        mut stop: impl FnMut(u32, u32) -> bool,
+    ) -> usize {
+        self.now = self.now.checked_add(1).unwrap_or_else(|| {
+            self.stamp.fill(0);
+            1
+        });
+        self.queue.clear();
+        self.queue.push(centre);
+        self.stamp[centre as usize] = self.now;
+        self.hops[centre as usize] = 0;
+        self.radius = UNREACHABLE;
+        let mut head = 0;
+        while head < self.queue.len() {
+            let cell = self.queue[head];
+            head += 1;
+            let hops = self.hops[cell as usize];
+            if stop(cell, hops) {
+                self.radius = hops + 1;
+                break;
+            }
+            for &next in neighbours.of(cell) {
+                if self.stamp[next as usize] != self.now {
+                    self.stamp[next as usize] = self.now;
+                    self.hops[next as usize] = hops + 1;
+                    self.queue.push(next);
+                }
+            }
+        }
+        head
+    }
+
+    /// Hops between a cell and the centre: exact up to the distance where the search stopped, no
+    /// more than the truth beyond, [`UNREACHABLE`] where there is no way.
+    #[inline]
+    pub(crate) fn hops(&self, cell: u32) -> u32 {
+        if self.stamp[cell as usize] == self.now { self.hops[cell as usize] } else { self.radius }
+    }
+}
+
+/// Hops to a target, for the search's sense of direction.
+///
+/// Small machines get a table with a row for each target in use; in large ones the search for
+/// each connection looks around its target just as far as its source.
+#[derive(Clone, Debug)]
+pub(crate) struct Distances {
+    rows: Vec<u16>,
+    row_of: Vec<u32>,
+    cells: usize,
+    base: usize,
+    ball: Option<Ball>,
+}
+
+/// Entries a distance table may have: 64 MB.
+const TABLE: usize = 1 << 25;
+
+impl Distances {
+    /// Prepares for the given targets (any order, repetitions allowed).
+    pub(crate) fn new(network: &Network, targets: impl Iterator<Item = u32>) -> Self {
+        let cells = network.cells;
+        let mut row_of = vec![u32::MAX; cells];
+        let mut used = Vec::new();
+        for target in targets {
+            if row_of[target as usize] == u32::MAX {
+                row_of[target as usize] = used.len() as u32;
+                used.push(target);
+            }
+        }
+        let mut ball = Ball::new(cells);
+        // Below 65535 cells every distance fits a u16 beside the mark for "no way".
+        if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
+            return Self { rows: Vec::new(), row_of, cells, base: 0, ball: Some(ball) };
+        }
+        let mut rows = Vec::with_capacity(used.len() * cells);
+        for &target in &used {
+            ball.grow(&network.back, target, |_, _| false);
+            rows.extend((0..cells as u32).map(|cell| ball.hops(cell).min(u32::from(u16::MAX)) as u16));
+        }
+        Self { rows, row_of, cells, base: 0, ball: None }
+    }
+
+    /// Turns to another target, to be reached from `source`; returns the hops between them.
+    pub(crate) fn aim(&mut self, network: &Network, source: u32, target: u32) -> u32 {
+        match &mut self.ball {
+            Some(ball) => {
+                ball.grow(&network.back, target, |cell, _| cell == source);
+            }
+            None => self.base = self.row_of[target as usize] as usize * self.cells,
+        }
+        self.to_target(source)
+    }
+
+    /// Hops from a cell to the target at least, exact for cells no further from it than the
+    /// source; [`UNREACHABLE`] where there is no way.
+    #[inline]
+    pub(crate) fn to_target(&self, cell: u32) -> u32 {
+        match &self.ball {
+            Some(ball) => ball.hops(cell),
+            None => match self.rows[self.base + cell as usize] {
+                u16::MAX => UNREACHABLE,
+                hops => u32::from(hops),
+            },
+        }
+    }
+}
