@@ -1,1 +1,56 @@
 //! The emulated iWarp: links, channels, agents, barrier and context switch.
+//!
+//! The fabric executes an [`Image`](conset_ir::Image) word by word with the caller's own data. It
+//! follows the tables and operation lists and nothing else: where a connection goes, how long it
+//! takes and whether it arrives is what comes out. It implements rules 3 to 6 of the machine
+//! model; each rule is stated where it is implemented:
+//!
+//! | module | rules |
+//! |---|---|
+//! | `network` | links and channels: queues, turns, room |
+//! | `agents` | agents: ports, streams, the order of an operation list, duplex |
+//! | `tables` | writing a context |
+//! | [`engine`] | time; what drives the machine and what it tells |
+//! | [`exchange`] | the phases of a set: context switch, operation lists, order between cells |
+//! | `waits` | deadlocks: who waits for whom |
+//!
+//! Times are exact in clocks. With nothing else in the network, `m` words over `d` links take
+//!
+//! ```text
+//! setup + access + d * link + access + (m - 1) * max(access, link)      d > 0
+//! setup + 2 * access + (m - 1) * access                                 d = 0, full duplex
+//! 2 * setup + 2 * m * access                                            d = 0, half duplex
+//! ```
+//!
+//! whatever the depth of the queues, where the receiver opens its stream as the sender does.
+//!
+//! What it does not do: message passing and the reserved channels (no operation uses either yet),
+//! faults of the hardware, and judging an image as such. A wrong image may run well by luck; the
+//! checker is where it is refused.
+
+mod agents;
+pub mod check;
+mod coverage;
+pub mod engine;
+pub mod exchange;
+pub mod fault;
+mod lane;
+mod network;
+pub mod payload;
+pub mod report;
+mod tables;
+pub mod trace;
+mod turns;
+pub mod waits;
+
+#[cfg(test)]
+mod tests;
+
+pub use check::{Checked, run_checked, synthetic_word};
+pub use engine::{Engine, OperationId, OperationState, Payload, Stop, Submission};
+pub use exchange::{Errors, Fabric, Options};
+pub use fault::{Fault, FaultKind, GateProblem, TableProblem, Wait, Waiting};
+pub use payload::Buffers;
+pub use report::{ExchangeReport, PhaseReport};
+pub use trace::{Trace, to_perfetto};
+pub use waits::{Doing, Programs};

@@ -1,1 +1,4 @@
 //! The SPMD interface that solvers link.
+
+pub use conset_ir as ir;
+pub use conset_ir::Image;

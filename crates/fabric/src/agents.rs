@@ -1,0 +1,509 @@
+//! Agents: a cell's own end of the network, where streams of words are sent and received.
+//!
+//! An operation list is executed in order. The rules (machine model, rule 4):
+//!
+//! * An agent has two *ports*, one for sending and one for receiving (full duplex), or one for
+//!   both (half). A port does one thing at a time: it moves a word, which takes
+//!   `access_clocks_per_word`, or opens a stream, which takes `stream_setup`. Opening goes first.
+//! * Operations open in the order of the list: with full duplex the sends in their order and the
+//!   receives in theirs, with half duplex all in one order. An operation that may not open yet
+//!   holds up those behind it.
+//! * At most `streams` are open on a port; open streams that can move a word take turns, word by
+//!   word. With half duplex `streams` counts both directions: one stream is open at a time where
+//!   `streams` is 1, as in the paper's FEM loops, which send and receive in turn.
+//! * A connection of a cell to itself, with half duplex: its send and its receive open together
+//!   and alternate, wherever they stand in the list, even if `streams` is 1. Otherwise the send
+//!   would fill the channel and wait for ever for the receive behind it.
+//! * A gate carries one stream at a time; a second operation on the same channel waits its turn.
+//! * An operation can be *held*: it opens only when it is released. That is how the set's order
+//!   is kept between cells (the token that tells the sender is not priced).
+//!
+//! A word sent occupies room in its channel from when the port takes it, and is in the queue when
+//! the port is free again; a word received gives up its room when the port takes it, and is
+//! delivered when the port is free again.
+
+use std::collections::VecDeque;
+
+use conset_ir::{CellId, ConnectionId, Direction, Duplex, Parameters};
+
+use crate::engine::Payload;
+use crate::lane::Lane;
+use crate::network::{NONE, Network, Tag};
+use crate::turns::Turns;
+
+/// How far an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// In its port's list.
+    Listed,
+    /// The port is opening it, or will next.
+    Opening,
+    /// Words move.
+    Open,
+    /// All words have moved.
+    Finished,
+}
+
+/// An operation under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    pub(crate) cell: CellId,
+    pub(crate) connection: ConnectionId,
+    pub(crate) direction: Direction,
+    /// The channel behind its gate.
+    pub(crate) row: u32,
+    /// The places in the connection of the first word and of the next.
+    pub(crate) first: u32,
+    pub(crate) next: u32,
+    /// Words that have not begun to move.
+    pub(crate) left: u32,
+    pub(crate) words: u32,
+    pub(crate) held: bool,
+    pub(crate) state: State,
+    pub(crate) opened: u64,
+    pub(crate) slot: u32,
+    /// Opening it costs `stream_setup`.
+    costs: bool,
+    port: u32,
+}
+
+impl Stream {
+    pub(crate) fn new(
+        cell: CellId,
+        operation: &conset_ir::Operation,
+        row: u32,
+        held: bool,
+        costs: bool,
+    ) -> Self {
+        Self {
+            cell,
+            connection: operation.connection,
+            direction: operation.direction,
+            row,
+            first: operation.first_word,
+            next: operation.first_word,
+            left: operation.words,
+            words: operation.words,
+            held,
+            state: State::Listed,
+            opened: 0,
+            slot: NONE,
+            costs,
+            port: NONE,
+        }
+    }
+}
+
+/// One side of an agent, or with half duplex all of it.
+#[derive(Clone, Debug)]
+struct Port {
+    turns: Turns,
+    /// The open stream of each slot.
+    slots: Vec<u32>,
+    open: u32,
+    /// Operations that are not open, in order.
+    list: VecDeque<u32>,
+    /// Opens next, whatever the list says: the other half of a connection to itself.
+    partner: u32,
+    /// The stream that the port is busy with.
+    moving: u32,
+    tag: Tag,
+    busy: bool,
+    listed: bool,
+    words: u64,
+}
+
+impl Port {
+    fn new() -> Self {
+        Self {
+            turns: Turns::default(),
+            slots: Vec::new(),
+            open: 0,
+            list: VecDeque::new(),
+            partner: NONE,
+            moving: NONE,
+            tag: Tag { stream: NONE, index: 0 },
+            busy: false,
+            listed: false,
+            words: 0,
+        }
+    }
+}
+
+/// A word that was delivered to an operation it was not sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub(crate) stream: u32,
+    /// The word that the operation expected.
+    pub(crate) expected: u32,
+    pub(crate) tag: Tag,
+}
+
+/// The time that agents' doings take.
+pub(crate) struct AgentLanes<'a> {
+    pub(crate) access: &'a mut Lane,
+    pub(crate) setup: &'a mut Lane,
+}
+
+/// The agents of all cells.
+#[derive(Clone, Debug)]
+pub(crate) struct Agents {
+    full: bool,
+    limit: u32,
+    setup: bool,
+    ports: Vec<Port>,
+    pub(crate) streams: Vec<Stream>,
+    /// The stream open at the feed gate and at the sink gate of each channel.
+    sender: Vec<u32>,
+    receiver: Vec<u32>,
+    /// Free ports that may have something to do.
+    ready: Vec<u32>,
+    /// Streams finished since this was last emptied.
+    pub(crate) finished: Vec<u32>,
+    pub(crate) unfinished: usize,
+    /// The first wrong word since this was last emptied, and the number of wrong words.
+    pub(crate) wrong: Option<Wrong>,
+    pub(crate) wrong_words: u64,
+    pub(crate) injected: u64,
+    pub(crate) delivered: u64,
+}
+
+impl Agents {
+    pub(crate) fn new(agents: usize, parameters: &Parameters) -> Self {
+        let full = parameters.duplex == Duplex::Full;
+        Self {
+            full,
+            limit: parameters.streams,
+            setup: parameters.stream_setup > 0,
+            ports: vec![Port::new(); if full { 2 * agents } else { agents }],
+            streams: Vec::new(),
+            sender: Vec::new(),
+            receiver: Vec::new(),
+            ready: Vec::new(),
+            finished: Vec::new(),
+            unfinished: 0,
+            wrong: None,
+            wrong_words: 0,
+            injected: 0,
+            delivered: 0,
+        }
+    }
+
+    /// Forgets every operation; a new context has `channels` channels.
+    pub(crate) fn load(&mut self, channels: usize) {
+        for port in &mut self.ports {
+            port.turns = Turns::default();
+            port.slots.clear();
+            port.list.clear();
+            (port.open, port.partner, port.words) = (0, NONE, 0);
+            (port.busy, port.listed) = (false, false);
+        }
+        self.streams.clear();
+        for gates in [&mut self.sender, &mut self.receiver] {
+            gates.clear();
+            gates.resize(channels, NONE);
+        }
+        self.ready.clear();
+        self.finished.clear();
+        self.unfinished = 0;
+        self.wrong = None;
+    }
+
+    /// Words that a cell's agent has moved in this phase.
+    pub(crate) fn words_of(&self, cell: CellId) -> u64 {
+        let port = self.port_of(cell, Direction::Send) as usize;
+        self.ports[port].words + if self.full { self.ports[port + 1].words } else { 0 }
+    }
+
+    fn port_of(&self, cell: CellId, direction: Direction) -> u32 {
+        if self.full { 2 * cell.0 + u32::from(direction == Direction::Receive) } else { cell.0 }
+    }
+
+    /// Appends an operation to its agent's list and returns its number.
+    pub(crate) fn submit(&mut self, mut stream: Stream) -> u32 {
+        let number = self.streams.len() as u32;
+        stream.port = self.port_of(stream.cell, stream.direction);
+        self.streams.push(stream);
+        self.unfinished += 1;
+        self.ports[stream.port as usize].list.push_back(number);
+        self.list(stream.port);
+        number
+    }
+
+    /// Lets a held operation open.
+    pub(crate) fn release(&mut self, number: u32) {
+        let stream = &mut self.streams[number as usize];
+        stream.held = false;
+        let port = stream.port;
+        self.list(port);
+    }
+
+    #[inline]
+    fn list(&mut self, number: u32) {
+        let port = &mut self.ports[number as usize];
+        if !port.busy && !port.listed {
+            port.listed = true;
+            self.ready.push(number);
+        }
+    }
+
+    /// Whether no port waits to be served in this clock.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// The stream can move a word.
+    #[inline]
+    fn make_ready(&mut self, number: u32) {
+        let Stream { port, slot, .. } = self.streams[number as usize];
+        self.ports[port as usize].turns.set(slot);
+        self.list(port);
+    }
+
+    /// Hears what the network has to say: room where there was none, first words.
+    #[inline]
+    pub(crate) fn listen(&mut self, network: &mut Network) {
+        while let Some(row) = network.room.pop() {
+            let number = self.sender[row as usize];
+            if number != NONE {
+                self.make_ready(number);
+            }
+        }
+        while let Some(row) = network.words.pop() {
+            let number = self.receiver[row as usize];
+            if number != NONE && self.streams[number as usize].state == State::Open {
+                self.make_ready(number);
+            }
+        }
+    }
+
+    /// Gives every free port something to do, as long as there is anything.
+    pub(crate) fn settle(&mut self, now: u64, network: &mut Network, lanes: &mut AgentLanes<'_>) {
+        while let Some(port) = self.ready.pop() {
+            self.ports[port as usize].listed = false;
+            if !self.open_streams(now, port, network, lanes) {
+                self.move_word(now, port, network, lanes);
+            }
+        }
+    }
+
+    /// Opens what may open on a free port; whether the port is now busy with it.
+    fn open_streams(
+        &mut self,
+        now: u64,
+        number: u32,
+        network: &Network,
+        lanes: &mut AgentLanes<'_>,
+    ) -> bool {
+        while let Some(stream) = self.next_to_open(number) {
+            let port = &mut self.ports[number as usize];
+            let free = port.slots.iter().position(|&open| open == NONE);
+            let slot = free.unwrap_or(port.slots.len());
+            if slot == port.slots.len() {
+                port.slots.push(stream);
+                port.turns.grow(slot + 1);
+            }
+            port.slots[slot] = stream;
+            port.open += 1;
+            let Stream { direction, row, costs, .. } = self.streams[stream as usize];
+            let gates = match direction {
+                Direction::Send => &mut self.sender,
+                Direction::Receive => &mut self.receiver,
+            };
+            gates[row as usize] = stream;
+            let this = &mut self.streams[stream as usize];
+            (this.slot, this.state, this.opened) = (slot as u32, State::Opening, now);
+            if costs && self.setup {
+                (port.busy, port.moving) = (true, stream);
+                lanes.setup.begin(now, number);
+                return true;
+            }
+            self.opened(stream, network);
+        }
+        false
+    }
+
+    /// Takes the operation that may open next out of a port's list.
+    fn next_to_open(&mut self, number: u32) -> Option<u32> {
+        let port = &mut self.ports[number as usize];
+        if port.partner != NONE {
+            return Some(std::mem::replace(&mut port.partner, NONE));
+        }
+        if port.open >= self.limit.max(2) {
+            return None;
+        }
+        let head = *port.list.front()?;
+        let Stream { held, row, direction, .. } = self.streams[head as usize];
+        let gates = match direction {
+            Direction::Send => &self.sender,
+            Direction::Receive => &self.receiver,
+        };
+        if held || gates[row as usize] != NONE {
+            return None;
+        }
+        let partner = if self.full { None } else { self.partner_of(number, head) };
+        let port = &mut self.ports[number as usize];
+        let (need, limit) = match partner {
+            Some(_) => (2, self.limit.max(2)),
+            None => (1, self.limit),
+        };
+        if port.open + need > limit {
+            return None;
+        }
+        if partner.is_some_and(|place| self.streams[port.list[place] as usize].held) {
+            return None;
+        }
+        if let Some(place) = partner {
+            port.partner = port.list.remove(place).expect("found in the list");
+        }
+        port.list.pop_front()
+    }
+
+    /// Where in the list of a half-duplex port the other half of a connection to itself stands.
+    fn partner_of(&self, number: u32, head: u32) -> Option<usize> {
+        let Stream { connection, row, direction, .. } = self.streams[head as usize];
+        let gates = match direction {
+            Direction::Send => &self.receiver,
+            Direction::Receive => &self.sender,
+        };
+        if gates[row as usize] != NONE {
+            return None;
+        }
+        self.ports[number as usize].list.iter().position(|&other| {
+            let other = &self.streams[other as usize];
+            other.row == row && other.connection == connection && other.direction != direction
+        })
+    }
+
+    fn opened(&mut self, number: u32, network: &Network) {
+        let stream = &mut self.streams[number as usize];
+        stream.state = State::Open;
+        // A send finds out by trying whether there is room.
+        if stream.direction == Direction::Send || network.queued(stream.row) > 0 {
+            self.make_ready(number);
+        }
+    }
+
+    /// Moves a word of the stream whose turn it is through a free port.
+    fn move_word(
+        &mut self,
+        now: u64,
+        number: u32,
+        network: &mut Network,
+        lanes: &mut AgentLanes<'_>,
+    ) {
+        let port = &mut self.ports[number as usize];
+        while let Some(slot) = port.turns.next() {
+            let moving = port.slots[slot as usize];
+            let stream = &mut self.streams[moving as usize];
+            match stream.direction {
+                Direction::Send => {
+                    if !network.has_room(stream.row) {
+                        port.turns.clear(slot);
+                        network.wait_for_room(stream.row);
+                        continue;
+                    }
+                    let tag = Tag { stream: stream.connection.0, index: stream.next };
+                    network.put(stream.row, tag);
+                    self.injected += 1;
+                    stream.next += 1;
+                    stream.left -= 1;
+                    if stream.left == 0 {
+                        port.turns.clear(slot);
+                    }
+                }
+                Direction::Receive => {
+                    port.tag = network.take(stream.row);
+                    stream.left -= 1;
+                    if stream.left == 0 || network.queued(stream.row) == 0 {
+                        port.turns.clear(slot);
+                    }
+                }
+            }
+            port.turns.served(slot);
+            (port.busy, port.moving) = (true, moving);
+            port.words += 1;
+            lanes.access.begin(now, number);
+            return;
+        }
+    }
+
+    /// A port has opened the stream it was busy with.
+    pub(crate) fn end_setup(&mut self, number: u32, network: &Network) {
+        let port = &mut self.ports[number as usize];
+        port.busy = false;
+        let stream = port.moving;
+        self.opened(stream, network);
+        self.list(number);
+    }
+
+    /// A port has moved its word.
+    #[inline]
+    pub(crate) fn end_word(&mut self, number: u32, network: &mut Network, data: &mut dyn Payload) {
+        let port = &mut self.ports[number as usize];
+        port.busy = false;
+        let moving = port.moving;
+        let stream = &mut self.streams[moving as usize];
+        match stream.direction {
+            Direction::Send => network.arrive(stream.row),
+            Direction::Receive => {
+                let (tag, expected) = (port.tag, stream.next);
+                stream.next += 1;
+                self.delivered += 1;
+                if tag.stream != stream.connection.0 || tag.index != expected {
+                    self.wrong.get_or_insert(Wrong { stream: moving, expected, tag });
+                    self.wrong_words += 1;
+                }
+                let from = (ConnectionId(tag.stream), tag.index);
+                data.transfer(from, (stream.connection, expected));
+            }
+        }
+        if stream.left == 0 {
+            self.finish(moving);
+        }
+        self.list(number);
+    }
+
+    fn finish(&mut self, number: u32) {
+        let stream = &mut self.streams[number as usize];
+        stream.state = State::Finished;
+        let gates = match stream.direction {
+            Direction::Send => &mut self.sender,
+            Direction::Receive => &mut self.receiver,
+        };
+        gates[stream.row as usize] = NONE;
+        let port = &mut self.ports[stream.port as usize];
+        port.slots[stream.slot as usize] = NONE;
+        // Its channel may have got words or room meanwhile, for who comes next.
+        port.turns.clear(stream.slot);
+        port.open -= 1;
+        self.unfinished -= 1;
+        self.finished.push(number);
+    }
+
+    /// The operation that a channel's words come from (`Send`) or go to (`Receive`): the open
+    /// one, or the first listed one.
+    pub(crate) fn at_gate(&self, row: u32, cell: CellId, direction: Direction) -> Option<u32> {
+        let gates = match direction {
+            Direction::Send => &self.sender,
+            Direction::Receive => &self.receiver,
+        };
+        if gates[row as usize] != NONE {
+            return Some(gates[row as usize]);
+        }
+        let port = self.ports.get(self.port_of(cell, direction) as usize)?;
+        port.list.iter().copied().find(|&number| {
+            let stream = &self.streams[number as usize];
+            stream.row == row && stream.direction == direction
+        })
+    }
+
+    /// What keeps a listed operation from opening: one before it in the list, or an open one.
+    pub(crate) fn in_front_of(&self, number: u32) -> Option<u32> {
+        let stream = &self.streams[number as usize];
+        let port = &self.ports[stream.port as usize];
+        let head = port.list.front().copied().filter(|&head| head != number);
+        head.or_else(|| port.slots.iter().copied().find(|&open| open != NONE))
+    }
+}

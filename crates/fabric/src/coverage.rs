@@ -1,0 +1,74 @@
+//! Whether every word of a set was received exactly once.
+//!
+//! A finished receive has taken out a run of a connection's words. The runs of a connection must
+//! lie side by side from its first word to its last: a gap is words missing, an overlap is words
+//! received more than once.
+
+use conset_ir::{ConnectionId, ConnectionSet};
+
+/// Runs of words received: (connection, first word, words).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Coverage {
+    runs: Vec<(ConnectionId, u32, u32)>,
+}
+
+/// What the runs leave out and cover twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gaps {
+    pub(crate) missing: u64,
+    pub(crate) extra: u64,
+    /// The first connection concerned, with its own missing and extra words.
+    pub(crate) first: Option<(ConnectionId, u64, u64)>,
+    pub(crate) connections: usize,
+}
+
+impl Coverage {
+    /// A receive operation was finished.
+    pub(crate) fn add(&mut self, connection: ConnectionId, first_word: u32, words: u32) {
+        self.runs.push((connection, first_word, words));
+    }
+
+    /// Compares the runs with what the set asks for. O(runs log runs + connections).
+    pub(crate) fn gaps(mut self, set: &ConnectionSet) -> Gaps {
+        self.runs.sort_unstable();
+        let mut gaps = Gaps::default();
+        let mut runs = self.runs.iter().peekable();
+        for (id, connection) in set.iter() {
+            let (mut end, mut missing, mut extra) = (0u64, 0u64, 0u64);
+            while let Some(&(_, first, words)) = runs.next_if(|run| run.0 == id) {
+                let (from, to) = (u64::from(first), u64::from(first) + u64::from(words));
+                missing += from.saturating_sub(end);
+                extra += end.min(to).saturating_sub(from);
+                end = end.max(to);
+            }
+            missing += u64::from(connection.words).saturating_sub(end);
+            if missing + extra > 0 {
+                gaps.first.get_or_insert((id, missing, extra));
+                gaps.connections += 1;
+                gaps.missing += missing;
+                gaps.extra += extra;
+            }
+        }
+        gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conset_ir::{CellId, Connection};
+
+    #[test]
+    fn gaps_and_overlaps_are_counted() {
+        let connections = vec![Connection::new(CellId(0), CellId(1), 10); 3];
+        let set = ConnectionSet::new("s", connections).unwrap();
+        let mut coverage = Coverage::default();
+        coverage.add(ConnectionId(2), 4, 6);
+        coverage.add(ConnectionId(1), 2, 5);
+        coverage.add(ConnectionId(2), 0, 4);
+        coverage.add(ConnectionId(1), 3, 5);
+        let gaps = coverage.gaps(&set);
+        assert_eq!((gaps.missing, gaps.extra, gaps.connections), (10 + 4, 4, 2));
+        assert_eq!(gaps.first, Some((ConnectionId(0), 10, 0)));
+    }
+}

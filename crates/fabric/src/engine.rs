@@ -1,0 +1,380 @@
+//! The machine itself: network, agents and time, one clock in which something happens after
+//! another.
+//!
+//! The engine knows contexts and operations and nothing of what drives it: an exchange that hands
+//! over whole operation lists, or a runtime whose cells ask for one word at a time. The driver
+//! writes a context ([`Engine::switch`]), submits operations ([`Engine::submit`]) and lets the
+//! machine run until something is finished, something is wrong, or nothing is under way
+//! ([`Engine::run`]). Then it may submit more, in the same clock, and run on.
+//!
+//! Words are not carried along: queues hold tags, and the moment a word is delivered the driver's
+//! [`Payload`] moves it from the sender's data to the receiver's. Data that is still under way
+//! must therefore not be changed by the sender.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use conset_ir::{
+    CellId, ChannelId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Operation,
+    PhaseImage,
+};
+
+use crate::agents::{AgentLanes, Agents, Stream};
+use crate::fault::{FaultKind, GateProblem};
+use crate::lane::Lane;
+use crate::network::Network;
+use crate::tables::{Row, Tables};
+
+/// The data that connections carry.
+pub trait Payload {
+    /// A word was delivered: move word `from.1` of what the source of connection `from.0` sends
+    /// to place `to.1` of what the target of connection `to.0` receives. The two are equal where
+    /// the image is right.
+    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32));
+}
+
+/// Number of an operation, from 0 after each context switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(pub(crate) u32);
+
+/// Why [`Engine::run`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Operations were finished; [`Engine::take_finished`] says which.
+    Finished,
+    /// Timers went off; [`Engine::take_timers`] says which.
+    Timer,
+    /// A word went astray or reached the wrong operation; [`Engine::take_fault`] says which.
+    Fault,
+    /// Nothing is under way: everything is finished, or will never be.
+    Idle,
+}
+
+/// An operation as the engine sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationState {
+    /// The cell.
+    pub cell: CellId,
+    /// Send or receive.
+    pub direction: Direction,
+    /// The connection.
+    pub connection: ConnectionId,
+    /// Words to move.
+    pub words: u32,
+    /// The first word's place in the connection.
+    pub first_word: u32,
+    /// When it was opened, in clocks.
+    pub opened: u64,
+    /// Which of its port's streams it was, from 0; below the machine's `streams`, or 2.
+    pub slot: u32,
+}
+
+/// How an operation is submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// It does not open before [`Engine::release`].
+    pub held: bool,
+    /// Opening it costs `stream_setup`. Not so where a stream was opened before and this is more
+    /// of it.
+    pub costs_setup: bool,
+}
+
+impl Submission {
+    /// An operation of an operation list.
+    pub const LISTED: Self = Self { held: false, costs_setup: true };
+}
+
+/// Links, channels, agents and time.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    machine: Arc<Machine>,
+    now: u64,
+    pub(crate) network: Network,
+    pub(crate) agents: Agents,
+    pub(crate) tables: Tables,
+    links: Lane,
+    access: Lane,
+    setup: Lane,
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    rung: Vec<u32>,
+    /// Scratch: what ends in this clock.
+    ended: Vec<u32>,
+}
+
+impl Engine {
+    /// The machine at clock 0, with an empty context.
+    pub fn new(machine: Arc<Machine>) -> Self {
+        let parameters = machine.parameters();
+        Self {
+            now: 0,
+            network: Network::new(machine.link_count(), parameters.channel_depth),
+            agents: Agents::new(machine.agent_count(), parameters),
+            tables: Tables::default(),
+            links: Lane::new(parameters.link_clocks_per_word),
+            access: Lane::new(parameters.access_clocks_per_word),
+            setup: Lane::new(parameters.stream_setup),
+            timers: BinaryHeap::new(),
+            rung: Vec::new(),
+            ended: Vec::new(),
+            machine,
+        }
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Arc<Machine> {
+        &self.machine
+    }
+
+    /// Clocks since the engine was made.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Words carried over links since the engine was made.
+    pub fn word_hops(&self) -> u64 {
+        self.network.word_hops
+    }
+
+    /// Words delivered since the engine was made.
+    pub fn delivered(&self) -> u64 {
+        self.agents.delivered
+    }
+
+    /// Words delivered to operations they were not sent for, since the engine was made.
+    pub fn wrong_words(&self) -> u64 {
+        self.agents.wrong_words
+    }
+
+    /// Operations submitted in this context that are not finished.
+    pub fn unfinished(&self) -> usize {
+        self.agents.unfinished
+    }
+
+    /// Writes a context into every cell and forgets the one before: its tables, its operations,
+    /// its counts. The clock moves on by `t_sync + t_phase`.
+    ///
+    /// # Errors
+    /// Words left in any channel ([`FaultKind::Undrained`]), or a table that the machine cannot
+    /// hold ([`FaultKind::Table`]); the clock then stands still.
+    pub fn switch(&mut self, phase: &PhaseImage) -> Result<(), FaultKind> {
+        if let Some(fault) = self.undrained() {
+            return Err(fault);
+        }
+        let written = self.tables.write(&self.machine, phase)?;
+        self.agents.load(written.channels.len());
+        self.network.load(written.channels, &written.counts);
+        for lane in [&mut self.links, &mut self.access, &mut self.setup] {
+            lane.clear();
+        }
+        self.now = self.now.saturating_add(self.machine.parameters().switch_clocks());
+        Ok(())
+    }
+
+    /// The words left in channels, as a fault, or `None` where all are empty.
+    pub fn undrained(&self) -> Option<FaultKind> {
+        let (row, _) = self.network.occupied().next()?;
+        let Row { cell, channel, .. } = self.tables.rows[row as usize];
+        let stream = self.network.head(row).expect("it holds words").stream;
+        let words = self.network.occupied().map(|(_, words)| u64::from(words)).sum();
+        let channels = self.network.occupied().count();
+        let connection = ConnectionId(stream);
+        Some(FaultKind::Undrained { cell, channel, connection, words, channels })
+    }
+
+    /// Throws away every word in the channels, and says how many there were. For who counts
+    /// errors and goes on; a real machine has no such thing.
+    pub fn discard(&mut self) -> u64 {
+        let words = self.network.occupied().map(|(_, words)| u64::from(words)).sum();
+        self.network.load(Vec::new(), &[]);
+        self.agents.load(0);
+        for lane in [&mut self.links, &mut self.access, &mut self.setup] {
+            lane.clear();
+        }
+        words
+    }
+
+    /// The channel by which a cell sends or receives a connection in the present context.
+    pub fn channel_of(
+        &self,
+        cell: CellId,
+        connection: ConnectionId,
+        direction: Direction,
+    ) -> Option<ChannelId> {
+        self.tables.channel_of(cell, connection, direction)
+    }
+
+    /// Appends an operation of `set` to its cell's list.
+    ///
+    /// # Errors
+    /// A cell without a live agent or at the wrong end of the connection, or a gate that the
+    /// cell's table has not.
+    pub fn submit(
+        &mut self,
+        set: &ConnectionSet,
+        cell: CellId,
+        operation: &Operation,
+        how: Submission,
+    ) -> Result<OperationId, FaultKind> {
+        let Operation { direction, connection, channel, .. } = *operation;
+        let fail = |problem| FaultKind::Gate { cell, channel, connection, direction, problem };
+        if cell.index() >= self.machine.cell_count() || !self.machine.is_endpoint(cell) {
+            return Err(fail(GateProblem::NoAgent));
+        }
+        let ends = set.get(connection);
+        let end = if direction == Direction::Send { ends.source } else { ends.target };
+        if end != cell {
+            return Err(fail(GateProblem::WrongEnd));
+        }
+        let row = self.tables.gate(cell, operation)?;
+        let stream = Stream::new(cell, operation, row, how.held, how.costs_setup);
+        Ok(OperationId(self.agents.submit(stream)))
+    }
+
+    /// Lets an operation that was submitted as held open when its turn comes.
+    pub fn release(&mut self, operation: OperationId) {
+        self.agents.release(operation.0);
+    }
+
+    /// Sets a timer that goes off in `clocks` clocks, under the number `key`.
+    pub fn set_timer(&mut self, clocks: u64, key: u32) {
+        self.timers.push(Reverse((self.now.saturating_add(clocks), key)));
+    }
+
+    /// Runs until there is something to tell. Whatever can happen in the present clock has
+    /// happened then.
+    pub fn run(&mut self, data: &mut dyn Payload) -> Stop {
+        loop {
+            self.settle();
+            if self.network.stray.is_some() || self.agents.wrong.is_some() {
+                return Stop::Fault;
+            }
+            if !self.agents.finished.is_empty() {
+                return Stop::Finished;
+            }
+            if !self.rung.is_empty() {
+                return Stop::Timer;
+            }
+            if !self.advance(data) {
+                return Stop::Idle;
+            }
+        }
+    }
+
+    /// Lets everything move that can in the present clock.
+    fn settle(&mut self) {
+        loop {
+            self.network.settle(self.now, &mut self.links);
+            self.agents.listen(&mut self.network);
+            let mut lanes = AgentLanes { access: &mut self.access, setup: &mut self.setup };
+            self.agents.settle(self.now, &mut self.network, &mut lanes);
+            let heard = self.network.words.is_empty() && self.network.room.is_empty();
+            if heard && self.network.is_settled() && self.agents.is_settled() {
+                return;
+            }
+        }
+    }
+
+    /// Goes on to the next clock in which something ends; `false` if nothing is under way.
+    fn advance(&mut self, data: &mut dyn Payload) -> bool {
+        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        let next = [self.links.next(), self.access.next(), self.setup.next(), timer];
+        let Some(now) = next.into_iter().flatten().min() else { return false };
+        self.now = now;
+        let mut ended = std::mem::take(&mut self.ended);
+        self.links.end(now, &mut ended);
+        for &link in &ended {
+            self.network.end(link);
+        }
+        self.access.end(now, &mut ended);
+        for &port in &ended {
+            self.agents.end_word(port, &mut self.network, data);
+        }
+        self.setup.end(now, &mut ended);
+        for &port in &ended {
+            self.agents.end_setup(port, &self.network);
+        }
+        self.ended = ended;
+        while let Some(&Reverse((at, key))) = self.timers.peek()
+            && at == now
+        {
+            self.timers.pop();
+            self.rung.push(key);
+        }
+        true
+    }
+
+    /// The operations finished since the last call, in the order in which they were.
+    pub fn take_finished(&mut self, into: &mut Vec<OperationId>) {
+        into.clear();
+        into.extend(self.agents.finished.drain(..).map(OperationId));
+    }
+
+    /// The timers that went off since the last call.
+    pub fn take_timers(&mut self, into: &mut Vec<u32>) {
+        into.clear();
+        into.append(&mut self.rung);
+    }
+
+    /// What made [`Engine::run`] stop with [`Stop::Fault`]. Wrong words can be passed over by
+    /// running on; a word that went astray cannot.
+    pub fn take_fault(&mut self) -> Option<FaultKind> {
+        if let Some(row) = self.network.stray {
+            let Row { cell, channel, feed, .. } = self.tables.rows[row as usize];
+            let tag = self.network.head(row).expect("a word is there");
+            let link = if let Feed::Link(link) = feed { link } else { LinkId::NONE };
+            let connection = ConnectionId(tag.stream);
+            return Some(FaultKind::Stray { cell, channel, link, connection, word: tag.index });
+        }
+        let wrong = self.agents.wrong.take()?;
+        let stream = &self.agents.streams[wrong.stream as usize];
+        Some(FaultKind::WrongWord {
+            cell: stream.cell,
+            channel: self.tables.rows[stream.row as usize].channel,
+            expected: stream.connection,
+            expected_word: wrong.expected,
+            connection: ConnectionId(wrong.tag.stream),
+            word: wrong.tag.index,
+        })
+    }
+
+    /// An operation of the present context.
+    pub fn operation(&self, id: OperationId) -> OperationState {
+        let stream = &self.agents.streams[id.0 as usize];
+        OperationState {
+            cell: stream.cell,
+            direction: stream.direction,
+            connection: stream.connection,
+            words: stream.words,
+            first_word: stream.first,
+            opened: stream.opened,
+            slot: stream.slot,
+        }
+    }
+
+    /// Words that a link has carried in this context.
+    pub fn link_words(&self, link: LinkId) -> u64 {
+        self.network.wires[link.index()].words
+    }
+
+    /// Words that a cell's agent has moved in this context, both directions together.
+    pub fn agent_words(&self, cell: CellId) -> u64 {
+        self.agents.words_of(cell)
+    }
+
+    /// One clock in which something happens, for tests that look at every one.
+    #[cfg(test)]
+    pub(crate) fn step(&mut self, data: &mut dyn Payload) -> bool {
+        self.settle();
+        self.advance(data)
+    }
+
+    /// Conservation: what was injected was delivered, is in a queue, or is in an agent's hands.
+    #[cfg(test)]
+    pub(crate) fn audit(&self) {
+        self.network.audit();
+        let queued: u64 = self.network.occupied().map(|(_, words)| u64::from(words)).sum();
+        let under_way = self.agents.injected - self.agents.delivered - queued;
+        assert!(under_way <= self.access.len() as u64, "{under_way} words nowhere");
+    }
+}

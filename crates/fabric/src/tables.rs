@@ -1,0 +1,181 @@
+//! Writing a context: a phase's forwarding tables become the network's channels.
+//!
+//! Every row of every cell's table becomes a channel, numbered through cell by cell. A row that
+//! forwards looks its next channel up on the neighbour; if the neighbour has no such row, or the
+//! row listens elsewhere, the words run into a *void*, which is a channel of its own that serves
+//! as the place where they are found astray. The tables are taken at their word: only what could
+//! not be written into the machine, or would let a word run for ever, is refused here.
+
+use conset_ir::{
+    CellId, ChannelId, ConnectionId, Direction, Feed, LinkId, Machine, Operation, PhaseImage, Sink,
+};
+
+use crate::fault::{FaultKind, GateProblem, TableProblem};
+use crate::network::{Channel, GATE, NONE, VOID};
+
+/// Where a channel is and what its row says; only looked at when streams open or fail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) cell: CellId,
+    pub(crate) channel: ChannelId,
+    pub(crate) feed: Feed,
+    /// The connection of its sink gate.
+    pub(crate) sink: Option<ConnectionId>,
+}
+
+/// A context as it is written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables {
+    pub(crate) rows: Vec<Row>,
+    /// Rows of cell `c`: `first[c]..first[c + 1]`, of `rows` and of `by_channel`.
+    first: Vec<u32>,
+    /// (channel, row), sorted within each cell.
+    by_channel: Vec<(u32, u32)>,
+}
+
+/// What [`Tables::write`] hands to the network.
+pub(crate) struct Written {
+    pub(crate) channels: Vec<Channel>,
+    /// Channels that each link serves.
+    pub(crate) counts: Vec<u32>,
+}
+
+impl Tables {
+    /// Writes a phase's tables. O(cells + links + rows log rows of a cell).
+    pub(crate) fn write(
+        &mut self,
+        machine: &Machine,
+        phase: &PhaseImage,
+    ) -> Result<Written, FaultKind> {
+        self.index(phase)?;
+        let mut counts = vec![0u32; machine.link_count()];
+        let mut channels = Vec::with_capacity(self.rows.len());
+        for (cell, context) in phase.cells() {
+            for entry in context.entries {
+                channels.push(match entry.sink {
+                    Sink::Gate(_) => Channel::new(GATE, 0, NONE),
+                    Sink::Forward { link, channel } => {
+                        if machine.outgoing(cell).binary_search(&link).is_err() {
+                            return Err(FaultKind::Table {
+                                cell,
+                                channel: entry.channel,
+                                problem: TableProblem::Link(link),
+                            });
+                        }
+                        let next = self.listener(machine.link(link).target, link, channel);
+                        let slot = counts[link.index()];
+                        counts[link.index()] += 1;
+                        let slot = u16::try_from(slot).expect("one row per channel of the cell");
+                        Channel::new(link.0, slot, next)
+                    }
+                });
+            }
+        }
+        channels.resize(self.rows.len(), Channel::new(VOID, 0, NONE));
+        self.refuse_circles(&channels)?;
+        Ok(Written { channels, counts })
+    }
+
+    /// Numbers the rows and sorts each cell's by channel.
+    fn index(&mut self, phase: &PhaseImage) -> Result<(), FaultKind> {
+        self.rows.clear();
+        self.first.clear();
+        self.by_channel.clear();
+        for (cell, context) in phase.cells() {
+            let start = self.rows.len();
+            self.first.push(start as u32);
+            for entry in context.entries {
+                self.by_channel.push((entry.channel.0, self.rows.len() as u32));
+                let sink = if let Sink::Gate(x) = entry.sink { Some(x) } else { None };
+                self.rows.push(Row { cell, channel: entry.channel, feed: entry.feed, sink });
+            }
+            let own = &mut self.by_channel[start..];
+            own.sort_unstable();
+            if let Some(pair) = own.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                let channel = ChannelId(pair[0].0);
+                return Err(FaultKind::Table { cell, channel, problem: TableProblem::Twice });
+            }
+        }
+        self.first.push(self.rows.len() as u32);
+        Ok(())
+    }
+
+    /// The channel of `cell` that takes words from `link` into channel number `channel`; a new
+    /// void if there is none.
+    fn listener(&mut self, cell: CellId, link: LinkId, channel: ChannelId) -> u32 {
+        let feed = Feed::Link(link);
+        if let Some(row) = self.find(cell, channel)
+            && self.rows[row as usize].feed == feed
+        {
+            return row;
+        }
+        self.rows.push(Row { cell, channel, feed, sink: None });
+        self.rows.len() as u32 - 1
+    }
+
+    /// The row of a cell's channel.
+    fn find(&self, cell: CellId, channel: ChannelId) -> Option<u32> {
+        let (from, to) = (self.first[cell.index()], self.first[cell.index() + 1]);
+        let own = &self.by_channel[from as usize..to as usize];
+        own.binary_search_by_key(&channel.0, |pair| pair.0).ok().map(|at| own[at].1)
+    }
+
+    /// A word on a circle of channels would run for ever.
+    fn refuse_circles(&self, channels: &[Channel]) -> Result<(), FaultKind> {
+        // 0 is not seen yet; any other number names the walk that saw the channel first.
+        let mut seen = vec![0u32; channels.len()];
+        for start in 0..channels.len() {
+            let walk = start as u32 + 1;
+            let mut at = start;
+            while seen[at] == 0 {
+                seen[at] = walk;
+                match channels[at].next() {
+                    Some(next) => at = next as usize,
+                    None => break,
+                }
+            }
+            if seen[at] == walk && channels[at].next().is_some() {
+                let Row { cell, channel, .. } = self.rows[at];
+                return Err(FaultKind::Table { cell, channel, problem: TableProblem::Circle });
+            }
+        }
+        Ok(())
+    }
+
+    /// The channel behind the gate of an operation.
+    pub(crate) fn gate(&self, cell: CellId, operation: &Operation) -> Result<u32, FaultKind> {
+        let Operation { direction, connection, channel, .. } = *operation;
+        let fail = |problem| FaultKind::Gate { cell, channel, connection, direction, problem };
+        if cell.index() + 1 >= self.first.len() {
+            return Err(fail(GateProblem::NoEntry));
+        }
+        let row = self.find(cell, channel).ok_or_else(|| fail(GateProblem::NoEntry))?;
+        let gate = match (direction, self.rows[row as usize]) {
+            (Direction::Send, Row { feed: Feed::Gate(x), .. }) => Some(x),
+            (Direction::Receive, Row { sink, .. }) => sink,
+            _ => None,
+        };
+        match gate {
+            Some(x) if x == connection => Ok(row),
+            Some(x) => Err(fail(GateProblem::Other(x))),
+            None => Err(fail(GateProblem::NoGate)),
+        }
+    }
+
+    /// The channel through which a cell sends or receives a connection in this context; the one
+    /// with the lowest number where there are several.
+    pub(crate) fn channel_of(
+        &self,
+        cell: CellId,
+        connection: ConnectionId,
+        direction: Direction,
+    ) -> Option<ChannelId> {
+        let from = *self.first.get(cell.index())? as usize;
+        let to = *self.first.get(cell.index() + 1)? as usize;
+        let is_gate = |row: &Row| match direction {
+            Direction::Send => row.feed == Feed::Gate(connection),
+            Direction::Receive => row.sink == Some(connection),
+        };
+        self.rows[from..to].iter().filter(|row| is_gate(row)).map(|row| row.channel).min()
+    }
+}

@@ -1,0 +1,423 @@
+//! The tables of an image followed forward, back to routes and starts.
+//!
+//! A forwarding table says nothing about routes; it sends what comes in on a channel to a gate or
+//! over a link into a channel of the neighbour. Lifting starts at every injection gate and follows
+//! the entries until a delivery gate: that is a route, and it is the only evidence of one. On the
+//! way these rules are checked, per phase:
+//!
+//! * *table*: no channel is listed twice at a cell;
+//! * *chain*: every forward leaves over a link of its cell and is taken up by an entry of the
+//!   link's target that is fed by that link; every entry fed by a link is the target of exactly
+//!   one forward. (Entries left over from another context break this rule);
+//! * *cycle*: every entry is reached from a gate;
+//! * *gate*: a connection is injected at its source only and delivered at its target only, and a
+//!   route ends in the gate of the connection it began with;
+//! * *operation*: every operation uses a gate of its connection and direction on its channel, and
+//!   every gate serves exactly one operation;
+//! * *words*, *start*: both ends of a route agree on first word, words and planned start.
+//!
+//! Every entry is fed by at most one other (a second forward is refused and not followed), so the
+//! chains are disjoint, the walks end, and all of it is linear in the entries, but for sorting
+//! each cell's entries by channel.
+//!
+//! Whether the routes found are *right* (whole, simple, alive, within the channel count) is asked
+//! of the lifted routing by the same rules as of any other.
+
+use conset_ir::{
+    CellId, ChannelEntry, ChannelId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine,
+    Operation, PhaseId, PhaseImage, PhaseRoutes, Sink,
+};
+
+use crate::rejection::{Findings, Place, Rule};
+
+const NONE: u32 = u32::MAX;
+
+/// What one phase's tables say: routes in the order of their source cells and channels, with what
+/// the operations add to each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LiftedPhase {
+    /// The routes.
+    pub(crate) routes: PhaseRoutes,
+    /// The planned start of each route, in clocks from the phase's start.
+    pub(crate) starts: Vec<u64>,
+    /// The place in the connection's data of the first word that each route carries.
+    pub(crate) first_words: Vec<u32>,
+}
+
+/// A table entry and what has been found out about it.
+#[derive(Clone, Copy)]
+struct Row {
+    cell: CellId,
+    entry: ChannelEntry,
+    /// The row it forwards to.
+    next: u32,
+    fed: bool,
+    reached: bool,
+    /// Rows of the cell's operation list that use its gates.
+    send: u32,
+    receive: u32,
+}
+
+/// The tables of one phase, sorted by cell and channel.
+pub(crate) struct Lifter<'a> {
+    machine: &'a Machine,
+    set: &'a ConnectionSet,
+    phase: PhaseId,
+    image: &'a PhaseImage,
+    rows: Vec<Row>,
+    /// Rows of cell `c` are `first[c]..first[c + 1]`.
+    first: Vec<u32>,
+}
+
+/// Lifts one phase; a phase about which anything is said in `findings` comes back incomplete.
+pub(crate) fn lift_phase(
+    machine: &Machine,
+    set: &ConnectionSet,
+    phase: PhaseId,
+    image: &PhaseImage,
+    findings: &mut Findings,
+) -> LiftedPhase {
+    if image.cell_count() != machine.cell_count() {
+        findings.add(Rule::Barrier, Place::phase(phase), || {
+            format!("{} of {} cells take part", image.cell_count(), machine.cell_count())
+        });
+        return LiftedPhase::default();
+    }
+    let mut lifter = Lifter { machine, set, phase, image, rows: Vec::new(), first: vec![0] };
+    lifter.read_tables(findings);
+    lifter.join_forwards(findings);
+    lifter.place_operations(findings);
+    lifter.check_gates(findings);
+    let lifted = lifter.walk(findings);
+    lifter.check_reached(findings);
+    lifted
+}
+
+impl<'a> Lifter<'a> {
+    fn place(&self, cell: CellId) -> Place {
+        Place::phase(self.phase).cell(cell)
+    }
+
+    fn read_tables(&mut self, findings: &mut Findings) {
+        for (cell, context) in self.image.cells() {
+            let start = self.rows.len();
+            for &entry in context.entries {
+                if self.is_in_shape(cell, &entry, findings) {
+                    self.rows.push(Row {
+                        cell,
+                        entry,
+                        next: NONE,
+                        fed: false,
+                        reached: false,
+                        send: NONE,
+                        receive: NONE,
+                    });
+                }
+            }
+            // Stable, so that of two entries for a channel the first one counts.
+            self.rows[start..].sort_by_key(|row| row.entry.channel);
+            self.drop_repeated(cell, start, findings);
+            self.first.push(self.rows.len() as u32);
+        }
+    }
+
+    fn drop_repeated(&mut self, cell: CellId, start: usize, findings: &mut Findings) {
+        let mut kept = start;
+        for row in start..self.rows.len() {
+            let channel = self.rows[row].entry.channel;
+            if kept > start && self.rows[kept - 1].entry.channel == channel {
+                findings.add(Rule::Table, self.place(cell), || {
+                    format!("{channel} has more than one entry")
+                });
+                continue;
+            }
+            self.rows[kept] = self.rows[row];
+            kept += 1;
+        }
+        self.rows.truncate(kept);
+    }
+
+    fn is_in_shape(&self, cell: CellId, entry: &ChannelEntry, findings: &mut Findings) -> bool {
+        let channels = self.machine.parameters().channels_per_cell;
+        let (feed_gate, feed_link) = match entry.feed {
+            Feed::Gate(x) => (Some(x), None),
+            Feed::Link(link) => (None, Some(link)),
+        };
+        let (sink_gate, sink_link, next) = match entry.sink {
+            Sink::Gate(x) => (Some(x), None, entry.channel),
+            Sink::Forward { link, channel } => (None, Some(link), channel),
+        };
+        let mut fits = true;
+        for channel in [entry.channel, next] {
+            if channel.0 >= channels {
+                fits = false;
+                findings.add(Rule::ChannelRange, self.place(cell), || {
+                    format!("{channel} in the table; connections have {channels} channels")
+                });
+            }
+        }
+        let gates = [feed_gate, sink_gate].into_iter().flatten();
+        let links = [feed_link, sink_link].into_iter().flatten();
+        if gates.into_iter().any(|x| x.index() >= self.set.len())
+            || links.into_iter().any(|link| link.index() >= self.machine.link_count())
+        {
+            fits = false;
+            findings.add(Rule::Shape, self.place(cell), || {
+                format!("the entry of {} names a connection or link that is not", entry.channel)
+            });
+        }
+        fits
+    }
+
+    /// The row of a cell's channel.
+    fn find(&self, cell: CellId, channel: ChannelId) -> Option<usize> {
+        let start = self.first[cell.index()] as usize;
+        let end = self.first[cell.index() + 1] as usize;
+        let found = self.rows[start..end].binary_search_by_key(&channel, |row| row.entry.channel);
+        found.ok().map(|at| start + at)
+    }
+
+    /// Follows every forward by one step.
+    fn join_forwards(&mut self, findings: &mut Findings) {
+        for at in 0..self.rows.len() {
+            let Row { cell, entry, .. } = self.rows[at];
+            let Sink::Forward { link, channel } = entry.sink else { continue };
+            let wire = self.machine.link(link);
+            let place = self.place(cell);
+            if wire.source != cell {
+                findings.add(Rule::Chain, place, || {
+                    format!("{} forwards over {link}, which leaves {}", entry.channel, wire.source)
+                });
+                continue;
+            }
+            let next = self.find(wire.target, channel);
+            let taken_up = next.filter(|&next| self.rows[next].entry.feed == Feed::Link(link));
+            let Some(next) = taken_up else {
+                findings.add(Rule::Chain, place, || {
+                    format!(
+                        "{} forwards over {link} into {channel} of {}, which does not take it up",
+                        entry.channel, wire.target
+                    )
+                });
+                continue;
+            };
+            if self.rows[next].fed {
+                findings.add(Rule::Chain, place, || {
+                    format!(
+                        "{} forwards over {link} into {channel} of {}, as another channel does",
+                        entry.channel, wire.target
+                    )
+                });
+                continue;
+            }
+            self.rows[next].fed = true;
+            self.rows[at].next = next as u32;
+        }
+    }
+
+    /// Puts every operation to its gate.
+    fn place_operations(&mut self, findings: &mut Findings) {
+        for (cell, context) in self.image.cells() {
+            for (row, operation) in context.operations.iter().enumerate() {
+                if let Err(what) = self.place_operation(cell, row, operation) {
+                    let place = self.place(cell).connection(operation.connection);
+                    findings.add(Rule::Operation, place, || {
+                        format!("operation {row} on {}: {what}", operation.channel)
+                    });
+                }
+            }
+        }
+    }
+
+    fn place_operation(
+        &mut self,
+        cell: CellId,
+        row: usize,
+        operation: &Operation,
+    ) -> Result<(), &'static str> {
+        if operation.connection.index() >= self.set.len() || operation.words == 0 {
+            return Err("no such connection, or no words");
+        }
+        let at = self.find(cell, operation.channel).ok_or("the channel is not in the table")?;
+        let Row { entry, send, receive, .. } = &mut self.rows[at];
+        let (opens, user) = match operation.direction {
+            Direction::Send => (entry.feed == Feed::Gate(operation.connection), send),
+            Direction::Receive => (entry.sink == Sink::Gate(operation.connection), receive),
+        };
+        if !opens {
+            return Err("the channel has no gate of this connection in this direction");
+        }
+        if *user != NONE {
+            return Err("another operation uses the gate");
+        }
+        *user = row as u32;
+        Ok(())
+    }
+
+    /// Gates at the right cells, and each in use.
+    fn check_gates(&self, findings: &mut Findings) {
+        for row in &self.rows {
+            let Row { cell, entry, .. } = *row;
+            let fed = match entry.feed {
+                Feed::Gate(x) => Some((x, "injected", self.set.get(x).source, row.send)),
+                Feed::Link(_) => None,
+            };
+            let sunk = match entry.sink {
+                Sink::Gate(x) => Some((x, "delivered", self.set.get(x).target, row.receive)),
+                Sink::Forward { .. } => None,
+            };
+            for (x, what, end, user) in [fed, sunk].into_iter().flatten() {
+                let place = self.place(cell).connection(x);
+                if end != cell {
+                    findings.add(Rule::Gate, place, || {
+                        format!("{what} here through {}, its end is {end}", entry.channel)
+                    });
+                }
+                if user == NONE {
+                    findings.add(Rule::Operation, place, || {
+                        format!("no operation uses the gate on {}", entry.channel)
+                    });
+                }
+            }
+        }
+    }
+
+    /// Follows the chain of every injection gate to its end.
+    fn walk(&mut self, findings: &mut Findings) -> LiftedPhase {
+        let mut lifted = LiftedPhase::default();
+        let mut path = Path::default();
+        for head in 0..self.rows.len() {
+            let Feed::Gate(connection) = self.rows[head].entry.feed else { continue };
+            let tail = self.follow(head, &mut path);
+            let Sink::Gate(ends_as) = self.rows[tail].entry.sink else { continue };
+            if ends_as != connection {
+                let place = self.place(self.rows[tail].cell).connection(connection);
+                findings.add(Rule::Gate, place, || format!("delivered as {ends_as}"));
+                continue;
+            }
+            let (Some(send), Some(receive)) = (
+                self.operation(head, self.rows[head].send),
+                self.operation(tail, self.rows[tail].receive),
+            ) else {
+                continue; // A gate without its operation has been reported.
+            };
+            self.compare_ends(connection, send, receive, findings);
+            let pushed = lifted.routes.push(
+                connection,
+                send.words,
+                &path.cells,
+                &path.links,
+                &path.channels,
+            );
+            if let Err(error) = pushed {
+                findings.add(Rule::Shape, self.place(self.rows[head].cell), || error.to_string());
+                continue;
+            }
+            lifted.starts.push(send.start);
+            lifted.first_words.push(send.first_word);
+        }
+        lifted
+    }
+
+    /// Marks and collects the chain from `head`; returns its last row.
+    fn follow(&mut self, head: usize, path: &mut Path) -> usize {
+        path.clear();
+        let mut at = head;
+        loop {
+            let row = &mut self.rows[at];
+            row.reached = true;
+            path.cells.push(row.cell);
+            path.channels.push(row.entry.channel);
+            if row.next == NONE {
+                return at;
+            }
+            if let Sink::Forward { link, .. } = row.entry.sink {
+                path.links.push(link);
+            }
+            at = row.next as usize;
+        }
+    }
+
+    fn operation(&self, row: usize, operation: u32) -> Option<&'a Operation> {
+        self.image.cell(self.rows[row].cell).operations.get(operation as usize)
+    }
+
+    fn compare_ends(
+        &self,
+        connection: ConnectionId,
+        send: &Operation,
+        receive: &Operation,
+        findings: &mut Findings,
+    ) {
+        let place = Place::phase(self.phase).connection(connection);
+        let range = |op: &Operation| (op.first_word, op.words);
+        if range(send) != range(receive) {
+            findings.add(Rule::Words, place, || {
+                format!(
+                    "sent are {} words from {}, expected are {} from {}",
+                    send.words, send.first_word, receive.words, receive.first_word
+                )
+            });
+        }
+        if send.start != receive.start {
+            findings.add(Rule::Start, place, || {
+                format!("sent from clock {}, expected from clock {}", send.start, receive.start)
+            });
+        }
+    }
+
+    /// Reports entries fed by nothing, then what is left: rings.
+    fn check_reached(&mut self, findings: &mut Findings) {
+        let mut path = Path::default();
+        for head in 0..self.rows.len() {
+            let Row { cell, entry, fed, .. } = self.rows[head];
+            let Feed::Link(link) = entry.feed else { continue };
+            if !fed {
+                self.follow(head, &mut path);
+                findings.add(Rule::Chain, self.place(cell), || {
+                    format!("{} is fed by {link}, over which nothing comes", entry.channel)
+                });
+            }
+        }
+        for head in 0..self.rows.len() {
+            if self.rows[head].reached {
+                continue;
+            }
+            let cells = self.follow_ring(head);
+            findings.add(Rule::Cycle, self.place(self.rows[head].cell), || {
+                let shown: Vec<String> = cells.iter().take(8).map(ToString::to_string).collect();
+                format!("{} entries forward in a ring: {}", cells.len(), shown.join(", "))
+            });
+        }
+    }
+
+    fn follow_ring(&mut self, head: usize) -> Vec<CellId> {
+        let mut cells = Vec::new();
+        let mut at = head;
+        while !self.rows[at].reached {
+            self.rows[at].reached = true;
+            cells.push(self.rows[at].cell);
+            if self.rows[at].next == NONE {
+                break;
+            }
+            at = self.rows[at].next as usize;
+        }
+        cells
+    }
+}
+
+/// The chain being followed.
+#[derive(Default)]
+struct Path {
+    cells: Vec<CellId>,
+    links: Vec<LinkId>,
+    channels: Vec<ChannelId>,
+}
+
+impl Path {
+    fn clear(&mut self) {
+        self.cells.clear();
+        self.links.clear();
+        self.channels.clear();
+    }
+}
