@@ -1,1 +1,45 @@
-//! Timetables and the cost model.
+//! Timetables and their price.
+//!
+//! ```text
+//!  Routing ─► greedy::timetable ─► Timetable ─► predict::predict ─► Prediction
+//!                 │      │                          │
+//!            gaps   rounds                      fluid, fair
+//!                 └── cost, order: what both know of a phase ──┘
+//! ```
+//!
+//! [`greedy`] plans: it gives every route of a phase a slot, as if each stream ran at full access
+//! bandwidth (paper, section 4.4.2). [`predict`] prices the plan: it lets the streams of a phase
+//! share links and agents fairly and says when the last word has arrived. The two differ by what
+//! link sharing costs, which is what the paper's own prediction left out (section 5.1.4).
+//!
+//! # What this crate does not do
+//!
+//! It never changes a route or moves a route to another phase, and it trusts no input to be
+//! *right*: a routing whose routes are broken still gets a timetable and a price. Whether they
+//! are right is for the checker in `conset-verify`.
+
+mod cost;
+mod fair;
+mod fluid;
+mod gaps;
+pub mod greedy;
+mod order;
+pub mod predict;
+mod rounds;
+
+use conset_ir::PhaseId;
+
+pub use greedy::timetable;
+pub use predict::{AgentLoad, LinkLoad, PhasePrediction, Prediction, predict};
+
+/// Why there is no timetable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    /// The durations of a phase's routes add up to 2^63 clocks or more, which the machine's
+    /// parameters and the limits on words allow but no clock can count.
+    #[error("the routes of {phase} take more than 2^63 clocks together")]
+    TooLong {
+        /// The phase.
+        phase: PhaseId,
+    },
+}

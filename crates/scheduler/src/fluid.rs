@@ -1,0 +1,278 @@
+//! A phase as flowing streams: when each is open, how fast it flows, when the last is over.
+//!
+//! * Every cell has a list of the streams it sends and one of those it receives, each in the
+//!   order of the timetable: by (start, connection, part). It opens them in that order, at most
+//!   `streams` at a time in each direction, the next as soon as one is over; the planned clock
+//!   plays no role (self-timed).
+//! * Opening takes an end `stream_setup` clocks. A stream flows once both its ends have opened
+//!   it, at the max-min fair rate ([`crate::fair`]) under these capacities: a link one word per
+//!   `link_clocks_per_word`, an agent one word per `access_clocks_per_word` in each direction,
+//!   or in both together with half duplex.
+//! * A connection that comes after another is opened, at either end, only when all parts of the
+//!   other in this phase are over. An end waits for that with what comes later in its list.
+//!
+//! Events are handled in the order of time, those of one moment together; between events rates
+//! are constant. There are at most two events per stream and one per change of a rate.
+//!
+//! # What this module does not do
+//!
+//! A word takes no time to travel and a queue holds nothing: the first words of a stream are
+//! not waited for, which is short by a few clocks per hop. Streams that wait for one another in
+//! a ring, which no verified timetable has, are opened regardless of order, so that every phase
+//! comes to an end.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::cost::Lists;
+use crate::fair::Fair;
+use crate::order::PhaseOrder;
+
+/// A phase to run: streams, resources and sides numbered from 0 within the phase.
+pub(crate) struct Phase<'a> {
+    /// Words of each stream.
+    pub(crate) words: Vec<u32>,
+    /// Sides of each stream: of its sender, of its receiver. Never equal.
+    pub(crate) sides: Vec<[u32; 2]>,
+    /// The streams of each side in the order in which it opens them.
+    pub(crate) lists: Lists,
+    /// The order inside the phase.
+    pub(crate) order: Option<&'a PhaseOrder>,
+    /// Streams open at a side at most, at least 1.
+    pub(crate) streams: u32,
+    /// Clocks of opening a stream.
+    pub(crate) setup: f64,
+    /// The resources before this one are links.
+    pub(crate) links: u32,
+}
+
+/// What became of a phase.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    /// Clocks until the last word arrived.
+    pub(crate) clocks: f64,
+    /// The most streams that flowed over one link at a time.
+    pub(crate) sharing: u32,
+}
+
+/// Runs a phase. `fair` has no active stream and is left so.
+pub(crate) fn run(phase: &Phase<'_>, fair: &mut Fair) -> Outcome {
+    let mut run = Run::new(phase, fair);
+    run.open_all();
+    loop {
+        run.settle();
+        if run.step() {
+            continue;
+        }
+        if run.over == phase.words.len() {
+            return Outcome { clocks: run.now, sharing: run.sharing };
+        }
+        run.give_up_order();
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Stream {
+    /// Words left at time `since`.
+    left: f64,
+    since: f64,
+    rate: f64,
+    /// Only the event with this number is valid.
+    event: u32,
+    ends_open: u8,
+    flows: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Side {
+    next: u32,
+    open: u32,
+}
+
+/// A moment as sortable bits: times are never negative and never NaN.
+fn moment(time: f64) -> u64 {
+    time.to_bits()
+}
+
+struct Run<'a> {
+    phase: &'a Phase<'a>,
+    fair: &'a mut Fair,
+    now: f64,
+    streams: Vec<Stream>,
+    sides: Vec<Side>,
+    /// Connections that each group still waits for, and parts of it that are not over.
+    waits: Vec<u32>,
+    unfinished: Vec<u32>,
+    /// Sides to look at again.
+    stirred: Vec<u32>,
+    events: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    changed: Vec<u32>,
+    over: usize,
+    sharing: u32,
+}
+
+impl<'a> Run<'a> {
+    fn new(phase: &'a Phase<'a>, fair: &'a mut Fair) -> Self {
+        let (waits, unfinished) = phase.order.map_or_else(Default::default, |order| {
+            let groups = 0..order.routes.rows();
+            (
+                groups.clone().map(|g| order.before.of(g).len() as u32).collect(),
+                groups.map(|g| order.routes.of(g).len() as u32).collect(),
+            )
+        });
+        Self {
+            fair,
+            now: 0.0,
+            streams: phase
+                .words
+                .iter()
+                .map(|&words| Stream { left: f64::from(words), ..Stream::default() })
+                .collect(),
+            sides: vec![Side::default(); phase.lists.rows() as usize],
+            waits,
+            unfinished,
+            stirred: Vec::new(),
+            events: BinaryHeap::new(),
+            changed: Vec::new(),
+            over: 0,
+            sharing: 0,
+            phase,
+        }
+    }
+
+    fn open_all(&mut self) {
+        self.stirred.extend(0..self.phase.lists.rows());
+        self.open_stirred();
+    }
+
+    /// Opens what can be opened at the sides that something happened to.
+    fn open_stirred(&mut self) {
+        while let Some(side) = self.stirred.pop() {
+            while let Some(stream) = self.openable(side) {
+                self.sides[side as usize].next += 1;
+                self.sides[side as usize].open += 1;
+                self.streams[stream as usize].ends_open += 1;
+                if self.streams[stream as usize].ends_open == 2 {
+                    self.schedule(stream, self.now + self.phase.setup);
+                }
+            }
+        }
+    }
+
+    fn openable(&self, side: u32) -> Option<u32> {
+        let Side { next, open } = self.sides[side as usize];
+        if open >= self.phase.streams {
+            return None;
+        }
+        let stream = *self.phase.lists.of(side).get(next as usize)?;
+        match self.phase.order {
+            Some(order) if self.waits[order.group[stream as usize] as usize] > 0 => None,
+            _ => Some(stream),
+        }
+    }
+
+    /// Replaces a stream's event by one at `time`.
+    fn schedule(&mut self, stream: u32, time: f64) {
+        let state = &mut self.streams[stream as usize];
+        state.event += 1;
+        self.events.push(Reverse((moment(time), stream, state.event)));
+    }
+
+    /// Makes rates fair and plans the ends of the streams whose rate changed.
+    fn settle(&mut self) {
+        let mut changed = std::mem::take(&mut self.changed);
+        self.fair.settle(&mut changed);
+        for &stream in &changed {
+            let rate = self.fair.rate(stream);
+            let state = &mut self.streams[stream as usize];
+            if !state.flows || state.rate == rate {
+                continue;
+            }
+            state.left = (state.left - (self.now - state.since) * state.rate).max(0.0);
+            state.since = self.now;
+            state.rate = rate;
+            let end = self.now + state.left / rate;
+            self.schedule(stream, end);
+        }
+        self.changed = changed;
+    }
+
+    /// Goes to the next moment at which something happens and handles all of it; `false` if
+    /// nothing ever will.
+    fn step(&mut self) -> bool {
+        let Some(first) = self.next_event() else { return false };
+        self.now = self.now.max(f64::from_bits(first.0));
+        // Rates are rounded, so what should be one moment can be several very close ones.
+        let end_of_moment = moment(self.now + 1e-7 + self.now * 1e-12);
+        let mut event = Some(first);
+        while let Some((time, stream)) = event {
+            if time > end_of_moment {
+                break;
+            }
+            self.events.pop();
+            self.happen(stream);
+            event = self.next_event();
+        }
+        self.open_stirred();
+        true
+    }
+
+    /// The next valid event, left in the heap.
+    fn next_event(&mut self) -> Option<(u64, u32)> {
+        while let Some(&Reverse((time, stream, event))) = self.events.peek() {
+            if self.streams[stream as usize].event == event {
+                return Some((time, stream));
+            }
+            self.events.pop();
+        }
+        None
+    }
+
+    /// A stream begins to flow, or is over.
+    fn happen(&mut self, stream: u32) {
+        let state = &mut self.streams[stream as usize];
+        state.event += 1;
+        if !state.flows {
+            state.flows = true;
+            state.since = self.now;
+            self.fair.add(stream);
+            let links = self.fair.way(stream).iter().filter(|&&r| r < self.phase.links);
+            let most = links.map(|&link| self.fair.sharing(link)).max().unwrap_or(0);
+            self.sharing = self.sharing.max(most);
+            return;
+        }
+        state.flows = false;
+        self.over += 1;
+        self.fair.remove(stream);
+        for side in self.phase.sides[stream as usize] {
+            self.sides[side as usize].open -= 1;
+            self.stirred.push(side);
+        }
+        if let Some(order) = self.phase.order {
+            self.release(order, order.group[stream as usize]);
+        }
+    }
+
+    /// A part of a connection is over: whoever waited for the last part need not any more.
+    fn release(&mut self, order: &PhaseOrder, group: u32) {
+        self.unfinished[group as usize] -= 1;
+        if self.unfinished[group as usize] > 0 {
+            return;
+        }
+        for &after in order.after.of(group) {
+            let waits = &mut self.waits[after as usize];
+            *waits = waits.saturating_sub(1);
+            if *waits == 0 {
+                for &stream in order.routes.of(after) {
+                    self.stirred.extend(self.phase.sides[stream as usize]);
+                }
+            }
+        }
+    }
+
+    /// Lets streams that wait for one another in a ring go.
+    fn give_up_order(&mut self) {
+        self.waits.fill(0);
+        self.open_all();
+    }
+}

@@ -1,0 +1,205 @@
+//! The cost model against cases with a closed form, and against what must always hold.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Ends, bound, machine, machine_with, neighbours, one_phase, route, set};
+use conset_ir::{
+    CellId, ConnectionId, Direction, Duplex, LinkId, Machine, Parameters, PhaseTimes, Routing,
+    Slot, Timetable, Topology,
+};
+use conset_scheduler::{PhasePrediction, predict, timetable};
+use proptest::prelude::*;
+
+/// The prediction of connections that all share one phase.
+fn phase(machine: &Arc<Machine>, ends: &[Ends]) -> PhasePrediction {
+    let timetable = timetable(one_phase(machine, set(ends))).unwrap();
+    let prediction = predict(&timetable);
+    assert_eq!(prediction.clocks, prediction.phases[0].switch + prediction.phases[0].clocks);
+    prediction.phases[0]
+}
+
+fn clocks(machine: &Arc<Machine>, ends: &[Ends]) -> u64 {
+    phase(machine, ends).clocks
+}
+
+#[test]
+fn the_designs_example_takes_794_clocks() {
+    let routing = route(&machine("iwarp"), set(&[(3, 4, 133)]));
+    let prediction = predict(&timetable(routing).unwrap());
+    assert_eq!(prediction.clocks, 794);
+    let phase = prediction.phases[0];
+    assert_eq!((phase.switch, phase.clocks, phase.planned, phase.max_sharing), (528, 266, 266, 1));
+    let agent = phase.busiest_agent.unwrap();
+    assert_eq!(
+        (agent.cell, agent.direction, agent.clocks),
+        (CellId(3), Some(Direction::Send), 266)
+    );
+}
+
+#[test]
+fn the_torus_pattern_shares_no_link() {
+    // Paper, table 1, predicted column at 32, 256 words: 4 sends at 2 clocks a word (and a
+    // switch, which the paper rounds to 520).
+    let machine = machine("iwarp");
+    for words in [32, 256] {
+        let phase = phase(&machine, &neighbours(&machine, words));
+        assert_eq!((phase.clocks, phase.max_sharing), (8 * u64::from(words), 1));
+    }
+}
+
+#[test]
+fn streams_on_one_link_get_equal_shares() {
+    // Cell i to cell i + 4 of a row of 8: all cross the link in the middle.
+    let machine = machine("mesh:8");
+    for m in 1..=4 {
+        let ends: Vec<Ends> = (0..m).map(|i| (i, i + 4, 100)).collect();
+        let phase = phase(&machine, &ends);
+        assert_eq!(phase.clocks, 200 * u64::from(m));
+        assert_eq!(phase.max_sharing, m);
+        let link = phase.busiest_link.unwrap();
+        assert_eq!((link.routes, link.words, link.clocks), (m, 100 * u64::from(m), phase.clocks));
+    }
+    // Three with different words: the short ones leave their share to the others.
+    assert_eq!(clocks(&machine, &[(0, 4, 10), (1, 5, 40), (2, 6, 70)]), 240);
+}
+
+#[test]
+fn what_is_held_up_elsewhere_leaves_its_share() {
+    // x0 crosses the whole row. It is held up at the link from 5 to 6, where it has a third
+    // beside x1 and x2, so x3 has two thirds of the link from 2 to 3.
+    let machine = machine("mesh:9");
+    let ends = [(0, 8, 100), (4, 6, 100), (5, 7, 100), (2, 3, 100)];
+    let phase = phase(&machine, &ends);
+    // x3 is over after 300 clocks, the others after 600.
+    assert_eq!((phase.clocks, phase.max_sharing), (600, 3));
+    // In the 600 clocks x3 moves 200 words, and the rest on its own.
+    let ends = [(0, 8, 100), (4, 6, 100), (5, 7, 100), (2, 3, 300)];
+    assert_eq!(clocks(&machine, &ends), 600 + 2 * 100);
+}
+
+#[test]
+fn a_slow_link_holds_the_agent() {
+    let machine = machine_with("ring:4", |p| p.link_clocks_per_word = 5);
+    assert_eq!(clocks(&machine, &[(0, 1, 10), (0, 3, 10)]), 100);
+    let two = machine_with("ring:4", |p| (p.link_clocks_per_word, p.streams) = (5, 2));
+    assert_eq!(clocks(&two, &[(0, 1, 10), (0, 3, 10)]), 50);
+}
+
+#[test]
+fn setups_are_paid_at_each_opening() {
+    let machine = machine_with("iwarp", |p| p.stream_setup = 100);
+    let phase = phase(&machine, &neighbours(&machine, 32));
+    assert_eq!((phase.clocks, phase.planned), (4 * 164, 4 * 164));
+}
+
+#[test]
+fn half_duplex_adds_both_directions_up() {
+    let fem = machine_with("ring:3", |p| *p = Parameters::iwarp_fem());
+    assert_eq!(clocks(&fem, &[(0, 1, 10)]), 100);
+    assert_eq!(clocks(&fem, &[(0, 1, 10), (1, 0, 10)]), 200);
+    assert_eq!(clocks(&fem, &[(0, 0, 10)]), 200);
+    let agent = phase(&fem, &[(0, 1, 10), (2, 1, 7)]).busiest_agent.unwrap();
+    assert_eq!((agent.cell, agent.direction, agent.clocks), (CellId(1), None, 170));
+}
+
+#[test]
+fn order_is_waited_for() {
+    let machine = machine("ring:6");
+    let pairs = vec![(ConnectionId(0), ConnectionId(1)), (ConnectionId(1), ConnectionId(2))];
+    let set = set(&[(0, 1, 10), (2, 3, 10), (4, 5, 10)]).with_order(pairs).unwrap();
+    let prediction = predict(&timetable(one_phase(&machine, set)).unwrap());
+    assert_eq!(prediction.phases[0].clocks, 60);
+}
+
+#[test]
+fn a_timetable_that_contradicts_the_order_still_has_a_price() {
+    let machine = machine("ring:6");
+    let order = vec![(ConnectionId(1), ConnectionId(0))];
+    // x0 is first in the list of cell 0 and waits for x1, which is behind it.
+    let set = set(&[(0, 1, 10), (0, 1, 10)]).with_order(order).unwrap();
+    let slots = vec![Slot { start: 0, duration: 20 }, Slot { start: 20, duration: 20 }];
+    let times = PhaseTimes { slots, makespan: 40 };
+    let timetable = Timetable::new(one_phase(&machine, set), vec![times]).unwrap();
+    assert_eq!(predict(&timetable).phases[0].clocks, 40);
+}
+
+#[test]
+fn nothing_costs_nothing_and_an_empty_phase_its_switch() {
+    let machine = machine("ring:1");
+    let none = Routing::new(machine.clone(), Arc::new(set(&[])), vec![]).unwrap();
+    assert_eq!(predict(&timetable(none).unwrap()).clocks, 0);
+    let empty = phase(&machine, &[]);
+    assert_eq!((empty.switch, empty.clocks, empty.busiest_agent), (528, 0, None));
+    let alone = phase(&machine, &[(0, 0, 9)]);
+    assert_eq!((alone.clocks, alone.busiest_link, alone.max_sharing), (18, None, 0));
+}
+
+#[test]
+fn enormous_numbers_saturate() {
+    let machine = machine_with("ring:2", |p| {
+        p.access_clocks_per_word = 1_000_000_000;
+        (p.t_sync, p.t_phase) = (1_000_000_000, 1_000_000_000);
+    });
+    let one = phase(&machine, &[(0, 1, 1 << 30)]);
+    assert_eq!(one.clocks, 1_000_000_000 << 30);
+}
+
+/// Every cell has a link to every other.
+fn complete(cells: u32, parameters: Parameters) -> Arc<Machine> {
+    let links = (0..cells).flat_map(|a| (0..cells).filter(move |&b| a != b).map(move |b| (a, b)));
+    let topology = Topology::Graph { cells, switches: 0, links: links.collect() };
+    Arc::new(Machine::new("complete", topology, parameters, vec![], vec![]).unwrap())
+}
+
+/// Clocks in which the links of a phase, one by one, can move their words.
+fn link_bound(timetable: &Timetable) -> u64 {
+    let routing = timetable.routing();
+    let machine = routing.machine();
+    let mut words = vec![0u64; machine.link_count()];
+    for route in routing.phases()[0].iter() {
+        for link in route.links().iter().filter(|&&l| l != LinkId::NONE) {
+            words[link.index()] += u64::from(route.words);
+        }
+    }
+    let most = words.into_iter().max().unwrap_or(0);
+    most * u64::from(machine.parameters().link_clocks_per_word)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn without_sharing_no_phase_is_later_than_planned(
+        ends in prop::collection::btree_map((0u32..6, 0u32..6), 1u32..60, 0..30),
+        setup in 0u32..9,
+    ) {
+        // One connection between two cells at most, each with a link of its own.
+        let machine = complete(6, Parameters { stream_setup: setup, ..Parameters::iwarp() });
+        let ends: Vec<Ends> = ends.into_iter().map(|((a, b), words)| (a, b, words)).collect();
+        let timetable = timetable(one_phase(&machine, set(&ends))).unwrap();
+        let phase = predict(&timetable).phases[0];
+        prop_assert!(phase.clocks <= phase.planned, "{phase:?}");
+        prop_assert!(phase.clocks >= bound(&timetable, 0));
+    }
+
+    #[test]
+    fn no_prediction_beats_agents_or_links(
+        ends in prop::collection::vec((0u32..12, 0u32..12, 1u32..40), 0..50),
+        streams in 1u32..4,
+        is_half: bool,
+        setup in 0u32..9,
+    ) {
+        let machine = machine_with("torus:4x3", |p| {
+            p.duplex = if is_half { Duplex::Half } else { Duplex::Full };
+            (p.streams, p.stream_setup) = (streams, setup);
+        });
+        let timetable = timetable(one_phase(&machine, set(&ends))).unwrap();
+        let phase = predict(&timetable).phases[0];
+        prop_assert!(phase.clocks >= bound(&timetable, 0));
+        prop_assert!(phase.clocks >= link_bound(&timetable));
+        // Somebody is always moving words or opening a stream, in the worst case one at a time.
+        prop_assert!(phase.clocks <= timetable.phases()[0].slots.iter().map(|s| s.duration).sum());
+    }
+}
