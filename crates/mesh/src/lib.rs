@@ -7,6 +7,7 @@
 //! [`model`] holds what a file can describe; everything later works on those types and knows no
 //! file format.
 
+pub mod generate;
 pub mod model;
 pub mod patterns;
 
