@@ -10,5 +10,6 @@
 pub mod generate;
 pub mod model;
 pub mod patterns;
+pub mod write_msh;
 
 pub use model::{Decomposition, Graph, Matrix, Mesh, SharedLists, Source};
