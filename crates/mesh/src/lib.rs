@@ -7,9 +7,17 @@
 //! [`model`] holds what a file can describe; everything later works on those types and knows no
 //! file format.
 
+mod dual;
 pub mod generate;
+pub mod halo;
 pub mod model;
+pub mod partition;
 pub mod patterns;
+pub mod read;
+pub mod triangles;
 pub mod write_msh;
 
-pub use model::{Decomposition, Graph, Matrix, Mesh, SharedLists, Source};
+pub use halo::{Halo, HaloSummary, halo};
+pub use model::{ConnectionList, Decomposition, Graph, Matrix, Mesh, SharedLists, Source};
+pub use partition::Partition;
+pub use read::{Format, read};

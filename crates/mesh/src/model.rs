@@ -10,10 +10,10 @@
 //! what an exchange moves does not depend on them. An element may name a node twice (collapsed
 //! bricks are common practice); it counts once wherever nodes are shared.
 
-use conset_ir::{ConnectionSet, ShapeError, limits};
+use conset_ir::{ShapeError, limits};
 
 /// A finite element mesh: nodes, and elements as lists of node numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Mesh {
     dimension: u8,
     node_count: usize,
@@ -21,6 +21,8 @@ pub struct Mesh {
     element_first: Vec<u32>,
     element_nodes: Vec<u32>,
     node_ids: Vec<u64>,
+    element_weights: Option<Vec<u32>>,
+    weights_per_element: usize,
     parts: Vec<u32>,
     part_count: usize,
 }
@@ -74,7 +76,11 @@ impl Mesh {
             coordinates,
             element_first,
             element_nodes,
-            ..Self::default()
+            node_ids: Vec::new(),
+            element_weights: None,
+            weights_per_element: 1,
+            parts: Vec::new(),
+            part_count: 0,
         })
     }
 
@@ -91,6 +97,22 @@ impl Mesh {
             ));
         }
         self.node_ids = ids;
+        Ok(self)
+    }
+
+    /// Adds `per_element` weights to each element, one element behind the other. A partition
+    /// balances each of them on its own.
+    ///
+    /// # Errors
+    /// Not `per_element` (at least 1) for each element.
+    pub fn with_element_weights(
+        mut self,
+        weights: Vec<u32>,
+        per_element: usize,
+    ) -> Result<Self, ShapeError> {
+        check_weights("element_weights", &weights, per_element, self.element_count())?;
+        self.element_weights = Some(weights);
+        self.weights_per_element = per_element;
         Ok(self)
     }
 
@@ -129,7 +151,7 @@ impl Mesh {
 
     /// Number of elements.
     pub fn element_count(&self) -> usize {
-        self.element_first.len().saturating_sub(1)
+        self.element_first.len() - 1
     }
 
     /// One point per node; empty where the file has none. Plane meshes have 0 in the third place.
@@ -163,6 +185,16 @@ impl Mesh {
         &self.node_ids
     }
 
+    /// [`Mesh::weights_per_element`] weights for each element.
+    pub fn element_weights(&self) -> Option<&[u32]> {
+        self.element_weights.as_deref()
+    }
+
+    /// Number of weights that an element has, at least 1.
+    pub fn weights_per_element(&self) -> usize {
+        self.weights_per_element
+    }
+
     /// The part of each element as stated in the file; empty where it states none.
     pub fn parts(&self) -> &[u32] {
         &self.parts
@@ -175,7 +207,7 @@ impl Mesh {
 }
 
 /// A graph as adjacency lists. Entry `v` of row `u` says that `u` needs the value of `v`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     first: Vec<u32>,
     neighbours: Vec<u32>,
@@ -196,7 +228,15 @@ impl Graph {
     pub fn new(first: Vec<u32>, neighbours: Vec<u32>, directed: bool) -> Result<Self, ShapeError> {
         check_rows("vertices", &first, neighbours.len(), limits::NODES)?;
         check_range("vertices", &first, &neighbours, first.len() - 1)?;
-        Ok(Self { first, neighbours, directed, weights_per_vertex: 1, ..Self::default() })
+        Ok(Self {
+            first,
+            neighbours,
+            directed,
+            edge_weights: None,
+            vertex_weights: None,
+            weights_per_vertex: 1,
+            vertex_sizes: None,
+        })
     }
 
     /// Adds a weight to each entry of [`Graph::neighbours`].
@@ -219,11 +259,7 @@ impl Graph {
         weights: Vec<u32>,
         per_vertex: usize,
     ) -> Result<Self, ShapeError> {
-        let wanted = self.vertex_count().saturating_mul(per_vertex);
-        check_length("vertex_weights", weights.len(), wanted)?;
-        if per_vertex == 0 {
-            return Err(ShapeError::new("vertex_weights", "0 per vertex, expected at least 1"));
-        }
+        check_weights("vertex_weights", &weights, per_vertex, self.vertex_count())?;
         self.vertex_weights = Some(weights);
         self.weights_per_vertex = per_vertex;
         Ok(self)
@@ -241,7 +277,7 @@ impl Graph {
 
     /// Number of vertices.
     pub fn vertex_count(&self) -> usize {
-        self.first.len().saturating_sub(1)
+        self.first.len() - 1
     }
 
     /// Where each vertex's neighbours start; one entry more than vertices.
@@ -277,7 +313,7 @@ impl Graph {
 
     /// Number of weights that a vertex has, at least 1.
     pub fn weights_per_vertex(&self) -> usize {
-        self.weights_per_vertex.max(1)
+        self.weights_per_vertex
     }
 
     /// Words of each vertex's value.
@@ -288,7 +324,7 @@ impl Graph {
 
 /// The pattern of a sparse matrix; row `i` needs the values of its columns. Its values, if the
 /// file has any, play no part in communication and are dropped.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
     column_count: usize,
     first: Vec<u32>,
@@ -319,7 +355,7 @@ impl Matrix {
 
     /// Number of rows.
     pub fn row_count(&self) -> usize {
-        self.first.len().saturating_sub(1)
+        self.first.len() - 1
     }
 
     /// Number of columns.
@@ -345,7 +381,7 @@ impl Matrix {
 }
 
 /// Lists of shared nodes, one for each ordered pair of parts that exchange.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedLists {
     /// `(source, target)`, strictly ascending.
     pub pairs: Vec<(u32, u32)>,
@@ -363,7 +399,7 @@ impl SharedLists {
 }
 
 /// A mesh that comes already cut into parts, with the lists of what the parts exchange.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decomposition {
     mesh: Mesh,
     node_first: Vec<u32>,
@@ -436,8 +472,47 @@ pub enum Source {
     Matrix(Matrix),
     /// A mesh cut into parts by somebody else.
     Decomposition(Decomposition),
-    /// The parts' exchange itself; its cells are parts, and there is nothing left to distribute.
-    Connections(ConnectionSet),
+    /// The parts' exchange itself; there is nothing left to distribute.
+    Connections(ConnectionList),
+}
+
+/// Who sends how many words to whom, without a mesh behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionList {
+    part_count: usize,
+    entries: Vec<(u32, u32, u32)>,
+}
+
+impl ConnectionList {
+    /// Connections `(source, target, words)` between `part_count` parts; kept sorted by source
+    /// and target, repeated pairs in their order. A part may send to itself.
+    ///
+    /// # Errors
+    /// A part out of range, 0 words or more than [`limits::WORDS`], too many parts or entries.
+    pub fn new(part_count: usize, mut entries: Vec<(u32, u32, u32)>) -> Result<Self, ShapeError> {
+        check_count("parts", part_count, limits::PARTS)?;
+        check_count("connections", entries.len(), limits::CONNECTIONS)?;
+        for (i, &(source, target, words)) in entries.iter().enumerate() {
+            if source.max(target) as usize >= part_count || words == 0 || words > limits::WORDS {
+                return Err(ShapeError::new(
+                    format!("connections[{i}]"),
+                    format!("{words} words from part {source} to {target} of {part_count}"),
+                ));
+            }
+        }
+        entries.sort_by_key(|&(source, target, _)| (source, target));
+        Ok(Self { part_count, entries })
+    }
+
+    /// Number of parts; some may have no connection.
+    pub fn part_count(&self) -> usize {
+        self.part_count
+    }
+
+    /// `(source, target, words)`, sorted by source and target.
+    pub fn entries(&self) -> &[(u32, u32, u32)] {
+        &self.entries
+    }
 }
 
 /// Row `i` of a flat list of lists.
@@ -458,6 +533,18 @@ fn check_length(place: &str, length: usize, wanted: usize) -> Result<(), ShapeEr
         return Err(ShapeError::new(place, format!("{length} entries, expected {wanted}")));
     }
     Ok(())
+}
+
+fn check_weights(
+    place: &str,
+    weights: &[u32],
+    per_item: usize,
+    items: usize,
+) -> Result<(), ShapeError> {
+    if per_item == 0 {
+        return Err(ShapeError::new(place, "0 weights for each, expected at least 1"));
+    }
+    check_length(place, weights.len(), items.saturating_mul(per_item))
 }
 
 /// Checks the starts of a flat list: from 0, not descending, closed by the number of items, which

@@ -1,0 +1,310 @@
+//! Which part each item is in. Items are the elements of a mesh, the vertices of a graph, the
+//! rows of a matrix.
+//!
+//! A partition comes from the input itself (a partitioned Gmsh mesh, a decomposition), from a
+//! file (one number per line, as METIS writes), or from METIS: multilevel k-way partitioning of
+//! the graph of items ([`crate::dual`]), with the option that lowers the largest number of
+//! neighbours, which is what phases pay for (METIS manual, `METIS_OPTION_MINCONN`). The seed and
+//! the input determine the result.
+//!
+//! What is done around METIS, which is C with habits:
+//!
+//! * it keeps global state (the C library's random numbers, signal handlers), so one call runs at
+//!   a time;
+//! * with one part it divides by zero, and with about as many parts as items it prints and leaves
+//!   parts empty, so those cases are cut here: items in depth-first order, evenly;
+//! * it sums weights in 31 bits, so larger ones are scaled, and a weight beyond a part's fair
+//!   share is cut to it (it could not be balanced anyway, and makes METIS print);
+//! * it may leave parts empty; these get items of the largest parts. A partition made here has no
+//!   empty part.
+
+use std::sync::{Mutex, PoisonError};
+
+use conset_ir::{At, InputError, Result, ShapeError, limits};
+
+use crate::dual::{ItemGraph, item_graph};
+use crate::model::{Matrix, Source};
+use crate::read::Cursor;
+
+/// What to partition into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Number of parts.
+    pub parts: usize,
+    /// Another seed may give another partition.
+    pub seed: u64,
+}
+
+/// The part of each item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    part_count: usize,
+    part_of: Vec<u32>,
+}
+
+impl Partition {
+    /// A partition into parts `0..part_count`, some of which may be empty.
+    ///
+    /// # Errors
+    /// A part out of range, no parts, more than [`limits::PARTS`].
+    pub fn new(part_count: usize, part_of: Vec<u32>) -> Result<Self, ShapeError> {
+        if part_count == 0 || part_count > limits::PARTS {
+            return Err(ShapeError::new(
+                "parts",
+                format!("{part_count} parts, expected 1 to {}", limits::PARTS),
+            ));
+        }
+        if let Some(item) = part_of.iter().position(|&part| part as usize >= part_count) {
+            return Err(ShapeError::new(
+                format!("parts[{item}]"),
+                format!("part {} of {part_count}", part_of[item]),
+            ));
+        }
+        Ok(Self { part_count, part_of })
+    }
+
+    /// Number of parts.
+    pub fn part_count(&self) -> usize {
+        self.part_count
+    }
+
+    /// The part of each item.
+    pub fn part_of(&self) -> &[u32] {
+        &self.part_of
+    }
+
+    /// Number of items in each part.
+    pub fn sizes(&self) -> Vec<usize> {
+        let mut sizes = vec![0; self.part_count];
+        for &part in &self.part_of {
+            sizes[part as usize] += 1;
+        }
+        sizes
+    }
+}
+
+/// Number of things in `source` that a partition distributes; 0 for connections, whose parts are
+/// given.
+pub fn item_count(source: &Source) -> usize {
+    match source {
+        Source::Mesh(mesh) => mesh.element_count(),
+        Source::Graph(graph) => graph.vertex_count(),
+        Source::Matrix(matrix) => matrix.row_count(),
+        Source::Decomposition(decomposition) => decomposition.mesh().element_count(),
+        Source::Connections(_) => 0,
+    }
+}
+
+/// The partition that the input itself states, if it does. Connections state their parts, and
+/// have no items.
+pub fn stated(source: &Source) -> Option<Partition> {
+    let mesh = match source {
+        Source::Mesh(mesh) => mesh,
+        Source::Decomposition(decomposition) => decomposition.mesh(),
+        Source::Connections(list) => return Partition::new(list.part_count(), Vec::new()).ok(),
+        Source::Graph(_) | Source::Matrix(_) => return None,
+    };
+    if mesh.part_count() == 0 {
+        return None;
+    }
+    Some(Partition { part_count: mesh.part_count(), part_of: mesh.parts().to_vec() })
+}
+
+/// Reads a partition file: the part of each item, one to a line, from 0. `parts` is the number of
+/// parts, where it is known; else it is one more than the largest. Parts may be empty.
+///
+/// # Errors
+/// Anything but numbers, a part out of range, more or fewer lines than `items`.
+pub fn read_file(
+    file: &str,
+    bytes: &[u8],
+    items: usize,
+    parts: Option<usize>,
+) -> Result<Partition> {
+    let mut cursor = Cursor::new(file, bytes);
+    let mut part_of = Vec::with_capacity(cursor.capacity(items as u64, 2));
+    let limit = parts.unwrap_or(limits::PARTS).min(limits::PARTS);
+    loop {
+        cursor.skip_space();
+        if cursor.at_end() {
+            break;
+        }
+        let part = cursor.integer("the number of a part", u64::MAX)?;
+        if part_of.len() == items {
+            return Err(cursor.error(format!("more lines than the input's {items} items")));
+        }
+        if part >= limit as u64 {
+            let error = cursor.error(format!("part {part}; expected 0 to {}", limit.max(1) - 1));
+            let from_one = part == limit as u64 && !part_of.contains(&0);
+            return Err(match from_one {
+                true => error.help("parts count from 0; these seem to count from 1"),
+                false => error,
+            });
+        }
+        cursor.end_line("one part in each line")?;
+        part_of.push(part as u32);
+    }
+    if part_of.len() < items {
+        return Err(cursor
+            .error_at(cursor.offset(), format!("{} lines for {items} items", part_of.len()))
+            .help("a partition has one line for each element, vertex or row"));
+    }
+    let largest = part_of.iter().max().map_or(0, |&part| part as usize + 1);
+    Partition::new(parts.unwrap_or(largest), part_of).map_err(|error| error.in_file(file))
+}
+
+/// Partitions the items of `source`, read from `file`, with METIS. No part is empty.
+///
+/// # Errors
+/// No parts, more parts than items, a matrix that is not square, an input whose parts are given
+/// (a list of connections).
+pub fn partition(source: &Source, options: &Options, file: &str) -> Result<Partition> {
+    let wrong = |message: String| InputError::new(file, At::Whole, message);
+    if let Source::Connections(list) = source {
+        return Err(wrong(format!("its {} parts are given", list.part_count()))
+            .help("leave out --parts and --partition"));
+    }
+    if let Source::Matrix(matrix) = source {
+        check_square(matrix, file)?;
+    }
+    let items = item_count(source);
+    if options.parts == 0 || options.parts > limits::PARTS {
+        return Err(wrong(format!("{} parts; expected 1 to {}", options.parts, limits::PARTS)));
+    }
+    if options.parts > items {
+        return Err(wrong(format!("{} parts for {items} items", options.parts)).help(format!(
+            "ask for at most {items} parts (--parts {items}) or a smaller machine"
+        )));
+    }
+    if options.parts == 1 {
+        return Ok(Partition { part_count: 1, part_of: vec![0; items] });
+    }
+    let graph = item_graph(source);
+    let mut part_of = if items < 2 * options.parts {
+        cut_evenly(&graph, options.parts)
+    } else {
+        call_metis(&graph, options).map_err(|error| wrong(format!("METIS fails: {error}")))?
+    };
+    fill_empty_parts(&graph, options.parts, &mut part_of);
+    Ok(Partition { part_count: options.parts, part_of })
+}
+
+/// Rows and columns are distributed alike, so a matrix must be square.
+pub(crate) fn check_square(matrix: &Matrix, file: &str) -> Result<()> {
+    let (rows, columns) = (matrix.row_count(), matrix.column_count());
+    if rows == columns {
+        return Ok(());
+    }
+    let message = format!("a matrix of {rows} rows and {columns} columns is not square");
+    Err(InputError::new(file, At::Whole, message)
+        .help("its rows and columns are distributed alike, so it must be square"))
+}
+
+/// METIS is not made for several threads: it seeds and reads the C library's random numbers.
+static METIS: Mutex<()> = Mutex::new(());
+
+/// METIS's own numbers: it counts and sums in 31 bits, and adds up partial sums.
+const SUM: u64 = 1 << 29;
+
+fn call_metis(graph: &ItemGraph, options: &Options) -> Result<Vec<u32>, String> {
+    let signed = |values: &[u32]| values.iter().map(|&v| v as i32).collect::<Vec<i32>>();
+    let (first, neighbours) = (signed(&graph.first), signed(&graph.neighbours));
+    let weights_per_item = graph.weights.as_ref().map_or(1, |weights| weights.1);
+    let weights = graph
+        .weights
+        .as_ref()
+        .map(|(weights, per_item)| fair_weights(weights, *per_item, options.parts));
+    let edge_weights = graph.edge_weights.as_ref().map(|weights| scaled(weights, 1));
+    let _one_at_a_time = METIS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut call =
+        metis::Graph::new(weights_per_item as i32, options.parts as i32, &first, &neighbours)
+            .map_err(|error| error.to_string())?
+            .set_option(metis::option::Seed((options.seed & 0x7fff_ffff) as i32))
+            .set_option(metis::option::MinConn(true));
+    if let Some(weights) = &weights {
+        call = call.set_vwgt(weights);
+    }
+    if let Some(weights) = &edge_weights {
+        call = call.set_adjwgt(weights);
+    }
+    let mut part_of = vec![0i32; graph.len()];
+    call.part_kway(&mut part_of).map_err(|error| error.to_string())?;
+    Ok(part_of.into_iter().map(|part| part as u32).collect())
+}
+
+/// Weights that METIS can balance: each constraint on its own is scaled, and no weight is beyond
+/// the fair share of a part. A constraint that is 0 everywhere balances the number of items.
+fn fair_weights(weights: &[u32], per_item: usize, parts: usize) -> Vec<i32> {
+    let mut fair = vec![0i32; weights.len()];
+    for constraint in 0..per_item {
+        let column: Vec<u32> = weights.iter().skip(constraint).step_by(per_item).copied().collect();
+        let total: u64 = column.iter().map(|&w| u64::from(w)).sum();
+        let share = (total / parts as u64).max(1).min(u64::from(u32::MAX)) as u32;
+        let cut: Vec<u32> =
+            column.iter().map(|&w| if total == 0 { 1 } else { w.min(share) }).collect();
+        for (item, weight) in scaled(&cut, 0).into_iter().enumerate() {
+            fair[item * per_item + constraint] = weight;
+        }
+    }
+    fair
+}
+
+/// The same weights, in proportion, small enough to be added up; at least `least` each.
+fn scaled(weights: &[u32], least: i32) -> Vec<i32> {
+    let total: u64 = weights.iter().map(|&w| u64::from(w)).sum();
+    let scale = |w: u32| {
+        if total <= SUM {
+            return w as i32;
+        }
+        let share = u128::from(w) * u128::from(SUM) / u128::from(total);
+        (share as i32).max(i32::from(w > 0))
+    };
+    weights.iter().map(|&w| scale(w).max(least)).collect()
+}
+
+/// Items in depth-first order of the graph, cut into parts of even size.
+fn cut_evenly(graph: &ItemGraph, parts: usize) -> Vec<u32> {
+    let items = graph.len();
+    let mut part_of = vec![u32::MAX; items];
+    let mut stack = Vec::new();
+    let mut done = 0usize;
+    for start in 0..items as u32 {
+        stack.push(start);
+        while let Some(item) = stack.pop() {
+            if part_of[item as usize] != u32::MAX {
+                continue;
+            }
+            part_of[item as usize] = (done as u64 * parts as u64 / items as u64) as u32;
+            done += 1;
+            let unseen = graph.neighbours_of(item as usize).iter().rev();
+            stack.extend(unseen.filter(|&&next| part_of[next as usize] == u32::MAX));
+        }
+    }
+    part_of
+}
+
+/// Gives each empty part an item of a part that has most: the one with the fewest neighbours at
+/// home.
+fn fill_empty_parts(graph: &ItemGraph, parts: usize, part_of: &mut [u32]) {
+    let mut members: Vec<Vec<u32>> = vec![Vec::new(); parts];
+    for (item, &part) in part_of.iter().enumerate() {
+        members[part as usize].push(item as u32);
+    }
+    let empty: Vec<usize> = (0..parts).filter(|&part| members[part].is_empty()).collect();
+    if empty.is_empty() {
+        return;
+    }
+    let mut largest: std::collections::BinaryHeap<(usize, usize)> =
+        members.iter().enumerate().map(|(part, items)| (items.len(), part)).collect();
+    for part in empty {
+        let Some((size, from)) = largest.pop() else { return };
+        let at_home = |item: u32| {
+            let home = |&&next: &&u32| part_of[next as usize] as usize == from;
+            graph.neighbours_of(item as usize).iter().filter(home).count()
+        };
+        let Some(row) = (0..size).min_by_key(|&row| at_home(members[from][row])) else { return };
+        let item = members[from].swap_remove(row);
+        part_of[item as usize] = part as u32;
+        largest.push((size - 1, from));
+    }
+}
