@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{LIST, by_name};
 use crate::model::Mesh;
+use crate::write_msh::{Form, write};
 
 fn made(spec: &str) -> Mesh {
     by_name(spec, 1).unwrap_or_else(|e| panic!("{e}"))
@@ -242,4 +243,43 @@ fn bad_requests_are_refused() {
     }
     assert!(super::cracked_plate(100, usize::MAX, usize::MAX, 1).is_err());
     assert!(super::random_plate(usize::MAX, 4, 1).is_err());
+}
+
+/// The meshes of `fixtures/meshes`, as its README says they were made, all with seed 1.
+const FIXTURES: [(&str, &str); 4] = [
+    ("plate.msh", "cracked:1000"),
+    ("box.msh", "tets:4x4x4"),
+    ("two_pieces.msh", "two-plates:6x5"),
+    ("one_cell.msh", "bricks:1x1x1"),
+];
+
+#[test]
+fn fixtures_are_what_their_readme_says() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/meshes");
+    let readme = std::fs::read_to_string(format!("{folder}/README.md")).unwrap();
+    for (file, spec) in FIXTURES {
+        let command = format!("`conset generate {spec} --seed 1 -o {file}`");
+        assert!(readme.contains(&command), "{command}");
+        let path = format!("{folder}/{file}");
+        let bytes = write(&made(spec), Form::V41Text).unwrap();
+        if std::env::var_os("CONSET_BLESS").is_some() {
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        assert!(std::fs::read(&path).unwrap() == bytes, "{file} differs from {spec}");
+    }
+}
+
+#[test]
+fn every_form_reads_back_to_the_same_mesh() {
+    for spec in ["cracked:300", "random:50", "tets:3x2x1", "bricks:2x2x2", "two-plates:2x2"] {
+        let mesh = made(spec);
+        for form in [Form::V41Text, Form::V41Binary, Form::V22Text, Form::V22Binary] {
+            let bytes = write(&mesh, form).unwrap();
+            let source = crate::read(crate::Format::Gmsh, "made.msh", &bytes).unwrap();
+            let crate::Source::Mesh(back) = source else { panic!("{spec} {form:?}: no mesh") };
+            assert_eq!(counts(&back), counts(&mesh), "{spec} {form:?}");
+            assert!(back.coordinates() == mesh.coordinates(), "{spec} {form:?}");
+            assert!(back.elements().eq(mesh.elements()), "{spec} {form:?}");
+        }
+    }
 }
