@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{LIST, by_name};
+use proptest::prelude::*;
+
+use super::{LIST, by_name, cracked_plate, random_plate};
 use crate::model::Mesh;
 use crate::write_msh::{Form, write};
 
@@ -241,8 +243,8 @@ fn bad_requests_are_refused() {
     ] {
         assert!(by_name(bad, 1).is_err(), "{bad}");
     }
-    assert!(super::cracked_plate(100, usize::MAX, usize::MAX, 1).is_err());
-    assert!(super::random_plate(usize::MAX, 4, 1).is_err());
+    assert!(cracked_plate(100, usize::MAX, usize::MAX, 1).is_err());
+    assert!(random_plate(usize::MAX, 4, 1).is_err());
 }
 
 /// The meshes of `fixtures/meshes`, as its README says they were made, all with seed 1.
@@ -281,5 +283,39 @@ fn every_form_reads_back_to_the_same_mesh() {
             assert!(back.coordinates() == mesh.coordinates(), "{spec} {form:?}");
             assert!(back.elements().eq(mesh.elements()), "{spec} {form:?}");
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn any_counts_give_a_sound_plate_or_an_error(
+        rim in 0usize..60,
+        crack in 0usize..30,
+        inside in 0usize..200,
+        seed: u64,
+    ) {
+        let nodes = rim + 2 * crack + inside;
+        if let Ok(mesh) = random_plate(nodes, rim, seed) {
+            prop_assert_eq!(assert_sound(&mesh), rim);
+        } else {
+            prop_assert!(rim < 4);
+        }
+        if let Ok(mesh) = cracked_plate(nodes, rim, crack, seed) {
+            prop_assert_eq!(mesh.element_count(), 2 * nodes - 2 - rim - 2 * crack);
+            prop_assert_eq!(assert_sound(&mesh), rim + 2 * crack);
+        } else {
+            prop_assert!(rim < 8 || crack < 1);
+        }
+    }
+
+    #[test]
+    fn any_text_gives_a_mesh_or_an_error(
+        name in proptest::sample::select(LIST[4..].iter().map(|g| g.name).collect::<Vec<_>>()),
+        rest in "[-:=,.x0-9a-z]{0,5}",
+    ) {
+        let _ = by_name(&format!("{name}{rest}"), 1);
+        let _ = by_name(&format!("{name}:{rest}"), 1);
     }
 }
