@@ -6,6 +6,9 @@
 //!
 //! [`model`] holds what a file can describe; everything later works on those types and knows no
 //! file format.
+//!
+//! [`patterns`] makes connection sets from a name, [`generate`] meshes from a few numbers, and
+//! [`write_msh`] writes them.
 
 mod dual;
 pub mod generate;
