@@ -30,7 +30,7 @@ use build::Sends;
 use cells::Cells;
 use spec::Spec;
 
-/// A parameter of a pattern.
+/// A parameter of a pattern, or of a generated mesh.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
     /// Its key.
@@ -56,8 +56,14 @@ pub struct Pattern {
 /// Adds a pattern's connections to `Sends`, in the pattern's order.
 type Builder = fn(&Cells<'_>, &mut Spec<'_>, &mut Sends) -> Result<()>;
 
-const fn parameter(name: &'static str, default: &'static str, summary: &'static str) -> Parameter {
-    Parameter { name, default, summary }
+impl Parameter {
+    pub(crate) const fn new(
+        name: &'static str,
+        default: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        Self { name, default, summary }
+    }
 }
 
 const fn pattern(
@@ -70,8 +76,8 @@ const fn pattern(
 }
 
 const DIMS: Parameter =
-    parameter("dims", "the machine's", "sizes of a grid of all live cells, such as 8x8");
-const ROOT: Parameter = parameter("root", "the first live cell", "a cell, such as 5 or c5");
+    Parameter::new("dims", "the machine's", "sizes of a grid of all live cells, such as 8x8");
+const ROOT: Parameter = Parameter::new("root", "the first live cell", "a cell, such as 5 or c5");
 
 /// All patterns.
 pub const LIST: &[Pattern] = &[
@@ -85,13 +91,13 @@ pub const LIST: &[Pattern] = &[
     pattern("nearest", &[], "to every cell that a link leads to", build::nearest),
     pattern(
         "shift",
-        &[parameter("offsets", "1,0,...", "how far in each dimension, such as 1,-2")],
+        &[Parameter::new("offsets", "1,0,...", "how far in each dimension, such as 1,-2")],
         "one message by a fixed offset in the grid, backloops too",
         build::shift,
     ),
     pattern(
         "ring-shift",
-        &[parameter("k", "1", "how far, modulo the number of cells; may be negative")],
+        &[Parameter::new("k", "1", "how far, modulo the number of cells; may be negative")],
         "one message to the cell k ranks further",
         build::ring_shift,
     ),
@@ -103,14 +109,14 @@ pub const LIST: &[Pattern] = &[
     ),
     pattern(
         "butterfly",
-        &[parameter("stage", "all, in order", "one stage alone: exchange across bit `stage`")],
+        &[Parameter::new("stage", "all, in order", "one stage alone: exchange across bit `stage`")],
         "exchange across each bit of the cell's number, stage after stage",
         build::butterfly,
     ),
     pattern("bit-reversal", &[], "to the cell with the bits reversed", build::bit_reversal),
     pattern(
         "transpose",
-        &[parameter("columns", "as square as possible", "columns of the matrix of cells")],
+        &[Parameter::new("columns", "as square as possible", "columns of the matrix of cells")],
         "to the cell at the transposed place of the matrix of cells",
         build::transpose,
     ),
@@ -132,8 +138,8 @@ pub const LIST: &[Pattern] = &[
     pattern(
         "random",
         &[
-            parameter("density", "0.1", "share of all ordered pairs, 0 to 1"),
-            parameter("seed", "1", "any whole number below 2^64"),
+            Parameter::new("density", "0.1", "share of all ordered pairs, 0 to 1"),
+            Parameter::new("seed", "1", "any whole number below 2^64"),
         ],
         "random pairs with 1 to --words words each",
         build::random,
