@@ -1,4 +1,4 @@
-//! Prints how fast and how well all-to-all is routed: `route_speed [SPEC] [SEEDS]`.
+//! Prints how fast and how well all-to-all is routed: `route_speed [SPEC] [SEEDS] [REROUTES]`.
 //!
 //! For tuning. Columns: machine, connections, lower bound of phases, phases, channels that
 //! shortest routes need and channels taken, milliseconds without and with rip-up and reroute.
@@ -15,6 +15,8 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let spec = arguments.next().unwrap_or_else(|| "iwarp".to_owned());
     let seeds: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(4);
+    let reroutes =
+        arguments.next().and_then(|n| n.parse().ok()).unwrap_or(Options::default().reroutes);
     let machine = Arc::new(Machine::from_spec(&spec).expect("a machine"));
     let cells: Vec<_> = machine.endpoints().collect();
     let pairs = cells.iter().flat_map(|&a| cells.iter().map(move |&b| (a, b)));
@@ -29,7 +31,7 @@ fn main() {
     }
     for seed in 0..seeds {
         let mut row = Vec::new();
-        for reroutes in [0, Options::default().reroutes] {
+        for reroutes in [0, reroutes] {
             let options = Options { seed, reroutes, ..Options::default() };
             let start = Instant::now();
             let routing = apr::route(&machine, &set, &options, &mut |_| ()).expect("feasible");

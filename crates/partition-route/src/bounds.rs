@@ -85,8 +85,8 @@ pub fn bounds(machine: &Machine, set: &ConnectionSet) -> Result<BoundsReport, In
     }
     let work = Work::new(machine, set)?;
     let phases = vec![endpoint_bound(machine, set), total_bound(machine, work.channels)];
-    let switches = u128::from(greatest(&phases).1)
-        * u128::from(machine.parameters().switch_clocks());
+    let switches =
+        u128::from(greatest(&phases).1) * u128::from(machine.parameters().switch_clocks());
     let mut clocks = vec![agent_bound(machine, set)];
     clocks.extend(link_bound(machine, work.word_hops));
     clocks.extend(cuts::bounds(machine, set));
@@ -118,6 +118,11 @@ pub(crate) fn fewest_channels(
     let cells = live_cells(machine) as u128;
     let total = Work::new(machine, set)?.channels.div_ceil(cells * phases);
     Ok(clamp(u128::from(busiest).div_ceil(phases).max(total)))
+}
+
+/// Words times distance of all connections, whose ends are known to be right.
+pub(crate) fn word_hops(machine: &Machine, set: &ConnectionSet) -> Result<u128, Infeasible> {
+    Work::new(machine, set).map(|work| work.word_hops)
 }
 
 /// A load in clocks, not yet cut to 64 bits.

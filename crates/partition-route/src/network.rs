@@ -191,7 +191,9 @@ impl Distances {
         let mut rows = Vec::with_capacity(used.len() * cells);
         for &target in &used {
             ball.grow(&network.back, target, |_, _| false);
-            rows.extend((0..cells as u32).map(|cell| ball.hops(cell).min(u32::from(u16::MAX)) as u16));
+            rows.extend(
+                (0..cells as u32).map(|cell| ball.hops(cell).min(u32::from(u16::MAX)) as u16),
+            );
         }
         Self { rows, row_of, cells, base: 0, ball: None }
     }

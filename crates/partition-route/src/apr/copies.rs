@@ -73,7 +73,8 @@ impl Copies {
             set.connections().iter().map(|c| (c.source.0, c.target.0)).collect();
         let mut distances = Distances::new(&network, ends.iter().map(|e| e.1));
         hops_of.clear();
-        hops_of.extend(ends.iter().map(|&(source, target)| distances.aim(&network, source, target)));
+        hops_of
+            .extend(ends.iter().map(|&(source, target)| distances.aim(&network, source, target)));
         if hops_of.contains(&UNREACHABLE) {
             let cut = |id: &usize| hops_of[*id] == UNREACHABLE;
             return Err(crate::explain::unreachable(machine, set, (0..set.len()).filter(cut)));
@@ -160,7 +161,8 @@ impl Copies {
         let hops = self.distances.aim(&self.network, source, target);
         let lower = (hops + 1) * UNIT;
         let last = (*phases.end()).min(self.state.phases.checked_sub(1)?);
-        let (first, words) = (phases.start() / 64, (last / 64 + 1).checked_sub(phases.start() / 64)?);
+        let (first, words) =
+            (phases.start() / 64, (last / 64 + 1).checked_sub(phases.start() / 64)?);
         let first_fit = self.order.is_awaited(connection);
         // Beginning each time elsewhere fills the copies evenly where there are many.
         let turn = if first_fit || words * 64 <= WINDOW { 0 } else { self.turn % words };
@@ -283,9 +285,7 @@ impl Copies {
         let used = state.used(phase);
         let plain = |cell: u32| costs[usize::from(used[cell as usize])];
         match (wants, toll) {
-            (None, None) => {
-                search.run(network, distances, source, target, limit, plain, |_| true)
-            }
+            (None, None) => search.run(network, distances, source, target, limit, plain, |_| true),
             (None, Some(toll)) => {
                 let cost = |cell| match plain(cell) {
                     FULL => toll(phase, cell),

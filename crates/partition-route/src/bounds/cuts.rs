@@ -149,10 +149,8 @@ fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
     let mut best: Option<Load> = None;
     for (dimension, &size) in dims.iter().enumerate() {
         let at = |cell: CellId| cell.0 / stride % size;
-        let words = set
-            .connections()
-            .iter()
-            .map(|c| (at(c.source), at(c.target), u128::from(c.words)));
+        let words =
+            set.connections().iter().map(|c| (at(c.source), at(c.target), u128::from(c.words)));
         let words = summed(size as usize, words);
         let links = live_links(machine).map(|(from, to)| (at(from), at(to), 1));
         let links = summed(size as usize, links);
@@ -195,8 +193,8 @@ fn slabs_of(
             result = Some((Binding::DimensionCut, best.clocks, best.witness(&name)));
         }
     };
-    let lengths = (1..=size / 2)
-        .filter(|h| size <= ALL_LENGTHS || h.is_power_of_two() || *h == size / 2);
+    let lengths =
+        (1..=size / 2).filter(|h| size <= ALL_LENGTHS || h.is_power_of_two() || *h == size / 2);
     for length in lengths {
         let mut best = Best::default();
         for inwards in [false, true] {
@@ -336,7 +334,8 @@ mod tests {
     fn slabs_count_what_leaves_them() {
         for size in [2usize, 3, 5, 8, 9] {
             let n = size as u32;
-            let all = (0..n).flat_map(|a| (0..n).map(move |b| (a, b, u128::from(1 + 3 * a + 7 * b))));
+            let all =
+                (0..n).flat_map(|a| (0..n).map(move |b| (a, b, u128::from(1 + 3 * a + 7 * b))));
             let steps = summed(size, all);
             for length in 1..=size / 2 {
                 for inwards in [false, true] {

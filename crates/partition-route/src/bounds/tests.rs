@@ -82,7 +82,8 @@ fn half_duplex_and_set_ups_add_up() {
 #[test]
 fn a_narrow_cut_binds() {
     // A mesh of 2x4: 8 words each from every cell of the left half to its mirror image.
-    let pairs: Vec<_> = (0..8).filter(|c| c % 4 < 2).map(|c| (c, c / 4 * 4 + 3 - c % 4, 80)).collect();
+    let pairs: Vec<_> =
+        (0..8).filter(|c| c % 4 < 2).map(|c| (c, c / 4 * 4 + 3 - c % 4, 80)).collect();
     let report = bounds(&Machine::from_spec("mesh:4x2").unwrap(), &set(&pairs)).unwrap();
     let b = report.summary();
     assert_eq!((b.clocks, b.clocks_by), (528 + 2 * 2 * 80, Binding::DimensionCut), "{report:?}");

@@ -1,0 +1,327 @@
+//! Recursive bisection of cells and parts together.
+//!
+//! A piece is a run of cells and as many parts. Pieces are split level by level, so that when a
+//! part chooses its side, all parts outside its piece are known to about the same precision: each
+//! counts as living in the middle of its piece, and draws its partners to the nearer side.
+
+use std::collections::{BinaryHeap, VecDeque};
+
+use conset_ir::{Machine, Topology};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::graph::PartGraph;
+use super::metric::Metric;
+use crate::network::{Ball, Network};
+
+/// Starts of the greedy growing.
+const STARTS: usize = 4;
+/// Fiduccia-Mattheyses passes for each start.
+const PASSES: usize = 4;
+/// Pairs of parts looked at for one piece, before starts and passes are cut down.
+const WORK: usize = 1 << 21;
+/// Moves without a better division after which a pass gives up.
+const FRUITLESS: usize = 64;
+
+/// A run of the lists of cells and parts.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: usize,
+    end: usize,
+}
+
+/// A cell for each part. There are as many cells as parts.
+pub(super) fn assign(
+    machine: &Machine,
+    network: &Network,
+    metric: &Metric,
+    graph: &PartGraph,
+    mut cells: Vec<u32>,
+    rng: &mut ChaCha8Rng,
+) -> Vec<u32> {
+    let count = graph.parts();
+    let mut parts: Vec<u32> = (0..count as u32).collect();
+    let mut division = Division::new(graph);
+    // Where each part is, as far as that is known.
+    let mut place = vec![cells.get(count / 2).copied().unwrap_or(0); count];
+    let mut queue = VecDeque::from([Piece { start: 0, end: count }]);
+    let mut ball = Ball::new(network.cells);
+    while let Some(piece) = queue.pop_front() {
+        let size = piece.end - piece.start;
+        if size == 0 {
+            continue;
+        }
+        if size == 1 {
+            place[parts[piece.start] as usize] = cells[piece.start];
+            continue;
+        }
+        let own = &mut cells[piece.start..piece.end];
+        let first = split_cells(machine, network, &mut ball, own);
+        let centres = [middle(metric, &own[..first]), middle(metric, &own[first..])];
+        let members = &mut parts[piece.start..piece.end];
+        division.divide(graph, metric, &place, centres, members, first, rng);
+        for (row, &part) in members.iter().enumerate() {
+            place[part as usize] = centres[usize::from(row >= first)];
+        }
+        let cut = piece.start + first;
+        queue.push_back(Piece { start: piece.start, end: cut });
+        queue.push_back(Piece { start: cut, end: piece.end });
+    }
+    place
+}
+
+/// Sorts cells so that a first half and a second half lie apart; returns the size of the first,
+/// at least 1 and less than all.
+fn split_cells(machine: &Machine, network: &Network, ball: &mut Ball, cells: &mut [u32]) -> usize {
+    match machine.topology() {
+        Topology::FatTree { .. } => {
+            cells.sort_unstable();
+            let (low, high) = (cells[0], cells[cells.len() - 1]);
+            let level = (32 - (low ^ high).leading_zeros()).div_ceil(2) - 1;
+            nearest_border(cells, |cell| cell >> (2 * level))
+        }
+        Topology::Graph { .. } => {
+            // From one end to the other: the cell last reached from any is at an end.
+            let mut last = cells[0];
+            ball.grow(&network.next, cells[0], |_, _| false);
+            let far = |ball: &Ball, cell: u32| (ball.hops(cell), cell);
+            for &cell in cells.iter() {
+                if far(ball, cell) > far(ball, last) {
+                    last = cell;
+                }
+            }
+            ball.grow(&network.next, last, |_, _| false);
+            cells.sort_unstable_by_key(|&cell| far(ball, cell));
+            cells.len() / 2
+        }
+        topology => {
+            let dims = topology.dims().unwrap_or_default();
+            let mut stride = 1;
+            let mut longest = (0, 1, 1);
+            for &size in &dims {
+                let at = |cell: &u32| cell / stride % size;
+                let low = cells.iter().map(at).min().unwrap_or(0);
+                let high = cells.iter().map(at).max().unwrap_or(0);
+                if high - low > longest.0 {
+                    longest = (high - low, stride, size);
+                }
+                stride = stride.saturating_mul(size);
+            }
+            let at = |cell: u32| cell / longest.1 % longest.2;
+            cells.sort_unstable_by_key(|&cell| (at(cell), cell));
+            nearest_border(cells, at)
+        }
+    }
+}
+
+/// Where the key changes, nearest to the middle; the middle if it never does.
+fn nearest_border(cells: &[u32], key: impl Fn(u32) -> u32) -> usize {
+    let half = cells.len() / 2;
+    let borders = (1..cells.len()).filter(|&i| key(cells[i - 1]) != key(cells[i]));
+    borders.min_by_key(|&i| (i.abs_diff(half), i)).unwrap_or(half)
+}
+
+/// A cell in the middle of some: of a few samples the one nearest to the others.
+fn middle(metric: &Metric, cells: &[u32]) -> u32 {
+    let samples: Vec<u32> =
+        cells.iter().copied().step_by(cells.len().div_ceil(32).max(1)).collect();
+    let sum = |&a: &u32| samples.iter().map(|&b| metric.hops(a, b)).sum::<i64>();
+    samples.iter().copied().min_by_key(sum).unwrap_or(0)
+}
+
+/// Scratch of the division of parts; by part unless it says otherwise.
+struct Division {
+    /// The piece a part was last divided in, to tell members from others.
+    seen: Vec<u32>,
+    now: u32,
+    side: Vec<bool>,
+    best: Vec<bool>,
+    /// Words saved by changing sides.
+    gain: Vec<i64>,
+    /// Words times hops saved by being on the second side rather than the first, for the sake of
+    /// parts outside.
+    pull: Vec<i64>,
+    moved: Vec<bool>,
+    heaps: [BinaryHeap<(i64, u32)>; 2],
+    log: Vec<u32>,
+}
+
+impl Division {
+    fn new(graph: &PartGraph) -> Self {
+        let count = graph.parts();
+        Self {
+            seen: vec![0; count],
+            now: 0,
+            side: vec![false; count],
+            best: vec![false; count],
+            gain: vec![0; count],
+            pull: vec![0; count],
+            moved: vec![false; count],
+            heaps: [BinaryHeap::new(), BinaryHeap::new()],
+            log: Vec::new(),
+        }
+    }
+
+    /// Sorts the members: `first` of them that belong to the first centre come first.
+    #[allow(clippy::too_many_arguments)]
+    fn divide(
+        &mut self,
+        graph: &PartGraph,
+        metric: &Metric,
+        place: &[u32],
+        centres: [u32; 2],
+        members: &mut [u32],
+        first: usize,
+        rng: &mut ChaCha8Rng,
+    ) {
+        self.now += 1;
+        for &part in members.iter() {
+            self.seen[part as usize] = self.now;
+        }
+        // A word that crosses between the halves goes about so far.
+        let apart = metric.hops(centres[0], centres[1]).max(1);
+        for &part in members.iter() {
+            self.pull[part as usize] = 0;
+            for &(other, words) in graph.of(part) {
+                if self.seen[other as usize] != self.now {
+                    let there = place[other as usize];
+                    let saved = metric.hops(centres[0], there) - metric.hops(centres[1], there);
+                    self.pull[part as usize] += words * saved;
+                }
+            }
+        }
+        let pairs = members.iter().map(|&p| graph.of(p).len()).sum::<usize>() + members.len();
+        let rounds = WORK / pairs.min(graph.len() + members.len()).max(1);
+        let starts = (rounds / PASSES).clamp(1, STARTS);
+        let passes = rounds.clamp(1, PASSES);
+        let mut best = None;
+        for _ in 0..starts {
+            let start = members[rng.random_range(0..members.len())];
+            self.grow(graph, members, start, first, apart);
+            for _ in 0..passes {
+                if !self.pass(graph, members, first, apart) {
+                    break;
+                }
+            }
+            let cost = self.cost(graph, members, apart);
+            if best.is_none_or(|b| cost < b) {
+                best = Some(cost);
+                for &part in members.iter() {
+                    self.best[part as usize] = self.side[part as usize];
+                }
+            }
+        }
+        members.sort_unstable_by_key(|&part| (self.best[part as usize], part));
+    }
+
+    /// Words times hops of a division, those inside the halves left out.
+    fn cost(&self, graph: &PartGraph, members: &[u32], apart: i64) -> i128 {
+        let mut cost = 0i128;
+        for &part in members {
+            if self.side[part as usize] {
+                cost -= 2 * i128::from(self.pull[part as usize]);
+            }
+            for &(other, words) in graph.of(part) {
+                let member = self.seen[other as usize] == self.now;
+                if member && self.side[part as usize] != self.side[other as usize] {
+                    cost += i128::from(words * apart);
+                }
+            }
+        }
+        cost
+    }
+
+    /// Everybody to the second side, then one after the other to the first: who gains most.
+    fn grow(&mut self, graph: &PartGraph, members: &[u32], start: u32, first: usize, apart: i64) {
+        for &part in members {
+            self.side[part as usize] = true;
+        }
+        self.begin(graph, members, apart);
+        let mut next = start;
+        for _ in 0..first {
+            self.change(graph, next, apart);
+            match self.pop(1) {
+                Some(part) => next = part,
+                None => break,
+            }
+        }
+    }
+
+    /// One pass: parts change sides, one each way, the best first, each once; then back to the
+    /// best division met. False if that was the one before the pass.
+    fn pass(&mut self, graph: &PartGraph, members: &[u32], first: usize, apart: i64) -> bool {
+        self.begin(graph, members, apart);
+        self.log.clear();
+        let mut gained = 0;
+        let mut best = (0, 0);
+        for _ in 0..first.min(members.len() - first) {
+            for from in [0, 1] {
+                let Some(part) = self.pop(from) else { break };
+                gained += self.gain[part as usize];
+                self.change(graph, part, apart);
+                self.log.push(part);
+            }
+            if self.log.len() % 2 == 1 {
+                break;
+            }
+            if gained > best.0 {
+                best = (gained, self.log.len());
+            }
+            if self.log.len() > best.1 + FRUITLESS {
+                break;
+            }
+        }
+        for &part in &self.log[best.1..] {
+            self.side[part as usize] = !self.side[part as usize];
+        }
+        best.0 > 0
+    }
+
+    /// Gains of all members, and who can move.
+    fn begin(&mut self, graph: &PartGraph, members: &[u32], apart: i64) {
+        for heap in &mut self.heaps {
+            heap.clear();
+        }
+        for &part in members {
+            let side = self.side[part as usize];
+            let pull = self.pull[part as usize];
+            let mut gain = if side { -pull } else { pull };
+            for &(other, words) in graph.of(part) {
+                if self.seen[other as usize] == self.now {
+                    let together = side == self.side[other as usize];
+                    gain += if together { -words * apart } else { words * apart };
+                }
+            }
+            self.gain[part as usize] = gain;
+            self.moved[part as usize] = false;
+            self.heaps[usize::from(side)].push((gain, part));
+        }
+    }
+
+    /// The member of a side that gains most by leaving it.
+    fn pop(&mut self, side: usize) -> Option<u32> {
+        while let Some((gain, part)) = self.heaps[side].pop() {
+            let row = part as usize;
+            if !self.moved[row] && self.gain[row] == gain && usize::from(self.side[row]) == side {
+                return Some(part);
+            }
+        }
+        None
+    }
+
+    /// Moves a part to the other side, for good in this pass.
+    fn change(&mut self, graph: &PartGraph, part: u32, apart: i64) {
+        let side = !self.side[part as usize];
+        self.side[part as usize] = side;
+        self.moved[part as usize] = true;
+        for &(other, words) in graph.of(part) {
+            let row = other as usize;
+            if self.seen[row] != self.now || self.moved[row] {
+                continue;
+            }
+            let change = 2 * words * apart;
+            self.gain[row] += if self.side[row] == side { -change } else { change };
+            self.heaps[usize::from(self.side[row])].push((self.gain[row], other));
+        }
+    }
+}
