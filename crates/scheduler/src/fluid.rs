@@ -1,15 +1,16 @@
 //! A phase as flowing streams: when each is open, how fast it flows, when the last is over.
 //!
-//! * Every cell has a list of the streams it sends and one of those it receives, each in the
-//!   order of the timetable: by (start, connection, part). It opens them in that order, at most
-//!   `streams` at a time in each direction, the next as soon as one is over; the planned clock
-//!   plays no role (self-timed).
-//! * Opening takes an end `stream_setup` clocks. A stream flows once both its ends have opened
-//!   it, at the max-min fair rate ([`crate::fair`]) under these capacities: a link one word per
-//!   `link_clocks_per_word`, an agent one word per `access_clocks_per_word` in each direction,
-//!   or in both together with half duplex.
-//! * A connection that comes after another is opened, at either end, only when all parts of the
-//!   other in this phase are over. An end waits for that with what comes later in its list.
+//! * An agent has two *ports*, one for sending and one for receiving (full duplex), or one for
+//!   both (half duplex). A port has a list of the streams that go through it, in the order of the
+//!   timetable: by (start, connection, part). It opens them in that order, at most `streams` at
+//!   a time, the next as soon as one is over; the planned clock plays no role (self-timed).
+//! * A connection of a cell to itself with half duplex goes through its one port twice: both
+//!   ends open together, even if `streams` is 1.
+//! * Opening takes a port `stream_setup` clocks, one stream after the other. A stream flows once
+//!   both its ends are open, at the max-min fair rate ([`crate::fair`]) under these capacities:
+//!   a link one word per `link_clocks_per_word`, a port one word per `access_clocks_per_word`.
+//! * The sender of a connection that comes after another opens it only when all parts of the
+//!   other in this phase are over. A port waits for that with what comes later in its list.
 //!
 //! Events are handled in the order of time, those of one moment together; between events rates
 //! are constant. There are at most two events per stream and one per change of a rate.
@@ -17,7 +18,8 @@
 //! # What this module does not do
 //!
 //! A word takes no time to travel and a queue holds nothing: the first words of a stream are
-//! not waited for, which is short by a few clocks per hop. Streams that wait for one another in
+//! not waited for, which is short by a few clocks per hop. A port that opens a stream while
+//! others flow through it (`streams` above 1) does not hold them up, as a real one does. Streams that wait for one another in
 //! a ring, which no verified timetable has, are opened regardless of order, so that every phase
 //! comes to an end.
 
@@ -28,17 +30,17 @@ use crate::cost::Lists;
 use crate::fair::Fair;
 use crate::order::PhaseOrder;
 
-/// A phase to run: streams, resources and sides numbered from 0 within the phase.
+/// A phase to run: streams, resources and ports numbered from 0 within the phase.
 pub(crate) struct Phase<'a> {
     /// Words of each stream.
     pub(crate) words: Vec<u32>,
-    /// Sides of each stream: of its sender, of its receiver. Never equal.
-    pub(crate) sides: Vec<[u32; 2]>,
-    /// The streams of each side in the order in which it opens them.
+    /// Ports of each stream: of its sender, of its receiver.
+    pub(crate) ports: Vec<[u32; 2]>,
+    /// The streams of each port in the order in which it opens them.
     pub(crate) lists: Lists,
     /// The order inside the phase.
     pub(crate) order: Option<&'a PhaseOrder>,
-    /// Streams open at a side at most, at least 1.
+    /// Streams open at a port at most, at least 1.
     pub(crate) streams: u32,
     /// Clocks of opening a stream.
     pub(crate) setup: f64,
@@ -80,13 +82,17 @@ struct Stream {
     /// Only the event with this number is valid.
     event: u32,
     ends_open: u8,
+    /// When the ends opened so far have been set up.
+    ready: f64,
     flows: bool,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Side {
+struct Port {
     next: u32,
     open: u32,
+    /// When the last opening is through.
+    idle: f64,
 }
 
 /// A moment as sortable bits: times are never negative and never NaN.
@@ -99,11 +105,11 @@ struct Run<'a> {
     fair: &'a mut Fair,
     now: f64,
     streams: Vec<Stream>,
-    sides: Vec<Side>,
+    ports: Vec<Port>,
     /// Connections that each group still waits for, and parts of it that are not over.
     waits: Vec<u32>,
     unfinished: Vec<u32>,
-    /// Sides to look at again.
+    /// Ports to look at again.
     stirred: Vec<u32>,
     events: BinaryHeap<Reverse<(u64, u32, u32)>>,
     changed: Vec<u32>,
@@ -128,7 +134,7 @@ impl<'a> Run<'a> {
                 .iter()
                 .map(|&words| Stream { left: f64::from(words), ..Stream::default() })
                 .collect(),
-            sides: vec![Side::default(); phase.lists.rows() as usize],
+            ports: vec![Port::default(); phase.lists.rows() as usize],
             waits,
             unfinished,
             stirred: Vec::new(),
@@ -145,30 +151,42 @@ impl<'a> Run<'a> {
         self.open_stirred();
     }
 
-    /// Opens what can be opened at the sides that something happened to.
+    /// Opens what can be opened at the ports that something happened to.
     fn open_stirred(&mut self) {
-        while let Some(side) = self.stirred.pop() {
-            while let Some(stream) = self.openable(side) {
-                self.sides[side as usize].next += 1;
-                self.sides[side as usize].open += 1;
-                self.streams[stream as usize].ends_open += 1;
-                if self.streams[stream as usize].ends_open == 2 {
-                    self.schedule(stream, self.now + self.phase.setup);
+        while let Some(port) = self.stirred.pop() {
+            while let Some((stream, ends)) = self.openable(port) {
+                let state = &mut self.streams[stream as usize];
+                let port = &mut self.ports[port as usize];
+                port.next += 1;
+                port.open += ends;
+                port.idle = port.idle.max(self.now) + f64::from(ends) * self.phase.setup;
+                state.ends_open += ends as u8;
+                state.ready = state.ready.max(port.idle);
+                if state.ends_open == 2 {
+                    let ready = state.ready;
+                    self.schedule(stream, ready);
                 }
             }
         }
     }
 
-    fn openable(&self, side: u32) -> Option<u32> {
-        let Side { next, open } = self.sides[side as usize];
-        if open >= self.phase.streams {
+    /// The next stream in a port's list if it may be opened, and how many of its ends are here.
+    fn openable(&self, port: u32) -> Option<(u32, u32)> {
+        let Port { next, open, .. } = self.ports[port as usize];
+        let stream = *self.phase.lists.of(port).get(next as usize)?;
+        let [from, to] = self.phase.ports[stream as usize];
+        let ends = if from == to { 2 } else { 1 };
+        if open + ends > self.phase.streams.max(ends) {
             return None;
         }
-        let stream = *self.phase.lists.of(side).get(next as usize)?;
         match self.phase.order {
-            Some(order) if self.waits[order.group[stream as usize] as usize] > 0 => None,
-            _ => Some(stream),
+            Some(order) if port == from && self.waits_for(order, stream) => None,
+            _ => Some((stream, ends)),
         }
+    }
+
+    fn waits_for(&self, order: &PhaseOrder, stream: u32) -> bool {
+        self.waits[order.group[stream as usize] as usize] > 0
     }
 
     /// Replaces a stream's event by one at `time`.
@@ -244,9 +262,9 @@ impl<'a> Run<'a> {
         state.flows = false;
         self.over += 1;
         self.fair.remove(stream);
-        for side in self.phase.sides[stream as usize] {
-            self.sides[side as usize].open -= 1;
-            self.stirred.push(side);
+        for port in self.phase.ports[stream as usize] {
+            self.ports[port as usize].open -= 1;
+            self.stirred.push(port);
         }
         if let Some(order) = self.phase.order {
             self.release(order, order.group[stream as usize]);
@@ -264,7 +282,7 @@ impl<'a> Run<'a> {
             *waits = waits.saturating_sub(1);
             if *waits == 0 {
                 for &stream in order.routes.of(after) {
-                    self.stirred.extend(self.phase.sides[stream as usize]);
+                    self.stirred.push(self.phase.ports[stream as usize][0]);
                 }
             }
         }

@@ -15,7 +15,9 @@
 //! The time of a word on its way (a few clocks per hop and phase), the depth of queues, and the
 //! unevenness of word-by-word turns. The fabric has all of these and is the reference.
 
-use conset_ir::{CellId, Direction, Duplex, LinkId, Machine, PhaseRoutes, PhaseTimes, Timetable};
+use conset_ir::{
+    CellId, Connection, Direction, Duplex, LinkId, Machine, PhaseRoutes, PhaseTimes, Timetable,
+};
 
 use crate::cost::{Compact, Lists};
 use crate::fair::Fair;
@@ -99,9 +101,8 @@ struct Model<'a> {
     timetable: &'a Timetable,
     machine: &'a Machine,
     links: Compact,
-    /// Two per cell: its send side, its receive side.
-    sides: Compact,
-    agents: Compact,
+    /// Two per cell, its send port and its receive port; with half duplex only the first.
+    ports: Compact,
     connections: Compact,
 }
 
@@ -113,18 +114,17 @@ impl<'a> Model<'a> {
             timetable,
             machine,
             links: Compact::new(machine.link_count()),
-            sides: Compact::new(2 * machine.cell_count()),
-            agents: Compact::new(2 * machine.cell_count()),
+            ports: Compact::new(2 * machine.cell_count()),
             connections: Compact::new(routing.set().len()),
         }
     }
 
-    /// The side's share of its agent, which is all of it with full duplex: its number among the
-    /// agent resources of the machine.
-    fn agent(&self, side: u32) -> u32 {
+    /// The ports that a connection goes through: of its source, of its target.
+    fn ports_of(&self, connection: &Connection) -> [u32; 2] {
+        let (source, target) = (2 * connection.source.0, 2 * connection.target.0);
         match self.machine.parameters().duplex {
-            Duplex::Full => side,
-            Duplex::Half => side & !1,
+            Duplex::Full => [source, target + 1],
+            Duplex::Half => [source, target],
         }
     }
 
@@ -137,53 +137,54 @@ impl<'a> Model<'a> {
         });
 
         let mut loads = Loads::default();
-        let mut sides = Vec::with_capacity(routes.len());
+        let mut ports = Vec::with_capacity(routes.len());
         let mut crossings = Vec::new();
-        let mut ends = Vec::with_capacity(2 * routes.len());
         for (row, route) in routes.iter().enumerate() {
-            let connection = set.get(route.connection);
             for &link in route.links().iter().filter(|&&link| link != LinkId::NONE) {
                 let link = self.links.meet(link.0);
                 loads.link(link, route.words);
                 crossings.push((row as u32, link));
             }
-            let both = [2 * connection.source.0, 2 * connection.target.0 + 1];
-            sides.push(both.map(|side| self.sides.meet(side)));
-            for side in both {
-                let agent = self.agents.meet(self.agent(side));
-                loads.agent(agent, route.words);
-                ends.push((row as u32, agent));
+            let both = self.ports_of(set.get(route.connection));
+            let both = both.map(|port| self.ports.meet(port));
+            for port in both {
+                loads.agent(port, route.words);
             }
+            ports.push(both);
         }
-        let link_count = self.links.used().len() as u32;
-        let agent_count = self.agents.used().len();
-        let mut capacities =
-            vec![1.0 / f64::from(parameters.link_clocks_per_word); link_count as usize];
-        capacities.resize(
-            capacities.len() + agent_count,
-            1.0 / f64::from(parameters.access_clocks_per_word),
-        );
-        let ends = ends.iter().map(|&(row, agent)| (row, agent + link_count));
+        // Resources of the phase: its links, then its ports.
+        let links = self.links.used().len() as u32;
+        let port_count = self.ports.used().len();
+        let mut capacities = vec![1.0 / f64::from(parameters.link_clocks_per_word); links as usize];
+        let access = 1.0 / f64::from(parameters.access_clocks_per_word);
+        capacities.resize(capacities.len() + port_count, access);
+        let ends = ports
+            .iter()
+            .enumerate()
+            .flat_map(|(row, both)| both.map(|port| (row as u32, port + links)));
         let ways = Lists::new(routes.len(), crossings.iter().copied().chain(ends));
-        let of_side = rows.iter().flat_map(|&row| sides[row as usize].map(|side| (side, row)));
+        let listed = rows.iter().flat_map(|&row| {
+            let [from, to] = ports[row as usize];
+            std::iter::once((from, row)).chain((from != to).then_some((to, row)))
+        });
+        let lists = Lists::new(port_count, listed);
         let order = PhaseOrder::of(set, routes, &mut self.connections);
 
         let phase = fluid::Phase {
             words: routes.iter().map(|route| route.words).collect(),
-            lists: Lists::new(self.sides.used().len(), of_side),
-            sides,
+            lists,
+            ports,
             order: order.as_ref(),
             streams: parameters.streams,
             setup: f64::from(parameters.stream_setup),
-            links: link_count,
+            links,
         };
         let outcome = fluid::run(&phase, &mut Fair::new(capacities, ways));
 
         let busiest_link = self.busiest_link(&loads);
         let busiest_agent = self.busiest_agent(&loads);
         self.links.clear();
-        self.sides.clear();
-        self.agents.clear();
+        self.ports.clear();
         PhasePrediction {
             switch: parameters.switch_clocks(),
             clocks: rounded_up(outcome.clocks).max(busiest_agent.map_or(0, |agent| agent.clocks)),
@@ -217,7 +218,7 @@ impl<'a> Model<'a> {
             words.saturating_add(u64::from(load.streams) * u64::from(parameters.stream_setup))
         };
         let found = self
-            .agents
+            .ports
             .used()
             .iter()
             .zip(&loads.agents)

@@ -100,6 +100,13 @@ fn half_duplex_adds_both_directions_up() {
     assert_eq!(clocks(&fem, &[(0, 1, 10)]), 100);
     assert_eq!(clocks(&fem, &[(0, 1, 10), (1, 0, 10)]), 200);
     assert_eq!(clocks(&fem, &[(0, 0, 10)]), 200);
+    // Each cell of a ring sends to the next: with one stream at a time, two of three wait.
+    assert_eq!(clocks(&fem, &[(0, 1, 10), (1, 2, 10), (2, 0, 10)]), 300);
+    let two = machine_with("ring:3", |p| {
+        *p = Parameters { streams: 2, stream_setup: 7, ..Parameters::iwarp_fem() };
+    });
+    assert_eq!(clocks(&two, &[(0, 1, 10), (1, 2, 10), (2, 0, 10)]), 214);
+    assert_eq!(clocks(&two, &[(0, 0, 10)]), 214);
     let agent = phase(&fem, &[(0, 1, 10), (2, 1, 7)]).busiest_agent.unwrap();
     assert_eq!((agent.cell, agent.direction, agent.clocks), (CellId(1), None, 170));
 }
