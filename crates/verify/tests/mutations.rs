@@ -42,10 +42,10 @@ fn spoil_draft(mut draft: Draft, change: impl FnOnce(&mut Draft)) -> Rejection {
 }
 
 fn spoil_image(change: impl FnOnce(&mut DraftImage)) -> Rejection {
-    spoil_image_of(base(), change)
+    spoil_image_of(&base(), change)
 }
 
-fn spoil_image_of(draft: Draft, change: impl FnOnce(&mut DraftImage)) -> Rejection {
+fn spoil_image_of(draft: &Draft, change: impl FnOnce(&mut DraftImage)) -> Rejection {
     let mut image = draft.image();
     verify::image_of(image.build(), &[&draft.timetable()]).expect("valid before it was spoilt");
     change(&mut image);
@@ -280,7 +280,7 @@ fn times_cases() -> Vec<(Rule, &'static str, Rejection)> {
             AgentOverlap,
             "three streams of two",
             spoil_draft(pair(&[("streams", "2")], &[(0, 1, 4), (0, 1, 4), (0, 1, 4)]), |d| {
-                d.phases[0].iter_mut().for_each(|r| r.start = 0)
+                d.phases[0].iter_mut().for_each(|r| r.start = 0);
             }),
         ),
         (Makespan, "a clock too long", spoil(|d| d.makespan_error = 1)),
@@ -336,7 +336,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             Chain,
             "an entry on the way is missing",
-            spoil_image_of(compile(&machine("mesh:3", &[]), set(&[(0, 2, 4)]), |_| 1), |i| {
+            spoil_image_of(&compile(&machine("mesh:3", &[]), set(&[(0, 2, 4)]), |_| 1), |i| {
                 i.cell(1).entries.clear();
             }),
         ),
@@ -356,7 +356,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             Chain,
             "two forwards into one entry",
-            spoil_image_of(two(&[]), |i| {
+            spoil_image_of(&two(&[]), |i| {
                 let Sink::Forward { channel, .. } = i.cell(0).entries[0].sink else {
                     unreachable!()
                 };
@@ -379,7 +379,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             Cycle,
             "a ring of entries",
-            spoil_image_of(pair(&[], &[(0, 1, 4)]), |i| {
+            spoil_image_of(&pair(&[], &[(0, 1, 4)]), |i| {
                 let there = i.machine.outgoing(CellId(0))[0];
                 let back = i.machine.outgoing(CellId(1))[0];
                 let channel = ChannelId(7);
@@ -395,7 +395,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             Gate,
             "delivered as another",
-            spoil_image_of(two(&[]), |i| {
+            spoil_image_of(&two(&[]), |i| {
                 i.cell(1).entries.iter_mut().for_each(|entry| {
                     if let Sink::Gate(x) = &mut entry.sink {
                         x.0 ^= 1;
@@ -407,7 +407,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             Gate,
             "injected at another cell",
-            spoil_image_of(compile(&machine("mesh:3", &[]), set(&[(0, 2, 4)]), |_| 1), |i| {
+            spoil_image_of(&compile(&machine("mesh:3", &[]), set(&[(0, 2, 4)]), |_| 1), |i| {
                 i.cell(0).entries.clear();
                 let operation = i.cell(0).operations.pop().unwrap();
                 i.cell(1).entries[0].feed = Feed::Gate(x(0));
@@ -443,21 +443,21 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             Words,
             "parts overlap",
-            spoil_image_of(parts_over_phases(), |i| {
+            spoil_image_of(&parts_over_phases(), |i| {
                 i.operations().filter(|op| op.first_word > 0).for_each(|op| op.first_word -= 1);
             }),
         ),
         (
             Words,
             "later words in an earlier phase",
-            spoil_image_of(parts_over_phases(), |i| {
+            spoil_image_of(&parts_over_phases(), |i| {
                 i.operations().for_each(|op| op.first_word = 4 - op.first_word);
             }),
         ),
         (
             Coverage,
             "a part is missing",
-            spoil_image_of(parts_over_phases(), |i| drop(i.phases.pop())),
+            spoil_image_of(&parts_over_phases(), |i| drop(i.phases.pop())),
         ),
         (
             Start,
@@ -467,7 +467,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             ListOrder,
             "a later one first",
-            spoil_image_of(two(&[]), |i| {
+            spoil_image_of(&two(&[]), |i| {
                 i.cell(0).operations.reverse();
                 i.cell(1).operations.reverse();
             }),
@@ -476,7 +476,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
             Order,
             "planned the wrong way round",
             spoil_image_of(
-                compile(
+                &compile(
                     &machine("mesh:4", &[]),
                     set(&[(0, 1, 4), (2, 3, 4)]).with_order(vec![(x(0), x(1))]).unwrap(),
                     |_| 1,
@@ -487,7 +487,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             Undecided,
             "received in another order than sent",
-            spoil_image_of(two(&[]), |i| {
+            spoil_image_of(&two(&[]), |i| {
                 no_clock(i);
                 i.cell(1).operations.reverse();
             }),
@@ -495,7 +495,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             Deadlock,
             "both receive first",
-            spoil_image_of(pair(&[("duplex", "half")], &[(0, 1, 4), (1, 0, 4)]), |i| {
+            spoil_image_of(&pair(&[("duplex", "half")], &[(0, 1, 4), (1, 0, 4)]), |i| {
                 no_clock(i);
                 i.cell(0).operations.sort_by_key(|op| op.direction == Direction::Send);
                 i.cell(1).operations.sort_by_key(|op| op.direction == Direction::Send);
@@ -504,7 +504,7 @@ fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             SimpleRoute,
             "the tables go to and fro",
-            spoil_image_of(pair(&[], &[(0, 0, 4)]), |i| {
+            spoil_image_of(&pair(&[], &[(0, 0, 4)]), |i| {
                 let there = i.machine.outgoing(CellId(0))[0];
                 let back = i.machine.outgoing(CellId(1))[0];
                 let entry =
