@@ -110,6 +110,10 @@ fn link_sharing_is_recounted() {
         sharing[link.index()]
     };
     assert_eq!((on(0, 1), on(1, 2), on(2, 1)), (2, 2, 0));
+    let report = accept(&draft);
+    assert_eq!((report.max_sharing, report.max_occupancy, report.cells_at_limit), (2, 3, 0));
+    assert_eq!((report.words, report.hops, report.channels_checked, report.slots), (12, 4, 7, 3));
+    assert!(report.to_string().starts_with("verified: 3 connections of 12 words on 3 routes"));
     assert!(verify::link_sharing(&draft.routing(), PhaseId(7)).iter().all(|&n| n == 0));
 }
 
@@ -206,7 +210,7 @@ fn spoil(draft: &mut Draft, dice: [u32; 4]) {
         8 => {
             let route = route.clone();
             draft.phases.iter_mut().for_each(|phase| phase.retain(|r| *r != route));
-            if dice[3] % 2 == 0 {
+            if dice[3].is_multiple_of(2) {
                 draft.phases.insert(pick(draft.phases.len() + 1, dice[2]), vec![route]);
             }
         }
