@@ -1,1 +1,55 @@
-//! What the benches share.
+//! What the benches share: inputs, and where the meshes made by others are.
+//!
+//! The shared meshes lie beside the checkout, not in it; a bench that needs one says so and is
+//! left out where the folder is absent.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use conset::input::{self, Elements, Input, LoadOptions};
+use conset_ir::{ConnectionSet, Machine};
+
+/// The paper's machine.
+pub fn iwarp() -> Arc<Machine> {
+    machine("iwarp")
+}
+
+/// The machine of a specification.
+pub fn machine(spec: &str) -> Arc<Machine> {
+    Arc::new(Machine::from_spec(spec).expect("benches name machines that exist"))
+}
+
+/// The set of a pattern.
+pub fn pattern(spec: &str, machine: &Machine, words: u32) -> Arc<ConnectionSet> {
+    let set = conset_mesh::patterns::generate(spec, machine, words);
+    Arc::new(set.expect("benches name patterns that exist"))
+}
+
+/// A mesh made by others: its name and bytes, if the folder is here.
+pub fn shared_mesh(name: &str) -> Option<(String, Vec<u8>)> {
+    let folder = std::env::var_os("CONSET_MESHES").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/meshes")),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    match std::fs::read(&path) {
+        Ok(bytes) => Some((name.to_owned(), bytes)),
+        Err(_) => {
+            #[allow(clippy::print_stderr, reason = "a skipped bench must be seen")]
+            {
+                eprintln!("skipped: {} is not here", path.display());
+            }
+            None
+        }
+    }
+}
+
+/// The placed halo of a shared mesh.
+pub fn shared_halo(name: &str, elements: Elements, machine: &Machine) -> Option<Arc<ConnectionSet>> {
+    let (name, bytes) = shared_mesh(name)?;
+    let options = LoadOptions { elements, ..LoadOptions::default() };
+    match input::load(&name, &bytes, machine, &options, &mut |_| ()) {
+        Ok(Input::Program(loaded)) => Some(loaded.program.sets()[0].clone()),
+        other => panic!("{name} is no mesh: {other:?}"),
+    }
+}

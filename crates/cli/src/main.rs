@@ -1,2 +1,54 @@
-//! The conset command.
-fn main() {}
+//! The `conset` command.
+//!
+//! Arguments, terminal, files and exit codes; everything else is the `conset` library's. Each
+//! verb is one module of [`verbs`]: it reads its inputs, calls the library, and prints a text
+//! for people or, with `--json`, one object for machines.
+//!
+//! Exit codes: 0 done, 1 infeasible or rejected, 2 wrong usage or input, 3 a bug of ours.
+
+mod args;
+mod failure;
+mod files;
+mod load;
+mod progress;
+mod text;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Verb};
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = std::panic::catch_unwind(|| run(&cli));
+    match outcome {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
+            failure.print();
+            ExitCode::from(failure.exit_code())
+        }
+        // The panic's own message has been printed by the default hook.
+        Err(_) => {
+            Failure::Bug("a stage panicked; please report this with the input".into()).print();
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Failure> {
+    let terminal = text::Terminal { json: cli.json, quiet: cli.quiet };
+    match &cli.verb {
+        Verb::Compile(args) => verbs::compile::run(args, &terminal),
+        Verb::Run(args) => verbs::run::run(args, &terminal),
+        Verb::Show(args) => verbs::show::run(args, &terminal),
+        Verb::Verify(args) => verbs::verify::run(args, &terminal),
+        Verb::Bound(args) => verbs::bound::run(args, &terminal),
+        Verb::Emit(args) => verbs::emit::run(args, &terminal),
+        Verb::Machines(args) => verbs::machines::run(args, &terminal),
+        Verb::Patterns(args) => verbs::patterns::run(args, &terminal),
+        Verb::Generate(args) => verbs::generate::run(args, &terminal),
+    }
+}

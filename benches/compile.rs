@@ -1,0 +1,88 @@
+//! How long compiling takes: stage by stage and as a whole, partitioning aside.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use conset::input::Elements;
+use conset::{Options, compile};
+use conset_benches::{iwarp, machine, pattern, shared_halo};
+use conset_ir::{ConnectionSet, Machine, Program};
+use conset_partition_route::{apr, bounds, placement};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+
+/// Inputs of the 8x8 torus, each with its name.
+fn inputs(machine: &Machine) -> Vec<(&'static str, Arc<ConnectionSet>)> {
+    let mut inputs: Vec<(&str, Arc<ConnectionSet>)> = ["torus", "hypercube", "all-to-all"]
+        .into_iter()
+        .map(|name| (name, pattern(name, machine, 256)))
+        .collect();
+    for (name, file, elements) in [
+        ("crack-triangles", "walshaw/crack.graph", Elements::Triangles),
+        ("crack-vertices", "walshaw/crack.graph", Elements::AsRead),
+        ("sf10.64", "spark98/sf10.64.pack", Elements::AsRead),
+    ] {
+        inputs.extend(shared_halo(file, elements, machine).map(|set| (name, set)));
+    }
+    inputs
+}
+
+fn whole(c: &mut Criterion) {
+    let machine = iwarp();
+    let mut group = c.benchmark_group("compile");
+    group.sample_size(20);
+    for (name, set) in inputs(&machine) {
+        let program = Program::new(vec![set]).expect("one set");
+        group.bench_function(name, |b| {
+            b.iter(|| compile(&machine, black_box(&program), &Options::default(), &mut |_| ()));
+        });
+    }
+    group.finish();
+}
+
+fn stages(c: &mut Criterion) {
+    let machine = iwarp();
+    let mut group = c.benchmark_group("stage");
+    group.sample_size(20);
+    for (name, set) in inputs(&machine) {
+        group.bench_function(BenchmarkId::new("bounds", name), |b| {
+            b.iter(|| bounds::bounds(&machine, black_box(&set)));
+        });
+        group.bench_function(BenchmarkId::new("place", name), |b| {
+            b.iter(|| placement::place(&machine, black_box(&set), 64, 1));
+        });
+        let options = apr::Options::default();
+        group.bench_function(BenchmarkId::new("route", name), |b| {
+            b.iter(|| apr::route(&machine, black_box(&set), &options, &mut |_| ()));
+        });
+        let routing = apr::route(&machine, &set, &options, &mut |_| ()).expect("it fits");
+        group.bench_function(BenchmarkId::new("timetable", name), |b| {
+            b.iter(|| conset_scheduler::greedy::timetable(black_box(routing.clone())));
+        });
+        let timetable = conset_scheduler::greedy::timetable(routing).expect("it has a timetable");
+        group.bench_function(BenchmarkId::new("predict", name), |b| {
+            b.iter(|| conset_scheduler::predict::predict(black_box(&timetable)));
+        });
+        group.bench_function(BenchmarkId::new("verify", name), |b| {
+            b.iter(|| conset::verify::check_timetable(black_box(&timetable)));
+        });
+    }
+    group.finish();
+}
+
+/// All-to-all on growing machines: time against the number of connections.
+fn sizes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("route/all-to-all");
+    group.sample_size(10);
+    for side in [2, 4, 8, 16] {
+        let machine = machine(&format!("torus:{side}x{side}"));
+        let set = pattern("all-to-all", &machine, 256);
+        group.throughput(criterion::Throughput::Elements(set.len() as u64));
+        group.bench_function(BenchmarkId::from_parameter(set.len()), |b| {
+            b.iter(|| apr::route(&machine, &set, &apr::Options::default(), &mut |_| ()));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, whole, stages, sizes);
+criterion_main!(benches);

@@ -1,0 +1,242 @@
+//! The command line: what can be typed, and what it says when asked.
+//!
+//! Only the shape of the words is checked here; what they mean (whether a machine exists, a
+//! pattern fits it) is said by the crate that knows.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Communication compiler: connection sets in, verified phase schedules out.
+#[derive(Parser, Debug)]
+#[command(name = "conset", version, max_term_width = 100, after_help = "\
+Exit codes: 0 done, 1 infeasible or rejected, 2 wrong usage or input, 3 a bug of ours.
+
+Examples:
+  conset run fixtures/meshes/plate.msh
+  conset compile pattern:all-to-all --words 256 -o all.json
+  conset show phases all.json")]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+    /// Print one JSON object for machines instead of a text for people.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Show no progress.
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Verb {
+    /// Compile an input to a verified phase schedule.
+    #[command(after_help = "\
+Example: conset compile mesh.graph --parts 64 -o mesh.json
+The name of OUT says the form: .json, .cset (text), .csb (binary), .csi (image, binary).")]
+    Compile(CompileArgs),
+    /// Compile if need be, execute on the emulated fabric, check every word.
+    #[command(after_help = "\
+Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json
+The trace opens in chrome://tracing or ui.perfetto.dev.")]
+    Run(RunArgs),
+    /// Show what was compiled.
+    #[command(after_help = "\
+Example: conset show cell 5 all.json
+WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C or connection C;
+C is written 5 or c5 for a cell, 12 or x12 for a connection.")]
+    Show(ShowArgs),
+    /// Put a schedule or an image through the independent checker.
+    #[command(after_help = "Example: conset verify all.json")]
+    Verify(VerifyArgs),
+    /// Lower bounds on phases and clocks, without compiling.
+    #[command(after_help = "Example: conset bound pattern:all-to-all --words 2048")]
+    Bound(BoundArgs),
+    /// Write source code or listings from a schedule.
+    #[command(after_help = "Example: conset emit all.json --lang rust -o generated")]
+    Emit(EmitArgs),
+    /// List the machine presets, or describe a machine.
+    #[command(after_help = "Example: conset machines torus:4x4x4")]
+    Machines(MachinesArgs),
+    /// List the communication patterns, or write one as a connection set.
+    #[command(after_help = "Example: conset patterns transpose --machine iwarp -o transpose.cset")]
+    Patterns(PatternsArgs),
+    /// Make a mesh: the fixtures, and meshes of the paper's sizes.
+    #[command(after_help = "Example: conset generate m11k -o m11k.msh")]
+    Generate(GenerateArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MachineArgs {
+    /// The machine: a preset with optional sizes (iwarp, iwarp:16x16, torus:4x4x4, mesh:8x8,
+    /// ring:16, hypercube:6, fat-tree:64) or a machine file (.toml). Default: what the input
+    /// names, else iwarp.
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) machine: Option<String>,
+    /// Set one machine parameter (channels_per_cell=20); may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct InputArgs {
+    /// A mesh, graph, matrix, decomposition, connection set, pattern:NAME, or - for standard
+    /// input.
+    pub(crate) input: String,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+    /// The input's format, where its name does not say.
+    #[arg(long)]
+    pub(crate) format: Option<String>,
+    /// Number of parts [default: the machine's cells].
+    #[arg(long, value_name = "N")]
+    pub(crate) parts: Option<usize>,
+    /// A partition file: the part of each element, vertex or row, one a line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) partition: Option<PathBuf>,
+    /// What is divided into parts: what the file lists, or the triangles of a nodal graph.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) elements: ElementsArg,
+    /// Words of each connection of a pattern.
+    #[arg(long, value_name = "K", default_value_t = 32)]
+    pub(crate) words: u32,
+    /// The seed of every random choice.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ElementsArg {
+    /// Elements of a mesh, vertices of a graph, rows of a matrix.
+    #[default]
+    AsRead,
+    /// The triangles of a nodal graph: its 3-cycles.
+    Triangles,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompilerArgs {
+    /// Router and scheduler.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) algorithm: AlgorithmArg,
+    /// Rounds of rip-up and reroute (the paper's k).
+    #[arg(long, value_name = "K")]
+    pub(crate) reroutes: Option<u32>,
+    /// Refuse a set that takes more phases than this, with a witness and the cheapest fix.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_phases: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum AlgorithmArg {
+    /// The ConSet paper's own (sections 4.4.1 and 4.4.2).
+    #[default]
+    Paper,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompileArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) compiler: CompilerArgs,
+    /// Where to write the schedule (.json, .cset, .csb) or image (.csi); - for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) compiler: CompilerArgs,
+    /// Write a trace of streams and context switches (Chrome/Perfetto JSON).
+    #[arg(long, value_name = "OUT")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// What to show, then the schedule: `phases all.json`, `cell 5 all.json`.
+    #[arg(num_args = 2..=3, value_names = ["WHAT", "FILE"], required = true)]
+    pub(crate) what_and_file: Vec<String>,
+    /// Only this phase.
+    #[arg(long, value_name = "P")]
+    pub(crate) phase: Option<u32>,
+    /// Only this set.
+    #[arg(long = "set-name", value_name = "NAME")]
+    pub(crate) set_name: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// A schedule or an image.
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BoundArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct EmitArgs {
+    /// A schedule.
+    pub(crate) file: PathBuf,
+    /// What to write.
+    #[arg(long, value_enum)]
+    pub(crate) lang: Language,
+    /// The folder to write into; made if it is not there.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Language {
+    /// A crate with typed connection names that links against conset-runtime.
+    Rust,
+    /// A readable listing of contexts and operation lists.
+    Listing,
+    /// The image in the text form (.cset).
+    Text,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MachinesArgs {
+    /// A machine to describe: a preset with optional sizes, or a machine file.
+    pub(crate) spec: Option<String>,
+    /// Set one machine parameter (channels_per_cell=20); may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Write the machine as a machine file (.toml) to start your own from; - for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PatternsArgs {
+    /// A pattern to make: its name, with parameters after a colon.
+    pub(crate) pattern: Option<String>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+    /// Words of each connection.
+    #[arg(long, value_name = "K", default_value_t = 32)]
+    pub(crate) words: u32,
+    /// Where to write the connection set (.cset, .json, .csb); - for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GenerateArgs {
+    /// The mesh: m11k, c10k, c100k, q20k, plate:NXxNY, ...; without it, the list.
+    pub(crate) mesh: Option<String>,
+    /// The seed of the random points.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Where to write it (Gmsh .msh); - for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+}

@@ -1,0 +1,183 @@
+//! From the words on the command line to a machine and an input.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use conset::input::{self, Elements, Input, LoadOptions, Loaded};
+use conset::{CompileError, Compiled, Options, adopt, compile};
+use conset_ir::{At, InputError, Machine, machine_file};
+
+use crate::args::{AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs};
+use crate::failure::Failure;
+use crate::files;
+use crate::progress::Bar;
+use crate::text::Terminal;
+
+/// The machine of a specification or machine file, with single values set.
+pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, Failure> {
+    let machine = if spec.ends_with(".toml") {
+        let (name, bytes) = files::read(Path::new(spec))?;
+        let text = std::str::from_utf8(&bytes).map_err(|e| {
+            InputError::new(&name, At::Byte(e.valid_up_to()), "not UTF-8, expected a TOML text")
+        })?;
+        machine_file::parse(&name, text).map_err(|e| Failure::in_source(e, &bytes))?
+    } else {
+        Machine::from_spec(spec)?
+    };
+    with_settings(Arc::new(machine), set)
+}
+
+/// The machine with `KEY=VALUE` settings applied.
+fn with_settings(machine: Arc<Machine>, set: &[String]) -> Result<Arc<Machine>, Failure> {
+    if set.is_empty() {
+        return Ok(machine);
+    }
+    let mut parameters = machine.parameters().clone();
+    for setting in set {
+        let (key, value) = setting.split_once('=').ok_or_else(|| {
+            InputError::new("--set", At::Path(setting.clone()), "expected KEY=VALUE")
+                .help("for example --set channels_per_cell=20")
+        })?;
+        parameters.set(key.trim(), value.trim())?;
+    }
+    let changed = machine
+        .with_parameters(parameters)
+        .map_err(|e| InputError::new("--set", At::Path(e.place), e.message))?;
+    Ok(Arc::new(changed))
+}
+
+/// The machine that the arguments name, else the given default, with settings applied.
+fn chosen_machine(
+    args: &MachineArgs,
+    default: Option<Arc<Machine>>,
+) -> Result<Arc<Machine>, Failure> {
+    match (&args.machine, default) {
+        (Some(spec), _) => machine(spec, &args.set),
+        (None, Some(default)) => with_settings(default, &args.set),
+        (None, None) => machine("iwarp", &args.set),
+    }
+}
+
+/// The machine of arguments alone, for verbs without an input.
+pub(crate) fn machine_of(args: &MachineArgs) -> Result<Arc<Machine>, Failure> {
+    chosen_machine(args, None)
+}
+
+/// A program to compile, and the machine to compile it for.
+pub(crate) struct Job {
+    /// What came of the input.
+    pub(crate) input: Input,
+    /// The machine: the arguments', else the input's, else the default.
+    pub(crate) machine: Arc<Machine>,
+    bytes: Vec<u8>,
+}
+
+/// Reads the input that the arguments name.
+pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
+    let machine = chosen_machine(&args.machine, None)?;
+    if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
+        refuse_mesh_options(args)?;
+        let loaded = input::pattern(pattern, &machine, args.words)?;
+        return Ok(Job { input: Input::Program(loaded), machine, bytes: Vec::new() });
+    }
+    let (name, bytes) = files::read(Path::new(&args.input))?;
+    let partition = args.partition.as_deref().map(files::read).transpose()?;
+    let options = LoadOptions {
+        format: args.format.as_deref(),
+        parts: args.parts,
+        partition: partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
+        elements: match args.elements {
+            ElementsArg::AsRead => Elements::AsRead,
+            ElementsArg::Triangles => Elements::Triangles,
+        },
+        seed: args.seed,
+    };
+    let input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
+        .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
+    let machine = match &input {
+        Input::Program(Loaded { machine: Some(own), .. }) => {
+            chosen_machine(&args.machine, Some(own.clone()))?
+        }
+        _ => machine,
+    };
+    Ok(Job { input, machine, bytes })
+}
+
+/// Compiles the job, or adopts what is compiled already.
+pub(crate) fn compiled(
+    job: &Job,
+    input: &InputArgs,
+    compiler: &CompilerArgs,
+    bar: &mut Bar,
+) -> Result<Compiled, Failure> {
+    let result = match &job.input {
+        Input::Program(loaded) => {
+            let mut options = Options { seed: input.seed, ..Options::default() };
+            options.algorithm = match compiler.algorithm {
+                AlgorithmArg::Paper => conset::Algorithm::Paper,
+            };
+            options.max_phases = compiler.max_phases;
+            if let Some(reroutes) = compiler.reroutes {
+                options.reroutes = reroutes;
+            }
+            compile(&job.machine, &loaded.program, &options, &mut |p| bar.observe(p))
+        }
+        Input::Schedule(schedule) => {
+            refuse_recompiling(&input.machine, "schedule")?;
+            adopt(schedule.clone(), &mut |p| bar.observe(p))
+        }
+        Input::Image(_) => return Err(not_a_program(&input.input, "an image").into()),
+        Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
+    };
+    result.map_err(|e| Failure::of_compile(e, &job.bytes))
+}
+
+/// The error for a file that is none of what the verb takes.
+pub(crate) fn wrong_kind(name: &str, message: impl Into<String>) -> InputError {
+    InputError::new(name, At::Whole, message)
+}
+
+/// The error for a file that says nothing of connections.
+pub(crate) fn not_a_program(name: &str, what: &str) -> InputError {
+    let wanted = "expected a mesh, graph, matrix, connection set or schedule";
+    wrong_kind(name, format!("this is {what}; {wanted}"))
+}
+
+/// A schedule is for one machine; words that would change it must not be passed over.
+pub(crate) fn refuse_recompiling(args: &MachineArgs, what: &str) -> Result<(), InputError> {
+    if args.machine.is_none() && args.set.is_empty() {
+        return Ok(());
+    }
+    Err(InputError::new("--machine", At::Whole, format!("a {what} is compiled for its own machine"))
+        .help("leave out --machine and --set, or compile the input again for the other machine"))
+}
+
+fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
+    let given = [
+        ("--parts", args.parts.is_some()),
+        ("--partition", args.partition.is_some()),
+        ("--format", args.format.is_some()),
+        ("--elements", matches!(args.elements, ElementsArg::Triangles)),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((name, _)) => Err(InputError::new(
+            *name,
+            At::Whole,
+            "a pattern runs over all cells of the machine and is not divided into parts",
+        )
+        .help("choose the machine's size instead: --machine iwarp:4x4")),
+    }
+}
+
+fn in_either(
+    error: CompileError,
+    bytes: &[u8],
+    partition: Option<&(String, Vec<u8>)>,
+) -> Failure {
+    let other = match (&error, partition) {
+        (CompileError::Input(input), Some((file, bytes))) if input.file == *file => Some(bytes),
+        _ => None,
+    };
+    Failure::of_compile(error, other.map_or(bytes, Vec::as_slice))
+}

@@ -1,0 +1,93 @@
+//! How results are put on the terminal: tables, numbers, JSON.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::files::Target;
+
+/// What the user wants to see.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminal {
+    /// One JSON object instead of a text.
+    pub(crate) json: bool,
+    /// No progress.
+    pub(crate) quiet: bool,
+}
+
+impl Terminal {
+    /// Prints a result: the object with `--json`, the text without.
+    pub(crate) fn print(
+        &self,
+        object: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        if self.json {
+            return Ok(Target::Stdout.write(|out| {
+                serde_json::to_writer_pretty(&mut *out, object)?;
+                writeln!(out)
+            })?);
+        }
+        Ok(Target::Stdout.write(text)?)
+    }
+}
+
+/// A plain table: a header and right-aligned columns after the first `left` ones.
+pub(crate) fn table(header: &[&str], left: usize) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(header.iter().copied());
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let align = if index < left { CellAlignment::Left } else { CellAlignment::Right };
+        column.set_cell_alignment(align);
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// Writes a table without blanks at line ends.
+pub(crate) fn write_table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// `1 phase`, `2 phases`.
+pub(crate) fn count(n: u64, one: &str) -> String {
+    let plural = match one.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{one}s"),
+    };
+    if n == 1 { format!("1 {one}") } else { format!("{} {plural}", number(n)) }
+}
+
+/// Digits in groups of three, with a thin blank between.
+pub(crate) fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(1_234_567), "1 234 567");
+        assert_eq!(count(1, "phase"), "1 phase");
+        assert_eq!(count(2, "connection"), "2 connections");
+        assert_eq!(count(3, "entry"), "3 entries");
+    }
+}

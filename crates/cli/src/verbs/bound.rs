@@ -1,0 +1,119 @@
+//! `conset bound`: lower bounds without compiling.
+
+use conset::compile;
+use conset::input::Input;
+use conset_ir::{Binding, Program};
+use serde::Serialize;
+
+use crate::args::BoundArgs;
+use crate::failure::Failure;
+use crate::load;
+use crate::progress::Bar;
+use crate::text::{self, Terminal};
+
+#[derive(Serialize)]
+struct BoundsOfSet {
+    set: String,
+    connections: usize,
+    words: u64,
+    phases: u32,
+    phases_by: Binding,
+    clocks: u64,
+    clocks_by: Binding,
+    bounds: Vec<OneBound>,
+}
+
+#[derive(Serialize)]
+struct OneBound {
+    of: &'static str,
+    by: Binding,
+    value: u64,
+    witness: String,
+}
+
+#[derive(Serialize)]
+struct Report {
+    sets: Vec<BoundsOfSet>,
+}
+
+pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> {
+    let mut bar = Bar::new(terminal.quiet);
+    let job = load::input(&args.input, &mut bar)?;
+    let (machine, program): (_, Program) = match &job.input {
+        Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
+        Input::Schedule(schedule) => {
+            load::refuse_recompiling(&args.input.machine, "schedule")?;
+            (schedule.machine().clone(), schedule.program())
+        }
+        Input::Image(_) => return Err(load::not_a_program(&args.input.input, "an image").into()),
+        Input::Machine(_) => {
+            return Err(load::not_a_program(&args.input.input, "a machine").into());
+        }
+    };
+    let reports = compile::bound(&machine, &program)?;
+    drop(bar);
+    let report = Report {
+        sets: program
+            .sets()
+            .iter()
+            .zip(&reports)
+            .map(|(set, report)| {
+                let summary = report.summary();
+                let rows = |of, list: &[conset::partition_route::bounds::Bound]| {
+                    list.iter()
+                        .map(|b| OneBound {
+                            of,
+                            by: b.binding,
+                            value: b.value,
+                            witness: b.witness.clone(),
+                        })
+                        .collect::<Vec<_>>()
+                };
+                let mut bounds = rows("phases", &report.phases);
+                bounds.extend(rows("clocks", &report.clocks));
+                BoundsOfSet {
+                    set: set.name().to_owned(),
+                    connections: set.len(),
+                    words: set.words(),
+                    phases: summary.phases,
+                    phases_by: summary.phases_by,
+                    clocks: summary.clocks,
+                    clocks_by: summary.clocks_by,
+                    bounds,
+                }
+            })
+            .collect(),
+    };
+    terminal.print(&report, |out| {
+        for set in &report.sets {
+            writeln!(
+                out,
+                "set      {}: {}, {}",
+                set.set,
+                text::count(set.connections as u64, "connection"),
+                text::count(set.words, "word")
+            )?;
+            writeln!(out, "phases   at least {} by {}", set.phases, set.phases_by)?;
+            writeln!(
+                out,
+                "clocks   at least {} by {}",
+                text::number(set.clocks),
+                set.clocks_by
+            )?;
+            let mut table = text::table(&["", "bound", "value", "witness"], 2);
+            for bound in &set.bounds {
+                table.add_row([
+                    bound.of.to_owned(),
+                    bound.by.to_string(),
+                    text::number(bound.value),
+                    bound.witness.clone(),
+                ]);
+            }
+            if let Some(column) = table.column_mut(3) {
+                column.set_cell_alignment(comfy_table::CellAlignment::Left);
+            }
+            text::write_table(out, &table)?;
+        }
+        Ok(())
+    })
+}

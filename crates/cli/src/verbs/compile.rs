@@ -1,0 +1,179 @@
+//! `conset compile`: an input to a verified phase schedule.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use conset::Compiled;
+use conset::input::Input;
+use conset::report::{SetSummary, Summary};
+use conset_ir::document::Document;
+use conset_ir::{At, InputError};
+use serde::Serialize;
+
+use crate::args::CompileArgs;
+use crate::failure::Failure;
+use crate::files::Target;
+use crate::load;
+use crate::progress::Bar;
+use crate::text::{self, Terminal};
+
+#[derive(Serialize)]
+struct CompileReport {
+    #[serde(flatten)]
+    summary: Summary,
+    output: Option<String>,
+    seconds: f64,
+}
+
+pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure> {
+    // The form is asked for before the work, so that a misspelt name does not cost a compile.
+    let form = args.output.as_deref().map(Form::of).transpose()?;
+    let mut bar = Bar::new(terminal.quiet);
+    let job = load::input(&args.input, &mut bar)?;
+    let start = Instant::now();
+    let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
+    let seconds = start.elapsed().as_secs_f64();
+    drop(bar);
+    if let (Some(path), Some(form)) = (&args.output, form) {
+        form.write(&Target::new(path), &compiled)?;
+    }
+    let halo = match &job.input {
+        Input::Program(loaded) => loaded.halo.as_ref(),
+        _ => None,
+    };
+    let report = CompileReport {
+        summary: Summary::new(&compiled, halo),
+        output: args.output.as_ref().map(|path| path.display().to_string()),
+        seconds,
+    };
+    if args.output.as_deref() == Some(Path::new("-")) {
+        // Standard output is the schedule; a summary would spoil it.
+        return Ok(());
+    }
+    terminal.print(&report, |out| {
+        write_summary(out, &report.summary)?;
+        writeln!(out, "compiled and verified in {:.1} ms", report.seconds * 1e3)?;
+        match &report.output {
+            Some(output) => writeln!(out, "wrote {output}"),
+            None => Ok(()),
+        }
+    })
+}
+
+/// The form of an output, by its name.
+#[derive(Clone, Copy)]
+pub(crate) enum Form {
+    Json,
+    Text,
+    Binary,
+    Image,
+}
+
+impl Form {
+    /// The form that a file's name asks for.
+    pub(crate) fn of(path: &Path) -> Result<Self, InputError> {
+        if path == Path::new("-") {
+            return Ok(Form::Json);
+        }
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("json") => Ok(Form::Json),
+            Some("cset") => Ok(Form::Text),
+            Some("csb") => Ok(Form::Binary),
+            Some("csi") => Ok(Form::Image),
+            _ => Err(InputError::new(
+                path.display().to_string(),
+                At::Whole,
+                "the output's name does not say its form",
+            )
+            .help("end it in .json, .cset (text), .csb (binary) or .csi (image)")),
+        }
+    }
+
+    fn write(self, target: &Target, compiled: &Compiled) -> Result<(), InputError> {
+        let document = match self {
+            Form::Image => Document::Image(compiled.image().clone()),
+            _ => Document::Schedule(compiled.schedule().clone()),
+        };
+        self.write_document(target, &document)
+    }
+
+    /// Writes a document in this form.
+    pub(crate) fn write_document(
+        self,
+        target: &Target,
+        document: &Document,
+    ) -> Result<(), InputError> {
+        target.write(|out| match self {
+            Form::Json => conset_ir::json::write(document, out),
+            Form::Text => conset_ir::text::write(document, out),
+            Form::Binary | Form::Image => conset_ir::binary::write(document, out),
+        })
+    }
+}
+
+/// The numbers of a compile, for people.
+pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
+    let machine = &summary.machine;
+    writeln!(
+        out,
+        "machine  {} ({}): {}, {}, {} channels per cell",
+        machine.name,
+        machine.topology,
+        text::count(machine.cells as u64, "cell"),
+        text::count(machine.links as u64, "link"),
+        machine.channels_per_cell,
+    )?;
+    if let Some(parts) = &summary.parts {
+        writeln!(
+            out,
+            "parts    {}: {} to {} items, {} to {} words sent, at most {}",
+            parts.parts,
+            parts.items_per_part[0],
+            parts.items_per_part[1],
+            parts.words_per_part[0],
+            parts.words_per_part[1],
+            text::count(u64::from(parts.max_degree), "neighbour"),
+        )?;
+    }
+    if summary.sets.is_empty() {
+        return writeln!(out, "no sets");
+    }
+    for set in &summary.sets {
+        write_set(out, set)?;
+    }
+    Ok(())
+}
+
+fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
+    writeln!(
+        out,
+        "set      {}: {}, {}",
+        set.set,
+        text::count(set.connections as u64, "connection"),
+        text::count(set.words, "word"),
+    )?;
+    writeln!(
+        out,
+        "phases   {}, bound {} by {}{}",
+        set.phases,
+        set.bound_phases,
+        set.bound_phases_by,
+        if set.fewest_phases { " (proved fewest)" } else { "" },
+    )?;
+    writeln!(
+        out,
+        "clocks   {} predicted, bound {} by {}, gap {:.2}",
+        text::number(set.predicted_clocks),
+        text::number(set.bound_clocks),
+        set.bound_clocks_by,
+        set.gap,
+    )?;
+    writeln!(
+        out,
+        "checked  {}, at most {} channels on a cell, {} routes on a link",
+        text::count(set.hops, "hop"),
+        set.max_channels,
+        set.max_sharing,
+    )
+}

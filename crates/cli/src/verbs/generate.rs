@@ -1,0 +1,65 @@
+//! `conset generate`: meshes from their recipes.
+
+use std::path::Path;
+
+use conset_mesh::{generate, write_msh};
+use serde::Serialize;
+
+use crate::args::GenerateArgs;
+use crate::failure::Failure;
+use crate::files::Target;
+use crate::text::{self, Terminal};
+
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    parameters: &'static str,
+    what: &'static str,
+}
+
+#[derive(Serialize)]
+struct Made {
+    mesh: String,
+    seed: u64,
+    nodes: usize,
+    elements: usize,
+    output: String,
+}
+
+pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), Failure> {
+    let Some(spec) = &args.mesh else {
+        let rows: Vec<Row> = generate::LIST
+            .iter()
+            .map(|g| Row { name: g.name, parameters: g.parameters, what: g.description })
+            .collect();
+        return terminal.print(&rows, |out| {
+            let mut table = text::table(&["mesh", "parameters", "what it is"], 3);
+            for row in &rows {
+                table.add_row([row.name, row.parameters, row.what]);
+            }
+            text::write_table(out, &table)
+        });
+    };
+    let mesh = generate::by_name(spec, args.seed)?;
+    let path = args.output.as_deref().unwrap_or(Path::new("-"));
+    Target::new(path).write(|out| write_msh::write(&mesh, out))?;
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    let made = Made {
+        mesh: spec.clone(),
+        seed: args.seed,
+        nodes: mesh.node_count(),
+        elements: mesh.element_count(),
+        output: path.display().to_string(),
+    };
+    terminal.print(&made, |out| {
+        writeln!(
+            out,
+            "wrote {}: {}, {}",
+            made.output,
+            text::count(made.nodes as u64, "node"),
+            text::count(made.elements as u64, "element")
+        )
+    })
+}

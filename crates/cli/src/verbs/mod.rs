@@ -1,0 +1,11 @@
+//! One module per verb.
+
+pub(crate) mod bound;
+pub(crate) mod compile;
+pub(crate) mod emit;
+pub(crate) mod generate;
+pub(crate) mod machines;
+pub(crate) mod patterns;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod verify;

@@ -1,0 +1,57 @@
+//! `conset patterns`: the list, or one pattern as a connection set.
+
+use conset_ir::document::Document;
+use conset_mesh::patterns;
+use serde::Serialize;
+
+use crate::args::PatternsArgs;
+use crate::failure::Failure;
+use crate::files::Target;
+use crate::load;
+use crate::text::{self, Terminal};
+use crate::verbs::compile::Form;
+
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    parameters: &'static str,
+    what: &'static str,
+}
+
+pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), Failure> {
+    let Some(pattern) = &args.pattern else {
+        let rows: Vec<Row> = patterns::LIST
+            .iter()
+            .map(|p| Row { name: p.name, parameters: p.parameters, what: p.description })
+            .collect();
+        return terminal.print(&rows, |out| {
+            let mut table = text::table(&["pattern", "parameters", "what it is"], 3);
+            for row in &rows {
+                table.add_row([row.name, row.parameters, row.what]);
+            }
+            text::write_table(out, &table)?;
+            writeln!(out, "\nAn input is written pattern:NAME, pattern:NAME:PARAMETERS")
+        });
+    };
+    let machine = load::machine_of(&args.machine)?;
+    let pattern = pattern.strip_prefix(conset::input::PATTERN).unwrap_or(pattern);
+    let set = patterns::generate(pattern, &machine, args.words)?;
+    let count = (set.len() as u64, set.words());
+    let document = Document::Program { machine: Some(machine), program: set.into() };
+    let path = args.output.as_deref().unwrap_or(std::path::Path::new("-"));
+    let form = if path == std::path::Path::new("-") && !terminal.json {
+        Form::Text
+    } else {
+        Form::of(path)?
+    };
+    form.write_document(&Target::new(path), &document)?;
+    if args.output.is_some() && path != std::path::Path::new("-") && !terminal.quiet {
+        anstream::eprintln!(
+            "wrote {}: {}, {}",
+            path.display(),
+            text::count(count.0, "connection"),
+            text::count(count.1, "word")
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! `conset run`: compile if need be, execute on the fabric, check every word.
+
+use std::io::{self, Write};
+
+use conset::input::Input;
+use conset::report::{RunSummary, Summary};
+use conset::run::{self, SetRun};
+use serde::Serialize;
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::files::Target;
+use crate::load;
+use crate::progress::Bar;
+use crate::text::{self, Terminal};
+use crate::verbs::compile::write_summary;
+
+/// One set gives its own numbers; several give the sums, and each set's numbers below.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    total: Total,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sets: Option<Vec<&'a RunSummary>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Total {
+    One(RunSummary),
+    Sum(Sum),
+}
+
+/// Sums over several sets.
+#[derive(Serialize)]
+struct Sum {
+    set: String,
+    phases: usize,
+    bound_phases: u32,
+    clocks: u64,
+    predicted_clocks: u64,
+    bound_clocks: u64,
+    gap: f64,
+    connections: usize,
+    words: u64,
+    word_hops: u64,
+    payload_ok: bool,
+}
+
+pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
+    let mut bar = Bar::new(terminal.quiet);
+    let job = load::input(&args.input, &mut bar)?;
+    let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
+    let runs = run::run(&compiled, args.input.seed, args.trace.is_some(), &mut |p| bar.observe(p))
+        .map_err(|fault| Failure::Bug(format!("the fabric stopped: {fault}")))?;
+    drop(bar);
+    if let Some(path) = &args.trace {
+        Target::new(path).write(|out| write_trace(out, &runs))?;
+    }
+    let halo = match &job.input {
+        Input::Program(loaded) => loaded.halo.as_ref(),
+        _ => None,
+    };
+    let summary = Summary::new(&compiled, halo);
+    let report = report(&runs);
+    terminal.print(&report, |out| {
+        write_summary(out, &summary)?;
+        for run in &runs {
+            write_run(out, run)?;
+        }
+        match &args.trace {
+            Some(path) => writeln!(out, "wrote {}", path.display()),
+            None => Ok(()),
+        }
+    })?;
+    match runs.iter().find(|run| !run.summary.payload_ok) {
+        None => Ok(()),
+        Some(run) => Err(Failure::Bug(format!(
+            "set `{}`: {} wrong, {} missing, {} extra words",
+            run.summary.set, run.checked.wrong, run.checked.missing, run.checked.extra
+        ))),
+    }
+}
+
+fn report(runs: &[SetRun]) -> Report<'_> {
+    if let [only] = runs {
+        return Report { total: Total::One(only.summary.clone()), sets: None };
+    }
+    let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
+    let names: Vec<&str> = all.iter().map(|s| s.set.as_str()).collect();
+    let clocks = all.iter().map(|s| s.clocks).sum();
+    let bound_clocks = all.iter().map(|s| s.bound_clocks).sum();
+    let sum = Sum {
+        set: names.join("+"),
+        phases: all.iter().map(|s| s.phases).sum(),
+        bound_phases: all.iter().map(|s| s.bound_phases).sum(),
+        clocks,
+        predicted_clocks: all.iter().map(|s| s.predicted_clocks).sum(),
+        bound_clocks,
+        gap: conset::compile::gap(clocks, bound_clocks),
+        connections: all.iter().map(|s| s.connections).sum(),
+        words: all.iter().map(|s| s.words).sum(),
+        word_hops: all.iter().map(|s| s.word_hops).sum(),
+        payload_ok: all.iter().all(|s| s.payload_ok),
+    };
+    Report { total: Total::Sum(sum), sets: Some(all) }
+}
+
+fn write_run(out: &mut dyn Write, run: &SetRun) -> io::Result<()> {
+    let s = &run.summary;
+    writeln!(
+        out,
+        "fabric   {}: {} clocks (gap {:.2}, model {:+.1} %), {:.1} MB/s",
+        s.set,
+        text::number(s.clocks),
+        s.gap,
+        s.model_error_percent,
+        s.megabytes_per_second,
+    )?;
+    if s.payload_ok {
+        writeln!(
+            out,
+            "payload  {} delivered, each once, in order, at the right cell; {}",
+            text::count(s.words, "word"),
+            text::count(s.word_hops, "word-hop"),
+        )
+    } else {
+        writeln!(
+            out,
+            "payload  WRONG: {} wrong, {} missing, {} extra of {}",
+            run.checked.wrong,
+            run.checked.missing,
+            run.checked.extra,
+            text::count(s.words, "word"),
+        )
+    }
+}
+
+/// The sets' traces one after the other in one file.
+fn write_trace(out: &mut dyn Write, runs: &[SetRun]) -> io::Result<()> {
+    writeln!(out, "[")?;
+    let mut first = true;
+    for trace in runs.iter().filter_map(|run| run.checked.trace.as_ref()) {
+        let events = conset::fabric::to_perfetto(trace);
+        let inner = events.trim().trim_start_matches('[').trim_end_matches(']').trim();
+        if inner.is_empty() {
+            continue;
+        }
+        if !first {
+            writeln!(out, ",")?;
+        }
+        first = false;
+        write!(out, "{inner}")?;
+    }
+    writeln!(out, "\n]")
+}

@@ -1,0 +1,182 @@
+//! What a compile and a run amount to, as plain data: the objects behind `--json` and the texts.
+//!
+//! Bounds, prediction and measurement always stand together, with the gap (result over bound)
+//! and the model's error beside them.
+
+use conset_ir::{Binding, Machine, SetSchedule};
+use serde::Serialize;
+
+use crate::compile::{Compiled, CompiledSet, gap};
+use crate::input::PlacedHalo;
+
+/// One compiled set in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct SetSummary {
+    /// The set's name.
+    pub set: String,
+    /// Number of connections.
+    pub connections: usize,
+    /// Words of all connections.
+    pub words: u64,
+    /// Phases it takes.
+    pub phases: usize,
+    /// No schedule has fewer.
+    pub bound_phases: u32,
+    /// What makes it so.
+    pub bound_phases_by: Binding,
+    /// Clocks that the model says it takes, switches included.
+    pub predicted_clocks: u64,
+    /// No schedule takes fewer.
+    pub bound_clocks: u64,
+    /// What makes it so.
+    pub bound_clocks_by: Binding,
+    /// Predicted clocks over the bound.
+    pub gap: f64,
+    /// Whether the phases are proved to be the fewest possible.
+    pub fewest_phases: bool,
+    /// The most channels taken on a cell in a phase.
+    pub max_channels: u32,
+    /// The most routes that share a link in a phase.
+    pub max_sharing: u32,
+    /// Links passed by all routes together, each as often as routes pass it.
+    pub hops: u64,
+}
+
+impl SetSummary {
+    /// The numbers of one set.
+    pub fn new(schedule: &SetSchedule, known: &CompiledSet) -> Self {
+        let routing = schedule.timetable.routing();
+        let bounds = schedule.bounds;
+        Self {
+            set: routing.set().name().to_owned(),
+            connections: routing.set().len(),
+            words: routing.set().words(),
+            phases: routing.phases().len(),
+            bound_phases: bounds.phases,
+            bound_phases_by: bounds.phases_by,
+            predicted_clocks: schedule.predicted_clocks,
+            bound_clocks: bounds.clocks,
+            bound_clocks_by: bounds.clocks_by,
+            gap: gap(schedule.predicted_clocks, bounds.clocks),
+            fewest_phases: routing.phases().len() == bounds.phases as usize,
+            max_channels: known.checked.max_occupancy,
+            max_sharing: known.checked.max_sharing,
+            hops: known.checked.hops,
+        }
+    }
+}
+
+/// A compiled program in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The machine.
+    pub machine: MachineSummary,
+    /// Each set.
+    pub sets: Vec<SetSummary>,
+    /// The parts, where the sets come from a mesh.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<PartsSummary>,
+}
+
+impl Summary {
+    /// The numbers of a compiled program.
+    pub fn new(compiled: &Compiled, halo: Option<&PlacedHalo>) -> Self {
+        let schedule = compiled.schedule();
+        Self {
+            machine: MachineSummary::new(schedule.machine()),
+            sets: schedule
+                .sets()
+                .iter()
+                .zip(compiled.sets())
+                .map(|(schedule, known)| SetSummary::new(schedule, known))
+                .collect(),
+            parts: halo.map(PartsSummary::new),
+        }
+    }
+}
+
+/// A machine in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct MachineSummary {
+    /// Its name.
+    pub name: String,
+    /// Its shape, in the spelling of a machine specification.
+    pub topology: String,
+    /// Cells with a live agent.
+    pub cells: usize,
+    /// Live links.
+    pub links: usize,
+    /// Logical channels per cell that connections can use.
+    pub channels_per_cell: u32,
+}
+
+impl MachineSummary {
+    /// The numbers of a machine.
+    pub fn new(machine: &Machine) -> Self {
+        Self {
+            name: machine.name().to_owned(),
+            topology: machine.topology().to_string(),
+            cells: machine.endpoints().count(),
+            links: machine.cells().map(|cell| machine.outgoing(cell).len()).sum(),
+            channels_per_cell: machine.parameters().channels_per_cell,
+        }
+    }
+}
+
+/// The parts of a mesh in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartsSummary {
+    /// How many.
+    pub parts: usize,
+    /// Elements, vertices or rows of the smallest and of the largest part.
+    pub items_per_part: [u64; 2],
+    /// Words that a part sends, least and most.
+    pub words_per_part: [u64; 2],
+    /// The most parts that one part sends to.
+    pub max_degree: usize,
+}
+
+impl PartsSummary {
+    fn new(placed: &PlacedHalo) -> Self {
+        let summary = &placed.halo.summary;
+        Self {
+            parts: summary.parts,
+            items_per_part: [summary.items.min, summary.items.max],
+            words_per_part: [summary.words_sent.min, summary.words_sent.max],
+            max_degree: summary.degree,
+        }
+    }
+}
+
+/// One executed set in numbers: the object of `conset run --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunSummary {
+    /// The set's name.
+    pub set: String,
+    /// Phases executed.
+    pub phases: usize,
+    /// No schedule has fewer.
+    pub bound_phases: u32,
+    /// Clocks measured on the fabric, switches included.
+    pub clocks: u64,
+    /// Clocks that the model predicted.
+    pub predicted_clocks: u64,
+    /// No schedule takes fewer.
+    pub bound_clocks: u64,
+    /// What makes it so.
+    pub bound_clocks_by: Binding,
+    /// Clocks over the bound.
+    pub gap: f64,
+    /// Predicted minus measured, in percent of measured.
+    pub model_error_percent: f64,
+    /// Connections.
+    pub connections: usize,
+    /// Words delivered.
+    pub words: u64,
+    /// Words times links passed.
+    pub word_hops: u64,
+    /// Whether every word arrived once, in order, at the right cell.
+    pub payload_ok: bool,
+    /// Delivered bytes per second of all cells together, in MB/s, as in the paper's figures.
+    pub megabytes_per_second: f64,
+}

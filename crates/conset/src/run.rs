@@ -1,0 +1,78 @@
+//! Execution on the emulated fabric, every word checked.
+//!
+//! The fabric gets the image alone; that the words arrive is its finding, not a repetition of
+//! what the compiler meant.
+
+use conset_fabric::{Checked, Fault, run_checked};
+use conset_ir::{Parameters, SetSchedule};
+
+use crate::compile::{Compiled, gap};
+use crate::report::RunSummary;
+
+/// What came of running one set.
+#[derive(Clone, Debug)]
+pub struct SetRun {
+    /// The fabric's own account.
+    pub checked: Checked,
+    /// The numbers, beside bound and prediction.
+    pub summary: RunSummary,
+}
+
+/// Runs every set of a compiled program, in order, each on a quiet machine.
+///
+/// # Errors
+/// A fault of the fabric: with a checked image that is a bug of ours.
+pub fn run(
+    compiled: &Compiled,
+    seed: u64,
+    trace: bool,
+    observer: &mut crate::Observer<'_>,
+) -> Result<Vec<SetRun>, Fault> {
+    observer(crate::Progress::Stage("running"));
+    let total = compiled.schedule().sets().len() as u64;
+    let mut runs = Vec::new();
+    for (row, schedule) in compiled.schedule().sets().iter().enumerate() {
+        let checked = run_checked(compiled.image().clone(), row, seed, trace)?;
+        let summary = summary(schedule, &checked);
+        runs.push(SetRun { checked, summary });
+        observer(crate::Progress::Done { done: row as u64 + 1, total });
+    }
+    Ok(runs)
+}
+
+fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
+    let routing = schedule.timetable.routing();
+    let set = routing.set();
+    let report = &checked.report;
+    let parameters = routing.machine().parameters();
+    let error = schedule.predicted_clocks as f64 - report.clocks as f64;
+    RunSummary {
+        set: set.name().to_owned(),
+        phases: report.phases.len(),
+        bound_phases: schedule.bounds.phases,
+        clocks: report.clocks,
+        predicted_clocks: schedule.predicted_clocks,
+        bound_clocks: schedule.bounds.clocks,
+        bound_clocks_by: schedule.bounds.clocks_by,
+        gap: gap(report.clocks, schedule.bounds.clocks),
+        model_error_percent: if report.clocks == 0 {
+            0.0
+        } else {
+            100.0 * error / report.clocks as f64
+        },
+        connections: set.len(),
+        words: report.words,
+        word_hops: report.word_hops,
+        payload_ok: checked.payload_ok && report.words == set.words(),
+        megabytes_per_second: megabytes_per_second(report.words, report.clocks, parameters),
+    }
+}
+
+/// Aggregate bandwidth as in the paper's section 5.1: bytes over time, 1 MB = 10^6 bytes.
+pub fn megabytes_per_second(words: u64, clocks: u64, parameters: &Parameters) -> f64 {
+    if clocks == 0 {
+        return 0.0;
+    }
+    let bytes = words as f64 * f64::from(parameters.word_bytes);
+    bytes / clocks as f64 * f64::from(parameters.clock_hz) / 1e6
+}

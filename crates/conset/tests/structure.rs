@@ -1,0 +1,114 @@
+//! The invariants of `docs/architecture.md`, as tests over the source tree.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders of the stages: pure functions from values to values.
+const STAGES: [&str; 7] =
+    ["conset-ir", "mesh", "partition-route", "scheduler", "verify", "codegen", "fabric"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(&at).unwrap_or_else(|e| panic!("{}: {e}", at.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "{} has no sources", folder.display());
+    found
+}
+
+/// The `conset*` packages in a manifest's `[dependencies]`.
+fn own_dependencies(folder: &str) -> Vec<String> {
+    let manifest = fs::read_to_string(root().join("crates").join(folder).join("Cargo.toml"));
+    let manifest = manifest.unwrap();
+    let section = manifest.split("[dependencies]").nth(1).unwrap();
+    section
+        .lines()
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split(['.', ' ', '=']).next())
+        .filter(|name| name.starts_with("conset"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn dependencies_point_down_and_stages_do_not_know_each_other() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("conset-ir", &[][..]),
+        ("mesh", &["conset-ir"]),
+        ("partition-route", &["conset-ir"]),
+        ("scheduler", &["conset-ir"]),
+        ("verify", &["conset-ir"]),
+        ("codegen", &["conset-ir", "conset-verify"]),
+        ("fabric", &["conset-ir"]),
+        ("runtime", &["conset-ir", "conset-fabric"]),
+    ]);
+    for (folder, allowed) in allowed {
+        for dependency in own_dependencies(folder) {
+            assert!(
+                allowed.contains(&dependency.as_str()),
+                "crates/{folder} must not depend on {dependency}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_module_opens_with_an_essay() {
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        for (path, text) in sources(&entry.unwrap().path().join("src")) {
+            assert!(text.starts_with("//!"), "{} does not say what it is", path.display());
+        }
+    }
+}
+
+#[test]
+fn stages_open_no_files_print_nothing_and_read_no_clock() {
+    let forbidden = ["std::fs", "println!", "eprintln!", "Instant::now", "SystemTime", "std::env"];
+    for folder in STAGES {
+        for (path, text) in sources(&root().join("crates").join(folder).join("src")) {
+            // Tests may: they are no part of the stage.
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            if path.components().any(|c| c.as_os_str() == "tests") {
+                continue;
+            }
+            for word in forbidden {
+                let used = code
+                    .lines()
+                    .any(|line| line.contains(word) && !line.trim_start().starts_with("//"));
+                assert!(!used, "{} uses {word}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_lives_in_the_runtime_alone() {
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        if folder.ends_with("runtime") {
+            continue;
+        }
+        for (path, text) in sources(&folder.join("src")) {
+            let used = text.lines().any(|line| {
+                let code = line.split("//").next().unwrap();
+                code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl")
+            });
+            assert!(!used, "{} has unsafe code", path.display());
+        }
+    }
+}
