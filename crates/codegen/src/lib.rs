@@ -1,1 +1,22 @@
 //! Verified timetables turned into images, listings and source code.
+//!
+//! ```text
+//!  Verified<Timetable> ─► image ─► Image ─┬─► listing   text to read
+//!                                         ├─► delta     what each switch changes
+//!                                         └─► rust      a crate that rebuilds the image
+//! ```
+//!
+//! Code is generated from verified timetables only: what is wrong cannot get this far, so nothing
+//! here checks routes or times again. Whether the image says what the timetable said is checked by
+//! `conset-verify`, which follows the tables and shares no code with this crate.
+
+pub mod delta;
+pub mod image;
+pub mod listing;
+pub mod names;
+pub mod rust;
+
+pub use delta::{CellDelta, Delta, Totals, deltas};
+pub use image::{ImageError, image};
+pub use listing::{Listing, listing};
+pub use rust::{EmitError, Options, emit, emit_with};

@@ -1,0 +1,107 @@
+//! An image as text to read: per phase and cell the forwarding table and the operation list.
+//!
+//! ```text
+//! halo/p0: 2 cells, 2 entries, 2 operations
+//!   c3
+//!     ch0   gate x0      -> l24 ch5
+//!     send     x0  133 words from 0 through ch0, at 0
+//!   c4
+//!     ch5   l24          -> gate x0
+//!     receive  x0  133 words from 0 through ch5, at 0
+//! ```
+//!
+//! Only cells that take part in a phase are listed. A listing is for people: it is not read back
+//! (the text form of schedules is), but equal images give equal listings, and images that differ
+//! in tables or operations differ in theirs.
+
+use std::fmt;
+
+use conset_ir::{CellContext, ChannelEntry, Direction, Feed, Image, Operation, SetImage, Sink};
+
+/// The listing of an image; `Display` writes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing<'a>(pub &'a Image);
+
+/// The listing of an image as one string.
+pub fn listing(image: &Image) -> String {
+    Listing(image).to_string()
+}
+
+impl fmt::Display for Listing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let machine = self.0.machine();
+        writeln!(
+            f,
+            "image for {} ({}), {} cells, {} channels per cell",
+            machine.name(),
+            machine.topology(),
+            machine.cell_count(),
+            machine.parameters().channels_per_cell
+        )?;
+        self.0.sets().iter().try_for_each(|set| write_set(f, set))
+    }
+}
+
+fn write_set(f: &mut fmt::Formatter<'_>, image: &SetImage) -> fmt::Result {
+    let set = &image.set;
+    writeln!(
+        f,
+        "\nset {}: {} connections, {} words, {} phases",
+        set.name(),
+        set.len(),
+        set.words(),
+        image.phases.len()
+    )?;
+    for (id, connection) in set.iter() {
+        write!(f, "  {id}  {} -> {}", connection.source, connection.target)?;
+        write!(f, "  {} words", connection.words)?;
+        match &connection.name {
+            Some(name) => writeln!(f, "  {name}")?,
+            None => writeln!(f)?,
+        }
+    }
+    for (row, phase) in image.phases.iter().enumerate() {
+        let takes_part = |c: &CellContext<'_>| !(c.entries.is_empty() && c.operations.is_empty());
+        let (mut cells, mut entries, mut operations) = (0, 0, 0);
+        for (_, context) in phase.cells().filter(|(_, context)| takes_part(context)) {
+            cells += 1;
+            entries += context.entries.len();
+            operations += context.operations.len();
+        }
+        writeln!(
+            f,
+            "\n{}/p{row}: {cells} cells, {entries} entries, {operations} operations",
+            set.name()
+        )?;
+        for (cell, context) in phase.cells().filter(|(_, context)| takes_part(context)) {
+            writeln!(f, "  {cell}")?;
+            context.entries.iter().try_for_each(|entry| write_entry(f, entry))?;
+            context.operations.iter().try_for_each(|operation| write_operation(f, operation))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_entry(f: &mut fmt::Formatter<'_>, entry: &ChannelEntry) -> fmt::Result {
+    let feed = match entry.feed {
+        Feed::Gate(connection) => format!("gate {connection}"),
+        Feed::Link(link) => link.to_string(),
+    };
+    write!(f, "    {:<5} {feed:<12} -> ", entry.channel.to_string())?;
+    match entry.sink {
+        Sink::Gate(connection) => writeln!(f, "gate {connection}"),
+        Sink::Forward { link, channel } => writeln!(f, "{link} {channel}"),
+    }
+}
+
+fn write_operation(f: &mut fmt::Formatter<'_>, operation: &Operation) -> fmt::Result {
+    let direction = match operation.direction {
+        Direction::Send => "send",
+        Direction::Receive => "receive",
+    };
+    let Operation { connection, channel, words, first_word, start, .. } = operation;
+    writeln!(
+        f,
+        "    {direction:<8} {connection}  {words} words from {first_word} through {channel}, at {start}"
+    )
+}

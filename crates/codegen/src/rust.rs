@@ -1,0 +1,487 @@
+//! An image as a crate of Rust source.
+//!
+//! The crate needs `conset-runtime` only. It has
+//!
+//! * `machine()` and `image()`, which build the machine and the image through the constructors
+//!   that check them;
+//! * a module per set, with a constant for each connection (`halo::connections::C3_TO_C4`) and
+//!   each phase (`halo::phases::P0`), so that a program that uses what is not there does not
+//!   compile. See [`crate::names`] for how names come about.
+//!
+//! Tables are static arrays of plain numbers: rows of five, not expressions that build entries,
+//! because compilers take their time for each expression. The table of a phase lists only cells
+//! that take part. Beyond [`ROWS`] rows in all no source is written; such an image is loaded from
+//! its file.
+//!
+//! The source is formatted as rustfmt does, except the tables, which are marked to be left alone.
+
+use std::fmt::Write;
+
+use conset_ir::{
+    CellContext, ChannelEntry, Direction, Duplex, Feed, Image, Machine, Operation, Parameters,
+    PhaseImage, SetImage, Sink, Topology,
+};
+
+use crate::names;
+
+/// Most rows of tables that are written as source: about a minute of compiling.
+pub const ROWS: usize = 1 << 21;
+
+/// Where the emitted crate finds `conset-runtime`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    /// A version requirement.
+    Version(String),
+    /// A path to the crate's folder.
+    Path(String),
+}
+
+/// How a crate is emitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The crate's name.
+    pub crate_name: String,
+    /// Where it finds `conset-runtime`.
+    pub runtime: Runtime,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            crate_name: "conset-image".to_owned(),
+            runtime: Runtime::Version(env!("CARGO_PKG_VERSION").to_owned()),
+        }
+    }
+}
+
+/// Why no source was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EmitError {
+    /// The image's tables have too many rows to be compiled in reasonable time.
+    #[error(
+        "{rows} rows of tables are too many for source code, at most {limit}; load the image from its file instead"
+    )]
+    TooLarge {
+        /// Rows there are.
+        rows: usize,
+        /// Rows there may be.
+        limit: usize,
+    },
+    /// The crate's name is none that cargo takes.
+    #[error("`{name}` is not a crate name; expected a letter, then letters, digits, `-` or `_`")]
+    CrateName {
+        /// The name.
+        name: String,
+    },
+}
+
+/// A file of the emitted crate: its name relative to the crate's folder, and its text.
+pub type File = (String, String);
+
+/// The crate of an image with default options, as files to write.
+///
+/// # Errors
+/// An image with too many rows.
+pub fn emit(image: &Image) -> Result<Vec<File>, EmitError> {
+    emit_with(image, &Options::default())
+}
+
+/// The crate of an image, as files to write: `Cargo.toml`, `src/lib.rs`, `src/tables.rs` and a
+/// module per set.
+///
+/// # Errors
+/// An image with too many rows, a crate name that is none.
+pub fn emit_with(image: &Image, options: &Options) -> Result<Vec<File>, EmitError> {
+    let rows = rows(image);
+    if rows > ROWS {
+        return Err(EmitError::TooLarge { rows, limit: ROWS });
+    }
+    let manifest = manifest(options)?;
+    let modules = names::modules(image.sets().iter().map(|set| set.set.name()));
+    let mut files = vec![
+        ("Cargo.toml".to_owned(), manifest),
+        ("src/lib.rs".to_owned(), library(image, &modules)),
+        ("src/tables.rs".to_owned(), include_str!("../templates/tables.rs").to_owned()),
+    ];
+    for (set, module) in image.sets().iter().zip(&modules) {
+        files.push((format!("src/{module}.rs"), set_module(set)));
+    }
+    Ok(files)
+}
+
+/// Rows of all tables, and nodes by the row they fill.
+fn rows(image: &Image) -> usize {
+    let in_phase = |phase: &PhaseImage| -> usize {
+        phase.cells().map(|(_, context)| context.entries.len() + context.operations.len()).sum()
+    };
+    let in_set = |set: &SetImage| {
+        let nodes = if set.set.nodes().is_some() { set.set.words() as usize / 5 } else { 0 };
+        let phases: usize = set.phases.iter().map(in_phase).sum();
+        phases + set.phases.len() + set.set.len() + set.set.order().len() + nodes
+    };
+    let links = match image.machine().topology() {
+        Topology::Graph { links, .. } => links.len(),
+        _ => 0,
+    };
+    let dead = image.machine().dead_cells().len() + image.machine().dead_links().len();
+    image.sets().iter().map(in_set).sum::<usize>() + links + dead
+}
+
+fn manifest(options: &Options) -> Result<String, EmitError> {
+    let name = &options.crate_name;
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    let letter = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !letter || name.len() > 64 || !name.bytes().all(legal) {
+        return Err(EmitError::CrateName { name: name.clone() });
+    }
+    let runtime = match &options.runtime {
+        Runtime::Version(version) => toml_string(version),
+        Runtime::Path(path) => format!("{{ path = {} }}", toml_string(path)),
+    };
+    Ok(format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n\
+         [dependencies]\nconset-runtime = {runtime}\n"
+    ))
+}
+
+fn toml_string(text: &str) -> String {
+    let mut string = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => string.extend(['\\', c]),
+            c if c.is_control() => put(&mut string, format_args!("\\U{:08X}", u32::from(c))),
+            c => string.push(c),
+        }
+    }
+    string.push('"');
+    string
+}
+
+/// Writing to a string cannot fail.
+fn put(out: &mut String, arguments: std::fmt::Arguments<'_>) {
+    out.write_fmt(arguments).expect("writing to a string");
+}
+
+fn library(image: &Image, modules: &[String]) -> String {
+    let machine = image.machine();
+    let mut out = String::from(
+        "//! The image of a compiled program: communication contexts and operation lists.\n\
+         //!\n\
+         //! Written by conset-codegen; compile the program again rather than change it.\n\
+         \n\
+         mod tables;\n",
+    );
+    let mut sorted: Vec<&String> = modules.iter().collect();
+    sorted.sort_unstable();
+    for module in sorted {
+        put(&mut out, format_args!("pub mod {module};\n"));
+    }
+    let dead = !machine.dead_cells().is_empty() || !machine.dead_links().is_empty();
+    let cell_id = if dead { "CellId, " } else { "" };
+    put(
+        &mut out,
+        format_args!(
+            "\nuse std::sync::Arc;\n\nuse conset_runtime::Image;\n\
+             use conset_runtime::ir::{{{cell_id}Duplex, Machine, Parameters, Topology}};\n"
+        ),
+    );
+    machine_tables(&mut out, machine);
+    machine_function(&mut out, machine);
+    let sets: Vec<String> = modules.iter().map(|module| format!("&{module}::SET")).collect();
+    out.push_str(
+        "\n/// The image, to load into a runtime. Its sets are in the order of execution.\n",
+    );
+    out.push_str("pub fn image() -> Image {\n");
+    match sets.is_empty() {
+        true => out.push_str("    let sets = [];\n"),
+        false => put(
+            &mut out,
+            format_args!("    let sets = [\n        {},\n    ];\n", sets.join(",\n        ")),
+        ),
+    }
+    out.push_str(
+        "    tables::image(Arc::new(machine()), &sets).expect(\"written from an image\")\n}\n",
+    );
+    out
+}
+
+fn machine_tables(out: &mut String, machine: &Machine) {
+    if let Topology::Graph { links, .. } = machine.topology() {
+        table(out, "LINKS", "From, to.", links.iter().map(|&(from, to)| [from, to]));
+    }
+    if !machine.dead_cells().is_empty() {
+        let cells = machine.dead_cells().iter().map(|cell| [cell.0]);
+        table(out, "DEAD_CELLS", "Cells that are dead.", cells);
+    }
+    if !machine.dead_links().is_empty() {
+        let links = machine.dead_links().iter().map(|(from, to)| [from.0, to.0]);
+        table(out, "DEAD_LINKS", "From, to.", links);
+    }
+}
+
+fn machine_function(out: &mut String, machine: &Machine) {
+    let topology = match machine.topology() {
+        Topology::Torus { dims } => format!("Torus {{ dims: vec!{dims:?} }}"),
+        Topology::Mesh { dims } => format!("Mesh {{ dims: vec!{dims:?} }}"),
+        Topology::Ring { cells } => format!("Ring {{ cells: {cells} }}"),
+        Topology::Hypercube { dimension } => format!("Hypercube {{ dimension: {dimension} }}"),
+        Topology::FatTree { leaves } => format!("FatTree {{ leaves: {leaves} }}"),
+        Topology::Graph { cells, switches, .. } => format!(
+            "Graph {{\n        cells: {cells},\n        switches: {switches},\n        \
+             links: LINKS.iter().map(|&[from, to]| (from, to)).collect(),\n    }}"
+        ),
+    };
+    let dead_cells = match machine.dead_cells() {
+        [] => "Vec::new()",
+        _ => "DEAD_CELLS.iter().map(|&[cell]| CellId(cell)).collect()",
+    };
+    let dead_links = match machine.dead_links() {
+        [] => "Vec::new()",
+        _ => "DEAD_LINKS.iter().map(|&[from, to]| (CellId(from), CellId(to))).collect()",
+    };
+    put(
+        out,
+        format_args!(
+            "\n/// The machine that the program was compiled for.\n\
+             pub fn machine() -> Machine {{\n    let topology = Topology::{topology};\n"
+        ),
+    );
+    parameters(out, machine.parameters());
+    put(
+        out,
+        format_args!(
+            "    let dead_cells = {dead_cells};\n    let dead_links = {dead_links};\n    \
+             Machine::new({:?}, topology, parameters, dead_cells, dead_links)\n        \
+             .expect(\"written from a machine\")\n}}\n",
+            machine.name()
+        ),
+    );
+}
+
+fn parameters(out: &mut String, parameters: &Parameters) {
+    out.push_str("    let parameters = Parameters {\n");
+    for (name, value, _, _) in parameters.numbers() {
+        put(out, format_args!("        {name}: {value},\n"));
+    }
+    let duplex = match parameters.duplex {
+        Duplex::Full => "Full",
+        Duplex::Half => "Half",
+    };
+    put(out, format_args!("        duplex: Duplex::{duplex},\n    }};\n"));
+}
+
+fn set_module(image: &SetImage) -> String {
+    let set = &image.set;
+    let mut out = String::new();
+    put(
+        &mut out,
+        format_args!(
+            "//! Connection set `{}`: {} connections in {} phases.\n\n",
+            set.name(),
+            set.len(),
+            image.phases.len()
+        ),
+    );
+    let gate = image.phases.iter().any(|phase| phase.cells().any(|(_, c)| !c.entries.is_empty()));
+    let imports = if gate { "{GATE, Phase, Set}" } else { "Set" };
+    let imports = if !gate && !image.phases.is_empty() { "{Phase, Set}" } else { imports };
+    put(&mut out, format_args!("use crate::tables::{imports};\n"));
+    connection_names(&mut out, image);
+    phase_names(&mut out, image);
+    set_tables(&mut out, image);
+    out
+}
+
+fn connection_names(out: &mut String, image: &SetImage) {
+    out.push_str("\n/// The connections by name.\npub mod connections {\n");
+    if !image.set.is_empty() {
+        out.push_str("    use conset_runtime::ir::ConnectionId;\n\n");
+    }
+    for ((id, connection), name) in image.set.iter().zip(names::connections(&image.set)) {
+        put(
+            out,
+            format_args!(
+                "    /// {} to {}, {} words.\n    \
+                 pub const {name}: ConnectionId = ConnectionId({});\n",
+                connection.source, connection.target, connection.words, id.0
+            ),
+        );
+    }
+    out.push_str("}\n");
+}
+
+fn phase_names(out: &mut String, image: &SetImage) {
+    out.push_str("\n/// The phases by name, in the order of execution.\npub mod phases {\n");
+    if !image.phases.is_empty() {
+        out.push_str("    use conset_runtime::ir::PhaseId;\n\n");
+    }
+    for row in 0..image.phases.len() {
+        put(
+            out,
+            format_args!("    /// Phase {row}.\n    pub const P{row}: PhaseId = PhaseId({row});\n"),
+        );
+    }
+    out.push_str("}\n");
+}
+
+fn set_tables(out: &mut String, image: &SetImage) {
+    let set = &image.set;
+    put(
+        out,
+        format_args!(
+            "\npub(crate) static SET: Set = Set {{\n    name: {:?},\n    \
+             connections: &CONNECTIONS,\n    names: &NAMES,\n    order: &ORDER,\n    \
+             nodes: {},\n    phases: &PHASES,\n}};\n",
+            set.name(),
+            if set.nodes().is_some() { "Some(&NODES)" } else { "None" },
+        ),
+    );
+    let connections = set.connections().iter().map(|c| {
+        let (bandwidth, latency) = (c.min_bandwidth.unwrap_or(0), c.max_latency.unwrap_or(0));
+        [c.source.0, c.target.0, c.words, bandwidth, latency]
+    });
+    let columns = "Source, target, words, least bandwidth and greatest latency (0: none).";
+    table(out, "CONNECTIONS", columns, connections);
+    let given: Vec<(u32, &str)> =
+        set.iter().filter_map(|(id, c)| c.name.as_deref().map(|name| (id.0, name))).collect();
+    put(
+        out,
+        format_args!(
+            "\n/// Connections that have a name of their own.\n#[rustfmt::skip]\n\
+             static NAMES: [(u32, &str); {}] = [\n",
+            given.len()
+        ),
+    );
+    for (id, name) in given {
+        put(out, format_args!("    ({id}, {name:?}),\n"));
+    }
+    out.push_str("];\n");
+    table(out, "ORDER", "Before, after.", set.order().iter().map(|(a, b)| [a.0, b.0]));
+    if let Some(nodes) = set.nodes() {
+        let all = set.iter().flat_map(|(id, _)| nodes.of(id)).copied();
+        let columns = "The nodes behind each connection in turn.";
+        array(out, "NODES", "u32", columns, all.map(|node| node.to_string()));
+    }
+    let count = image.phases.len();
+    put(out, format_args!("\n#[rustfmt::skip]\nstatic PHASES: [Phase; {count}] = [\n"));
+    for row in 0..image.phases.len() {
+        put(
+            out,
+            format_args!(
+                "    Phase {{ cells: &P{row}_CELLS, entries: &P{row}_ENTRIES, \
+                 operations: &P{row}_OPERATIONS, starts: &P{row}_STARTS }},\n"
+            ),
+        );
+    }
+    out.push_str("];\n");
+    for (row, phase) in image.phases.iter().enumerate() {
+        phase_tables(out, row, phase);
+    }
+}
+
+fn phase_tables(out: &mut String, row: usize, phase: &PhaseImage) {
+    let takes_part = |c: &CellContext<'_>| !(c.entries.is_empty() && c.operations.is_empty());
+    let cells = || phase.cells().filter(move |(_, context)| takes_part(context));
+    let operations = || cells().flat_map(|(_, context)| context.operations);
+    table(
+        out,
+        &format!("P{row}_CELLS"),
+        "Cell, number of entries, number of operations.",
+        cells().map(|(cell, c)| [cell.0, c.entries.len() as u32, c.operations.len() as u32]),
+    );
+    table(
+        out,
+        &format!("P{row}_ENTRIES"),
+        "Channel, feeding link, connection fed; link sunk into, next channel or connection.",
+        cells().flat_map(|(_, context)| context.entries).map(entry_row),
+    );
+    table(
+        out,
+        &format!("P{row}_OPERATIONS"),
+        "0 to send or 1 to receive, connection, channel, words, first word.",
+        operations().map(operation_row),
+    );
+    let starts = operations().map(|operation| operation.start.to_string());
+    let columns = "Planned start of each operation, in clocks.";
+    array(out, &format!("P{row}_STARTS"), "u64", columns, starts);
+}
+
+/// A number of a table, or the name of the constant that stands for a gate.
+#[derive(Clone, Copy)]
+enum Number {
+    Plain(u32),
+    Gate,
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Number::Plain(number) => number.fmt(f),
+            Number::Gate => f.write_str("GATE"),
+        }
+    }
+}
+
+fn entry_row(entry: &ChannelEntry) -> [Number; 5] {
+    let plain = Number::Plain;
+    let (from, fed) = match entry.feed {
+        Feed::Gate(connection) => (Number::Gate, plain(connection.0)),
+        Feed::Link(link) => (plain(link.0), plain(0)),
+    };
+    let (to, into) = match entry.sink {
+        Sink::Gate(connection) => (Number::Gate, plain(connection.0)),
+        Sink::Forward { link, channel } => (plain(link.0), plain(channel.0)),
+    };
+    [plain(entry.channel.0), from, fed, to, into]
+}
+
+fn operation_row(operation: &Operation) -> [u32; 5] {
+    let direction = u32::from(operation.direction == Direction::Receive);
+    let Operation { connection, channel, words, first_word, .. } = operation;
+    [direction, connection.0, channel.0, *words, *first_word]
+}
+
+/// A static array of rows of numbers.
+fn table<const N: usize, T: std::fmt::Display>(
+    out: &mut String,
+    name: &str,
+    columns: &str,
+    rows: impl Iterator<Item = [T; N]>,
+) {
+    let texts = rows.map(|row| {
+        let cells: Vec<String> = row.iter().map(T::to_string).collect();
+        format!("[{}]", cells.join(", "))
+    });
+    array(out, name, &format!("[u32; {N}]"), columns, texts);
+}
+
+/// A static array of elements, as many in a line as fit into 100 columns.
+fn array(
+    out: &mut String,
+    name: &str,
+    kind: &str,
+    columns: &str,
+    elements: impl Iterator<Item = String>,
+) {
+    let mut lines = String::new();
+    let (mut count, mut column) = (0usize, 0);
+    for element in elements {
+        if column > 0 && column + element.len() + 2 > 100 {
+            lines.push('\n');
+            column = 0;
+        }
+        let space = if column == 0 { "    " } else { " " };
+        put(&mut lines, format_args!("{space}{element},"));
+        column += space.len() + element.len() + 1;
+        count += 1;
+    }
+    if count > 0 {
+        lines.push('\n');
+    }
+    put(
+        out,
+        format_args!(
+            "\n/// {columns}\n#[rustfmt::skip]\nstatic {name}: [{kind}; {count}] = [\n{lines}];\n"
+        ),
+    );
+}
