@@ -236,7 +236,27 @@ pub(crate) struct GenerateArgs {
     /// The seed of the random points.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// The version of the .msh format.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) msh: Msh,
     /// Where to write it (Gmsh .msh); - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Msh {
+    /// Gmsh 4.1, ASCII.
+    #[default]
+    #[value(name = "4.1")]
+    V41,
+    /// Gmsh 4.1, binary.
+    #[value(name = "4.1-binary")]
+    V41Binary,
+    /// Gmsh 2.2, ASCII.
+    #[value(name = "2.2")]
+    V22,
+    /// Gmsh 2.2, binary.
+    #[value(name = "2.2-binary")]
+    V22Binary,
 }

@@ -11,7 +11,6 @@ use crate::args::{AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArg
 use crate::failure::Failure;
 use crate::files;
 use crate::progress::Bar;
-use crate::text::Terminal;
 
 /// The machine of a specification or machine file, with single values set.
 pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, Failure> {

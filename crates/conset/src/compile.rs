@@ -14,7 +14,7 @@ use conset_ir::{
 };
 use conset_partition_route::{apr, bounds};
 use conset_scheduler::{greedy, predict};
-use conset_verify::{Rejection, Report, Verified};
+use conset_verify::{Rejection, Report};
 
 use crate::{Observer, Progress};
 

@@ -61,11 +61,11 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> 
                 let summary = report.summary();
                 let rows = |of, list: &[conset::partition_route::bounds::Bound]| {
                     list.iter()
-                        .map(|b| OneBound {
+                        .map(|(by, value, witness)| OneBound {
                             of,
-                            by: b.binding,
-                            value: b.value,
-                            witness: b.witness.clone(),
+                            by: *by,
+                            value: *value,
+                            witness: witness.clone(),
                         })
                         .collect::<Vec<_>>()
                 };

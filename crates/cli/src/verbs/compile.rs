@@ -92,7 +92,7 @@ impl Form {
 
     fn write(self, target: &Target, compiled: &Compiled) -> Result<(), InputError> {
         let document = match self {
-            Form::Image => Document::Image(compiled.image().clone()),
+            Form::Image => Document::Image((**compiled.image()).clone()),
             _ => Document::Schedule(compiled.schedule().clone()),
         };
         self.write_document(target, &document)
@@ -104,10 +104,10 @@ impl Form {
         target: &Target,
         document: &Document,
     ) -> Result<(), InputError> {
-        target.write(|out| match self {
-            Form::Json => conset_ir::json::write(document, out),
-            Form::Text => conset_ir::text::write(document, out),
-            Form::Binary | Form::Image => conset_ir::binary::write(document, out),
+        target.write(|mut out| match self {
+            Form::Json => conset_ir::json::write_to(document, &mut out),
+            Form::Text => conset_ir::text::write_to(document, &mut out),
+            Form::Binary | Form::Image => out.write_all(&conset_ir::binary::write(document)),
         })
     }
 }
@@ -133,7 +133,7 @@ pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Resul
             parts.items_per_part[1],
             parts.words_per_part[0],
             parts.words_per_part[1],
-            text::count(u64::from(parts.max_degree), "neighbour"),
+            text::count(parts.max_degree as u64, "neighbour"),
         )?;
     }
     if summary.sets.is_empty() {

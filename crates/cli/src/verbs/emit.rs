@@ -23,15 +23,12 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
     let image = image_of(&args.file, terminal)?;
     let sources: Vec<(String, String)> = match args.lang {
         Language::Rust => conset::codegen::rust::emit(&image)
-            .map_err(|e| Failure::Bug(format!("codegen: {e}")))?,
+            .map_err(|e| Failure::Rejected(e.to_string()))?,
         Language::Listing => {
             vec![("listing.txt".to_owned(), conset::codegen::listing::listing(&image))]
         }
         Language::Text => {
-            let mut bytes = Vec::new();
-            conset_ir::text::write(&Document::Image(image), &mut bytes)
-                .map_err(|e| Failure::Bug(format!("writing to memory: {e}")))?;
-            vec![("image.cset".to_owned(), String::from_utf8_lossy(&bytes).into_owned())]
+            vec![("image.cset".to_owned(), conset_ir::text::write(&Document::Image(image)))]
         }
     };
     let mut emitted = Emitted { files: Vec::new() };
@@ -65,7 +62,7 @@ fn image_of(file: &Path, terminal: &Terminal) -> Result<Image, Failure> {
         Input::Schedule(schedule) => {
             let compiled = conset::adopt(schedule, &mut |p| bar.observe(p))
                 .map_err(|e| Failure::of_compile(e, &bytes))?;
-            Ok(compiled.image().clone())
+            Ok((**compiled.image()).clone())
         }
         Input::Image(image) => conset::verify::image(image)
             .map(conset::verify::Verified::into_inner)

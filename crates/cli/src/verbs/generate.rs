@@ -5,15 +5,16 @@ use std::path::Path;
 use conset_mesh::{generate, write_msh};
 use serde::Serialize;
 
-use crate::args::GenerateArgs;
+use crate::args::{GenerateArgs, Msh};
 use crate::failure::Failure;
 use crate::files::Target;
 use crate::text::{self, Terminal};
+use crate::verbs::patterns::parameters;
 
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
-    parameters: &'static str,
+    parameters: String,
     what: &'static str,
 }
 
@@ -30,19 +31,26 @@ pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), Failur
     let Some(spec) = &args.mesh else {
         let rows: Vec<Row> = generate::LIST
             .iter()
-            .map(|g| Row { name: g.name, parameters: g.parameters, what: g.description })
+            .map(|g| Row { name: g.name, parameters: parameters(g.parameters), what: g.summary })
             .collect();
         return terminal.print(&rows, |out| {
             let mut table = text::table(&["mesh", "parameters", "what it is"], 3);
             for row in &rows {
-                table.add_row([row.name, row.parameters, row.what]);
+                table.add_row([row.name, &row.parameters, row.what]);
             }
             text::write_table(out, &table)
         });
     };
     let mesh = generate::by_name(spec, args.seed)?;
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
-    Target::new(path).write(|out| write_msh::write(&mesh, out))?;
+    let form = match args.msh {
+        Msh::V41 => write_msh::Form::V41Text,
+        Msh::V41Binary => write_msh::Form::V41Binary,
+        Msh::V22 => write_msh::Form::V22Text,
+        Msh::V22Binary => write_msh::Form::V22Binary,
+    };
+    let bytes = write_msh::write(&mesh, form).map_err(|e| e.in_file(spec))?;
+    Target::new(path).write(|out| out.write_all(&bytes))?;
     if path == Path::new("-") {
         return Ok(());
     }

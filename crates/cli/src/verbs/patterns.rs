@@ -1,7 +1,7 @@
 //! `conset patterns`: the list, or one pattern as a connection set.
 
 use conset_ir::document::Document;
-use conset_mesh::patterns;
+use conset_mesh::patterns::{self, Parameter};
 use serde::Serialize;
 
 use crate::args::PatternsArgs;
@@ -14,20 +14,27 @@ use crate::verbs::compile::Form;
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
-    parameters: &'static str,
+    parameters: String,
     what: &'static str,
+}
+
+/// Parameters with their defaults, as a list's column: `k=1, seed=1`.
+pub(crate) fn parameters(parameters: &[Parameter]) -> String {
+    let words: Vec<String> =
+        parameters.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
+    words.join(", ")
 }
 
 pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), Failure> {
     let Some(pattern) = &args.pattern else {
         let rows: Vec<Row> = patterns::LIST
             .iter()
-            .map(|p| Row { name: p.name, parameters: p.parameters, what: p.description })
+            .map(|p| Row { name: p.name, parameters: parameters(p.parameters), what: p.summary })
             .collect();
         return terminal.print(&rows, |out| {
             let mut table = text::table(&["pattern", "parameters", "what it is"], 3);
             for row in &rows {
-                table.add_row([row.name, row.parameters, row.what]);
+                table.add_row([row.name, &row.parameters, row.what]);
             }
             text::write_table(out, &table)?;
             writeln!(out, "\nAn input is written pattern:NAME, pattern:NAME:PARAMETERS")
