@@ -13,7 +13,7 @@
 //! that take part. Beyond [`ROWS`] rows in all no source is written; such an image is loaded from
 //! its file.
 //!
-//! The source is formatted as rustfmt does, except the tables, which are marked to be left alone.
+//! The source is formatted; its tables are marked so that rustfmt leaves them alone.
 
 use std::fmt::Write;
 
@@ -168,13 +168,15 @@ fn library(image: &Image, modules: &[String]) -> String {
         "//! The image of a compiled program: communication contexts and operation lists.\n\
          //!\n\
          //! Written by conset-codegen; compile the program again rather than change it.\n\
-         \n\
-         mod tables;\n",
+         \n",
     );
-    let mut sorted: Vec<&String> = modules.iter().collect();
+    // Sorted as rustfmt sorts them.
+    let mut sorted: Vec<(&str, &str)> =
+        modules.iter().map(|module| (module.as_str(), "pub ")).collect();
+    sorted.push(("tables", ""));
     sorted.sort_unstable();
-    for module in sorted {
-        put(&mut out, format_args!("pub mod {module};\n"));
+    for (module, public) in sorted {
+        put(&mut out, format_args!("{public}mod {module};\n"));
     }
     let dead = !machine.dead_cells().is_empty() || !machine.dead_links().is_empty();
     let cell_id = if dead { "CellId, " } else { "" };
@@ -187,20 +189,11 @@ fn library(image: &Image, modules: &[String]) -> String {
     );
     machine_tables(&mut out, machine);
     machine_function(&mut out, machine);
-    let sets: Vec<String> = modules.iter().map(|module| format!("&{module}::SET")).collect();
+    let sets = modules.iter().map(|module| format!("&{module}::SET"));
+    array(&mut out, "SETS", "&tables::Set", "The sets in the order of execution.", sets);
     out.push_str(
-        "\n/// The image, to load into a runtime. Its sets are in the order of execution.\n",
-    );
-    out.push_str("pub fn image() -> Image {\n");
-    match sets.is_empty() {
-        true => out.push_str("    let sets = [];\n"),
-        false => put(
-            &mut out,
-            format_args!("    let sets = [\n        {},\n    ];\n", sets.join(",\n        ")),
-        ),
-    }
-    out.push_str(
-        "    tables::image(Arc::new(machine()), &sets).expect(\"written from an image\")\n}\n",
+        "\n/// The image, to load into a runtime.\npub fn image() -> Image {\n    \
+         tables::image(Arc::new(machine()), &SETS).expect(\"written from an image\")\n}\n",
     );
     out
 }
@@ -283,8 +276,7 @@ fn set_module(image: &SetImage) -> String {
         ),
     );
     let gate = image.phases.iter().any(|phase| phase.cells().any(|(_, c)| !c.entries.is_empty()));
-    let imports = if gate { "{GATE, Phase, Set}" } else { "Set" };
-    let imports = if !gate && !image.phases.is_empty() { "{Phase, Set}" } else { imports };
+    let imports = if gate { "{GATE, Phase, Set}" } else { "{Phase, Set}" };
     put(&mut out, format_args!("use crate::tables::{imports};\n"));
     connection_names(&mut out, image);
     phase_names(&mut out, image);
@@ -293,9 +285,9 @@ fn set_module(image: &SetImage) -> String {
 }
 
 fn connection_names(out: &mut String, image: &SetImage) {
-    out.push_str("\n/// The connections by name.\npub mod connections {\n");
+    out.push_str("\n/// The connections by name.\npub mod connections {");
     if !image.set.is_empty() {
-        out.push_str("    use conset_runtime::ir::ConnectionId;\n\n");
+        out.push_str("\n    use conset_runtime::ir::ConnectionId;\n\n");
     }
     for ((id, connection), name) in image.set.iter().zip(names::connections(&image.set)) {
         put(
@@ -311,9 +303,9 @@ fn connection_names(out: &mut String, image: &SetImage) {
 }
 
 fn phase_names(out: &mut String, image: &SetImage) {
-    out.push_str("\n/// The phases by name, in the order of execution.\npub mod phases {\n");
+    out.push_str("\n/// The phases by name, in the order of execution.\npub mod phases {");
     if !image.phases.is_empty() {
-        out.push_str("    use conset_runtime::ir::PhaseId;\n\n");
+        out.push_str("\n    use conset_runtime::ir::PhaseId;\n\n");
     }
     for row in 0..image.phases.len() {
         put(

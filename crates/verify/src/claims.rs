@@ -95,3 +95,39 @@ impl AgentLoads {
         *load
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use conset_ir::{ChannelId, ConnectionId, LinkId, Parameters};
+
+    use super::*;
+
+    /// The least clocks of two phases with the same routes; a switch costs nothing, a word one.
+    fn least(duplex: Duplex, ends: &[(u32, u32, u32)]) -> u64 {
+        let mut parameters =
+            Parameters { duplex, access_clocks_per_word: 1, ..Parameters::iwarp() };
+        (parameters.t_sync, parameters.t_phase) = (0, 0);
+        let machine = Machine::from_spec("mesh:3").unwrap().with_parameters(parameters).unwrap();
+        let mut routes = PhaseRoutes::new();
+        for &(from, to, words) in ends {
+            // Only the ends matter here.
+            let cells = [CellId(from), CellId(to)];
+            let cells = if from == to { &cells[..1] } else { &cells[..] };
+            let links = vec![LinkId(0); cells.len() - 1];
+            let channels = vec![ChannelId(0); cells.len()];
+            routes.push(ConnectionId(0), words, cells, &links, &channels).unwrap();
+        }
+        least_clocks(&machine, &[routes.clone(), routes])
+    }
+
+    #[test]
+    fn the_busiest_agent_counts() {
+        let ends = [(0, 1, 10), (2, 1, 20), (1, 0, 5), (1, 1, 3), (2, 2, 1)];
+        assert_eq!(least(Duplex::Full, &ends), 2 * (10 + 20 + 3));
+        assert_eq!(least(Duplex::Half, &ends), 2 * (10 + 20 + 5 + 3));
+        assert_eq!(least(Duplex::Full, &[(0, 1, 10), (0, 2, 20), (1, 0, 5)]), 2 * 30);
+        assert_eq!(least(Duplex::Half, &[(0, 1, 10), (0, 2, 20), (1, 0, 5)]), 2 * 35);
+        assert_eq!(least(Duplex::Half, &[(1, 1, 7)]), 2 * 7);
+        assert_eq!(least(Duplex::Half, &[]), 0);
+    }
+}

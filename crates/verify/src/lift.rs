@@ -456,7 +456,8 @@ mod tests {
             (Rule::Shape, entry(0, Feed::Gate(gate), forward(0, 0))),
             (Rule::Shape, entry(0, Feed::Link(LinkId(1)), Sink::Gate(gate))),
             (Rule::Shape, entry(0, Feed::Link(LinkId::NONE), forward(0, 0))),
-            (Rule::Shape, entry(0, Feed::Link(LinkId(1)), forward(99, 0))),
+            (Rule::Shape, entry(0, Feed::Link(LinkId(1)), forward(2, 0))),
+            (Rule::Shape, entry(0, Feed::Gate(ConnectionId(2)), forward(0, 0))),
             (Rule::ChannelRange, entry(12, Feed::Link(LinkId(1)), forward(0, 0))),
             (Rule::ChannelRange, entry(0, Feed::Link(LinkId(1)), forward(0, u32::MAX))),
         ] {

@@ -126,9 +126,38 @@ fn lists_that_go_against_the_order_are_stuck() {
     let Verdict::Deadlock(waits) = judge(&[], &twice, &[(0, 1)], &lists) else {
         panic!("no deadlock")
     };
-    assert_eq!(waits[0].waits_for, WaitsFor::Order(x(0)));
+    let order = WaitsFor::Order { before: x(0), cell: CellId(0), busy_with: x(1) };
+    assert_eq!((waits.len(), waits[0].connection, waits[0].waits_for), (1, x(1), order));
+    assert_eq!(
+        describe(&waits),
+        "c0 sends x1 (operation 0), x0 has to come before, c0 is busy with x1"
+    );
     // The first of the pair may be in another phase.
     assert_eq!(judge(&[], &twice, &[(0, 1)], &[&[(Send, 1)], &[(Receive, 1)]]), Verdict::Free);
+}
+
+#[test]
+fn an_order_that_only_the_receiver_breaks_is_named_there() {
+    // With room, x0 has been sent; it is at the receiver that x1 stands in front of it.
+    let lists: [&[(Direction, u32)]; 2] = [&[(Send, 0), (Send, 1)], &[(Receive, 1), (Receive, 0)]];
+    let Verdict::Deadlock(waits) = judge(&[], &[(0, 1), (0, 1)], &[(0, 1)], &lists) else {
+        panic!("no deadlock")
+    };
+    assert_eq!(waits.len(), 1);
+    assert_eq!((waits[0].cell, waits[0].direction), (CellId(1), Receive));
+    let order = WaitsFor::Order { before: x(0), cell: CellId(1), busy_with: x(1) };
+    assert_eq!(waits[0].waits_for, order);
+}
+
+#[test]
+fn order_between_phases_holds_nothing_up() {
+    let machine = machine("mesh:2", &[]);
+    let set = set(&[(0, 1, 4), (0, 1, 4)]).with_order(vec![(x(0), x(1))]).unwrap();
+    let mut checker = Checker::new(&machine, &set);
+    for only in [0, 1] {
+        let lists: [&[(Direction, u32)]; 2] = [&[(Send, only)], &[(Receive, only)]];
+        assert_eq!(checker.phase(&phase(&lists)), Verdict::Free);
+    }
 }
 
 #[test]

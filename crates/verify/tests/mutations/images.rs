@@ -177,6 +177,14 @@ pub(crate) fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
             }),
         ),
         (
+            ListOrder,
+            "a later send before an earlier receive, half duplex",
+            spoil_image_of(&pair(&[("duplex", "half")], &[(0, 1, 4), (1, 0, 4)]), |i| {
+                i.cell(0).operations.reverse();
+                i.cell(1).operations.reverse();
+            }),
+        ),
+        (
             Order,
             "planned the wrong way round",
             spoil_image_of(

@@ -281,6 +281,24 @@ fn times_cases() -> Vec<(Rule, &'static str, Rejection)> {
                 |d| d.route(1).start -= 1,
             ),
         ),
+        (
+            Order,
+            "between the two parts of the first",
+            spoil_draft(
+                compile(
+                    &machine("mesh:4", &[]),
+                    set(&[(0, 1, 4), (2, 3, 4)]).with_order(vec![(x(0), x(1))]).unwrap(),
+                    |x| 2 - x.0,
+                ),
+                |d| {
+                    // Whichever part is listed first.
+                    d.route(1).start = 4;
+                    d.phases[0].reverse();
+                    assert!(verify::timetable(d.timetable()).is_err());
+                    d.phases[0].reverse();
+                },
+            ),
+        ),
     ]
 }
 
@@ -340,6 +358,40 @@ fn sharing_is_counted_phase_by_phase() {
     let draft = compile(&machine("mesh:2", &[("channels_per_cell", "1")]), set, |_| 2);
     let report = verify::routing(&draft.routing()).unwrap();
     assert_eq!((report.phases, report.max_sharing), (2, 1));
+}
+
+#[test]
+fn every_route_that_is_elsewhere_is_named() {
+    let draft = compile(&machine("mesh:2", &[]), set(&[(0, 1, 4); 4]), |_| 1);
+    let split = |first: usize| {
+        let mut draft = draft.clone();
+        let rest = draft.phases[0].split_off(first);
+        draft.phases.push(rest);
+        draft.schedule();
+        draft
+    };
+    for (of_image, of_timetable) in [(4, 1), (1, 4), (4, 0), (2, 3), (0, 4)] {
+        let timetable = split(of_timetable).timetable();
+        let image = split(of_image).image().build();
+        let rejection = verify::image_of(image, &[&timetable]).unwrap_err();
+        let named =
+            |p: u32| rejection.violations.iter().filter(|v| v.phase == Some(PhaseId(p))).count();
+        // What moved is too much in one phase and missing in the other. What stayed in the
+        // later phase may start at another time.
+        assert_eq!(named(0), of_image.abs_diff(of_timetable), "{rejection}");
+        let stayed = 4 - of_image.max(of_timetable);
+        assert_eq!(named(1), of_image.abs_diff(of_timetable) + stayed, "{rejection}");
+    }
+}
+
+#[test]
+fn with_full_duplex_the_two_directions_are_listed_apart() {
+    let draft = pair(&[], &[(0, 1, 4), (1, 0, 8), (0, 1, 4), (1, 0, 8)]);
+    let mut image = draft.image();
+    for cell in 0..2 {
+        image.cell(cell).operations.sort_by_key(|op| op.direction);
+    }
+    verify::image_of(image.build(), &[&draft.timetable()]).unwrap();
 }
 
 #[test]

@@ -1,0 +1,195 @@
+//! Emitted crates are compiled, run, and must rebuild the image they were written from.
+//!
+//! The crates are put under the target folder with their own target folder beside them, so only
+//! the first run builds what they depend on. Cargo runs offline and with this workspace's lock
+//! file: nothing is fetched that is not there already.
+
+mod common;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use common::{compiled, machine};
+use conset_codegen::rust::Runtime;
+use conset_codegen::{EmitError, Options, emit, emit_with, image};
+use conset_ir::{
+    CellId, Connection, ConnectionId, ConnectionSet, Image, Machine, NodeLists, Parameters,
+    Topology,
+};
+
+/// All-to-all on the 8x8 torus: some thirty phases of 64 cells.
+fn large() -> Image {
+    let machine = machine("iwarp", |_| {});
+    let ends = (0..64u32).flat_map(|a| (0..64).filter(move |&b| b != a).map(move |b| (a, b)));
+    let connections = ends.map(|(a, b)| Connection::new(CellId(a), CellId(b), 1 + a * b)).collect();
+    let set = ConnectionSet::new("all-to-all", connections).unwrap();
+    image(&machine, &[compiled(&machine, set, 1 << 20)]).unwrap()
+}
+
+/// Everything that an image can hold: names that collide or are keywords, order, nodes, parts,
+/// requirements, a cell that sends to itself, a set of nothing, dead cells and links, a machine
+/// that is any graph and has a name that needs escapes.
+fn odd() -> Image {
+    let links = (0..5u32).flat_map(|a| [(a, (a + 1) % 5), ((a + 1) % 5, a), (a, 5), (5, a)]);
+    let topology = Topology::Graph { cells: 5, switches: 1, links: links.collect() };
+    let parameters =
+        Parameters { channels_per_cell: 3, stream_setup: 3, ..Parameters::iwarp_fem() };
+    let dead_links = vec![(CellId(0), CellId(1))];
+    let name = "a \"machine\" \\ of `ours` ü";
+    let machine = Machine::new(name, topology, parameters, vec![CellId(3)], dead_links).unwrap();
+    let machine = Arc::new(machine);
+
+    let named = |source, target, words, name: &str| Connection {
+        name: Some(name.into()),
+        ..Connection::new(CellId(source), CellId(target), words)
+    };
+    let contract = Connection {
+        min_bandwidth: Some(1),
+        max_latency: Some(100_000),
+        ..Connection::new(CellId(0), CellId(2), 3)
+    };
+    let connections = vec![
+        named(0, 1, 7, "east.1"),
+        named(0, 1, 2, "EAST-1"),
+        named(1, 1, 4, "--"),
+        Connection::new(CellId(0), CellId(1), 1),
+        named(2, 4, 5, "c0_to_c1"),
+        contract,
+    ];
+    let lists: Vec<Vec<u32>> = connections.iter().map(|c| (10..10 + c.words).collect()).collect();
+    let nodes = NodeLists::from_lists(lists.iter().map(Vec::as_slice));
+    let order = vec![(ConnectionId(0), ConnectionId(1)), (ConnectionId(0), ConnectionId(4))];
+    let set = ConnectionSet::new("match", connections.clone()).unwrap();
+    let set = set.with_order(order).unwrap().with_nodes(nodes).unwrap();
+    let lib = ConnectionSet::new("Lib", connections[..3].to_vec()).unwrap();
+    let none = ConnectionSet::new("none", vec![]).unwrap();
+    let sets = [
+        // Ordered connections come whole; the others in parts.
+        compiled(&machine, set, 1 << 20),
+        compiled(&machine, lib, 3),
+        compiled(&machine, none, 1),
+    ];
+    image(&machine, &sets).unwrap()
+}
+
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+const DIGEST: &str = "\
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+";
+
+/// Writes a crate, with a program that prints what it rebuilds and the values of some names.
+fn write_crate(folder: &Path, name: &str, image: &Image, uses: &str) {
+    let runtime = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime").to_owned();
+    let options = Options { crate_name: name.to_owned(), runtime: Runtime::Path(runtime) };
+    let sources = folder.join(name).join("src");
+    if sources.exists() {
+        std::fs::remove_dir_all(&sources).unwrap();
+    }
+    std::fs::create_dir_all(&sources).unwrap();
+    for (file, mut text) in emit_with(image, &options).unwrap() {
+        if file == "src/lib.rs" {
+            text.insert_str(0, "#![deny(warnings, missing_docs)]\n");
+        }
+        std::fs::write(folder.join(name).join(file), text).unwrap();
+    }
+    let library = name.replace('-', "_");
+    let main = format!(
+        "{DIGEST}\nfn main() {{\n    println!(\"{{}}\", digest(&format!(\"{{:?}}\", {library}::image())));\n{uses}}}\n"
+    );
+    std::fs::write(sources.join("main.rs"), main).unwrap();
+}
+
+/// Builds and runs a crate of the workspace in `folder`; what it printed.
+fn run(folder: &Path, name: &str) -> String {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["run", "--quiet", "--offline", "--package", name])
+        .current_dir(folder)
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn emitted_crates_rebuild_their_images() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emitted");
+    std::fs::create_dir_all(&folder).unwrap();
+    let workspace = "[workspace]\nresolver = \"3\"\nmembers = [\"large\", \"odd\", \"nothing\"]\n";
+    std::fs::write(folder.join("Cargo.toml"), workspace).unwrap();
+    let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
+    std::fs::copy(lock, folder.join("Cargo.lock")).unwrap();
+
+    let nothing = image(&machine("ring:1", |_| {}), &[]).unwrap();
+    let (large, odd) = (large(), odd());
+    let mut uses = String::new();
+    for name in [
+        "match_::connections::EAST_1",
+        "match_::connections::EAST_1_2",
+        "match_::connections::N__",
+        "match_::connections::C0_TO_C1_2",
+        "match_::connections::C0_TO_C1",
+        "match_::connections::C0_TO_C2",
+        "match_::phases::P0",
+        "lib_::phases::P1",
+    ] {
+        writeln!(uses, "    println!(\"{{}}\", odd::{name});").unwrap();
+    }
+    write_crate(&folder, "large", &large, "");
+    write_crate(&folder, "odd", &odd, &uses);
+    write_crate(&folder, "nothing", &nothing, "");
+
+    let printed = run(&folder, "large");
+    assert_eq!(printed.trim(), digest(&format!("{large:?}")).to_string());
+    let printed = run(&folder, "odd");
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0], digest(&format!("{odd:?}")).to_string());
+    assert_eq!(lines[1..], ["x0", "x1", "x2", "x3", "x4", "x5", "p0", "p1"]);
+    let printed = run(&folder, "nothing");
+    assert_eq!(printed.trim(), digest(&format!("{nothing:?}")).to_string());
+}
+
+#[test]
+fn emission_is_repeatable_and_keeps_to_its_folder() {
+    let image = odd();
+    let files = emit(&image).unwrap();
+    assert_eq!(files, emit(&image).unwrap());
+    let names: Vec<&str> = files.iter().map(|file| file.0.as_str()).collect();
+    let expected = [
+        "Cargo.toml",
+        "src/lib.rs",
+        "src/tables.rs",
+        "src/match_.rs",
+        "src/lib_.rs",
+        "src/none.rs",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn manifests_are_written_with_escapes() {
+    let image = image(&machine("ring:1", |_| {}), &[]).unwrap();
+    let with = |name: &str, path: &str| {
+        let runtime = Runtime::Path(path.to_owned());
+        emit_with(&image, &Options { crate_name: name.to_owned(), runtime })
+    };
+    let files = with("my-image", "C:\\a \"b\"").unwrap();
+    assert!(files[0].1.contains("conset-runtime = { path = \"C:\\\\a \\\"b\\\"\" }\n"));
+    for name in ["", "1st", "a b", "a\"\n[x]"] {
+        assert!(matches!(with(name, "x"), Err(EmitError::CrateName { .. })), "{name}");
+    }
+}
