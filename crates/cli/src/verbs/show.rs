@@ -152,9 +152,9 @@ impl Only<'_> {
     }
 
     fn sets<'b>(
-        &'b self,
+        &self,
         compiled: &'b Compiled,
-    ) -> impl Iterator<Item = (usize, &'b SetSchedule)> + 'b {
+    ) -> impl Iterator<Item = (usize, &'b SetSchedule)> {
         compiled
             .schedule()
             .sets()

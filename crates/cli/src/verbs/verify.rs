@@ -36,20 +36,20 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
             "schedule",
             schedule.sets().len(),
             schedule.sets().iter().map(|s| s.timetable.routing().set().len()).sum(),
-            conset::verify::schedule(schedule).map(drop),
+            conset::verify::check_schedule(schedule).map(drop),
         ),
         Input::Image(image) => (
             "image",
             image.sets().len(),
             image.sets().iter().map(|s| s.set.len()).sum(),
-            conset::verify::image(image.clone()).map(drop),
+            conset::verify::check_image(image).map(drop),
         ),
         Input::Program(_) | Input::Machine(_) => return Err(nothing_to_verify(&name).into()),
     };
     drop(bar);
     let (violations, total_violations) = match &outcome {
         Ok(()) => (Vec::new(), 0),
-        Err(r) => (r.violations.iter().map(ToString::to_string).collect(), r.total as u64),
+        Err(r) => (r.violations.iter().map(ToString::to_string).collect(), r.total() as u64),
     };
     let verdict = Verdict {
         verified: outcome.is_ok(),
