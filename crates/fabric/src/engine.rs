@@ -16,8 +16,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use conset_ir::{
-    CellId, ChannelId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Operation,
-    PhaseImage,
+    CellId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Operation, PhaseImage,
 };
 
 use crate::agents::{AgentLanes, Agents, Stream};
@@ -189,16 +188,6 @@ impl Engine {
             lane.clear();
         }
         words
-    }
-
-    /// The channel by which a cell sends or receives a connection in the present context.
-    pub fn channel_of(
-        &self,
-        cell: CellId,
-        connection: ConnectionId,
-        direction: Direction,
-    ) -> Option<ChannelId> {
-        self.tables.channel_of(cell, connection, direction)
     }
 
     /// Appends an operation of `set` to its cell's list.
