@@ -114,6 +114,8 @@ fn link_sharing_is_recounted() {
     assert_eq!((report.max_sharing, report.max_occupancy, report.cells_at_limit), (2, 3, 0));
     assert_eq!((report.words, report.hops, report.channels_checked, report.slots), (12, 4, 7, 3));
     assert!(report.to_string().starts_with("verified: 3 connections of 12 words on 3 routes"));
+    let uneven = compile(&machine("mesh:3", &[]), set(&[(0, 2, 4), (1, 2, 4)]), |_| 1);
+    assert_eq!(accept(&uneven).max_sharing, 2);
     assert!(verify::link_sharing(&draft.routing(), PhaseId(7)).iter().all(|&n| n == 0));
 }
 

@@ -158,6 +158,11 @@ fn order_between_phases_holds_nothing_up() {
         let lists: [&[(Direction, u32)]; 2] = [&[(Send, only)], &[(Receive, only)]];
         assert_eq!(checker.phase(&phase(&lists)), Verdict::Free);
     }
+    // Not even if the phase before was stuck.
+    let stuck: [&[(Direction, u32)]; 2] = [&[(Send, 0)], &[]];
+    assert!(matches!(checker.phase(&phase(&stuck)), Verdict::Deadlock(_)));
+    let lists: [&[(Direction, u32)]; 2] = [&[(Send, 1)], &[(Receive, 1)]];
+    assert_eq!(checker.phase(&phase(&lists)), Verdict::Free);
 }
 
 #[test]
