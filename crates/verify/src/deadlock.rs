@@ -70,7 +70,14 @@ pub enum WaitsFor {
         busy_with: ConnectionId,
     },
     /// A connection that comes before this one in the set's order.
-    Order(ConnectionId),
+    Order {
+        /// That connection.
+        before: ConnectionId,
+        /// The cell at which it is stuck.
+        cell: CellId,
+        /// The connection this cell is busy with; the same, if it waits for something else.
+        busy_with: ConnectionId,
+    },
     /// The other end, which is in no list.
     Nobody,
 }
@@ -85,7 +92,12 @@ impl fmt::Display for Wait {
         write!(f, "{} {verb} {} (operation {}), ", self.cell, self.connection, self.operation)?;
         match self.waits_for {
             WaitsFor::Other { cell, busy_with } => write!(f, "{cell} is busy with {busy_with}"),
-            WaitsFor::Order(before) => write!(f, "{before} has to come before"),
+            WaitsFor::Order { before, cell, busy_with } if before == busy_with => {
+                write!(f, "{before} has to come before, which is stuck at {cell}")
+            }
+            WaitsFor::Order { before, cell, busy_with } => {
+                write!(f, "{before} has to come before, {cell} is busy with {busy_with}")
+            }
             WaitsFor::Nobody => f.write_str("the other end is in no list"),
         }
     }

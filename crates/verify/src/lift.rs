@@ -421,3 +421,64 @@ impl Path {
         self.channels.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conset_ir::{CellContext, Connection};
+
+    /// Lifts a phase of a machine of two cells that never went through `Image::new`.
+    fn rules_broken(cells: usize, entries: &[ChannelEntry], operations: &[Operation]) -> Vec<Rule> {
+        let machine = Machine::from_spec("mesh:2").unwrap();
+        let connections =
+            [1, 0].map(|target| Connection::new(CellId(0), CellId(target), 4)).to_vec();
+        let set = ConnectionSet::new("s", connections).unwrap();
+        let context = |row| CellContext {
+            entries: if row == 0 { entries } else { &[] },
+            operations: if row == 0 { operations } else { &[] },
+        };
+        let image = PhaseImage::from_cells((0..cells).map(context));
+        let mut findings = Findings::new();
+        lift_phase(&machine, &set, PhaseId(0), &image, &mut findings);
+        findings.finish().err().map(|rejection| rejection.rules()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_constructors_refuse_is_refused_here_too() {
+        let entry = |channel, feed, sink| ChannelEntry { channel: ChannelId(channel), feed, sink };
+        let gate = ConnectionId(7);
+        let forward =
+            |link, channel| Sink::Forward { link: LinkId(link), channel: ChannelId(channel) };
+        assert_eq!(rules_broken(2, &[], &[]), []);
+        assert_eq!(rules_broken(1, &[], &[]), [Rule::Barrier]);
+        assert_eq!(rules_broken(3, &[], &[]), [Rule::Barrier]);
+        for (rule, wrong) in [
+            (Rule::Shape, entry(0, Feed::Gate(gate), forward(0, 0))),
+            (Rule::Shape, entry(0, Feed::Link(LinkId(1)), Sink::Gate(gate))),
+            (Rule::Shape, entry(0, Feed::Link(LinkId::NONE), forward(0, 0))),
+            (Rule::Shape, entry(0, Feed::Link(LinkId(1)), forward(2, 0))),
+            (Rule::Shape, entry(0, Feed::Gate(ConnectionId(2)), forward(0, 0))),
+            (Rule::ChannelRange, entry(12, Feed::Link(LinkId(1)), forward(0, 0))),
+            (Rule::ChannelRange, entry(0, Feed::Link(LinkId(1)), forward(0, u32::MAX))),
+        ] {
+            assert_eq!(rules_broken(2, &[wrong], &[]), [rule], "{wrong:?}");
+        }
+
+        // A connection to itself: both gates on one channel.
+        let own = entry(0, Feed::Gate(ConnectionId(1)), Sink::Gate(ConnectionId(1)));
+        let operation = |direction, connection, words| Operation {
+            direction,
+            connection: ConnectionId(connection),
+            channel: ChannelId(0),
+            words,
+            first_word: 0,
+            start: 0,
+        };
+        let receive = operation(Direction::Receive, 1, 4);
+        let send = operation(Direction::Send, 1, 4);
+        assert_eq!(rules_broken(2, &[own], &[send, receive]), []);
+        for wrong in [operation(Direction::Send, 1, 0), operation(Direction::Send, 2, 4)] {
+            assert_eq!(rules_broken(2, &[own], &[wrong, receive]), [Rule::Operation]);
+        }
+    }
+}

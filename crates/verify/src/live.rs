@@ -50,3 +50,28 @@ impl<'a> Live<'a> {
         self.links.get(link.index()).is_some_and(|alive| *alive)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conset_ir::Topology;
+
+    #[test]
+    fn switches_and_the_dead_are_no_agents_and_links_die_with_their_cells() {
+        let topology = Topology::FatTree { leaves: 4 };
+        let parameters = conset_ir::Parameters::iwarp();
+        // Cells c0 to c3 below the one switch, c4.
+        let dead_links = vec![(CellId(0), CellId(4))];
+        let machine = Machine::new("t", topology, parameters, vec![CellId(1)], dead_links).unwrap();
+        let live = Live::new(&machine);
+        let agents = [0, 1, 2, 3, 4, 99].map(|c| live.is_agent(CellId(c)));
+        assert_eq!(agents, [true, false, true, true, false, false]);
+        assert!(!live.is_link_alive(LinkId::NONE));
+        // The machine's own lists leave out the same links.
+        for row in 0..machine.link_count() as u32 {
+            let link = LinkId(row);
+            let listed = machine.outgoing(machine.link(link).source).contains(&link);
+            assert_eq!(live.is_link_alive(link), listed, "{link}");
+        }
+    }
+}

@@ -200,3 +200,37 @@ fn uncovered(id: ConnectionId, carried: u64, words: u32, findings: &mut Findings
         _ => format!("its routes carry {carried} words together, it has {words}"),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use conset_ir::{ChannelId, Connection, ConnectionSet, Machine, PhaseRoutes};
+
+    use super::*;
+
+    #[test]
+    fn ids_out_of_range_are_refused_here_too() {
+        let machine = Arc::new(Machine::from_spec("mesh:2").unwrap());
+        let connection = Connection::new(CellId(0), CellId(1), 4);
+        let set = Arc::new(ConnectionSet::new("s", vec![connection]).unwrap());
+        let routing = Routing::new(machine, set, Vec::new()).unwrap();
+        for (connection, cell, link, fits) in [
+            (0, 1, 0, true),
+            (0, 1, u32::MAX, true), // No neighbours: that is the adjacency rule's business.
+            (1, 1, 0, false),
+            (0, 2, 0, false),
+            (0, 1, 2, false),
+        ] {
+            let mut routes = PhaseRoutes::new();
+            let cells = [CellId(0), CellId(cell)];
+            let channels = [ChannelId(0); 2];
+            routes.push(ConnectionId(connection), 4, &cells, &[LinkId(link)], &channels).unwrap();
+            let mut findings = Findings::new();
+            let result = check_shape(&routing, PhaseId(0), 0, &routes.get(0), &mut findings);
+            assert_eq!(result, fits);
+            let rules = findings.finish().err().map(|r| r.rules()).unwrap_or_default();
+            assert_eq!(rules, if fits { vec![] } else { vec![Rule::Shape] });
+        }
+    }
+}

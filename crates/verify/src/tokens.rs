@@ -167,6 +167,12 @@ impl<'a> Model<'a> {
         start..end
     }
 
+    /// Where an item is and what it moves.
+    fn busy(&self, item: usize) -> (CellId, ConnectionId) {
+        let Item { cell, part, .. } = self.items[item];
+        (cell, self.parts[part as usize].connection)
+    }
+
     fn after(&self, before: ConnectionId) -> impl Iterator<Item = ConnectionId> + use<'a> {
         let order = self.set.order();
         let start = order.partition_point(|pair| pair.0 < before);
@@ -351,13 +357,15 @@ impl Run {
         }
         if self.waiting[part.connection.index()] > 0 && self.item_open[part.send as usize] {
             let found = before.partition_point(|pair| pair.0 < part.connection);
-            if let Some(&(_, first)) = before.get(found) {
-                return (WaitsFor::Order(first), self.stuck_item_of(model, first));
+            if let Some(&(_, before)) = before.get(found)
+                && let Some(stuck) = self.stuck_item_of(model, before)
+            {
+                let (cell, busy_with) = model.busy(stuck);
+                return (WaitsFor::Order { before, cell, busy_with }, Some(stuck));
             }
         }
         let ahead = self.ahead_of(model, other);
-        let Item { cell, part, .. } = model.items[ahead];
-        let busy_with = model.parts[part as usize].connection;
+        let (cell, busy_with) = model.busy(ahead);
         (WaitsFor::Other { cell, busy_with }, Some(ahead))
     }
 
