@@ -110,6 +110,8 @@ struct Port {
     tag: Tag,
     busy: bool,
     listed: bool,
+    /// Something may open: the list, or what was in its way, has changed.
+    look: bool,
     words: u64,
 }
 
@@ -125,6 +127,7 @@ impl Port {
             tag: Tag { stream: NONE, index: 0 },
             busy: false,
             listed: false,
+            look: false,
             words: 0,
         }
     }
@@ -196,7 +199,7 @@ impl Agents {
             port.slots.clear();
             port.list.clear();
             (port.open, port.partner, port.words) = (0, NONE, 0);
-            (port.busy, port.listed) = (false, false);
+            (port.busy, port.listed, port.look) = (false, false, false);
         }
         self.streams.clear();
         for gates in [&mut self.sender, &mut self.receiver] {
@@ -226,6 +229,7 @@ impl Agents {
         self.streams.push(stream);
         self.unfinished += 1;
         self.ports[stream.port as usize].list.push_back(number);
+        self.ports[stream.port as usize].look = true;
         self.list(stream.port);
         number
     }
@@ -235,6 +239,7 @@ impl Agents {
         let stream = &mut self.streams[number as usize];
         stream.held = false;
         let port = stream.port;
+        self.ports[port as usize].look = true;
         self.list(port);
     }
 
@@ -282,7 +287,11 @@ impl Agents {
     pub(crate) fn settle(&mut self, now: u64, network: &mut Network, lanes: &mut AgentLanes<'_>) {
         while let Some(port) = self.ready.pop() {
             self.ports[port as usize].listed = false;
-            if !self.open_streams(now, port, network, lanes) {
+            // Opening a stream lists its port again, which may then have become busy.
+            if self.ports[port as usize].busy {
+                continue;
+            }
+            if !self.ports[port as usize].look || !self.open_streams(now, port, network, lanes) {
                 self.move_word(now, port, network, lanes);
             }
         }
@@ -321,6 +330,7 @@ impl Agents {
             }
             self.opened(stream, network);
         }
+        self.ports[number as usize].look = false;
         false
     }
 
@@ -397,7 +407,7 @@ impl Agents {
         while let Some(slot) = port.turns.next() {
             let moving = port.slots[slot as usize];
             let stream = &mut self.streams[moving as usize];
-            match stream.direction {
+            let last = match stream.direction {
                 Direction::Send => {
                     if !network.has_room(stream.row) {
                         port.turns.clear(slot);
@@ -409,19 +419,15 @@ impl Agents {
                     self.injected += 1;
                     stream.next += 1;
                     stream.left -= 1;
-                    if stream.left == 0 {
-                        port.turns.clear(slot);
-                    }
+                    stream.left == 0
                 }
                 Direction::Receive => {
                     port.tag = network.take(stream.row);
                     stream.left -= 1;
-                    if stream.left == 0 || network.queued(stream.row) == 0 {
-                        port.turns.clear(slot);
-                    }
+                    stream.left == 0 || network.queued(stream.row) == 0
                 }
-            }
-            port.turns.served(slot);
+            };
+            port.turns.served(slot, last);
             (port.busy, port.moving) = (true, moving);
             port.words += 1;
             lanes.access.begin(now, number);
@@ -478,6 +484,7 @@ impl Agents {
         // Its channel may have got words or room meanwhile, for who comes next.
         port.turns.clear(stream.slot);
         port.open -= 1;
+        port.look = true;
         self.unfinished -= 1;
         self.finished.push(number);
     }

@@ -98,8 +98,6 @@ pub struct Engine {
     setup: Lane,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     rung: Vec<u32>,
-    /// Scratch: what ends in this clock.
-    ended: Vec<u32>,
 }
 
 impl Engine {
@@ -116,7 +114,6 @@ impl Engine {
             setup: Lane::new(parameters.stream_setup),
             timers: BinaryHeap::new(),
             rung: Vec::new(),
-            ended: Vec::new(),
             machine,
         }
     }
@@ -281,20 +278,21 @@ impl Engine {
         let next = [self.links.next(), self.access.next(), self.setup.next(), timer];
         let Some(now) = next.into_iter().flatten().min() else { return false };
         self.now = now;
-        let mut ended = std::mem::take(&mut self.ended);
-        self.links.end(now, &mut ended);
-        for &link in &ended {
-            self.network.end(link);
-        }
-        self.access.end(now, &mut ended);
-        for &port in &ended {
+        // Everything arrives before anything new begins.
+        let links = self.links.end(now);
+        self.network.end(&links);
+        let ports = self.access.end(now);
+        for &port in &ports {
             self.agents.end_word(port, &mut self.network, data);
         }
-        self.setup.end(now, &mut ended);
+        self.access.recycle(ports);
+        self.network.free(now, &links, &mut self.links);
+        self.links.recycle(links);
+        let ended = self.setup.end(now);
         for &port in &ended {
             self.agents.end_setup(port, &self.network);
         }
-        self.ended = ended;
+        self.setup.recycle(ended);
         while let Some(&Reverse((at, key))) = self.timers.peek()
             && at == now
         {

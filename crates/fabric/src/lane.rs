@@ -12,14 +12,15 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     duration: u64,
-    /// When, and how many of `ids` end then.
-    batches: VecDeque<(u64, u32)>,
-    ids: VecDeque<u32>,
+    /// What ends together, and when.
+    batches: VecDeque<(u64, Vec<u32>)>,
+    /// Emptied batches, to be filled again.
+    spare: Vec<Vec<u32>>,
 }
 
 impl Lane {
     pub(crate) fn new(duration: u32) -> Self {
-        Self { duration: u64::from(duration), batches: VecDeque::new(), ids: VecDeque::new() }
+        Self { duration: u64::from(duration), batches: VecDeque::new(), spare: Vec::new() }
     }
 
     /// Thing `id` begins now.
@@ -27,10 +28,15 @@ impl Lane {
     pub(crate) fn begin(&mut self, now: u64, id: u32) {
         let end = now.saturating_add(self.duration);
         match self.batches.back_mut() {
-            Some(batch) if batch.0 == end => batch.1 += 1,
-            _ => self.batches.push_back((end, 1)),
+            Some(batch) if batch.0 == end => batch.1.push(id),
+            _ => self.begin_batch(end, id),
         }
-        self.ids.push_back(id);
+    }
+
+    fn begin_batch(&mut self, end: u64, id: u32) {
+        let mut ids = self.spare.pop().unwrap_or_default();
+        ids.push(id);
+        self.batches.push_back((end, ids));
     }
 
     /// When the first thing ends.
@@ -39,28 +45,32 @@ impl Lane {
         self.batches.front().map(|batch| batch.0)
     }
 
-    /// Moves everything that ends at `now` into `ended`, in the order it began.
-    #[inline]
-    pub(crate) fn end(&mut self, now: u64, ended: &mut Vec<u32>) {
-        ended.clear();
-        if let Some(&(end, count)) = self.batches.front()
-            && end == now
-        {
-            self.batches.pop_front();
-            ended.extend(self.ids.drain(..count as usize));
+    /// Takes out everything that ends at `now`, in the order it began. To be given back with
+    /// [`Lane::recycle`].
+    pub(crate) fn end(&mut self, now: u64) -> Vec<u32> {
+        match self.batches.front() {
+            Some(batch) if batch.0 == now => self.batches.pop_front().unwrap_or_default().1,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes the memory of an ended batch back.
+    pub(crate) fn recycle(&mut self, mut ended: Vec<u32>) {
+        if ended.capacity() > 0 {
+            ended.clear();
+            self.spare.push(ended);
         }
     }
 
     /// Number of things under way.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.ids.len()
+        self.batches.iter().map(|batch| batch.1.len()).sum()
     }
 
     /// Forgets everything under way.
     pub(crate) fn clear(&mut self) {
         self.batches.clear();
-        self.ids.clear();
     }
 }
 
@@ -74,12 +84,11 @@ mod tests {
         for (now, id) in [(0, 7), (0, 3), (2, 9)] {
             lane.begin(now, id);
         }
-        let mut ended = Vec::new();
         assert_eq!(lane.next(), Some(5));
-        lane.end(4, &mut ended);
-        assert!(ended.is_empty());
-        lane.end(5, &mut ended);
+        assert!(lane.end(4).is_empty());
+        let ended = lane.end(5);
         assert_eq!(ended, [7, 3]);
+        lane.recycle(ended);
         assert_eq!((lane.next(), lane.len()), (Some(7), 1));
     }
 }

@@ -100,9 +100,9 @@ pub(crate) struct Network {
     depth: u16,
     pub(crate) channels: Vec<Channel>,
     pub(crate) wires: Vec<Wire>,
-    /// The channels each link serves, link by link.
-    clients: Vec<u32>,
-    /// Free links with a ready channel.
+    /// The channels each link serves, link by link, each with the channel ahead of it.
+    clients: Vec<(u32, u32)>,
+    /// Free links that got a ready channel.
     ready: Vec<u32>,
     /// The runs behind the first, of channels in which streams mix.
     mixed: BTreeMap<u32, VecDeque<(Tag, u32)>>,
@@ -145,10 +145,11 @@ impl Network {
             first += count;
         }
         self.clients.clear();
-        self.clients.resize(first as usize, NONE);
+        self.clients.resize(first as usize, (NONE, NONE));
         for (row, channel) in self.channels.iter().enumerate() {
             if let Some(wire) = self.wires.get(channel.server as usize) {
-                self.clients[wire.first as usize + usize::from(channel.slot)] = row as u32;
+                let client = wire.first as usize + usize::from(channel.slot);
+                self.clients[client] = (row as u32, channel.next);
             }
         }
         self.ready.clear();
@@ -199,17 +200,20 @@ impl Network {
     #[inline]
     pub(crate) fn put(&mut self, row: u32, tag: Tag) {
         let channel = &mut self.channels[row as usize];
-        if channel.held == 0 {
-            (channel.stream, channel.index, channel.run) = (tag.stream, tag.index, 1);
-        } else if channel.run == u32::from(channel.held)
-            && channel.stream == tag.stream
-            && channel.index.wrapping_add(channel.run) == tag.index
-        {
-            channel.run += 1;
+        let Channel { stream, index, run, held, .. } = *channel;
+        // An empty channel's run is 0 long, so that one rule extends or begins the run. Without
+        // branches: whether a channel is empty is a coin toss that costs more than the sums.
+        let follows = (stream == tag.stream)
+            & (run == u32::from(held))
+            & (index.wrapping_add(run) == tag.index);
+        channel.held = held + 1;
+        if follows | (held == 0) {
+            channel.stream = tag.stream;
+            channel.index = tag.index.wrapping_sub(run);
+            channel.run = run + 1;
         } else {
             self.mix(row, tag);
         }
-        self.channels[row as usize].held += 1;
     }
 
     #[cold]
@@ -325,12 +329,12 @@ impl Network {
     }
 
     /// Gives free link `link` a word of the channel whose turn it is.
+    #[inline]
     fn serve(&mut self, now: u64, link: u32, lane: &mut Lane) {
         let wire = &mut self.wires[link as usize];
         let (row, next, slot) = loop {
             let Some(slot) = wire.turns.next() else { return };
-            let row = self.clients[(wire.first + slot) as usize];
-            let next = self.channels[row as usize].next;
+            let (row, next) = self.clients[(wire.first.wrapping_add(slot)) as usize];
             let ahead = &mut self.channels[next as usize];
             if ahead.held < self.depth {
                 break (row, next, slot);
@@ -342,30 +346,32 @@ impl Network {
                 self.crowd.push((next, row));
             }
         };
-        wire.turns.served(slot);
+        let last = self.channels[row as usize].queued == 1;
+        wire.turns.served(slot, last);
         wire.busy = true;
         wire.moving = next;
-        wire.words += 1;
-        if self.channels[row as usize].queued == 1 {
-            wire.turns.clear(slot);
-        }
-        self.word_hops += 1;
+        wire.words = wire.words.wrapping_add(1);
         lane.begin(now, link);
         let tag = self.take(row);
         self.put(next, tag);
     }
 
-    /// Link `link` has carried its word across.
-    #[inline]
-    pub(crate) fn end(&mut self, link: u32) {
-        let wire = &mut self.wires[link as usize];
-        wire.busy = false;
-        if wire.turns.any() && !wire.listed {
-            wire.listed = true;
-            self.ready.push(link);
+    /// The words under way on these links arrive. The links count as busy until they are free for
+    /// the next word, [`Network::free`], so that nobody lists them as well.
+    pub(crate) fn end(&mut self, links: &[u32]) {
+        self.word_hops += links.len() as u64;
+        for &link in links {
+            let row = self.wires[link as usize].moving;
+            self.arrive(row);
         }
-        let row = wire.moving;
-        self.arrive(row);
+    }
+
+    /// These links take their next words.
+    pub(crate) fn free(&mut self, now: u64, links: &[u32], lane: &mut Lane) {
+        for &link in links {
+            self.wires[link as usize].busy = false;
+            self.serve(now, link, lane);
+        }
     }
 
     /// Whether links wait to be given a word in this clock.

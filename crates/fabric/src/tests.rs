@@ -1,1 +1,167 @@
+//! Tests that look into the engine between two clocks.
 
+#[path = "../tests/build/mod.rs"]
+mod build;
+
+use conset_ir::{CellId, ConnectionId, Direction, Image, LinkId};
+
+use crate::engine::{Engine, Payload, Stop, Submission};
+use build::PhaseTables;
+
+/// Counts the words delivered per connection.
+struct Count(Vec<u64>);
+
+impl Payload for Count {
+    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
+        assert_eq!(from, to);
+        assert_eq!(u64::from(to.1), self.0[to.0.index()], "words of a connection keep their order");
+        self.0[to.0.index()] += 1;
+    }
+}
+
+/// An engine in phase 0 of the image, with all operations submitted but those left out.
+fn start(image: &Image, leave_out: impl Fn(ConnectionId, Direction) -> bool) -> Engine {
+    let mut engine = Engine::new(image.machine().clone());
+    let set = &image.sets()[0];
+    engine.switch(&set.phases[0]).unwrap();
+    for (cell, context) in set.phases[0].cells() {
+        for operation in context.operations {
+            if !leave_out(operation.connection, operation.direction) {
+                engine.submit(&set.set, cell, operation, Submission::LISTED).unwrap();
+            }
+        }
+    }
+    engine
+}
+
+#[test]
+fn every_word_is_somewhere_in_every_clock() {
+    for (spec, duplex, depth) in [("torus:4x4", "full", 3), ("mesh:3x3", "half", 1)] {
+        let machine = build::machine(spec, |p| {
+            p.set("duplex", duplex).unwrap();
+            p.channel_depth = depth;
+            p.access_clocks_per_word = 3;
+            p.stream_setup = 5;
+            p.streams = 2;
+            p.channels_per_cell = 40;
+        });
+        let cells = machine.cell_count() as u32;
+        let pairs: Vec<_> = (0..3 * cells).map(|i| (i % cells, i * i * 7 % cells, 9)).collect();
+        let set = build::set(&pairs);
+        let image = build::build(&machine, set.clone());
+        assert_eq!(image.sets()[0].phases.len(), 1);
+        let mut engine = start(&image, |_, _| false);
+        let mut count = Count(vec![0; set.len()]);
+        let mut last = vec![0; machine.link_count()];
+        let mut then = engine.now();
+        while engine.step(&mut count) {
+            engine.audit();
+            let clocks = engine.now() - then;
+            then = engine.now();
+            // Words may begin at both ends of the interval.
+            let at_most = clocks / u64::from(machine.parameters().link_clocks_per_word) + 1;
+            for (row, last) in last.iter_mut().enumerate() {
+                let words = engine.link_words(LinkId(row as u32));
+                assert!(words - *last <= at_most, "l{row} carried {} in {clocks}", words - *last);
+                *last = words;
+            }
+        }
+        assert_eq!(engine.unfinished(), 0, "{spec}");
+        assert!(count.0.iter().all(|&words| words == 9));
+    }
+}
+
+#[test]
+fn streams_on_a_link_share_it_evenly() {
+    for streams in [1u32, 2, 5, 63, 64, 65, 130] {
+        let machine = build::machine("mesh:3x1", |p| {
+            p.channels_per_cell = 200;
+            p.streams = 200;
+            p.access_clocks_per_word = 1;
+            p.link_clocks_per_word = 3;
+            p.channel_depth = 4;
+        });
+        let image = build::build(&machine, build::set(&vec![(0, 2, 20); streams as usize]));
+        let mut engine = start(&image, |_, _| false);
+        let mut count = Count(vec![0; streams as usize]);
+        while engine.step(&mut count) {
+            let (least, most) = (count.0.iter().min().unwrap(), count.0.iter().max().unwrap());
+            assert!(most - least <= 1, "{streams} streams: {:?}", count.0);
+        }
+        assert_eq!(engine.unfinished(), 0);
+        let words = u64::from(streams) * 20;
+        assert_eq!(engine.now() - 528, 1 + words * 3 + 3 + 1, "{streams} streams");
+    }
+}
+
+#[test]
+fn a_stalled_receiver_freezes_its_own_route_and_nothing_else() {
+    let machine = build::machine("ring:8", |p| {
+        p.streams = 4;
+        p.channel_depth = 5;
+    });
+    // All share links with the stalled one, x1.
+    let set = build::set(&[(0, 3, 100), (0, 3, 100), (1, 4, 100), (2, 3, 100), (0, 1, 100)]);
+    let image = build::build(&machine, set);
+    let stalled = ConnectionId(1);
+    let mut engine = start(&image, |x, d| x == stalled && d == Direction::Receive);
+    let mut count = Count(vec![0; 5]);
+    while engine.run(&mut count) != Stop::Idle {
+        engine.take_finished(&mut Vec::new());
+    }
+    assert_eq!(count.0, [100, 0, 100, 100, 100]);
+    assert_eq!(engine.unfinished(), 1);
+    let frozen: Vec<(u32, u32)> = engine.network.occupied().collect();
+    assert_eq!(frozen.len(), 4, "a channel on each of its cells");
+    for (row, words) in frozen {
+        assert_eq!((words, engine.network.queued(row)), (5, 5), "every queue is full");
+        assert_eq!(engine.network.head(row).unwrap().stream, stalled.0);
+        assert_eq!(engine.network.held(row), 5);
+    }
+}
+
+#[test]
+fn operations_can_come_one_at_a_time() {
+    let machine = build::machine("ring:4", |p| p.stream_setup = 10);
+    let set = build::set(&[(0, 2, 3)]);
+    let image = build::build(&machine, set.clone());
+    let mut engine = start(&image, |_, _| true);
+    let tables: &PhaseTables = &build::tables(&machine, &set)[0];
+    let (send, receive) = (tables[0].operations[0], tables[2].operations[0]);
+    let mut count = Count(vec![0]);
+    assert_eq!(engine.run(&mut count), Stop::Idle);
+    let start = engine.now();
+    let mut finished = Vec::new();
+    for word in 0..3 {
+        let how = Submission { held: false, costs_setup: word == 0 };
+        for (cell, operation) in [(0, &send), (2, &receive)] {
+            let one = conset_ir::Operation { first_word: word, words: 1, ..*operation };
+            engine.submit(&set, CellId(cell), &one, how).unwrap();
+        }
+        assert_eq!(engine.run(&mut count), Stop::Finished);
+        engine.take_finished(&mut finished);
+        assert_eq!(engine.operation(finished[0]).direction, Direction::Send);
+        assert_eq!(engine.run(&mut count), Stop::Finished);
+        engine.take_finished(&mut finished);
+        assert_eq!(engine.operation(finished[0]).first_word, word);
+    }
+    // Each word waits for the one before to be delivered; the stream is set up once.
+    assert_eq!(engine.now() - start, 10 + 3 * (2 + 2 * 2 + 2));
+    assert_eq!(engine.unfinished(), 0);
+}
+
+#[test]
+fn timers_go_off_in_order() {
+    let mut engine = Engine::new(build::machine("ring:1", |_| ()));
+    let mut count = Count(vec![]);
+    for (clocks, key) in [(30, 1), (10, 7), (10, 3), (u64::MAX, 9)] {
+        engine.set_timer(clocks, key);
+    }
+    let mut rung = Vec::new();
+    let mut seen = Vec::new();
+    while engine.run(&mut count) == Stop::Timer {
+        engine.take_timers(&mut rung);
+        seen.push((engine.now(), rung.clone()));
+    }
+    assert_eq!(seen, [(10, vec![3, 7]), (30, vec![1]), (u64::MAX, vec![9])]);
+}

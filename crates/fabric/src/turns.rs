@@ -51,15 +51,6 @@ impl Turns {
         }
     }
 
-    /// Whether any client is ready.
-    #[inline]
-    pub(crate) fn any(&self) -> bool {
-        match &self.many {
-            None => self.few != 0,
-            Some(words) => words.iter().any(|&word| word != 0),
-        }
-    }
-
     /// The ready client whose turn it is.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
@@ -75,13 +66,20 @@ impl Turns {
         }
     }
 
-    /// The client was served: the turn passes on.
+    /// The client was served and the turn passes on; if that was its last word for now, it is
+    /// not ready any more.
     #[inline]
-    pub(crate) fn served(&mut self, client: u32) {
-        self.turn = match &self.many {
-            None => (client + 1) & 63,
-            Some(words) => (client + 1) % (64 * words.len() as u32),
-        };
+    pub(crate) fn served(&mut self, client: u32, last: bool) {
+        match &mut self.many {
+            None => {
+                self.few &= !(u64::from(last) << client);
+                self.turn = (client + 1) & 63;
+            }
+            Some(words) => {
+                words[client as usize / 64] &= !(u64::from(last) << (client % 64));
+                self.turn = (client + 1) % (64 * words.len() as u32);
+            }
+        }
     }
 }
 
@@ -113,12 +111,11 @@ mod tests {
             for round in 0..9 {
                 let client = turns.next().unwrap();
                 assert_eq!(client, ready[round % 3], "{clients} clients, round {round}");
-                turns.served(client);
+                turns.served(client, false);
             }
             for client in ready {
                 turns.clear(client);
             }
-            assert!(!turns.any());
             assert_eq!(turns.next(), None);
         }
     }
@@ -130,7 +127,7 @@ mod tests {
         turns.grow(65);
         turns.set(64);
         assert_eq!(turns.next(), Some(63));
-        turns.served(63);
+        turns.served(63, false);
         assert_eq!(turns.next(), Some(64));
     }
 }
