@@ -9,7 +9,7 @@
 //! ```
 //!
 //! MIN_TIME of a processor is the time its unscheduled connections still need. A processor whose
-//! two directions are independent counts as two, one for each side (see [`crate::cost`]).
+//! two directions are independent counts as two, one for each side (see `cost`).
 //!
 //! # Ties
 //!
@@ -34,7 +34,7 @@
 //! makespan. Where greedy misses it and nothing is ordered, a bounded improvement follows, and
 //! the better of both is kept, so a makespan is never longer than greedy's:
 //!
-//! * all durations equal: the phase is a matter of edge colouring, and [`crate::rounds`] repairs
+//! * all durations equal: the phase is a matter of edge colouring, and `rounds` repairs
 //!   the colours. With full duplex this always reaches the bound.
 //! * otherwise: a few greedy passes with MIN_TIME handicapped for the sides that finished late
 //!   ([`PASSES`]).

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`greedy`] plans: it gives every route of a phase a slot, as if each stream ran at full access
-//! bandwidth (paper, section 4.4.2). [`predict`] prices the plan: it lets the streams of a phase
+//! bandwidth (paper, section 4.4.2). [`mod@predict`] prices the plan: it lets the streams of a phase
 //! share links and agents fairly and says when the last word has arrived. The two differ by what
 //! link sharing costs, which is what the paper's own prediction left out (section 5.1.4).
 //!

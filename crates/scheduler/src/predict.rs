@@ -6,7 +6,7 @@
 //!
 //! The paper's own model is the switch and the makespan, and was up to 4.8 times short where
 //! streams share links (section 5.1.4). Here each phase is run as flowing streams
-//! ([`crate::fluid`]) that get max-min fair shares of links and agents ([`crate::fair`]), in the
+//! (`fluid`) that get max-min fair shares of links and agents (`fair`), in the
 //! order of the timetable but not by its clock. A phase's clocks are rounded up, and never below
 //! what its busiest agent needs by itself: its words and its stream set-ups, one after the other.
 //!
