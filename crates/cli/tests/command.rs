@@ -1,0 +1,306 @@
+//! The `conset` command as its users meet it: real files, real exit codes, real output.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+struct Outcome {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs `conset` with words split at blanks, in `folder`.
+fn conset_in(folder: &Path, words: &str) -> Outcome {
+    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_conset"))
+        .args(words.split_whitespace())
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    Outcome {
+        code: status.code().expect("not killed"),
+        stdout: String::from_utf8(stdout).unwrap(),
+        stderr: String::from_utf8(stderr).unwrap(),
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs at the root of the checkout and wants success.
+fn done(words: &str) -> String {
+    let outcome = conset_in(&root(), words);
+    assert_eq!(outcome.code, 0, "conset {words}\n{}", outcome.stderr);
+    outcome.stdout
+}
+
+fn json(words: &str) -> Value {
+    serde_json::from_str(&done(&format!("{words} --json"))).unwrap()
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn the_readmes_main_command_delivers_every_word() {
+    let text = done("run fixtures/meshes/plate.msh");
+    assert!(text.contains("each once, in order, at the right cell"), "{text}");
+}
+
+#[test]
+fn a_run_prints_the_promised_object_and_is_the_same_every_time() {
+    for input in ["pattern:torus", "pattern:hypercube", "fixtures/meshes/two_pieces.msh"] {
+        let first = json(&format!("run {input}"));
+        for key in [
+            "set", "phases", "clocks", "predicted_clocks", "bound_clocks", "words", "word_hops",
+        ] {
+            assert!(!first[key].is_null(), "{key} of {input}");
+        }
+        assert_eq!(first["payload_ok"], true);
+        assert!(first["clocks"].as_u64() >= first["bound_clocks"].as_u64());
+        assert_eq!(first, json(&format!("run {input}")));
+    }
+}
+
+#[test]
+fn phases_asked_for_are_reached() {
+    for (input, most) in
+        [("pattern:torus", 1), ("pattern:hypercube", 2), ("pattern:all-to-all", 30)]
+    {
+        let report = json(&format!("compile {input}"));
+        let phases = report["sets"][0]["phases"].as_u64().unwrap();
+        assert!(phases <= most, "{input}: {phases}");
+    }
+}
+
+#[test]
+fn every_form_of_a_schedule_verifies_and_runs_alike() {
+    let folder = folder();
+    let plate = root().join("fixtures/meshes/plate.msh");
+    let mut reports = Vec::new();
+    for name in ["a.json", "a.cset", "a.csb"] {
+        let compiled =
+            conset_in(folder.path(), &format!("compile {} -o {name}", plate.display()));
+        assert_eq!(compiled.code, 0, "{}", compiled.stderr);
+        let verified = conset_in(folder.path(), &format!("verify {name}"));
+        assert_eq!(verified.code, 0, "{}", verified.stderr);
+        let run = conset_in(folder.path(), &format!("run {name} --json"));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        reports.push(run.stdout);
+        for what in ["summary", "phases", "routes", "timetable", "channels", "links", "contexts"] {
+            let shown = conset_in(folder.path(), &format!("show {what} {name}"));
+            assert_eq!(shown.code, 0, "{}", shown.stderr);
+            assert!(!shown.stdout.is_empty());
+        }
+    }
+    assert!(reports.windows(2).all(|pair| pair[0] == pair[1]));
+    let image = conset_in(folder.path(), &format!("compile {} -o a.csi", plate.display()));
+    assert_eq!(image.code, 0, "{}", image.stderr);
+    assert_eq!(conset_in(folder.path(), "verify a.csi").code, 0);
+    // The same input, options and seed give the same bytes.
+    let again = conset_in(folder.path(), &format!("compile {} -o b.csb", plate.display()));
+    assert_eq!(again.code, 0);
+    let read = |name| std::fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(read("a.csb"), read("b.csb"));
+}
+
+#[test]
+fn the_json_schedule_has_the_promised_keys() {
+    let folder = folder();
+    std::fs::write(folder.path().join("one.cset"), "conset set 1\nset halo\n  c3 -> c4 words 133\n")
+        .unwrap();
+    let compiled = conset_in(folder.path(), "compile one.cset -o one.json");
+    assert_eq!(compiled.code, 0, "{}", compiled.stderr);
+    let text = std::fs::read_to_string(folder.path().join("one.json")).unwrap();
+    let schedule: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(schedule["format"], "conset-schedule");
+    assert_eq!(schedule["version"], 1);
+    assert_eq!(schedule["machine"]["topology"]["dims"], serde_json::json!([8, 8]));
+    let set = &schedule["sets"][0];
+    assert_eq!(set["connections"][0]["words"], 133);
+    assert_eq!(set["phases"][0]["routes"][0]["cells"], serde_json::json!([3, 4]));
+    assert_eq!(set["phases"][0]["routes"][0]["channels"].as_array().unwrap().len(), 2);
+    assert_eq!(set["phases"][0]["timetable"][0]["start"], 0);
+    assert_eq!(set["bounds"]["phases"], 1);
+}
+
+/// Compiles the hypercube to a JSON value, lets `spoil` change it, and verifies the result.
+fn verify_spoilt(spoil: impl FnOnce(&mut Value)) -> Outcome {
+    let folder = folder();
+    let compiled = conset_in(folder.path(), "compile pattern:hypercube -o h.json");
+    assert_eq!(compiled.code, 0, "{}", compiled.stderr);
+    let path = folder.path().join("h.json");
+    let mut value: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    spoil(&mut value);
+    std::fs::write(&path, value.to_string()).unwrap();
+    let run = conset_in(folder.path(), "run h.json");
+    let verified = conset_in(folder.path(), "verify h.json");
+    assert_eq!(run.code, verified.code, "run and verify agree\n{}", run.stderr);
+    verified
+}
+
+#[test]
+fn spoilt_schedules_are_rejected_with_the_rule_broken() {
+    let untouched = verify_spoilt(|_| ());
+    assert_eq!(untouched.code, 0, "{}", untouched.stderr);
+    let booked_twice = verify_spoilt(|value| {
+        let routes = value["sets"][0]["phases"][0]["routes"].as_array_mut().unwrap();
+        let (cell, channel) = (routes[0]["cells"][0].clone(), routes[0]["channels"][0].clone());
+        let other = routes.iter_mut().skip(1).find(|r| r["cells"][0] == cell).unwrap();
+        other["channels"][0] = channel;
+    });
+    assert_eq!(booked_twice.code, 1, "{}", booked_twice.stderr);
+    let lost = verify_spoilt(|value| {
+        let phase = &mut value["sets"][0]["phases"][0];
+        phase["routes"].as_array_mut().unwrap().pop();
+        phase["timetable"].as_array_mut().unwrap().pop();
+    });
+    assert_ne!(lost.code, 0);
+    let far = verify_spoilt(|value| {
+        value["sets"][0]["phases"][0]["routes"][0]["cells"][0] = Value::from(36);
+    });
+    assert_eq!(far.code, 1, "{}", far.stderr);
+    let late = verify_spoilt(|value| {
+        value["sets"][0]["phases"][0]["makespan"] = Value::from(1);
+    });
+    assert_eq!(late.code, 1, "{}", late.stderr);
+    let misspelt = verify_spoilt(|value| {
+        value["sets"][0]["phases"][0]["makespam"] = Value::from(1);
+    });
+    assert_eq!(misspelt.code, 2, "{}", misspelt.stderr);
+}
+
+#[test]
+fn wrong_words_and_wrong_files_are_errors_that_help() {
+    for (words, code, says) in [
+        ("run nothing.msh", 2, "nothing.msh"),
+        ("run pattern:all-to-al", 2, "all-to-all"),
+        ("run pattern:torus --machine cray", 2, "iwarp"),
+        ("run pattern:torus --set chanels_per_cell=3", 2, "channels_per_cell"),
+        ("run pattern:torus --set channels_per_cell", 2, "KEY=VALUE"),
+        ("run pattern:torus --words 0", 2, "words"),
+        ("run pattern:torus --parts 8", 2, "--parts"),
+        ("run README.md", 2, "--format"),
+        ("run fixtures/meshes/plate.msh --parts 0", 2, "part"),
+        ("run fixtures/meshes/plate.msh --parts 100", 1, "cells"),
+        ("run fixtures/meshes/plate.msh --elements triangles", 2, "graph"),
+        ("run fixtures/meshes/plate.msh --format metis-graph", 2, "plate.msh"),
+        ("run pattern:hypercube --machine torus:3x5", 2, "two"),
+        ("compile pattern:hypercube --max-phases 1", 1, "fix"),
+        ("compile pattern:torus -o out.xyz", 2, ".json"),
+        ("compile pattern:torus -o no/such/folder/out.json", 2, "out.json"),
+        ("verify fixtures/meshes/plate.msh", 2, "compile"),
+        ("show phases fixtures/meshes/plate.msh", 2, "compile"),
+        ("fly", 2, "unrecognized"),
+    ] {
+        let outcome = conset_in(&root(), words);
+        assert_eq!(outcome.code, code, "conset {words}\n{}", outcome.stderr);
+        assert!(outcome.stderr.contains(says), "conset {words}\n{}", outcome.stderr);
+        assert!(outcome.stdout.is_empty(), "conset {words}\n{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn a_failed_compile_leaves_the_old_output_alone() {
+    let folder = folder();
+    std::fs::write(folder.path().join("out.json"), "precious").unwrap();
+    std::fs::write(folder.path().join("bad.cset"), "conset set 1\nset a\n  c0 > c1 words 3\n")
+        .unwrap();
+    let outcome = conset_in(folder.path(), "compile bad.cset -o out.json");
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("bad.cset:3:"), "{}", outcome.stderr);
+    assert_eq!(std::fs::read_to_string(folder.path().join("out.json")).unwrap(), "precious");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn odd_machines_and_odd_sets_work() {
+    for words in [
+        "run pattern:all-to-all --machine torus:1",
+        "run pattern:all-to-all --machine torus:2x2",
+        "run pattern:torus --machine torus:2x5",
+        "run pattern:torus --machine torus:2x1x3",
+        "run pattern:all-to-all --machine fat-tree:16",
+        "run pattern:all-to-all --machine hypercube:4",
+        "run pattern:all-to-all --machine ring:7 --set duplex=half",
+        "run pattern:all-to-all --machine mesh:3x3x2 --set streams=3 --set stream_setup=10",
+        "run pattern:all-to-all --machine mesh:4x4 --set channels_per_cell=1",
+        "run pattern:torus --set channel_depth=1 --set link_clocks_per_word=7",
+        "run pattern:butterfly --machine iwarp-fem:4x4",
+        "run fixtures/meshes/one_cell.msh",
+        "run fixtures/meshes/box.msh --parts 1",
+        "run fixtures/meshes/box.msh --machine iwarp-fem --parts 5",
+    ] {
+        let report = json(words);
+        assert_eq!(report["payload_ok"], true, "{words}");
+    }
+    let folder = folder();
+    let cases = [
+        ("empty", "conset set 1\nset none\n"),
+        ("self", "conset set 1\nset self\n  c0 -> c0 words 5\n  c0 -> c1 words 2\n"),
+        ("two", "conset set 1\nset a\n  c0 -> c1 words 5\nset b\n  c1 -> c0 words 2\n"),
+        ("nothing", "conset set 1\n"),
+    ];
+    for (name, text) in cases {
+        std::fs::write(folder.path().join(format!("{name}.cset")), text).unwrap();
+        for machine in ["iwarp", "iwarp-fem:2x2"] {
+            let words = format!("run {name}.cset --json --machine {machine}");
+            let outcome = conset_in(folder.path(), &words);
+            assert_eq!(outcome.code, 0, "{words}\n{}", outcome.stderr);
+            let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+            assert_eq!(report["payload_ok"], true, "{words}");
+        }
+    }
+}
+
+#[test]
+fn every_verb_explains_itself_with_an_example() {
+    for verb in
+        ["compile", "run", "show", "verify", "bound", "emit", "machines", "patterns", "generate"]
+    {
+        let help = done(&format!("{verb} --help"));
+        assert!(help.contains("Example: conset"), "{verb}\n{help}");
+    }
+}
+
+#[test]
+fn traces_open_in_trace_viewers() {
+    let folder = folder();
+    let outcome = conset_in(folder.path(), "run pattern:hypercube --trace t.json");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let text = std::fs::read_to_string(folder.path().join("t.json")).unwrap();
+    let events: Value = serde_json::from_str(&text).unwrap();
+    let events = events.as_array().unwrap();
+    assert!(events.len() > 700, "{}", events.len());
+    assert!(events.iter().all(|e| !e["ph"].is_null() && !e["pid"].is_null()));
+}
+
+#[test]
+fn machine_files_and_written_patterns_come_back() {
+    let folder = folder();
+    let made = conset_in(folder.path(), "machines iwarp:4x4 --set channels_per_cell=7 -o m.toml");
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let run = conset_in(folder.path(), "run pattern:all-to-all --machine m.toml --json");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let made = conset_in(folder.path(), "patterns all-to-all --machine m.toml -o all.cset");
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let again = conset_in(folder.path(), "run all.cset --json");
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert_eq!(run.stdout, again.stdout);
+}
+
+#[test]
+fn emitted_sources_are_written_into_the_folder() {
+    let folder = folder();
+    assert_eq!(conset_in(folder.path(), "compile pattern:torus -o t.json").code, 0);
+    for lang in ["rust", "listing", "text"] {
+        let outcome = conset_in(folder.path(), &format!("emit t.json --lang {lang} -o {lang}"));
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        assert!(folder.path().join(lang).is_dir());
+    }
+    let verified = conset_in(folder.path(), "verify text/image.cset");
+    assert_eq!(verified.code, 0, "{}", verified.stderr);
+}
