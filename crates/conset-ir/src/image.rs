@@ -158,6 +158,7 @@ impl Image {
     /// link that is not there; two sets of one name.
     pub fn new(machine: Arc<Machine>, sets: Vec<SetImage>) -> Result<Self, ShapeError> {
         Program::new(sets.iter().map(|s| s.set.clone()).collect())?;
+        let mut tables = 0;
         for (s, set) in sets.iter().enumerate() {
             set.set
                 .check_machine(&machine)
@@ -166,6 +167,13 @@ impl Image {
                 return Err(ShapeError::new(
                     format!("sets[{s}].phases"),
                     format!("{} phases, at most {}", set.phases.len(), limits::PHASES),
+                ));
+            }
+            tables += set.phases.len() * machine.cell_count();
+            if tables > limits::TABLES {
+                return Err(ShapeError::new(
+                    format!("sets[{s}].phases"),
+                    format!("more than {} tables, cells times phases", limits::TABLES),
                 ));
             }
             for (p, phase) in set.phases.iter().enumerate() {

@@ -1,6 +1,419 @@
-//! stub
-use crate::{Machine, Result};
-/// p
-pub fn parse(_: &str, _: &str) -> Result<Machine> {
-    unreachable!()
+//! Machine files: a machine in TOML.
+//!
+//! ```toml
+//! preset = "iwarp"            # start from a preset and change what follows; may be left out
+//! name = "our iWarp"
+//! channels_per_cell = 20      # any parameter of the machine model
+//! duplex = "half"
+//! dead_cells = [5]
+//! dead_links = [[3, 4]]
+//!
+//! [topology]                  # needed where there is no preset
+//! kind = "torus"
+//! dims = [8, 8]
+//! ```
+//!
+//! Without a preset, `name` and `[topology]` are required and parameters default to `iwarp`'s.
+//! Unknown keys are errors. The file is walked value by value rather than deserialised, so that
+//! every error is at the value it is about.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{InputError, Result, ShapeError};
+use crate::ids::{CellId, LinkId};
+use crate::limits;
+use crate::links::LinkFinder;
+use crate::machine::{Duplex, Machine, Parameters};
+use crate::position::{did_you_mean, locate};
+use crate::topology::Topology;
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+/// Reads a machine file. `name` is the file's name for errors.
+///
+/// # Errors
+/// No TOML, an unknown key, a value of the wrong type or out of range, a machine that cannot be;
+/// with line, column and offset.
+pub fn parse(name: &str, text: &str) -> Result<Machine> {
+    let file = File { name, text };
+    let table = DeTable::parse(text).map_err(|e| file.error(e.span(), e.message()))?.into_inner();
+    let mut draft = file.base(&table)?;
+    let (mut dead_cells, mut dead_links) = (None, None);
+    for (key, value) in &table {
+        let key_name = key.get_ref().as_ref();
+        match key_name {
+            "preset" => {}
+            "name" => draft.name = Some(file.string(value)?.to_owned()),
+            "topology" => draft.topology = Some(file.topology(value)?),
+            "duplex" => draft.parameters.duplex = file.duplex(value)?,
+            "dead_cells" => dead_cells = Some(value),
+            "dead_links" => dead_links = Some(value),
+            _ => file.parameter(&mut draft.parameters, key.span(), key_name, value)?,
+        }
+    }
+    let missing =
+        |what: &str| file.error(None, format!("expected `{what}`, or a `preset` to start from"));
+    let machine_name = draft.name.ok_or_else(|| missing("name"))?;
+    let topology = draft.topology.ok_or_else(|| missing("[topology]"))?;
+    let wrong = |e: ShapeError| {
+        let key = e.place.rsplit('.').next().unwrap_or_default();
+        let at = table.get(key).or(table.get("topology")).or(table.get("preset"));
+        file.error(at.map(Spanned::span), e.message)
+    };
+    let whole =
+        Machine::new(machine_name, topology, draft.parameters, vec![], vec![]).map_err(wrong)?;
+    let dead_cells = match dead_cells {
+        Some(list) => file.dead_cells(&whole, list)?,
+        None => Vec::new(),
+    };
+    let dead_links = match dead_links {
+        Some(list) => file.dead_links(&whole, list)?,
+        None => Vec::new(),
+    };
+    if dead_cells.is_empty() && dead_links.is_empty() {
+        return Ok(whole);
+    }
+    let (topology, parameters) = (whole.topology().clone(), whole.parameters().clone());
+    Machine::new(whole.name(), topology, parameters, dead_cells, dead_links).map_err(wrong)
+}
+
+/// What a file has said so far.
+struct Draft {
+    name: Option<String>,
+    topology: Option<Topology>,
+    parameters: Parameters,
+}
+
+struct File<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl File<'_> {
+    fn error(&self, span: Option<Range<usize>>, message: impl Into<String>) -> InputError {
+        let offset = span.map_or(0, |span| span.start);
+        InputError::new(self.name, locate(self.text.as_bytes(), offset), message)
+    }
+
+    fn expected(&self, value: &Value<'_>, what: &str) -> InputError {
+        let found = value.get_ref().type_str();
+        self.error(Some(value.span()), format!("expected {what}, found {found}"))
+    }
+
+    fn unknown(&self, span: Range<usize>, what: &str, word: &str, known: &[&str]) -> InputError {
+        let help = match did_you_mean(word, known.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("known: {}", known.join(", ")),
+        };
+        let shown: String = word.chars().take(40).flat_map(char::escape_debug).collect();
+        self.error(Some(span), format!("`{shown}` is not {what}")).help(help)
+    }
+
+    /// The preset the file starts from, or nothing but `iwarp`'s parameters.
+    fn base(&self, table: &DeTable<'_>) -> Result<Draft> {
+        let Some(value) = table.get("preset") else {
+            return Ok(Draft { name: None, topology: None, parameters: Parameters::iwarp() });
+        };
+        let preset = Machine::from_spec(self.string(value)?).map_err(|mut e| {
+            let help = e.help.take();
+            let mut error = self.error(Some(value.span()), e.message);
+            error.help =
+                help.map(|help| help.replace("; or give a machine file ending in .toml", ""));
+            error
+        })?;
+        Ok(Draft {
+            name: Some(preset.name().to_owned()),
+            topology: Some(preset.topology().clone()),
+            parameters: preset.parameters().clone(),
+        })
+    }
+
+    fn string<'v>(&self, value: &'v Value<'_>) -> Result<&'v str> {
+        value.get_ref().as_str().ok_or_else(|| self.expected(value, "a string"))
+    }
+
+    fn number(&self, value: &Value<'_>, least: u32, most: u32) -> Result<u32> {
+        let what = format!("a whole number from {least} to {most}");
+        let Some(integer) = value.get_ref().as_integer() else {
+            return Err(self.expected(value, &what));
+        };
+        u32::from_str_radix(integer.as_str(), integer.radix())
+            .ok()
+            .filter(|number| (least..=most).contains(number))
+            .ok_or_else(|| self.error(Some(value.span()), format!("expected {what}")))
+    }
+
+    fn array<'v>(
+        &self,
+        value: &'v Value<'_>,
+        what: &str,
+    ) -> Result<impl Iterator<Item = &'v Value<'v>>> {
+        let array = value.get_ref().as_array().ok_or_else(|| self.expected(value, what))?;
+        Ok(array.iter())
+    }
+
+    fn duplex(&self, value: &Value<'_>) -> Result<Duplex> {
+        match self.string(value)? {
+            "full" => Ok(Duplex::Full),
+            "half" => Ok(Duplex::Half),
+            other => Err(self.unknown(value.span(), "a duplex", other, &["full", "half"])),
+        }
+    }
+
+    fn parameter(
+        &self,
+        parameters: &mut Parameters,
+        key_at: Range<usize>,
+        key: &str,
+        value: &Value<'_>,
+    ) -> Result<()> {
+        let numbers = parameters.numbers();
+        let Some(&(key, _, least, most)) = numbers.iter().find(|row| row.0 == key) else {
+            let others = ["preset", "name", "topology", "duplex", "dead_cells", "dead_links"];
+            let known: Vec<&str> = numbers.iter().map(|row| row.0).chain(others).collect();
+            return Err(self.unknown(key_at, "a key of machine files", key, &known));
+        };
+        let number = self.number(value, least, most)?;
+        parameters
+            .set(key, &number.to_string())
+            .map_err(|e| self.error(Some(value.span()), e.message))
+    }
+
+    fn topology(&self, value: &Value<'_>) -> Result<Topology> {
+        const KINDS: [&str; 6] = ["torus", "mesh", "ring", "hypercube", "fat-tree", "graph"];
+        let table = value.get_ref().as_table().ok_or_else(|| self.expected(value, "a table"))?;
+        let need = |key: &str| {
+            let message = format!("expected the key `{key}` in the topology");
+            table.get(key).ok_or_else(|| self.error(Some(value.span()), message))
+        };
+        let kind_value = need("kind")?;
+        let kind = self.string(kind_value)?;
+        let known: &[&str] = match kind {
+            "torus" | "mesh" => &["kind", "dims"],
+            "ring" => &["kind", "cells"],
+            "hypercube" => &["kind", "dimension"],
+            "fat-tree" => &["kind", "leaves"],
+            "graph" => &["kind", "cells", "switches", "links"],
+            other => return Err(self.unknown(kind_value.span(), "a topology", other, &KINDS)),
+        };
+        if let Some(key) = table.keys().find(|key| !known.contains(&key.get_ref().as_ref())) {
+            let what = format!("a key of a {kind}");
+            return Err(self.unknown(key.span(), &what, key.get_ref(), known));
+        }
+        let size = |key: &str| self.number(need(key)?, 0, u32::MAX);
+        Ok(match kind {
+            "torus" => Topology::Torus { dims: self.dims(need("dims")?)? },
+            "mesh" => Topology::Mesh { dims: self.dims(need("dims")?)? },
+            "ring" => Topology::Ring { cells: size("cells")? },
+            "hypercube" => Topology::Hypercube { dimension: size("dimension")? },
+            "fat-tree" => Topology::FatTree { leaves: size("leaves")? },
+            _ => Topology::Graph {
+                cells: size("cells")?,
+                switches: table.get("switches").map_or(Ok(0), |_| size("switches"))?,
+                links: self.links(need("links")?, size("cells")?, table)?,
+            },
+        })
+    }
+
+    fn dims(&self, value: &Value<'_>) -> Result<Vec<u32>> {
+        let sizes = self.array(value, "a list of sizes")?;
+        sizes.map(|size| self.number(size, 1, limits::CELLS as u32)).collect()
+    }
+
+    /// The links of a graph; each checked here, so that a wrong one is pointed at.
+    fn links(
+        &self,
+        value: &Value<'_>,
+        cells: u32,
+        topology: &DeTable<'_>,
+    ) -> Result<Vec<(u32, u32)>> {
+        let switches = topology.get("switches").map_or(Ok(0), |v| self.number(v, 0, u32::MAX))?;
+        let last = cells.saturating_add(switches).saturating_sub(1);
+        let pairs = self.array(value, "a list of pairs of cells")?;
+        pairs
+            .map(|pair| {
+                let (from, to) = self.pair(pair, last)?;
+                if from == to {
+                    let message = format!("a link cannot join cell {from} to itself");
+                    return Err(self.error(Some(pair.span()), message));
+                }
+                Ok((from, to))
+            })
+            .collect()
+    }
+
+    fn pair(&self, value: &Value<'_>, last: u32) -> Result<(u32, u32)> {
+        let ends: Vec<&Value<'_>> = self.array(value, "a pair of cells, [from, to]")?.collect();
+        let [from, to] = ends[..] else {
+            let message =
+                format!("expected a pair of cells, [from, to], found {} values", ends.len());
+            return Err(self.error(Some(value.span()), message));
+        };
+        Ok((self.number(from, 0, last)?, self.number(to, 0, last)?))
+    }
+
+    fn dead_cells(&self, machine: &Machine, list: &Value<'_>) -> Result<Vec<CellId>> {
+        let last = machine.cell_count() as u32 - 1;
+        let cells = self.array(list, "a list of cells")?;
+        cells.map(|cell| self.number(cell, 0, last).map(CellId)).collect()
+    }
+
+    fn dead_links(&self, machine: &Machine, list: &Value<'_>) -> Result<Vec<(CellId, CellId)>> {
+        let last = machine.cell_count() as u32 - 1;
+        let finder = LinkFinder::new(machine);
+        let pairs = self.array(list, "a list of pairs of cells")?;
+        pairs
+            .map(|pair| {
+                let (from, to) = self.pair(pair, last)?;
+                let (from, to) = (CellId(from), CellId(to));
+                if finder.default(from, to) == LinkId::NONE {
+                    let message = format!("no link joins {from} to {to}");
+                    return Err(self.error(Some(pair.span()), message));
+                }
+                Ok((from, to))
+            })
+            .collect()
+    }
+}
+
+/// The machine file of a machine, every parameter spelled out.
+pub fn write(machine: &Machine) -> String {
+    let mut out = String::new();
+    write_to(machine, &mut out).expect("a string takes all text");
+    out
+}
+
+fn write_to(machine: &Machine, out: &mut String) -> std::fmt::Result {
+    let name = machine.name().replace('\\', "\\\\").replace('"', "\\\"");
+    writeln!(out, "name = \"{name}\"")?;
+    for (name, value, ..) in machine.parameters().numbers() {
+        writeln!(out, "{name} = {value}")?;
+    }
+    let duplex = match machine.parameters().duplex {
+        Duplex::Full => "full",
+        Duplex::Half => "half",
+    };
+    writeln!(out, "duplex = \"{duplex}\"")?;
+    if !machine.dead_cells().is_empty() {
+        let cells: Vec<u32> = machine.dead_cells().iter().map(|cell| cell.0).collect();
+        writeln!(out, "dead_cells = {cells:?}")?;
+    }
+    if !machine.dead_links().is_empty() {
+        let pairs = machine.dead_links().iter().map(|&(from, to)| (from.0, to.0));
+        write_pairs("dead_links", pairs, out)?;
+    }
+    writeln!(out, "\n[topology]\nkind = \"{}\"", machine.topology().kind())?;
+    match machine.topology() {
+        Topology::Torus { dims } | Topology::Mesh { dims } => writeln!(out, "dims = {dims:?}"),
+        Topology::Ring { cells } => writeln!(out, "cells = {cells}"),
+        Topology::Hypercube { dimension } => writeln!(out, "dimension = {dimension}"),
+        Topology::FatTree { leaves } => writeln!(out, "leaves = {leaves}"),
+        Topology::Graph { cells, switches, links } => {
+            writeln!(out, "cells = {cells}\nswitches = {switches}")?;
+            write_pairs("links", links.iter().copied(), out)
+        }
+    }
+}
+
+fn write_pairs(
+    key: &str,
+    pairs: impl Iterator<Item = (u32, u32)>,
+    out: &mut String,
+) -> std::fmt::Result {
+    writeln!(out, "{key} = [")?;
+    for (from, to) in pairs {
+        writeln!(out, "  [{from}, {to}],")?;
+    }
+    writeln!(out, "]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::At;
+
+    const EXAMPLE: &str = "preset = \"iwarp:4x4\"\nname = \"ours\"\nchannels_per_cell = 20\n\
+        duplex = \"half\"\ndead_cells = [5]\ndead_links = [[3, 2]]\n";
+
+    #[test]
+    fn a_preset_is_changed_by_what_follows() {
+        let machine = parse("m.toml", EXAMPLE).unwrap();
+        assert_eq!((machine.name(), machine.cell_count()), ("ours", 16));
+        assert_eq!(machine.parameters().channels_per_cell, 20);
+        assert_eq!(machine.parameters().t_sync, 352);
+        assert_eq!(machine.dead_cells(), [CellId(5)]);
+        assert_eq!(parse("m.toml", &write(&machine)), Ok(machine));
+    }
+
+    #[test]
+    fn errors_point_at_the_value() {
+        let ring = "name = \"r\"\n[topology]\nkind = \"ring\"\ncells = 4\n";
+        for (text, line, column, said) in [
+            ("", 1, 1, "expected `name`"),
+            ("name = \"r\"", 1, 1, "expected `[topology]`"),
+            ("name = \"r\"\nt_snyc = 3\n", 2, 1, "`t_snyc` is not a key of machine files"),
+            ("t_sync = -3\n", 1, 10, "expected a whole number from 0 to 1000000000"),
+            ("t_sync = 1.5\n", 1, 10, "found float"),
+            ("t_sync = 99999999999999999999999\n", 1, 10, "expected a whole number"),
+            ("duplex = \"both\"\n", 1, 10, "`both` is not a duplex"),
+            ("preset = \"cray\"\n", 1, 10, "`cray` is not a machine"),
+            ("preset = \"ring:4\"\ndead_cells = [1, 4]\n", 2, 18, "from 0 to 3"),
+            (
+                "preset = \"ring:4\"\ndead_links = [[0, 1], [0, 2]]\n",
+                2,
+                23,
+                "no link joins c0 to c2",
+            ),
+            ("preset = \"ring:4\"\ndead_links = [[0]]\n", 2, 15, "found 1 values"),
+            ("name = \"\"\npreset = \"ring:4\"\n", 1, 8, "a name has 1 to 128 bytes"),
+            ("name = 3\n", 1, 8, "expected a string, found integer"),
+            ("name = \"r\"\nname = \"r\"\n", 2, 1, "duplicate key"),
+            ("name = \"r\n", 1, 8, ""),
+            ("[topology]\nkind = \"rnig\"\n", 2, 8, "`rnig` is not a topology"),
+            ("[topology]\nkind = \"ring\"\n", 1, 1, "expected the key `cells`"),
+            (
+                "[topology]\nkind = \"ring\"\ncells = 4\ndims = [4]\n",
+                4,
+                1,
+                "`dims` is not a key of a ring",
+            ),
+            (
+                "name = \"g\"\n[topology]\nkind = \"torus\"\ndims = [99999, 99999]\n",
+                2,
+                1,
+                "more than",
+            ),
+            (
+                "[topology]\nkind = \"graph\"\ncells = 2\nlinks = [[0, 1], [1, 2]]\n",
+                4,
+                22,
+                "from 0 to 1",
+            ),
+            ("[topology]\nkind = \"graph\"\ncells = 2\nlinks = [[1, 1]]\n", 4, 10, "to itself"),
+        ] {
+            let error = parse("m.toml", text).unwrap_err();
+            let At::Text { line: l, column: c, .. } = error.at else { panic!("{error}") };
+            assert!(error.message.contains(said), "{text}: {error}");
+            if !said.is_empty() {
+                assert_eq!((l, c), (line, column), "{text}: {error}");
+            }
+        }
+        assert_eq!(parse("m.toml", ring).unwrap().cell_count(), 4);
+        let help = parse("m.toml", "channels_per_cel = 3").unwrap_err().help.unwrap();
+        assert_eq!(help, "did you mean `channels_per_cell`?");
+    }
+
+    #[test]
+    fn depth_does_not_overflow_the_stack() {
+        for text in
+            ["a=".to_owned() + &"[".repeat(100_000), "a={b=".repeat(50_000), "[a.".repeat(9)]
+        {
+            assert!(parse("m.toml", &text).is_err());
+        }
+        assert!(parse("m.toml", &("a".to_owned() + &".a".repeat(100_000) + "=1")).is_err());
+    }
 }

@@ -222,16 +222,7 @@ impl ConnectionSet {
     pub fn check_machine(&self, machine: &Machine) -> Result<(), ShapeError> {
         for (id, connection) in self.iter() {
             for (end, cell) in [("source", connection.source), ("target", connection.target)] {
-                if cell.index() < machine.agent_count() && machine.is_endpoint(cell) {
-                    continue;
-                }
-                let why = if cell.index() >= machine.cell_count() {
-                    format!("the machine has cells c0 to c{}", machine.agent_count() - 1)
-                } else if cell.index() >= machine.agent_count() {
-                    "it is a switch, which has no agent".to_owned()
-                } else {
-                    "it is marked dead".to_owned()
-                };
+                let Some(why) = why_no_end(machine, cell) else { continue };
                 return Err(ShapeError::new(
                     format!("connections[{}].{end}", id.0),
                     format!("{cell} cannot be an end of {id}: {why}"),
@@ -330,8 +321,21 @@ impl From<ConnectionSet> for Program {
     }
 }
 
+/// Why a cell of the machine cannot be an end of a connection; `None` if it can.
+pub(crate) fn why_no_end(machine: &Machine, cell: CellId) -> Option<String> {
+    if cell.index() < machine.agent_count() && machine.is_endpoint(cell) {
+        None
+    } else if cell.index() >= machine.cell_count() {
+        Some(format!("the machine has cells c0 to c{}", machine.agent_count() - 1))
+    } else if cell.index() >= machine.agent_count() {
+        Some("it is a switch, which has no agent".to_owned())
+    } else {
+        Some("it is marked dead".to_owned())
+    }
+}
+
 /// Checks a name that the text form writes without quotes.
-fn check_name(place: &str, name: &str) -> Result<(), ShapeError> {
+pub(crate) fn check_name(place: &str, name: &str) -> Result<(), ShapeError> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
     if name.is_empty() || name.len() > limits::NAME || !name.bytes().all(legal) {
         return Err(ShapeError::new(

@@ -121,6 +121,9 @@ impl Topology {
     /// there or joins a cell to itself.
     pub fn graph(&self) -> Result<DiGraph<(), (), u32>, ShapeError> {
         let agents = self.agents()?;
+        if self.regular_links(agents) > limits::LINKS {
+            return Err(ShapeError::new("topology", format!("more than {} links", limits::LINKS)));
+        }
         let mut graph = DiGraph::default();
         graph.reserve_nodes(agents);
         for _ in 0..agents {
@@ -168,6 +171,22 @@ impl Topology {
             }
         }
         Ok(graph)
+    }
+
+    /// Links of the shapes that could have too many, counted before they are built. (A fat-tree
+    /// has less than 5 per leaf, a graph has its list.)
+    fn regular_links(&self, agents: usize) -> usize {
+        let per_dimension = |size: u32, wraps: bool| match (size as usize, wraps) {
+            (1, _) => 0,
+            (_, true) => 2 * agents,
+            (size, false) => 2 * (agents / size) * (size - 1),
+        };
+        match self {
+            Topology::Torus { dims } => dims.iter().map(|&d| per_dimension(d, true)).sum(),
+            Topology::Mesh { dims } => dims.iter().map(|&d| per_dimension(d, false)).sum(),
+            Topology::Hypercube { dimension } => agents * *dimension as usize,
+            _ => 0,
+        }
     }
 
     /// The coordinates of cell `cell`, first dimension first, of the shapes that have them.
@@ -259,6 +278,9 @@ mod tests {
 
     fn counts(topology: &Topology) -> (usize, usize) {
         let graph = topology.graph().unwrap();
+        if !matches!(topology, Topology::Ring { .. } | Topology::FatTree { .. }) {
+            assert_eq!(topology.regular_links(topology.agents().unwrap()), graph.edge_count());
+        }
         (graph.node_count(), graph.edge_count())
     }
 
@@ -284,6 +306,8 @@ mod tests {
             Topology::Torus { dims: vec![0, 8] },
             Topology::Mesh { dims: vec![1 << 16, 1 << 16] },
             Topology::Hypercube { dimension: 64 },
+            Topology::Hypercube { dimension: 20 },
+            Topology::Torus { dims: vec![4; 10] },
             Topology::Ring { cells: 0 },
             Topology::Graph { cells: 2, switches: 0, links: vec![(0, 2)] },
             Topology::Graph { cells: 2, switches: 0, links: vec![(1, 1)] },

@@ -1,0 +1,410 @@
+//! Reading the binary form.
+
+use std::sync::Arc;
+
+use super::codec::{In, MachineWire};
+use super::{CHECKSUM, HEADER, MAGIC, MAJOR, MINOR};
+use crate::document::Document;
+use crate::error::{At, InputError, Result, ShapeError};
+use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
+use crate::image::{
+    CellContext, ChannelEntry, Direction, Feed, Image, Operation, PhaseImage, SetImage, Sink,
+};
+use crate::limits;
+use crate::machine::Machine;
+use crate::routing::{PhaseRoutes, Routing};
+use crate::schedule::{Bounds, Schedule, SetSchedule};
+use crate::set::{Connection, ConnectionSet, NodeLists, Program};
+use crate::timetable::{PhaseTimes, Slot, Timetable};
+
+/// Reads a binary file. `name` is the file's name for errors.
+///
+/// # Errors
+/// No file of ours, one that was cut or damaged, a newer version, or a payload that is no value;
+/// with the offset in bytes, or the path of a part that does not fit.
+pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
+    let (kind, minor, payload) = open(name, bytes)?;
+    let mut input = In::new(name, payload, HEADER);
+    let document = match kind {
+        0 => Document::Machine(input.machine()?),
+        1 => input.program()?,
+        2 => {
+            let machine = input.machine()?;
+            let (set, phases) = input.phases(&machine, false)?;
+            let routes = phases.into_iter().map(|phase| phase.0).collect();
+            Document::Routing(Routing::new(machine, set, routes).map_err(|e| e.in_file(name))?)
+        }
+        3 => {
+            let machine = input.machine()?;
+            Document::Timetable(input.timetable(&machine)?.map_err(|e| e.in_file(name))?)
+        }
+        4 => Document::Schedule(input.schedule()?),
+        5 => Document::Image(input.image()?),
+        _ => return Err(byte(name, 10, format!("kind {kind} is not one of ours"))),
+    };
+    // What a newer minor version has more comes at the end.
+    let newer = minor > MINOR;
+    if input.left() > 0 && !newer {
+        return Err(input.error(format!("expected the end, found {} more bytes", input.left())));
+    }
+    Ok(document)
+}
+
+fn byte(name: &str, offset: usize, message: impl Into<String>) -> InputError {
+    InputError::new(name, At::Byte(offset), message)
+}
+
+/// Checks the container; yields kind, minor version and payload.
+fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<(u8, u8, &'a [u8])> {
+    if !bytes.starts_with(&MAGIC) {
+        return Err(byte(name, 0, "not a binary conset file"));
+    }
+    if bytes.len() < HEADER + CHECKSUM {
+        return Err(byte(name, bytes.len(), "the file was cut within its header"));
+    }
+    let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM);
+    let payload = &body[HEADER..];
+    let stated = u64::from_le_bytes(body[12..20].try_into().expect("eight bytes"));
+    if stated != payload.len() as u64 {
+        let message = format!("expected {stated} bytes of payload, found {}", payload.len());
+        return Err(byte(name, 12, message).help("the file was cut or damaged; write it again"));
+    }
+    if crc32fast::hash(body).to_le_bytes() != checksum {
+        return Err(byte(name, body.len(), "the checksum does not match the contents")
+            .help("the file was damaged; write it again"));
+    }
+    let (major, minor) = (body[8], body[9]);
+    if major != MAJOR {
+        return Err(byte(name, 8, format!("format version {major}.{minor} is not {MAJOR}.x"))
+            .help(if major > MAJOR {
+                "it is newer than what this program reads; a newer conset reads it"
+            } else {
+                "there never was such a version"
+            }));
+    }
+    if body[11] != 0 {
+        return Err(byte(name, 11, "expected 0"));
+    }
+    Ok((body[10], minor, payload))
+}
+
+type Phases = Vec<(PhaseRoutes, PhaseTimes)>;
+
+impl In<'_> {
+    fn machine(&mut self) -> Result<Arc<Machine>> {
+        let wire: MachineWire<'_> = self.take("a machine")?;
+        wire.build().map(Arc::new).map_err(|e| e.in_file(self.file))
+    }
+
+    fn flag(&mut self, what: &str) -> Result<bool> {
+        self.take(what)
+    }
+
+    fn program(&mut self) -> Result<Document> {
+        let machine = match self.flag("whether there is a machine")? {
+            true => Some(self.machine()?),
+            false => None,
+        };
+        let count = self.count("a number of sets", limits::SETS)?;
+        let mut sets = Vec::new();
+        for row in 0..count {
+            let set = self.set()?;
+            if let Some(machine) = &machine {
+                let fits = set.check_machine(machine);
+                fits.map_err(|e| e.under(format!("sets[{row}]")).in_file(self.file))?;
+            }
+            sets.push(Arc::new(set));
+        }
+        let program = Program::new(sets).map_err(|e| e.in_file(self.file))?;
+        Ok(Document::Program { machine, program })
+    }
+
+    fn set(&mut self) -> Result<ConnectionSet> {
+        let name: String = self.take("the name of a set")?;
+        let count = self.count("a number of connections", limits::CONNECTIONS)?;
+        let mut connections = Vec::new();
+        for _ in 0..count {
+            let source = CellId(self.number32("a cell")?);
+            let target = CellId(self.number32("a cell")?);
+            connections.push(Connection::new(source, target, self.number32("words")?));
+        }
+        self.options(count, |input, row| {
+            let name: String = input.take("a name")?;
+            connections[row].name = Some(name.into());
+            Ok(())
+        })?;
+        self.options(count, |input, row| {
+            connections[row].min_bandwidth = Some(input.number32("a bandwidth")?);
+            Ok(())
+        })?;
+        self.options(count, |input, row| {
+            connections[row].max_latency = Some(input.number32("a latency")?);
+            Ok(())
+        })?;
+        let pairs = self.count("a number of ordering constraints", limits::ORDERS)?;
+        let mut order = Vec::new();
+        for _ in 0..pairs {
+            let before = ConnectionId(self.below(count, "a connection")?);
+            order.push((before, ConnectionId(self.below(count, "a connection")?)));
+        }
+        let nodes = match self.flag("whether there are nodes")? {
+            true => Some(self.nodes(&connections)?),
+            false => None,
+        };
+        let build = || {
+            let set = ConnectionSet::new(name, connections)?.with_order(order)?;
+            match nodes {
+                Some(nodes) => set.with_nodes(nodes),
+                None => Ok(set),
+            }
+        };
+        build().map_err(|e: ShapeError| e.in_file(self.file))
+    }
+
+    /// Rows of what only some of `count` connections have.
+    fn options(
+        &mut self,
+        count: usize,
+        mut read: impl FnMut(&mut Self, usize) -> Result<()>,
+    ) -> Result<()> {
+        for _ in 0..self.count("a number of connections", count)? {
+            let row = self.below(count, "a connection")?;
+            read(self, row as usize)?;
+        }
+        Ok(())
+    }
+
+    fn nodes(&mut self, connections: &[Connection]) -> Result<NodeLists> {
+        let total: u64 = connections.iter().map(|c| u64::from(c.words)).sum();
+        if total > (self.left() as u64).min(limits::NODES as u64) {
+            return Err(self.error(format!("expected {total} nodes, found less")));
+        }
+        let mut nodes = Vec::new();
+        for connection in connections {
+            let mut last = 0;
+            for _ in 0..connection.words {
+                last = self.step(last, "a node")?;
+                nodes.push(last);
+            }
+        }
+        let mut rest = &nodes[..];
+        Ok(NodeLists::from_lists(connections.iter().map(|connection| {
+            let (list, others) = rest.split_at(connection.words as usize);
+            rest = others;
+            list
+        })))
+    }
+
+    /// A set and its phases; without times, they are empty.
+    fn phases(&mut self, machine: &Machine, timed: bool) -> Result<(Arc<ConnectionSet>, Phases)> {
+        let set = self.set()?;
+        // Routes start at their connection's source, which must be one of the machine's cells.
+        set.check_machine(machine).map_err(|e| e.in_file(self.file))?;
+        let count = self.count("a number of phases", limits::PHASES)?;
+        let mut phases = Vec::new();
+        let mut scratch = Scratch::default();
+        for _ in 0..count {
+            let routes = self.routes(machine, &set, &mut scratch)?;
+            let mut times = PhaseTimes::default();
+            if timed {
+                for _ in 0..routes.len() {
+                    let start = self.number("the start of a slot")?;
+                    times.slots.push(Slot { start, duration: self.number("a duration")? });
+                }
+                times.makespan = self.number("a makespan")?;
+            }
+            phases.push((routes, times));
+        }
+        Ok((Arc::new(set), phases))
+    }
+
+    fn routes(
+        &mut self,
+        machine: &Machine,
+        set: &ConnectionSet,
+        scratch: &mut Scratch,
+    ) -> Result<PhaseRoutes> {
+        let mut phase = PhaseRoutes::new();
+        let mut last = 0;
+        for _ in 0..self.count("a number of routes", limits::HOPS)? {
+            last = self.step(last, "a connection")?;
+            if last as usize >= set.len() {
+                let message = format!("x{last} is not one of the set's {} connections", set.len());
+                return Err(self.error(message));
+            }
+            let connection = set.get(ConnectionId(last));
+            let head = self.number("the head of a route")?;
+            let hops = usize::try_from(head >> 2).unwrap_or(usize::MAX);
+            if hops >= self.left() {
+                return Err(self.error(format!("expected {hops} hops, found less")));
+            }
+            let words = if head & 1 == 1 { self.number32("words")? } else { connection.words };
+            scratch.clear();
+            if head & 2 == 0 {
+                self.chain(machine, connection.source, hops, scratch)?;
+            } else {
+                self.explicit(machine, hops, scratch)?;
+            }
+            for _ in 0..=hops {
+                scratch.channels.push(ChannelId(self.number32("a channel")?));
+            }
+            phase
+                .push(ConnectionId(last), words, &scratch.cells, &scratch.links, &scratch.channels)
+                .map_err(|e| e.in_file(self.file))?;
+        }
+        Ok(phase)
+    }
+
+    /// A route along live links, by the number of the link among those out of each cell.
+    fn chain(
+        &mut self,
+        machine: &Machine,
+        source: CellId,
+        hops: usize,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let mut at = source;
+        scratch.cells.push(at);
+        for _ in 0..hops {
+            let out = machine.outgoing(at);
+            let link = out[self.below(out.len(), "the number of a link out of the cell")? as usize];
+            at = machine.link(link).target;
+            scratch.cells.push(at);
+            scratch.links.push(link);
+        }
+        Ok(())
+    }
+
+    /// Any route: its cells and its links.
+    fn explicit(&mut self, machine: &Machine, hops: usize, scratch: &mut Scratch) -> Result<()> {
+        for _ in 0..=hops {
+            scratch.cells.push(CellId(self.below(machine.cell_count(), "a cell")?));
+        }
+        for _ in 0..hops {
+            scratch.links.push(match self.below(machine.link_count() + 1, "a link")? {
+                0 => LinkId::NONE,
+                after => LinkId(after - 1),
+            });
+        }
+        Ok(())
+    }
+
+    fn timetable(&mut self, machine: &Arc<Machine>) -> Result<Result<Timetable, ShapeError>> {
+        let (set, phases) = self.phases(machine, true)?;
+        let (routes, times) = phases.into_iter().unzip();
+        Ok(Routing::new(machine.clone(), set, routes)
+            .and_then(|routing| Timetable::new(routing, times)))
+    }
+
+    fn schedule(&mut self) -> Result<Schedule> {
+        let machine = self.machine()?;
+        let origin = self.take("an origin")?;
+        let count = self.count("a number of sets", limits::SETS)?;
+        let mut sets = Vec::new();
+        for row in 0..count {
+            let timetable = self.timetable(&machine)?;
+            sets.push(SetSchedule {
+                timetable: timetable
+                    .map_err(|e| e.under(format!("sets[{row}]")).in_file(self.file))?,
+                bounds: Bounds {
+                    phases: self.number32("a number of phases")?,
+                    phases_by: self.take("what bounds the phases")?,
+                    clocks: self.number("clocks")?,
+                    clocks_by: self.take("what bounds the clocks")?,
+                },
+                predicted_clocks: self.number("clocks")?,
+            });
+        }
+        Schedule::new(machine, sets, origin).map_err(|e| e.in_file(self.file))
+    }
+
+    fn image(&mut self) -> Result<Image> {
+        let machine = self.machine()?;
+        let count = self.count("a number of sets", limits::SETS)?;
+        let mut sets = Vec::new();
+        for _ in 0..count {
+            let set = Arc::new(self.set()?);
+            let most = limits::TABLES / machine.cell_count();
+            let mut phases = Vec::new();
+            for _ in 0..self.count("a number of phases", most)? {
+                phases.push(self.phase_image(&machine)?);
+            }
+            sets.push(SetImage { set, phases });
+        }
+        Image::new(machine, sets).map_err(|e| e.in_file(self.file))
+    }
+
+    fn phase_image(&mut self, machine: &Machine) -> Result<PhaseImage> {
+        let (mut entries, mut operations, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for cell in machine.cells() {
+            for _ in 0..self.count("a number of entries", limits::HOPS)? {
+                entries.push(self.entry(machine, cell)?);
+            }
+            for _ in 0..self.count("a number of operations", limits::HOPS)? {
+                operations.push(self.operation()?);
+            }
+            ends.push((entries.len(), operations.len()));
+        }
+        let (mut entry, mut operation) = (0, 0);
+        Ok(PhaseImage::from_cells(ends.iter().map(|&(entries_end, operations_end)| {
+            let context = CellContext {
+                entries: &entries[entry..entries_end],
+                operations: &operations[operation..operations_end],
+            };
+            (entry, operation) = (entries_end, operations_end);
+            context
+        })))
+    }
+
+    fn entry(&mut self, machine: &Machine, cell: CellId) -> Result<ChannelEntry> {
+        let channel = ChannelId(self.number32("a channel")?);
+        let feed = match self.near_link(machine.incoming(cell))? {
+            None => Feed::Gate(ConnectionId(self.number32("a connection")?)),
+            Some(link) => Feed::Link(link),
+        };
+        let sink = match self.near_link(machine.outgoing(cell))? {
+            None => Sink::Gate(ConnectionId(self.number32("a connection")?)),
+            Some(link) => Sink::Forward { link, channel: ChannelId(self.number32("a channel")?) },
+        };
+        Ok(ChannelEntry { channel, feed, sink })
+    }
+
+    /// A link by its number among the cell's own or by its id; `None` for a gate.
+    fn near_link(&mut self, near: &[LinkId]) -> Result<Option<LinkId>> {
+        Ok(match self.below(near.len() + 2, "a gate or a link of the cell")? {
+            0 => None,
+            1 => Some(LinkId(self.number32("a link")?)),
+            port => Some(near[port as usize - 2]),
+        })
+    }
+
+    fn operation(&mut self) -> Result<Operation> {
+        let head = self.number("an operation")?;
+        let connection = u32::try_from(head >> 1)
+            .map_err(|_| self.error(format!("expected an operation, found {head}")))?;
+        Ok(Operation {
+            direction: if head & 1 == 1 { Direction::Receive } else { Direction::Send },
+            connection: ConnectionId(connection),
+            channel: ChannelId(self.number32("a channel")?),
+            words: self.number32("words")?,
+            first_word: self.number32("the first word's place")?,
+            start: self.number("the start of an operation")?,
+        })
+    }
+}
+
+/// Scratch for one route, reused.
+#[derive(Default)]
+struct Scratch {
+    cells: Vec<CellId>,
+    channels: Vec<ChannelId>,
+    links: Vec<LinkId>,
+}
+
+impl Scratch {
+    fn clear(&mut self) {
+        self.cells.clear();
+        self.channels.clear();
+        self.links.clear();
+    }
+}

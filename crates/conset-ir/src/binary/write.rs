@@ -1,0 +1,247 @@
+//! Writing the binary form.
+
+use super::codec::{MachineWire, Out};
+use super::{CHECKSUM, HEADER, MAGIC, MAJOR, MINOR};
+use crate::document::Document;
+use crate::ids::{CellId, LinkId};
+use crate::image::{CellContext, Direction, Feed, Image, Sink};
+use crate::machine::Machine;
+use crate::routing::{PhaseRoutes, RouteRef, Routing};
+use crate::schedule::{Schedule, SetSchedule};
+use crate::set::{Connection, ConnectionSet};
+use crate::timetable::Timetable;
+
+/// The binary form of a value.
+pub fn write(document: &Document) -> Vec<u8> {
+    let mut out = Out::default();
+    let kind = match document {
+        Document::Machine(machine) => {
+            write_machine(machine, &mut out);
+            0
+        }
+        Document::Program { machine, program } => {
+            out.put(&machine.is_some());
+            if let Some(machine) = machine {
+                write_machine(machine, &mut out);
+            }
+            out.count(program.sets().len());
+            program.sets().iter().for_each(|set| write_set(set, &mut out));
+            1
+        }
+        Document::Routing(routing) => {
+            write_machine(routing.machine(), &mut out);
+            write_routing(routing, &mut out);
+            2
+        }
+        Document::Timetable(timetable) => {
+            write_machine(timetable.routing().machine(), &mut out);
+            write_timetable(timetable, &mut out);
+            3
+        }
+        Document::Schedule(schedule) => {
+            write_schedule(schedule, &mut out);
+            4
+        }
+        Document::Image(image) => {
+            write_image(image, &mut out);
+            5
+        }
+    };
+    contain(kind, &out.bytes)
+}
+
+/// Puts a payload into the container.
+fn contain(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let mut file = Vec::with_capacity(HEADER + payload.len() + CHECKSUM);
+    file.extend_from_slice(&MAGIC);
+    file.extend_from_slice(&[MAJOR, MINOR, kind, 0]);
+    file.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    file.extend_from_slice(payload);
+    let checksum = crc32fast::hash(&file);
+    file.extend_from_slice(&checksum.to_le_bytes());
+    file
+}
+
+fn write_machine(machine: &Machine, out: &mut Out) {
+    out.put(&MachineWire::new(machine));
+}
+
+fn write_set(set: &ConnectionSet, out: &mut Out) {
+    out.put(&set.name());
+    out.count(set.len());
+    for connection in set.connections() {
+        out.number(connection.source.0);
+        out.number(connection.target.0);
+        out.number(connection.words);
+    }
+    write_option(set, |c| c.name.as_deref(), |name, out| out.put(&name), out);
+    write_option(set, |c| c.min_bandwidth, |rate, out| out.number(rate), out);
+    write_option(set, |c| c.max_latency, |clocks, out| out.number(clocks), out);
+    out.count(set.order().len());
+    for (before, after) in set.order() {
+        out.number(before.0);
+        out.number(after.0);
+    }
+    out.put(&set.nodes().is_some());
+    if let Some(nodes) = set.nodes() {
+        for (id, _) in set.iter() {
+            let mut last = 0;
+            for &node in nodes.of(id) {
+                out.step(last, node);
+                last = node;
+            }
+        }
+    }
+}
+
+/// What only some connections have: how many do, then each with its id.
+fn write_option<'a, T>(
+    set: &'a ConnectionSet,
+    option: impl Fn(&'a Connection) -> Option<T>,
+    write: impl Fn(T, &mut Out),
+    out: &mut Out,
+) {
+    let rows = || set.iter().filter_map(|(id, c)| Some((id, option(c)?)));
+    out.count(rows().count());
+    for (id, value) in rows() {
+        out.number(id.0);
+        write(value, out);
+    }
+}
+
+fn write_routing(routing: &Routing, out: &mut Out) {
+    write_set(routing.set(), out);
+    out.count(routing.phases().len());
+    for phase in routing.phases() {
+        write_routes(routing.machine(), routing.set(), phase, out);
+    }
+}
+
+fn write_routes(machine: &Machine, set: &ConnectionSet, phase: &PhaseRoutes, out: &mut Out) {
+    out.count(phase.len());
+    let mut last = 0;
+    for route in phase.iter() {
+        out.step(last, route.connection.0);
+        last = route.connection.0;
+        let connection = set.get(route.connection);
+        let part = route.words != connection.words;
+        let chain = is_chain(machine, connection.source, route);
+        out.number((route.hops() as u64) << 2 | u64::from(!chain) << 1 | u64::from(part));
+        if part {
+            out.number(route.words);
+        }
+        if chain {
+            route.cells.iter().zip(route.links()).for_each(|(&cell, &link)| {
+                out.count(port(machine, cell, link).expect("checked by is_chain"));
+            });
+        } else {
+            route.cells.iter().for_each(|cell| out.number(cell.0));
+            route.links().iter().for_each(|&link| write_link(link, out));
+        }
+        route.channels.iter().for_each(|channel| out.number(channel.0));
+    }
+}
+
+/// Whether a route starts at `source` and follows live links from cell to cell.
+fn is_chain(machine: &Machine, source: CellId, route: RouteRef<'_>) -> bool {
+    let follows = |(pair, &link): (&[CellId], &LinkId)| {
+        port(machine, pair[0], link).is_some() && machine.link(link).target == pair[1]
+    };
+    route.cells[0] == source && route.cells.windows(2).zip(route.links()).all(follows)
+}
+
+/// The number of a link among those out of a cell.
+fn port(machine: &Machine, cell: CellId, link: LinkId) -> Option<usize> {
+    machine.outgoing(cell).binary_search(&link).ok()
+}
+
+/// A link's id and 1, or 0 for none.
+fn write_link(link: LinkId, out: &mut Out) {
+    out.number(if link == LinkId::NONE { 0 } else { u64::from(link.0) + 1 });
+}
+
+fn write_timetable(timetable: &Timetable, out: &mut Out) {
+    let routing = timetable.routing();
+    write_set(routing.set(), out);
+    out.count(routing.phases().len());
+    for (phase, times) in routing.phases().iter().zip(timetable.phases()) {
+        write_routes(routing.machine(), routing.set(), phase, out);
+        for slot in &times.slots {
+            out.number(slot.start);
+            out.number(slot.duration);
+        }
+        out.number(times.makespan);
+    }
+}
+
+fn write_schedule(schedule: &Schedule, out: &mut Out) {
+    write_machine(schedule.machine(), out);
+    out.put(&schedule.origin());
+    out.count(schedule.sets().len());
+    for SetSchedule { timetable, bounds, predicted_clocks } in schedule.sets() {
+        write_timetable(timetable, out);
+        out.number(bounds.phases);
+        out.put(&bounds.phases_by);
+        out.number(bounds.clocks);
+        out.put(&bounds.clocks_by);
+        out.number(*predicted_clocks);
+    }
+}
+
+fn write_image(image: &Image, out: &mut Out) {
+    write_machine(image.machine(), out);
+    out.count(image.sets().len());
+    for set in image.sets() {
+        write_set(&set.set, out);
+        out.count(set.phases.len());
+        for phase in &set.phases {
+            for (cell, context) in phase.cells() {
+                write_tables(image.machine(), cell, context, out);
+            }
+        }
+    }
+}
+
+/// Feeds and sinks: 0 and a connection, 1 and a link, or 2 and up for the cell's own links.
+fn write_tables(machine: &Machine, cell: CellId, context: CellContext<'_>, out: &mut Out) {
+    out.count(context.entries.len());
+    for entry in context.entries {
+        out.number(entry.channel.0);
+        match entry.feed {
+            Feed::Gate(connection) => {
+                out.number(0u32);
+                out.number(connection.0);
+            }
+            Feed::Link(link) => write_near_link(machine.incoming(cell), link, out),
+        }
+        match entry.sink {
+            Sink::Gate(connection) => {
+                out.number(0u32);
+                out.number(connection.0);
+            }
+            Sink::Forward { link, channel } => {
+                write_near_link(machine.outgoing(cell), link, out);
+                out.number(channel.0);
+            }
+        }
+    }
+    out.count(context.operations.len());
+    for operation in context.operations {
+        let receive = u64::from(operation.direction == Direction::Receive);
+        out.number(u64::from(operation.connection.0) << 1 | receive);
+        out.number(operation.channel.0);
+        out.number(operation.words);
+        out.number(operation.first_word);
+        out.number(operation.start);
+    }
+}
+
+fn write_near_link(near: &[LinkId], link: LinkId, out: &mut Out) {
+    match near.binary_search(&link) {
+        Ok(port) => out.count(port + 2),
+        Err(_) => {
+            out.number(1u32);
+            out.number(link.0);
+        }
+    }
+}

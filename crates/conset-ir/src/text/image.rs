@@ -1,0 +1,227 @@
+//! Images: for each phase and cell the forwarding table and the operation list.
+//!
+//! ```text
+//!   phase p0
+//!     cell c3
+//!       ch0 from x0 to c4/ch5          # the agent injects x0; its words go on to channel 5 of c4
+//!       ch1 from c2 to l7/ch3          # a link may be named by its id
+//!       send x0 ch0 words 133 start 0
+//!     cell c4
+//!       ch5 from c3 to x0
+//!       receive x0 ch5 words 133 start 0
+//! ```
+//!
+//! Cells come in the order of their numbers; a cell with empty tables is left out. The lines of a
+//! cell keep their order, entries apart from operations. A neighbour's cell stands for the default
+//! link to or from it.
+
+use std::sync::Arc;
+
+use super::lexer::Token;
+use super::parser::Parser;
+use super::set::SetLines;
+use crate::error::Result;
+use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
+use crate::image::{
+    CellContext, ChannelEntry, Direction, Feed, Operation, PhaseImage, SetImage, Sink,
+};
+use crate::limits;
+use crate::links::LinkFinder;
+use crate::machine::Machine;
+use crate::set::ConnectionSet;
+
+const CELL_LINES: [&str; 4] = ["send", "receive", "cell", "phase"];
+
+/// The tables of a phase as they come: all rows, and for each cell named where its rows end.
+#[derive(Default)]
+struct Tables {
+    entries: Vec<ChannelEntry>,
+    operations: Vec<Operation>,
+    cells: Vec<(CellId, usize, usize)>,
+}
+
+/// What the rows are checked against.
+struct Ground<'a> {
+    machine: &'a Machine,
+    finder: &'a LinkFinder<'a>,
+    set: &'a ConnectionSet,
+}
+
+impl Parser<'_> {
+    /// A set with its phases. `tables` counts the cells of all phases so far: each costs memory
+    /// even if the file says nothing of it.
+    pub(super) fn set_image(
+        &mut self,
+        machine: &Machine,
+        finder: &LinkFinder<'_>,
+        tables: &mut usize,
+    ) -> Result<SetImage> {
+        let set = self.set(Some(machine), SetLines::IMAGE)?;
+        let ground = Ground { machine, finder, set: &set };
+        let mut phases = Vec::new();
+        while self.is("phase") {
+            let start = self.lexer.start();
+            *tables += machine.cell_count();
+            if *tables > limits::TABLES {
+                let message = format!("more than {} tables, cells times phases", limits::TABLES);
+                return Err(self.error(start, message));
+            }
+            self.phase_line(phases.len())?;
+            self.end_of_line(&[])?;
+            phases.push(self.phase_tables(&ground)?);
+        }
+        Ok(SetImage { set: Arc::new(set), phases })
+    }
+
+    fn phase_tables(&mut self, ground: &Ground<'_>) -> Result<PhaseImage> {
+        let mut tables = Tables::default();
+        while self.is("cell") {
+            let cell = self.cell_line(ground, &tables)?;
+            loop {
+                match self.lexer.token() {
+                    Token::Word("send") => self.operation(Direction::Send, ground, &mut tables)?,
+                    Token::Word("receive") => {
+                        self.operation(Direction::Receive, ground, &mut tables)?;
+                    }
+                    Token::Word(word) if word.starts_with(ChannelId::PREFIX) => {
+                        self.entry(cell, ground, &mut tables)?;
+                    }
+                    Token::EndOfFile | Token::Word("cell" | "phase" | "set") => break,
+                    _ => {
+                        let what = "a channel such as ch0, `send`, `receive`, `cell` or `phase`";
+                        return Err(self.expected_word(what, &CELL_LINES));
+                    }
+                }
+            }
+            tables.cells.push((cell, tables.entries.len(), tables.operations.len()));
+        }
+        if !(self.is("phase") || self.is("set") || self.lexer.token() == Token::EndOfFile) {
+            return Err(self.expected_word("`cell`, `phase` or `set`", &CELL_LINES));
+        }
+        Ok(lay_out(ground.machine, &tables))
+    }
+
+    fn cell_line(&mut self, ground: &Ground<'_>, tables: &Tables) -> Result<CellId> {
+        self.keyword("cell")?;
+        let start = self.lexer.start();
+        let count = ground.machine.cell_count();
+        let cell = self.id_below(CellId::parse, CellId::index, count, "a cell")?;
+        match tables.cells.last() {
+            Some(&(last, ..)) if last >= cell => {
+                let message =
+                    format!("{cell} after {last}: cells come in the order of their numbers");
+                Err(self.error(start, message))
+            }
+            _ => {
+                self.end_of_line(&[])?;
+                Ok(cell)
+            }
+        }
+    }
+
+    /// `chN from (xN | cN | lN) to (xN | cN/chN | lN/chN)`
+    fn entry(&mut self, cell: CellId, ground: &Ground<'_>, tables: &mut Tables) -> Result<()> {
+        const FEED: &str = "where words come from: a connection, a cell or a link";
+        const SINK: &str = "where words go: a connection, a cell or a link";
+        let channel = self.channel(ground)?;
+        self.keyword("from")?;
+        let feed = match self.lexer.token() {
+            Token::Word(word) if word.starts_with('x') => Feed::Gate(self.connection(ground)?),
+            _ => Feed::Link(self.link(ground, FEED, |from| (from, cell))?),
+        };
+        self.keyword("to")?;
+        let sink = match self.lexer.token() {
+            Token::Word(word) if word.starts_with('x') => Sink::Gate(self.connection(ground)?),
+            _ => {
+                let link = self.link(ground, SINK, |to| (cell, to))?;
+                self.punctuation(Token::Slash, "`/` and the channel on the next cell")?;
+                Sink::Forward { link, channel: self.channel(ground)? }
+            }
+        };
+        tables.entries.push(ChannelEntry { channel, feed, sink });
+        self.end_of_line(&[])
+    }
+
+    /// `send|receive xN chN words N [first_word N] start N`
+    fn operation(
+        &mut self,
+        direction: Direction,
+        ground: &Ground<'_>,
+        tables: &mut Tables,
+    ) -> Result<()> {
+        self.lexer.advance();
+        let connection = self.connection(ground)?;
+        let channel = self.channel(ground)?;
+        self.keyword("words")?;
+        let all = ground.set.get(connection).words;
+        let at = self.lexer.start();
+        let words = self.number32("words", 1, all)?;
+        let first_word = if self.eat("first_word") {
+            self.number32("the first word's place", 0, all - 1)?
+        } else {
+            0
+        };
+        if u64::from(words) + u64::from(first_word) > u64::from(all) {
+            let message =
+                format!("words {words} from {first_word} of {connection}, which has {all}");
+            return Err(self.error(at, message));
+        }
+        if !self.eat("start") {
+            return Err(self.expected_word("`start`", &["start", "first_word"]));
+        }
+        let start = self.number("clocks", 0, u64::MAX)?;
+        let row = Operation { direction, connection, channel, words, first_word, start };
+        tables.operations.push(row);
+        self.end_of_line(&[])
+    }
+
+    fn connection(&mut self, ground: &Ground<'_>) -> Result<ConnectionId> {
+        let count = ground.set.len();
+        self.id_below(ConnectionId::parse, ConnectionId::index, count, "a connection of the set")
+    }
+
+    fn channel(&mut self, ground: &Ground<'_>) -> Result<ChannelId> {
+        let count = ground.machine.parameters().channels_per_cell as usize;
+        self.id_below(ChannelId::parse, ChannelId::index, count, "a channel of the cell")
+    }
+
+    /// A link by its id, or by the neighbour: `ends` makes the link's ends of the neighbour.
+    fn link(
+        &mut self,
+        ground: &Ground<'_>,
+        what: &str,
+        ends: impl Fn(CellId) -> (CellId, CellId),
+    ) -> Result<LinkId> {
+        let start = self.lexer.start();
+        let Token::Word(word) = self.lexer.token() else { return Err(self.expected(what)) };
+        if word.starts_with(LinkId::PREFIX) {
+            let count = ground.machine.link_count();
+            return self.id_below(LinkId::parse, LinkId::index, count, "a link");
+        }
+        if CellId::parse(word).is_none() {
+            return Err(self.expected(what));
+        }
+        let count = ground.machine.cell_count();
+        let (from, to) = ends(self.id_below(CellId::parse, CellId::index, count, "a cell")?);
+        match ground.finder.default(from, to) {
+            LinkId::NONE => Err(self.error(start, format!("no live link joins {from} to {to}"))),
+            link => Ok(link),
+        }
+    }
+}
+
+fn lay_out(machine: &Machine, tables: &Tables) -> PhaseImage {
+    let mut named = tables.cells.iter().peekable();
+    let (mut entry, mut operation) = (0, 0);
+    PhaseImage::from_cells(machine.cells().map(|cell| {
+        let (from_entry, from_operation) = (entry, operation);
+        if let Some(&&(_, entries, operations)) = named.peek().filter(|row| row.0 == cell) {
+            (entry, operation) = (entries, operations);
+            named.next();
+        }
+        CellContext {
+            entries: &tables.entries[from_entry..entry],
+            operations: &tables.operations[from_operation..operation],
+        }
+    }))
+}

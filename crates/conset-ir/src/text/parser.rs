@@ -1,0 +1,348 @@
+//! The reader: what all rules of the grammar share, and the first lines of a file.
+//!
+//! A [`Parser`] stands on a token. Small methods take one operand each, or say what was expected
+//! and what was found. The rules themselves are in `machine`, `set`, `phase` and `image`.
+
+use std::sync::Arc;
+
+use super::VERSION;
+use super::lexer::{Lexer, Token, unquote};
+use super::set::SetLines;
+use crate::document::Document;
+use crate::error::{InputError, Result, ShapeError};
+use crate::image::Image;
+use crate::limits;
+use crate::links::LinkFinder;
+use crate::machine::Machine;
+use crate::position::{did_you_mean, locate};
+use crate::schedule::{Origin, Schedule};
+use crate::set::Program;
+
+/// Reads a file of the text form. `name` is the file's name for errors.
+///
+/// # Errors
+/// Whatever is wrong, with line, column and offset, what was expected, and where it helps what to
+/// do.
+pub fn parse(name: &str, text: &str) -> Result<Document> {
+    let mut p = Parser { name, lexer: Lexer::new(text) };
+    let kind = p.header()?;
+    let machine = p.machine_block(kind)?;
+    match kind {
+        Kind::Machine => {
+            p.end_of_file()?;
+            let machine = machine.ok_or_else(|| p.expected("`machine`"))?;
+            Ok(Document::Machine(machine))
+        }
+        Kind::Set => p.program(machine),
+        _ => {
+            let machine = machine.ok_or_else(|| p.expected("`machine`"))?;
+            match kind {
+                Kind::Schedule => p.schedule(&machine).map(Document::Schedule),
+                Kind::Image => p.image(&machine).map(Document::Image),
+                _ => p.one_set(&machine, kind),
+            }
+        }
+    }
+}
+
+/// What a file holds, by its first line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Machine,
+    Set,
+    Routing,
+    Timetable,
+    Schedule,
+    Image,
+}
+
+impl Kind {
+    const ALL: [(&'static str, Kind); 6] = [
+        ("machine", Kind::Machine),
+        ("set", Kind::Set),
+        ("routing", Kind::Routing),
+        ("timetable", Kind::Timetable),
+        ("schedule", Kind::Schedule),
+        ("image", Kind::Image),
+    ];
+
+    /// Whether routes have slots and phases a makespan.
+    pub(super) fn timed(self) -> bool {
+        matches!(self, Kind::Timetable | Kind::Schedule)
+    }
+}
+
+pub(super) struct Parser<'a> {
+    name: &'a str,
+    pub(super) lexer: Lexer<'a>,
+}
+
+impl<'a> Parser<'a> {
+    /// An error at a byte of the text.
+    pub(super) fn error(&self, offset: usize, message: impl Into<String>) -> InputError {
+        InputError::new(self.name, locate(self.lexer.text().as_bytes(), offset), message)
+    }
+
+    /// "expected ..., found ..." at the token the parser stands on.
+    pub(super) fn expected(&self, what: &str) -> InputError {
+        let found = match self.lexer.token() {
+            Token::Bad(what) => return self.error(self.lexer.start(), what),
+            Token::Word(word) => format!("`{}`", short(word)),
+            Token::Quoted(content) => format!("\"{}\"", short(content)),
+            Token::Arrow => "`->`".to_owned(),
+            Token::Slash => "`/`".to_owned(),
+            Token::EndOfLine => "the end of the line".to_owned(),
+            Token::EndOfFile => "the end of the file".to_owned(),
+        };
+        self.error(self.lexer.start(), format!("expected {what}, found {found}"))
+    }
+
+    /// The same, with the known word that was probably meant.
+    pub(super) fn expected_word(&self, what: &str, known: &[&str]) -> InputError {
+        let error = self.expected(what);
+        match self.lexer.token() {
+            Token::Word(word) => match did_you_mean(word, known.iter().copied()) {
+                Some(meant) => error.help(format!("did you mean `{meant}`?")),
+                None => error,
+            },
+            _ => error,
+        }
+    }
+
+    /// A shape error of a constructor, at the part of the text that it is about.
+    pub(super) fn misshapen(&self, offset: usize, error: ShapeError) -> InputError {
+        self.error(offset, error.message)
+    }
+
+    /// Whether the parser stands on this word.
+    #[inline]
+    pub(super) fn is(&self, keyword: &str) -> bool {
+        self.lexer.token() == Token::Word(keyword)
+    }
+
+    /// Takes this word if the parser stands on it.
+    pub(super) fn eat(&mut self, keyword: &str) -> bool {
+        let there = self.is(keyword);
+        if there {
+            self.lexer.advance();
+        }
+        there
+    }
+
+    /// Takes this word.
+    pub(super) fn keyword(&mut self, keyword: &str) -> Result<()> {
+        if self.eat(keyword) {
+            return Ok(());
+        }
+        Err(self.expected_word(&format!("`{keyword}`"), &[keyword]))
+    }
+
+    /// Takes an arrow or a slash.
+    pub(super) fn punctuation(&mut self, token: Token<'_>, spelling: &str) -> Result<()> {
+        if self.lexer.token() != token {
+            return Err(self.expected(spelling));
+        }
+        self.lexer.advance();
+        Ok(())
+    }
+
+    /// Takes any word.
+    pub(super) fn word(&mut self, what: &str) -> Result<&'a str> {
+        let Token::Word(word) = self.lexer.token() else { return Err(self.expected(what)) };
+        self.lexer.advance();
+        Ok(word)
+    }
+
+    /// Takes a string.
+    pub(super) fn quoted(&mut self, what: &str) -> Result<String> {
+        let Token::Quoted(content) = self.lexer.token() else { return Err(self.expected(what)) };
+        self.lexer.advance();
+        Ok(unquote(content))
+    }
+
+    /// Takes an id; `read` is the id's own `parse`.
+    #[inline]
+    pub(super) fn id<T>(&mut self, read: impl Fn(&str) -> Option<T>, what: &str) -> Result<T> {
+        let Token::Word(word) = self.lexer.token() else { return Err(self.expected(what)) };
+        let id = read(word).ok_or_else(|| self.expected(what))?;
+        self.lexer.advance();
+        Ok(id)
+    }
+
+    /// Takes an id and checks that it is one of `count` things.
+    #[inline]
+    pub(super) fn id_below<T: Copy + std::fmt::Display>(
+        &mut self,
+        read: impl Fn(&str) -> Option<T>,
+        index: impl Fn(T) -> usize,
+        count: usize,
+        what: &str,
+    ) -> Result<T> {
+        let start = self.lexer.start();
+        let id = self.id(read, what)?;
+        if index(id) < count {
+            return Ok(id);
+        }
+        let message = match count {
+            0 => format!("expected {what}, but there is none to name; found `{id}`"),
+            _ => format!("expected {what} numbered below {count}, found `{id}`"),
+        };
+        Err(self.error(start, message))
+    }
+
+    /// Takes a whole number from `least` to `most`.
+    pub(super) fn number(&mut self, what: &str, least: u64, most: u64) -> Result<u64> {
+        let wrong = |p: &Self| p.expected(&format!("{what} from {least} to {most}"));
+        let Token::Word(word) = self.lexer.token() else { return Err(wrong(self)) };
+        let digits = word.bytes().all(|b| b.is_ascii_digit());
+        match word.parse::<u64>() {
+            Ok(number) if digits && (least..=most).contains(&number) => {
+                self.lexer.advance();
+                Ok(number)
+            }
+            _ => Err(wrong(self)),
+        }
+    }
+
+    /// Takes a whole number of 32 bits from `least` to `most`.
+    pub(super) fn number32(&mut self, what: &str, least: u32, most: u32) -> Result<u32> {
+        let number = self.number(what, least.into(), most.into())?;
+        Ok(u32::try_from(number).expect("it is at most `most`"))
+    }
+
+    /// Checks that the line ends here and goes to the next that holds something. `more` says what
+    /// else could have come.
+    pub(super) fn end_of_line(&mut self, more: &[&str]) -> Result<()> {
+        if self.lexer.token() != Token::EndOfLine {
+            return Err(self.expected_word("the end of the line", more));
+        }
+        self.lexer.next_line();
+        Ok(())
+    }
+
+    fn end_of_file(&self) -> Result<()> {
+        match self.lexer.token() {
+            Token::EndOfFile => Ok(()),
+            _ => Err(self.expected("the end of the file")),
+        }
+    }
+
+    /// `conset KIND VERSION`
+    fn header(&mut self) -> Result<Kind> {
+        self.keyword("conset").map_err(|e| match e.help {
+            None => e.help("the first line says what the file holds: `conset set 1`"),
+            Some(_) => e,
+        })?;
+        let names = Kind::ALL.map(|row| row.0);
+        let Some((name, kind)) = Kind::ALL.into_iter().find(|row| self.eat(row.0)) else {
+            return Err(self.expected_word(&format!("one of {}", names.join(", ")), &names));
+        };
+        let start = self.lexer.start();
+        let version = self.number("a version", 1, u64::MAX)?;
+        if version > u64::from(VERSION) {
+            return Err(self
+                .error(start, format!("version {version} of conset {name} is newer than {VERSION}"))
+                .help(format!(
+                    "this program reads version 1 to {VERSION}; a newer conset reads it"
+                )));
+        }
+        self.end_of_line(&[])?;
+        Ok(kind)
+    }
+
+    /// The sets of a file, and where the name of each stands.
+    fn sets<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<(Vec<T>, Vec<usize>)> {
+        let (mut sets, mut starts) = (Vec::new(), Vec::new());
+        while self.is("set") {
+            if sets.len() == limits::SETS {
+                let message = format!("more than {} sets", limits::SETS);
+                return Err(self.error(self.lexer.start(), message));
+            }
+            starts.push(self.lexer.start());
+            sets.push(read(self)?);
+        }
+        match self.lexer.token() {
+            Token::EndOfFile => Ok((sets, starts)),
+            _ => Err(self.expected_word("`set`", &["set"])),
+        }
+    }
+
+    /// A shape error about `sets[i]`, at that set.
+    fn misshapen_sets(&self, starts: &[usize], error: ShapeError) -> InputError {
+        let row = row_in(&error.place, "sets[").unwrap_or(0);
+        self.misshapen(starts.get(row).copied().unwrap_or(0), error)
+    }
+
+    fn program(&mut self, machine: Option<Arc<Machine>>) -> Result<Document> {
+        let (sets, starts) = self.sets(|p| p.set(machine.as_deref(), SetLines::PROGRAM))?;
+        let program = Program::new(sets.into_iter().map(Arc::new).collect())
+            .map_err(|e| self.misshapen_sets(&starts, e))?;
+        Ok(Document::Program { machine, program })
+    }
+
+    fn one_set(&mut self, machine: &Arc<Machine>, kind: Kind) -> Result<Document> {
+        let finder = LinkFinder::new(machine);
+        if !self.is("set") {
+            return Err(self.expected_word("`set`", &["set"]));
+        }
+        let document = if kind == Kind::Timetable {
+            Document::Timetable(self.timetable(machine, &finder)?)
+        } else {
+            Document::Routing(self.routing(machine, &finder)?)
+        };
+        self.end_of_file()?;
+        Ok(document)
+    }
+
+    fn schedule(&mut self, machine: &Arc<Machine>) -> Result<Schedule> {
+        let start = self.lexer.start();
+        let origin = if self.is("origin") { Some(self.origin()?) } else { None };
+        let finder = LinkFinder::new(machine);
+        let (sets, starts) = self.sets(|p| p.set_schedule(machine, &finder))?;
+        Schedule::new(machine.clone(), sets, origin).map_err(|e| {
+            if e.place == "origin" {
+                self.misshapen(start, e)
+            } else {
+                self.misshapen_sets(&starts, e)
+            }
+        })
+    }
+
+    fn image(&mut self, machine: &Arc<Machine>) -> Result<Image> {
+        let finder = LinkFinder::new(machine);
+        let mut tables = 0;
+        let (sets, starts) = self.sets(|p| p.set_image(machine, &finder, &mut tables))?;
+        Image::new(machine.clone(), sets).map_err(|e| self.misshapen_sets(&starts, e))
+    }
+
+    /// `origin generator "..." algorithm "..." seed N`
+    fn origin(&mut self) -> Result<Origin> {
+        self.keyword("origin")?;
+        self.keyword("generator")?;
+        let generator = self.quoted("the generator in quotes")?;
+        self.keyword("algorithm")?;
+        let algorithm = self.quoted("the algorithm in quotes")?;
+        self.keyword("seed")?;
+        let seed = self.number("a seed", 0, u64::MAX)?;
+        self.end_of_line(&[])?;
+        Ok(Origin { generator, algorithm, seed })
+    }
+}
+
+/// The row that a shape error's place names: 12 of `connections[12].words`.
+pub(super) fn row_in(place: &str, list: &str) -> Option<usize> {
+    place.strip_prefix(list)?.split(']').next()?.parse().ok()
+}
+
+/// The start of something the file says, fit for a message.
+fn short(text: &str) -> String {
+    const LONGEST: usize = 40;
+    let mut shown: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}

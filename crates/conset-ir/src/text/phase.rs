@@ -1,0 +1,298 @@
+//! Phases: routes, slots, and what a schedule says of a set.
+//!
+//! ```text
+//!   phase p0 makespan 266
+//!     route x0 c3/ch0 -> c4/ch5 start 0 duration 266
+//!     route x1 c3/ch1 -> c4/ch2 -> c5/ch0 words 12 links l3 l9 start 0 duration 24
+//!   bounds phases 1 by endpoints clocks 794 by agent-load
+//!   predicted_clocks 794
+//! ```
+//!
+//! A route carries all words of its connection unless it says `words`, and runs over the default
+//! links between its cells ([`LinkFinder`]) unless it says `links`, where `none` stands for no
+//! link. Routings have no times.
+
+use std::sync::Arc;
+
+use super::lexer::Token;
+use super::parser::{Kind, Parser};
+use super::set::SetLines;
+use crate::error::{Result, ShapeError};
+use crate::ids::{CellId, ChannelId, ConnectionId, LinkId, PhaseId};
+use crate::limits;
+use crate::links::LinkFinder;
+use crate::machine::Machine;
+use crate::routing::{PhaseRoutes, Routing};
+use crate::schedule::{Binding, Bounds, SetSchedule};
+use crate::set::ConnectionSet;
+use crate::timetable::{PhaseTimes, Slot, Timetable};
+
+/// Scratch for one route, reused.
+#[derive(Default)]
+struct Scratch {
+    cells: Vec<CellId>,
+    channels: Vec<ChannelId>,
+    links: Vec<LinkId>,
+}
+
+/// What routes are checked against.
+struct Ground<'a> {
+    machine: &'a Machine,
+    finder: &'a LinkFinder<'a>,
+    set: &'a ConnectionSet,
+    kind: Kind,
+}
+
+impl Parser<'_> {
+    /// A set with its phases, without times.
+    pub(super) fn routing(
+        &mut self,
+        machine: &Arc<Machine>,
+        finder: &LinkFinder<'_>,
+    ) -> Result<Routing> {
+        let start = self.lexer.start();
+        let set = Arc::new(self.set(Some(machine), SetLines::ROUTED)?);
+        let (routes, _) =
+            self.phases(&Ground { machine, finder, set: &set, kind: Kind::Routing })?;
+        Routing::new(machine.clone(), set, routes).map_err(|e| self.misshapen(start, e))
+    }
+
+    /// A set with its phases and their times.
+    pub(super) fn timetable(
+        &mut self,
+        machine: &Arc<Machine>,
+        finder: &LinkFinder<'_>,
+    ) -> Result<Timetable> {
+        self.timed_set(machine, finder, Kind::Timetable)
+    }
+
+    fn timed_set(
+        &mut self,
+        machine: &Arc<Machine>,
+        finder: &LinkFinder<'_>,
+        kind: Kind,
+    ) -> Result<Timetable> {
+        let start = self.lexer.start();
+        let lines = if kind == Kind::Schedule { SetLines::SCHEDULE } else { SetLines::ROUTED };
+        let set = Arc::new(self.set(Some(machine), lines)?);
+        let (routes, times) = self.phases(&Ground { machine, finder, set: &set, kind })?;
+        let wrong = |e: ShapeError| self.misshapen(start, e);
+        let routing = Routing::new(machine.clone(), set, routes).map_err(wrong)?;
+        Timetable::new(routing, times).map_err(wrong)
+    }
+
+    /// A set of a schedule: phases, then its bounds and its prediction in either order.
+    pub(super) fn set_schedule(
+        &mut self,
+        machine: &Arc<Machine>,
+        finder: &LinkFinder<'_>,
+    ) -> Result<SetSchedule> {
+        let timetable = self.timed_set(machine, finder, Kind::Schedule)?;
+        let (mut bounds, mut predicted) = (None, None);
+        while bounds.is_none() || predicted.is_none() {
+            if bounds.is_none() && self.is("bounds") {
+                bounds = Some(self.bounds()?);
+            } else if predicted.is_none() && self.eat("predicted_clocks") {
+                predicted = Some(self.number("clocks", 0, u64::MAX)?);
+                self.end_of_line(&[])?;
+            } else {
+                let missing = match (bounds, predicted) {
+                    (None, None) => "`phase`, `bounds` or `predicted_clocks`",
+                    (None, _) => "`bounds`",
+                    _ => "`predicted_clocks`",
+                };
+                return Err(self.expected_word(missing, &["phase", "bounds", "predicted_clocks"]));
+            }
+        }
+        let (Some(bounds), Some(predicted_clocks)) = (bounds, predicted) else {
+            unreachable!("the loop ends when both are there")
+        };
+        Ok(SetSchedule { timetable, bounds, predicted_clocks })
+    }
+
+    /// `bounds phases N [by WHAT] clocks N [by WHAT]`
+    fn bounds(&mut self) -> Result<Bounds> {
+        self.keyword("bounds")?;
+        self.keyword("phases")?;
+        let phases = self.number32("a number of phases", 0, u32::MAX)?;
+        let phases_by = self.binding()?;
+        self.keyword("clocks")?;
+        let clocks = self.number("clocks", 0, u64::MAX)?;
+        let clocks_by = self.binding()?;
+        self.end_of_line(&["by"])?;
+        Ok(Bounds { phases, phases_by, clocks, clocks_by })
+    }
+
+    fn binding(&mut self) -> Result<Binding> {
+        if !self.eat("by") {
+            return Ok(Binding::Nothing);
+        }
+        let names = Binding::ALL.map(Binding::name);
+        let found = match self.lexer.token() {
+            Token::Word(word) => Binding::parse(word),
+            _ => None,
+        };
+        let Some(binding) = found else {
+            return Err(self.expected_word(&format!("one of {}", names.join(", ")), &names));
+        };
+        self.lexer.advance();
+        Ok(binding)
+    }
+
+    fn phases(&mut self, ground: &Ground<'_>) -> Result<(Vec<PhaseRoutes>, Vec<PhaseTimes>)> {
+        let (mut routes, mut times) = (Vec::new(), Vec::new());
+        let mut scratch = Scratch::default();
+        while self.is("phase") {
+            self.phase_line(routes.len())?;
+            let mut phase = PhaseRoutes::new();
+            let mut time = PhaseTimes::default();
+            if ground.kind.timed() {
+                self.keyword("makespan")?;
+                time.makespan = self.number("clocks", 0, u64::MAX)?;
+            }
+            self.end_of_line(&[])?;
+            while self.is("route") {
+                let slot = self.route_line(ground, &mut scratch, &mut phase)?;
+                time.slots.extend(slot);
+            }
+            routes.push(phase);
+            times.push(time);
+        }
+        if routes.is_empty() {
+            return Ok((routes, times));
+        }
+        let schedule = ground.kind == Kind::Schedule;
+        let done = if schedule {
+            self.is("bounds") || self.is("predicted_clocks")
+        } else {
+            self.lexer.token() == Token::EndOfFile
+        };
+        match (done, schedule) {
+            (true, _) => Ok((routes, times)),
+            (false, true) => Err(self.expected_word(
+                "`route`, `phase`, `bounds` or `predicted_clocks`",
+                &["route", "phase", "bounds", "predicted_clocks"],
+            )),
+            (false, false) => {
+                Err(self
+                    .expected_word("`route`, `phase` or the end of the file", &["route", "phase"]))
+            }
+        }
+    }
+
+    /// `phase [pN]`, up to what the kind adds.
+    pub(super) fn phase_line(&mut self, row: usize) -> Result<()> {
+        let start = self.lexer.start();
+        self.keyword("phase")?;
+        if row == limits::PHASES {
+            return Err(self.error(start, format!("more than {} phases", limits::PHASES)));
+        }
+        let next = PhaseId::from_index(row);
+        match self.lexer.token() {
+            Token::Word(word) if PhaseId::parse(word) == Some(next) => self.lexer.advance(),
+            Token::Word(word) if PhaseId::parse(word).is_some() => {
+                return Err(self.expected(&format!("{next}, since phases come in order")));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `route xN cA/chA -> cB/chB ... [words N] [links L ...] [start N duration N]`
+    fn route_line(
+        &mut self,
+        ground: &Ground<'_>,
+        scratch: &mut Scratch,
+        phase: &mut PhaseRoutes,
+    ) -> Result<Option<Slot>> {
+        let start = self.lexer.start();
+        self.keyword("route")?;
+        let count = ground.set.len();
+        let connection = self.id_below(
+            ConnectionId::parse,
+            ConnectionId::index,
+            count,
+            "a connection of the set",
+        )?;
+        self.chain(ground.machine, scratch)?;
+        scratch.links.clear();
+        let (mut words, mut links, mut from, mut duration) = (None, false, None, None);
+        loop {
+            let at = self.lexer.start();
+            let twice = match self.lexer.token() {
+                Token::Word("words") => words.is_some(),
+                Token::Word("links") => links,
+                Token::Word("start") if ground.kind.timed() => from.is_some(),
+                Token::Word("duration") if ground.kind.timed() => duration.is_some(),
+                _ => break,
+            };
+            let keyword = self.word("an option")?;
+            if twice {
+                return Err(self.error(at, format!("`{keyword}` is given twice")));
+            }
+            match keyword {
+                "words" => words = Some(self.number32("words", 0, u32::MAX)?),
+                "start" => from = Some(self.number("clocks", 0, u64::MAX)?),
+                "duration" => duration = Some(self.number("clocks", 0, u64::MAX)?),
+                _ => {
+                    self.links(ground.machine, scratch)?;
+                    links = true;
+                }
+            }
+        }
+        let slot = if ground.kind.timed() {
+            let missing = if from.is_none() { "`start`" } else { "`duration`" };
+            let (Some(start), Some(duration)) = (from, duration) else {
+                return Err(
+                    self.expected_word(missing, &["->", "start", "duration", "words", "links"])
+                );
+            };
+            Some(Slot { start, duration })
+        } else {
+            None
+        };
+        if !links {
+            scratch.links.extend(ground.finder.along(&scratch.cells));
+        }
+        let words = words.unwrap_or_else(|| ground.set.get(connection).words);
+        phase
+            .push(connection, words, &scratch.cells, &scratch.links, &scratch.channels)
+            .map_err(|e| self.misshapen(start, e))?;
+        self.end_of_line(&["words", "links"])?;
+        Ok(slot)
+    }
+
+    /// `cA/chA -> cB/chB ...`
+    fn chain(&mut self, machine: &Machine, scratch: &mut Scratch) -> Result<()> {
+        scratch.cells.clear();
+        scratch.channels.clear();
+        loop {
+            let count = machine.cell_count();
+            scratch.cells.push(self.id_below(CellId::parse, CellId::index, count, "a cell")?);
+            self.punctuation(Token::Slash, "`/` and the channel taken on the cell")?;
+            scratch.channels.push(self.id(ChannelId::parse, "a channel such as ch5")?);
+            if self.lexer.token() != Token::Arrow {
+                return Ok(());
+            }
+            self.lexer.advance();
+        }
+    }
+
+    /// As many links as the route has: `l3 none l5`.
+    fn links(&mut self, machine: &Machine, scratch: &mut Scratch) -> Result<()> {
+        for _ in 1..scratch.cells.len() {
+            let link = if self.eat("none") {
+                LinkId::NONE
+            } else {
+                self.id_below(
+                    LinkId::parse,
+                    LinkId::index,
+                    machine.link_count(),
+                    "a link or `none`",
+                )?
+            };
+            scratch.links.push(link);
+        }
+        Ok(())
+    }
+}

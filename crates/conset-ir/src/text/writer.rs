@@ -1,0 +1,306 @@
+//! Writing the text form, line by line as the value is walked.
+//!
+//! What a line would say by default is left out: the words of a route that carries all of its
+//! connection, the links where they are the default ones, parameters that are the base machine's.
+
+use std::io::{self, Write};
+
+use crate::document::Document;
+use crate::ids::{CellId, LinkId};
+use crate::image::{CellContext, Direction, Feed, Image, PhaseImage, Sink};
+use crate::links::LinkFinder;
+use crate::machine::{Duplex, Machine, Parameters};
+use crate::routing::{PhaseRoutes, RouteRef, Routing};
+use crate::schedule::{Binding, Schedule, SetSchedule};
+use crate::set::{ConnectionSet, Program};
+use crate::timetable::{PhaseTimes, Slot, Timetable};
+use crate::topology::Topology;
+
+/// The text form of a value.
+pub fn write(document: &Document) -> String {
+    let mut out = Vec::new();
+    write_to(document, &mut out).expect("a vector takes all bytes");
+    String::from_utf8(out).expect("only text was written")
+}
+
+/// Writes the text form as it goes; memory does not grow with the document. Wants a buffered
+/// writer.
+///
+/// # Errors
+/// The writer's.
+pub fn write_to(document: &Document, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "conset {} {}", document.kind(), super::VERSION)?;
+    if let Some(machine) = document.machine() {
+        write_machine(machine, out)?;
+    }
+    match document {
+        Document::Machine(_) => Ok(()),
+        Document::Program { program, .. } => write_program(program, out),
+        Document::Routing(routing) => write_routing(routing, out),
+        Document::Timetable(timetable) => {
+            write_timetable(timetable, &LinkFinder::new(timetable.routing().machine()), out)
+        }
+        Document::Schedule(schedule) => write_schedule(schedule, out),
+        Document::Image(image) => write_image(image, out),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn write_machine(machine: &Machine, out: &mut impl Write) -> io::Result<()> {
+    let (base, sizes) = base_of(machine);
+    writeln!(out, "machine {base}:{sizes}")?;
+    if machine.name() != base {
+        writeln!(out, "  name {}", quoted(machine.name()))?;
+    }
+    let parameters = machine.parameters();
+    let usual = if base == "iwarp-fem" { Parameters::iwarp_fem() } else { Parameters::iwarp() };
+    for ((name, value, ..), (_, default, ..)) in
+        parameters.numbers().into_iter().zip(usual.numbers())
+    {
+        if value != default {
+            writeln!(out, "  {name} {value}")?;
+        }
+    }
+    if parameters.duplex != usual.duplex {
+        let duplex = match parameters.duplex {
+            Duplex::Full => "full",
+            Duplex::Half => "half",
+        };
+        writeln!(out, "  duplex {duplex}")?;
+    }
+    for cell in machine.dead_cells() {
+        writeln!(out, "  dead_cell {cell}")?;
+    }
+    for (from, to) in machine.dead_links() {
+        writeln!(out, "  dead_link {from} -> {to}")?;
+    }
+    if let Topology::Graph { links, .. } = machine.topology() {
+        for &(from, to) in links {
+            writeln!(out, "  link {} -> {}", CellId(from), CellId(to))?;
+        }
+    }
+    Ok(())
+}
+
+/// The preset that a machine is nearest to, and its sizes.
+fn base_of(machine: &Machine) -> (&str, String) {
+    match machine.topology() {
+        Topology::Graph { cells, switches: 0, .. } => ("graph", cells.to_string()),
+        Topology::Graph { cells, switches, .. } => ("graph", format!("{cells}+{switches}")),
+        other => {
+            let spec = other.to_string();
+            let sizes = spec.split_once(':').map_or("", |(_, sizes)| sizes).to_owned();
+            let torus = matches!(other, Topology::Torus { .. });
+            let own = torus && matches!(machine.name(), "iwarp" | "iwarp-fem");
+            (if own { machine.name() } else { other.kind() }, sizes)
+        }
+    }
+}
+
+fn write_program(program: &Program, out: &mut impl Write) -> io::Result<()> {
+    program.sets().iter().try_for_each(|set| write_set(set, out))
+}
+
+fn write_set(set: &ConnectionSet, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "set {}", set.name())?;
+    for (id, connection) in set.iter() {
+        write!(out, "  {id} ")?;
+        if let Some(name) = &connection.name {
+            write!(out, "\"{name}\" ")?;
+        }
+        write!(out, "{} -> {} words {}", connection.source, connection.target, connection.words)?;
+        if let Some(rate) = connection.min_bandwidth {
+            write!(out, " min_bandwidth {rate}")?;
+        }
+        if let Some(clocks) = connection.max_latency {
+            write!(out, " max_latency {clocks}")?;
+        }
+        if let Some(nodes) = set.nodes() {
+            out.write_all(b" nodes")?;
+            for node in nodes.of(id) {
+                write!(out, " {node}")?;
+            }
+        }
+        out.write_all(b"\n")?;
+    }
+    for (before, after) in set.order() {
+        writeln!(out, "  order {before} before {after}")?;
+    }
+    Ok(())
+}
+
+fn write_routing(routing: &Routing, out: &mut impl Write) -> io::Result<()> {
+    let finder = LinkFinder::new(routing.machine());
+    write_set(routing.set(), out)?;
+    for (id, phase) in routing.iter() {
+        writeln!(out, "  phase {id}")?;
+        write_routes(routing.set(), &finder, phase, None, out)?;
+    }
+    Ok(())
+}
+
+fn write_timetable(
+    timetable: &Timetable,
+    finder: &LinkFinder<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let routing = timetable.routing();
+    write_set(routing.set(), out)?;
+    for ((id, phase), times) in routing.iter().zip(timetable.phases()) {
+        writeln!(out, "  phase {id} makespan {}", times.makespan)?;
+        write_routes(routing.set(), finder, phase, Some(times), out)?;
+    }
+    Ok(())
+}
+
+fn write_schedule(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
+    if let Some(origin) = schedule.origin() {
+        writeln!(
+            out,
+            "origin generator {} algorithm {} seed {}",
+            quoted(&origin.generator),
+            quoted(&origin.algorithm),
+            origin.seed
+        )?;
+    }
+    let finder = LinkFinder::new(schedule.machine());
+    schedule.sets().iter().try_for_each(|set| write_set_schedule(set, &finder, out))
+}
+
+fn write_set_schedule(
+    set: &SetSchedule,
+    finder: &LinkFinder<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    write_timetable(&set.timetable, finder, out)?;
+    let by = |binding: Binding| match binding {
+        Binding::Nothing => String::new(),
+        other => format!(" by {other}"),
+    };
+    let b = &set.bounds;
+    let (phases_by, clocks_by) = (by(b.phases_by), by(b.clocks_by));
+    writeln!(out, "  bounds phases {}{phases_by} clocks {}{clocks_by}", b.phases, b.clocks)?;
+    writeln!(out, "  predicted_clocks {}", set.predicted_clocks)
+}
+
+fn write_routes(
+    set: &ConnectionSet,
+    finder: &LinkFinder<'_>,
+    phase: &PhaseRoutes,
+    times: Option<&PhaseTimes>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for (row, route) in phase.iter().enumerate() {
+        let whole = route.words == set.get(route.connection).words;
+        write_route(route, whole, finder, times.map(|times| times.slots[row]), out)?;
+    }
+    Ok(())
+}
+
+fn write_route(
+    route: RouteRef<'_>,
+    whole: bool,
+    finder: &LinkFinder<'_>,
+    slot: Option<Slot>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    write!(out, "    route {}", route.connection)?;
+    for (row, (cell, channel)) in route.cells.iter().zip(route.channels).enumerate() {
+        let arrow = if row == 0 { "" } else { " ->" };
+        write!(out, "{arrow} {cell}/{channel}")?;
+    }
+    if !whole {
+        write!(out, " words {}", route.words)?;
+    }
+    if !finder.along(route.cells).eq(route.links().iter().copied()) {
+        out.write_all(b" links")?;
+        for &link in route.links() {
+            match link {
+                LinkId::NONE => out.write_all(b" none")?,
+                link => write!(out, " {link}")?,
+            }
+        }
+    }
+    if let Some(slot) = slot {
+        write!(out, " start {} duration {}", slot.start, slot.duration)?;
+    }
+    out.write_all(b"\n")
+}
+
+fn write_image(image: &Image, out: &mut impl Write) -> io::Result<()> {
+    let finder = LinkFinder::new(image.machine());
+    for set in image.sets() {
+        write_set(&set.set, out)?;
+        for (row, phase) in set.phases.iter().enumerate() {
+            writeln!(out, "  phase p{row}")?;
+            write_phase_image(image.machine(), &finder, phase, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_phase_image(
+    machine: &Machine,
+    finder: &LinkFinder<'_>,
+    phase: &PhaseImage,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for (cell, context) in phase.cells() {
+        if context.entries.is_empty() && context.operations.is_empty() {
+            continue;
+        }
+        writeln!(out, "    cell {cell}")?;
+        write_entries(machine, finder, cell, context, out)?;
+        for operation in context.operations {
+            let direction = match operation.direction {
+                Direction::Send => "send",
+                Direction::Receive => "receive",
+            };
+            let (connection, channel) = (operation.connection, operation.channel);
+            write!(out, "      {direction} {connection} {channel} words {}", operation.words)?;
+            if operation.first_word != 0 {
+                write!(out, " first_word {}", operation.first_word)?;
+            }
+            writeln!(out, " start {}", operation.start)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_entries(
+    machine: &Machine,
+    finder: &LinkFinder<'_>,
+    cell: CellId,
+    context: CellContext<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let is_default = |link: LinkId| {
+        let ends = machine.link(link);
+        finder.default(ends.source, ends.target) == link
+    };
+    for entry in context.entries {
+        write!(out, "      {} from ", entry.channel)?;
+        match entry.feed {
+            Feed::Gate(connection) => write!(out, "{connection}")?,
+            Feed::Link(link) if machine.link(link).target == cell && is_default(link) => {
+                write!(out, "{}", machine.link(link).source)?;
+            }
+            Feed::Link(link) => write!(out, "{link}")?,
+        }
+        match entry.sink {
+            Sink::Gate(connection) => writeln!(out, " to {connection}")?,
+            Sink::Forward { link, channel } => {
+                let ends = machine.link(link);
+                if ends.source == cell && is_default(link) {
+                    writeln!(out, " to {}/{channel}", ends.target)?;
+                } else {
+                    writeln!(out, " to {link}/{channel}")?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
