@@ -26,7 +26,20 @@
 //! routes spread over all of them. The first pass always succeeds (a new phase is always legal
 //! at the end); an iteration keeps what it made only if there is a phase fewer.
 //!
-//! MEASURED
+//! Measured (one core of a shared machine, release, 12 channels, default options, five seeds),
+//! all-to-all; lower bound, phases after the first pass, phases, time:
+//!
+//! ```text
+//! torus 8x8        27    28       27        12 ms      (4032 connections)
+//! torus 4x4         4     5        4       0.2 ms
+//! torus 4x4x4      22    22..23   22         8 ms
+//! mesh 8x8         34    42..43   39       100 ms      (its middle is narrower than the bound sees)
+//! ring 16           7     7        7       0.2 ms
+//! hypercube 6      22    22..23   22         8 ms
+//! fat-tree 64      24    73       73        65 ms      (72 by counting its level-2 switches)
+//! torus 16x16     192   195..196 195       1.1 s       (65,280 connections)
+//! torus 32x32    1451            1487       55 s       (1,047,552 connections)
+//! ```
 //!
 //! It does not look at link loads (but for requirements) nor at clocks: fewest phases is all it
 //! is after. Times are the scheduler's.
@@ -80,6 +93,9 @@ pub struct Progress {
 
 /// Cells in all copies of the graph together that the router holds: 4 GB of counts.
 pub(crate) const COPIED_CELLS: usize = 1 << 31;
+
+/// Cells in all copies together up to which there are iterations: they keep a list for each.
+const INDEXED_CELLS: usize = 1 << 24;
 
 /// Connections routed between two calls of the progress function.
 const REPORT: usize = 1 << 10;
@@ -196,6 +212,11 @@ fn improve(
     iterations: u32,
     progress: &mut dyn FnMut(Progress),
 ) {
+    let copied = copies.state.phases as usize * copies.network.cells;
+    if copies.state.phases <= needed || iterations == 0 || copied > INDEXED_CELLS {
+        return;
+    }
+    copies.state.keep_passing();
     let mut rank = vec![0; sequence.len()];
     for (row, &x) in sequence.iter().enumerate() {
         rank[x as usize] = row as u32;

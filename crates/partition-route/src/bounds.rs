@@ -20,11 +20,11 @@
 //!   added up if the agent is half duplex.
 //! * *average link*: words times distance times link clocks, over all live links.
 //! * *dimension cuts* and *bisection*: words that must leave a set of cells, over the live links
-//!   that do ([`cuts`] says which sets are tried).
+//!   that do (module `cuts` says which sets are tried).
 //!
 //! Every bound comes with a witness in words. Distances are over live links; a connection without
 //! a way makes the set infeasible. On very large machines with far connections, distances are
-//! counted as 1 once [`LOOKED_AT`] cells were looked at, which is less and still true.
+//! counted as 1 once a thousand million cells were looked at, which is less and still true.
 
 mod cuts;
 

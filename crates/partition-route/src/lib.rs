@@ -6,10 +6,10 @@
 //! * [`placement`]: which cell does each part of the program live on?
 //! * [`apr`]: in which phase and over which cells does each connection run (the paper's
 //!   automatic partitioner and router, section 4.4.1)?
-//! * [`channels`]: which channel does each route take on each of its cells, and which of several
+//! * `channels`: which channel does each route take on each of its cells, and which of several
 //!   parallel links?
 //!
-//! [`explain`] turns a failure of any of them into a witness and its cheapest fixes.
+//! `explain` turns a failure of any of them into a witness and its cheapest fixes.
 //!
 //! All of it is deterministic: the same machine, set, options and seed give the same result. It
 //! opens no files, prints nothing and reads no clock. It does not say when a connection starts
@@ -17,7 +17,7 @@
 
 pub mod apr;
 pub mod bounds;
-pub mod channels;
-pub mod explain;
+mod channels;
+mod explain;
 mod network;
 pub mod placement;

@@ -3,10 +3,10 @@
 //! Routes are short where parts that talk much are near each other, so the aim is few word-hops
 //! (words times distance). Cells and parts are bisected together, over and over: the cells where
 //! the machine is longest, the parts into two halves of matching sizes with few words between
-//! them (greedy growing from several starts, then Fiduccia-Mattheyses passes), where a part is
+//! them (sweeps and greedy growing, then Fiduccia-Mattheyses passes), where a part is
 //! also drawn towards its partners in other regions. A bounded search then swaps neighbours while
-//! that saves word-hops. If leaving part `i` on the `i`-th live cell is better, as with patterns
-//! that are numbered like the machine, that is the start of the search instead.
+//! that saves word-hops. Small programs get several tries. One more begins with part `i` on the
+//! `i`-th live cell, which is best for patterns that are numbered like the machine.
 //!
 //! Fewer parts than cells get a compact region: a block of the grid, the first leaves of a
 //! fat-tree, the neighbourhood of a cell in other graphs. Dead cells and switches hold no part.
@@ -28,6 +28,12 @@ use crate::network::{Ball, Network};
 use graph::PartGraph;
 use metric::Metric;
 
+/// Bisections tried, with other random choices, where they are cheap.
+const TRIES: usize = 4;
+/// Pairs of parts that talk, in all tries together, before those are cut down.
+const WORK: usize = 1 << 15;
+/// Pairs of parts that talk, beyond which one try has to do.
+const LARGE: usize = 1 << 18;
 /// Neighbourhoods tried for a region in a graph without coordinates.
 const STARTS: usize = 16;
 
@@ -60,14 +66,30 @@ pub fn place(
     }
     let network = Network::new(machine);
     let metric = Metric::new(machine, &network);
+    let unrolled = metric.unrolled();
     let graph = PartGraph::new(set, parts);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let identity: Vec<u32> = machine.endpoints().take(parts).map(|cell| cell.0).collect();
     let cells = region(machine, &network, parts);
-    let bisected = bisect::assign(machine, &network, &metric, &graph, cells, &mut rng);
-    let cost = |place: &[u32]| swap::word_hops(&graph, &metric, place);
-    let mut place = if cost(&identity) <= cost(&bisected) { identity } else { bisected };
-    swap::improve(machine, &network, &metric, &graph, &mut place);
+    let swaps = swap::Swaps::new(machine, &network);
+    let finished = |mut place: Vec<u32>| {
+        swaps.improve(&metric, &graph, &mut place);
+        (swap::word_hops(&graph, &metric, &place), place)
+    };
+    let mut best = finished(identity);
+    let least = if graph.len() > LARGE { 1 } else { 2 };
+    let tries = (WORK / (graph.len() + parts).max(1)).clamp(least, TRIES);
+    for turn in 0..tries {
+        // Few programs are rings. On a torus as it is, the two sides of a region are equally far
+        // from the region across, and parts can be led to either.
+        let flat = if turn % 2 == 0 { &unrolled } else { &metric };
+        let bisected = bisect::assign(machine, &network, flat, &graph, cells.clone(), &mut rng);
+        let next = finished(bisected);
+        if next.0 < best.0 {
+            best = next;
+        }
+    }
+    let place = best.1;
     Ok(place.into_iter().map(CellId).collect())
 }
 

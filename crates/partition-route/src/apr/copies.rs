@@ -119,6 +119,11 @@ impl Copies {
         self.note_put(connection, phase);
     }
 
+    /// Cells labelled in all searches so far: the measure of work.
+    pub(crate) fn effort(&self) -> u64 {
+        self.search.effort
+    }
+
     /// Gives an unrouted connection back a route that it had before.
     pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: (u64, u32)) {
         self.state.restore(connection, phase, place);

@@ -21,6 +21,10 @@ const MEMORY: u32 = 2 * UNIT;
 const PATIENCE: usize = 6;
 /// Routes that one iteration may rip up beyond that.
 const FEWEST: usize = 32;
+/// Cells that the searches of one iteration may label, for each channel in use.
+const EFFORT: u64 = 32;
+/// Cells that the searches of one iteration may label beyond that.
+const LEAST_EFFORT: u64 = 1 << 16;
 /// Phases looked at when a connection is led over full cells.
 const COPIES: u32 = 32;
 
@@ -55,9 +59,11 @@ impl Reroute {
         for &x in &first {
             self.rip(copies, x);
         }
+        let channels: u64 = copies.state.load.iter().sum();
+        let enough = copies.effort() + EFFORT * channels + LEAST_EFFORT;
         let mut work = PATIENCE * first.len() + FEWEST;
         while let Some(x) = self.queue.pop_front() {
-            if !self.reroute(copies, x, phase, &mut work) {
+            if copies.effort() > enough || !self.reroute(copies, x, phase, &mut work) {
                 self.undo(copies);
                 return false;
             }
@@ -120,10 +126,9 @@ impl Reroute {
         }
         *work -= 1;
         self.fights[phase as usize * copies.network.cells + cell as usize] += 1;
-        let passing = copies.state.members(phase).iter().copied();
-        let passing = passing.filter(|&x| copies.state.route(x).contains(&cell));
-        let key = |x: u32| (self.ripped[x as usize], copies.state.route(x).len(), x);
-        match passing.min_by_key(|&x| key(x)) {
+        let passing = copies.state.passing(phase, cell).iter().copied();
+        let key = |x: &u32| (self.ripped[*x as usize], copies.state.route(*x).len(), *x);
+        match passing.min_by_key(key) {
             Some(x) => self.rip(copies, x),
             None => return false,
         }

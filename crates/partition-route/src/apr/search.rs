@@ -39,6 +39,8 @@ pub(crate) struct Search {
     entries: Vec<Entry>,
     /// The path found last, source first.
     pub(crate) path: Vec<u32>,
+    /// Cells labelled in all searches so far: the measure of work.
+    pub(crate) effort: u64,
 }
 
 impl Search {
@@ -50,6 +52,7 @@ impl Search {
             tops: Vec::new(),
             entries: Vec::new(),
             path: Vec::new(),
+            effort: 0,
         }
     }
 
@@ -141,6 +144,7 @@ impl Search {
             return false;
         }
         *label = Label { stamp: self.now, cost, from };
+        self.effort += 1;
         true
     }
 

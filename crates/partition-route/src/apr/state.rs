@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) routed: usize,
     /// The connections of each phase, in no particular order.
     members: Vec<Vec<u32>>,
+    /// The connections on each cell, by phase and cell, once somebody asked for it.
+    passing: Option<Vec<Vec<u32>>>,
     /// Where each connection stands among the members of its phase.
     seat: Vec<u32>,
 }
@@ -54,7 +56,29 @@ impl State {
             load: Vec::new(),
             routed: 0,
             members: Vec::new(),
+            passing: None,
             seat: vec![0; connections],
+        }
+    }
+
+    /// From now on keeps the connections on each cell, for [`State::passing`].
+    pub(crate) fn keep_passing(&mut self) {
+        let mut passing = vec![Vec::new(); self.used.len()];
+        for (phase, members) in self.members.iter().enumerate() {
+            for &x in members {
+                for &cell in self.route(x) {
+                    passing[phase * self.cells + cell as usize].push(x);
+                }
+            }
+        }
+        self.passing = Some(passing);
+    }
+
+    /// The connections whose routes are on a cell in a phase, in no particular order.
+    pub(crate) fn passing(&self, phase: u32, cell: u32) -> &[u32] {
+        match &self.passing {
+            Some(passing) => &passing[phase as usize * self.cells + cell as usize],
+            None => &[],
         }
     }
 
@@ -66,6 +90,9 @@ impl State {
         }
         self.used.resize(self.used.len() + self.cells, 0);
         self.load.push(0);
+        if let Some(passing) = &mut self.passing {
+            passing.resize(self.used.len(), Vec::new());
+        }
         self.members.push(Vec::new());
         for cell in 0..self.cells {
             self.free[cell * self.stride + phase / 64] |= 1 << (phase % 64);
@@ -118,6 +145,9 @@ impl State {
         for &cell in &self.pool[start as usize..start as usize + len as usize] {
             let used = &mut self.used[base + cell as usize];
             *used += 1;
+            if let Some(passing) = &mut self.passing {
+                passing[base + cell as usize].push(connection);
+            }
             if *used >= self.capacity {
                 let word = cell as usize * self.stride + phase as usize / 64;
                 self.free[word] &= !(1 << (phase % 64));
@@ -141,6 +171,12 @@ impl State {
         for &cell in &self.pool[start as usize..start as usize + len as usize] {
             let used = &mut self.used[base + cell as usize];
             *used -= 1;
+            if let Some(passing) = &mut self.passing {
+                let row = &mut passing[base + cell as usize];
+                if let Some(at) = row.iter().position(|&x| x == connection) {
+                    row.swap_remove(at);
+                }
+            }
             if *used + 1 == self.capacity {
                 let word = cell as usize * self.stride + phase as usize / 64;
                 self.free[word] |= 1 << (phase % 64);
@@ -195,6 +231,9 @@ impl State {
         debug_assert_eq!(self.load[phase as usize], 0);
         let start = phase as usize * self.cells;
         self.used.drain(start..start + self.cells);
+        if let Some(passing) = &mut self.passing {
+            passing.drain(start..start + self.cells);
+        }
         self.load.remove(phase as usize);
         self.members.remove(phase as usize);
         self.phases -= 1;

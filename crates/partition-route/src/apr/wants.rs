@@ -11,6 +11,9 @@
 //! An edge of several parallel links is shared by so many routes a link, rounded up, which the
 //! even choice in [`crate::channels`] makes true.
 //!
+//! The sharing that a latency leaves is the same for all links of a route; that a route may
+//! share one link more if it shares another less is not made use of.
+//!
 //! Sets without requirements have none of this and pay nothing for it.
 
 use conset_ir::{Connection, ConnectionId, ConnectionSet, Fix, Infeasible, Machine};

@@ -14,13 +14,18 @@ use super::graph::PartGraph;
 use super::metric::Metric;
 use crate::network::{Ball, Network};
 
-/// Starts of the greedy growing.
-const STARTS: usize = 4;
+/// Divisions to start from: sweeps from one end of the graph to the other, then greedy growing.
+const STARTS: usize = 5;
+/// How many of them are sweeps.
+const SWEEPS: usize = 3;
 /// Fiduccia-Mattheyses passes for each start.
 const PASSES: usize = 4;
 /// Pairs of parts looked at for one piece, before starts and passes are cut down.
 const WORK: usize = 1 << 21;
-/// Moves without a better division after which a pass gives up.
+/// Cells of a piece that are looked at to find its middle.
+const SAMPLES: usize = 64;
+/// Moves without a better division after which a pass gives up; an eighth of the parts if those
+/// are more.
 const FRUITLESS: usize = 64;
 
 /// A run of the lists of cells and parts.
@@ -121,10 +126,19 @@ fn nearest_border(cells: &[u32], key: impl Fn(u32) -> u32) -> usize {
     borders.min_by_key(|&i| (i.abs_diff(half), i)).unwrap_or(half)
 }
 
-/// A cell in the middle of some: of a few samples the one nearest to the others.
+/// A cell in the middle of some: of the box around them, or else of a few samples the one nearest
+/// to the others.
 fn middle(metric: &Metric, cells: &[u32]) -> u32 {
-    let samples: Vec<u32> =
-        cells.iter().copied().step_by(cells.len().div_ceil(32).max(1)).collect();
+    if let Some(cell) = metric.middle_of_box(cells) {
+        return cell;
+    }
+    // Steps of the golden ratio fall into no rhythm with the numbering.
+    let scattered =
+        |i: u32| ((u64::from(i.wrapping_mul(0x9e37_79b9)) * cells.len() as u64) >> 32) as usize;
+    let samples: Vec<u32> = match cells.len() {
+        0..=SAMPLES => cells.to_vec(),
+        _ => (0..SAMPLES as u32).map(|i| cells[scattered(i)]).collect(),
+    };
     let sum = |&a: &u32| samples.iter().map(|&b| metric.hops(a, b)).sum::<i64>();
     samples.iter().copied().min_by_key(sum).unwrap_or(0)
 }
@@ -142,6 +156,10 @@ struct Division {
     /// parts outside.
     pull: Vec<i64>,
     moved: Vec<bool>,
+    /// Hops in the graph from where a search began.
+    distance: Vec<i32>,
+    /// How late each sweep meets a part.
+    sweeps: Vec<[i32; SWEEPS]>,
     heaps: [BinaryHeap<(i64, u32)>; 2],
     log: Vec<u32>,
 }
@@ -157,6 +175,8 @@ impl Division {
             gain: vec![0; count],
             pull: vec![0; count],
             moved: vec![false; count],
+            distance: vec![0; count],
+            sweeps: vec![[0; SWEEPS]; count],
             heaps: [BinaryHeap::new(), BinaryHeap::new()],
             log: Vec::new(),
         }
@@ -194,10 +214,15 @@ impl Division {
         let rounds = WORK / pairs.min(graph.len() + members.len()).max(1);
         let starts = (rounds / PASSES).clamp(1, STARTS);
         let passes = rounds.clamp(1, PASSES);
+        self.find_sweeps(graph, members, members[rng.random_range(0..members.len())]);
         let mut best = None;
-        for _ in 0..starts {
+        for turn in 0..starts {
             let start = members[rng.random_range(0..members.len())];
-            self.grow(graph, members, start, first, apart);
+            if turn < SWEEPS {
+                self.sweep(members, turn, first);
+            } else {
+                self.grow(graph, members, start, first, apart);
+            }
             for _ in 0..passes {
                 if !self.pass(graph, members, first, apart) {
                     break;
@@ -247,6 +272,82 @@ impl Division {
         }
     }
 
+    /// Finds four ends of the members' graph, like the corners of a sheet, and from the
+    /// distances to them three ways to sweep over it: from corner to corner, and from edge to
+    /// edge either way.
+    fn find_sweeps(&mut self, graph: &PartGraph, members: &[u32], start: u32) {
+        let end = |division: &Self| *division.log.last().expect("a piece has members");
+        self.reach(graph, members, start);
+        let a = end(self);
+        self.reach(graph, members, a);
+        let b = end(self);
+        for &part in members {
+            let distance = self.distance[part as usize];
+            self.sweeps[part as usize] = [distance, distance, distance];
+        }
+        self.reach(graph, members, b);
+        let row = |part: &u32| *part as usize;
+        let aside = |part: &&u32| self.sweeps[row(part)][0].min(self.distance[row(part)]);
+        let c = members.iter().max_by_key(aside).copied().unwrap_or(a);
+        self.add_distances(members, [-1, -1, -1]);
+        self.reach(graph, members, c);
+        let d = end(self);
+        self.add_distances(members, [0, 1, -1]);
+        self.reach(graph, members, d);
+        self.add_distances(members, [0, -1, 1]);
+    }
+
+    fn add_distances(&mut self, members: &[u32], signs: [i32; 3]) {
+        for &part in members {
+            let distance = self.distance[part as usize];
+            for (sweep, sign) in self.sweeps[part as usize].iter_mut().zip(signs) {
+                *sweep += sign * distance;
+            }
+        }
+    }
+
+    /// The members that a sweep meets first on the first side.
+    fn sweep(&mut self, members: &[u32], which: usize, first: usize) {
+        self.log.clear();
+        self.log.extend_from_slice(members);
+        let sweeps = &self.sweeps;
+        self.log.sort_unstable_by_key(|&part| (sweeps[part as usize][which], part));
+        for (row, &part) in self.log.iter().enumerate() {
+            self.side[part as usize] = row >= first;
+        }
+    }
+
+    /// Logs all members in the order of their distance from one, and the distances; those out of
+    /// reach come last.
+    fn reach(&mut self, graph: &PartGraph, members: &[u32], start: u32) {
+        for &part in members {
+            self.moved[part as usize] = false;
+        }
+        self.log.clear();
+        let mut base = 0;
+        for &root in std::iter::once(&start).chain(members) {
+            if std::mem::replace(&mut self.moved[root as usize], true) {
+                continue;
+            }
+            let mut head = self.log.len();
+            self.log.push(root);
+            self.distance[root as usize] = base;
+            while head < self.log.len() {
+                let from = self.log[head];
+                head += 1;
+                for &(other, _) in graph.of(from) {
+                    let row = other as usize;
+                    if self.seen[row] == self.now && !self.moved[row] {
+                        self.moved[row] = true;
+                        self.distance[row] = self.distance[from as usize] + 1;
+                        base = base.max(self.distance[row]);
+                        self.log.push(other);
+                    }
+                }
+            }
+        }
+    }
+
     /// One pass: parts change sides, one each way, the best first, each once; then back to the
     /// best division met. False if that was the one before the pass.
     fn pass(&mut self, graph: &PartGraph, members: &[u32], first: usize, apart: i64) -> bool {
@@ -267,7 +368,7 @@ impl Division {
             if gained > best.0 {
                 best = (gained, self.log.len());
             }
-            if self.log.len() > best.1 + FRUITLESS {
+            if self.log.len() > best.1 + FRUITLESS.max(members.len() / 8) {
                 break;
             }
         }

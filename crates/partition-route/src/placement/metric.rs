@@ -67,6 +67,14 @@ impl Metric {
         Metric::Table { hops, cells }
     }
 
+    /// The same without the links that close dimensions to rings.
+    pub(super) fn unrolled(&self) -> Self {
+        match self.clone() {
+            Metric::Grid { at, dims, .. } => Metric::Grid { at, dims, wraps: false },
+            other => other,
+        }
+    }
+
     /// Hops from one cell to another, about.
     #[inline]
     pub(super) fn hops(&self, a: u32, b: u32) -> i64 {
@@ -89,5 +97,21 @@ impl Metric {
             Metric::Table { hops, cells } => i64::from(hops[a as usize * cells + b as usize]),
             Metric::Unknown => i64::from(a != b),
         }
+    }
+
+    /// The cell (perhaps a dead one) in the middle of the smallest box around some cells, in
+    /// shapes with coordinates.
+    pub(super) fn middle_of_box(&self, cells: &[u32]) -> Option<u32> {
+        let Metric::Grid { at, dims, .. } = self else { return None };
+        let n = dims.len();
+        let mut stride = 1;
+        let mut middle = 0;
+        for (d, &size) in dims.iter().enumerate() {
+            let along = cells.iter().map(|&cell| at[cell as usize * n + d]);
+            let (low, high) = (along.clone().min()?, along.max()?);
+            middle += (low + high) / 2 * stride;
+            stride = stride.saturating_mul(size);
+        }
+        Some(middle)
     }
 }

@@ -19,7 +19,7 @@ const LOOK: usize = 256;
 /// Partners of a part whose surroundings are tried, those with the most words.
 const PARTNERS: usize = 8;
 /// Pairs of parts looked at in all rounds together.
-const WORK: usize = 1 << 25;
+const WORK: usize = 1 << 24;
 
 const NOBODY: u32 = u32::MAX;
 
@@ -34,26 +34,35 @@ pub(super) fn word_hops(graph: &PartGraph, metric: &Metric, place: &[u32]) -> i1
     (0..place.len() as u32).map(of).sum()
 }
 
-/// Swaps parts, or moves them to free cells, while that saves word-hops.
-pub(super) fn improve(
-    machine: &Machine,
-    network: &Network,
-    metric: &Metric,
-    graph: &PartGraph,
-    place: &mut [u32],
-) {
-    let mut lives = vec![NOBODY; network.cells];
+/// The cells near each cell: what the search needs of a machine.
+pub(super) struct Swaps {
+    near: Near,
+}
+
+impl Swaps {
+    /// Looks around each live cell with an agent.
+    pub(super) fn new(machine: &Machine, network: &Network) -> Self {
+        Self { near: Near::new(machine, network) }
+    }
+
+    /// Swaps parts, or moves them to free cells, while that saves word-hops.
+    pub(super) fn improve(&self, metric: &Metric, graph: &PartGraph, place: &mut [u32]) {
+        improve(&self.near, metric, graph, place);
+    }
+}
+
+fn improve(near: &Near, metric: &Metric, graph: &PartGraph, place: &mut [u32]) {
+    let mut lives = vec![NOBODY; near.first.len() - 1];
     for (part, &cell) in place.iter().enumerate() {
         lives[cell as usize] = part as u32;
     }
-    let near = Near::new(machine, network);
     let mut work = 0;
     let mut candidates = Vec::new();
     for _ in 0..ROUNDS {
         let mut swapped = false;
         for part in 0..place.len() as u32 {
             candidates.clear();
-            near_partners(graph, &near, place, part, &mut candidates);
+            near_partners(graph, near, place, part, &mut candidates);
             let here = place[part as usize];
             let mut best = (0, NOBODY);
             for &there in &candidates {
