@@ -274,14 +274,19 @@ impl Engine {
         for &port in &ports {
             self.agents.end_word(port, &mut self.network, data);
         }
-        self.access.recycle(ports);
-        self.network.free(now, &links, &mut self.links);
-        self.links.recycle(links);
-        let ended = self.setup.end(now);
-        for &port in &ended {
+        let opened = self.setup.end(now);
+        for &port in &opened {
             self.agents.end_setup(port, &self.network);
         }
-        self.setup.recycle(ended);
+        self.network.free(now, &links, &mut self.links);
+        self.agents.listen(&mut self.network);
+        let mut lanes = AgentLanes { access: &mut self.access, setup: &mut self.setup };
+        for freed in [&ports, &opened] {
+            self.agents.free(now, freed, &mut self.network, &mut lanes);
+        }
+        self.links.recycle(links);
+        self.access.recycle(ports);
+        self.setup.recycle(opened);
         while let Some(&Reverse((at, key))) = self.timers.peek()
             && at == now
         {
