@@ -9,13 +9,18 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Communication compiler: connection sets in, verified phase schedules out.
 #[derive(Parser, Debug)]
-#[command(name = "conset", version, max_term_width = 100, after_help = "\
+#[command(
+    name = "conset",
+    version,
+    max_term_width = 100,
+    after_help = "\
 Exit codes: 0 done, 1 infeasible or rejected, 2 wrong usage or input, 3 a bug of ours.
 
 Examples:
   conset run fixtures/meshes/plate.msh
   conset compile pattern:all-to-all --words 256 -o all.json
-  conset show phases all.json")]
+  conset show phases all.json"
+)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]

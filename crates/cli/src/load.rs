@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use conset::input::{self, Elements, Input, LoadOptions, Loaded};
+use conset::input::{self, Elements, Input, LoadOptions};
 use conset::{CompileError, Compiled, Options, adopt, compile};
 use conset_ir::{At, InputError, Machine, machine_file};
 
@@ -77,7 +77,7 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
         refuse_mesh_options(args)?;
         let loaded = input::pattern(pattern, &machine, args.words)?;
-        return Ok(Job { input: Input::Program(loaded), machine, bytes: Vec::new() });
+        return Ok(Job { input: Input::Program(Box::new(loaded)), machine, bytes: Vec::new() });
     }
     let (name, bytes) = files::read(Path::new(&args.input))?;
     let partition = args.partition.as_deref().map(files::read).transpose()?;
@@ -93,11 +93,13 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
     };
     let input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
         .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
-    let machine = match &input {
-        Input::Program(Loaded { machine: Some(own), .. }) => {
-            chosen_machine(&args.machine, Some(own.clone()))?
-        }
-        _ => machine,
+    let own = match &input {
+        Input::Program(loaded) => loaded.machine.clone(),
+        _ => None,
+    };
+    let machine = match own {
+        Some(own) => chosen_machine(&args.machine, Some(own))?,
+        None => machine,
     };
     Ok(Job { input, machine, bytes })
 }
@@ -147,8 +149,12 @@ pub(crate) fn refuse_recompiling(args: &MachineArgs, what: &str) -> Result<(), I
     if args.machine.is_none() && args.set.is_empty() {
         return Ok(());
     }
-    Err(InputError::new("--machine", At::Whole, format!("a {what} is compiled for its own machine"))
-        .help("leave out --machine and --set, or compile the input again for the other machine"))
+    Err(InputError::new(
+        "--machine",
+        At::Whole,
+        format!("a {what} is compiled for its own machine"),
+    )
+    .help("leave out --machine and --set, or compile the input again for the other machine"))
 }
 
 fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
@@ -169,11 +175,7 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
     }
 }
 
-fn in_either(
-    error: CompileError,
-    bytes: &[u8],
-    partition: Option<&(String, Vec<u8>)>,
-) -> Failure {
+fn in_either(error: CompileError, bytes: &[u8], partition: Option<&(String, Vec<u8>)>) -> Failure {
     let other = match (&error, partition) {
         (CompileError::Input(input), Some((file, bytes))) if input.file == *file => Some(bytes),
         _ => None,

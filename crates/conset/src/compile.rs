@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use conset_ir::{
-    Bounds, Image, InputError, Infeasible, Machine, Origin, Program, Schedule, SetSchedule,
+    Bounds, Image, Infeasible, InputError, Machine, Origin, Program, Schedule, SetSchedule,
     ShapeError, Timetable,
 };
 use conset_partition_route::{apr, bounds};
@@ -72,13 +72,13 @@ pub enum CompileError {
 
 impl Default for Options {
     fn default() -> Self {
-        let apr::Options { seed, reroutes, .. } = apr::Options::default();
-        Self { algorithm: Algorithm::Paper, seed, reroutes, max_phases: None }
+        let apr::Options { seed, reroutes, max_phases } = apr::Options::default();
+        Self { algorithm: Algorithm::Paper, seed, reroutes, max_phases }
     }
 }
 
 impl CompileError {
-    fn bug(stage: &'static str, message: impl ToString) -> Self {
+    fn bug(stage: &'static str, message: &dyn ToString) -> Self {
         CompileError::Bug { stage, message: message.to_string() }
     }
 }
@@ -141,7 +141,6 @@ pub fn compile(
                 seed: options.seed,
                 reroutes: options.reroutes,
                 max_phases: options.max_phases,
-                ..apr::Options::default()
             },
             &mut |at| {
                 observer(Progress::Done { done: at.routed as u64, total: at.total as u64 });
@@ -149,7 +148,7 @@ pub fn compile(
         )?;
         observer(Progress::Stage("building timetables"));
         let timetable =
-            greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", e))?;
+            greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", &e))?;
         let prediction = predict::predict(&timetable);
         sets.push((
             SetSchedule {
@@ -166,13 +165,15 @@ pub fn compile(
         algorithm: options.algorithm.name().to_owned(),
         seed: options.seed,
     };
-    let (schedules, known): (Vec<_>, Vec<_>) =
-        sets.into_iter().map(|(schedule, bounds, prediction)| (schedule, (bounds, prediction))).unzip();
+    let (schedules, known): (Vec<_>, Vec<_>) = sets
+        .into_iter()
+        .map(|(schedule, bounds, prediction)| (schedule, (bounds, prediction)))
+        .unzip();
     let schedule = Schedule::new(machine.clone(), schedules, Some(origin))
-        .map_err(|e| CompileError::bug("the compiler", e))?;
+        .map_err(|e| CompileError::bug("the compiler", &e))?;
     finish(schedule, known, observer).map_err(|e| match e {
         // We made it ourselves, so it is nobody else's fault.
-        CompileError::Rejected(rejection) => CompileError::bug("a stage", rejection),
+        CompileError::Rejected(rejection) => CompileError::bug("a stage", &rejection),
         other => other,
     })
 }
@@ -218,10 +219,10 @@ fn finish(
     let timetables: Vec<_> = verified.iter().map(|set| set.timetable().cloned()).collect();
     observer(Progress::Stage("writing tables"));
     let image = conset_codegen::image::image(schedule.machine(), &timetables)
-        .map_err(|e| CompileError::bug("codegen", e))?;
+        .map_err(|e| CompileError::bug("codegen", &e))?;
     let meant: Vec<&Timetable> = timetables.iter().map(|v| &**v).collect();
     let image = conset_verify::image_of(image, &meant)
-        .map_err(|rejection| CompileError::bug("codegen", rejection))?;
+        .map_err(|rejection| CompileError::bug("codegen", &rejection))?;
     let sets = known
         .into_iter()
         .zip(reports)

@@ -76,7 +76,7 @@ pub struct PlacedHalo {
 #[derive(Clone, Debug)]
 pub enum Input {
     /// To be compiled.
-    Program(Loaded),
+    Program(Box<Loaded>),
     /// Compiled: a schedule.
     Schedule(Schedule),
     /// Compiled: an image.
@@ -146,7 +146,7 @@ pub fn load(
     match kind(name, bytes, options.format)? {
         Kind::Document => Ok(match parse_document(name, bytes, options)? {
             Document::Program { machine, program } => {
-                Input::Program(Loaded { program, machine, halo: None })
+                Input::Program(Box::new(Loaded { program, machine, halo: None }))
             }
             Document::Schedule(schedule) => Input::Schedule(schedule),
             Document::Image(image) => Input::Image(image),
@@ -162,7 +162,7 @@ pub fn load(
         }),
         Kind::Mesh(format) => {
             let source = read::read(format, name, bytes)?;
-            Ok(Input::Program(from_source(name, source, machine, options, observer)?))
+            Ok(Input::Program(Box::new(from_source(name, source, machine, options, observer)?)))
         }
     }
 }

@@ -22,8 +22,9 @@ struct Emitted {
 pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
     let image = image_of(&args.file, terminal)?;
     let sources: Vec<(String, String)> = match args.lang {
-        Language::Rust => conset::codegen::rust::emit(&image)
-            .map_err(|e| Failure::Rejected(e.to_string()))?,
+        Language::Rust => {
+            conset::codegen::rust::emit(&image).map_err(|e| Failure::Rejected(e.to_string()))?
+        }
         Language::Listing => {
             vec![("listing.txt".to_owned(), conset::codegen::listing::listing(&image))]
         }

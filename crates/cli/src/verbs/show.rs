@@ -137,8 +137,12 @@ impl Only<'_> {
         let sets = compiled.schedule().sets();
         let names: Vec<&str> = sets.iter().map(|s| s.timetable.routing().set().name()).collect();
         if let Some(name) = self.set.filter(|name| !names.contains(name)) {
-            return Err(InputError::new("--set-name", At::Path(name.into()), "no set of that name")
-                .help(format!("sets: {}", names.join(", "))));
+            return Err(InputError::new(
+                "--set-name",
+                At::Path(name.into()),
+                "no set of that name",
+            )
+            .help(format!("sets: {}", names.join(", "))));
         }
         let most = self.sets(compiled).map(|(_, s)| s.timetable.phases().len()).max().unwrap_or(0);
         if let Some(phase) = self.phase.filter(|phase| phase.index() >= most) {
@@ -151,10 +155,7 @@ impl Only<'_> {
         Ok(())
     }
 
-    fn sets<'b>(
-        &self,
-        compiled: &'b Compiled,
-    ) -> impl Iterator<Item = (usize, &'b SetSchedule)> {
+    fn sets<'b>(&self, compiled: &'b Compiled) -> impl Iterator<Item = (usize, &'b SetSchedule)> {
         compiled
             .schedule()
             .sets()
@@ -170,8 +171,7 @@ impl Only<'_> {
         mut visit: impl FnMut(&'b SetSchedule, PhaseId, RouteRef<'b>, Slot),
     ) {
         for (_, set) in self.sets(compiled) {
-            for ((id, routes), times) in
-                set.timetable.routing().iter().zip(set.timetable.phases())
+            for ((id, routes), times) in set.timetable.routing().iter().zip(set.timetable.phases())
             {
                 if self.phase.is_none_or(|phase| phase == id) {
                     for (route, &slot) in routes.iter().zip(&times.slots) {
@@ -276,10 +276,8 @@ fn timetable(compiled: &Compiled, only: &Only<'_>) -> Rows {
     });
     // Stable, so sets stay in their order of execution.
     listed.sort_by_key(|(_, phase, slot, route)| (*phase, slot.start, route.connection));
-    let mut rows = Rows::new(
-        &["set", "phase", "connection", "source", "target", "start", "end", "words"],
-        5,
-    );
+    let mut rows =
+        Rows::new(&["set", "phase", "connection", "source", "target", "start", "end", "words"], 5);
     for (set, phase, slot, route) in listed {
         let set = set.timetable.routing().set();
         let connection = set.get(route.connection);
@@ -324,7 +322,8 @@ fn channels(compiled: &Compiled, only: &Only<'_>) -> Rows {
 
 fn links(compiled: &Compiled, only: &Only<'_>) -> Rows {
     let machine = compiled.schedule().machine();
-    let mut rows = Rows::new(&["set", "phase", "link", "from", "to", "routes", "words", "clocks"], 5);
+    let mut rows =
+        Rows::new(&["set", "phase", "link", "from", "to", "routes", "words", "clocks"], 5);
     for_each_phase(compiled, only, |set, phase, routes| {
         let mut used = vec![(0u64, 0u64); machine.link_count()];
         for route in routes.iter() {
@@ -397,9 +396,7 @@ fn contexts(compiled: &Compiled, only: &Only<'_>, cell: Option<CellId>) -> Rows 
                 for op in context.operations {
                     let (what, from, to) = match op.direction {
                         conset_ir::Direction::Send => ("send", op.connection.to_string(), "gate"),
-                        conset_ir::Direction::Receive => {
-                            ("receive", "gate".to_owned(), "")
-                        }
+                        conset_ir::Direction::Receive => ("receive", "gate".to_owned(), ""),
                     };
                     let to = if to.is_empty() { op.connection.to_string() } else { to.to_owned() };
                     let tail = [what.to_owned(), op.channel.to_string(), from, to];

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
     drop(bar);
     let (violations, total_violations) = match &outcome {
         Ok(()) => (Vec::new(), 0),
-        Err(r) => (r.violations.iter().map(ToString::to_string).collect(), r.total() as u64),
+        Err(r) => (r.violations.iter().map(ToString::to_string).collect(), r.total()),
     };
     let verdict = Verdict {
         verified: outcome.is_ok(),
