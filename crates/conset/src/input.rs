@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::document::Document;
+use conset_ir::document::{Document, Form};
 use conset_ir::{At, CellId, Image, InputError, Machine, Program, Schedule};
 use conset_mesh::halo::{self, Halo};
 use conset_mesh::partition::{self, Partition};
@@ -112,18 +112,27 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<Kind, Inpu
         });
     }
     let extension = name.rsplit('.').next().unwrap_or("").to_ascii_lowercase();
-    if OWN_FORMATS.contains(&extension.as_str()) || Document::sniff(bytes).is_some() {
+    if OWN_FORMATS.contains(&extension.as_str()) {
         return Ok(Kind::Document);
     }
-    Format::from_file_name(name).map(Kind::Mesh).ok_or_else(|| {
-        InputError::new(name, At::Whole, "the file's name does not say what it is").help(format!(
-            "give --format; formats: {}; a pattern is written {PATTERN}all-to-all",
-            known_formats()
-        ))
-    })
+    if let Some(format) = Format::from_file_name(name) {
+        return Ok(Kind::Mesh(format));
+    }
+    // Our own forms say what they are; a machine file could be any text with an equals sign.
+    match Document::sniff(bytes) {
+        Some(Form::Text | Form::Json | Form::Binary) => Ok(Kind::Document),
+        Some(Form::MachineFile) | None => {
+            Err(InputError::new(name, At::Whole, "the file's name does not say what it is").help(
+                format!(
+                    "give --format; formats: {}; a pattern is written {PATTERN}all-to-all",
+                    known_formats()
+                ),
+            ))
+        }
+    }
 }
 
-const OWN_FORMATS: [&str; 4] = ["cset", "json", "csb", "csi"];
+const OWN_FORMATS: [&str; 5] = ["cset", "json", "csb", "csi", "toml"];
 
 fn known_formats() -> String {
     let mut names: Vec<&str> = OWN_FORMATS.to_vec();
