@@ -37,8 +37,8 @@ fn awkward_graph(state: &mut u64, n: usize) -> Source {
     let weights: Vec<u32> = match next(state) % 4 {
         0 => return Source::Graph(graph),
         1 => (0..n).map(|_| next(state) as u32 % 10).collect(),
-        2 => (0..n).map(|_| if next(state) % 20 == 0 { 1_000_000 } else { 1 }).collect(),
-        _ => (0..n).map(|_| u32::from(next(state) % 3 == 0)).collect(),
+        2 => (0..n).map(|_| if next(state).is_multiple_of(20) { 1_000_000 } else { 1 }).collect(),
+        _ => (0..n).map(|_| u32::from(next(state).is_multiple_of(3))).collect(),
     };
     Source::Graph(graph.with_vertex_weights(weights, 1).unwrap())
 }
