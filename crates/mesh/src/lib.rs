@@ -10,16 +10,22 @@
 //! [`halo`](halo()) says what the parts must tell each other. [`triangles`] makes a mesh of the
 //! nodal graph of one.
 //!
+//! [`patterns`] makes connection sets from a name, [`generate`] meshes from a few numbers, and
+//! [`write_msh`] writes them.
+//!
 //! Nothing here opens files, and machines are not known: the cells of a set made here are part
 //! numbers. Not done: geometry (degenerate elements, orientation), material and boundary data,
 //! values of matrices.
 
 mod dual;
+pub mod generate;
 pub mod halo;
 pub mod model;
 pub mod partition;
+pub mod patterns;
 pub mod read;
 pub mod triangles;
+pub mod write_msh;
 
 pub use halo::{Halo, HaloSummary, halo};
 pub use model::{ConnectionList, Decomposition, Graph, Matrix, Mesh, SharedLists, Source};

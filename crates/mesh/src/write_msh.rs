@@ -1,0 +1,328 @@
+//! Meshes as Gmsh `.msh` files, so that other programs can read what is generated here.
+//!
+//! Versions 2.2 and 4.1, as text and in binary (little endian, and said so in the file). Nodes and
+//! elements are numbered from 1, nodes by their names in the mesh where it has some. All of them
+//! belong to one geometric entity with the tag 1 of the mesh's dimension; there are no physical
+//! groups. Coordinates are written with as many digits as it takes to read the same number back.
+//!
+//! The parts that a mesh may state are not written.
+
+use std::io::Write;
+
+use conset_ir::ShapeError;
+
+use crate::model::Mesh;
+
+/// Version and encoding of a `.msh` file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Version 4.1, text.
+    V41Text,
+    /// Version 4.1, binary.
+    V41Binary,
+    /// Version 2.2, text; the version that most programs know.
+    V22Text,
+    /// Version 2.2, binary.
+    V22Binary,
+}
+
+/// The file's bytes.
+///
+/// # Errors
+/// A mesh without coordinates, an element whose dimension and number of nodes are those of no
+/// element type of the format, more nodes or node names than version 2.2 can number (2^31 - 1).
+pub fn write(mesh: &Mesh, form: Form) -> Result<Vec<u8>, ShapeError> {
+    if mesh.coordinates().len() != mesh.node_count() {
+        return Err(ShapeError::new("coordinates", "none, which a .msh file must have"));
+    }
+    let runs = runs(mesh)?;
+    let old = matches!(form, Form::V22Text | Form::V22Binary);
+    if old && (1..=mesh.node_count()).any(|n| name(mesh, n - 1) > i32::MAX as u64) {
+        return Err(ShapeError::new("node_ids", "too large for version 2.2, use 4.1"));
+    }
+    let mut out =
+        Out { bytes: Vec::new(), binary: form == Form::V41Binary || form == Form::V22Binary };
+    let (version, kind) = (if old { "2.2" } else { "4.1" }, u8::from(out.binary));
+    out.text(&format!("$MeshFormat\n{version} {kind} 8\n"));
+    if out.binary {
+        // By this number readers recognise the byte order.
+        out.bytes.extend(1i32.to_le_bytes());
+        out.text("\n");
+    }
+    out.text("$EndMeshFormat\n$Nodes\n");
+    if old {
+        nodes_22(mesh, &mut out);
+    } else {
+        nodes_41(mesh, &mut out);
+    }
+    out.end_section("$EndNodes\n$Elements\n");
+    if old {
+        elements_22(mesh, &runs, &mut out);
+    } else {
+        elements_41(mesh, &runs, &mut out);
+    }
+    out.end_section("$EndElements\n");
+    Ok(out.bytes)
+}
+
+/// Neighbouring elements of one type.
+struct Run {
+    /// Gmsh's number of the type.
+    kind: i32,
+    elements: std::ops::Range<usize>,
+}
+
+fn runs(mesh: &Mesh) -> Result<Vec<Run>, ShapeError> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (e, element) in mesh.elements().enumerate() {
+        let kind = element_type(mesh.dimension(), element.len()).ok_or_else(|| {
+            ShapeError::new(
+                format!("elements[{e}]"),
+                format!(
+                    "no .msh type has {} nodes in {} dimensions",
+                    element.len(),
+                    mesh.dimension()
+                ),
+            )
+        })?;
+        match runs.last_mut() {
+            Some(run) if run.kind == kind => run.elements.end = e + 1,
+            _ => runs.push(Run { kind, elements: e..e + 1 }),
+        }
+    }
+    Ok(runs)
+}
+
+/// Gmsh's number of an element type (Gmsh reference manual, MSH file format).
+fn element_type(dimension: u8, nodes: usize) -> Option<i32> {
+    Some(match (dimension, nodes) {
+        (1, 2) => 1,
+        (2, 3) => 2,
+        (2, 4) => 3,
+        (3, 4) => 4,
+        (3, 8) => 5,
+        (3, 6) => 6,
+        (3, 5) => 7,
+        (1, 3) => 8,
+        (2, 6) => 9,
+        (2, 9) => 10,
+        (3, 10) => 11,
+        (3, 27) => 12,
+        (3, 18) => 13,
+        (3, 14) => 14,
+        (0, 1) => 15,
+        (2, 8) => 16,
+        (3, 20) => 17,
+        (3, 15) => 18,
+        (3, 13) => 19,
+        _ => return None,
+    })
+}
+
+/// The number of a node in the file.
+fn name(mesh: &Mesh, node: usize) -> u64 {
+    mesh.node_ids().get(node).copied().unwrap_or(node as u64 + 1)
+}
+
+fn nodes_41(mesh: &Mesh, out: &mut Out) {
+    let count = mesh.node_count();
+    let names = || (0..count).map(|node| name(mesh, node));
+    let (least, most) = (names().min().unwrap_or(0), names().max().unwrap_or(0));
+    out.row(|row| {
+        for number in [u64::from(count > 0), count as u64, least, most] {
+            row.size(number);
+        }
+    });
+    if count == 0 {
+        return;
+    }
+    out.row(|row| {
+        for number in [i32::from(mesh.dimension()), 1, 0] {
+            row.int(number);
+        }
+        row.size(count as u64);
+    });
+    for name in names() {
+        out.row(|row| row.size(name));
+    }
+    for point in mesh.coordinates() {
+        out.row(|row| point.iter().for_each(|&x| row.real(x)));
+    }
+}
+
+fn elements_41(mesh: &Mesh, runs: &[Run], out: &mut Out) {
+    let count = mesh.element_count() as u64;
+    out.row(|row| {
+        for number in [runs.len() as u64, count, u64::from(count > 0), count] {
+            row.size(number);
+        }
+    });
+    for run in runs {
+        out.row(|row| {
+            for number in [i32::from(mesh.dimension()), 1, run.kind] {
+                row.int(number);
+            }
+            row.size(run.elements.len() as u64);
+        });
+        for e in run.elements.clone() {
+            out.row(|row| {
+                row.size(e as u64 + 1);
+                mesh.element(e).iter().for_each(|&node| row.size(name(mesh, node as usize)));
+            });
+        }
+    }
+}
+
+fn nodes_22(mesh: &Mesh, out: &mut Out) {
+    out.text(&format!("{}\n", mesh.node_count()));
+    for (node, point) in mesh.coordinates().iter().enumerate() {
+        out.row(|row| {
+            row.int(name(mesh, node) as i32);
+            point.iter().for_each(|&x| row.real(x));
+        });
+    }
+}
+
+fn elements_22(mesh: &Mesh, runs: &[Run], out: &mut Out) {
+    // Two tags each: the physical group, for which Gmsh needs a number above 0, and the entity.
+    const TAGS: [i32; 3] = [2, 1, 1];
+    out.text(&format!("{}\n", mesh.element_count()));
+    for run in runs {
+        if out.binary {
+            // A header tells the type and the number of tags for all elements of the run.
+            for number in [run.kind, run.elements.len() as i32, TAGS[0]] {
+                out.int(number);
+            }
+        }
+        for e in run.elements.clone() {
+            out.row(|row| {
+                row.int(e as i32 + 1);
+                if !row.binary {
+                    row.int(run.kind);
+                    row.int(TAGS[0]);
+                }
+                TAGS[1..].iter().for_each(|&tag| row.int(tag));
+                mesh.element(e).iter().for_each(|&node| row.int(name(mesh, node as usize) as i32));
+            });
+        }
+    }
+}
+
+/// Numbers, as text in rows or in binary.
+struct Out {
+    bytes: Vec<u8>,
+    binary: bool,
+}
+
+impl Out {
+    fn text(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    /// Writes the numbers of one line; in binary there are no lines.
+    fn row(&mut self, numbers: impl FnOnce(&mut Self)) {
+        numbers(self);
+        if !self.binary {
+            // In place of the space after the last number.
+            self.bytes.pop();
+            self.text("\n");
+        }
+    }
+
+    fn end_section(&mut self, text: &str) {
+        if self.binary {
+            self.text("\n");
+        }
+        self.text(text);
+    }
+
+    fn number(&mut self, text: &dyn std::fmt::Display, bytes: &[u8]) {
+        if self.binary {
+            self.bytes.extend_from_slice(bytes);
+        } else {
+            write!(self.bytes, "{text} ").expect("a vector takes everything");
+        }
+    }
+
+    fn int(&mut self, number: i32) {
+        self.number(&number, &number.to_le_bytes());
+    }
+
+    fn size(&mut self, number: u64) {
+        self.number(&number, &number.to_le_bytes());
+    }
+
+    fn real(&mut self, number: f64) {
+        self.number(&number, &number.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{bricks, plate};
+
+    #[test]
+    fn text_is_as_the_manual_says() {
+        let text = |form| String::from_utf8(write(&plate(1, 1).unwrap(), form).unwrap()).unwrap();
+        assert_eq!(
+            text(Form::V41Text),
+            "$MeshFormat\n4.1 0 8\n$EndMeshFormat\n\
+             $Nodes\n1 4 1 4\n2 1 0 4\n1\n2\n3\n4\n0 0 0\n1 0 0\n0 1 0\n1 1 0\n$EndNodes\n\
+             $Elements\n1 2 1 2\n2 1 2 2\n1 1 2 4\n2 1 4 3\n$EndElements\n"
+        );
+        assert_eq!(
+            text(Form::V22Text),
+            "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n\
+             $Nodes\n4\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 1 1 0\n$EndNodes\n\
+             $Elements\n2\n1 2 2 1 1 1 2 4\n2 2 2 1 1 1 4 3\n$EndElements\n"
+        );
+    }
+
+    #[test]
+    fn binary_has_the_sizes_of_its_fields() {
+        let mesh = bricks(1, 1, 1).unwrap();
+        let frame = "$MeshFormat\n4.1 1 8\n1234\n$EndMeshFormat\n\
+                     $Nodes\n\n$EndNodes\n$Elements\n\n$EndElements\n";
+        let nodes = 4 * 8 + (3 * 4 + 8) + 8 * 8 + 8 * 24;
+        let elements = 4 * 8 + (3 * 4 + 8) + 9 * 8;
+        let bytes = write(&mesh, Form::V41Binary).unwrap();
+        assert_eq!(bytes.len(), frame.len() + nodes + elements);
+        let bytes = write(&mesh, Form::V22Binary).unwrap();
+        assert_eq!(bytes.len(), frame.len() + 2 + 8 * 28 + 2 + 3 * 4 + 11 * 4);
+    }
+
+    #[test]
+    fn element_types_change_from_run_to_run() {
+        let coordinates: Vec<[f64; 3]> = (0..5).map(|i| [f64::from(i), 0.1, -1e-300]).collect();
+        let nodes = vec![0, 1, 2, 1, 2, 3, 0, 1, 2, 3, 2, 3, 4];
+        let mesh = Mesh::new(2, 5, coordinates, vec![0, 3, 6, 10, 13], nodes).unwrap();
+        let mesh = mesh.with_node_ids(vec![10, 20, 30, 40, 5_000_000_000]).unwrap();
+        let text = String::from_utf8(write(&mesh, Form::V41Text).unwrap()).unwrap();
+        assert!(text.contains("$Nodes\n1 5 10 5000000000\n"), "{text}");
+        assert!(text.contains("$Elements\n3 4 1 4\n2 1 2 2\n1 10 20 30\n"), "{text}");
+        assert!(text.contains("\n2 1 3 1\n3 10 20 30 40\n2 1 2 1\n4 30 40 5000000000\n"), "{text}");
+        assert!(write(&mesh, Form::V22Text).unwrap_err().message.contains("4.1"));
+    }
+
+    #[test]
+    fn what_the_format_cannot_say_is_refused() {
+        let mesh = |dimension, coordinates: Vec<[f64; 3]>| {
+            Mesh::new(dimension, 3, coordinates, vec![0, 3], vec![0, 1, 2]).unwrap()
+        };
+        let points = vec![[0.0; 3]; 3];
+        assert!(write(&mesh(2, points.clone()), Form::V41Text).is_ok());
+        assert_eq!(write(&mesh(2, vec![]), Form::V41Text).unwrap_err().place, "coordinates");
+        assert_eq!(write(&mesh(0, points), Form::V41Text).unwrap_err().place, "elements[0]");
+    }
+
+    #[test]
+    fn an_empty_mesh_has_empty_sections() {
+        let empty = Mesh::new(2, 0, vec![], vec![0], vec![]).unwrap();
+        for form in [Form::V41Text, Form::V41Binary, Form::V22Text, Form::V22Binary] {
+            assert!(write(&empty, form).is_ok());
+        }
+        let text = String::from_utf8(write(&empty, Form::V41Text).unwrap()).unwrap();
+        assert!(text.contains("$Nodes\n0 0 0 0\n$EndNodes\n$Elements\n0 0 0 0\n"), "{text}");
+    }
+}
