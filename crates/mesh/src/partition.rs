@@ -3,7 +3,11 @@
 //!
 //! A partition comes from the input itself (a partitioned Gmsh mesh, a decomposition), from a
 //! file (one number per line, as METIS writes), or from METIS: multilevel k-way partitioning of
+<<<<<<< HEAD
 //! the graph of items (`dual`), with the option that lowers the largest number of
+=======
+//! the graph of items (module `dual`), with the option that lowers the largest number of
+>>>>>>> mesh
 //! neighbours, which is what phases pay for (METIS manual, `METIS_OPTION_MINCONN`). The seed and
 //! the input determine the result.
 //!
@@ -11,8 +15,11 @@
 //!
 //! * it keeps global state (the C library's random numbers, signal handlers), so one call runs at
 //!   a time;
-//! * with one part it divides by zero, and with about as many parts as items it prints and leaves
-//!   parts empty, so those cases are cut here: items in depth-first order, evenly;
+//! * with one part it divides by zero, and with about as many parts as items (or very many parts of
+//!   few items) it prints and leaves parts empty, so those cases are cut here: items in depth-first
+//!   order, evenly;
+//! * its k-way refinement takes minutes beyond some thousand parts; recursive bisection is used
+//!   there, which does not lower the number of neighbours;
 //! * it sums weights in 31 bits, so larger ones are scaled; and it prints where a few weights
 //!   outweigh all others or most are 0, so a weight beyond a part's fair share (which could not be
 //!   balanced anyway) is cut to it, and none is 0;
@@ -181,7 +188,9 @@ pub fn partition(source: &Source, options: &Options, file: &str) -> Result<Parti
         return Ok(Partition { part_count: 1, part_of: vec![0; items] });
     }
     let graph = item_graph(source);
-    let mut part_of = if items < 2 * options.parts {
+    // Measured: with this many items to a part METIS neither prints nor leaves most parts empty.
+    let enough = if options.parts > KWAY_PARTS { 16 } else { 2 };
+    let mut part_of = if items < enough * options.parts {
         cut_evenly(&graph, options.parts)
     } else {
         call_metis(&graph, options).map_err(|error| wrong(format!("METIS fails: {error}")))?
@@ -207,6 +216,10 @@ static METIS: Mutex<()> = Mutex::new(());
 /// The largest sum of weights that METIS is given: it adds in 31 bits.
 const SUM: u128 = 1 << 29;
 
+/// Beyond so many parts k-way refinement takes minutes (it was a minute for 65536 parts of two
+/// million triangles), and recursive bisection seconds.
+const KWAY_PARTS: usize = 8192;
+
 fn call_metis(graph: &ItemGraph, options: &Options) -> Result<Vec<u32>, String> {
     let signed = |values: &[u32]| values.iter().map(|&v| v as i32).collect::<Vec<i32>>();
     let (first, neighbours) = (signed(&graph.first), signed(&graph.neighbours));
@@ -230,7 +243,12 @@ fn call_metis(graph: &ItemGraph, options: &Options) -> Result<Vec<u32>, String> 
         call = call.set_adjwgt(weights);
     }
     let mut part_of = vec![0i32; graph.len()];
-    call.part_kway(&mut part_of).map_err(|error| error.to_string())?;
+    let done = if options.parts > KWAY_PARTS {
+        call.part_recursive(&mut part_of)
+    } else {
+        call.part_kway(&mut part_of)
+    };
+    done.map_err(|error| error.to_string())?;
     Ok(part_of.into_iter().map(|part| part as u32).collect())
 }
 
