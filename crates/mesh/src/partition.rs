@@ -3,11 +3,7 @@
 //!
 //! A partition comes from the input itself (a partitioned Gmsh mesh, a decomposition), from a
 //! file (one number per line, as METIS writes), or from METIS: multilevel k-way partitioning of
-<<<<<<< HEAD
-//! the graph of items (`dual`), with the option that lowers the largest number of
-=======
 //! the graph of items (module `dual`), with the option that lowers the largest number of
->>>>>>> mesh
 //! neighbours, which is what phases pay for (METIS manual, `METIS_OPTION_MINCONN`). The seed and
 //! the input determine the result.
 //!
