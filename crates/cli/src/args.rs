@@ -188,11 +188,15 @@ pub(crate) struct BoundArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct EmitArgs {
-    /// A schedule.
+    /// A schedule or an image.
     pub(crate) file: PathBuf,
     /// What to write.
     #[arg(long, value_enum)]
     pub(crate) lang: Language,
+    /// Where the crate conset-runtime is, for an emitted crate that is built beside a checkout;
+    /// without it, the crate depends on the published version.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) runtime: Option<PathBuf>,
     /// The folder to write into; made if it is not there.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,

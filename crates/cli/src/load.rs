@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use conset::input::{self, Elements, Input, LoadOptions};
-use conset::{CompileError, Compiled, Options, adopt, compile};
+use conset::{CompileError, Compiled, Options, adopt, adopt_image, compile};
 use conset_ir::{At, InputError, Machine, machine_file};
 
 use crate::args::{AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs};
 use crate::failure::Failure;
 use crate::files;
 use crate::progress::Bar;
+use crate::text::Terminal;
 
 /// The machine of a specification or machine file, with single values set.
 pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, Failure> {
@@ -127,7 +128,10 @@ pub(crate) fn compiled(
             refuse_recompiling(&input.machine, "schedule")?;
             adopt(schedule.clone(), &mut |p| bar.observe(p))
         }
-        Input::Image(_) => return Err(not_a_program(&input.input, "an image").into()),
+        Input::Image(image) => {
+            refuse_recompiling(&input.machine, "image")?;
+            adopt_image(image.clone(), &mut |p| bar.observe(p))
+        }
         Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
     };
     result.map_err(|e| Failure::of_compile(e, &job.bytes))
@@ -181,4 +185,33 @@ fn in_either(error: CompileError, bytes: &[u8], partition: Option<&(String, Vec<
         _ => None,
     };
     Failure::of_compile(error, other.map_or(bytes, Vec::as_slice))
+}
+
+/// The compiled program in a schedule or image file, checked.
+pub(crate) fn compiled_file(file: &Path, terminal: &Terminal) -> Result<Compiled, Failure> {
+    let (name, bytes) = files::read(file)?;
+    let mut bar = Bar::new(terminal.quiet);
+    match document(&name, &bytes, &mut bar)? {
+        Input::Schedule(schedule) => adopt(schedule, &mut |p| bar.observe(p)),
+        Input::Image(image) => adopt_image(image, &mut |p| bar.observe(p)),
+        Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
+    }
+    .map_err(|e| Failure::of_compile(e, &bytes))
+}
+
+/// What is in a file of one of our own forms.
+pub(crate) fn document(name: &str, bytes: &[u8], bar: &mut Bar) -> Result<Input, Failure> {
+    if !matches!(input::kind(name, bytes, None)?, input::Kind::Document) {
+        return Err(not_compiled(name).into());
+    }
+    // Our own forms name their machine, or are not compiled.
+    let machine = Machine::from_spec("iwarp")?;
+    input::load(name, bytes, &machine, &LoadOptions::default(), &mut |p| bar.observe(p))
+        .map_err(|e| Failure::of_compile(e, bytes))
+}
+
+/// The error for a file that must be compiled first.
+pub(crate) fn not_compiled(name: &str) -> InputError {
+    wrong_kind(name, "this is not compiled; expected a schedule or an image")
+        .help(format!("compile it first: conset compile {name} -o out.json"))
 }

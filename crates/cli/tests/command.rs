@@ -81,7 +81,7 @@ fn every_form_of_a_schedule_verifies_and_runs_alike() {
     let folder = folder();
     let plate = root().join("fixtures/meshes/plate.msh");
     let mut reports = Vec::new();
-    for name in ["a.json", "a.cset", "a.csb"] {
+    for name in ["a.json", "a.cset", "a.csb", "a.csi"] {
         let compiled = conset_in(folder.path(), &format!("compile {} -o {name}", plate.display()));
         assert_eq!(compiled.code, 0, "{}", compiled.stderr);
         let verified = conset_in(folder.path(), &format!("verify {name}"));
@@ -96,9 +96,6 @@ fn every_form_of_a_schedule_verifies_and_runs_alike() {
         }
     }
     assert!(reports.windows(2).all(|pair| pair[0] == pair[1]));
-    let image = conset_in(folder.path(), &format!("compile {} -o a.csi", plate.display()));
-    assert_eq!(image.code, 0, "{}", image.stderr);
-    assert_eq!(conset_in(folder.path(), "verify a.csi").code, 0);
     // The same input, options and seed give the same bytes.
     let again = conset_in(folder.path(), &format!("compile {} -o b.csb", plate.display()));
     assert_eq!(again.code, 0);

@@ -13,7 +13,7 @@ use conset_ir::{
     ShapeError, Timetable,
 };
 use conset_partition_route::{apr, bounds};
-use conset_scheduler::{greedy, predict};
+use conset_scheduler::{greedy, planned, predict};
 use conset_verify::{Rejection, Report};
 
 use crate::{Observer, Progress};
@@ -201,6 +201,36 @@ pub fn adopt(schedule: Schedule, observer: &mut Observer<'_>) -> Result<Compiled
             Err(error)
         }
     }
+}
+
+/// Takes over an image: checks it, follows its tables back to routes and starts, and prices
+/// those. What runs is the image that was handed in.
+///
+/// # Errors
+/// [`CompileError::Rejected`] where the checker refuses the image or what it was lifted to.
+pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled, CompileError> {
+    let rejected = |rejection| CompileError::Rejected(Box::new(rejection));
+    observer(Progress::Stage("checking"));
+    let image = conset_verify::image(image).map_err(rejected)?.into_inner();
+    let mut schedules = Vec::new();
+    let mut sets = Vec::new();
+    for lifted in conset_verify::lift(&image).map_err(rejected)? {
+        let timetable = planned::with_starts(lifted.routing, &lifted.starts)
+            .map_err(|e| CompileError::bug("lifting", &e))?;
+        let bounds = bounds::bounds(image.machine(), timetable.routing().set())?;
+        let prediction = predict::predict(&timetable);
+        let schedule = SetSchedule {
+            timetable,
+            bounds: bounds.summary(),
+            predicted_clocks: prediction.clocks,
+        };
+        let verified = conset_verify::set_schedule(schedule).map_err(rejected)?;
+        sets.push(CompiledSet { bounds, prediction, checked: *verified.report() });
+        schedules.push(verified.into_inner());
+    }
+    let schedule = Schedule::new(image.machine().clone(), schedules, None)
+        .map_err(|e| CompileError::bug("lifting", &e))?;
+    Ok(Compiled { schedule, image: Arc::new(image), sets })
 }
 
 fn finish(

@@ -24,6 +24,7 @@ mod fluid;
 mod gaps;
 pub mod greedy;
 mod order;
+pub mod planned;
 pub mod predict;
 mod rounds;
 

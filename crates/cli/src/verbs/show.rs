@@ -7,7 +7,6 @@
 use std::path::Path;
 
 use conset::Compiled;
-use conset::input::{self, Input, LoadOptions};
 use conset::report::Summary;
 use conset_ir::{
     At, CellId, ConnectionId, Feed, InputError, Machine, PhaseId, RouteRef, SetSchedule, Sink, Slot,
@@ -16,9 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::args::ShowArgs;
 use crate::failure::Failure;
-use crate::files;
 use crate::load;
-use crate::progress::Bar;
 use crate::text::{self, Terminal};
 use crate::verbs::compile::write_summary;
 
@@ -51,7 +48,7 @@ impl Rows {
 pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), Failure> {
     let (file, words) = args.what_and_file.split_last().expect("clap asks for two or three");
     let view = parse_view(words)?;
-    let compiled = open(Path::new(file), terminal)?;
+    let compiled = load::compiled_file(Path::new(file), terminal)?;
     if matches!(view, View::Summary) {
         let summary = Summary::new(&compiled, None);
         return terminal.print(&summary, |out| write_summary(out, &summary));
@@ -103,27 +100,6 @@ fn parse_view(words: &[String]) -> Result<View, InputError> {
         ["cell" | "connection"] => return Err(wrong(format!("which {}?", words[0]))),
         _ => return Err(wrong("this cannot be shown".to_owned())),
     })
-}
-
-fn open(file: &Path, terminal: &Terminal) -> Result<Compiled, Failure> {
-    let (name, bytes) = files::read(file)?;
-    let mut bar = Bar::new(terminal.quiet);
-    let not_compiled = || {
-        load::wrong_kind(&name, "this is not a schedule")
-            .help(format!("compile it first: conset compile {name} -o out.json"))
-    };
-    if !matches!(input::kind(&name, &bytes, None)?, input::Kind::Document) {
-        return Err(not_compiled().into());
-    }
-    let machine = Machine::from_spec("iwarp")?;
-    let options = LoadOptions::default();
-    let input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
-        .map_err(|e| Failure::of_compile(e, &bytes))?;
-    match input {
-        Input::Schedule(schedule) => conset::adopt(schedule, &mut |p| bar.observe(p))
-            .map_err(|e| Failure::of_compile(e, &bytes)),
-        _ => Err(not_compiled().into()),
-    }
 }
 
 /// The part of a schedule that was asked for.
