@@ -108,8 +108,8 @@ struct Port {
     /// The stream that the port is busy with.
     moving: u32,
     tag: Tag,
-    busy: bool,
-    listed: bool,
+    /// Neither busy nor listed to be served.
+    idle: bool,
     /// Something may open: the list, or what was in its way, has changed.
     look: bool,
     words: u64,
@@ -125,8 +125,7 @@ impl Port {
             partner: NONE,
             moving: NONE,
             tag: Tag { stream: NONE, index: 0 },
-            busy: false,
-            listed: false,
+            idle: true,
             look: false,
             words: 0,
         }
@@ -199,7 +198,7 @@ impl Agents {
             port.slots.clear();
             port.list.clear();
             (port.open, port.partner, port.words) = (0, NONE, 0);
-            (port.busy, port.listed, port.look) = (false, false, false);
+            (port.idle, port.look) = (true, false);
         }
         self.streams.clear();
         for gates in [&mut self.sender, &mut self.receiver] {
@@ -246,8 +245,8 @@ impl Agents {
     #[inline]
     fn list(&mut self, number: u32) {
         let port = &mut self.ports[number as usize];
-        if !port.busy && !port.listed {
-            port.listed = true;
+        if port.idle {
+            port.idle = false;
             self.ready.push(number);
         }
     }
@@ -283,18 +282,34 @@ impl Agents {
         }
     }
 
-    /// Gives every free port something to do, as long as there is anything.
+    /// Gives every listed port something to do.
     pub(crate) fn settle(&mut self, now: u64, network: &mut Network, lanes: &mut AgentLanes<'_>) {
         while let Some(port) = self.ready.pop() {
-            self.ports[port as usize].listed = false;
-            // Opening a stream lists its port again, which may then have become busy.
-            if self.ports[port as usize].busy {
-                continue;
-            }
-            if !self.ports[port as usize].look || !self.open_streams(now, port, network, lanes) {
-                self.move_word(now, port, network, lanes);
-            }
+            self.serve(now, port, network, lanes);
         }
+    }
+
+    /// These ports have moved their words and take the next.
+    pub(crate) fn free(
+        &mut self,
+        now: u64,
+        ports: &[u32],
+        network: &mut Network,
+        lanes: &mut AgentLanes<'_>,
+    ) {
+        for &port in ports {
+            self.serve(now, port, network, lanes);
+        }
+    }
+
+    /// Gives a port that does nothing something to do, or leaves it idle.
+    #[inline]
+    fn serve(&mut self, now: u64, port: u32, network: &mut Network, lanes: &mut AgentLanes<'_>) {
+        let look = self.ports[port as usize].look;
+        if look && self.open_streams(now, port, network, lanes) {
+            return;
+        }
+        self.move_word(now, port, network, lanes);
     }
 
     /// Opens what may open on a free port; whether the port is now busy with it.
@@ -324,7 +339,7 @@ impl Agents {
             let this = &mut self.streams[stream as usize];
             (this.slot, this.state, this.opened) = (slot as u32, State::Opening, now);
             if costs && self.setup {
-                (port.busy, port.moving) = (true, stream);
+                port.moving = stream;
                 lanes.setup.begin(now, number);
                 return true;
             }
@@ -428,27 +443,24 @@ impl Agents {
                 }
             };
             port.turns.served(slot, last);
-            (port.busy, port.moving) = (true, moving);
+            port.moving = moving;
             port.words += 1;
             lanes.access.begin(now, number);
             return;
         }
+        port.idle = true;
     }
 
-    /// A port has opened the stream it was busy with.
+    /// A port has opened the stream it was busy with; it is to be freed then.
     pub(crate) fn end_setup(&mut self, number: u32, network: &Network) {
-        let port = &mut self.ports[number as usize];
-        port.busy = false;
-        let stream = port.moving;
+        let stream = self.ports[number as usize].moving;
         self.opened(stream, network);
-        self.list(number);
     }
 
-    /// A port has moved its word.
+    /// A port has moved its word; it is to be freed when all words have arrived.
     #[inline]
     pub(crate) fn end_word(&mut self, number: u32, network: &mut Network, data: &mut dyn Payload) {
-        let port = &mut self.ports[number as usize];
-        port.busy = false;
+        let port = &self.ports[number as usize];
         let moving = port.moving;
         let stream = &mut self.streams[moving as usize];
         match stream.direction {
@@ -468,7 +480,6 @@ impl Agents {
         if stream.left == 0 {
             self.finish(moving);
         }
-        self.list(number);
     }
 
     fn finish(&mut self, number: u32) {

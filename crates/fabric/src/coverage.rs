@@ -4,7 +4,9 @@
 //! lie side by side from its first word to its last: a gap is words missing, an overlap is words
 //! received more than once.
 
-use conset_ir::{ConnectionId, ConnectionSet};
+use conset_ir::{ConnectionId, ConnectionSet, Direction, SetImage};
+
+use crate::fault::FaultKind;
 
 /// Runs of words received: (connection, first word, words).
 #[derive(Clone, Debug, Default)]
@@ -20,6 +22,27 @@ pub(crate) struct Gaps {
     /// The first connection concerned, with its own missing and extra words.
     pub(crate) first: Option<(ConnectionId, u64, u64)>,
     pub(crate) connections: usize,
+}
+
+/// What the receive operations of a set's image leave out or receive twice, as the fault that
+/// executing it would end in; `None` if every word is received exactly once.
+pub fn coverage_fault(image: &SetImage) -> Option<FaultKind> {
+    let mut coverage = Coverage::default();
+    let cells = image.phases.iter().flat_map(|phase| phase.cells());
+    for operation in cells.flat_map(|(_, context)| context.operations) {
+        if operation.direction == Direction::Receive {
+            coverage.add(operation.connection, operation.first_word, operation.words);
+        }
+    }
+    coverage.gaps(&image.set).fault()
+}
+
+impl Gaps {
+    pub(crate) fn fault(&self) -> Option<FaultKind> {
+        let (connection, missing, extra) = self.first?;
+        let connections = self.connections;
+        Some(FaultKind::Coverage { connection, missing, extra, connections })
+    }
 }
 
 impl Coverage {

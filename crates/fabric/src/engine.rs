@@ -16,8 +16,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use conset_ir::{
-    CellId, ChannelId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Operation,
-    PhaseImage,
+    CellId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Operation, PhaseImage,
 };
 
 use crate::agents::{AgentLanes, Agents, Stream};
@@ -191,16 +190,6 @@ impl Engine {
         words
     }
 
-    /// The channel by which a cell sends or receives a connection in the present context.
-    pub fn channel_of(
-        &self,
-        cell: CellId,
-        connection: ConnectionId,
-        direction: Direction,
-    ) -> Option<ChannelId> {
-        self.tables.channel_of(cell, connection, direction)
-    }
-
     /// Appends an operation of `set` to its cell's list.
     ///
     /// # Errors
@@ -285,14 +274,19 @@ impl Engine {
         for &port in &ports {
             self.agents.end_word(port, &mut self.network, data);
         }
-        self.access.recycle(ports);
-        self.network.free(now, &links, &mut self.links);
-        self.links.recycle(links);
-        let ended = self.setup.end(now);
-        for &port in &ended {
+        let opened = self.setup.end(now);
+        for &port in &opened {
             self.agents.end_setup(port, &self.network);
         }
-        self.setup.recycle(ended);
+        self.network.free(now, &links, &mut self.links);
+        self.agents.listen(&mut self.network);
+        let mut lanes = AgentLanes { access: &mut self.access, setup: &mut self.setup };
+        for freed in [&ports, &opened] {
+            self.agents.free(now, freed, &mut self.network, &mut lanes);
+        }
+        self.links.recycle(links);
+        self.access.recycle(ports);
+        self.setup.recycle(opened);
         while let Some(&Reverse((at, key))) = self.timers.peek()
             && at == now
         {

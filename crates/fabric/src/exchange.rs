@@ -4,19 +4,16 @@
 //! machine run until nothing is under way. The time of an exchange is the sum over its phases of
 //! the switch and the clocks until the last word arrived.
 //!
-//! The set's order holds across cells: the send of a connection is held back until every
-//! connection ordered before it has been received completely, in this phase or an earlier one.
-//! The runtime knows when that is; the token that would tell the sender is not priced, as a
-//! synchronising message over the reserved channels would cost the same for every schedule.
-//! Operations behind a held one in the same list wait with it, because lists are kept in order.
+//! The set's order holds across cells ([`crate::order`]).
 
 use std::sync::Arc;
 
 use conset_ir::{CellId, ConnectionId, Direction, Image, PhaseId, SetImage};
 
 use crate::coverage::Coverage;
-use crate::engine::{Engine, OperationId, Payload, Stop, Submission};
+use crate::engine::{Engine, OperationId, Payload, Stop};
 use crate::fault::{Fault, FaultKind};
+use crate::order::OrderKeeper;
 use crate::report::{ExchangeReport, PhaseReport};
 use crate::trace::{StreamSpan, Trace};
 use crate::waits::{Doing, Programs};
@@ -114,11 +111,9 @@ impl Fabric {
             phases.push(report);
         }
         let gaps = run.coverage.gaps(&set_image.set);
-        if let Some((connection, missing, extra)) = gaps.first
+        if let Some(kind) = gaps.fault()
             && !self.options.count_errors
         {
-            let connections = gaps.connections;
-            let kind = FaultKind::Coverage { connection, missing, extra, connections };
             return Err(self.fault(name, None, kind));
         }
         self.errors.missing += gaps.missing;
@@ -150,13 +145,11 @@ impl Fabric {
             let stuck = self.engine.explain(&*run);
             return Err(stuck.expect("operations are unfinished"));
         }
+        let (busiest_link, busiest_agent) = self.busiest();
         if let Some(fault) = self.engine.undrained() {
             if !self.options.count_errors {
                 return Err(fault);
             }
-        }
-        let (busiest_link, busiest_agent) = self.busiest();
-        if self.engine.undrained().is_some() {
             self.errors.extra += self.engine.discard();
         }
         Ok(PhaseReport {
@@ -218,7 +211,7 @@ impl Fabric {
         }
         if done.direction == Direction::Receive {
             run.coverage.add(done.connection, done.first_word, done.words);
-            run.received(&mut self.engine, done.connection, done.words);
+            run.order.received(&mut self.engine, done.connection, done.words);
         }
     }
 
@@ -233,72 +226,28 @@ impl Fabric {
     }
 }
 
-/// A set being executed: what of its order is still open, what was received.
+/// A set being executed.
 struct SetRun<'a> {
     row: u32,
     image: &'a SetImage,
     coverage: Coverage,
-    /// Per connection, where the set has an order: words to receive yet, and connections before
-    /// it that are not finished.
-    to_receive: Vec<u64>,
-    before: Vec<u32>,
-    /// Held operations of the phase, by connection.
-    held: Vec<(ConnectionId, OperationId)>,
+    order: OrderKeeper,
 }
 
 impl<'a> SetRun<'a> {
     fn new(row: usize, image: &'a SetImage) -> Self {
-        let set = &image.set;
-        let (mut to_receive, mut before) = (Vec::new(), Vec::new());
-        if !set.order().is_empty() {
-            to_receive = set.connections().iter().map(|c| u64::from(c.words)).collect();
-            before = vec![0; set.len()];
-            for (_, after) in set.order() {
-                before[after.index()] += 1;
-            }
-        }
-        let coverage = Coverage::default();
-        Self { row: row as u32, image, coverage, to_receive, before, held: Vec::new() }
+        let (coverage, order) = (Coverage::default(), OrderKeeper::new(image.set.clone()));
+        Self { row: row as u32, image, coverage, order }
     }
 
     fn submit(&mut self, engine: &mut Engine, phase: PhaseId) -> Result<(), FaultKind> {
-        self.held.clear();
+        self.order.switched();
         for (cell, context) in self.image.phases[phase.index()].cells() {
             for operation in context.operations {
-                let waits = self.before.get(operation.connection.index()).is_some_and(|&n| n > 0);
-                let held = waits && operation.direction == Direction::Send;
-                let how = Submission { held, ..Submission::LISTED };
-                let id = engine.submit(&self.image.set, cell, operation, how)?;
-                if held {
-                    self.held.push((operation.connection, id));
-                }
+                self.order.submit(engine, cell, operation, true)?;
             }
         }
-        self.held.sort_unstable();
         Ok(())
-    }
-
-    /// Words of a connection were received; releases what waited for the last of them.
-    fn received(&mut self, engine: &mut Engine, connection: ConnectionId, words: u32) {
-        let Some(left) = self.to_receive.get_mut(connection.index()) else { return };
-        if *left == 0 {
-            return;
-        }
-        *left = left.saturating_sub(u64::from(words));
-        if *left > 0 {
-            return;
-        }
-        let order = self.image.set.order();
-        let from = order.partition_point(|pair| pair.0 < connection);
-        for &(_, after) in order[from..].iter().take_while(|pair| pair.0 == connection) {
-            self.before[after.index()] -= 1;
-            if self.before[after.index()] == 0 {
-                let from = self.held.partition_point(|held| held.0 < after);
-                for held in self.held[from..].iter().take_while(|held| held.0 == after) {
-                    engine.release(held.1);
-                }
-            }
-        }
     }
 }
 
@@ -316,8 +265,6 @@ impl Programs for SetRun<'_> {
     }
 
     fn unfinished_before(&self, connection: ConnectionId) -> Option<ConnectionId> {
-        let pairs = self.image.set.order().iter();
-        let mut before = pairs.filter(|pair| pair.1 == connection).map(|pair| pair.0);
-        before.find(|x| self.to_receive[x.index()] > 0)
+        self.order.unfinished_before(connection)
     }
 }

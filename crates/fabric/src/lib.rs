@@ -11,7 +11,8 @@
 //! | `agents` | agents: ports, streams, the order of an operation list, duplex |
 //! | `tables` | writing a context |
 //! | [`engine`] | time; what drives the machine and what it tells |
-//! | [`exchange`] | the phases of a set: context switch, operation lists, order between cells |
+//! | [`exchange`] | the phases of a set: context switch, operation lists |
+//! | [`order`] | the set's order between cells |
 //! | `waits` | deadlocks: who waits for whom |
 //!
 //! Times are exact in clocks. With nothing else in the network, `m` words over `d` links take
@@ -36,6 +37,7 @@ pub mod exchange;
 pub mod fault;
 mod lane;
 mod network;
+pub mod order;
 pub mod payload;
 pub mod report;
 mod tables;
@@ -47,9 +49,11 @@ pub mod waits;
 mod tests;
 
 pub use check::{Checked, run_checked, synthetic_word};
+pub use coverage::coverage_fault;
 pub use engine::{Engine, OperationId, OperationState, Payload, Stop, Submission};
 pub use exchange::{Errors, Fabric, Options};
 pub use fault::{Fault, FaultKind, GateProblem, TableProblem, Wait, Waiting};
+pub use order::OrderKeeper;
 pub use payload::Buffers;
 pub use report::{ExchangeReport, PhaseReport};
 pub use trace::{Trace, to_perfetto};

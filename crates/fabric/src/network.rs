@@ -78,6 +78,36 @@ impl Channel {
     pub(crate) fn next(&self) -> Option<u32> {
         (self.next != NONE).then_some(self.next)
     }
+
+    /// Takes the first word out. The counts cannot pass 0, as there is a word: nothing is
+    /// checked, here and in `push`, because these two are half of all that the fabric does.
+    #[inline]
+    fn pop(&mut self) -> Tag {
+        let tag = Tag { stream: self.stream, index: self.index };
+        self.index = self.index.wrapping_add(1);
+        self.run = self.run.wrapping_sub(1);
+        self.held = self.held.wrapping_sub(1);
+        self.queued = self.queued.wrapping_sub(1);
+        tag
+    }
+
+    /// Occupies room with a word; whether it follows the words before it, and is in the run.
+    #[inline]
+    fn push(&mut self, tag: Tag) -> bool {
+        // An empty channel's run is 0 long, so that one rule extends or begins the run. Without
+        // branches: whether a channel is empty is a coin toss that costs more than the sums.
+        let follows = (self.stream == tag.stream)
+            & (self.run == u32::from(self.held))
+            & (self.index.wrapping_add(self.run) == tag.index);
+        let in_run = follows | (self.held == 0);
+        self.held = self.held.wrapping_add(1);
+        if in_run {
+            self.stream = tag.stream;
+            self.index = tag.index.wrapping_sub(self.run);
+            self.run = self.run.wrapping_add(1);
+        }
+        in_run
+    }
 }
 
 /// A link.
@@ -86,10 +116,10 @@ pub(crate) struct Wire {
     turns: Turns,
     /// The link's first client in `Network::clients`.
     first: u32,
-    /// The channel that the word under way goes to.
+    /// The channel that the word under way goes to, if there is one.
     moving: u32,
-    busy: bool,
-    listed: bool,
+    /// Neither carries a word nor is listed to be given one.
+    idle: bool,
     /// Words carried in this phase.
     pub(crate) words: u64,
 }
@@ -102,7 +132,7 @@ pub(crate) struct Network {
     pub(crate) wires: Vec<Wire>,
     /// The channels each link serves, link by link, each with the channel ahead of it.
     clients: Vec<(u32, u32)>,
-    /// Free links that got a ready channel.
+    /// Links that got a ready channel when they were idle.
     ready: Vec<u32>,
     /// The runs behind the first, of channels in which streams mix.
     mixed: BTreeMap<u32, VecDeque<(Tag, u32)>>,
@@ -141,7 +171,13 @@ impl Network {
         self.channels = channels;
         let mut first = 0;
         for (wire, &count) in self.wires.iter_mut().zip(counts) {
-            *wire = Wire { turns: Turns::new(count as usize), first, ..Wire::default() };
+            *wire = Wire {
+                turns: Turns::new(count as usize),
+                first,
+                moving: NONE,
+                idle: true,
+                words: 0,
+            };
             first += count;
         }
         self.clients.clear();
@@ -199,19 +235,7 @@ impl Network {
     /// Occupies room in channel `row` with a word that is on its way there.
     #[inline]
     pub(crate) fn put(&mut self, row: u32, tag: Tag) {
-        let channel = &mut self.channels[row as usize];
-        let Channel { stream, index, run, held, .. } = *channel;
-        // An empty channel's run is 0 long, so that one rule extends or begins the run. Without
-        // branches: whether a channel is empty is a coin toss that costs more than the sums.
-        let follows = (stream == tag.stream)
-            & (run == u32::from(held))
-            & (index.wrapping_add(run) == tag.index);
-        channel.held = held + 1;
-        if follows | (held == 0) {
-            channel.stream = tag.stream;
-            channel.index = tag.index.wrapping_sub(run);
-            channel.run = run + 1;
-        } else {
+        if !self.channels[row as usize].push(tag) {
             self.mix(row, tag);
         }
     }
@@ -253,11 +277,7 @@ impl Network {
     #[inline]
     pub(crate) fn take(&mut self, row: u32) -> Tag {
         let channel = &mut self.channels[row as usize];
-        let tag = Tag { stream: channel.stream, index: channel.index };
-        channel.index = channel.index.wrapping_add(1);
-        channel.run -= 1;
-        channel.held -= 1;
-        channel.queued -= 1;
+        let tag = channel.pop();
         let waiter = channel.waiter;
         if channel.run == 0 && channel.held > 0 {
             self.next_run(row);
@@ -314,8 +334,8 @@ impl Network {
     fn make_ready(&mut self, link: u32, slot: u32) {
         let wire = &mut self.wires[link as usize];
         wire.turns.set(slot);
-        if !wire.busy && !wire.listed {
-            wire.listed = true;
+        if wire.idle {
+            wire.idle = false;
             self.ready.push(link);
         }
     }
@@ -323,7 +343,6 @@ impl Network {
     /// Gives every free link a word, as long as there are any to give.
     pub(crate) fn settle(&mut self, now: u64, lane: &mut Lane) {
         while let Some(link) = self.ready.pop() {
-            self.wires[link as usize].listed = false;
             self.serve(now, link, lane);
         }
     }
@@ -332,10 +351,15 @@ impl Network {
     #[inline]
     fn serve(&mut self, now: u64, link: u32, lane: &mut Lane) {
         let wire = &mut self.wires[link as usize];
+        let channels = &mut self.channels[..];
         let (row, next, slot) = loop {
-            let Some(slot) = wire.turns.next() else { return };
+            let Some(slot) = wire.turns.next() else {
+                wire.idle = true;
+                wire.moving = NONE;
+                return;
+            };
             let (row, next) = self.clients[(wire.first.wrapping_add(slot)) as usize];
-            let ahead = &mut self.channels[next as usize];
+            let ahead = &mut channels[next as usize];
             if ahead.held < self.depth {
                 break (row, next, slot);
             }
@@ -346,18 +370,37 @@ impl Network {
                 self.crowd.push((next, row));
             }
         };
-        let last = self.channels[row as usize].queued == 1;
-        wire.turns.served(slot, last);
-        wire.busy = true;
         wire.moving = next;
         wire.words = wire.words.wrapping_add(1);
         lane.begin(now, link);
-        let tag = self.take(row);
-        self.put(next, tag);
+        let channel = &mut channels[row as usize];
+        let last = channel.queued == 1;
+        let tag = channel.pop();
+        let waiter = channel.waiter;
+        let mixed = channel.run == 0 && channel.held > 0;
+        wire.turns.served(slot, last);
+        let in_run = channels[next as usize].push(tag);
+        if mixed | !in_run {
+            self.serve_mixed(row, mixed, next, tag, in_run);
+        }
+        if waiter != NONE {
+            self.wake(row, waiter);
+        }
     }
 
-    /// The words under way on these links arrive. The links count as busy until they are free for
-    /// the next word, [`Network::free`], so that nobody lists them as well.
+    /// The part of `serve` for channels in which streams mix.
+    #[cold]
+    fn serve_mixed(&mut self, row: u32, mixed: bool, next: u32, tag: Tag, in_run: bool) {
+        if mixed {
+            self.next_run(row);
+        }
+        if !in_run {
+            self.mix(next, tag);
+        }
+    }
+
+    /// The words under way on these links arrive. The links are not idle, so that nobody lists
+    /// them, until they take their next words ([`Network::free`]).
     pub(crate) fn end(&mut self, links: &[u32]) {
         self.word_hops += links.len() as u64;
         for &link in links {
@@ -369,7 +412,6 @@ impl Network {
     /// These links take their next words.
     pub(crate) fn free(&mut self, now: u64, links: &[u32], lane: &mut Lane) {
         for &link in links {
-            self.wires[link as usize].busy = false;
             self.serve(now, link, lane);
         }
     }
@@ -391,7 +433,7 @@ impl Network {
     #[cfg(test)]
     pub(crate) fn audit(&self) {
         let mut on_the_way = vec![0u32; self.channels.len()];
-        for wire in self.wires.iter().filter(|wire| wire.busy) {
+        for wire in self.wires.iter().filter(|wire| wire.moving != NONE) {
             on_the_way[wire.moving as usize] += 1;
         }
         for (row, channel) in self.channels.iter().enumerate() {

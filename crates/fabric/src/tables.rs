@@ -161,21 +161,4 @@ impl Tables {
             None => Err(fail(GateProblem::NoGate)),
         }
     }
-
-    /// The channel through which a cell sends or receives a connection in this context; the one
-    /// with the lowest number where there are several.
-    pub(crate) fn channel_of(
-        &self,
-        cell: CellId,
-        connection: ConnectionId,
-        direction: Direction,
-    ) -> Option<ChannelId> {
-        let from = *self.first.get(cell.index())? as usize;
-        let to = *self.first.get(cell.index() + 1)? as usize;
-        let is_gate = |row: &Row| match direction {
-            Direction::Send => row.feed == Feed::Gate(connection),
-            Direction::Receive => row.sink == Some(connection),
-        };
-        self.rows[from..to].iter().filter(|row| is_gate(row)).map(|row| row.channel).min()
-    }
 }

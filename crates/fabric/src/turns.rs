@@ -5,18 +5,19 @@
 //! first ready one from the pointer on, round the end. Up to 64 clients are one machine word,
 //! which is every real machine; more clients take one word per 64.
 
-/// The ready clients of one server and the turn.
+/// The ready clients of one server and the turn. Small, since there is one for every link.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::box_collection, reason = "a third of the size, for what is never used")]
 pub(crate) struct Turns {
     few: u64,
     turn: u32,
-    many: Option<Box<[u64]>>,
+    many: Option<Box<Vec<u64>>>,
 }
 
 impl Turns {
     /// Room for `clients` clients, none of them ready.
     pub(crate) fn new(clients: usize) -> Self {
-        let many = (clients > 64).then(|| vec![0; clients.div_ceil(64)].into_boxed_slice());
+        let many = (clients > 64).then(|| Box::new(vec![0; clients.div_ceil(64)]));
         Self { few: 0, turn: 0, many }
     }
 
@@ -25,12 +26,8 @@ impl Turns {
         if clients <= 64 {
             return;
         }
-        let mut words = match self.many.take() {
-            Some(words) => words.into_vec(),
-            None => vec![self.few],
-        };
+        let words = self.many.get_or_insert_with(|| Box::new(vec![self.few]));
         words.resize(clients.div_ceil(64).max(words.len()), 0);
-        self.many = Some(words.into_boxed_slice());
     }
 
     /// The client can move a word.
@@ -73,7 +70,7 @@ impl Turns {
         match &mut self.many {
             None => {
                 self.few &= !(u64::from(last) << client);
-                self.turn = (client + 1) & 63;
+                self.turn = client.wrapping_add(1) & 63;
             }
             Some(words) => {
                 words[client as usize / 64] &= !(u64::from(last) << (client % 64));

@@ -1,4 +1,44 @@
 //! The SPMD interface that solvers link.
+//!
+//! A *program* is one function, executed by every live cell with an agent. It speaks the paper's
+//! language (section 2): it instantiates a phase, sends and receives elements of connections, or
+//! exchanges a whole set by the compiled operation lists. The cells run on the emulated machine
+//! of `conset-fabric`, so that every word really travels and every clock is accounted for.
+//!
+//! ```
+//! use conset_runtime::{Image, World};
+//!
+//! fn sum_of_neighbours(image: Image) -> Result<Vec<f64>, conset_runtime::RunError> {
+//!     let (sums, _report) = World::new(image).try_run(|cell| {
+//!         let outgoing = vec![[cell.id().0 as f64]; cell.connections_out("halo")?.len()];
+//!         let mut incoming = vec![[0.0]; cell.connections_in("halo")?.len()];
+//!         cell.exchange("halo", &outgoing, &mut incoming)?;
+//!         Ok(incoming.iter().map(|words| words[0]).sum())
+//!     })?;
+//!     Ok(sums)
+//! }
+//! ```
+//!
+//! Each cell is a stackful coroutine; there are no threads, and one runs at a time, in the order
+//! of cell ids within a clock. The same program gives the same words, clocks and errors on every
+//! run. A run never hangs: when nothing can go on, it ends with an error that says who waits for
+//! whom. Any error of any cell ends the run for all.
+//!
+//! What it does not do: threads and MPI as transports, and packing of vectors by node lists.
+
+mod cell;
+mod error;
+mod phase;
+mod scheduler;
+mod store;
+mod word;
+mod world;
 
 pub use conset_ir as ir;
 pub use conset_ir::Image;
+
+pub use cell::Cell;
+pub use error::{CellError, RunError};
+pub use phase::{PhaseName, PhaseRef, SetRef};
+pub use word::Word;
+pub use world::{RunReport, World};

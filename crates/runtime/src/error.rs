@@ -1,0 +1,160 @@
+//! What can go wrong in a run: a cell's program asked for what is not there, two programs do not
+//! fit together, or the fabric found a fault.
+
+use conset_fabric::{Fault, FaultKind};
+use conset_ir::{CellId, ConnectionId, Direction};
+
+/// Why a run ended before its programs did.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// A cell asked for something it cannot have.
+    #[error("{cell}: {error}")]
+    Cell {
+        /// The cell.
+        cell: CellId,
+        /// What.
+        error: CellError,
+    },
+    /// A cell's program panicked.
+    #[error("{cell} panicked: {message}")]
+    Panic {
+        /// The cell.
+        cell: CellId,
+        /// The panic's message.
+        message: String,
+    },
+    /// Two cells asked for different phases in the same context switch.
+    #[error("{first} switches to {phase} while {second} switches to {other}")]
+    Disagree {
+        /// The first cell that asked.
+        first: CellId,
+        /// The phase it asked for.
+        phase: String,
+        /// A cell that asked for another.
+        second: CellId,
+        /// That other phase.
+        other: String,
+    },
+    /// A cell's program has ended, and others wait for it.
+    #[error("{ended} has ended while {waiting} waits for all cells to switch to {phase}")]
+    Ended {
+        /// The cell whose program has ended.
+        ended: CellId,
+        /// The first cell that waits.
+        waiting: CellId,
+        /// The phase it switches to.
+        phase: String,
+    },
+    /// The fabric found a fault; a deadlock is one.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// There was no memory for the stack of a cell.
+    #[error("no stack of {bytes} bytes for {cell}: {message}")]
+    Stack {
+        /// The cell.
+        cell: CellId,
+        /// The size asked for.
+        bytes: usize,
+        /// What the system said.
+        message: String,
+    },
+}
+
+/// Why a call of a cell failed. Any such error ends the run, whatever the program does with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CellError {
+    /// There is no such set.
+    #[error("the image has no set {name}")]
+    NoSet {
+        /// What was asked for.
+        name: String,
+    },
+    /// There is no such phase.
+    #[error("the image has no phase {name}")]
+    NoPhase {
+        /// What was asked for.
+        name: String,
+    },
+    /// No phase was instantiated yet.
+    #[error("no phase is active")]
+    NoActivePhase,
+    /// The connection is not part of the active phase.
+    #[error("{connection} is not in the active phase {phase}")]
+    NotInPhase {
+        /// The connection.
+        connection: ConnectionId,
+        /// The active phase.
+        phase: String,
+    },
+    /// The cell is not that end of the connection.
+    #[error("{cell} is not the {} of {connection}", end(.direction))]
+    WrongEnd {
+        /// The cell.
+        cell: CellId,
+        /// The connection.
+        connection: ConnectionId,
+        /// What the cell wanted to do.
+        direction: Direction,
+    },
+    /// All words of the connection in this phase have been sent or received already.
+    #[error("{connection} has {words} words in {phase}, and all were {}", done(.direction))]
+    TooManyWords {
+        /// The connection.
+        connection: ConnectionId,
+        /// Its words in the phase.
+        words: u64,
+        /// The active phase.
+        phase: String,
+        /// What the cell wanted to do.
+        direction: Direction,
+    },
+    /// A buffer of an exchange has not the size of its connection, or there are too many or too
+    /// few buffers (`connection` is then `None`).
+    #[error("{} of {}: expected {expected}, found {found}", what(.connection), way(.direction))]
+    Buffers {
+        /// The connection whose buffer it is.
+        connection: Option<ConnectionId>,
+        /// Outgoing or incoming buffers.
+        direction: Direction,
+        /// Words, or buffers, expected.
+        expected: usize,
+        /// Words, or buffers, found.
+        found: usize,
+    },
+    /// The image does not deliver every word of the set exactly once.
+    #[error("the image of {set} is wrong: {kind}")]
+    Image {
+        /// The set.
+        set: String,
+        /// What is wrong.
+        kind: FaultKind,
+    },
+    /// The run has ended because of an error of another cell.
+    #[error("the run has ended")]
+    Aborted,
+}
+
+fn end(direction: &Direction) -> &'static str {
+    match direction {
+        Direction::Send => "source",
+        Direction::Receive => "target",
+    }
+}
+
+fn done(direction: &Direction) -> &'static str {
+    match direction {
+        Direction::Send => "sent",
+        Direction::Receive => "received",
+    }
+}
+
+fn way(direction: &Direction) -> &'static str {
+    match direction {
+        Direction::Send => "outgoing buffers",
+        Direction::Receive => "incoming buffers",
+    }
+}
+
+fn what(connection: &Option<ConnectionId>) -> String {
+    connection.map_or("number".to_owned(), |x| format!("words of {x}"))
+}

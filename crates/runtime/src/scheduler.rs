@@ -1,0 +1,431 @@
+//! The scheduler: resumes cells, hands what they ask for to the engine, and lets the machine run
+//! until a cell can go on.
+//!
+//! Cells that can go on are resumed in the order of their ids, all in the same clock, before the
+//! machine runs on. A context switch happens when every cell has asked for it; the machine first
+//! runs until nothing is under way. When nothing is under way otherwise and cells still wait, the
+//! run is stuck, and the reason is worked out.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use conset_fabric::trace::StreamSpan;
+use conset_fabric::{
+    Doing, Engine, Fault, FaultKind, OperationId, OrderKeeper, Programs, Stop, Trace,
+};
+use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use crate::cell::{AbortedProgram, Answer, Cell, Request, Shared, State};
+use crate::error::RunError;
+use crate::phase::PhaseName;
+use crate::world::{RunReport, World};
+
+/// How a program ended.
+enum Outcome<R> {
+    Returned(R),
+    Panicked(String),
+    Aborted,
+}
+
+type Coroutines<R> = Vec<Coroutine<Answer, Request, Outcome<R>, DefaultStack>>;
+
+/// What a cell is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// It is to be resumed.
+    Ready,
+    Switch(usize, PhaseId),
+    Element(OperationId),
+    /// Its operation list, of which so many are unfinished.
+    List(u32),
+    Computing,
+    Ended,
+}
+
+/// One run of a world.
+pub(crate) struct Run<'w> {
+    world: &'w World,
+    engine: Engine,
+    cells: Vec<CellId>,
+    /// By place in `cells`.
+    at: Vec<At>,
+    /// The place in `cells` of each cell with an agent.
+    place: Vec<u32>,
+    /// Places of cells to be resumed.
+    ready: Vec<u32>,
+    /// Cells that wait at a context switch, and cells that have ended.
+    waiting: usize,
+    ended: usize,
+    order: Option<OrderKeeper>,
+    active: Option<(usize, PhaseId)>,
+    report: RunReport,
+}
+
+impl<'w> Run<'w> {
+    pub(crate) fn new(world: &'w World) -> Self {
+        let machine = world.image.machine();
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        let mut place = vec![0; machine.agent_count()];
+        for (row, cell) in cells.iter().enumerate() {
+            place[cell.index()] = row as u32;
+        }
+        let trace = world.trace.then(|| Trace {
+            clock_hz: machine.parameters().clock_hz,
+            sets: world.image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
+            ..Trace::default()
+        });
+        Self {
+            world,
+            engine: Engine::new(machine.clone()),
+            at: vec![At::Ready; cells.len()],
+            ready: (0..cells.len() as u32).collect(),
+            cells,
+            place,
+            waiting: 0,
+            ended: 0,
+            order: None,
+            active: None,
+            report: RunReport { trace, ..RunReport::default() },
+        }
+    }
+
+    pub(crate) fn run<R>(
+        mut self,
+        program: &dyn Fn(&mut Cell<'_>) -> R,
+    ) -> Result<(Vec<R>, RunReport), RunError> {
+        let shared = Shared {
+            image: &self.world.image,
+            ends: &self.world.ends,
+            broken: &self.world.broken,
+            state: std::cell::RefCell::new(State::default()),
+        };
+        let mut coroutines: Coroutines<R> = Vec::with_capacity(self.cells.len());
+        for &id in &self.cells {
+            let bytes = self.world.stack_size;
+            let stack = DefaultStack::new(bytes).map_err(|e| RunError::Stack {
+                cell: id,
+                bytes,
+                message: e.to_string(),
+            })?;
+            let shared = &shared;
+            let body = move |yielder: &Yielder<Answer, Request>, _: Answer| {
+                run_program(program, &mut Cell::new(id, shared, yielder))
+            };
+            // SAFETY: the closure borrows `program` and `shared`. Both were made before
+            // `coroutines`, so they live until after it is dropped; a coroutine is never
+            // forgotten or moved out of this function, and dropping one runs or unwinds it to
+            // its end. So nothing borrowed ends before the coroutine does.
+            coroutines.push(unsafe { Coroutine::with_stack_unchecked(stack, body) });
+        }
+        let mut results: Vec<Option<R>> = Vec::with_capacity(self.cells.len());
+        results.resize_with(self.cells.len(), || None);
+        let outcome = self.drive(&shared, &mut coroutines, &mut results);
+        if outcome.is_err() {
+            shared.state.borrow_mut().aborted = true;
+            for coroutine in &mut coroutines {
+                if coroutine.started() && !coroutine.done() {
+                    // It is told, and returns or is unwound; its outcome does not matter.
+                    let _ = coroutine.resume(Answer::Aborted);
+                }
+            }
+        }
+        outcome?;
+        let results = results.into_iter().map(|r| r.expect("all programs have ended")).collect();
+        Ok((results, self.report))
+    }
+
+    /// Runs until all programs have ended.
+    fn drive<R>(
+        &mut self,
+        shared: &Shared<'_>,
+        coroutines: &mut Coroutines<R>,
+        results: &mut [Option<R>],
+    ) -> Result<(), RunError> {
+        loop {
+            self.resume_ready(shared, coroutines, results)?;
+            if self.waiting > 0 && self.waiting == self.cells.len() {
+                self.switch(shared)?;
+                continue;
+            }
+            let stop = self.engine.run(&mut shared.state.borrow_mut().store);
+            if !self.heed(stop)? {
+                if self.ended < self.cells.len() {
+                    return Err(self.stuck());
+                }
+                if let Some(kind) = self.engine.undrained() {
+                    return Err(self.fault(kind));
+                }
+                self.report.clocks = self.engine.now();
+                self.report.words = self.engine.delivered();
+                self.report.word_hops = self.engine.word_hops();
+                return Ok(());
+            }
+        }
+    }
+
+    /// Resumes all cells that can go on, until none can in this clock.
+    fn resume_ready<R>(
+        &mut self,
+        shared: &Shared<'_>,
+        coroutines: &mut Coroutines<R>,
+        results: &mut [Option<R>],
+    ) -> Result<(), RunError> {
+        shared.state.borrow_mut().clock = self.engine.now();
+        while !self.ready.is_empty() {
+            let mut ready = std::mem::take(&mut self.ready);
+            ready.sort_unstable();
+            for row in ready {
+                let outcome = match coroutines[row as usize].resume(Answer::Done) {
+                    CoroutineResult::Yield(request) => {
+                        self.accept(row as usize, request)?;
+                        continue;
+                    }
+                    CoroutineResult::Return(outcome) => outcome,
+                };
+                self.at[row as usize] = At::Ended;
+                self.ended += 1;
+                if let Some((cell, error)) = shared.state.borrow_mut().error.take() {
+                    return Err(RunError::Cell { cell, error });
+                }
+                match outcome {
+                    Outcome::Returned(result) => results[row as usize] = Some(result),
+                    Outcome::Panicked(message) => {
+                        let cell = self.cells[row as usize];
+                        return Err(RunError::Panic { cell, message });
+                    }
+                    Outcome::Aborted => unreachable!("nothing was aborted yet"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a cell's request.
+    fn accept(&mut self, row: usize, request: Request) -> Result<(), RunError> {
+        let cell = self.cells[row];
+        self.at[row] = match request {
+            Request::Switch(set, phase) => {
+                self.agree(cell, set, phase)?;
+                self.waiting += 1;
+                At::Switch(set, phase)
+            }
+            Request::Element(operation, first) => {
+                At::Element(self.submit(cell, &operation, first)?)
+            }
+            Request::List => {
+                let (set, phase) = self.active.expect("a list belongs to an active phase");
+                let world = self.world;
+                let phase = &world.image.sets()[set].phases[phase.index()];
+                let operations = phase.cell(cell).operations;
+                for operation in operations {
+                    self.submit(cell, operation, true)?;
+                }
+                At::List(operations.len() as u32)
+            }
+            Request::Compute(clocks) => {
+                self.engine.set_timer(clocks, row as u32);
+                At::Computing
+            }
+        };
+        if self.at[row] == At::List(0) {
+            self.make_ready(row);
+        }
+        Ok(())
+    }
+
+    fn submit(
+        &mut self,
+        cell: CellId,
+        operation: &Operation,
+        costs_setup: bool,
+    ) -> Result<OperationId, RunError> {
+        let order = self.order.as_mut().expect("operations belong to an active phase");
+        order
+            .submit(&mut self.engine, cell, operation, costs_setup)
+            .map_err(|kind| self.fault(kind))
+    }
+
+    /// Checks a cell's wish to switch against those of the cells that wait already.
+    fn agree(&self, cell: CellId, set: usize, phase: PhaseId) -> Result<(), RunError> {
+        let (Some(first), Some((other_set, other))) = (self.waiting_cell(), self.wanted()) else {
+            return Ok(());
+        };
+        if (other_set, other) == (set, phase) {
+            return Ok(());
+        }
+        let (phase, other) = (self.name(other_set, other), self.name(set, phase));
+        Err(RunError::Disagree { first, phase, second: cell, other })
+    }
+
+    /// The phase that the first waiting cell wants.
+    fn wanted(&self) -> Option<(usize, PhaseId)> {
+        self.at.iter().find_map(|at| match at {
+            At::Switch(set, phase) => Some((*set, *phase)),
+            _ => None,
+        })
+    }
+
+    fn make_ready(&mut self, row: usize) {
+        self.at[row] = At::Ready;
+        self.ready.push(row as u32);
+    }
+
+    /// All cells wait: lets the network drain and switches.
+    fn switch(&mut self, shared: &Shared<'_>) -> Result<(), RunError> {
+        let (set, phase) = self.wanted().expect("all cells wait for it");
+        loop {
+            let stop = self.engine.run(&mut shared.state.borrow_mut().store);
+            if !self.heed(stop)? {
+                break;
+            }
+        }
+        let image = &self.world.image.sets()[set];
+        let start = self.engine.now();
+        let switched = self.engine.switch(&image.phases[phase.index()]);
+        switched.map_err(|kind| self.fault(kind))?;
+        let mut state = shared.state.borrow_mut();
+        let new_set = self.active.is_none_or(|active| active.0 != set);
+        if new_set {
+            state.store.start_set(&image.set);
+        }
+        if new_set || phase == PhaseId(0) {
+            self.order = Some(OrderKeeper::new(image.set.clone()));
+        }
+        if let Some(order) = &mut self.order {
+            order.switched();
+        }
+        state.store.start_phase();
+        state.active = Some((set, phase));
+        self.active = Some((set, phase));
+        self.report.switches += 1;
+        self.report.switch_clocks += self.engine.now() - start;
+        if let Some(trace) = &mut self.report.trace {
+            let p = self.world.image.machine().parameters();
+            trace.switch(set as u32, phase, start, p.t_sync, p.t_phase);
+        }
+        self.waiting = 0;
+        for row in 0..self.cells.len() {
+            self.make_ready(row);
+        }
+        Ok(())
+    }
+
+    /// Takes note of why the engine stopped; `false` if nothing is under way.
+    fn heed(&mut self, stop: Stop) -> Result<bool, RunError> {
+        match stop {
+            Stop::Idle => return Ok(false),
+            Stop::Fault => {
+                let kind = self.engine.take_fault().expect("the engine stopped for it");
+                return Err(self.fault(kind));
+            }
+            Stop::Timer => {
+                let mut rows = Vec::new();
+                self.engine.take_timers(&mut rows);
+                for row in rows {
+                    self.make_ready(row as usize);
+                }
+            }
+            Stop::Finished => {
+                let mut finished = Vec::new();
+                self.engine.take_finished(&mut finished);
+                for id in finished {
+                    self.finish(id);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, id: OperationId) {
+        let done = self.engine.operation(id);
+        if done.direction == Direction::Receive
+            && let Some(order) = &mut self.order
+        {
+            order.received(&mut self.engine, done.connection, done.words);
+        }
+        if let (Some(trace), Some((set, phase))) = (&mut self.report.trace, self.active) {
+            trace.streams.push(StreamSpan {
+                set: set as u32,
+                phase,
+                cell: done.cell,
+                direction: done.direction,
+                connection: done.connection,
+                words: done.words,
+                slot: done.slot,
+                open: done.opened,
+                close: self.engine.now(),
+            });
+        }
+        let row = self.place[done.cell.index()] as usize;
+        match &mut self.at[row] {
+            At::Element(waited) if *waited == id => self.make_ready(row),
+            At::List(1) => self.make_ready(row),
+            At::List(left) => *left -= 1,
+            _ => {}
+        }
+    }
+
+    /// Nothing is under way and programs have not ended: why.
+    fn stuck(&mut self) -> RunError {
+        let at_switch = self.waiting > 0 && self.waiting + self.ended == self.cells.len();
+        if let (true, Some(waiting), Some((set, phase))) =
+            (at_switch, self.waiting_cell(), self.wanted())
+        {
+            let ended = self.absent_cell().expect("not all cells wait");
+            return RunError::Ended { ended, waiting, phase: self.name(set, phase) };
+        }
+        let kind = self.engine.explain(&*self).expect("programs wait");
+        self.fault(kind)
+    }
+
+    fn fault(&self, kind: FaultKind) -> RunError {
+        let (set, phase) = match self.active {
+            Some((set, phase)) => (self.world.image.sets()[set].set.name(), Some(phase)),
+            None => ("<no phase>", None),
+        };
+        RunError::Fault(Fault { set: set.to_owned(), phase, clock: self.engine.now(), kind })
+    }
+
+    fn name(&self, set: usize, phase: PhaseId) -> String {
+        PhaseName { set: self.world.image.sets()[set].set.name(), phase }.to_string()
+    }
+}
+
+impl Programs for Run<'_> {
+    fn doing(&self, cell: CellId) -> Doing {
+        match self.at[self.place[cell.index()] as usize] {
+            At::Switch(..) => Doing::Switch,
+            At::Element(id) => Doing::Operation(id),
+            At::Ended => Doing::Ended,
+            At::List(_) | At::Ready | At::Computing => Doing::Listed,
+        }
+    }
+
+    fn waiting_cell(&self) -> Option<CellId> {
+        let row = self.at.iter().position(|at| matches!(at, At::Switch(..)))?;
+        Some(self.cells[row])
+    }
+
+    fn absent_cell(&self) -> Option<CellId> {
+        let row = self.at.iter().position(|at| !matches!(at, At::Switch(..)))?;
+        Some(self.cells[row])
+    }
+
+    fn unfinished_before(&self, connection: ConnectionId) -> Option<ConnectionId> {
+        self.order.as_ref()?.unfinished_before(connection)
+    }
+}
+
+/// A program from its start to its end, whatever the end.
+fn run_program<R>(program: &dyn Fn(&mut Cell<'_>) -> R, cell: &mut Cell<'_>) -> Outcome<R> {
+    match catch_unwind(AssertUnwindSafe(|| program(cell))) {
+        Ok(result) => Outcome::Returned(result),
+        Err(payload) if payload.is::<AbortedProgram>() => Outcome::Aborted,
+        Err(payload) => {
+            let text = payload.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+            Outcome::Panicked(text.unwrap_or_else(|| "no message".to_owned()))
+        }
+    }
+}
