@@ -2,7 +2,7 @@
 //!
 //! The fabric executes an [`Image`](conset_ir::Image) word by word with the caller's own data. It
 //! follows the tables and operation lists and nothing else: where a connection goes, how long it
-//! takes and whether it arrives is what comes out. It implements rules 3 to 6 of the machine
+//! takes and whether it arrives is what comes out. It implements rules 3 to 7 of the machine
 //! model; each rule is stated where it is implemented:
 //!
 //! | module | rules |
@@ -25,9 +25,11 @@
 //!
 //! whatever the depth of the queues, where the receiver opens its stream as the sender does.
 //!
-//! What it does not do: message passing and the reserved channels (no operation uses either yet),
-//! faults of the hardware, and judging an image as such. A wrong image may run well by luck; the
-//! checker is where it is refused.
+//! [`messages`] is the machine's other model, message passing, on the same links and channels.
+//!
+//! What it does not do: the reserved channels (no operation uses them), faults of the hardware,
+//! and judging an image as such. A wrong image may run well by luck; the checker is where it is
+//! refused.
 
 mod agents;
 pub mod check;

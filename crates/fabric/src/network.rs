@@ -397,8 +397,7 @@ impl Network {
                 wire.moving = NONE;
                 return;
             };
-            let Client { row, next, last } =
-                self.clients[(wire.first.wrapping_add(slot)) as usize];
+            let Client { row, next, last } = self.clients[(wire.first.wrapping_add(slot)) as usize];
             let ahead = &mut channels[next as usize];
             if ahead.held < self.depth {
                 break (row, next, last, slot);

@@ -72,7 +72,7 @@ impl Random {
     /// An even choice below `count`, but for a share of at most `count` in 2^64.
     fn below(&mut self, count: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (u128::from(mix(self.0)) * u128::from(count) >> 64) as u64
+        ((u128::from(mix(self.0)) * u128::from(count)) >> 64) as u64
     }
 }
 

@@ -18,10 +18,8 @@ use conset_ir::{ConnectionSet, Duplex, Machine};
 /// read from them, as the paper does not say it.
 pub fn predict(machine: &Machine, set: &ConnectionSet) -> u64 {
     let parameters = machine.parameters();
-    let (access, link) = (
-        u64::from(parameters.access_clocks_per_word),
-        u64::from(parameters.link_clocks_per_word),
-    );
+    let (access, link) =
+        (u64::from(parameters.access_clocks_per_word), u64::from(parameters.link_clocks_per_word));
     // Clocks of software, words sent, words received.
     let mut cells = vec![(0u64, 0u64, 0u64); machine.agent_count()];
     for connection in set.connections() {

@@ -89,7 +89,14 @@ struct Axis {
 impl Axis {
     /// Goes from cell `at` to the coordinate that `target` has in this dimension; returns the
     /// cell it comes to.
-    fn route(self, machine: &Machine, at: u32, target: u32, pools: u32, rows: &mut Vec<u32>) -> u32 {
+    fn route(
+        self,
+        machine: &Machine,
+        at: u32,
+        target: u32,
+        pools: u32,
+        rows: &mut Vec<u32>,
+    ) -> u32 {
         let Self { size, stride, wraps } = self;
         let (mut from, to) = (at / stride % size, target / stride % size);
         let base = at - from * stride;

@@ -296,7 +296,8 @@ impl<'a> Run<'a> {
         let links = (0..self.engine.machine().link_count() as u32).map(LinkId);
         let words = links.map(|link| (link, self.engine.link_words(link)));
         let wrong = self.data.wrong.max(self.engine.wrong_words());
-        let complete = self.received == self.set.len() && self.engine.delivered() == self.set.words();
+        let complete =
+            self.received == self.set.len() && self.engine.delivered() == self.set.words();
         MessagesReport {
             set: self.set.name().to_owned(),
             clocks: self.engine.now(),

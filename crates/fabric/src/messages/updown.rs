@@ -7,10 +7,10 @@
 //!
 //! * In a fat-tree the order is the height over the leaves, then the number. Every shortest route
 //!   is up and down.
-//! * Otherwise it is nearness to the first live cell of each connected part, then the number. If
-//!   links come in both directions, every pair that is connected has such a route (over the first
-//!   cell, if need be); it may be longer than the shortest. With one-way links a pair may have
-//!   none although it is connected, and the message is refused.
+//! * Otherwise it is nearness to the first live cell over links that come in both directions, for
+//!   each part that those connect, then the number. Within a part every pair has a route (over the
+//!   first cell, if need be); it may be longer than the shortest. A pair that only one-way links
+//!   connect may have none, and the message is refused.
 //!
 //! The route is a shortest one of its kind. Of several next links that are equally good, the
 //! target's number picks one (`target >> hops` modulo their count), so that a fat-tree's many
@@ -156,10 +156,10 @@ fn heights(machine: &Machine) -> Vec<u32> {
     heights
 }
 
-/// How near to the first live cell of its connected part each cell is, larger for nearer. Links
-/// count in both directions.
+/// How near to the first live cell of its part each cell is, larger for nearer.
 fn nearness(machine: &Machine) -> Vec<u32> {
     let mut nearness = vec![0; machine.cell_count()];
+    let mut back: Vec<CellId> = Vec::new();
     for root in machine.cells().filter(|&cell| machine.is_alive(cell)) {
         if nearness[root.index()] > 0 {
             continue;
@@ -167,10 +167,12 @@ fn nearness(machine: &Machine) -> Vec<u32> {
         nearness[root.index()] = FAR;
         let mut queue = VecDeque::from([root]);
         while let Some(cell) = queue.pop_front() {
-            let out = machine.outgoing(cell).iter().map(|&l| machine.link(l).target);
-            let into = machine.incoming(cell).iter().map(|&l| machine.link(l).source);
-            for next in out.chain(into) {
-                if nearness[next.index()] == 0 {
+            back.clear();
+            back.extend(machine.incoming(cell).iter().map(|&l| machine.link(l).source));
+            back.sort_unstable();
+            for &link in machine.outgoing(cell) {
+                let next = machine.link(link).target;
+                if nearness[next.index()] == 0 && back.binary_search(&next).is_ok() {
                     nearness[next.index()] = nearness[cell.index()] - 1;
                     queue.push_back(next);
                 }
@@ -213,8 +215,7 @@ mod tests {
     fn a_fat_tree_is_crossed_by_shortest_routes_over_all_its_tops() {
         for leaves in [1, 4, 5, 64] {
             let machine = Machine::from_spec(&format!("fat-tree:{leaves}")).unwrap();
-            let hops: Vec<Vec<u32>> =
-                machine.endpoints().map(|c| machine.hops_from(c)).collect();
+            let hops: Vec<Vec<u32>> = machine.endpoints().map(|c| machine.hops_from(c)).collect();
             let mut used = vec![false; machine.link_count()];
             for (row, links) in routes(&machine).iter().enumerate() {
                 let (source, target) = (row / leaves, row % leaves);

@@ -59,7 +59,10 @@ impl MessageEngine {
         if worm.head == NONE && source.sent != number {
             let cell = worm.message.source;
             let before = self.label(source.sent);
-            return Some((Wait { cell, waiting: Waiting::Launch { message, before } }, Some(source.sent)));
+            return Some((
+                Wait { cell, waiting: Waiting::Launch { message, before } },
+                Some(source.sent),
+            ));
         }
         if worm.head == NONE {
             // It is being sent or received, so it is not stuck itself.
