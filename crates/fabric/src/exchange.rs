@@ -19,12 +19,20 @@ use crate::trace::{StreamSpan, Trace};
 use crate::waits::{Doing, Programs};
 
 /// How a fabric runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Keep a [`Trace`] of streams and switches.
     pub trace: bool,
     /// Count wrong words and words left over, and go on, instead of stopping at the first.
     pub count_errors: bool,
+    /// Skip whole periods where the machine repeats itself: the same results, sooner.
+    pub skip: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { trace: false, count_errors: false, skip: true }
+    }
 }
 
 /// What went wrong in an exchange that went on ([`Options::count_errors`]).
@@ -57,7 +65,10 @@ impl Fabric {
             sets: image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
             ..Trace::default()
         };
-        let engine = Engine::new(image.machine().clone());
+        let mut engine = Engine::new(image.machine().clone());
+        if !options.skip {
+            engine = engine.without_skipping();
+        }
         Self { image, engine, options, trace, errors: Errors::default() }
     }
 

@@ -42,6 +42,7 @@ pub mod messages;
 mod network;
 pub mod order;
 pub mod payload;
+mod period;
 pub mod report;
 mod tables;
 pub mod trace;
@@ -51,7 +52,7 @@ pub mod waits;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Checked, run_checked, synthetic_word};
+pub use check::{Checked, run_checked, run_with, synthetic_word};
 pub use coverage::coverage_fault;
 pub use engine::{Engine, OperationId, OperationState, Payload, Stop, Submission};
 pub use exchange::{Errors, Fabric, Options};

@@ -22,10 +22,13 @@
 //! word reaches an empty gate queue (`words`), when there is room again where there was none
 //! (`room`), and when a word ends where no table sends it on (`stray`).
 
+mod period;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::lane::Lane;
 use crate::turns::Turns;
+pub(crate) use period::NetworkState;
 
 /// No channel, stream, operation or connection.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -46,7 +49,7 @@ pub(crate) struct Tag {
 }
 
 /// A channel, in half a cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(32))]
 pub(crate) struct Channel {
     /// The first run of words: stream, index of the first word, length.

@@ -25,11 +25,13 @@ use std::sync::Arc;
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, LinkId, Machine};
 
 use super::agents::{Agent, Queue, Receiving, Sending};
+use super::period::Past;
 use super::routes::Router;
 use crate::engine::{Payload, Stop};
 use crate::fault::{FaultKind, MessageProblem};
 use crate::lane::Lane;
 use crate::network::{Channel, GATE, NONE, Network, Tag};
+use crate::period::Watch;
 
 /// A message as it is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +115,8 @@ pub struct MessageEngine {
     rung: Vec<u32>,
     pub(crate) delivered: u64,
     pub(crate) wrong_words: u64,
+    pub(crate) watch: Watch,
+    pub(crate) past: Box<Past>,
 }
 
 impl MessageEngine {
@@ -149,8 +153,18 @@ impl MessageEngine {
             rung: Vec::new(),
             delivered: 0,
             wrong_words: 0,
+            watch: Watch::new(parameters.link_clocks_per_word, access),
+            past: Box::default(),
             machine,
         }
+    }
+
+    /// The same engine, going through every clock in which something happens. It gives the same
+    /// results, only later: whole periods are skipped otherwise, where the machine repeats itself.
+    #[must_use]
+    pub fn without_skipping(mut self) -> Self {
+        self.watch.switch_off();
+        self
     }
 
     /// The machine.
@@ -276,6 +290,9 @@ impl MessageEngine {
             if !self.rung.is_empty() {
                 return Stop::Timer;
             }
+            if self.now >= self.watch.next {
+                self.look(data);
+            }
             if !self.advance(data) {
                 return Stop::Idle;
             }
@@ -391,6 +408,7 @@ impl MessageEngine {
 
     /// The header of a message is in channel `row` and wants to go on.
     fn header(&mut self, row: u32, number: u32) {
+        self.watch.disturb();
         let worm = &self.worms[number as usize];
         match worm.route.get(worm.hops) {
             Some(&next) if self.slots[next as usize].owner == NONE => self.join(row, next, number),
@@ -420,6 +438,7 @@ impl MessageEngine {
 
     /// The tail of a message has left channel `row`.
     fn release(&mut self, row: u32) {
+        self.watch.disturb();
         if row >= self.launch {
             let cell = row - self.launch;
             let agent = &mut self.agents[cell as usize];
@@ -462,6 +481,7 @@ impl MessageEngine {
 
     /// A cell begins what it can: a launch, a reception.
     fn attend(&mut self, cell: u32) {
+        self.watch.disturb();
         let parameters = self.machine.parameters();
         if self.agents[cell as usize].can_send(self.half) {
             let agent = &mut self.agents[cell as usize];
@@ -487,6 +507,7 @@ impl MessageEngine {
     }
 
     fn ring(&mut self, timer: Timer) {
+        self.watch.disturb();
         match timer {
             Timer::Driver(key) => self.rung.push(key),
             Timer::Sent(cell) => {

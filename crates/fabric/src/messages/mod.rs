@@ -32,6 +32,7 @@
 mod agents;
 pub mod engine;
 pub mod order;
+mod period;
 pub mod predict;
 mod routes;
 pub mod run;
