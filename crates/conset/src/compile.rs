@@ -72,7 +72,7 @@ pub enum CompileError {
 
 impl Default for Options {
     fn default() -> Self {
-        let apr::Options { seed, reroutes, max_phases } = apr::Options::default();
+        let apr::Options { seed, reroutes, max_phases, .. } = apr::Options::default();
         Self { algorithm: Algorithm::Paper, seed, reroutes, max_phases }
     }
 }
@@ -141,6 +141,7 @@ pub fn compile(
                 seed: options.seed,
                 reroutes: options.reroutes,
                 max_phases: options.max_phases,
+                ..apr::Options::paper()
             },
             &mut |at| {
                 observer(Progress::Done { done: at.routed as u64, total: at.total as u64 });

@@ -199,7 +199,7 @@ fn parse_document(
 }
 
 /// Divides what was read into parts, takes their halo, places the parts on cells.
-fn from_source(
+pub(crate) fn from_source(
     name: &str,
     source: Source,
     machine: &Machine,

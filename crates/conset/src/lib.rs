@@ -15,6 +15,7 @@
 pub mod compile;
 pub mod input;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 
 pub use compile::{Algorithm, CompileError, Compiled, Options, adopt, adopt_image, compile};
