@@ -254,7 +254,7 @@ fn rows_by_name(schedule: &Schedule) -> Vec<(&str, usize)> {
     names.zip(0..).collect()
 }
 
-fn change(what: &str, a: impl ToString, b: impl ToString) -> Option<Change> {
+fn change<T: ToString>(what: &str, a: T, b: T) -> Option<Change> {
     let (a, b) = (a.to_string(), b.to_string());
     (a != b).then(|| Change { what: what.to_owned(), a, b })
 }

@@ -203,7 +203,7 @@ fn write_start(out: &mut dyn Write, start: &Start, phase_clocks: u64) -> io::Res
         writeln!(out, "         before it: {}", waited(wait))?;
     }
     for wait in &start.chain {
-        writeln!(out, "         waits for {}", waited(wait))?;
+        writeln!(out, "         chain: after {}", waited(wait))?;
     }
     Ok(())
 }
