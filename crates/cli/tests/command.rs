@@ -308,7 +308,7 @@ fn emitted_sources_are_written_into_the_folder() {
 #[test]
 fn why_says_what_else_there_was() {
     let folder = folder();
-    let text = "conset set 1\nset one\n  c0 -> c1 words 5 name left\n  c0 -> c0 words 2\n\
+    let text = "conset set 1\nset one\n  \"left\" c0 -> c1 words 5\n  c0 -> c0 words 2\n\
                 set none\nset two\n  c1 -> c2 words 5\n  c2 -> c1 words 5\n  c3 -> c1 words 5\n";
     std::fs::write(folder.path().join("p.cset"), text).unwrap();
     for name in ["p.json", "p.csi"] {

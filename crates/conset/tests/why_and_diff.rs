@@ -224,6 +224,24 @@ fn many_phases_are_limited_to_the_nearest() {
     assert_eq!((choices.tried.len(), choices.left_out), (why::PHASES, 49 - why::PHASES));
     assert_eq!(choices.tried[0].phase, PhaseId(17));
     assert_eq!(choices.tried.last().unwrap().phase, PhaseId(49));
+    assert_eq!(choices.room_at_ends, 49);
+}
+
+#[test]
+fn a_phase_with_room_is_tried_however_far_away() {
+    let machine = ring(4, |p| p.channels_per_cell = 1);
+    let mut rows: Vec<[Row<'_>; 1]> = vec![[(0, 3, &[2, 3], 0)]];
+    rows.extend((1..90).map(|x| [(x, 3, &[0, 1][..], 0)]));
+    let phases: Vec<&[Row<'_>]> = rows.iter().map(<[Row<'_>; 1]>::as_slice).collect();
+    let mut ends = vec![(0, 1, 3); 90];
+    ends[0] = (2, 3, 3);
+    let timetable = timetable(&machine, set(&ends), &phases);
+    let why = explain(&timetable, 80);
+    let choices = &why.parts[0].phase_choices;
+    assert_eq!((choices.tried.len(), choices.room_at_ends), (why::PHASES, 1));
+    assert_eq!((choices.tried[0].phase, choices.tried[0].verdict), (PhaseId(0), Verdict::Room));
+    assert_eq!(choices.tried[1].verdict, Verdict::Full);
+    assert_eq!(check_claims(&timetable, &why), 1);
 }
 
 fn compiled(machine: &Arc<Machine>, program: &Program, seed: u64) -> Option<Compiled> {
@@ -264,7 +282,7 @@ fn every_kind_of_change_is_counted() {
     assert_eq!((set.moved, set.rerouted, set.restarted, set.rebooked), (1, 1, 2, 0));
     assert_eq!(set.phases, Both { a: 2, b: 1 });
     assert_eq!(set.placements.total, 4);
-    // Of x0 two entries and of x1 three; x1 on c2 has another channel number in neither.
+    // Those of x0 (two cells) and x1 (three) stay: starts are no matter of tables.
     assert_eq!(set.entries.unchanged, 5);
     assert_eq!(set.entries.entries.total, set.entries.entries.first.len());
     assert!(diff(&a, &b, 1).sets[0].placements.first.len() == 1);

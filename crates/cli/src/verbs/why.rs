@@ -121,7 +121,10 @@ fn write_phase(out: &mut dyn Write, why: &Why, part: &PartWhy) -> io::Result<()>
     }
     let left_out = match part.phase_choices.left_out {
         0 => String::new(),
-        n => format!(" ({n} further away not tried)"),
+        n => {
+            let room = part.phase_choices.room_at_ends;
+            format!(" ({n} not tried; of all, {room} have room at both ends)")
+        }
     };
     writeln!(out, "         other phases: {}{left_out}", found.join(", "))?;
     let priced = tried.iter().filter_map(|choice| Some((choice.clocks?, choice.phase)));
