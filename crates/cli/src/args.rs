@@ -51,6 +51,16 @@ Example: conset show cell 5 all.json
 WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C or connection C;
 C is written 5 or c5 for a cell, 12 or x12 for a connection.")]
     Show(ShowArgs),
+    /// Say why a connection has this phase, route and start, and what others would have cost.
+    #[command(after_help = "\
+Example: conset why all.json 12
+CONNECTION is an id, 12 or x12, or a name. Clocks are predictions of the cost model.")]
+    Why(WhyArgs),
+    /// Compare two compiles: machine, connections, phases, routes, starts, tables.
+    #[command(after_help = "\
+Example: conset diff before.json after.json
+Connections are matched by name, else by their ends. The exit code is 0 whatever changed.")]
+    Diff(DiffArgs),
     /// Put a schedule or an image through the independent checker.
     #[command(after_help = "Example: conset verify all.json")]
     Verify(VerifyArgs),
@@ -172,6 +182,28 @@ pub(crate) struct ShowArgs {
     /// Only this set.
     #[arg(long = "set-name", value_name = "NAME")]
     pub(crate) set_name: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WhyArgs {
+    /// A schedule or an image.
+    pub(crate) file: PathBuf,
+    /// The connection: its id (12 or x12) or its name.
+    pub(crate) connection: String,
+    /// The set it is in, where several have one like it.
+    #[arg(long = "set-name", value_name = "NAME")]
+    pub(crate) set_name: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// A schedule or an image: before.
+    pub(crate) a: PathBuf,
+    /// A schedule or an image: after.
+    pub(crate) b: PathBuf,
+    /// List every difference, not only the first of each kind.
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 #[derive(Args, Debug)]

@@ -13,10 +13,12 @@
 //! It opens no files and prints nothing; long work reports through a callback ([`Progress`]).
 
 pub mod compile;
+pub mod diff;
 pub mod input;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod why;
 
 pub use compile::{Algorithm, CompileError, Compiled, Options, adopt, adopt_image, compile};
 pub use conset_codegen as codegen;
