@@ -9,8 +9,10 @@
 //! * *ConSet, predicted* (section 5.2): phases x 520 + 10 clocks for each word that the busiest
 //!   cell of a phase sends and receives, phase by phase, with our own phases.
 //! * *ConSet, measured*: on the fabric, preset `iwarp-fem`.
-//! * *words per cell*: sent, and sent plus received. The paper prints one pair of numbers; on
-//!   c10k it lies near our sum, so it seems to count both ways.
+//! * *words per cell*: the paper's pair counts one direction, so it stands beside the words that a
+//!   cell of ours sends. (Its own prediction for m11k contains (4786 - 2 x 520) / 10 = 374 words
+//!   of the slowest cells of 2 phases; if 133 were the most words both ways there could be no
+//!   more than 266.)
 //! * *computation* is an **estimate**, not a measurement: 2 flops for each nonzero of a cell's
 //!   own matrix (one row per node that it holds, one column per node that shares an element),
 //!   the busiest cell's number at the rate that the paper measured for that mesh. What the paper
@@ -75,10 +77,10 @@ pub struct Structure {
     pub nodes: Compared,
     /// Elements per cell.
     pub elements_per_cell: Range,
-    /// Words that a cell sends; the paper's pair stands at `words_both_ways_per_cell`.
-    pub words_sent_per_cell: [u64; 2],
-    /// Words that a cell sends and receives.
-    pub words_both_ways_per_cell: Range,
+    /// Words that a cell sends.
+    pub words_per_cell: Range,
+    /// Words that a cell sends and receives; the paper does not say.
+    pub words_both_ways_per_cell: [u64; 2],
     /// The most connections that leave a cell.
     pub degree: Compared,
     /// Logical channels per cell.
@@ -132,7 +134,7 @@ pub struct Row {
     pub message_predicted: Compared,
     /// Table 6: message passing on the fabric.
     pub message_measured: Compared,
-    /// Figure 6 and Table 5, by the paper's formula: cells x most words both ways of a cell x 4
+    /// Figure 6 and Table 5, by the paper's formula: cells x most words that a cell sends x 4
     /// bytes / time.
     pub bandwidth: Bandwidths,
     /// The paper's clocks and words by the same formula.
@@ -175,7 +177,7 @@ pub fn row(
         let all = words * machine.endpoints().count() as u64;
         crate::run::megabytes_per_second(all, clocks, machine.parameters())
     };
-    let most = structure.words_both_ways_per_cell.ours[1];
+    let most = structure.words_per_cell.ours[1];
     Ok(Row {
         mesh: origin.name,
         what: origin.what,
@@ -242,8 +244,11 @@ fn structure(
             ours: [summary.items.min, summary.items.max],
             paper: paper.map(|p| p.elements_per_cell),
         },
-        words_sent_per_cell: [summary.words_sent.min, summary.words_sent.max],
-        words_both_ways_per_cell: Range { ours: words, paper: paper.map(|p| p.words_per_cell) },
+        words_per_cell: Range {
+            ours: [summary.words_sent.min, summary.words_sent.max],
+            paper: paper.map(|p| p.words_per_cell),
+        },
+        words_both_ways_per_cell: words,
         degree: Compared::new(summary.degree as u64, paper.map(|p| p.degree)),
         channels: machine.parameters().channels_per_cell,
         phases: Compared::new(phases, paper.map(|p| p.phases)),
@@ -323,10 +328,10 @@ fn histogram(set: &ConnectionSet) -> Vec<Bar> {
     bars
 }
 
-/// How far our most words per cell, sent and received, are from the paper's, in percent.
+/// How far our most words per cell are from the paper's, in percent.
 pub fn words_error_percent(structure: &Structure) -> Option<f64> {
-    let paper = structure.words_both_ways_per_cell.paper?;
-    Some(error_percent(structure.words_both_ways_per_cell.ours[1] as f64, paper[1] as f64))
+    let paper = structure.words_per_cell.paper?;
+    Some(error_percent(structure.words_per_cell.ours[1] as f64, paper[1] as f64))
 }
 
 fn bug(message: &str) -> CompileError {
