@@ -9,13 +9,14 @@
 use std::sync::Arc;
 
 use conset_ir::{
-    Bounds, Image, InputError, Infeasible, Machine, Origin, Program, Schedule, SetSchedule,
-    ShapeError, Timetable,
+    Bounds, ConnectionSet, Image, Infeasible, InputError, Machine, Origin, Program, Schedule,
+    SetSchedule, ShapeError, Timetable,
 };
 use conset_partition_route::{apr, bounds};
 use conset_scheduler::{greedy, predict};
 use conset_verify::{Rejection, Report};
 
+use crate::best;
 use crate::{Observer, Progress};
 
 /// Which router and scheduler.
@@ -24,6 +25,8 @@ pub enum Algorithm {
     /// The paper's: APR (section 4.4.1) and the MIN_TIME greedy timetable (section 4.4.2).
     #[default]
     Paper,
+    /// The compiler to the bound: several ways to plan, the best by the cost model.
+    Best,
 }
 
 impl Algorithm {
@@ -31,6 +34,7 @@ impl Algorithm {
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Paper => "paper",
+            Algorithm::Best => "best",
         }
     }
 }
@@ -78,7 +82,7 @@ impl Default for Options {
 }
 
 impl CompileError {
-    fn bug(stage: &'static str, message: impl ToString) -> Self {
+    pub(crate) fn bug(stage: &'static str, message: impl ToString) -> Self {
         CompileError::Bug { stage, message: message.to_string() }
     }
 }
@@ -134,23 +138,10 @@ pub fn compile(
         set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
         let bounds = bounds::bounds(machine, set)?;
         observer(Progress::Stage("routing"));
-        let routing = apr::route(
-            machine,
-            set,
-            &apr::Options {
-                seed: options.seed,
-                reroutes: options.reroutes,
-                max_phases: options.max_phases,
-                ..apr::Options::default()
-            },
-            &mut |at| {
-                observer(Progress::Done { done: at.routed as u64, total: at.total as u64 });
-            },
-        )?;
-        observer(Progress::Stage("building timetables"));
-        let timetable =
-            greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", e))?;
-        let prediction = predict::predict(&timetable);
+        let (timetable, prediction) = match options.algorithm {
+            Algorithm::Paper => paper(machine, set, options, observer)?,
+            Algorithm::Best => best::best(machine, set, &bounds.summary(), options, observer)?,
+        };
         sets.push((
             SetSchedule {
                 timetable,
@@ -166,8 +157,10 @@ pub fn compile(
         algorithm: options.algorithm.name().to_owned(),
         seed: options.seed,
     };
-    let (schedules, known): (Vec<_>, Vec<_>) =
-        sets.into_iter().map(|(schedule, bounds, prediction)| (schedule, (bounds, prediction))).unzip();
+    let (schedules, known): (Vec<_>, Vec<_>) = sets
+        .into_iter()
+        .map(|(schedule, bounds, prediction)| (schedule, (bounds, prediction)))
+        .unzip();
     let schedule = Schedule::new(machine.clone(), schedules, Some(origin))
         .map_err(|e| CompileError::bug("the compiler", e))?;
     finish(schedule, known, observer).map_err(|e| match e {
@@ -175,6 +168,32 @@ pub fn compile(
         CompileError::Rejected(rejection) => CompileError::bug("a stage", rejection),
         other => other,
     })
+}
+
+/// The paper's router and timetable.
+pub(crate) fn paper(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+    observer: &mut Observer<'_>,
+) -> Result<(Timetable, predict::Prediction), CompileError> {
+    let routing = apr::route(
+        machine,
+        set,
+        &apr::Options {
+            seed: options.seed,
+            reroutes: options.reroutes,
+            max_phases: options.max_phases,
+        },
+        &mut |at| {
+            observer(Progress::Done { done: at.routed as u64, total: at.total as u64 });
+        },
+    )?;
+    observer(Progress::Stage("building timetables"));
+    let timetable =
+        greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", e))?;
+    let prediction = predict::predict(&timetable);
+    Ok((timetable, prediction))
 }
 
 /// Takes over a schedule that came from outside: checks it and makes its image.

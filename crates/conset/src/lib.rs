@@ -12,6 +12,7 @@
 //!
 //! It opens no files and prints nothing; long work reports through a callback ([`Progress`]).
 
+mod best;
 pub mod compile;
 pub mod input;
 pub mod report;

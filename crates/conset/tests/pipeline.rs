@@ -42,11 +42,13 @@ fn parameters() -> impl Strategy<Value = Parameters> {
 /// A machine, perhaps with a dead cell.
 fn machine() -> impl Strategy<Value = Machine> {
     (topology(), parameters(), any::<Option<u8>>()).prop_map(|(topology, parameters, dead)| {
-        let build = |dead| Machine::new("random", topology.clone(), parameters.clone(), dead, vec![]);
+        let build =
+            |dead| Machine::new("random", topology.clone(), parameters.clone(), dead, vec![]);
         let whole = build(vec![]).expect("sizes are small");
         match dead {
             Some(cell) if whole.agent_count() > 1 => {
-                build(vec![CellId(u32::from(cell) % whole.agent_count() as u32)]).expect("it exists")
+                build(vec![CellId(u32::from(cell) % whole.agent_count() as u32)])
+                    .expect("it exists")
             }
             _ => whole,
         }
@@ -59,7 +61,10 @@ fn set(machine: &Machine) -> impl Strategy<Value = ConnectionSet> + use<> {
     let end = prop::sample::select(cells);
     let connection = (end.clone(), end, 1u32..40)
         .prop_map(|(source, target, words)| Connection::new(source, target, words));
-    (prop::collection::vec(connection, 0..60), prop::collection::vec((any::<u16>(), any::<u16>()), 0..6))
+    (
+        prop::collection::vec(connection, 0..60),
+        prop::collection::vec((any::<u16>(), any::<u16>()), 0..6),
+    )
         .prop_map(|(connections, pairs)| {
             let n = connections.len() as u32;
             let order = pairs

@@ -106,7 +106,9 @@ fn unsafe_code_lives_in_the_runtime_alone() {
         for (path, text) in sources(&folder.join("src")) {
             let used = text.lines().any(|line| {
                 let code = line.split("//").next().unwrap();
-                code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl")
+                code.contains("unsafe {")
+                    || code.contains("unsafe fn")
+                    || code.contains("unsafe impl")
             });
             assert!(!used, "{} has unsafe code", path.display());
         }

@@ -1,0 +1,142 @@
+//! The compiler to the bound: several ways to divide a set into phases, to be priced.
+//!
+//! Where the paper's router ([`crate::apr`]) minds phases and nothing else, these mind time. A
+//! plan says, beside phases and routes, in which *round* each route runs where the way knows:
+//! connections of one round share no agent and no link, so a round lasts as long as its longest
+//! connection. The scheduler keeps the rounds.
+//!
+//! | way | for | how |
+//! |---|---|---|
+//! | [`Way::RingRounds`] | dense sets on a torus of two dimensions | `template`: steps of rings, multiplied; `pack`: rounds into phases |
+//!
+//! No way looks at what a set is called or where it came from. Which way is best for a set is
+//! seen by pricing the plans, which is the caller's business, because prices are the scheduler's.
+//! Ways that do not apply to a set yield nothing.
+
+mod pack;
+mod paths;
+mod ring;
+mod template;
+
+use std::sync::Arc;
+
+use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
+
+use crate::network::Network;
+use crate::{channels, explain};
+use paths::Paths;
+
+/// A way to plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Every connection has its place in the rounds of the torus.
+    RingRounds,
+}
+
+/// What a way may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Decides where a search has a choice.
+    pub seed: u64,
+    /// Phases allowed; none for as many as it takes.
+    pub max_phases: Option<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seed: 0, max_phases: None }
+    }
+}
+
+/// Phases and routes, and rounds where they are known.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Phases and routes.
+    pub routing: Routing,
+    /// For each phase the round of each route, in the order of the routes; rounds of a phase run
+    /// in the order of their numbers.
+    pub rounds: Option<Vec<Vec<u32>>>,
+}
+
+/// Plans a set one way; `None` where the way does not apply to the set or the machine, or needs
+/// more phases than allowed.
+///
+/// # Errors
+/// Ends that are not live cells with an agent.
+pub fn plan(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    way: Way,
+    options: &Options,
+) -> Result<Option<Plan>, Infeasible> {
+    set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
+    let plan = match way {
+        Way::RingRounds => ring_rounds(machine, set)?,
+    };
+    let allowed = |plan: &Plan| {
+        options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
+    };
+    Ok(plan.filter(allowed))
+}
+
+/// Whether connections ask for more than that their words arrive.
+fn has_wishes(set: &ConnectionSet) -> bool {
+    let wish = |c: &conset_ir::Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    !set.order().is_empty() || set.connections().iter().any(wish)
+}
+
+fn is_whole(machine: &Machine) -> bool {
+    machine.dead_cells().is_empty() && machine.dead_links().is_empty()
+}
+
+fn ring_rounds(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+) -> Result<Option<Plan>, Infeasible> {
+    if has_wishes(set) || !is_whole(machine) {
+        return Ok(None);
+    }
+    let Some(template) = template::rounds(machine.topology(), set) else { return Ok(None) };
+    packed_rounds(machine, set, template.rounds, &template.round_of, &template.paths).map(Some)
+}
+
+/// A plan of rounds: packed into phases, channels numbered.
+fn packed_rounds(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    rounds: u32,
+    round_of: &[u32],
+    paths: &Paths,
+) -> Result<Plan, Infeasible> {
+    let channels = machine.parameters().channels_per_cell;
+    let packed = pack::pack(machine.cell_count(), channels, rounds, round_of, paths);
+    let members = by_phase(packed.phases, &packed.phase_of);
+    let routing = number(machine, set, &members, paths)?;
+    let rounds = members
+        .iter()
+        .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
+        .collect();
+    Ok(Plan { routing, rounds: Some(rounds) })
+}
+
+/// The connections of each phase, ascending.
+fn by_phase(phases: u32, phase_of: &[u32]) -> Vec<Vec<u32>> {
+    let mut members = vec![Vec::new(); phases as usize];
+    for (x, &phase) in phase_of.iter().enumerate() {
+        members[phase as usize].push(x as u32);
+    }
+    members
+}
+
+fn number(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    members: &[Vec<u32>],
+    paths: &Paths,
+) -> Result<Routing, Infeasible> {
+    let network = Network::new(machine);
+    channels::number(machine, set, &network, members.len() as u32, |phase| {
+        members[phase as usize].iter().map(|&x| (x, paths.of(x as usize)))
+    })
+    .map_err(|error| explain::misshapen(set, &error))
+}

@@ -1,0 +1,72 @@
+//! Rounds of a torus of two dimensions: the steps of its rings, multiplied.
+//!
+//! A connection crosses its row, then its column. Its row's message belongs to a step of the ring
+//! ([`super::ring`]), its column's to another; the product of two steps has 16 connections that
+//! use all links of four rows in one direction and of four columns. A *round* holds products of
+//! one class of rows and one of columns: the k-th step of the rows with the (k + j)-th of the
+//! columns forwards, and with the (k + j + 1)-th backwards, so that no cell sends or receives
+//! twice and no link is used twice. On 8x8 cells the 64 rounds use every link and every agent all
+//! the time, which no timetable can beat; on n x n the n^3/8 rounds use every link.
+//!
+//! Every connection of any set has its place in these rounds, whatever the pattern. A set that
+//! lacks some connections leaves holes, which is good as long as they are few; what it is worth
+//! for a set is seen by pricing it. Connections between the same two cells meet in a round.
+
+use conset_ir::{ConnectionSet, Topology};
+
+use super::paths::Paths;
+use super::ring::{Ring, Step};
+
+/// A round for every connection, and a path.
+pub(super) struct Template {
+    pub(super) rounds: u32,
+    pub(super) round_of: Vec<u32>,
+    pub(super) paths: Paths,
+}
+
+/// Puts the connections of a set into the rounds of a torus; `None` where the topology has none.
+pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<Template> {
+    let Topology::Torus { dims } = topology else { return None };
+    let &[width, height] = dims.as_slice() else { return None };
+    let (row, column) = (Ring::new(width)?, Ring::new(height)?);
+    let shifts = row.steps().max(column.steps()).max(2);
+    let rounds = 2 * row.classes() * column.classes() * shifts;
+    let mut round_of = Vec::with_capacity(set.len());
+    let mut paths = Paths::with_capacity(set.len());
+    for connection in set.connections() {
+        let (s, t) = (connection.source.0, connection.target.0);
+        let along = row.step_of(s % width, t % width);
+        let across = column.step_of(s / width, t / width);
+        let shift = across.step + 2 * shifts - along.step - u32::from(!along.forward);
+        let family = u32::from(along.forward != across.forward);
+        let classes = (family * row.classes() + along.class) * column.classes() + across.class;
+        round_of.push(classes * shifts + shift % shifts);
+        paths.push(path((s, t), (width, height), (along, across)));
+    }
+    Some(Template { rounds, round_of, paths })
+}
+
+/// The cells of a route along the row, then across.
+fn path(
+    (s, t): (u32, u32),
+    (width, height): (u32, u32),
+    (along, across): (Step, Step),
+) -> impl Iterator<Item = u32> {
+    let (mut x, mut y) = (s % width, s / width);
+    let (to_x, to_y) = (t % width, t / width);
+    let mut over = false;
+    std::iter::from_fn(move || {
+        if over {
+            return None;
+        }
+        let cell = x + width * y;
+        if x != to_x {
+            x = if along.forward { x + 1 } else { x + width - 1 } % width;
+        } else if y != to_y {
+            y = if across.forward { y + 1 } else { y + height - 1 } % height;
+        } else {
+            over = true;
+        }
+        Some(cell)
+    })
+}
