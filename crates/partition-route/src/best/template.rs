@@ -8,6 +8,10 @@
 //! twice and no link is used twice. On 8x8 cells the 64 rounds use every link and every agent all
 //! the time, which no timetable can beat; on n x n the n^3/8 rounds use every link.
 //!
+//! Two rounds in succession, one of products that turn one way and one of those that turn the
+//! other, have the same cells. That matters on large tori, where only some cells are busy in a
+//! round: an idle cell would start its share of the next round early, on links that are in use.
+//!
 //! Every connection of any set has its place in these rounds, whatever the pattern. A set that
 //! lacks some connections leaves holes, which is good as long as they are few; what it is worth
 //! for a set is seen by pricing it. Connections between the same two cells meet in a round.
@@ -39,8 +43,8 @@ pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<Templat
         let across = column.step_of(s / width, t / width);
         let shift = across.step + 2 * shifts - along.step - u32::from(!along.forward);
         let family = u32::from(along.forward != across.forward);
-        let classes = (family * row.classes() + along.class) * column.classes() + across.class;
-        round_of.push(classes * shifts + shift % shifts);
+        let classes = along.class * column.classes() + across.class;
+        round_of.push(2 * (classes * shifts + shift % shifts) + family);
         paths.push(path((s, t), (width, height), (along, across)));
     }
     Some(Template { rounds, round_of, paths })
@@ -69,4 +73,49 @@ fn path(
         }
         Some(cell)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conset_ir::{CellId, Connection};
+
+    /// In a complete exchange no round has two connections of one agent or one link.
+    #[test]
+    fn rounds_share_nothing() {
+        for (width, height) in [(4, 4), (8, 8), (4, 8), (16, 8), (16, 16)] {
+            let cells = width * height;
+            let pairs = (0..cells).flat_map(|s| (0..cells).map(move |t| (s, t)));
+            let connections =
+                pairs.map(|(s, t)| Connection::new(CellId(s), CellId(t), 1)).collect();
+            let set = ConnectionSet::new("all", connections).unwrap();
+            let topology = Topology::Torus { dims: vec![width, height] };
+            let template = rounds(&topology, &set).unwrap();
+            let mut seen = std::collections::BTreeSet::new();
+            for (x, c) in set.iter() {
+                let round = template.round_of[x.index()];
+                assert!(round < template.rounds);
+                let path = template.paths.of(x.index());
+                assert_eq!((path[0], path[path.len() - 1]), (c.source.0, c.target.0));
+                assert!(seen.insert((round, "send", c.source.0, 0)), "{width}x{height}");
+                assert!(seen.insert((round, "receive", c.target.0, 0)), "{width}x{height}");
+                for pair in path.windows(2) {
+                    assert!(seen.insert((round, "link", pair[0], pair[1])), "{width}x{height}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_machines_have_no_rounds() {
+        let set = ConnectionSet::new("none", vec![]).unwrap();
+        for topology in [
+            Topology::Torus { dims: vec![8] },
+            Topology::Torus { dims: vec![6, 8] },
+            Topology::Torus { dims: vec![4, 4, 4] },
+            Topology::Mesh { dims: vec![8, 8] },
+        ] {
+            assert!(rounds(&topology, &set).is_none());
+        }
+    }
 }
