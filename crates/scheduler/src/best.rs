@@ -1,10 +1,13 @@
 //! Timetables that mind links.
 //!
-//! The paper's greedy timetable ([`mod@crate::greedy`]) plans as if links had no end. This one
-//! keeps streams off each other's links:
+//! The paper's greedy timetable ([`mod@crate::greedy`]) plans as if links had no end. These keep
+//! streams off each other's links:
 //!
-//! * Where the router knows *rounds* (routes that share no agent and no link), a phase's rounds
-//!   run one after the other, each as long as its longest route.
+//! * [`in_rounds`]: where the router knows *rounds* (routes that share no agent and no link), a
+//!   phase's rounds run one after the other, each as long as its longest route.
+//! * [`by_links`]: elsewhere a route waits until both its agents and all its links are free
+//!   (`list`), and of what can start, what its agents are most pressed for starts first. Several
+//!   passes are priced, with the greedy timetable among them, phase by phase; the best stays.
 //!
 //! # What this module does not do
 //!
@@ -12,8 +15,11 @@
 
 use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
-use crate::ScheduleError;
-use crate::cost::Costs;
+use crate::cost::{Compact, Costs};
+use crate::list::{self, Job};
+use crate::order::PhaseOrder;
+use crate::predict::PhasePrediction;
+use crate::{Prediction, ScheduleError, greedy, predict};
 
 /// Gives every route of every phase a slot. `rounds` has, for each phase, the round of each
 /// route, in the order of the routes.
@@ -23,17 +29,18 @@ use crate::cost::Costs;
 ///
 /// # Panics
 /// Where `rounds` has not one number for each route.
-pub fn timetable(routing: Routing, rounds: &[Vec<u32>]) -> Result<Timetable, ScheduleError> {
+pub fn in_rounds(routing: Routing, rounds: &[Vec<u32>]) -> Result<Timetable, ScheduleError> {
     let costs = Costs::new(routing.machine().parameters());
     let mut free = vec![0u64; costs.side_count(routing.machine())];
     let mut phases = Vec::with_capacity(routing.phases().len());
+    assert_eq!(rounds.len(), routing.phases().len(), "rounds for each phase");
     for ((phase, routes), rounds) in routing.iter().zip(rounds) {
-        phases.push(in_rounds(&routing, phase, routes, rounds, &costs, &mut free)?);
+        phases.push(phase_in_rounds(&routing, phase, routes, rounds, &costs, &mut free)?);
     }
     Ok(Timetable::new(routing, phases).expect("one slot was made for each route"))
 }
 
-fn in_rounds(
+fn phase_in_rounds(
     routing: &Routing,
     phase: PhaseId,
     routes: &PhaseRoutes,
@@ -67,4 +74,119 @@ fn in_rounds(
         slots[row as usize] = slot;
     }
     Ok(PhaseTimes { slots, makespan: end })
+}
+
+/// Work of a pass in which routes times ends of streams is above this is not repeated.
+const REPEATED: usize = 1 << 16;
+
+/// Gives every route of every phase a slot when its agents and links are free, and prices the
+/// result. `passes` orders of urgency are tried in each phase; of the two that look shortest and
+/// the greedy timetable, what the cost model likes best is kept.
+///
+/// # Errors
+/// A phase whose durations add up to 2^63 clocks or more.
+pub fn by_links(
+    routing: Routing,
+    passes: u32,
+    seed: u64,
+) -> Result<(Timetable, Prediction), ScheduleError> {
+    let greedy = greedy::timetable(routing)?;
+    let routing = greedy.routing().clone();
+    let mut planner = Planner::new(&routing);
+    let mut tables = vec![greedy.phases().to_vec()];
+    for (phase, routes) in routing.iter() {
+        let plans = planner.phase(&routing, routes, passes, seed ^ u64::from(phase.0) << 32);
+        for (row, times) in plans.into_iter().enumerate() {
+            if tables.len() <= row + 1 {
+                tables.push(greedy.phases().to_vec());
+            }
+            tables[row + 1][phase.index()] = times;
+        }
+    }
+    Ok(best_of(&routing, tables))
+}
+
+/// Of several timetables the phases that the cost model likes best; of equals the first.
+fn best_of(routing: &Routing, tables: Vec<Vec<PhaseTimes>>) -> (Timetable, Prediction) {
+    let mut best: Option<(Vec<PhaseTimes>, Vec<PhasePrediction>)> = None;
+    for phases in tables {
+        let timetable = Timetable::new(routing.clone(), phases).expect("one slot for each route");
+        let priced = predict(&timetable).phases;
+        match &mut best {
+            None => best = Some((timetable.phases().to_vec(), priced)),
+            Some((times, prices)) => {
+                for (phase, price) in priced.into_iter().enumerate() {
+                    if price.clocks < prices[phase].clocks {
+                        times[phase].clone_from(&timetable.phases()[phase]);
+                        prices[phase] = price;
+                    }
+                }
+            }
+        }
+    }
+    let (times, prices) = best.expect("the greedy timetable is one of them");
+    let clocks =
+        prices.iter().fold(0u64, |sum, p| sum.saturating_add(p.switch).saturating_add(p.clocks));
+    let timetable = Timetable::new(routing.clone(), times).expect("one slot for each route");
+    (timetable, Prediction { clocks, phases: prices })
+}
+
+struct Planner {
+    costs: Costs,
+    /// How many streams at full rate a link carries.
+    share: u32,
+    sides: Compact,
+    links: Compact,
+    connections: Compact,
+}
+
+impl Planner {
+    fn new(routing: &Routing) -> Self {
+        let machine = routing.machine();
+        let parameters = machine.parameters();
+        let costs = Costs::new(parameters);
+        let share = parameters.access_clocks_per_word / parameters.link_clocks_per_word;
+        Self {
+            costs,
+            share: share.max(1),
+            sides: Compact::new(costs.side_count(machine)),
+            links: Compact::new(machine.link_count()),
+            connections: Compact::new(routing.set().len()),
+        }
+    }
+
+    /// The shortest timetables of a phase that a few passes find, shortest first.
+    fn phase(
+        &mut self,
+        routing: &Routing,
+        routes: &PhaseRoutes,
+        passes: u32,
+        seed: u64,
+    ) -> Vec<PhaseTimes> {
+        let set = routing.set();
+        if PhaseOrder::of(set, routes, &mut self.connections).is_some() {
+            return Vec::new();
+        }
+        let mut links = Vec::new();
+        let mut jobs = Vec::with_capacity(routes.len());
+        for route in routes.iter() {
+            let connection = set.get(route.connection);
+            let sides = self.costs.sides(connection).map(|side| self.sides.meet(side));
+            let known = route.links().iter().filter(|&&link| link != conset_ir::LinkId::NONE);
+            links.extend(known.map(|link| self.links.meet(link.0)));
+            let duration = self.costs.duration(&route, connection);
+            jobs.push(Job { sides, duration, links_end: links.len() as u32 });
+        }
+        let phase = list::Phase {
+            jobs,
+            links,
+            sides: self.sides.used().len(),
+            link_count: self.links.used().len(),
+            share: self.share,
+        };
+        self.sides.clear();
+        self.links.clear();
+        let passes = if phase.work() > REPEATED { passes.min(2) } else { passes };
+        list::shortest(&phase, passes, seed)
+    }
 }

@@ -24,6 +24,7 @@ mod fair;
 mod fluid;
 mod gaps;
 pub mod greedy;
+mod list;
 mod order;
 pub mod predict;
 mod rounds;

@@ -8,22 +8,25 @@
 //! | way | for | how |
 //! |---|---|---|
 //! | [`Way::RingRounds`] | dense sets on a torus of two dimensions | `template`: steps of rings, multiplied; `pack`: rounds into phases |
+//! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //!
 //! No way looks at what a set is called or where it came from. Which way is best for a set is
 //! seen by pricing the plans, which is the caller's business, because prices are the scheduler's.
 //! Ways that do not apply to a set yield nothing.
 
+mod balance;
 mod pack;
 mod paths;
 mod ring;
 mod template;
+mod way;
 
 use std::sync::Arc;
 
 use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 
 use crate::network::Network;
-use crate::{channels, explain};
+use crate::{apr, channels, explain};
 use paths::Paths;
 
 /// A way to plan.
@@ -31,6 +34,8 @@ use paths::Paths;
 pub enum Way {
     /// Every connection has its place in the rounds of the torus.
     RingRounds,
+    /// The paper's division with the loads of its phases evened out.
+    Balanced,
 }
 
 /// What a way may do.
@@ -38,13 +43,17 @@ pub enum Way {
 pub struct Options {
     /// Decides where a search has a choice.
     pub seed: u64,
+    /// Rip-up and reroute iterations of the paper's router.
+    pub reroutes: u32,
+    /// Moves of a search for each connection.
+    pub effort: u32,
     /// Phases allowed; none for as many as it takes.
     pub max_phases: Option<u32>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, max_phases: None }
+        Self { seed: 0, reroutes: 8, effort: 200, max_phases: None }
     }
 }
 
@@ -72,6 +81,7 @@ pub fn plan(
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let plan = match way {
         Way::RingRounds => ring_rounds(machine, set)?,
+        Way::Balanced => balanced(machine, set, options)?,
     };
     let allowed = |plan: &Plan| {
         options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
@@ -98,6 +108,51 @@ fn ring_rounds(
     }
     let Some(template) = template::rounds(machine.topology(), set) else { return Ok(None) };
     packed_rounds(machine, set, template.rounds, &template.round_of, &template.paths).map(Some)
+}
+
+/// Moves of a search at most.
+const MOVES: usize = 1 << 21;
+
+fn balanced(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+) -> Result<Option<Plan>, Infeasible> {
+    let first = apr::Options {
+        seed: options.seed,
+        reroutes: options.reroutes,
+        max_phases: options.max_phases,
+    };
+    let routing = apr::route(machine, set, &first, &mut |_| ())?;
+    if has_wishes(set) {
+        return Ok(Some(Plan { routing, rounds: None }));
+    }
+    let network = Network::new(machine);
+    let moves = set.len().saturating_mul(options.effort as usize).min(MOVES);
+    let division =
+        balance::balance(machine, set, &network, division_of(&routing), moves, options.seed);
+    let members = by_phase(division.phases, &division.phase_of);
+    let routing = channels::number(machine, set, &network, division.phases, |phase| {
+        members[phase as usize].iter().map(|&x| (x, division.paths[x as usize].as_slice()))
+    })
+    .map_err(|error| explain::misshapen(set, &error))?;
+    Ok(Some(Plan { routing, rounds: None }))
+}
+
+fn division_of(routing: &Routing) -> balance::Division {
+    let mut division = balance::Division {
+        phases: routing.phases().len() as u32,
+        phase_of: vec![0; routing.set().len()],
+        paths: vec![Vec::new(); routing.set().len()],
+    };
+    for (phase, routes) in routing.iter() {
+        for route in routes.iter() {
+            let x = route.connection.index();
+            division.phase_of[x] = phase.0;
+            division.paths[x] = route.cells.iter().map(|cell| cell.0).collect();
+        }
+    }
+    division
 }
 
 /// A plan of rounds: packed into phases, channels numbered.
