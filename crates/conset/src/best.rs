@@ -37,7 +37,7 @@ pub(crate) fn best(
     };
     observer(Progress::Stage("planning"));
     let mut found: Option<Priced> = None;
-    for way in [Way::RingRounds, Way::Balanced] {
+    for way in [Way::RingRounds, Way::SearchedRounds, Way::Balanced] {
         if let Some((_, prediction)) = &found {
             let good = gap(prediction.clocks, bounds.clocks) < 1.05;
             if good || set.len() > SMALL {

@@ -8,6 +8,7 @@
 //! | way | for | how |
 //! |---|---|---|
 //! | [`Way::RingRounds`] | dense sets on a torus of two dimensions | `template`: steps of rings, multiplied; `pack`: rounds into phases |
+//! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //!
 //! No way looks at what a set is called or where it came from. Which way is best for a set is
@@ -18,6 +19,7 @@ mod balance;
 mod pack;
 mod paths;
 mod ring;
+mod rounds;
 mod template;
 mod way;
 
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 
 use crate::network::Network;
-use crate::{apr, channels, explain};
+use crate::{apr, bounds, channels, explain};
 use paths::Paths;
 
 /// A way to plan.
@@ -34,6 +36,8 @@ use paths::Paths;
 pub enum Way {
     /// Every connection has its place in the rounds of the torus.
     RingRounds,
+    /// Rounds are searched for, for sets of equal or nearly equal words.
+    SearchedRounds,
     /// The paper's division with the loads of its phases evened out.
     Balanced,
 }
@@ -81,6 +85,7 @@ pub fn plan(
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let plan = match way {
         Way::RingRounds => ring_rounds(machine, set)?,
+        Way::SearchedRounds => searched_rounds(machine, set, options)?,
         Way::Balanced => balanced(machine, set, options)?,
     };
     let allowed = |plan: &Plan| {
@@ -112,6 +117,9 @@ fn ring_rounds(
 
 /// Moves of a search at most.
 const MOVES: usize = 1 << 21;
+
+/// Connections routed anew in a search at most.
+const ROUTES: usize = 1 << 20;
 
 fn balanced(
     machine: &Arc<Machine>,
@@ -153,6 +161,48 @@ fn division_of(routing: &Routing) -> balance::Division {
         }
     }
     division
+}
+
+/// Words of the longest connection over the mean, up to which rounds are searched for.
+const UNEVEN: u64 = 2;
+
+fn searched_rounds(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+) -> Result<Option<Plan>, Infeasible> {
+    let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
+    if has_wishes(set) || longest * set.len() as u64 > UNEVEN * set.words() {
+        return Ok(None);
+    }
+    let network = Network::new(machine);
+    let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTES);
+    let fewest = fewest_rounds(machine, set, longest)?;
+    let mut best: Option<rounds::Found> = None;
+    for spare in [0, fewest / 16, fewest / 4] {
+        // Where links are short of room, some more rounds may last less in all.
+        let rounds = fewest.saturating_add(spare);
+        if best.as_ref().is_some_and(|best| best.length <= rounds) {
+            break;
+        }
+        let found = rounds::search(machine, set, &network, rounds, routes, options.seed);
+        let Some(found) = found else { break };
+        if best.as_ref().is_none_or(|best| found.length < best.length) {
+            best = Some(found);
+        }
+    }
+    let Some(best) = best else { return Ok(None) };
+    packed_rounds(machine, set, best.rounds, &best.round_of, &best.paths).map(Some)
+}
+
+/// Rounds that the bounds of time leave, where every round lasts as long as `longest` words.
+fn fewest_rounds(machine: &Machine, set: &ConnectionSet, longest: u64) -> Result<u32, Infeasible> {
+    let bounds = bounds::bounds(machine, set)?.summary();
+    let parameters = machine.parameters();
+    let clocks = bounds.clocks - u64::from(bounds.phases) * parameters.switch_clocks();
+    let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
+    let round = longest * u64::from(word) + u64::from(parameters.stream_setup);
+    Ok(u32::try_from(clocks.div_ceil(round.max(1))).unwrap_or(u32::MAX))
 }
 
 /// A plan of rounds: packed into phases, channels numbered.

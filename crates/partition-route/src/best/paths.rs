@@ -23,8 +23,4 @@ impl Paths {
     pub(super) fn of(&self, row: usize) -> &[u32] {
         &self.cells[self.first[row] as usize..self.first[row + 1] as usize]
     }
-
-    pub(super) fn hops(&self) -> usize {
-        self.cells.len()
-    }
 }
