@@ -39,11 +39,33 @@ impl Algorithm {
     }
 }
 
+/// What is minimised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Objective {
+    /// Clocks.
+    #[default]
+    Time,
+    /// Phases, then clocks.
+    Phases,
+}
+
+impl Objective {
+    /// The spelling in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Objective::Time => "time",
+            Objective::Phases => "phases",
+        }
+    }
+}
+
 /// What a compile can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Which router and scheduler.
     pub algorithm: Algorithm,
+    /// What [`Algorithm::Best`] minimises; the paper's minimises phases.
+    pub objective: Objective,
     /// The seed of every random choice; the same seed gives the same bytes.
     pub seed: u64,
     /// Rounds of rip-up and reroute (the paper's k).
@@ -77,7 +99,13 @@ pub enum CompileError {
 impl Default for Options {
     fn default() -> Self {
         let apr::Options { seed, reroutes, .. } = apr::Options::default();
-        Self { algorithm: Algorithm::Paper, seed, reroutes, max_phases: None }
+        Self {
+            algorithm: Algorithm::Paper,
+            objective: Objective::Time,
+            seed,
+            reroutes,
+            max_phases: None,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub mod input;
 pub mod report;
 pub mod run;
 
-pub use compile::{Algorithm, CompileError, Compiled, Options, adopt, compile};
+pub use compile::{Algorithm, CompileError, Compiled, Objective, Options, adopt, compile};
 pub use conset_codegen as codegen;
 pub use conset_fabric as fabric;
 pub use conset_ir as ir;

@@ -7,7 +7,7 @@
 //!   phase's rounds run one after the other, each as long as its longest route.
 //! * [`by_links`]: elsewhere a route waits until both its agents and all its links are free
 //!   (`list`), and of what can start, what its agents are most pressed for starts first. Several
-//!   passes are priced, with the greedy timetable among them, phase by phase; the best stays.
+//!   passes and the greedy timetable are there to be priced, and [`combine`] takes the best phases.
 //!
 //! # What this module does not do
 //!
@@ -18,8 +18,7 @@ use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 use crate::cost::{Compact, Costs};
 use crate::list::{self, Job};
 use crate::order::PhaseOrder;
-use crate::predict::PhasePrediction;
-use crate::{Prediction, ScheduleError, greedy, predict};
+use crate::{ScheduleError, greedy};
 
 /// Gives every route of every phase a slot. `rounds` has, for each phase, the round of each
 /// route, in the order of the routes.
@@ -79,17 +78,14 @@ fn phase_in_rounds(
 /// Work of a pass in which routes times ends of streams is above this is not repeated.
 const REPEATED: usize = 1 << 16;
 
-/// Gives every route of every phase a slot when its agents and links are free, and prices the
-/// result. `passes` orders of urgency are tried in each phase; of the two that look shortest and
-/// the greedy timetable, what the cost model likes best is kept.
+/// Gives every route of every phase a slot when its agents and links are free, in several ways:
+/// `passes` orders of urgency are tried in each phase, and the shortest few make the second
+/// timetable and those after it. The first is the greedy one. Which one is the best is seen by
+/// pricing them, phase by phase ([`combine`]).
 ///
 /// # Errors
 /// A phase whose durations add up to 2^63 clocks or more.
-pub fn by_links(
-    routing: Routing,
-    passes: u32,
-    seed: u64,
-) -> Result<(Timetable, Prediction), ScheduleError> {
+pub fn by_links(routing: Routing, passes: u32, seed: u64) -> Result<Vec<Timetable>, ScheduleError> {
     let greedy = greedy::timetable(routing)?;
     let routing = greedy.routing().clone();
     let mut planner = Planner::new(&routing);
@@ -103,32 +99,22 @@ pub fn by_links(
             tables[row + 1][phase.index()] = times;
         }
     }
-    Ok(best_of(&routing, tables))
+    let timetable = |phases| Timetable::new(routing.clone(), phases).expect("one slot each");
+    Ok(tables.into_iter().map(timetable).collect())
 }
 
-/// Of several timetables the phases that the cost model likes best; of equals the first.
-fn best_of(routing: &Routing, tables: Vec<Vec<PhaseTimes>>) -> (Timetable, Prediction) {
-    let mut best: Option<(Vec<PhaseTimes>, Vec<PhasePrediction>)> = None;
-    for phases in tables {
-        let timetable = Timetable::new(routing.clone(), phases).expect("one slot for each route");
-        let priced = predict(&timetable).phases;
-        match &mut best {
-            None => best = Some((timetable.phases().to_vec(), priced)),
-            Some((times, prices)) => {
-                for (phase, price) in priced.into_iter().enumerate() {
-                    if price.clocks < prices[phase].clocks {
-                        times[phase].clone_from(&timetable.phases()[phase]);
-                        prices[phase] = price;
-                    }
-                }
-            }
-        }
-    }
-    let (times, prices) = best.expect("the greedy timetable is one of them");
-    let clocks =
-        prices.iter().fold(0u64, |sum, p| sum.saturating_add(p.switch).saturating_add(p.clocks));
-    let timetable = Timetable::new(routing.clone(), times).expect("one slot for each route");
-    (timetable, Prediction { clocks, phases: prices })
+/// Puts together the cheapest phases of several timetables of one routing; of equal ones the
+/// first. `prices` has the clocks of each phase for each timetable.
+///
+/// # Panics
+/// Where there is no timetable, or not a price for each phase of each.
+pub fn combine(tables: &[Timetable], prices: &[Vec<u64>]) -> Timetable {
+    let routing = tables[0].routing();
+    let phases = (0..routing.phases().len()).map(|phase| {
+        let best = (0..tables.len()).min_by_key(|&row| prices[row][phase]);
+        tables[best.expect("a timetable")].phases()[phase].clone()
+    });
+    Timetable::new(routing.clone(), phases.collect()).expect("phases of the same routing")
 }
 
 struct Planner {

@@ -53,7 +53,7 @@ impl Phase {
 }
 
 /// Timetables kept for pricing.
-const KEPT: usize = 3;
+const KEPT: usize = 6;
 
 /// The shortest different timetables of some passes, the shortest first.
 pub(crate) fn shortest(phase: &Phase, passes: u32, seed: u64) -> Vec<PhaseTimes> {

@@ -31,8 +31,8 @@ pub(super) struct Division {
 }
 
 /// The share of an accepted loss at the start and at the end of the search.
-const HOT: f64 = 0.5;
-const COLD: f64 = 0.002;
+const HOT: f64 = 1.0;
+const COLD: f64 = 0.001;
 
 /// Balances the phases of a division with so many moves; returns the best division seen.
 pub(super) fn balance(

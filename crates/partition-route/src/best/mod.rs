@@ -166,13 +166,17 @@ fn division_of(routing: &Routing) -> balance::Division {
 /// Words of the longest connection over the mean, up to which rounds are searched for.
 const UNEVEN: u64 = 2;
 
+/// Connections up to which rounds are searched for; beyond, the search gets nowhere.
+const SEARCHED: usize = 1 << 13;
+
 fn searched_rounds(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     options: &Options,
 ) -> Result<Option<Plan>, Infeasible> {
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
-    if has_wishes(set) || longest * set.len() as u64 > UNEVEN * set.words() {
+    let uneven = longest * set.len() as u64 > UNEVEN * set.words();
+    if has_wishes(set) || uneven || set.len() > SEARCHED {
         return Ok(None);
     }
     let network = Network::new(machine);
