@@ -34,6 +34,9 @@ const MEASURED: u64 = 1 << 18;
 const ATTEMPTS: usize = 8;
 const TRIED: usize = 1 << 13;
 
+/// Connections up to which timetables are varied.
+const PASSED: usize = 1 << 17;
+
 /// Passes of the timetable in each phase.
 const PASSES: u32 = 64;
 
@@ -46,7 +49,7 @@ pub(crate) fn best(
     observer: &mut Observer<'_>,
 ) -> Result<(Timetable, predict::Prediction), CompileError> {
     observer(Progress::Stage("planning"));
-    let ways: Vec<(Way, u64)> = attempts(set).collect();
+    let ways: Vec<(Way, u64)> = attempts(set, options.objective).collect();
     let mut found: Option<Priced> = None;
     for (done, &(way, attempt)) in ways.iter().enumerate() {
         if found.as_ref().is_some_and(|found| is_good(found, set, bounds, options.objective)) {
@@ -59,7 +62,13 @@ pub(crate) fn best(
             max_phases: options.max_phases,
             ..best::Options::default()
         };
-        let Some(plan) = best::plan(machine, set, way, &route)? else { continue };
+        let plan = match best::plan(machine, set, way, &route) {
+            Ok(Some(plan)) => plan,
+            Ok(None) => continue,
+            // What one way cannot do another has done.
+            Err(_) if found.is_some() => continue,
+            Err(infeasible) => return Err(infeasible.into()),
+        };
         let priced = price(plan, route.seed)?;
         if found.as_ref().is_none_or(|found| is_better(&priced, found, options.objective)) {
             found = Some(priced);
@@ -70,12 +79,16 @@ pub(crate) fn best(
     Ok((found.timetable, prediction))
 }
 
-/// Ways and seeds to try, in this order: those that cost little and may be perfect first.
-fn attempts(set: &ConnectionSet) -> impl Iterator<Item = (Way, u64)> {
+/// Ways and seeds to try, in this order: those that cost little and may be perfect first. Rounds
+/// are for time, orbits for phases.
+fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (Way, u64)> {
     let balanced = (TRIED / set.len().max(1)).clamp(1, ATTEMPTS) as u64;
-    [(Way::RingRounds, 0), (Way::SearchedRounds, 0)]
-        .into_iter()
-        .chain((0..balanced).map(|attempt| (Way::Balanced, attempt)))
+    let first: &[Way] = match objective {
+        Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Orbits],
+        Objective::Phases => &[Way::Orbits, Way::RingRounds],
+    };
+    let first = first.iter().map(|&way| (way, 0));
+    first.chain((0..balanced).map(|attempt| (Way::Balanced, attempt)))
 }
 
 /// Whether nothing much better can be expected of more attempts: for a large set that is what a
@@ -83,7 +96,11 @@ fn attempts(set: &ConnectionSet) -> impl Iterator<Item = (Way, u64)> {
 fn is_good(found: &Priced, set: &ConnectionSet, bounds: &Bounds, objective: Objective) -> bool {
     let near = if set.len() > SMALL { 1.25 } else { 1.01 };
     let few = found.timetable.phases().len() <= bounds.phases as usize;
-    gap(found.clocks, bounds.clocks) < near && (objective == Objective::Time || few)
+    match objective {
+        Objective::Time => gap(found.clocks, bounds.clocks) < near,
+        Objective::Phases if set.len() > SMALL => few,
+        Objective::Phases => few && gap(found.clocks, bounds.clocks) < near,
+    }
 }
 
 fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
@@ -98,7 +115,10 @@ fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
     let bug = |e| CompileError::bug("the scheduler", e);
     let tables = match plan.rounds {
         Some(rounds) => vec![links::in_rounds(plan.routing, &rounds).map_err(bug)?],
-        None => links::by_links(plan.routing, PASSES, seed).map_err(bug)?,
+        None => {
+            let passes = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
+            links::by_links(plan.routing, passes, seed).map_err(bug)?
+        }
     };
     let prices = tables.iter().map(clocks_of_phases).collect::<Result<Vec<_>, _>>()?;
     let timetable = links::combine(&tables, &prices);

@@ -43,7 +43,7 @@ pub(super) fn balance(
     moves: usize,
     seed: u64,
 ) -> Division {
-    if division.phases < 2 || set.len() < 2 {
+    if division.phases == 0 || set.is_empty() {
         return division;
     }
     let mut search = Search::new(machine, set, network, division);

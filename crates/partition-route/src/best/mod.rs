@@ -8,6 +8,7 @@
 //! | way | for | how |
 //! |---|---|---|
 //! | [`Way::RingRounds`] | dense sets on a torus of two dimensions | `template`: steps of rings, multiplied; `pack`: rounds into phases |
+//! | [`Way::Orbits`] | sets that look the same from every cell of a torus; fewest phases | `orbits`: one connection stands for all its copies |
 //! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //!
@@ -16,6 +17,7 @@
 //! Ways that do not apply to a set yield nothing.
 
 mod balance;
+mod orbits;
 mod pack;
 mod paths;
 mod ring;
@@ -36,6 +38,8 @@ use paths::Paths;
 pub enum Way {
     /// Every connection has its place in the rounds of the torus.
     RingRounds,
+    /// Connections that look the same from every cell are divided as one.
+    Orbits,
     /// Rounds are searched for, for sets of equal or nearly equal words.
     SearchedRounds,
     /// The paper's division with the loads of its phases evened out.
@@ -85,6 +89,7 @@ pub fn plan(
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let plan = match way {
         Way::RingRounds => ring_rounds(machine, set)?,
+        Way::Orbits => regular(machine, set)?,
         Way::SearchedRounds => searched_rounds(machine, set, options)?,
         Way::Balanced => balanced(machine, set, options)?,
     };
@@ -113,6 +118,17 @@ fn ring_rounds(
     }
     let Some(template) = template::rounds(machine.topology(), set) else { return Ok(None) };
     packed_rounds(machine, set, template.rounds, &template.round_of, &template.paths).map(Some)
+}
+
+fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Plan>, Infeasible> {
+    if has_wishes(set) || !is_whole(machine) {
+        return Ok(None);
+    }
+    let channels = machine.parameters().channels_per_cell;
+    let Some(found) = orbits::orbits(machine.topology(), set, channels) else { return Ok(None) };
+    let members = by_phase(found.phases, &found.phase_of);
+    let routing = number(machine, set, &members, &found.paths)?;
+    Ok(Some(Plan { routing, rounds: None }))
 }
 
 /// Moves of a search at most.
