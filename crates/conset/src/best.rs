@@ -94,11 +94,11 @@ fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (
 /// Whether nothing much better can be expected of more attempts: for a large set that is what a
 /// way of rounds gives, for a small one a price near the bound.
 fn is_good(found: &Priced, set: &ConnectionSet, bounds: &Bounds, objective: Objective) -> bool {
-    let near = if set.len() > SMALL { 1.25 } else { 1.01 };
+    let near = if set.len() > SMALL { 1.35 } else { 1.01 };
     let few = found.timetable.phases().len() <= bounds.phases as usize;
     match objective {
         Objective::Time => gap(found.clocks, bounds.clocks) < near,
-        Objective::Phases if set.len() > SMALL => few,
+        Objective::Phases if set.len() > SMALL => few || set.len() > PASSED,
         Objective::Phases => few && gap(found.clocks, bounds.clocks) < near,
     }
 }
