@@ -45,7 +45,11 @@ pub fn shared_mesh(name: &str) -> Option<(String, Vec<u8>)> {
 }
 
 /// The placed halo of a shared mesh.
-pub fn shared_halo(name: &str, elements: Elements, machine: &Machine) -> Option<Arc<ConnectionSet>> {
+pub fn shared_halo(
+    name: &str,
+    elements: Elements,
+    machine: &Machine,
+) -> Option<Arc<ConnectionSet>> {
     let (name, bytes) = shared_mesh(name)?;
     let options = LoadOptions { elements, ..LoadOptions::default() };
     match input::load(&name, &bytes, machine, &options, &mut |_| ()) {

@@ -9,13 +9,18 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Communication compiler: connection sets in, verified phase schedules out.
 #[derive(Parser, Debug)]
-#[command(name = "conset", version, max_term_width = 100, after_help = "\
+#[command(
+    name = "conset",
+    version,
+    max_term_width = 100,
+    after_help = "\
 Exit codes: 0 done, 1 infeasible or rejected, 2 wrong usage or input, 3 a bug of ours.
 
 Examples:
   conset run fixtures/meshes/plate.msh
   conset compile pattern:all-to-all --words 256 -o all.json
-  conset show phases all.json")]
+  conset show phases all.json"
+)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -46,6 +51,16 @@ Example: conset show cell 5 all.json
 WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C or connection C;
 C is written 5 or c5 for a cell, 12 or x12 for a connection.")]
     Show(ShowArgs),
+    /// Say why a connection has this phase, route and start, and what others would have cost.
+    #[command(after_help = "\
+Example: conset why all.json 12
+CONNECTION is an id, 12 or x12, or a name. Clocks are predictions of the cost model.")]
+    Why(WhyArgs),
+    /// Compare two compiles: machine, connections, phases, routes, starts, tables.
+    #[command(after_help = "\
+Example: conset diff before.json after.json
+Connections are matched by name, else by their ends. The exit code is 0 whatever changed.")]
+    Diff(DiffArgs),
     /// Put a schedule or an image through the independent checker.
     #[command(after_help = "Example: conset verify all.json")]
     Verify(VerifyArgs),
@@ -119,6 +134,9 @@ pub(crate) struct CompilerArgs {
     /// Router and scheduler.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) algorithm: AlgorithmArg,
+    /// What `best` minimises.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) objective: ObjectiveArg,
     /// Rounds of rip-up and reroute (the paper's k).
     #[arg(long, value_name = "K")]
     pub(crate) reroutes: Option<u32>,
@@ -130,8 +148,19 @@ pub(crate) struct CompilerArgs {
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum AlgorithmArg {
     /// The ConSet paper's own (sections 4.4.1 and 4.4.2).
-    #[default]
     Paper,
+    /// Several ways to plan, the best of them kept.
+    #[default]
+    Best,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ObjectiveArg {
+    /// Clocks.
+    #[default]
+    Time,
+    /// Phases, then clocks.
+    Phases,
 }
 
 #[derive(Args, Debug)]
@@ -170,6 +199,28 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct WhyArgs {
+    /// A schedule or an image.
+    pub(crate) file: PathBuf,
+    /// The connection: its id (12 or x12) or its name.
+    pub(crate) connection: String,
+    /// The set it is in, where several have one like it.
+    #[arg(long = "set-name", value_name = "NAME")]
+    pub(crate) set_name: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// A schedule or an image: before.
+    pub(crate) a: PathBuf,
+    /// A schedule or an image: after.
+    pub(crate) b: PathBuf,
+    /// List every difference, not only the first of each kind.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
     /// A schedule or an image.
     pub(crate) file: PathBuf,
@@ -183,11 +234,15 @@ pub(crate) struct BoundArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct EmitArgs {
-    /// A schedule.
+    /// A schedule or an image.
     pub(crate) file: PathBuf,
     /// What to write.
     #[arg(long, value_enum)]
     pub(crate) lang: Language,
+    /// Where the crate conset-runtime is, for an emitted crate that is built beside a checkout;
+    /// without it, the crate depends on the published version.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) runtime: Option<PathBuf>,
     /// The folder to write into; made if it is not there.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,

@@ -18,7 +18,7 @@ pub(crate) enum Failure {
     /// The user's input or words are wrong: exit code 2.
     Input {
         /// What and where.
-        error: InputError,
+        error: Box<InputError>,
         /// The line it is on, where it is known and short enough to show.
         line: Option<String>,
     },
@@ -30,7 +30,7 @@ impl Failure {
     /// An input error together with the bytes it was found in.
     pub(crate) fn in_source(error: InputError, bytes: &[u8]) -> Self {
         let line = line_at(&error.at, bytes);
-        Failure::Input { error, line }
+        Failure::Input { error: Box::new(error), line }
     }
 
     /// The same for everything a compile can fail with.
@@ -65,7 +65,7 @@ impl Failure {
 
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
-        Failure::Input { error, line: None }
+        Failure::Input { error: Box::new(error), line: None }
     }
 }
 

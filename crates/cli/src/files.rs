@@ -31,9 +31,7 @@ pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), InputError> {
     check_size(&name, metadata.len())?;
     let mut bytes = Vec::new();
     // A device or pipe has no length beforehand, so the limit is kept while reading, too.
-    file.take(INPUT_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| unreadable(&name, &e))?;
+    file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&name, &e))?;
     check_size(&name, bytes.len() as u64)?;
     Ok((name, bytes))
 }
@@ -85,9 +83,8 @@ impl Target {
                     other => other.map_err(|e| unwritable("<stdout>", &e)),
                 }
             }
-            Target::File(path) => {
-                write_atomically(path, fill).map_err(|e| unwritable(&path.display().to_string(), &e))
-            }
+            Target::File(path) => write_atomically(path, fill)
+                .map_err(|e| unwritable(&path.display().to_string(), &e)),
         }
     }
 }

@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use conset::input::{self, Elements, Input, LoadOptions, Loaded};
-use conset::{CompileError, Compiled, Options, adopt, compile};
+use conset::input::{self, Elements, Input, LoadOptions};
+use conset::{CompileError, Compiled, Options, adopt, adopt_image, compile};
 use conset_ir::{At, InputError, Machine, machine_file};
 
-use crate::args::{AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs};
+use crate::args::{AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs, ObjectiveArg};
 use crate::failure::Failure;
 use crate::files;
 use crate::progress::Bar;
+use crate::text::Terminal;
 
 /// The machine of a specification or machine file, with single values set.
 pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, Failure> {
@@ -77,7 +78,7 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
         refuse_mesh_options(args)?;
         let loaded = input::pattern(pattern, &machine, args.words)?;
-        return Ok(Job { input: Input::Program(loaded), machine, bytes: Vec::new() });
+        return Ok(Job { input: Input::Program(Box::new(loaded)), machine, bytes: Vec::new() });
     }
     let (name, bytes) = files::read(Path::new(&args.input))?;
     let partition = args.partition.as_deref().map(files::read).transpose()?;
@@ -93,11 +94,13 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
     };
     let input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
         .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
-    let machine = match &input {
-        Input::Program(Loaded { machine: Some(own), .. }) => {
-            chosen_machine(&args.machine, Some(own.clone()))?
-        }
-        _ => machine,
+    let own = match &input {
+        Input::Program(loaded) => loaded.machine.clone(),
+        _ => None,
+    };
+    let machine = match own {
+        Some(own) => chosen_machine(&args.machine, Some(own))?,
+        None => machine,
     };
     Ok(Job { input, machine, bytes })
 }
@@ -114,6 +117,11 @@ pub(crate) fn compiled(
             let mut options = Options { seed: input.seed, ..Options::default() };
             options.algorithm = match compiler.algorithm {
                 AlgorithmArg::Paper => conset::Algorithm::Paper,
+                AlgorithmArg::Best => conset::Algorithm::Best,
+            };
+            options.objective = match compiler.objective {
+                ObjectiveArg::Time => conset::Objective::Time,
+                ObjectiveArg::Phases => conset::Objective::Phases,
             };
             options.max_phases = compiler.max_phases;
             if let Some(reroutes) = compiler.reroutes {
@@ -125,7 +133,10 @@ pub(crate) fn compiled(
             refuse_recompiling(&input.machine, "schedule")?;
             adopt(schedule.clone(), &mut |p| bar.observe(p))
         }
-        Input::Image(_) => return Err(not_a_program(&input.input, "an image").into()),
+        Input::Image(image) => {
+            refuse_recompiling(&input.machine, "image")?;
+            adopt_image(image.clone(), &mut |p| bar.observe(p))
+        }
         Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
     };
     result.map_err(|e| Failure::of_compile(e, &job.bytes))
@@ -147,8 +158,12 @@ pub(crate) fn refuse_recompiling(args: &MachineArgs, what: &str) -> Result<(), I
     if args.machine.is_none() && args.set.is_empty() {
         return Ok(());
     }
-    Err(InputError::new("--machine", At::Whole, format!("a {what} is compiled for its own machine"))
-        .help("leave out --machine and --set, or compile the input again for the other machine"))
+    Err(InputError::new(
+        "--machine",
+        At::Whole,
+        format!("a {what} is compiled for its own machine"),
+    )
+    .help("leave out --machine and --set, or compile the input again for the other machine"))
 }
 
 fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
@@ -169,14 +184,39 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
     }
 }
 
-fn in_either(
-    error: CompileError,
-    bytes: &[u8],
-    partition: Option<&(String, Vec<u8>)>,
-) -> Failure {
+fn in_either(error: CompileError, bytes: &[u8], partition: Option<&(String, Vec<u8>)>) -> Failure {
     let other = match (&error, partition) {
         (CompileError::Input(input), Some((file, bytes))) if input.file == *file => Some(bytes),
         _ => None,
     };
     Failure::of_compile(error, other.map_or(bytes, Vec::as_slice))
+}
+
+/// The compiled program in a schedule or image file, checked.
+pub(crate) fn compiled_file(file: &Path, terminal: &Terminal) -> Result<Compiled, Failure> {
+    let (name, bytes) = files::read(file)?;
+    let mut bar = Bar::new(terminal.quiet);
+    match document(&name, &bytes, &mut bar)? {
+        Input::Schedule(schedule) => adopt(schedule, &mut |p| bar.observe(p)),
+        Input::Image(image) => adopt_image(image, &mut |p| bar.observe(p)),
+        Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
+    }
+    .map_err(|e| Failure::of_compile(e, &bytes))
+}
+
+/// What is in a file of one of our own forms.
+pub(crate) fn document(name: &str, bytes: &[u8], bar: &mut Bar) -> Result<Input, Failure> {
+    if !matches!(input::kind(name, bytes, None)?, input::Kind::Document) {
+        return Err(not_compiled(name).into());
+    }
+    // Our own forms name their machine, or are not compiled.
+    let machine = Machine::from_spec("iwarp")?;
+    input::load(name, bytes, &machine, &LoadOptions::default(), &mut |p| bar.observe(p))
+        .map_err(|e| Failure::of_compile(e, bytes))
+}
+
+/// The error for a file that must be compiled first.
+pub(crate) fn not_compiled(name: &str) -> InputError {
+    wrong_kind(name, "this is not compiled; expected a schedule or an image")
+        .help(format!("compile it first: conset compile {name} -o out.json"))
 }

@@ -44,6 +44,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Compile(args) => verbs::compile::run(args, &terminal),
         Verb::Run(args) => verbs::run::run(args, &terminal),
         Verb::Show(args) => verbs::show::run(args, &terminal),
+        Verb::Why(args) => verbs::why::run(args, &terminal),
+        Verb::Diff(args) => verbs::diff::run(args, &terminal),
         Verb::Verify(args) => verbs::verify::run(args, &terminal),
         Verb::Bound(args) => verbs::bound::run(args, &terminal),
         Verb::Emit(args) => verbs::emit::run(args, &terminal),

@@ -54,9 +54,9 @@ fn the_readmes_main_command_delivers_every_word() {
 fn a_run_prints_the_promised_object_and_is_the_same_every_time() {
     for input in ["pattern:torus", "pattern:hypercube", "fixtures/meshes/two_pieces.msh"] {
         let first = json(&format!("run {input}"));
-        for key in [
-            "set", "phases", "clocks", "predicted_clocks", "bound_clocks", "words", "word_hops",
-        ] {
+        for key in
+            ["set", "phases", "clocks", "predicted_clocks", "bound_clocks", "words", "word_hops"]
+        {
             assert!(!first[key].is_null(), "{key} of {input}");
         }
         assert_eq!(first["payload_ok"], true);
@@ -81,9 +81,8 @@ fn every_form_of_a_schedule_verifies_and_runs_alike() {
     let folder = folder();
     let plate = root().join("fixtures/meshes/plate.msh");
     let mut reports = Vec::new();
-    for name in ["a.json", "a.cset", "a.csb"] {
-        let compiled =
-            conset_in(folder.path(), &format!("compile {} -o {name}", plate.display()));
+    for name in ["a.json", "a.cset", "a.csb", "a.csi"] {
+        let compiled = conset_in(folder.path(), &format!("compile {} -o {name}", plate.display()));
         assert_eq!(compiled.code, 0, "{}", compiled.stderr);
         let verified = conset_in(folder.path(), &format!("verify {name}"));
         assert_eq!(verified.code, 0, "{}", verified.stderr);
@@ -97,9 +96,6 @@ fn every_form_of_a_schedule_verifies_and_runs_alike() {
         }
     }
     assert!(reports.windows(2).all(|pair| pair[0] == pair[1]));
-    let image = conset_in(folder.path(), &format!("compile {} -o a.csi", plate.display()));
-    assert_eq!(image.code, 0, "{}", image.stderr);
-    assert_eq!(conset_in(folder.path(), "verify a.csi").code, 0);
     // The same input, options and seed give the same bytes.
     let again = conset_in(folder.path(), &format!("compile {} -o b.csb", plate.display()));
     assert_eq!(again.code, 0);
@@ -110,8 +106,11 @@ fn every_form_of_a_schedule_verifies_and_runs_alike() {
 #[test]
 fn the_json_schedule_has_the_promised_keys() {
     let folder = folder();
-    std::fs::write(folder.path().join("one.cset"), "conset set 1\nset halo\n  c3 -> c4 words 133\n")
-        .unwrap();
+    std::fs::write(
+        folder.path().join("one.cset"),
+        "conset set 1\nset halo\n  c3 -> c4 words 133\n",
+    )
+    .unwrap();
     let compiled = conset_in(folder.path(), "compile one.cset -o one.json");
     assert_eq!(compiled.code, 0, "{}", compiled.stderr);
     let text = std::fs::read_to_string(folder.path().join("one.json")).unwrap();

@@ -27,7 +27,10 @@ use crate::{binary, json, machine_file, text};
 pub enum Document {
     /// A machine.
     Machine(Arc<Machine>),
-    /// Connection sets that nobody has compiled, perhaps with the machine they are meant for.
+    /// Connection sets that nobody has compiled, perhaps with the machine they are meant for. Where
+    /// there is a machine, the ends of connections are live cells of it with an agent
+    /// ([`ConnectionSet::check_machine`](crate::ConnectionSet::check_machine)); readers refuse
+    /// others.
     Program {
         /// The machine, where the file names one.
         machine: Option<Arc<Machine>>,

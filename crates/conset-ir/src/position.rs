@@ -44,20 +44,23 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Letters to insert, remove or replace to make `a` into `b`.
+/// Letters to insert, remove, replace, or swap with their neighbour, to make `a` into `b`.
 fn edits(a: &str, b: &str) -> usize {
-    let b = b.as_bytes();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    // Row i: edits from the first i letters of `a` to the first j of `b`; swaps look two rows back.
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 0..a.len() {
+        let mut row = vec![i + 1; b.len() + 1];
         for j in 0..b.len() {
-            let replaced = diagonal + usize::from(letter != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+            let replaced = rows[i][j] + usize::from(a[i] != b[j]);
+            row[j + 1] = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                row[j + 1] = row[j + 1].min(rows[i - 1][j - 1] + 1);
+            }
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 /// Help for serde's "unknown field `x`, expected one of `a`, `b`": the key that was meant.
@@ -95,6 +98,7 @@ mod tests {
     fn near_misses_are_recognised_and_far_ones_are_not() {
         let known = ["words", "phase", "channels_per_cell"];
         assert_eq!(did_you_mean("wrods", known), Some("words"));
+        assert_eq!(did_you_mean("sned", ["send", "receive"]), Some("send"));
         assert_eq!(did_you_mean("sword", known), Some("words"));
         assert_eq!(did_you_mean("word", known), Some("words"));
         assert_eq!(did_you_mean("chanels_per_cel", known), Some("channels_per_cell"));

@@ -27,6 +27,9 @@ struct Priced {
 /// Connections up to which searches are tried although a plan is good.
 const SMALL: usize = 1 << 13;
 
+/// Connections up to which rounds are searched for although the torus has rounds.
+const SEARCHED: usize = 1 << 10;
+
 /// Words times links up to which a timetable is priced on the fabric.
 const MEASURED: u64 = 1 << 18;
 
@@ -55,6 +58,9 @@ pub(crate) fn best(
         if found.as_ref().is_some_and(|found| is_good(found, set, bounds, options.objective)) {
             break;
         }
+        if way == Way::SearchedRounds && found.is_some() && set.len() > SEARCHED {
+            continue;
+        }
         observer(Progress::Done { done: done as u64, total: ways.len() as u64 });
         let route = best::Options {
             seed: options.seed.wrapping_add(attempt),
@@ -74,7 +80,7 @@ pub(crate) fn best(
             found = Some(priced);
         }
     }
-    let found = found.ok_or_else(|| CompileError::bug("the router", "no way to plan applies"))?;
+    let found = found.ok_or_else(|| CompileError::bug("the router", &"no way to plan applies"))?;
     let prediction = predict::predict(&found.timetable);
     Ok((found.timetable, prediction))
 }
@@ -112,7 +118,7 @@ fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
 }
 
 fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
-    let bug = |e| CompileError::bug("the scheduler", e);
+    let bug = |e| CompileError::bug("the scheduler", &e);
     let tables = match plan.rounds {
         Some(rounds) => vec![links::in_rounds(plan.routing, &rounds).map_err(bug)?],
         None => {
@@ -139,10 +145,10 @@ fn clocks_of_phases(timetable: &Timetable) -> Result<Vec<u64>, CompileError> {
         return Ok(predict::predict(timetable).phases.iter().map(|phase| phase.clocks).collect());
     }
     let verified = conset_verify::timetable(timetable.clone())
-        .map_err(|rejection| CompileError::bug("a stage", rejection))?;
+        .map_err(|rejection| CompileError::bug("a stage", &rejection))?;
     let image = conset_codegen::image::image(routing.machine(), &[verified])
-        .map_err(|e| CompileError::bug("codegen", e))?;
+        .map_err(|e| CompileError::bug("codegen", &e))?;
     let checked = run_checked(Arc::new(image), 0, 0, false)
-        .map_err(|fault| CompileError::bug("the fabric", fault))?;
+        .map_err(|fault| CompileError::bug("the fabric", &fault))?;
     Ok(checked.report.phases.iter().map(|phase| phase.clocks).collect())
 }

@@ -13,7 +13,7 @@ use conset_ir::{
     SetSchedule, ShapeError, Timetable,
 };
 use conset_partition_route::{apr, bounds};
-use conset_scheduler::{greedy, predict};
+use conset_scheduler::{greedy, planned, predict};
 use conset_verify::{Rejection, Report};
 
 use crate::best;
@@ -23,9 +23,9 @@ use crate::{Observer, Progress};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Algorithm {
     /// The paper's: APR (section 4.4.1) and the MIN_TIME greedy timetable (section 4.4.2).
-    #[default]
     Paper,
-    /// The compiler to the bound: several ways to plan, the best by the cost model.
+    /// The compiler to the bound: several ways to plan, the best of them kept.
+    #[default]
     Best,
 }
 
@@ -98,19 +98,14 @@ pub enum CompileError {
 
 impl Default for Options {
     fn default() -> Self {
-        let apr::Options { seed, reroutes, .. } = apr::Options::default();
-        Self {
-            algorithm: Algorithm::Paper,
-            objective: Objective::Time,
-            seed,
-            reroutes,
-            max_phases: None,
-        }
+        let apr::Options { seed, reroutes, max_phases, .. } = apr::Options::default();
+        let (algorithm, objective) = (Algorithm::default(), Objective::default());
+        Self { algorithm, objective, seed, reroutes, max_phases }
     }
 }
 
 impl CompileError {
-    pub(crate) fn bug(stage: &'static str, message: impl ToString) -> Self {
+    pub(crate) fn bug(stage: &'static str, message: &dyn ToString) -> Self {
         CompileError::Bug { stage, message: message.to_string() }
     }
 }
@@ -190,10 +185,10 @@ pub fn compile(
         .map(|(schedule, bounds, prediction)| (schedule, (bounds, prediction)))
         .unzip();
     let schedule = Schedule::new(machine.clone(), schedules, Some(origin))
-        .map_err(|e| CompileError::bug("the compiler", e))?;
+        .map_err(|e| CompileError::bug("the compiler", &e))?;
     finish(schedule, known, observer).map_err(|e| match e {
         // We made it ourselves, so it is nobody else's fault.
-        CompileError::Rejected(rejection) => CompileError::bug("a stage", rejection),
+        CompileError::Rejected(rejection) => CompileError::bug("a stage", &rejection),
         other => other,
     })
 }
@@ -212,6 +207,7 @@ pub(crate) fn paper(
             seed: options.seed,
             reroutes: options.reroutes,
             max_phases: options.max_phases,
+            ..apr::Options::paper()
         },
         &mut |at| {
             observer(Progress::Done { done: at.routed as u64, total: at.total as u64 });
@@ -219,7 +215,7 @@ pub(crate) fn paper(
     )?;
     observer(Progress::Stage("building timetables"));
     let timetable =
-        greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", e))?;
+        greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", &e))?;
     let prediction = predict::predict(&timetable);
     Ok((timetable, prediction))
 }
@@ -249,6 +245,36 @@ pub fn adopt(schedule: Schedule, observer: &mut Observer<'_>) -> Result<Compiled
     }
 }
 
+/// Takes over an image: checks it, follows its tables back to routes and starts, and prices
+/// those. What runs is the image that was handed in.
+///
+/// # Errors
+/// [`CompileError::Rejected`] where the checker refuses the image or what it was lifted to.
+pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled, CompileError> {
+    let rejected = |rejection| CompileError::Rejected(Box::new(rejection));
+    observer(Progress::Stage("checking"));
+    let image = conset_verify::image(image).map_err(rejected)?.into_inner();
+    let mut schedules = Vec::new();
+    let mut sets = Vec::new();
+    for lifted in conset_verify::lift(&image).map_err(rejected)? {
+        let timetable = planned::with_starts(lifted.routing, &lifted.starts)
+            .map_err(|e| CompileError::bug("lifting", &e))?;
+        let bounds = bounds::bounds(image.machine(), timetable.routing().set())?;
+        let prediction = predict::predict(&timetable);
+        let schedule = SetSchedule {
+            timetable,
+            bounds: bounds.summary(),
+            predicted_clocks: prediction.clocks,
+        };
+        let verified = conset_verify::set_schedule(schedule).map_err(rejected)?;
+        sets.push(CompiledSet { bounds, prediction, checked: *verified.report() });
+        schedules.push(verified.into_inner());
+    }
+    let schedule = Schedule::new(image.machine().clone(), schedules, None)
+        .map_err(|e| CompileError::bug("lifting", &e))?;
+    Ok(Compiled { schedule, image: Arc::new(image), sets })
+}
+
 fn finish(
     schedule: Schedule,
     known: Vec<(bounds::BoundsReport, predict::Prediction)>,
@@ -265,10 +291,10 @@ fn finish(
     let timetables: Vec<_> = verified.iter().map(|set| set.timetable().cloned()).collect();
     observer(Progress::Stage("writing tables"));
     let image = conset_codegen::image::image(schedule.machine(), &timetables)
-        .map_err(|e| CompileError::bug("codegen", e))?;
+        .map_err(|e| CompileError::bug("codegen", &e))?;
     let meant: Vec<&Timetable> = timetables.iter().map(|v| &**v).collect();
     let image = conset_verify::image_of(image, &meant)
-        .map_err(|rejection| CompileError::bug("codegen", rejection))?;
+        .map_err(|rejection| CompileError::bug("codegen", &rejection))?;
     let sets = known
         .into_iter()
         .zip(reports)

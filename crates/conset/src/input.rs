@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::document::Document;
+use conset_ir::document::{Document, Form};
 use conset_ir::{At, CellId, Image, InputError, Machine, Program, Schedule};
 use conset_mesh::halo::{self, Halo};
 use conset_mesh::partition::{self, Partition};
@@ -76,7 +76,7 @@ pub struct PlacedHalo {
 #[derive(Clone, Debug)]
 pub enum Input {
     /// To be compiled.
-    Program(Loaded),
+    Program(Box<Loaded>),
     /// Compiled: a schedule.
     Schedule(Schedule),
     /// Compiled: an image.
@@ -112,18 +112,27 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<Kind, Inpu
         });
     }
     let extension = name.rsplit('.').next().unwrap_or("").to_ascii_lowercase();
-    if OWN_FORMATS.contains(&extension.as_str()) || Document::sniff(bytes).is_some() {
+    if OWN_FORMATS.contains(&extension.as_str()) {
         return Ok(Kind::Document);
     }
-    Format::from_file_name(name).map(Kind::Mesh).ok_or_else(|| {
-        InputError::new(name, At::Whole, "the file's name does not say what it is").help(format!(
-            "give --format; formats: {}; a pattern is written {PATTERN}all-to-all",
-            known_formats()
-        ))
-    })
+    if let Some(format) = Format::from_file_name(name) {
+        return Ok(Kind::Mesh(format));
+    }
+    // Our own forms say what they are; a machine file could be any text with an equals sign.
+    match Document::sniff(bytes) {
+        Some(Form::Text | Form::Json | Form::Binary) => Ok(Kind::Document),
+        Some(Form::MachineFile) | None => {
+            Err(InputError::new(name, At::Whole, "the file's name does not say what it is").help(
+                format!(
+                    "give --format; formats: {}; a pattern is written {PATTERN}all-to-all",
+                    known_formats()
+                ),
+            ))
+        }
+    }
 }
 
-const OWN_FORMATS: [&str; 4] = ["cset", "json", "csb", "csi"];
+const OWN_FORMATS: [&str; 5] = ["cset", "json", "csb", "csi", "toml"];
 
 fn known_formats() -> String {
     let mut names: Vec<&str> = OWN_FORMATS.to_vec();
@@ -146,7 +155,7 @@ pub fn load(
     match kind(name, bytes, options.format)? {
         Kind::Document => Ok(match parse_document(name, bytes, options)? {
             Document::Program { machine, program } => {
-                Input::Program(Loaded { program, machine, halo: None })
+                Input::Program(Box::new(Loaded { program, machine, halo: None }))
             }
             Document::Schedule(schedule) => Input::Schedule(schedule),
             Document::Image(image) => Input::Image(image),
@@ -162,7 +171,7 @@ pub fn load(
         }),
         Kind::Mesh(format) => {
             let source = read::read(format, name, bytes)?;
-            Ok(Input::Program(from_source(name, source, machine, options, observer)?))
+            Ok(Input::Program(Box::new(from_source(name, source, machine, options, observer)?)))
         }
     }
 }
@@ -190,7 +199,7 @@ fn parse_document(
 }
 
 /// Divides what was read into parts, takes their halo, places the parts on cells.
-fn from_source(
+pub(crate) fn from_source(
     name: &str,
     source: Source,
     machine: &Machine,

@@ -7,18 +7,23 @@
 //! This crate owns the order of the stages and nothing else: each decision is taken in the stage
 //! that is named after it. What it adds is the promise that *whatever compiles has been through
 //! the independent checker*, at every arrow: [`Compiled`] can only be had from
-//! [`compile::compile`], which checks what the stages made, or from [`compile::adopt`], which
-//! checks a schedule somebody else made.
+//! [`compile::compile`], which checks what the stages made, or from [`compile::adopt`] and
+//! [`compile::adopt_image`], which check what somebody else made.
 //!
 //! It opens no files and prints nothing; long work reports through a callback ([`Progress`]).
 
 mod best;
 pub mod compile;
+pub mod diff;
 pub mod input;
 pub mod report;
+pub mod reproduce;
 pub mod run;
+pub mod why;
 
-pub use compile::{Algorithm, CompileError, Compiled, Objective, Options, adopt, compile};
+pub use compile::{
+    Algorithm, CompileError, Compiled, Objective, Options, adopt, adopt_image, compile,
+};
 pub use conset_codegen as codegen;
 pub use conset_fabric as fabric;
 pub use conset_ir as ir;

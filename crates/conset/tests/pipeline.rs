@@ -87,7 +87,7 @@ fn case() -> impl Strategy<Value = (Machine, ConnectionSet, u64)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_compiles_verifies_runs_and_delivers((machine, set, seed) in case()) {

@@ -22,6 +22,8 @@
 //! the port is free again; a word received gives up its room when the port takes it, and is
 //! delivered when the port is free again.
 
+mod period;
+
 use std::collections::VecDeque;
 
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, Parameters};
@@ -30,6 +32,7 @@ use crate::engine::Payload;
 use crate::lane::Lane;
 use crate::network::{NONE, Network, Tag};
 use crate::turns::Turns;
+pub(crate) use period::AgentsState;
 
 /// How far an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,6 +48,13 @@ impl Payload for Synthetic {
             self.wrong += 1;
         }
     }
+
+    fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
+        // A word is a function of its place, and at the same places stand the same words.
+        if from != to {
+            (0..words).for_each(|i| self.transfer((from.0, from.1 + i), (to.0, to.1 + i)));
+        }
+    }
 }
 
 /// The word at place `index` of a connection in a checked run. Different places have different
@@ -72,7 +79,20 @@ pub fn run_checked(
     seed: u64,
     trace: bool,
 ) -> Result<Checked, Fault> {
-    let mut fabric = Fabric::load(image, Options { trace, count_errors: true });
+    run_with(image, set, seed, Options { trace, ..Options::default() })
+}
+
+/// The same with other options; errors are counted whatever they say.
+///
+/// # Errors
+/// As [`run_checked`].
+pub fn run_with(
+    image: impl Into<Arc<Image>>,
+    set: usize,
+    seed: u64,
+    options: Options,
+) -> Result<Checked, Fault> {
+    let mut fabric = Fabric::load(image, Options { count_errors: true, ..options });
     let mut data = Synthetic { seed, wrong: 0 };
     let report = fabric.exchange(set, &mut data)?;
     let errors = fabric.errors();
@@ -83,6 +103,6 @@ pub fn run_checked(
         missing: errors.missing,
         extra: errors.extra,
         report,
-        trace: trace.then(|| fabric.into_trace()),
+        trace: options.trace.then(|| fabric.into_trace()),
     })
 }

@@ -19,10 +19,11 @@ use conset_ir::{
     CellId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Operation, PhaseImage,
 };
 
-use crate::agents::{AgentLanes, Agents, Stream};
+use crate::agents::{AgentLanes, Agents, AgentsState, Stream};
 use crate::fault::{FaultKind, GateProblem};
 use crate::lane::Lane;
-use crate::network::Network;
+use crate::network::{Network, NetworkState};
+use crate::period::{Allowed, Lanes, Look, Watch};
 use crate::tables::{Row, Tables};
 
 /// The data that connections carry.
@@ -31,6 +32,14 @@ pub trait Payload {
     /// to place `to.1` of what the target of connection `to.0` receives. The two are equal where
     /// the image is right.
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32));
+
+    /// Words that follow each other were delivered: as many times [`Payload::transfer`], from word
+    /// to word.
+    fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
+        for word in 0..words {
+            self.transfer((from.0, from.1 + word), (to.0, to.1 + word));
+        }
+    }
 }
 
 /// Number of an operation, from 0 after each context switch.
@@ -97,6 +106,16 @@ pub struct Engine {
     setup: Lane,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     rung: Vec<u32>,
+    watch: Watch,
+    past: Box<Past>,
+}
+
+/// A snapshot to find periods with.
+#[derive(Clone, Debug, Default)]
+struct Past {
+    network: NetworkState,
+    agents: AgentsState,
+    lanes: Lanes<2>,
 }
 
 impl Engine {
@@ -113,8 +132,18 @@ impl Engine {
             setup: Lane::new(parameters.stream_setup),
             timers: BinaryHeap::new(),
             rung: Vec::new(),
+            watch: Watch::new(parameters.link_clocks_per_word, parameters.access_clocks_per_word),
+            past: Box::default(),
             machine,
         }
+    }
+
+    /// The same engine, going through every clock in which something happens. It gives the same
+    /// results, only later: whole periods are skipped otherwise, where the machine repeats itself.
+    #[must_use]
+    pub fn without_skipping(mut self) -> Self {
+        self.watch.switch_off();
+        self
     }
 
     /// The machine.
@@ -158,6 +187,7 @@ impl Engine {
             return Err(fault);
         }
         let written = self.tables.write(&self.machine, phase)?;
+        self.watch.disturb();
         self.agents.load(written.channels.len());
         self.network.load(written.channels, &written.counts);
         for lane in [&mut self.links, &mut self.access, &mut self.setup] {
@@ -182,6 +212,7 @@ impl Engine {
     /// errors and goes on; a real machine has no such thing.
     pub fn discard(&mut self) -> u64 {
         let words = self.network.occupied().map(|(_, words)| u64::from(words)).sum();
+        self.watch.disturb();
         self.network.load(Vec::new(), &[]);
         self.agents.load(0);
         for lane in [&mut self.links, &mut self.access, &mut self.setup] {
@@ -214,11 +245,13 @@ impl Engine {
         }
         let row = self.tables.gate(cell, operation)?;
         let stream = Stream::new(cell, operation, row, how.held, how.costs_setup);
+        self.watch.disturb();
         Ok(OperationId(self.agents.submit(stream)))
     }
 
     /// Lets an operation that was submitted as held open when its turn comes.
     pub fn release(&mut self, operation: OperationId) {
+        self.watch.disturb();
         self.agents.release(operation.0);
     }
 
@@ -236,15 +269,59 @@ impl Engine {
                 return Stop::Fault;
             }
             if !self.agents.finished.is_empty() {
+                self.watch.disturb();
                 return Stop::Finished;
             }
             if !self.rung.is_empty() {
+                self.watch.disturb();
                 return Stop::Timer;
+            }
+            if self.now >= self.watch.next {
+                self.look(data);
             }
             if !self.advance(data) {
                 return Stop::Idle;
             }
         }
+    }
+
+    /// Looks whether the machine repeats itself, and jumps over whole periods if so.
+    #[cold]
+    fn look(&mut self, data: &mut dyn Payload) {
+        let (now, past) = (self.now, &mut *self.past);
+        let lanes = [&self.links, &self.access];
+        let period = match self.watch.look(now) {
+            Look::Compare(period) => {
+                let same = past.lanes.same(now, lanes)
+                    && self.agents.is_as(&past.agents)
+                    && self.network.is_as(&past.network);
+                same.then_some(period)
+            }
+            Look::Take => None,
+        };
+        let Some(period) = period else {
+            if self.watch.is_to_take(now) {
+                past.lanes.take(now, lanes);
+                self.agents.save(&mut past.agents);
+                self.network.save(&mut past.network);
+            }
+            return;
+        };
+        let mut allowed = Allowed::all();
+        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        for at in [self.setup.next(), timer].into_iter().flatten() {
+            allowed.before(now, period, at);
+        }
+        self.agents.allow(&past.agents, &mut allowed);
+        let periods = allowed.periods();
+        if periods > 0 {
+            self.agents.jump(&past.agents, periods, data);
+            self.network.jump(&past.network, periods);
+            self.links.delay(period * periods);
+            self.access.delay(period * periods);
+            self.now += period * periods;
+        }
+        self.watch.jumped(self.now, period);
     }
 
     /// Lets everything move that can in the present clock.
@@ -286,6 +363,9 @@ impl Engine {
         }
         self.links.recycle(links);
         self.access.recycle(ports);
+        if !opened.is_empty() {
+            self.watch.disturb();
+        }
         self.setup.recycle(opened);
         while let Some(&Reverse((at, key))) = self.timers.peek()
             && at == now

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::{CellId, ConnectionId, Direction, Image, PhaseId, SetImage};
+use conset_ir::{CellId, ConnectionId, Direction, Image, LinkId, PhaseId, SetImage};
 
 use crate::coverage::Coverage;
 use crate::engine::{Engine, OperationId, Payload, Stop};
@@ -19,12 +19,20 @@ use crate::trace::{StreamSpan, Trace};
 use crate::waits::{Doing, Programs};
 
 /// How a fabric runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Keep a [`Trace`] of streams and switches.
     pub trace: bool,
     /// Count wrong words and words left over, and go on, instead of stopping at the first.
     pub count_errors: bool,
+    /// Skip whole periods where the machine repeats itself: the same results, sooner.
+    pub skip: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { trace: false, count_errors: false, skip: true }
+    }
 }
 
 /// What went wrong in an exchange that went on ([`Options::count_errors`]).
@@ -57,7 +65,10 @@ impl Fabric {
             sets: image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
             ..Trace::default()
         };
-        let engine = Engine::new(image.machine().clone());
+        let mut engine = Engine::new(image.machine().clone());
+        if !options.skip {
+            engine = engine.without_skipping();
+        }
         Self { image, engine, options, trace, errors: Errors::default() }
     }
 
@@ -145,7 +156,7 @@ impl Fabric {
             let stuck = self.engine.explain(&*run);
             return Err(stuck.expect("operations are unfinished"));
         }
-        let (busiest_link, busiest_agent) = self.busiest();
+        let (busiest_link, busiest_agent) = (self.busiest_link(), self.busiest_agent());
         if let Some(fault) = self.engine.undrained() {
             if !self.options.count_errors {
                 return Err(fault);
@@ -215,14 +226,18 @@ impl Fabric {
         }
     }
 
-    fn busiest(&self) -> (Option<(conset_ir::LinkId, u64)>, Option<(CellId, u64)>) {
-        let machine = self.image.machine();
-        let links = (0..machine.link_count() as u32).map(conset_ir::LinkId);
-        let agents = (0..machine.agent_count() as u32).map(CellId);
-        // The first of the busiest, so that the answer does not depend on anything else.
-        let link = links.map(|l| (l, self.engine.link_words(l))).rev().max_by_key(|l| l.1);
-        let agent = agents.map(|c| (c, self.engine.agent_words(c))).rev().max_by_key(|c| c.1);
-        (link.filter(|l| l.1 > 0), agent.filter(|a| a.1 > 0))
+    // Of several that are busiest the first is named: `max_by_key` takes the last, from behind.
+
+    fn busiest_link(&self) -> Option<(LinkId, u64)> {
+        let links = (0..self.image.machine().link_count() as u32).map(LinkId);
+        let words = links.map(|link| (link, self.engine.link_words(link)));
+        words.rev().max_by_key(|link| link.1).filter(|link| link.1 > 0)
+    }
+
+    fn busiest_agent(&self) -> Option<(CellId, u64)> {
+        let cells = (0..self.image.machine().agent_count() as u32).map(CellId);
+        let words = cells.map(|cell| (cell, self.engine.agent_words(cell)));
+        words.rev().max_by_key(|cell| cell.1).filter(|cell| cell.1 > 0)
     }
 }
 

@@ -145,6 +145,18 @@ pub enum FaultKind {
         /// Number of such connections.
         connections: usize,
     },
+    /// A message that cannot be sent.
+    #[error("{message} cannot be sent from {source_cell} to {target}: {problem}")]
+    Message {
+        /// The message.
+        message: ConnectionId,
+        /// The cell that would send it.
+        source_cell: CellId,
+        /// The cell that would receive it.
+        target: CellId,
+        /// What is wrong.
+        problem: MessageProblem,
+    },
     /// Nothing is under way, and something is unfinished.
     #[error("deadlock, {unfinished} operations unfinished: {}", chain(.waits, *.closed))]
     Deadlock {
@@ -189,6 +201,17 @@ pub enum GateProblem {
     /// The gate belongs to another connection.
     #[error("the gate belongs to {0}")]
     Other(ConnectionId),
+}
+
+/// What is wrong with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageProblem {
+    /// One of its ends is dead or a switch.
+    #[error("{0} has no live agent")]
+    NoAgent(CellId),
+    /// No route of the kind that cannot deadlock joins its ends.
+    #[error("no route of live links goes up and then down between them")]
+    NoRoute,
 }
 
 /// One wait of a deadlock.
@@ -245,6 +268,36 @@ pub enum Waiting {
         /// The connection of its first word.
         connection: ConnectionId,
     },
+    /// A message's header waits for a channel that another message holds.
+    Header {
+        /// The message that waits.
+        message: ConnectionId,
+        /// The link that its route goes on over.
+        link: LinkId,
+        /// The pool of the channel it waits for.
+        pool: u32,
+        /// The message that holds that channel.
+        holder: ConnectionId,
+    },
+    /// A message waits to be sent until its cell has sent another.
+    Launch {
+        /// The message that waits.
+        message: ConnectionId,
+        /// The one that is being sent, or is to be sent before it.
+        before: ConnectionId,
+    },
+    /// A message has arrived and waits until its cell has received another.
+    Reception {
+        /// The message that waits.
+        message: ConnectionId,
+        /// The one that is being received, or is to be received before it.
+        before: ConnectionId,
+    },
+    /// A message has arrived at a cell that does not ask for any.
+    Unwanted {
+        /// The message.
+        message: ConnectionId,
+    },
     /// The cell's program must send or receive a connection and does something else.
     Program {
         /// Send or receive.
@@ -284,6 +337,20 @@ impl fmt::Display for Wait {
             }
             Waiting::Taken { channel, connection } => {
                 write!(f, "{cell} {channel} holds words of {connection} that wait to be received")
+            }
+            Waiting::Header { message, link, pool, holder } => write!(
+                f,
+                "the header of {message} is at {cell} and waits for pool {pool} of {link}, \
+                 which {holder} holds"
+            ),
+            Waiting::Launch { message, before } => {
+                write!(f, "{cell} does not send {message} before {before} has left")
+            }
+            Waiting::Reception { message, before } => {
+                write!(f, "{message} has arrived at {cell}, which has {before} to receive first")
+            }
+            Waiting::Unwanted { message } => {
+                write!(f, "{message} has arrived at {cell}, which does not receive it")
             }
             Waiting::Program { direction, connection } => {
                 write!(f, "{cell} does not {} {connection}", verb(&direction))

@@ -18,6 +18,14 @@ pub(crate) struct Lane {
     spare: Vec<Vec<u32>>,
 }
 
+/// What is under way in a lane, relative to now.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LaneState {
+    /// Clocks yet to go, and how many things.
+    batches: Vec<(u64, usize)>,
+    ids: Vec<u32>,
+}
+
 impl Lane {
     pub(crate) fn new(duration: u32) -> Self {
         Self { duration: u64::from(duration), batches: VecDeque::new(), spare: Vec::new() }
@@ -66,6 +74,34 @@ impl Lane {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.batches.iter().map(|batch| batch.1.len()).sum()
+    }
+
+    /// Takes a snapshot.
+    pub(crate) fn save(&self, now: u64, state: &mut LaneState) {
+        state.batches.clear();
+        state.ids.clear();
+        for (end, ids) in &self.batches {
+            state.batches.push((end - now, ids.len()));
+            state.ids.extend_from_slice(ids);
+        }
+    }
+
+    /// Whether what is under way is as in the snapshot.
+    pub(crate) fn is_as(&self, now: u64, state: &LaneState) -> bool {
+        let mut then = &state.ids[..];
+        self.batches.len() == state.batches.len()
+            && self.batches.iter().zip(&state.batches).all(|((end, ids), &(left, count))| {
+                let (these, rest) = then.split_at(count);
+                then = rest;
+                end - now == left && ids[..] == *these
+            })
+    }
+
+    /// Everything under way ends so much later.
+    pub(crate) fn delay(&mut self, clocks: u64) {
+        for batch in &mut self.batches {
+            batch.0 += clocks;
+        }
     }
 
     /// Forgets everything under way.

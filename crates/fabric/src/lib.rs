@@ -2,7 +2,7 @@
 //!
 //! The fabric executes an [`Image`](conset_ir::Image) word by word with the caller's own data. It
 //! follows the tables and operation lists and nothing else: where a connection goes, how long it
-//! takes and whether it arrives is what comes out. It implements rules 3 to 6 of the machine
+//! takes and whether it arrives is what comes out. It implements rules 3 to 7 of the machine
 //! model; each rule is stated where it is implemented:
 //!
 //! | module | rules |
@@ -25,9 +25,11 @@
 //!
 //! whatever the depth of the queues, where the receiver opens its stream as the sender does.
 //!
-//! What it does not do: message passing and the reserved channels (no operation uses either yet),
-//! faults of the hardware, and judging an image as such. A wrong image may run well by luck; the
-//! checker is where it is refused.
+//! [`messages`] is the machine's other model, message passing, on the same links and channels.
+//!
+//! What it does not do: the reserved channels (no operation uses them), faults of the hardware,
+//! and judging an image as such. A wrong image may run well by luck; the checker is where it is
+//! refused.
 
 mod agents;
 pub mod check;
@@ -36,9 +38,11 @@ pub mod engine;
 pub mod exchange;
 pub mod fault;
 mod lane;
+pub mod messages;
 mod network;
 pub mod order;
 pub mod payload;
+mod period;
 pub mod report;
 mod tables;
 pub mod trace;
@@ -48,11 +52,11 @@ pub mod waits;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Checked, run_checked, synthetic_word};
+pub use check::{Checked, run_checked, run_with, synthetic_word};
 pub use coverage::coverage_fault;
 pub use engine::{Engine, OperationId, OperationState, Payload, Stop, Submission};
 pub use exchange::{Errors, Fabric, Options};
-pub use fault::{Fault, FaultKind, GateProblem, TableProblem, Wait, Waiting};
+pub use fault::{Fault, FaultKind, GateProblem, MessageProblem, TableProblem, Wait, Waiting};
 pub use order::OrderKeeper;
 pub use payload::Buffers;
 pub use report::{ExchangeReport, PhaseReport};

@@ -22,10 +22,13 @@
 //! word reaches an empty gate queue (`words`), when there is room again where there was none
 //! (`room`), and when a word ends where no table sends it on (`stray`).
 
+mod period;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::lane::Lane;
 use crate::turns::Turns;
+pub(crate) use period::NetworkState;
 
 /// No channel, stream, operation or connection.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -46,7 +49,7 @@ pub(crate) struct Tag {
 }
 
 /// A channel, in half a cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(32))]
 pub(crate) struct Channel {
     /// The first run of words: stream, index of the first word, length.
@@ -124,14 +127,29 @@ pub(crate) struct Wire {
     pub(crate) words: u64,
 }
 
+/// A channel that a link serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Client {
+    /// The channel, and the one ahead of it.
+    row: u32,
+    next: u32,
+    /// The place of the last word to cross, which is told in `Network::tails`; `NONE` where words
+    /// follow without end.
+    last: u32,
+}
+
+impl Client {
+    const NOBODY: Self = Self { row: NONE, next: NONE, last: NONE };
+}
+
 /// All channels in use and all links of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
     depth: u16,
     pub(crate) channels: Vec<Channel>,
     pub(crate) wires: Vec<Wire>,
-    /// The channels each link serves, link by link, each with the channel ahead of it.
-    clients: Vec<(u32, u32)>,
+    /// The channels each link serves, link by link.
+    clients: Vec<Client>,
     /// Links that got a ready channel when they were idle.
     ready: Vec<u32>,
     /// The runs behind the first, of channels in which streams mix.
@@ -144,6 +162,8 @@ pub(crate) struct Network {
     pub(crate) room: Vec<u32>,
     /// The first void that a word arrived at.
     pub(crate) stray: Option<u32>,
+    /// Channels to which the last word of what was connected is now on its way.
+    pub(crate) tails: Vec<u32>,
     /// Words carried over links since the machine was started.
     pub(crate) word_hops: u64,
 }
@@ -161,6 +181,7 @@ impl Network {
             words: Vec::new(),
             room: Vec::new(),
             stray: None,
+            tails: Vec::new(),
             word_hops: 0,
         }
     }
@@ -181,11 +202,11 @@ impl Network {
             first += count;
         }
         self.clients.clear();
-        self.clients.resize(first as usize, (NONE, NONE));
+        self.clients.resize(first as usize, Client::NOBODY);
         for (row, channel) in self.channels.iter().enumerate() {
             if let Some(wire) = self.wires.get(channel.server as usize) {
                 let client = wire.first as usize + usize::from(channel.slot);
-                self.clients[client] = (row as u32, channel.next);
+                self.clients[client] = Client { row: row as u32, next: channel.next, last: NONE };
             }
         }
         self.ready.clear();
@@ -194,6 +215,27 @@ impl Network {
         self.words.clear();
         self.room.clear();
         self.stray = None;
+        self.tails.clear();
+    }
+
+    /// From now on gate channel `row`, in which words wait, forwards over `link` to channel
+    /// `next`, as client `slot` of the link, up to the word at place `last`.
+    pub(crate) fn connect(&mut self, row: u32, (link, slot): (u32, u16), next: u32, last: u32) {
+        let client = self.wires[link as usize].first as usize + usize::from(slot);
+        self.clients[client] = Client { row, next, last };
+        let channel = &mut self.channels[row as usize];
+        (channel.server, channel.slot, channel.next) = (link, slot, next);
+        self.make_ready(link, u32::from(slot));
+    }
+
+    /// Takes a connection down: client `slot` of `link` is a gate channel again. Its last word
+    /// must have left it. Returns the channel.
+    pub(crate) fn disconnect(&mut self, (link, slot): (u32, u16)) -> u32 {
+        let client = self.wires[link as usize].first as usize + usize::from(slot);
+        let row = std::mem::replace(&mut self.clients[client], Client::NOBODY).row;
+        let channel = &mut self.channels[row as usize];
+        (channel.server, channel.slot, channel.next) = (GATE, 0, NONE);
+        row
     }
 
     /// Whether a word could be put into channel `row` now.
@@ -352,16 +394,16 @@ impl Network {
     fn serve(&mut self, now: u64, link: u32, lane: &mut Lane) {
         let wire = &mut self.wires[link as usize];
         let channels = &mut self.channels[..];
-        let (row, next, slot) = loop {
+        let (row, next, end, slot) = loop {
             let Some(slot) = wire.turns.next() else {
                 wire.idle = true;
                 wire.moving = NONE;
                 return;
             };
-            let (row, next) = self.clients[(wire.first.wrapping_add(slot)) as usize];
+            let Client { row, next, last } = self.clients[(wire.first.wrapping_add(slot)) as usize];
             let ahead = &mut channels[next as usize];
             if ahead.held < self.depth {
-                break (row, next, slot);
+                break (row, next, last, slot);
             }
             wire.turns.clear(slot);
             if ahead.waiter == NONE {
@@ -380,6 +422,9 @@ impl Network {
         let mixed = channel.run == 0 && channel.held > 0;
         wire.turns.served(slot, last);
         let in_run = channels[next as usize].push(tag);
+        if tag.index == end {
+            self.tails.push(next);
+        }
         if mixed | !in_run {
             self.serve_mixed(row, mixed, next, tag, in_run);
         }

@@ -49,4 +49,12 @@ impl Payload for Buffers {
         let word = self.outgoing[self.first[from.0.index()] + from.1 as usize];
         self.incoming[self.first[to.0.index()] + to.1 as usize] = word;
     }
+
+    fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
+        let start = self.first[from.0.index()] + from.1 as usize;
+        let place = self.first[to.0.index()] + to.1 as usize;
+        let words = words as usize;
+        let run = &self.outgoing[start..start + words];
+        self.incoming[place..place + words].copy_from_slice(run);
+    }
 }

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use conset_ir::{CellId, ConnectionId, Direction, PhaseId};
 
-/// The seven steps of a context switch (paper, section 4.2), and which parameter prices them.
+/// The seven steps of a context switch (paper, section 4.2).
 pub const SWITCH_STEPS: [&str; 7] = [
     "disable global events",
     "synchronise",

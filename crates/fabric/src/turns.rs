@@ -6,7 +6,7 @@
 //! which is every real machine; more clients take one word per 64.
 
 /// The ready clients of one server and the turn. Small, since there is one for every link.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::box_collection, reason = "a third of the size, for what is never used")]
 pub(crate) struct Turns {
     few: u64,

@@ -33,7 +33,7 @@ pub enum Doing {
 pub trait Programs {
     /// What the program of `cell` is doing.
     fn doing(&self, cell: CellId) -> Doing;
-    /// A cell that waits, if there is any; and a cell that the context switch lacks.
+    /// The first cell that waits at a context switch, if there is any.
     fn waiting_cell(&self) -> Option<CellId>;
     /// A cell that has not come to the context switch that others wait at.
     fn absent_cell(&self) -> Option<CellId>;

@@ -161,7 +161,7 @@ fn a_connection_split_over_two_phases_arrives_whole() {
         );
     }
     let image = build::image(&machine, set.clone(), &tables);
-    let mut fabric = Fabric::load(image.clone(), Options::default());
+    let mut fabric = Fabric::load(image, Options::default());
     let mut data = Buffers::new(&set);
     let words: Vec<u64> = (0..10).map(|i| i * i + 3).collect();
     data.outgoing(ConnectionId(0)).copy_from_slice(&words);
@@ -208,7 +208,7 @@ fn the_trace_shows_the_seven_steps_and_every_stream() {
     assert!(json.starts_with("[\n{") && json.ends_with("}\n]\n"));
     assert_eq!(json.matches("\"ph\":\"X\"").count(), 7 * phases + 2 * 240);
     for key in ["ph", "ts", "dur", "pid", "tid", "name"] {
-        assert_eq!(json.matches(&format!("\"{key}\":")).count() >= 7 * phases + 480, true);
+        assert!(json.matches(&format!("\"{key}\":")).count() >= 7 * phases + 480);
     }
     // 352 clocks at 20 MHz.
     assert!(json.contains("\"dur\":17.600000,"));

@@ -4,11 +4,18 @@
 //!  bytes ─► read ─► Source ─► partition ─► Partition ─► halo ─► ConnectionSet
 //! ```
 //!
-//! [`model`] holds what a file can describe; everything later works on those types and knows no
-//! file format.
+//! [`read`](read()) turns the bytes of a file into a [`Source`]; everything later works on the
+//! types of [`model`] and knows no file format. A [`Partition`] says which part has each element,
+//! vertex or row; it is stated in the input, read from a file, or made by METIS ([`partition`]).
+//! [`halo`](halo()) says what the parts must tell each other. [`triangles`] makes a mesh of the
+//! nodal graph of one.
 //!
 //! [`patterns`] makes connection sets from a name, [`generate`] meshes from a few numbers, and
 //! [`write_msh`] writes them.
+//!
+//! Nothing here opens files, and machines are not known: the cells of a set made here are part
+//! numbers. Not done: geometry (degenerate elements, orientation), material and boundary data,
+//! values of matrices.
 
 mod dual;
 pub mod generate;

@@ -3,7 +3,7 @@
 //!
 //! A partition comes from the input itself (a partitioned Gmsh mesh, a decomposition), from a
 //! file (one number per line, as METIS writes), or from METIS: multilevel k-way partitioning of
-//! the graph of items ([`crate::dual`]), with the option that lowers the largest number of
+//! the graph of items (module `dual`), with the option that lowers the largest number of
 //! neighbours, which is what phases pay for (METIS manual, `METIS_OPTION_MINCONN`). The seed and
 //! the input determine the result.
 //!
@@ -11,10 +11,14 @@
 //!
 //! * it keeps global state (the C library's random numbers, signal handlers), so one call runs at
 //!   a time;
-//! * with one part it divides by zero, and with about as many parts as items it prints and leaves
-//!   parts empty, so those cases are cut here: items in depth-first order, evenly;
-//! * it sums weights in 31 bits, so larger ones are scaled, and a weight beyond a part's fair
-//!   share is cut to it (it could not be balanced anyway, and makes METIS print);
+//! * with one part it divides by zero, and with about as many parts as items (or very many parts of
+//!   few items) it prints and leaves parts empty, so those cases are cut here: items in depth-first
+//!   order, evenly;
+//! * its k-way refinement takes minutes beyond some thousand parts; recursive bisection is used
+//!   there, which does not lower the number of neighbours;
+//! * it sums weights in 31 bits, so larger ones are scaled; and it prints where a few weights
+//!   outweigh all others or most are 0, so a weight beyond a part's fair share (which could not be
+//!   balanced anyway) is cut to it, and none is 0;
 //! * it may leave parts empty; these get items of the largest parts. A partition made here has no
 //!   empty part.
 
@@ -180,7 +184,9 @@ pub fn partition(source: &Source, options: &Options, file: &str) -> Result<Parti
         return Ok(Partition { part_count: 1, part_of: vec![0; items] });
     }
     let graph = item_graph(source);
-    let mut part_of = if items < 2 * options.parts {
+    // Measured: with this many items to a part METIS neither prints nor leaves most parts empty.
+    let enough = if options.parts > KWAY_PARTS { 16 } else { 2 };
+    let mut part_of = if items < enough * options.parts {
         cut_evenly(&graph, options.parts)
     } else {
         call_metis(&graph, options).map_err(|error| wrong(format!("METIS fails: {error}")))?
@@ -203,8 +209,12 @@ pub(crate) fn check_square(matrix: &Matrix, file: &str) -> Result<()> {
 /// METIS is not made for several threads: it seeds and reads the C library's random numbers.
 static METIS: Mutex<()> = Mutex::new(());
 
-/// METIS's own numbers: it counts and sums in 31 bits, and adds up partial sums.
-const SUM: u64 = 1 << 29;
+/// The largest sum of weights that METIS is given: it adds in 31 bits.
+const SUM: u128 = 1 << 29;
+
+/// Beyond so many parts k-way refinement takes minutes (it was a minute for 65536 parts of two
+/// million triangles), and recursive bisection seconds.
+const KWAY_PARTS: usize = 8192;
 
 fn call_metis(graph: &ItemGraph, options: &Options) -> Result<Vec<u32>, String> {
     let signed = |values: &[u32]| values.iter().map(|&v| v as i32).collect::<Vec<i32>>();
@@ -214,7 +224,8 @@ fn call_metis(graph: &ItemGraph, options: &Options) -> Result<Vec<u32>, String> 
         .weights
         .as_ref()
         .map(|(weights, per_item)| fair_weights(weights, *per_item, options.parts));
-    let edge_weights = graph.edge_weights.as_ref().map(|weights| scaled(weights, 1));
+    let wide = |values: &Vec<u32>| values.iter().map(|&v| u64::from(v)).collect::<Vec<u64>>();
+    let edge_weights = graph.edge_weights.as_ref().map(|weights| scaled(&wide(weights)));
     let _one_at_a_time = METIS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut call =
         metis::Graph::new(weights_per_item as i32, options.parts as i32, &first, &neighbours)
@@ -228,38 +239,55 @@ fn call_metis(graph: &ItemGraph, options: &Options) -> Result<Vec<u32>, String> 
         call = call.set_adjwgt(weights);
     }
     let mut part_of = vec![0i32; graph.len()];
-    call.part_kway(&mut part_of).map_err(|error| error.to_string())?;
+    let done = if options.parts > KWAY_PARTS {
+        call.part_recursive(&mut part_of)
+    } else {
+        call.part_kway(&mut part_of)
+    };
+    done.map_err(|error| error.to_string())?;
     Ok(part_of.into_iter().map(|part| part as u32).collect())
 }
 
-/// Weights that METIS can balance: each constraint on its own is scaled, and no weight is beyond
-/// the fair share of a part. A constraint that is 0 everywhere balances the number of items.
+/// Weights that METIS can balance, each constraint on its own: no weight is beyond the fair share
+/// of a part, and an item without weight has a thousandth of the least.
 fn fair_weights(weights: &[u32], per_item: usize, parts: usize) -> Vec<i32> {
     let mut fair = vec![0i32; weights.len()];
     for constraint in 0..per_item {
-        let column: Vec<u32> = weights.iter().skip(constraint).step_by(per_item).copied().collect();
-        let total: u64 = column.iter().map(|&w| u64::from(w)).sum();
-        let share = (total / parts as u64).max(1).min(u64::from(u32::MAX)) as u32;
-        let cut: Vec<u32> =
-            column.iter().map(|&w| if total == 0 { 1 } else { w.min(share) }).collect();
-        for (item, weight) in scaled(&cut, 0).into_iter().enumerate() {
+        let column = weights.iter().skip(constraint).step_by(per_item);
+        let mut column: Vec<u64> = column.map(|&w| 1 + 1000 * u64::from(w)).collect();
+        cut_to_fair_share(&mut column, parts as u64);
+        for (item, weight) in scaled(&column).into_iter().enumerate() {
             fair[item * per_item + constraint] = weight;
         }
     }
     fair
 }
 
-/// The same weights, in proportion, small enough to be added up; at least `least` each.
-fn scaled(weights: &[u32], least: i32) -> Vec<i32> {
-    let total: u64 = weights.iter().map(|&w| u64::from(w)).sum();
-    let scale = |w: u32| {
-        if total <= SUM {
-            return w as i32;
+/// Cuts weights to the share that a part would have of their sum, which the cut itself makes
+/// smaller, until it settles.
+fn cut_to_fair_share(weights: &mut [u64], parts: u64) {
+    // It settles in a few rounds; what is left after 64 is not worth more.
+    for _ in 0..64 {
+        let share = sum(weights).div_ceil(u128::from(parts)) as u64;
+        if weights.iter().all(|&w| w <= share) {
+            return;
         }
-        let share = u128::from(w) * u128::from(SUM) / u128::from(total);
-        (share as i32).max(i32::from(w > 0))
-    };
-    weights.iter().map(|&w| scale(w).max(least)).collect()
+        for weight in weights.iter_mut() {
+            *weight = (*weight).min(share);
+        }
+    }
+}
+
+fn sum(weights: &[u64]) -> u128 {
+    weights.iter().map(|&w| u128::from(w)).sum()
+}
+
+/// The same weights, in proportion, small enough to be added up; at least 1 each.
+fn scaled(weights: &[u64]) -> Vec<i32> {
+    let total = sum(weights).max(SUM);
+    // A weight is at most the sum, so its share of `SUM` fits, and all shares together do.
+    let scale = |w: u64| (u128::from(w) * SUM / total).max(1) as i32;
+    weights.iter().map(|&w| scale(w)).collect()
 }
 
 /// Items in depth-first order of the graph, cut into parts of even size.
@@ -306,5 +334,119 @@ fn fill_empty_parts(graph: &ItemGraph, parts: usize, part_of: &mut [u32]) {
         let item = members[from].swap_remove(row);
         part_of[item as usize] = part as u32;
         largest.push((size - 1, from));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ConnectionList, Graph, Mesh};
+
+    /// Vertices `0..n` in a row.
+    fn path(n: u32) -> Graph {
+        let lists: Vec<Vec<u32>> = (0..n)
+            .map(|v| {
+                [v.checked_sub(1), Some(v + 1).filter(|&w| w < n)].into_iter().flatten().collect()
+            })
+            .collect();
+        let mut first = vec![0];
+        for list in &lists {
+            first.push(first[first.len() - 1] + list.len() as u32);
+        }
+        Graph::new(first, lists.concat(), false).unwrap()
+    }
+
+    fn parts_of(source: &Source, parts: usize, seed: u64) -> Partition {
+        partition(source, &Options { parts, seed }, "f").unwrap()
+    }
+
+    #[test]
+    fn no_part_is_empty_at_any_size() {
+        for n in [1, 2, 3, 5, 8, 13, 64, 100] {
+            let alone = Source::Graph(Graph::new(vec![0; n + 1], vec![], false).unwrap());
+            let row = Source::Graph(path(n as u32));
+            let triangles = (0..n as u32).flat_map(|e| [e, e + 1, e + 2]).collect();
+            let first = (0..=n as u32).map(|e| 3 * e).collect();
+            let strip = Mesh::new(2, n + 2, vec![], first, triangles).unwrap();
+            for source in [alone, row, Source::Mesh(strip)] {
+                for parts in (1..=n).filter(|&parts| parts < 20 || parts + 5 > n) {
+                    let partition = parts_of(&source, parts, 7);
+                    assert!(partition.sizes().iter().all(|&s| s > 0), "{n} into {parts}");
+                    assert_eq!(partition.sizes().iter().sum::<usize>(), n);
+                }
+                let error = partition(&source, &Options { parts: n + 1, seed: 0 }, "f");
+                assert!(error.unwrap_err().help.unwrap().contains(&format!("at most {n}")));
+                assert!(partition(&source, &Options { parts: 0, seed: 0 }, "f").is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn equal_calls_on_many_threads_give_equal_parts() {
+        let source = Source::Graph(path(3000));
+        let expected = parts_of(&source, 16, 3);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for other in 0..4 {
+                        parts_of(&source, 16, other);
+                        assert_eq!(parts_of(&source, 16, 3), expected);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn weights_beyond_all_reason_are_balanced() {
+        let n = 400;
+        for weights in [
+            vec![u32::MAX >> 1; n],
+            vec![0; n],
+            (0..n as u32).map(|v| if v % 20 == 0 { 1 << 30 } else { 1 }).collect(),
+        ] {
+            let graph = path(n as u32).with_vertex_weights(weights, 1).unwrap();
+            let edges = vec![u32::MAX >> 1; graph.neighbours().len()];
+            let source = Source::Graph(graph.with_edge_weights(edges).unwrap());
+            let sizes = parts_of(&source, 8, 1).sizes();
+            assert!(sizes.iter().all(|&size| size > 0), "{sizes:?}");
+        }
+        assert_eq!(fair_weights(&[0, 0, 0, 5], 1, 2), [1, 1, 1, 4]);
+    }
+
+    #[test]
+    fn many_equal_elements_stay_within_bounds() {
+        let n = 1 << 17;
+        let nodes = [0u32, 1, 2].repeat(n);
+        let first = (0..=n as u32).map(|e| 3 * e).collect();
+        let mesh = Mesh::new(2, 3, vec![], first, nodes).unwrap();
+        let graph = item_graph(&Source::Mesh(mesh));
+        assert!(graph.neighbours.len() <= n * 64);
+    }
+
+    #[test]
+    fn parts_of_connections_are_given() {
+        let source = Source::Connections(ConnectionList::new(3, vec![(0, 1, 5)]).unwrap());
+        assert_eq!(stated(&source).unwrap().part_count(), 3);
+        assert!(partition(&source, &Options { parts: 3, seed: 0 }, "f").is_err());
+    }
+
+    #[test]
+    fn partition_files_are_checked() {
+        let read = |text: &str, items, parts| read_file("p", text.as_bytes(), items, parts);
+        assert_eq!(read("0\n2\n1\n", 3, None).unwrap().part_count(), 3);
+        assert_eq!(read("0\n2\r\n1", 3, Some(5)).unwrap().part_count(), 5);
+        let place = |error: InputError| match error.at {
+            At::Text { line, .. } => line,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(place(read("0\n1\n", 3, None).unwrap_err()), 3);
+        assert_eq!(place(read("0\n1\n1\n0\n", 3, None).unwrap_err()), 4);
+        assert_eq!(place(read("0\n1 1\n0\n", 3, None).unwrap_err()), 2);
+        assert_eq!(place(read("0\nx\n0\n", 3, None).unwrap_err()), 2);
+        let error = read("1\n2\n", 2, Some(2)).unwrap_err();
+        assert!(error.help.unwrap().contains("count from 1"));
+        assert!(read("99999999\n", 1, None).is_err(), "more parts than any machine has");
+        assert!(read("", 0, None).is_err(), "no parts");
     }
 }

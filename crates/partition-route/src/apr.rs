@@ -15,8 +15,9 @@
 //! ordering constraints leave; where it fits nowhere a new phase is opened. What the paper leaves
 //! open is decided in the modules below this one:
 //!
-//! * `order`: connections far apart first, ties by the seed; ordered ones in their order.
-//! * `costs`: a cell costs 1, and up to twice that as it fills.
+//! * `order`: connections far apart first, ties by the seed; ordered ones in their order. Or as
+//!   they are given, [`Options::paper`].
+//! * `costs`: a cell costs 1, and up to twice that as it fills; or 1 more for each route.
 //! * `copies`: which copies are searched in what order, and which need not be.
 //! * `search`: the search in one copy.
 //! * `wants`: bandwidth and latency requirements close edges to the search.
@@ -70,11 +71,52 @@ pub struct Options {
     pub reroutes: u32,
     /// Phases allowed; none for as many as it takes.
     pub max_phases: Option<u32>,
+    /// In which order connections are routed.
+    pub sequence: Sequence,
+    /// What it costs to pass a cell.
+    pub cost: NodeCost,
+}
+
+/// In which order connections are routed (the paper's step 1, "order connections", which does
+/// not say how). Ordering constraints are kept in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Sequence {
+    /// Far apart first, ties by the seed.
+    #[default]
+    FarthestFirst,
+    /// In random order by the seed.
+    Random,
+    /// As the set lists them.
+    Given,
+}
+
+/// What it costs a route to pass a cell (the paper's steps 2 and 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum NodeCost {
+    /// From 1 to just below 2 as the cell fills: routes stay short, and phases are few.
+    #[default]
+    Gentle,
+    /// 1, and 1 more for each route through the cell, as the paper's words say.
+    Counted,
+}
+
+impl Options {
+    /// The paper's algorithm as its text has it: costs count routes, and connections are routed
+    /// as the set lists them, because no order is named.
+    pub fn paper() -> Self {
+        Self { sequence: Sequence::Given, cost: NodeCost::Counted, ..Self::default() }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, reroutes: 8, max_phases: None }
+        Self {
+            seed: 0,
+            reroutes: 8,
+            max_phases: None,
+            sequence: Sequence::default(),
+            cost: NodeCost::default(),
+        }
     }
 }
 
@@ -151,12 +193,12 @@ fn assign(
 ) -> Result<Copies, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut hops = Vec::new();
-    let mut copies = Copies::new(machine, set, Network::new(machine), &mut hops)?;
+    let mut copies = Copies::new(machine, set, Network::new(machine), &mut hops, options.cost)?;
     let needed = bounds::fewest_phases(machine, set, &hops);
     for _ in 0..needed {
         open_phase(&mut copies, set)?;
     }
-    let sequence = copies.order.sequence(&hops, options.seed);
+    let sequence = copies.order.sequence(&hops, options.sequence, options.seed);
     first_pass(&mut copies, set, &sequence, progress)?;
     for phase in (0..copies.state.phases).rev() {
         if copies.state.members(phase).is_empty() {

@@ -31,7 +31,7 @@ impl std::fmt::Display for PhaseName<'_> {
 }
 
 /// Anything that names a set.
-pub trait SetRef: std::fmt::Debug {
+pub trait SetRef: Copy + std::fmt::Debug {
     /// The set's row in the image.
     fn find(&self, image: &Image) -> Option<usize>;
 }
@@ -49,7 +49,7 @@ impl SetRef for &str {
 }
 
 /// Anything that names a phase.
-pub trait PhaseRef: std::fmt::Debug {
+pub trait PhaseRef: Copy + std::fmt::Debug {
     /// The set's row in the image and the phase's in the set.
     fn find(&self, image: &Image) -> Option<(usize, PhaseId)>;
 }

@@ -26,6 +26,7 @@ mod gaps;
 pub mod greedy;
 mod list;
 mod order;
+pub mod planned;
 pub mod predict;
 mod rounds;
 

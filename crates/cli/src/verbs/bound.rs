@@ -94,12 +94,7 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> 
                 text::count(set.words, "word")
             )?;
             writeln!(out, "phases   at least {} by {}", set.phases, set.phases_by)?;
-            writeln!(
-                out,
-                "clocks   at least {} by {}",
-                text::number(set.clocks),
-                set.clocks_by
-            )?;
+            writeln!(out, "clocks   at least {} by {}", text::number(set.clocks), set.clocks_by)?;
             let mut table = text::table(&["", "bound", "value", "witness"], 2);
             for bound in &set.bounds {
                 table.add_row([

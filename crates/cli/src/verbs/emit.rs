@@ -2,16 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use conset::input::{self, Input, LoadOptions};
+use conset::codegen::rust;
 use conset_ir::document::Document;
-use conset_ir::{Image, Machine};
 use serde::Serialize;
 
 use crate::args::{EmitArgs, Language};
 use crate::failure::Failure;
 use crate::files::{self, Target};
 use crate::load;
-use crate::progress::Bar;
 use crate::text::Terminal;
 
 #[derive(Serialize)]
@@ -20,15 +18,20 @@ struct Emitted {
 }
 
 pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
-    let image = image_of(&args.file, terminal)?;
+    let compiled = load::compiled_file(&args.file, terminal)?;
+    let image = compiled.image();
     let sources: Vec<(String, String)> = match args.lang {
-        Language::Rust => conset::codegen::rust::emit(&image)
-            .map_err(|e| Failure::Rejected(e.to_string()))?,
+        Language::Rust => {
+            rust::emit_with(image, &options(args)).map_err(|e| Failure::Rejected(e.to_string()))?
+        }
         Language::Listing => {
-            vec![("listing.txt".to_owned(), conset::codegen::listing::listing(&image))]
+            vec![("listing.txt".to_owned(), conset::codegen::listing::listing(image))]
         }
         Language::Text => {
-            vec![("image.cset".to_owned(), conset_ir::text::write(&Document::Image(image)))]
+            vec![(
+                "image.cset".to_owned(),
+                conset_ir::text::write(&Document::Image((**image).clone())),
+            )]
         }
     };
     let mut emitted = Emitted { files: Vec::new() };
@@ -46,32 +49,11 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
     })
 }
 
-/// The checked image of a schedule or image file.
-fn image_of(file: &Path, terminal: &Terminal) -> Result<Image, Failure> {
-    let (name, bytes) = files::read(file)?;
-    let mut bar = Bar::new(terminal.quiet);
-    let machine = Machine::from_spec("iwarp")?;
-    let input = match input::kind(&name, &bytes, None)? {
-        input::Kind::Document => {
-            input::load(&name, &bytes, &machine, &LoadOptions::default(), &mut |p| bar.observe(p))
-                .map_err(|e| Failure::of_compile(e, &bytes))?
-        }
-        input::Kind::Mesh(_) => return Err(not_compiled(&name).into()),
-    };
-    match input {
-        Input::Schedule(schedule) => {
-            let compiled = conset::adopt(schedule, &mut |p| bar.observe(p))
-                .map_err(|e| Failure::of_compile(e, &bytes))?;
-            Ok((**compiled.image()).clone())
-        }
-        Input::Image(image) => conset::verify::image(image)
-            .map(conset::verify::Verified::into_inner)
-            .map_err(|rejection| Failure::Rejected(format!("{name} is rejected\n{rejection}"))),
-        Input::Program(_) | Input::Machine(_) => Err(not_compiled(&name).into()),
+/// How the emitted crate finds the runtime.
+fn options(args: &EmitArgs) -> rust::Options {
+    let mut options = rust::Options::default();
+    if let Some(path) = &args.runtime {
+        options.runtime = rust::Runtime::Path(path.display().to_string());
     }
-}
-
-fn not_compiled(name: &str) -> conset_ir::InputError {
-    load::wrong_kind(name, "this is not compiled; expected a schedule or an image")
-        .help(format!("compile it first: conset compile {name} -o out.json"))
+    options
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod bound;
 pub(crate) mod compile;
+pub(crate) mod diff;
 pub(crate) mod emit;
 pub(crate) mod generate;
 pub(crate) mod machines;
@@ -9,3 +10,4 @@ pub(crate) mod patterns;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod verify;
+pub(crate) mod why;

@@ -7,7 +7,6 @@
 use std::path::Path;
 
 use conset::Compiled;
-use conset::input::{self, Input, LoadOptions};
 use conset::report::Summary;
 use conset_ir::{
     At, CellId, ConnectionId, Feed, InputError, Machine, PhaseId, RouteRef, SetSchedule, Sink, Slot,
@@ -16,9 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::args::ShowArgs;
 use crate::failure::Failure;
-use crate::files;
 use crate::load;
-use crate::progress::Bar;
 use crate::text::{self, Terminal};
 use crate::verbs::compile::write_summary;
 
@@ -51,7 +48,7 @@ impl Rows {
 pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), Failure> {
     let (file, words) = args.what_and_file.split_last().expect("clap asks for two or three");
     let view = parse_view(words)?;
-    let compiled = open(Path::new(file), terminal)?;
+    let compiled = load::compiled_file(Path::new(file), terminal)?;
     if matches!(view, View::Summary) {
         let summary = Summary::new(&compiled, None);
         return terminal.print(&summary, |out| write_summary(out, &summary));
@@ -105,27 +102,6 @@ fn parse_view(words: &[String]) -> Result<View, InputError> {
     })
 }
 
-fn open(file: &Path, terminal: &Terminal) -> Result<Compiled, Failure> {
-    let (name, bytes) = files::read(file)?;
-    let mut bar = Bar::new(terminal.quiet);
-    let not_compiled = || {
-        load::wrong_kind(&name, "this is not a schedule")
-            .help(format!("compile it first: conset compile {name} -o out.json"))
-    };
-    if !matches!(input::kind(&name, &bytes, None)?, input::Kind::Document) {
-        return Err(not_compiled().into());
-    }
-    let machine = Machine::from_spec("iwarp")?;
-    let options = LoadOptions::default();
-    let input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
-        .map_err(|e| Failure::of_compile(e, &bytes))?;
-    match input {
-        Input::Schedule(schedule) => conset::adopt(schedule, &mut |p| bar.observe(p))
-            .map_err(|e| Failure::of_compile(e, &bytes)),
-        _ => Err(not_compiled().into()),
-    }
-}
-
 /// The part of a schedule that was asked for.
 struct Only<'a> {
     phase: Option<PhaseId>,
@@ -137,8 +113,12 @@ impl Only<'_> {
         let sets = compiled.schedule().sets();
         let names: Vec<&str> = sets.iter().map(|s| s.timetable.routing().set().name()).collect();
         if let Some(name) = self.set.filter(|name| !names.contains(name)) {
-            return Err(InputError::new("--set-name", At::Path(name.into()), "no set of that name")
-                .help(format!("sets: {}", names.join(", "))));
+            return Err(InputError::new(
+                "--set-name",
+                At::Path(name.into()),
+                "no set of that name",
+            )
+            .help(format!("sets: {}", names.join(", "))));
         }
         let most = self.sets(compiled).map(|(_, s)| s.timetable.phases().len()).max().unwrap_or(0);
         if let Some(phase) = self.phase.filter(|phase| phase.index() >= most) {
@@ -151,10 +131,7 @@ impl Only<'_> {
         Ok(())
     }
 
-    fn sets<'b>(
-        &self,
-        compiled: &'b Compiled,
-    ) -> impl Iterator<Item = (usize, &'b SetSchedule)> {
+    fn sets<'b>(&self, compiled: &'b Compiled) -> impl Iterator<Item = (usize, &'b SetSchedule)> {
         compiled
             .schedule()
             .sets()
@@ -170,8 +147,7 @@ impl Only<'_> {
         mut visit: impl FnMut(&'b SetSchedule, PhaseId, RouteRef<'b>, Slot),
     ) {
         for (_, set) in self.sets(compiled) {
-            for ((id, routes), times) in
-                set.timetable.routing().iter().zip(set.timetable.phases())
+            for ((id, routes), times) in set.timetable.routing().iter().zip(set.timetable.phases())
             {
                 if self.phase.is_none_or(|phase| phase == id) {
                     for (route, &slot) in routes.iter().zip(&times.slots) {
@@ -276,10 +252,8 @@ fn timetable(compiled: &Compiled, only: &Only<'_>) -> Rows {
     });
     // Stable, so sets stay in their order of execution.
     listed.sort_by_key(|(_, phase, slot, route)| (*phase, slot.start, route.connection));
-    let mut rows = Rows::new(
-        &["set", "phase", "connection", "source", "target", "start", "end", "words"],
-        5,
-    );
+    let mut rows =
+        Rows::new(&["set", "phase", "connection", "source", "target", "start", "end", "words"], 5);
     for (set, phase, slot, route) in listed {
         let set = set.timetable.routing().set();
         let connection = set.get(route.connection);
@@ -324,7 +298,8 @@ fn channels(compiled: &Compiled, only: &Only<'_>) -> Rows {
 
 fn links(compiled: &Compiled, only: &Only<'_>) -> Rows {
     let machine = compiled.schedule().machine();
-    let mut rows = Rows::new(&["set", "phase", "link", "from", "to", "routes", "words", "clocks"], 5);
+    let mut rows =
+        Rows::new(&["set", "phase", "link", "from", "to", "routes", "words", "clocks"], 5);
     for_each_phase(compiled, only, |set, phase, routes| {
         let mut used = vec![(0u64, 0u64); machine.link_count()];
         for route in routes.iter() {
@@ -397,9 +372,7 @@ fn contexts(compiled: &Compiled, only: &Only<'_>, cell: Option<CellId>) -> Rows 
                 for op in context.operations {
                     let (what, from, to) = match op.direction {
                         conset_ir::Direction::Send => ("send", op.connection.to_string(), "gate"),
-                        conset_ir::Direction::Receive => {
-                            ("receive", "gate".to_owned(), "")
-                        }
+                        conset_ir::Direction::Receive => ("receive", "gate".to_owned(), ""),
                     };
                     let to = if to.is_empty() { op.connection.to_string() } else { to.to_owned() };
                     let tail = [what.to_owned(), op.channel.to_string(), from, to];

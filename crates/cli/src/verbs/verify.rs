@@ -1,6 +1,6 @@
 //! `conset verify`: the independent checker on a schedule or an image.
 
-use conset::input::{self, Input, LoadOptions};
+use conset::input::Input;
 use serde::Serialize;
 
 use crate::args::VerifyArgs;
@@ -23,14 +23,7 @@ struct Verdict {
 pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure> {
     let (name, bytes) = files::read(&args.file)?;
     let mut bar = Bar::new(terminal.quiet);
-    let machine = conset_ir::Machine::from_spec("iwarp")?;
-    let input = match input::kind(&name, &bytes, None)? {
-        input::Kind::Document => {
-            input::load(&name, &bytes, &machine, &LoadOptions::default(), &mut |p| bar.observe(p))
-                .map_err(|e| Failure::of_compile(e, &bytes))?
-        }
-        input::Kind::Mesh(_) => return Err(nothing_to_verify(&name).into()),
-    };
+    let input = load::document(&name, &bytes, &mut bar)?;
     let (kind, sets, connections, outcome) = match &input {
         Input::Schedule(schedule) => (
             "schedule",
@@ -44,12 +37,12 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
             image.sets().iter().map(|s| s.set.len()).sum(),
             conset::verify::check_image(image).map(drop),
         ),
-        Input::Program(_) | Input::Machine(_) => return Err(nothing_to_verify(&name).into()),
+        Input::Program(_) | Input::Machine(_) => return Err(load::not_compiled(&name).into()),
     };
     drop(bar);
     let (violations, total_violations) = match &outcome {
         Ok(()) => (Vec::new(), 0),
-        Err(r) => (r.violations.iter().map(ToString::to_string).collect(), r.total() as u64),
+        Err(r) => (r.violations.iter().map(ToString::to_string).collect(), r.total()),
     };
     let verdict = Verdict {
         verified: outcome.is_ok(),
@@ -73,9 +66,4 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
             text::count(verdict.connections as u64, "connection"),
         )
     })
-}
-
-fn nothing_to_verify(name: &str) -> conset_ir::InputError {
-    load::wrong_kind(name, "this is not compiled; expected a schedule or an image")
-        .help(format!("compile it first: conset compile {name} -o out.json"))
 }

@@ -17,9 +17,9 @@
 //! and with the bytes that are left before anything is reserved, and the value is built by the
 //! same constructors as from any other form.
 //!
-//! What makes it small: routes are written as their connection, the number of the outgoing link
-//! taken at each cell and the channels, one byte each on the machines of practice; cells are
-//! written only where a route is not a chain of live links from its connection's source.
+//! What makes it small: a route is written as its connection and, for each cell, one number of the
+//! channel taken and of the link left by among the cell's own, a byte on the machines of practice.
+//! Cells are written only where a route is not a chain of live links from its connection's source.
 
 mod codec;
 mod read;

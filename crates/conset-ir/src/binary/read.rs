@@ -245,9 +245,6 @@ impl In<'_> {
             } else {
                 self.explicit(machine, hops, scratch)?;
             }
-            for _ in 0..=hops {
-                scratch.channels.push(ChannelId(self.number32("a channel")?));
-            }
             phase
                 .push(ConnectionId(last), words, &scratch.cells, &scratch.links, &scratch.channels)
                 .map_err(|e| e.in_file(self.file))?;
@@ -255,7 +252,7 @@ impl In<'_> {
         Ok(phase)
     }
 
-    /// A route along live links, by the number of the link among those out of each cell.
+    /// A route along live links: for each cell but the last, channel and port in one number.
     fn chain(
         &mut self,
         machine: &Machine,
@@ -267,11 +264,20 @@ impl In<'_> {
         scratch.cells.push(at);
         for _ in 0..hops {
             let out = machine.outgoing(at);
-            let link = out[self.below(out.len(), "the number of a link out of the cell")? as usize];
+            let ports = out.len() as u64;
+            let step = self.number("a channel and a link out of the cell")?;
+            let channel = step.checked_div(ports).and_then(|channel| u32::try_from(channel).ok());
+            let Some(channel) = channel else {
+                let message = format!("expected a channel and one of {ports} links, found {step}");
+                return Err(self.error(message));
+            };
+            let link = out[(step % ports) as usize];
             at = machine.link(link).target;
+            scratch.channels.push(ChannelId(channel));
             scratch.cells.push(at);
             scratch.links.push(link);
         }
+        scratch.channels.push(ChannelId(self.number32("a channel")?));
         Ok(())
     }
 
@@ -285,6 +291,9 @@ impl In<'_> {
                 0 => LinkId::NONE,
                 after => LinkId(after - 1),
             });
+        }
+        for _ in 0..=hops {
+            scratch.channels.push(ChannelId(self.number32("a channel")?));
         }
         Ok(())
     }

@@ -131,15 +131,25 @@ fn write_routes(machine: &Machine, set: &ConnectionSet, phase: &PhaseRoutes, out
             out.number(route.words);
         }
         if chain {
-            route.cells.iter().zip(route.links()).for_each(|(&cell, &link)| {
-                out.count(port(machine, cell, link).expect("checked by is_chain"));
-            });
+            write_chain(machine, route, out);
         } else {
             route.cells.iter().for_each(|cell| out.number(cell.0));
             route.links().iter().for_each(|&link| write_link(link, out));
+            route.channels.iter().for_each(|channel| out.number(channel.0));
         }
-        route.channels.iter().for_each(|channel| out.number(channel.0));
     }
+}
+
+/// For each cell but the last, channel and port in one number: on the machines of practice, a
+/// byte.
+fn write_chain(machine: &Machine, route: RouteRef<'_>, out: &mut Out) {
+    let hops = route.cells.iter().zip(route.channels).zip(route.links());
+    for ((&cell, channel), &link) in hops {
+        let ports = machine.outgoing(cell).len() as u64;
+        let port = port(machine, cell, link).expect("checked by is_chain") as u64;
+        out.number(u64::from(channel.0) * ports + port);
+    }
+    out.number(route.channels[route.hops()].0);
 }
 
 /// Whether a route starts at `source` and follows live links from cell to cell.

@@ -2,7 +2,7 @@
 //!
 //! These are a promise to other programs. Writing streams straight from the value, one object of
 //! a list per line so that files can be compared line by line; nothing is built in memory.
-//! Reading goes through plain structs ([`wire`], [`routes`]) that know the keys and nothing else,
+//! Reading goes through plain structs (`wire`, `routes`) that know the keys and nothing else,
 //! and then through the constructors of the types, which check the shape.
 //!
 //! Rules of reading:

@@ -47,7 +47,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
             return Err(source
                 .whole(format!("version {newer} of {format} is newer than {VERSION}"))
                 .help(format!(
-                    "this program reads version 1 to {VERSION}; a newer conset reads it"
+                    "this program reads versions up to {VERSION}; a newer conset reads it"
                 )));
         }
     }

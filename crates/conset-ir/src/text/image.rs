@@ -155,7 +155,7 @@ impl Parser<'_> {
         self.keyword("words")?;
         let all = ground.set.get(connection).words;
         let at = self.lexer.start();
-        let words = self.number32("words", 1, all)?;
+        let words = self.number32("a number of words", 1, all)?;
         let first_word = if self.eat("first_word") {
             self.number32("the first word's place", 0, all - 1)?
         } else {
@@ -169,7 +169,7 @@ impl Parser<'_> {
         if !self.eat("start") {
             return Err(self.expected_word("`start`", &["start", "first_word"]));
         }
-        let start = self.number("clocks", 0, u64::MAX)?;
+        let start = self.number("a number of clocks", 0, u64::MAX)?;
         let row = Operation { direction, connection, channel, words, first_word, start };
         tables.operations.push(row);
         self.end_of_line(&[])

@@ -99,12 +99,15 @@ impl Parser<'_> {
             }
             None => {
                 let machine = Machine::from_spec(spec).map_err(|e| {
-                    let error = self.error(start, e.message);
+                    let mut error = self.error(start, e.message);
                     // A machine file cannot be opened from here.
-                    error.help(e.help.unwrap_or_default().replace(
-                        "; or give a machine file ending in .toml",
-                        ", graph; a machine file is given by --machine",
-                    ))
+                    error.help = e.help.map(|help| {
+                        help.replace(
+                            "; or give a machine file ending in .toml",
+                            ", graph; a machine file is given by --machine",
+                        )
+                    });
+                    error
                 })?;
                 (
                     machine.name().to_owned(),

@@ -192,7 +192,10 @@ impl<'a> Parser<'a> {
 
     /// Takes a whole number from `least` to `most`.
     pub(super) fn number(&mut self, what: &str, least: u64, most: u64) -> Result<u64> {
-        let wrong = |p: &Self| p.expected(&format!("{what} from {least} to {most}"));
+        let wrong = |p: &Self| match most {
+            u64::MAX => p.expected(&format!("{what} from {least}")),
+            _ => p.expected(&format!("{what} from {least} to {most}")),
+        };
         let Token::Word(word) = self.lexer.token() else { return Err(wrong(self)) };
         let digits = word.bytes().all(|b| b.is_ascii_digit());
         match word.parse::<u64>() {
@@ -238,12 +241,12 @@ impl<'a> Parser<'a> {
             return Err(self.expected_word(&format!("one of {}", names.join(", ")), &names));
         };
         let start = self.lexer.start();
-        let version = self.number("a version", 1, u64::MAX)?;
+        let version = self.number("a version number", 1, u64::MAX)?;
         if version > u64::from(VERSION) {
             return Err(self
                 .error(start, format!("version {version} of conset {name} is newer than {VERSION}"))
                 .help(format!(
-                    "this program reads version 1 to {VERSION}; a newer conset reads it"
+                    "this program reads versions up to {VERSION}; a newer conset reads it"
                 )));
         }
         self.end_of_line(&[])?;

@@ -93,7 +93,7 @@ impl Parser<'_> {
             if bounds.is_none() && self.is("bounds") {
                 bounds = Some(self.bounds()?);
             } else if predicted.is_none() && self.eat("predicted_clocks") {
-                predicted = Some(self.number("clocks", 0, u64::MAX)?);
+                predicted = Some(self.number("a number of clocks", 0, u64::MAX)?);
                 self.end_of_line(&[])?;
             } else {
                 let missing = match (bounds, predicted) {
@@ -117,7 +117,7 @@ impl Parser<'_> {
         let phases = self.number32("a number of phases", 0, u32::MAX)?;
         let phases_by = self.binding()?;
         self.keyword("clocks")?;
-        let clocks = self.number("clocks", 0, u64::MAX)?;
+        let clocks = self.number("a number of clocks", 0, u64::MAX)?;
         let clocks_by = self.binding()?;
         self.end_of_line(&["by"])?;
         Ok(Bounds { phases, phases_by, clocks, clocks_by })
@@ -148,7 +148,7 @@ impl Parser<'_> {
             let mut time = PhaseTimes::default();
             if ground.kind.timed() {
                 self.keyword("makespan")?;
-                time.makespan = self.number("clocks", 0, u64::MAX)?;
+                time.makespan = self.number("a number of clocks", 0, u64::MAX)?;
             }
             self.end_of_line(&[])?;
             while self.is("route") {
@@ -231,9 +231,9 @@ impl Parser<'_> {
                 return Err(self.error(at, format!("`{keyword}` is given twice")));
             }
             match keyword {
-                "words" => words = Some(self.number32("words", 0, u32::MAX)?),
-                "start" => from = Some(self.number("clocks", 0, u64::MAX)?),
-                "duration" => duration = Some(self.number("clocks", 0, u64::MAX)?),
+                "words" => words = Some(self.number32("a number of words", 0, u32::MAX)?),
+                "start" => from = Some(self.number("a number of clocks", 0, u64::MAX)?),
+                "duration" => duration = Some(self.number("a number of clocks", 0, u64::MAX)?),
                 _ => {
                     self.links(ground.machine, scratch)?;
                     links = true;

@@ -135,13 +135,16 @@ impl Parser<'_> {
                 return Err(self.error(start, format!("`{keyword}` is given twice")));
             }
             match keyword {
-                "words" => connection.words = self.number32("words", 1, limits::WORDS)?,
+                "words" => {
+                    connection.words = self.number32("a number of words", 1, limits::WORDS)?;
+                }
                 "min_bandwidth" => {
-                    let rate = self.number32("words per 1000 clocks", 1, u32::MAX)?;
+                    let rate = self.number32("a number of words per 1000 clocks", 1, u32::MAX)?;
                     connection.min_bandwidth = Some(rate);
                 }
                 "max_latency" => {
-                    connection.max_latency = Some(self.number32("clocks", 1, u32::MAX)?);
+                    connection.max_latency =
+                        Some(self.number32("a number of clocks", 1, u32::MAX)?);
                 }
                 _ => nodes = Some((start, self.node_list(rows)?)),
             }

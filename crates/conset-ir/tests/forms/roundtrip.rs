@@ -1,6 +1,11 @@
 //! For every form and every kind of value, parsing what was written gives the same value.
 
-use conset_ir::{Document, Form, binary, json, machine_file, text};
+use std::sync::Arc;
+
+use conset_ir::{
+    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Document, Form, LinkFinder,
+    Machine, PhaseRoutes, Routing, binary, json, machine_file, text,
+};
 use proptest::prelude::*;
 
 use crate::support::{KINDS, Rng, document};
@@ -61,4 +66,29 @@ fn only_programs_and_schedules_have_a_json_form() {
         assert_eq!(json::write(&value).is_some(), can);
         assert_eq!(json::write_to(&value, &mut out).is_ok(), can);
     }
+}
+
+/// Routes along live links take a byte or two for each cell, whatever the size of the machine.
+#[test]
+fn binary_routes_are_compact() {
+    let machine = Arc::new(Machine::from_spec("torus:32x32").unwrap());
+    let finder = LinkFinder::new(&machine);
+    let mut phase = PhaseRoutes::new();
+    let connections: Vec<Connection> =
+        (0..1000).map(|c| Connection::new(CellId(c), CellId((c + 16 * 32) % 1024), 64)).collect();
+    for (row, connection) in connections.iter().enumerate() {
+        let cells: Vec<CellId> =
+            (0..17).map(|hop| CellId((connection.source.0 + 32 * hop) % 1024)).collect();
+        let channels = [ChannelId(row as u32 % 12); 17];
+        let links: Vec<_> = finder.along(&cells).collect();
+        phase.push(ConnectionId(row as u32), 64, &cells, &links, &channels).unwrap();
+    }
+    let set = ConnectionSet::new("far", connections).unwrap();
+    let routing = Document::from(Routing::new(machine, Arc::new(set), vec![phase]).unwrap());
+    let (small, large) = (binary::write(&routing), text::write(&routing));
+    // 17 bytes of route, 2 of its head, 5 of its connection.
+    assert!(small.len() < 25 * 1000, "{} bytes", small.len());
+    assert!(small.len() * 8 < large.len(), "{} against {} bytes", small.len(), large.len());
+    assert_eq!(text::parse("f", &large), Ok(routing.clone()));
+    assert_eq!(binary::parse("f", &small), Ok(routing));
 }

@@ -1,6 +1,7 @@
 //! The order in which connections are routed, and the phases that ordering constraints leave.
 //!
-//! Connections far apart go first, because they need the most room; ties are broken by the seed.
+//! Connections far apart go first, because they need the most room, ties broken by the seed; or
+//! they go in random order, or as the set lists them ([`Sequence`]).
 //! Where the set is ordered, a connection comes after all that must be finished before it, so
 //! that the first pass only ever looks backwards.
 //!
@@ -15,6 +16,7 @@ use conset_ir::ConnectionSet;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::Sequence;
 use super::state::{State, UNROUTED};
 
 /// Connections looked at to find the legal phases of one. Beyond, none is legal.
@@ -84,10 +86,15 @@ impl Order {
     }
 
     /// The connections in the order of routing. `hops` are those of their shortest routes.
-    pub(crate) fn sequence(&self, hops: &[u32], seed: u64) -> Vec<u32> {
+    pub(crate) fn sequence(&self, hops: &[u32], kind: Sequence, seed: u64) -> Vec<u32> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut keys: Vec<(Reverse<u32>, u32, u32)> =
-            (0..hops.len() as u32).map(|x| (Reverse(hops[x as usize]), rng.random(), x)).collect();
+        let mut keys: Vec<(Reverse<u32>, u32, u32)> = (0..hops.len() as u32)
+            .map(|x| match kind {
+                Sequence::FarthestFirst => (Reverse(hops[x as usize]), rng.random(), x),
+                Sequence::Random => (Reverse(0), rng.random(), x),
+                Sequence::Given => (Reverse(0), 0, x),
+            })
+            .collect();
         if !self.any {
             keys.sort_unstable();
             return keys.into_iter().map(|key| key.2).collect();

@@ -13,7 +13,7 @@ use super::copies::Copies;
 use super::search::UNIT;
 use super::state::UNROUTED;
 
-/// Cost of passing a full cell, where somebody must be ripped up.
+/// Cost of passing a full cell, where somebody must be ripped up, above the dearest other cell's.
 const TOLL: u32 = 8 * UNIT;
 /// Added for each time that somebody was ripped up there before.
 const MEMORY: u32 = 2 * UNIT;
@@ -98,9 +98,10 @@ impl Reroute {
             .filter(|p| *p != without && phases.contains(p))
             .take(COPIES as usize);
         let fights = &self.fights;
+        let dearest = copies.toll;
         let toll = |phase: u32, cell: u32| {
             let fought = fights[phase as usize * cells + cell as usize];
-            TOLL.saturating_add(MEMORY.saturating_mul(fought))
+            dearest.saturating_add(TOLL).saturating_add(MEMORY.saturating_mul(fought))
         };
         let Some(found) = copies.through_full(x, candidates, &toll) else { return false };
         let path = std::mem::take(&mut copies.path);

@@ -146,6 +146,7 @@ fn balanced(
         seed: options.seed,
         reroutes: options.reroutes,
         max_phases: options.max_phases,
+        ..apr::Options::default()
     };
     let routing = apr::route(machine, set, &first, &mut |_| ())?;
     if has_wishes(set) {

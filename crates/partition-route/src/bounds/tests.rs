@@ -1,3 +1,5 @@
+//! Tests of the module above: closed forms, odd machines, and comparison with brute force.
+
 use conset_ir::{Connection, Parameters, Topology};
 
 use super::*;

@@ -10,7 +10,13 @@
 //! what an exchange moves does not depend on them. An element may name a node twice (collapsed
 //! bricks are common practice); it counts once wherever nodes are shared.
 
+mod exchange;
+mod graph;
+
 use conset_ir::{ShapeError, limits};
+
+pub use exchange::{ConnectionList, Decomposition, SharedLists};
+pub use graph::Graph;
 
 /// A finite element mesh: nodes, and elements as lists of node numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -206,122 +212,6 @@ impl Mesh {
     }
 }
 
-/// A graph as adjacency lists. Entry `v` of row `u` says that `u` needs the value of `v`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Graph {
-    first: Vec<u32>,
-    neighbours: Vec<u32>,
-    directed: bool,
-    edge_weights: Option<Vec<u32>>,
-    vertex_weights: Option<Vec<u32>>,
-    weights_per_vertex: usize,
-    vertex_sizes: Option<Vec<u32>>,
-}
-
-impl Graph {
-    /// A graph whose vertex `v` has the neighbours `neighbours[first[v]..first[v + 1]]`.
-    /// `directed` says that an entry need not have its reverse; where it is false, whoever makes
-    /// the graph has checked that each has.
-    ///
-    /// # Errors
-    /// Starts that do not fit the neighbours, or a neighbour out of range.
-    pub fn new(first: Vec<u32>, neighbours: Vec<u32>, directed: bool) -> Result<Self, ShapeError> {
-        check_rows("vertices", &first, neighbours.len(), limits::NODES)?;
-        check_range("vertices", &first, &neighbours, first.len() - 1)?;
-        Ok(Self {
-            first,
-            neighbours,
-            directed,
-            edge_weights: None,
-            vertex_weights: None,
-            weights_per_vertex: 1,
-            vertex_sizes: None,
-        })
-    }
-
-    /// Adds a weight to each entry of [`Graph::neighbours`].
-    ///
-    /// # Errors
-    /// Not one per entry.
-    pub fn with_edge_weights(mut self, weights: Vec<u32>) -> Result<Self, ShapeError> {
-        check_length("edge_weights", weights.len(), self.neighbours.len())?;
-        self.edge_weights = Some(weights);
-        Ok(self)
-    }
-
-    /// Adds `per_vertex` weights to each vertex, one vertex behind the other. A partition
-    /// balances each of them on its own.
-    ///
-    /// # Errors
-    /// Not `per_vertex` (at least 1) for each vertex.
-    pub fn with_vertex_weights(
-        mut self,
-        weights: Vec<u32>,
-        per_vertex: usize,
-    ) -> Result<Self, ShapeError> {
-        check_weights("vertex_weights", &weights, per_vertex, self.vertex_count())?;
-        self.vertex_weights = Some(weights);
-        self.weights_per_vertex = per_vertex;
-        Ok(self)
-    }
-
-    /// Adds the number of words that each vertex's value has; without it each has one.
-    ///
-    /// # Errors
-    /// Not one per vertex.
-    pub fn with_vertex_sizes(mut self, sizes: Vec<u32>) -> Result<Self, ShapeError> {
-        check_length("vertex_sizes", sizes.len(), self.vertex_count())?;
-        self.vertex_sizes = Some(sizes);
-        Ok(self)
-    }
-
-    /// Number of vertices.
-    pub fn vertex_count(&self) -> usize {
-        self.first.len() - 1
-    }
-
-    /// Where each vertex's neighbours start; one entry more than vertices.
-    pub fn first(&self) -> &[u32] {
-        &self.first
-    }
-
-    /// The neighbours of all vertices, one vertex behind the other.
-    pub fn neighbours(&self) -> &[u32] {
-        &self.neighbours
-    }
-
-    /// The neighbours of one vertex.
-    #[inline]
-    pub fn neighbours_of(&self, vertex: usize) -> &[u32] {
-        row(&self.first, &self.neighbours, vertex)
-    }
-
-    /// Whether an entry may be without its reverse.
-    pub fn directed(&self) -> bool {
-        self.directed
-    }
-
-    /// A weight for each entry of [`Graph::neighbours`].
-    pub fn edge_weights(&self) -> Option<&[u32]> {
-        self.edge_weights.as_deref()
-    }
-
-    /// [`Graph::weights_per_vertex`] weights for each vertex.
-    pub fn vertex_weights(&self) -> Option<&[u32]> {
-        self.vertex_weights.as_deref()
-    }
-
-    /// Number of weights that a vertex has, at least 1.
-    pub fn weights_per_vertex(&self) -> usize {
-        self.weights_per_vertex
-    }
-
-    /// Words of each vertex's value.
-    pub fn vertex_sizes(&self) -> Option<&[u32]> {
-        self.vertex_sizes.as_deref()
-    }
-}
-
 /// The pattern of a sparse matrix; row `i` needs the values of its columns. Its values, if the
 /// file has any, play no part in communication and are dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -380,87 +270,6 @@ impl Matrix {
     }
 }
 
-/// Lists of shared nodes, one for each ordered pair of parts that exchange.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedLists {
-    /// `(source, target)`, strictly ascending.
-    pub pairs: Vec<(u32, u32)>,
-    /// Where each pair's nodes start; one entry more than pairs.
-    pub first: Vec<u32>,
-    /// Global node numbers, in the order in which the words travel.
-    pub nodes: Vec<u32>,
-}
-
-impl SharedLists {
-    /// The nodes behind pair `pair`, in the order in which their words travel.
-    pub fn of(&self, pair: usize) -> &[u32] {
-        row(&self.first, &self.nodes, pair)
-    }
-}
-
-/// A mesh that comes already cut into parts, with the lists of what the parts exchange.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decomposition {
-    mesh: Mesh,
-    node_first: Vec<u32>,
-    nodes: Vec<u32>,
-    shared: SharedLists,
-}
-
-impl Decomposition {
-    /// A decomposition of `mesh` (which states the part of each element) where part `p` holds the
-    /// nodes `nodes[node_first[p]..node_first[p + 1]]`.
-    ///
-    /// # Errors
-    /// A mesh without parts, starts that do not fit, a node or part out of range, pairs that do
-    /// not ascend, a pair of a part with itself.
-    pub fn new(
-        mesh: Mesh,
-        node_first: Vec<u32>,
-        nodes: Vec<u32>,
-        shared: SharedLists,
-    ) -> Result<Self, ShapeError> {
-        let parts = mesh.part_count();
-        check_rows("parts", &node_first, nodes.len(), limits::PARTS)?;
-        check_length("parts", node_first.len() - 1, parts)?;
-        check_range("parts", &node_first, &nodes, mesh.node_count())?;
-        check_rows("shared", &shared.first, shared.nodes.len(), limits::CONNECTIONS)?;
-        check_length("shared", shared.first.len() - 1, shared.pairs.len())?;
-        check_range("shared", &shared.first, &shared.nodes, mesh.node_count())?;
-        for (i, &(source, target)) in shared.pairs.iter().enumerate() {
-            let ascends = i == 0 || shared.pairs[i - 1] < (source, target);
-            if source as usize >= parts || target as usize >= parts || source == target || !ascends
-            {
-                return Err(ShapeError::new(
-                    format!("shared[{i}]"),
-                    format!("({source}, {target}), expected ascending pairs of {parts} parts"),
-                ));
-            }
-        }
-        Ok(Self { mesh, node_first, nodes, shared })
-    }
-
-    /// The whole mesh, put together again; it states the part of each element.
-    pub fn mesh(&self) -> &Mesh {
-        &self.mesh
-    }
-
-    /// Number of parts.
-    pub fn part_count(&self) -> usize {
-        self.mesh.part_count()
-    }
-
-    /// The nodes that a part holds, in the file's order.
-    pub fn nodes_of(&self, part: usize) -> &[u32] {
-        row(&self.node_first, &self.nodes, part)
-    }
-
-    /// What each ordered pair of parts exchanges, as in the file.
-    pub fn shared(&self) -> &SharedLists {
-        &self.shared
-    }
-}
-
 /// What was read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
@@ -474,45 +283,6 @@ pub enum Source {
     Decomposition(Decomposition),
     /// The parts' exchange itself; there is nothing left to distribute.
     Connections(ConnectionList),
-}
-
-/// Who sends how many words to whom, without a mesh behind it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConnectionList {
-    part_count: usize,
-    entries: Vec<(u32, u32, u32)>,
-}
-
-impl ConnectionList {
-    /// Connections `(source, target, words)` between `part_count` parts; kept sorted by source
-    /// and target, repeated pairs in their order. A part may send to itself.
-    ///
-    /// # Errors
-    /// A part out of range, 0 words or more than [`limits::WORDS`], too many parts or entries.
-    pub fn new(part_count: usize, mut entries: Vec<(u32, u32, u32)>) -> Result<Self, ShapeError> {
-        check_count("parts", part_count, limits::PARTS)?;
-        check_count("connections", entries.len(), limits::CONNECTIONS)?;
-        for (i, &(source, target, words)) in entries.iter().enumerate() {
-            if source.max(target) as usize >= part_count || words == 0 || words > limits::WORDS {
-                return Err(ShapeError::new(
-                    format!("connections[{i}]"),
-                    format!("{words} words from part {source} to {target} of {part_count}"),
-                ));
-            }
-        }
-        entries.sort_by_key(|&(source, target, _)| (source, target));
-        Ok(Self { part_count, entries })
-    }
-
-    /// Number of parts; some may have no connection.
-    pub fn part_count(&self) -> usize {
-        self.part_count
-    }
-
-    /// `(source, target, words)`, sorted by source and target.
-    pub fn entries(&self) -> &[(u32, u32, u32)] {
-        &self.entries
-    }
 }
 
 /// Row `i` of a flat list of lists.

@@ -1,0 +1,144 @@
+//! Files beside the code: `fixtures/cases/*` are read and printed again, `fixtures/cases/reject/*`
+//! are refused with the message in the file of the same name and `.expect`.
+//!
+//! `CONSET_BLESS=1 cargo test -p conset-ir` rewrites the expectations; `git diff` shows what
+//! changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use conset_ir::{Document, binary, json, machine_file, text};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
+}
+
+/// The files of a folder that are in a form of ours, by name.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            let extension = path.extension().and_then(|e| e.to_str());
+            matches!(extension, Some("cset" | "json" | "toml" | "csb" | "csi"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Compares with the `.expect` file, or rewrites it. Says what is different, if anything.
+fn expect(path: &Path, found: &str) -> Option<String> {
+    let expected = PathBuf::from(format!("{}.expect", path.display()));
+    if std::env::var_os("CONSET_BLESS").is_some() {
+        fs::write(&expected, found).unwrap();
+        return None;
+    }
+    let wanted = fs::read_to_string(&expected).unwrap_or_default();
+    (wanted != found)
+        .then(|| format!("{}\n--- expected\n{wanted}\n--- found\n{found}", path.display()))
+}
+
+#[test]
+fn accepted_files_print_canonically() {
+    let mut different = Vec::new();
+    let files = files(&folder("cases"));
+    assert!(files.len() >= 10, "the cases are gone");
+    for path in files {
+        let document = Document::parse_any(&name(&path), &fs::read(&path).unwrap())
+            .unwrap_or_else(|e| panic!("{e}"));
+        let printed = text::write(&document);
+        different.extend(expect(&path, &printed));
+        // What is printed is read again as the same, in every form.
+        assert_eq!(text::parse("again", &printed).unwrap(), document, "{}", path.display());
+        assert_eq!(binary::parse("again", &binary::write(&document)).unwrap(), document);
+        if let Some(written) = json::write(&document) {
+            assert_eq!(json::parse("again", written.as_bytes()).unwrap(), document);
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn rejected_files_are_refused_with_the_message_expected() {
+    let mut different = Vec::new();
+    let files = files(&folder("cases/reject"));
+    assert!(files.len() >= 40, "the cases are gone");
+    for path in files {
+        match Document::parse_any(&name(&path), &fs::read(&path).unwrap()) {
+            Ok(document) => different.push(format!("{} is a {}", path.display(), document.kind())),
+            Err(error) => different.extend(expect(&path, &format!("{error}\n"))),
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+/// Every file of a released version is readable for ever. These were written by version 1 and are
+/// never blessed; files of one stem hold the same value.
+#[test]
+fn files_of_version_1_are_still_read() {
+    let mut last: Option<(PathBuf, Document)> = None;
+    let all = files(&folder("compat/v1"));
+    assert!(all.len() >= 14, "the files of version 1 are gone");
+    for path in all {
+        let document = Document::parse_any(&name(&path), &fs::read(&path).unwrap())
+            .unwrap_or_else(|e| panic!("{e}"));
+        let stem = path.with_extension("");
+        match &last {
+            Some((same, value)) if *same == stem => assert_eq!(*value, document, "{}", name(&path)),
+            _ => last = Some((stem, document)),
+        }
+    }
+}
+
+/// The examples of `docs/format.md` are what it says they are: each fenced block whose language
+/// is `cset`, `json` or `toml` parses, those marked `error` do not.
+#[test]
+fn the_documented_examples_are_true() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
+    let book = fs::read_to_string(&path).unwrap();
+    let mut checked = 0;
+    for (row, block) in book.split("\n```").enumerate().filter(|(row, _)| row % 2 == 1) {
+        let (language, example) = block.split_once('\n').unwrap_or((block, ""));
+        let mut words = language.split_whitespace();
+        let form = words.next().unwrap_or_default();
+        if !matches!(form, "cset" | "json" | "toml") {
+            continue;
+        }
+        let refused = words.next() == Some("error");
+        let place = format!("format.md, block {row}:\n{example}");
+        let result = Document::parse_any("format.md", example.as_bytes());
+        match result {
+            Ok(document) => {
+                assert!(!refused, "{place}\nis not refused");
+                assert_eq!(text::parse("again", &text::write(&document)), Ok(document), "{place}");
+            }
+            Err(error) => assert!(refused, "{place}\n{error}"),
+        }
+        checked += 1;
+    }
+    assert!(checked >= 8, "{checked} examples in {}", path.display());
+}
+
+/// The presets are part of the text form: a file says `machine iwarp:8x8` and nothing more.
+#[test]
+fn the_presets_numbers_do_not_change() {
+    let numbers = |spec: &str| {
+        let machine = conset_ir::Machine::from_spec(spec).unwrap();
+        let text = machine_file::write(&machine);
+        text.lines().take_while(|l| !l.is_empty()).skip(1).collect::<Vec<_>>().join("\n")
+    };
+    let iwarp = "channels_per_cell = 12\nchannels_reserved = 8\nchannel_depth = 8\n\
+        link_clocks_per_word = 2\naccess_clocks_per_word = 2\nstreams = 1\nstream_setup = 0\n\
+        t_sync = 352\nt_phase = 176\nc_send = 400\nc_receive = 400\nmessage_extra_words = 4\n\
+        clock_hz = 20000000\nword_bytes = 4\nduplex = \"full\"";
+    for spec in ["iwarp", "torus:2x2", "mesh:2x2", "ring:4", "hypercube:2", "fat-tree:4"] {
+        assert_eq!(numbers(spec), iwarp, "{spec}");
+    }
+    let fem = iwarp.replace("access_clocks_per_word = 2", "access_clocks_per_word = 10");
+    assert_eq!(numbers("iwarp-fem"), fem.replace("full", "half"));
+}

@@ -1,0 +1,540 @@
+//! What changed between two compiled programs.
+//!
+//! Two schedules are laid side by side: machines, sets (by name), connections, and what each
+//! compile made of them. It is a report, not a judgement; nothing is run.
+//!
+//! # What is the same
+//!
+//! * A connection is the same as the one of its name; where names do not tell, as the one with
+//!   the same ends, the k-th with the k-th. So ids may shift without a change.
+//! * A phase is the same as the phase of its number, because its context is loaded at that place.
+//! * A forwarding entry is the same if it is in the same phase, cell and channel and moves the
+//!   same connection's words from the same feed to the same sink. *Stability* is the share of
+//!   entries that are the same, of all channels with an entry before or after; 1 without any.
+//! * How a schedule came about (generator, algorithm, seed) is told but is no difference.
+//!
+//! Counts are of everything; lists of details are cut at the given length.
+//!
+//! Near-linear: everything is sorted once and merged.
+
+mod entries;
+mod pairs;
+
+use conset_ir::{
+    CellId, ChannelId, Connection, ConnectionId, Machine, Origin, PhaseId, Schedule, SetSchedule,
+    Slot,
+};
+use serde::Serialize;
+
+use self::pairs::Pairs;
+use crate::compile::Compiled;
+
+pub use self::entries::{CellTable, Entries, EntryChange};
+
+/// What changed between two compiles, before (`a`) and after (`b`).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diff {
+    /// Whether nothing did.
+    pub identical: bool,
+    /// What is different about the machine.
+    pub machine: Vec<Change>,
+    /// How the schedules came about, where that is different.
+    pub origin: Vec<Change>,
+    /// Sets of the first alone.
+    pub removed: Vec<String>,
+    /// Sets of the second alone.
+    pub added: Vec<String>,
+    /// Whether the sets of both are executed in another order.
+    pub reordered: bool,
+    /// The sets of both, in the second's order.
+    pub sets: Vec<SetDiff>,
+}
+
+/// A value before and after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What it is the value of.
+    pub what: String,
+    /// Before.
+    pub a: String,
+    /// After.
+    pub b: String,
+}
+
+/// A number before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Both<T> {
+    /// Before.
+    pub a: T,
+    /// After.
+    pub b: T,
+}
+
+/// What changed in one set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SetDiff {
+    /// Its name.
+    pub set: String,
+    /// Whether nothing did.
+    pub identical: bool,
+    /// Connections.
+    pub connections: Both<usize>,
+    /// Words.
+    pub words: Both<u64>,
+    /// Phases.
+    pub phases: Both<usize>,
+    /// The bound on phases.
+    pub bound_phases: Both<u32>,
+    /// Predicted clocks.
+    pub predicted_clocks: Both<u64>,
+    /// The bound on clocks.
+    pub bound_clocks: Both<u64>,
+    /// Connections that only the first has.
+    pub removed: Listed<Ends>,
+    /// Connections that only the second has.
+    pub added: Listed<Ends>,
+    /// Connections of which ends, words, requirements or name are others.
+    pub changed: Listed<ConnectionChange>,
+    /// Connections that both have.
+    pub common: usize,
+    /// Of these, how many have another id.
+    pub renumbered: usize,
+    /// How many have (a part) in another phase or are split in another way.
+    pub moved: usize,
+    /// How many take another route: other cells or links.
+    pub rerouted: usize,
+    /// How many take other channels on the same route.
+    pub rechanneled: usize,
+    /// How many start at another clock of their phase.
+    pub restarted: usize,
+    /// How many are booked for another time.
+    pub rebooked: usize,
+    /// The connections behind these five counts.
+    pub placements: Listed<PlacementChange>,
+    /// Whether the order between connections is another.
+    pub order_changed: bool,
+    /// Whether the mesh nodes behind the connections are others.
+    pub nodes_changed: bool,
+    /// The forwarding tables.
+    pub entries: Entries,
+}
+
+/// A list that may be cut, and how long it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listed<T> {
+    /// How many there are.
+    pub total: usize,
+    /// The first of them.
+    pub first: Vec<T>,
+}
+
+impl<T> Listed<T> {
+    fn new() -> Self {
+        Self { total: 0, first: Vec::new() }
+    }
+
+    fn add(&mut self, limit: usize, item: impl FnOnce() -> T) {
+        self.total += 1;
+        if self.first.len() < limit {
+            self.first.push(item());
+        }
+    }
+}
+
+/// A connection by its ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ends {
+    /// Its id in the schedule that has it.
+    pub id: ConnectionId,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The cell that sends.
+    pub source: CellId,
+    /// The cell that receives.
+    pub target: CellId,
+    /// Words.
+    pub words: u32,
+}
+
+/// A connection that asks for something else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConnectionChange {
+    /// Its ids.
+    pub id: Both<ConnectionId>,
+    /// What is different.
+    pub changes: Vec<Change>,
+}
+
+/// A connection that was put somewhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlacementChange {
+    /// Its ids.
+    pub id: Both<ConnectionId>,
+    /// The cell that sends, after.
+    pub source: CellId,
+    /// The cell that receives, after.
+    pub target: CellId,
+    /// Where its parts are.
+    pub parts: Both<Vec<Placed>>,
+}
+
+/// Where a part of a connection was put.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Placed {
+    /// The phase.
+    pub phase: PhaseId,
+    /// Words of the part.
+    pub words: u32,
+    /// Cells of its route.
+    pub cells: Vec<CellId>,
+    /// Channels on them.
+    pub channels: Vec<ChannelId>,
+    /// First clock.
+    pub start: u64,
+    /// Clocks.
+    pub duration: u64,
+}
+
+/// Compares two compiled programs; `limit` is the length at which lists of details are cut.
+///
+/// Near-linear in connections, hops and forwarding entries.
+pub fn diff(a: &Compiled, b: &Compiled, limit: usize) -> Diff {
+    let (first, second) = (a.schedule(), b.schedule());
+    let machine = machine_changes(first.machine(), second.machine());
+    let mut names: Vec<(&str, usize)> = rows_by_name(first);
+    names.sort_unstable();
+    let row_in_a = |name: &str| {
+        let found = names.binary_search_by_key(&name, |pair| pair.0);
+        found.ok().map(|at| names[at].1)
+    };
+    let mut common = Vec::new();
+    let mut added = Vec::new();
+    for (name, row) in rows_by_name(second) {
+        match row_in_a(name) {
+            Some(before) => common.push((before, row)),
+            None => added.push(name.to_owned()),
+        }
+    }
+    let mut is_common = vec![false; first.sets().len()];
+    for &(before, _) in &common {
+        is_common[before] = true;
+    }
+    let removed: Vec<String> = rows_by_name(first)
+        .into_iter()
+        .filter(|&(_, row)| !is_common[row])
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let reordered = !common.is_sorted();
+    let same_links = first.machine().topology() == second.machine().topology();
+    let sets: Vec<SetDiff> = common
+        .into_iter()
+        .map(|(row_a, row_b)| {
+            let side = |c, row| Side::new(c, row);
+            SetCompare { a: side(a, row_a), b: side(b, row_b), same_links, limit }.run()
+        })
+        .collect();
+    Diff {
+        identical: machine.is_empty()
+            && removed.is_empty()
+            && added.is_empty()
+            && !reordered
+            && sets.iter().all(|set| set.identical),
+        machine,
+        origin: origin_changes(first.origin(), second.origin()),
+        removed,
+        added,
+        reordered,
+        sets,
+    }
+}
+
+fn rows_by_name(schedule: &Schedule) -> Vec<(&str, usize)> {
+    let names = schedule.sets().iter().map(|set| set.timetable.routing().set().name());
+    names.zip(0..).collect()
+}
+
+fn change(what: &str, a: impl ToString, b: impl ToString) -> Option<Change> {
+    let (a, b) = (a.to_string(), b.to_string());
+    (a != b).then(|| Change { what: what.to_owned(), a, b })
+}
+
+fn machine_changes(a: &Machine, b: &Machine) -> Vec<Change> {
+    let mut changes = Vec::new();
+    changes.extend(change("name", a.name(), b.name()));
+    if a.topology() != b.topology() {
+        let shape = |m: &Machine| {
+            format!("{} ({} cells, {} links)", m.topology(), m.cell_count(), m.link_count())
+        };
+        changes.push(Change { what: "topology".to_owned(), a: shape(a), b: shape(b) });
+    }
+    for (before, after) in a.parameters().numbers().into_iter().zip(b.parameters().numbers()) {
+        changes.extend(change(before.0, before.1, after.1));
+    }
+    let duplex = |m: &Machine| format!("{:?}", m.parameters().duplex).to_lowercase();
+    changes.extend(change("duplex", duplex(a), duplex(b)));
+    let cells = |m: &Machine| listed(m.dead_cells().iter().map(ToString::to_string));
+    changes.extend(change("dead_cells", cells(a), cells(b)));
+    let links = |m: &Machine| listed(m.dead_links().iter().map(|(x, y)| format!("{x} -> {y}")));
+    changes.extend(change("dead_links", links(a), links(b)));
+    changes
+}
+
+fn listed(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}
+
+/// An image does not know how it came about; that is told only where both do.
+fn origin_changes(a: Option<&Origin>, b: Option<&Origin>) -> Vec<Change> {
+    let (Some(a), Some(b)) = (a, b) else { return Vec::new() };
+    [
+        change("generator", &a.generator, &b.generator),
+        change("algorithm", &a.algorithm, &b.algorithm),
+        change("seed", a.seed, b.seed),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// One set of one compile, with the parts of each connection.
+struct Side<'a> {
+    schedule: &'a SetSchedule,
+    image: &'a conset_ir::SetImage,
+    clocks: u64,
+    /// Parts of connection `x`: rows `first[x]..first[x + 1]` of `parts`, in phase order.
+    first: Vec<u32>,
+    parts: Vec<PartAt<'a>>,
+}
+
+#[derive(Clone, Copy)]
+struct PartAt<'a> {
+    phase: PhaseId,
+    route: conset_ir::RouteRef<'a>,
+    slot: Slot,
+}
+
+impl<'a> Side<'a> {
+    fn new(compiled: &'a Compiled, row: usize) -> Self {
+        let schedule = &compiled.schedule().sets()[row];
+        let timetable = &schedule.timetable;
+        let mut parts = Vec::new();
+        for ((phase, routes), times) in timetable.routing().iter().zip(timetable.phases()) {
+            let slots = routes.iter().zip(&times.slots);
+            parts.extend(slots.map(|(route, &slot)| PartAt { phase, route, slot }));
+        }
+        // Stable: parts of a connection stay in the order of their phases and rows.
+        parts.sort_by_key(|part| part.route.connection);
+        let mut first = vec![0u32; timetable.routing().set().len() + 1];
+        for part in &parts {
+            first[part.route.connection.index() + 1] += 1;
+        }
+        for x in 1..first.len() {
+            first[x] += first[x - 1];
+        }
+        let image = &compiled.image().sets()[row];
+        Self { schedule, image, clocks: compiled.sets()[row].prediction.clocks, first, parts }
+    }
+
+    fn set(&self) -> &'a conset_ir::ConnectionSet {
+        self.schedule.timetable.routing().set()
+    }
+
+    fn parts(&self, x: ConnectionId) -> &[PartAt<'a>] {
+        &self.parts[self.first[x.index()] as usize..self.first[x.index() + 1] as usize]
+    }
+
+    fn ends(&self, id: ConnectionId) -> Ends {
+        let Connection { source, target, words, .. } = *self.set().get(id);
+        let name = self.set().get(id).name.as_deref().map(str::to_owned);
+        Ends { id, name, source, target, words }
+    }
+
+    fn placed(&self, x: ConnectionId) -> Vec<Placed> {
+        self.parts(x)
+            .iter()
+            .map(|part| Placed {
+                phase: part.phase,
+                words: part.route.words,
+                cells: part.route.cells.to_vec(),
+                channels: part.route.channels.to_vec(),
+                start: part.slot.start,
+                duration: part.slot.duration,
+            })
+            .collect()
+    }
+}
+
+/// Two sets of one name.
+struct SetCompare<'a> {
+    a: Side<'a>,
+    b: Side<'a>,
+    /// Whether link ids mean the same on both machines.
+    same_links: bool,
+    limit: usize,
+}
+
+impl SetCompare<'_> {
+    fn run(&self) -> SetDiff {
+        let (a, b) = (self.a.schedule, self.b.schedule);
+        let (set_a, set_b) = (self.a.set(), self.b.set());
+        let pairs = Pairs::of(set_a, set_b);
+        let both = |of: fn(&SetSchedule) -> usize| Both { a: of(a), b: of(b) };
+        let mut diff = SetDiff {
+            set: set_b.name().to_owned(),
+            identical: false,
+            connections: Both { a: set_a.len(), b: set_b.len() },
+            words: Both { a: set_a.words(), b: set_b.words() },
+            phases: both(|s| s.timetable.phases().len()),
+            bound_phases: Both { a: a.bounds.phases, b: b.bounds.phases },
+            predicted_clocks: Both { a: self.a.clocks, b: self.b.clocks },
+            bound_clocks: Both { a: a.bounds.clocks, b: b.bounds.clocks },
+            removed: Listed::new(),
+            added: Listed::new(),
+            changed: Listed::new(),
+            common: 0,
+            renumbered: 0,
+            moved: 0,
+            rerouted: 0,
+            rechanneled: 0,
+            restarted: 0,
+            rebooked: 0,
+            placements: Listed::new(),
+            order_changed: self.order_changed(&pairs),
+            nodes_changed: false,
+            entries: entries::compare(
+                self.a.image,
+                self.b.image,
+                &pairs,
+                self.same_links,
+                self.limit,
+            ),
+        };
+        for (id, _) in set_a.iter() {
+            if pairs.in_b(id).is_none() {
+                diff.removed.add(self.limit, || self.a.ends(id));
+            }
+        }
+        for (id, _) in set_b.iter() {
+            match pairs.in_a(id) {
+                None => diff.added.add(self.limit, || self.b.ends(id)),
+                Some(before) => self.connection(Both { a: before, b: id }, &mut diff),
+            }
+        }
+        diff.nodes_changed |= set_a.nodes().is_some() != set_b.nodes().is_some();
+        diff.identical = self.is_identical(&diff);
+        diff
+    }
+
+    fn is_identical(&self, diff: &SetDiff) -> bool {
+        let counts = [diff.removed.total, diff.added.total, diff.changed.total];
+        counts == [0; 3]
+            && diff.renumbered == 0
+            && diff.placements.total == 0
+            && !diff.order_changed
+            && !diff.nodes_changed
+            && diff.phases.a == diff.phases.b
+            && diff.bound_phases.a == diff.bound_phases.b
+            && diff.bound_clocks.a == diff.bound_clocks.b
+            && diff.predicted_clocks.a == diff.predicted_clocks.b
+            && diff.entries.is_identical()
+    }
+
+    fn connection(&self, id: Both<ConnectionId>, diff: &mut SetDiff) {
+        diff.common += 1;
+        diff.renumbered += usize::from(id.a != id.b);
+        let changes = asked_changes(self.a.set().get(id.a), self.b.set().get(id.b));
+        if !changes.is_empty() {
+            diff.changed.add(self.limit, || ConnectionChange { id, changes });
+        }
+        if let (Some(a), Some(b)) = (self.a.set().nodes(), self.b.set().nodes()) {
+            diff.nodes_changed |= a.of(id.a) != b.of(id.b);
+        }
+        let found = self.placement(id);
+        diff.moved += usize::from(found.moved);
+        diff.rerouted += usize::from(found.rerouted);
+        diff.rechanneled += usize::from(found.rechanneled);
+        diff.restarted += usize::from(found.restarted);
+        diff.rebooked += usize::from(found.rebooked);
+        if found != Found::default() {
+            let connection = self.b.set().get(id.b);
+            diff.placements.add(self.limit, || PlacementChange {
+                id,
+                source: connection.source,
+                target: connection.target,
+                parts: Both { a: self.a.placed(id.a), b: self.b.placed(id.b) },
+            });
+        }
+    }
+
+    /// Compares part by part; where the parts are other ones, all of them count.
+    fn placement(&self, id: Both<ConnectionId>) -> Found {
+        let (a, b) = (self.a.parts(id.a), self.b.parts(id.b));
+        let differ = |same: &dyn Fn(&PartAt<'_>, &PartAt<'_>) -> bool| {
+            a.len() != b.len() || a.iter().zip(b).any(|(a, b)| !same(a, b))
+        };
+        let is_split = a.len() > 1 || b.len() > 1;
+        let route = |a: &PartAt<'_>, b: &PartAt<'_>| {
+            a.route.cells == b.route.cells
+                && (!self.same_links || a.route.links() == b.route.links())
+        };
+        let rerouted = differ(&route);
+        Found {
+            // The words of a whole connection are its own business, those of parts are not.
+            moved: differ(&|a, b| {
+                a.phase == b.phase && (!is_split || a.route.words == b.route.words)
+            }),
+            rerouted,
+            rechanneled: !rerouted && differ(&|a, b| a.route.channels == b.route.channels),
+            restarted: differ(&|a, b| a.slot.start == b.slot.start),
+            rebooked: differ(&|a, b| a.slot.duration == b.slot.duration),
+        }
+    }
+
+    fn order_changed(&self, pairs: &Pairs) -> bool {
+        let (a, b) = (self.a.set().order(), self.b.set().order());
+        if a.len() != b.len() {
+            return true;
+        }
+        let mut renamed = Vec::with_capacity(a.len());
+        for &(before, after) in a {
+            match (pairs.in_b(before), pairs.in_b(after)) {
+                (Some(before), Some(after)) => renamed.push((before, after)),
+                _ => return true,
+            }
+        }
+        renamed.sort_unstable();
+        renamed != b
+    }
+}
+
+/// What is different about a connection's place.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Found {
+    moved: bool,
+    rerouted: bool,
+    rechanneled: bool,
+    restarted: bool,
+    rebooked: bool,
+}
+
+/// What a connection asks for differently. Most are alike, so texts are made last.
+fn asked_changes(a: &Connection, b: &Connection) -> Vec<Change> {
+    if a == b {
+        return Vec::new();
+    }
+    let or_none = |value: Option<u32>| value.map_or("none".to_owned(), |v| v.to_string());
+    let name = |c: &Connection| c.name.as_deref().unwrap_or("none").to_owned();
+    [
+        change("source", a.source, b.source),
+        change("target", a.target, b.target),
+        change("words", a.words, b.words),
+        change("min_bandwidth", or_none(a.min_bandwidth), or_none(b.min_bandwidth)),
+        change("max_latency", or_none(a.max_latency), or_none(b.max_latency)),
+        change("name", name(a), name(b)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,185 @@
+//! Forwarding tables, entry by entry.
+//!
+//! Tables are compared in channel order. An entry of the first compile names the first's
+//! connections, so its gates are read with the second's ids; a link id means the same link only
+//! on machines of the same topology, so on others entries over links are never the same.
+
+use std::cmp::Ordering;
+
+use conset_ir::{CellId, ChannelEntry, ChannelId, ConnectionId, Feed, PhaseId, SetImage, Sink};
+use serde::Serialize;
+
+use super::Listed;
+use super::pairs::Pairs;
+
+/// The forwarding entries of two compiles of a set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entries {
+    /// Entries that are the same.
+    pub unchanged: u64,
+    /// Channels that have another entry.
+    pub changed: u64,
+    /// Entries of the first alone.
+    pub removed: u64,
+    /// Entries of the second alone.
+    pub added: u64,
+    /// Unchanged entries over all of these; 1 without any.
+    pub stability: f64,
+    /// The tables that are not the same, by phase and cell.
+    pub tables: Listed<CellTable>,
+    /// The entries that are not the same, by phase, cell and channel.
+    pub entries: Listed<EntryChange>,
+}
+
+impl Entries {
+    /// Whether every entry is the same.
+    pub fn is_identical(&self) -> bool {
+        self.changed + self.removed + self.added == 0
+    }
+}
+
+/// A table of one cell in one phase that is not the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CellTable {
+    /// The phase.
+    pub phase: PhaseId,
+    /// The cell.
+    pub cell: CellId,
+    /// Entries that are the same.
+    pub unchanged: u64,
+    /// Channels that have another entry.
+    pub changed: u64,
+    /// Entries of the first alone.
+    pub removed: u64,
+    /// Entries of the second alone.
+    pub added: u64,
+}
+
+/// An entry that is not the same; the one it was has the ids of the first compile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EntryChange {
+    /// The phase.
+    pub phase: PhaseId,
+    /// The cell.
+    pub cell: CellId,
+    /// The channel.
+    pub channel: ChannelId,
+    /// What it was, `gate x3 -> l7/ch2`.
+    pub a: Option<String>,
+    /// What it is.
+    pub b: Option<String>,
+}
+
+/// Compares the tables of two images of a set. Linear but for sorting tables.
+pub(super) fn compare(
+    a: &SetImage,
+    b: &SetImage,
+    pairs: &Pairs,
+    same_links: bool,
+    limit: usize,
+) -> Entries {
+    let mut found = Entries {
+        unchanged: 0,
+        changed: 0,
+        removed: 0,
+        added: 0,
+        stability: 1.0,
+        tables: Listed::new(),
+        entries: Listed::new(),
+    };
+    let is_same = |a: &ChannelEntry, b: &ChannelEntry| {
+        let same_gate = |x: ConnectionId, y: ConnectionId| pairs.in_b(x) == Some(y);
+        let feed = match (a.feed, b.feed) {
+            (Feed::Gate(x), Feed::Gate(y)) => same_gate(x, y),
+            (Feed::Link(x), Feed::Link(y)) => same_links && x == y,
+            _ => false,
+        };
+        let sink = match (a.sink, b.sink) {
+            (Sink::Gate(x), Sink::Gate(y)) => same_gate(x, y),
+            (Sink::Forward { .. }, Sink::Forward { .. }) => same_links && a.sink == b.sink,
+            _ => false,
+        };
+        feed && sink
+    };
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    for p in 0..a.phases.len().max(b.phases.len()) {
+        let cells = |set: &SetImage| set.phases.get(p).map_or(0, |phase| phase.cell_count());
+        for c in 0..cells(a).max(cells(b)) {
+            let (phase, cell) = (PhaseId::from_index(p), CellId::from_index(c));
+            sorted(a, phase, cell, &mut old);
+            sorted(b, phase, cell, &mut new);
+            let mut table =
+                CellTable { phase, cell, unchanged: 0, changed: 0, removed: 0, added: 0 };
+            merge(&old, &new, |a, b| {
+                let count = match (a, b) {
+                    (Some(a), Some(b)) if is_same(a, b) => {
+                        table.unchanged += 1;
+                        return;
+                    }
+                    (Some(_), Some(_)) => &mut table.changed,
+                    (Some(_), None) => &mut table.removed,
+                    (None, _) => &mut table.added,
+                };
+                *count += 1;
+                found.entries.add(limit, || EntryChange {
+                    phase,
+                    cell,
+                    channel: a.or(b).expect("one of them is there").channel,
+                    a: a.map(text),
+                    b: b.map(text),
+                });
+            });
+            found.unchanged += table.unchanged;
+            found.changed += table.changed;
+            found.removed += table.removed;
+            found.added += table.added;
+            if table.changed + table.removed + table.added > 0 {
+                found.tables.add(limit, || table);
+            }
+        }
+    }
+    let all = found.unchanged + found.changed + found.removed + found.added;
+    if all > 0 {
+        found.stability = found.unchanged as f64 / all as f64;
+    }
+    found
+}
+
+/// The table of a cell in a phase in channel order; empty where there is none.
+fn sorted(set: &SetImage, phase: PhaseId, cell: CellId, into: &mut Vec<ChannelEntry>) {
+    into.clear();
+    if let Some(phase) = set.phases.get(phase.index()).filter(|p| cell.index() < p.cell_count()) {
+        into.extend_from_slice(phase.cell(cell).entries);
+        into.sort_by_key(|entry| entry.channel);
+    }
+}
+
+fn merge(
+    a: &[ChannelEntry],
+    b: &[ChannelEntry],
+    mut visit: impl FnMut(Option<&ChannelEntry>, Option<&ChannelEntry>),
+) {
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() || j < b.len() {
+        let order = match (a.get(i), b.get(j)) {
+            (Some(x), Some(y)) => x.channel.cmp(&y.channel),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        visit(a.get(i).filter(|_| order.is_le()), b.get(j).filter(|_| order.is_ge()));
+        i += usize::from(order.is_le());
+        j += usize::from(order.is_ge());
+    }
+}
+
+fn text(entry: &ChannelEntry) -> String {
+    let from = match entry.feed {
+        Feed::Gate(x) => format!("gate {x}"),
+        Feed::Link(link) => link.to_string(),
+    };
+    let to = match entry.sink {
+        Sink::Gate(x) => format!("gate {x}"),
+        Sink::Forward { link, channel } => format!("{link}/{channel}"),
+    };
+    format!("{from} -> {to}")
+}

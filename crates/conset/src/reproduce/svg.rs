@@ -1,0 +1,287 @@
+//! Charts as SVG text: points and lines over logarithmic axes, and bars.
+//!
+//! Only what the paper's figures need. Sizes are in pixels of the drawing; colours are ones that
+//! stay apart for colour-blind readers, and series differ by line and marker as well. Numbers are
+//! written with one decimal, so equal data give equal bytes.
+
+use std::fmt::Write;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 480.0;
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 216.0;
+const TOP: f64 = 46.0;
+const BOTTOM: f64 = 62.0;
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A solid line with filled marks.
+    Solid,
+    /// A dashed line with filled marks.
+    Dashed,
+    /// Hollow marks only.
+    Marks,
+    /// Crosses only.
+    Crosses,
+}
+
+/// How the values of a chart are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Points joined by lines.
+    Lines,
+    /// Points that stand alone.
+    Points,
+    /// Groups of bars around the ticks.
+    Bars,
+}
+
+/// A series of points.
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) colour: &'static str,
+    pub(crate) line: Line,
+    /// Place on the x axis (see [`Chart::x_ticks`]) and value.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// A chart over named places on the x axis, with a logarithmic y axis.
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) x_label: String,
+    pub(crate) y_label: String,
+    /// Places from 0 to 1 across the chart, and their names.
+    pub(crate) x_ticks: Vec<(f64, String)>,
+    pub(crate) series: Vec<Series>,
+    /// How values are drawn.
+    pub(crate) style: Style,
+}
+
+impl Chart {
+    /// The chart as an SVG document.
+    pub(crate) fn svg(&self) -> String {
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+             viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"13\">\n\
+             <title>{0}</title>\n\
+             <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
+             <text x=\"{LEFT}\" y=\"26\" font-size=\"15\" font-weight=\"bold\">{0}</text>\n",
+            escape(&self.title)
+        );
+        let decades = self.decades();
+        self.axes(&mut out, decades);
+        for (row, series) in self.series.iter().enumerate() {
+            if self.style == Style::Bars {
+                self.bars_of(&mut out, row, series, decades);
+            } else {
+                points_of(&mut out, series, decades, self.style);
+            }
+            self.legend(&mut out, row, series);
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+
+    /// The powers of ten below the least and above the largest value.
+    fn decades(&self) -> (i32, i32) {
+        let values = || self.series.iter().flat_map(|s| &s.points).map(|p| p.1);
+        let least = values().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+        let most = values().fold(0.0, f64::max);
+        if !least.is_finite() {
+            return (0, 1);
+        }
+        let (low, high) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+        // A bar of 1 must be seen, so bars start below.
+        let low = if self.style == Style::Bars { low - 1 } else { low };
+        (low, high.max(low + 1))
+    }
+
+    fn axes(&self, out: &mut String, decades: (i32, i32)) {
+        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        for power in decades.0..=decades.1 {
+            let value = 10f64.powi(power);
+            let y = y_of(value, decades);
+            line(out, [LEFT, y, right, y], "#cccccc", "");
+            let decimals = power.min(0).unsigned_abs() as usize;
+            let label = format!("{value:.decimals$}");
+            text(out, LEFT - 8.0, y + 4.0, "end", &label);
+            for step in 2..10 {
+                let minor = value * f64::from(step);
+                if power < decades.1 {
+                    let y = y_of(minor, decades);
+                    line(out, [LEFT, y, right, y], "#eeeeee", "");
+                }
+            }
+        }
+        for (place, name) in &self.x_ticks {
+            let x = x_of(*place);
+            line(out, [x, bottom, x, bottom + 5.0], "#333333", "");
+            text(out, x, bottom + 20.0, "middle", name);
+        }
+        line(out, [LEFT, TOP, LEFT, bottom], "#333333", "");
+        line(out, [LEFT, bottom, right, bottom], "#333333", "");
+        text(out, (LEFT + right) / 2.0, HEIGHT - 16.0, "middle", &self.x_label);
+        let (x, y) = (20.0, (TOP + bottom) / 2.0);
+        let _ = writeln!(
+            out,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" \
+             transform=\"rotate(-90 {x:.1} {y:.1})\">{}</text>",
+            escape(&self.y_label)
+        );
+    }
+
+    fn bars_of(&self, out: &mut String, row: usize, series: &Series, decades: (i32, i32)) {
+        let count = self.series.len() as f64;
+        let slot = (WIDTH - LEFT - RIGHT) / self.x_ticks.len().max(1) as f64 * 0.8;
+        let width = slot / count;
+        let bottom = HEIGHT - BOTTOM;
+        for &(place, value) in series.points.iter().filter(|p| p.1 > 0.0) {
+            let x = x_of(place) - slot / 2.0 + row as f64 * width;
+            let y = y_of(value, decades);
+            let _ = writeln!(
+                out,
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"/>",
+                width * 0.92,
+                bottom - y,
+                series.colour
+            );
+        }
+    }
+
+    fn legend(&self, out: &mut String, row: usize, series: &Series) {
+        let (x, y) = (WIDTH - RIGHT + 16.0, TOP + 14.0 + row as f64 * 22.0);
+        if self.style == Style::Bars {
+            let colour = series.colour;
+            let top = y - 6.0;
+            let _ = writeln!(
+                out,
+                "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"24\" height=\"12\" fill=\"{colour}\"/>"
+            );
+        } else {
+            if let Some(dashes) = dashes(series.line, self.style) {
+                line(out, [x, y, x + 28.0, y], series.colour, dashes);
+            }
+            mark(out, x + 14.0, y, series);
+        }
+        text(out, x + 36.0, y + 4.0, "start", &series.name);
+    }
+}
+
+fn points_of(out: &mut String, series: &Series, decades: (i32, i32), style: Style) {
+    let points: Vec<(f64, f64)> = series
+        .points
+        .iter()
+        .filter(|p| p.1 > 0.0)
+        .map(|&(place, value)| (x_of(place), y_of(value, decades)))
+        .collect();
+    if let Some(dashes) = dashes(series.line, style) {
+        for pair in points.windows(2) {
+            line(out, [pair[0].0, pair[0].1, pair[1].0, pair[1].1], series.colour, dashes);
+        }
+    }
+    for &(x, y) in &points {
+        mark(out, x, y, series);
+    }
+}
+
+/// The dash pattern of a line; `None` where there is no line.
+fn dashes(line: Line, style: Style) -> Option<&'static str> {
+    match (style, line) {
+        (Style::Lines, Line::Solid) => Some(""),
+        (Style::Lines, Line::Dashed) => Some("6 4"),
+        _ => None,
+    }
+}
+
+fn mark(out: &mut String, x: f64, y: f64, series: &Series) {
+    let colour = series.colour;
+    let _ = match series.line {
+        Line::Solid => {
+            writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{colour}\"/>")
+        }
+        Line::Dashed => {
+            writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{colour}\"/>")
+        }
+        Line::Marks => writeln!(
+            out,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"7\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"/>"
+        ),
+        Line::Crosses => writeln!(
+            out,
+            "<path d=\"M{:.1} {:.1}L{:.1} {:.1}M{:.1} {:.1}L{:.1} {:.1}\" stroke=\"{colour}\" stroke-width=\"1.8\"/>",
+            x - 5.0,
+            y - 5.0,
+            x + 5.0,
+            y + 5.0,
+            x - 5.0,
+            y + 5.0,
+            x + 5.0,
+            y - 5.0
+        ),
+    };
+}
+
+fn x_of(place: f64) -> f64 {
+    LEFT + place * (WIDTH - LEFT - RIGHT)
+}
+
+fn y_of(value: f64, (low, high): (i32, i32)) -> f64 {
+    let share = (value.log10() - f64::from(low)) / f64::from(high - low);
+    HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
+}
+
+fn line(out: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str, dashes: &str) {
+    let dashes =
+        if dashes.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dashes}\"") };
+    let _ = writeln!(
+        out,
+        "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"{dashes}/>"
+    );
+}
+
+fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
+    let words = escape(words);
+    let _ =
+        writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>");
+}
+
+fn escape(words: &str) -> String {
+    words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(values: &[f64], style: Style) -> Chart {
+        let points = values.iter().enumerate().map(|(at, &v)| (at as f64 / 4.0, v)).collect();
+        Chart {
+            title: "a < b & c".into(),
+            x_label: "x".into(),
+            y_label: "y".into(),
+            x_ticks: vec![(0.0, "32".into())],
+            series: vec![Series { name: "s".into(), colour: "#000000", line: Line::Solid, points }],
+            style,
+        }
+    }
+
+    #[test]
+    fn titles_are_escaped_and_every_point_is_drawn() {
+        let svg = chart(&[2.0, 300.0, 4.0], Style::Points).svg();
+        assert!(svg.contains("a &lt; b &amp; c"));
+        // Three points and the legend's.
+        assert_eq!(svg.matches("<circle").count(), 4);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn nothing_to_draw_is_an_empty_chart() {
+        for style in [Style::Lines, Style::Points, Style::Bars] {
+            let svg = chart(&[0.0], style).svg();
+            assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN") && !svg.contains("inf"));
+        }
+        assert_eq!(chart(&[1.0, 1000.0], Style::Lines).decades(), (0, 3));
+        assert_eq!(chart(&[1.0, 1000.0], Style::Bars).decades(), (-1, 3));
+    }
+}

@@ -1,0 +1,93 @@
+//! The agents' part in skipping ([`crate::period`]).
+
+use conset_ir::Direction;
+
+use super::{Agents, Port};
+use crate::engine::Payload;
+use crate::network::NONE;
+use crate::period::Allowed;
+
+/// The state of the agents at a settled clock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AgentsState {
+    ports: Vec<PortState>,
+    /// Open streams, port by port: which, and its next word.
+    streams: Vec<(u32, u32)>,
+    injected: u64,
+    delivered: u64,
+    wrong_words: u64,
+}
+
+#[derive(Clone, Debug)]
+struct PortState {
+    turns: crate::turns::Turns,
+    moving: u32,
+    tag: crate::network::Tag,
+    idle: bool,
+    words: u64,
+}
+
+impl Port {
+    fn open(&self) -> impl Iterator<Item = u32> + '_ {
+        self.slots.iter().copied().filter(|&stream| stream != NONE)
+    }
+}
+
+impl Agents {
+    /// Takes a snapshot.
+    pub(crate) fn save(&self, state: &mut AgentsState) {
+        state.ports.clear();
+        state.streams.clear();
+        for port in &self.ports {
+            let (turns, moving, tag) = (port.turns.clone(), port.moving, port.tag);
+            let (idle, words) = (port.idle, port.words);
+            state.ports.push(PortState { turns, moving, tag, idle, words });
+            state.streams.extend(port.open().map(|s| (s, self.streams[s as usize].next)));
+        }
+        (state.injected, state.delivered) = (self.injected, self.delivered);
+        state.wrong_words = self.wrong_words;
+    }
+
+    /// Whether the state is that of the snapshot but for the words' numbers. That no stream was
+    /// opened or finished in between, the caller knows.
+    pub(crate) fn is_as(&self, state: &AgentsState) -> bool {
+        self.wrong_words == state.wrong_words
+            && self.ports.iter().zip(&state.ports).all(|(now, then)| {
+                now.moving == then.moving
+                    && now.idle == then.idle
+                    && now.tag.stream == then.tag.stream
+                    && now.turns == then.turns
+            })
+    }
+
+    /// No stream may run out of words during the jump.
+    pub(crate) fn allow(&self, state: &AgentsState, allowed: &mut Allowed) {
+        for &(stream, then) in &state.streams {
+            let now = &self.streams[stream as usize];
+            allowed.steps(now.next - then, now.left.saturating_sub(1));
+        }
+    }
+
+    /// Advances all counts and word numbers by `periods` times what they have advanced since the
+    /// snapshot, and moves the words. All of them are right, as those of the last period were.
+    pub(crate) fn jump(&mut self, state: &AgentsState, periods: u64, data: &mut dyn Payload) {
+        for (now, then) in self.ports.iter_mut().zip(&state.ports) {
+            let words = now.tag.index.wrapping_sub(then.tag.index);
+            now.tag.index = now.tag.index.wrapping_add(words.wrapping_mul(periods as u32));
+            now.words += (now.words - then.words) * periods;
+        }
+        for &(stream, then) in &state.streams {
+            let now = &mut self.streams[stream as usize];
+            // At most `left`, so it fits.
+            let words = (now.next - then) * periods as u32;
+            if now.direction == Direction::Receive && words > 0 {
+                let place = (now.connection, now.next);
+                data.transfer_run(place, place, words);
+            }
+            now.next += words;
+            now.left -= words;
+        }
+        self.injected += (self.injected - state.injected) * periods;
+        self.delivered += (self.delivered - state.delivered) * periods;
+    }
+}
