@@ -88,7 +88,9 @@ pub(crate) fn best(
 /// Ways and seeds to try, in this order: those that cost little and may be perfect first. Rounds
 /// are for time, orbits for phases.
 fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (Way, u64)> {
-    let balanced = (TRIED / set.len().max(1)).clamp(1, ATTEMPTS) as u64;
+    // A set of a few connections leaves little to try.
+    let most = ATTEMPTS.min(1 + set.len() / 32);
+    let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
     let first: &[Way] = match objective {
         Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Orbits],
         Objective::Phases => &[Way::Orbits, Way::RingRounds],

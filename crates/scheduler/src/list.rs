@@ -178,3 +178,52 @@ fn next(state: &mut u64) -> u64 {
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(jobs: &[([u32; 2], u64, &[u32])], share: u32) -> Phase {
+        let mut links = Vec::new();
+        let jobs: Vec<Job> = jobs
+            .iter()
+            .map(|&(sides, duration, over)| {
+                links.extend_from_slice(over);
+                Job { sides, duration, links_end: links.len() as u32 }
+            })
+            .collect();
+        let sides = jobs.iter().flat_map(|job| job.sides).max().map_or(0, |s| s as usize + 1);
+        let link_count = links.iter().max().map_or(0, |&l| l as usize + 1);
+        Phase { jobs, links, sides, link_count, share }
+    }
+
+    #[test]
+    fn streams_keep_off_each_others_links() {
+        let jobs: [([u32; 2], u64, &[u32]); 3] =
+            [([0, 1], 10, &[0, 1]), ([2, 3], 10, &[1, 2]), ([4, 5], 10, &[2])];
+        // The second waits for the first; the third need not wait, or the second not for it.
+        assert_eq!(shortest(&phase(&jobs, 1), 4, 0)[0].makespan, 20);
+        assert_eq!(shortest(&phase(&jobs, 2), 4, 0)[0].makespan, 10);
+        assert!(shortest(&phase(&[], 1), 4, 0).iter().all(|times| times.makespan == 0));
+    }
+
+    #[test]
+    fn an_agent_is_never_booked_twice() {
+        // All pairs of five senders and five receivers, with durations of all sizes.
+        let jobs: Vec<([u32; 2], u64, &[u32])> = (0..25u32)
+            .map(|i| ([2 * (i % 5), 2 * (i / 5) + 1], 1 + u64::from(i * 7 % 11), &[][..]))
+            .collect();
+        let phase = phase(&jobs, 1);
+        for times in shortest(&phase, 64, 3) {
+            for (a, one) in phase.jobs.iter().zip(&times.slots) {
+                for (b, other) in phase.jobs.iter().zip(&times.slots) {
+                    let meet = a.sides.iter().any(|side| b.sides.contains(side));
+                    let apart = one.end() <= other.start || other.end() <= one.start;
+                    assert!(std::ptr::eq(a, b) || !meet || apart);
+                }
+            }
+            assert_eq!(times.makespan, times.slots.iter().map(Slot::end).max().unwrap());
+        }
+        assert_eq!(shortest(&phase, 64, 3), shortest(&phase, 64, 3));
+    }
+}
