@@ -78,6 +78,9 @@ fn phase_in_rounds(
 /// Work of a pass in which routes times ends of streams is above this is not repeated.
 const REPEATED: usize = 1 << 16;
 
+/// Work of a pass above which none is made: a phase of some thousand routes.
+const TRIED: usize = 1 << 25;
+
 /// Gives every route of every phase a slot when its agents and links are free, in several ways:
 /// `passes` orders of urgency are tried in each phase, and the shortest few make the second
 /// timetable and those after it. The first is the greedy one. Which one is the best is seen by
@@ -172,7 +175,12 @@ impl Planner {
         };
         self.sides.clear();
         self.links.clear();
-        let passes = if phase.work() > REPEATED { passes.min(2) } else { passes };
+        let most = match phase.work() {
+            work if work > TRIED => 0,
+            work if work > REPEATED => 2,
+            _ => passes,
+        };
+        let passes = passes.min(most);
         list::shortest(&phase, passes, seed)
     }
 }

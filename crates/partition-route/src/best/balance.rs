@@ -12,7 +12,7 @@
 //! * channels are a hard limit: a route goes round full cells, or the move is not made;
 //! * of all divisions seen, the one with the least sum of greatest loads is kept.
 //!
-//! The number of moves is in proportion to the connections, so time is too. Sets with an order or
+//! With one phase that leaves routes to choose. The number of moves is in proportion to the connections, so time is too. Sets with an order or
 //! with required bandwidths or latencies are left as they are.
 
 use conset_ir::{ConnectionSet, Duplex, Machine};
@@ -34,6 +34,9 @@ pub(super) struct Division {
 const HOT: f64 = 1.0;
 const COLD: f64 = 0.001;
 
+/// Cells of all phases together that the search holds loads of.
+const HELD: usize = 1 << 24;
+
 /// Balances the phases of a division with so many moves; returns the best division seen.
 pub(super) fn balance(
     machine: &Machine,
@@ -43,7 +46,8 @@ pub(super) fn balance(
     moves: usize,
     seed: u64,
 ) -> Division {
-    if division.phases == 0 || set.is_empty() {
+    let held = network.cells.saturating_mul(division.phases as usize);
+    if division.phases == 0 || set.is_empty() || held > HELD {
         return division;
     }
     let mut search = Search::new(machine, set, network, division);

@@ -50,7 +50,7 @@ pub(super) fn orbits(topology: &Topology, set: &ConnectionSet, channels: u32) ->
         counts[offset] += 1;
         offsets.push(offset as u32);
     }
-    if counts.iter().any(|&count| count as usize % cells != 0) {
+    if counts.iter().any(|&count| !(count as usize).is_multiple_of(cells)) {
         return None;
     }
     let mut first = vec![0u32; cells + 1];
@@ -119,7 +119,7 @@ fn steps(offset: u32, dims: &[u32]) -> Vec<i64> {
         .map(|&d| {
             let ahead = rest % d;
             rest /= d;
-            let turn = (offset / d.max(1) + offset) % 2 == 0;
+            let turn = (offset / d + offset).is_multiple_of(2);
             match (2 * ahead).cmp(&d) {
                 std::cmp::Ordering::Less => i64::from(ahead),
                 std::cmp::Ordering::Equal if turn => i64::from(ahead),

@@ -9,6 +9,9 @@ use super::paths::Paths;
 /// Phases looked at for each round.
 const OPEN: usize = 64;
 
+/// Cells of all open phases together.
+const HELD: usize = 1 << 26;
+
 /// A division of connections into phases.
 pub(super) struct Packed {
     /// Number of phases.
@@ -116,7 +119,7 @@ impl Packer {
     }
 
     fn begin(&mut self) -> usize {
-        if self.open.len() == OPEN {
+        if self.open.len() >= (HELD / self.cells.max(1)).clamp(1, OPEN) {
             self.taken.push(self.open.remove(0));
             self.first += 1;
         }

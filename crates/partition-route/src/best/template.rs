@@ -34,7 +34,6 @@ pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<Templat
     let &[width, height] = dims.as_slice() else { return None };
     let (row, column) = (Ring::new(width)?, Ring::new(height)?);
     let shifts = row.steps().max(column.steps()).max(2);
-    let rounds = 2 * row.classes() * column.classes() * shifts;
     let mut round_of = Vec::with_capacity(set.len());
     let mut paths = Paths::with_capacity(set.len());
     for connection in set.connections() {
@@ -42,12 +41,23 @@ pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<Templat
         let along = row.step_of(s % width, t % width);
         let across = column.step_of(s / width, t / width);
         let shift = across.step + 2 * shifts - along.step - u32::from(!along.forward);
-        let family = u32::from(along.forward != across.forward);
-        let classes = along.class * column.classes() + across.class;
-        round_of.push(2 * (classes * shifts + shift % shifts) + family);
+        let family = u64::from(along.forward != across.forward);
+        let classes = u64::from(along.class) * u64::from(column.classes());
+        let product = (classes + u64::from(across.class)) * u64::from(shifts);
+        round_of.push(2 * (product + u64::from(shift % shifts)) + family);
         paths.push(path((s, t), (width, height), (along, across)));
     }
+    let (rounds, round_of) = without_holes(&round_of);
     Some(Template { rounds, round_of, paths })
+}
+
+/// Numbers the rounds that are used from 0, in their order: a large torus has billions.
+fn without_holes(round_of: &[u64]) -> (u32, Vec<u32>) {
+    let mut used = round_of.to_vec();
+    used.sort_unstable();
+    used.dedup();
+    let place = |round: &u64| used.partition_point(|other| other < round) as u32;
+    (used.len() as u32, round_of.iter().map(place).collect())
 }
 
 /// The cells of a route along the row, then across.
