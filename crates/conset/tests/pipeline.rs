@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use conset::{CompileError, Options, compile, run};
+use conset::{Algorithm, CompileError, Objective, Options, compile, run};
 use conset_ir::Program;
 use proptest::prelude::*;
 
@@ -18,7 +18,9 @@ proptest! {
         let machine = Arc::new(machine);
         let words = set.words();
         let program = Program::from(set);
-        let options = Options { seed, ..Options::default() };
+        let algorithm = if seed % 4 == 0 { Algorithm::Paper } else { Algorithm::Best };
+        let objective = if seed % 3 == 0 { Objective::Phases } else { Objective::Time };
+        let options = Options { seed, algorithm, objective, ..Options::default() };
         let compiled = match compile(&machine, &program, &options, &mut |_| ()) {
             Ok(compiled) => compiled,
             // No way between two cells: the only reason to refuse here.

@@ -347,10 +347,12 @@ mod tests {
     #[test]
     fn bars_double_and_count_every_connection() {
         let words = [1, 2, 3, 4, 133, 0];
-        let connections =
-            words.iter().map(|&w| Connection::new(CellId(0), CellId(1), w)).collect();
+        let connections = words.iter().map(|&w| Connection::new(CellId(0), CellId(1), w)).collect();
         let bars = histogram(&ConnectionSet::new("s", connections).unwrap());
-        assert_eq!(bars.iter().map(|b| b.connections).collect::<Vec<_>>(), [1, 2, 1, 0, 0, 0, 0, 1]);
+        assert_eq!(
+            bars.iter().map(|b| b.connections).collect::<Vec<_>>(),
+            [1, 2, 1, 0, 0, 0, 0, 1]
+        );
         assert_eq!((bars[7].from, bars[7].to), (128, 255));
     }
 

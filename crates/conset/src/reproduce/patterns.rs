@@ -114,8 +114,7 @@ fn row(
     } else {
         None
     };
-    let order =
-        if of.pattern == "all-to-all" { MessageOrder::Random } else { MessageOrder::Given };
+    let order = if of.pattern == "all-to-all" { MessageOrder::Random } else { MessageOrder::Given };
     let (messages, messages_ok) = by_messages(machine, set, order)?;
 
     let conset_predicted = predicted(machine, set, of.phases);
