@@ -40,6 +40,16 @@ impl Ring {
         self.half
     }
 
+    /// The first class whose steps have the same cells as those of `class`.
+    pub(super) fn cells_of(self, class: u32) -> u32 {
+        class.min(self.half - 2)
+    }
+
+    /// Whether cells send to themselves in a class.
+    pub(super) fn has_selves(self, class: u32) -> bool {
+        class == self.half - 1
+    }
+
     /// Steps in each class.
     pub(super) fn steps(self) -> u32 {
         self.half / 2

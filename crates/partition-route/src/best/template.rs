@@ -8,9 +8,10 @@
 //! twice and no link is used twice. On 8x8 cells the 64 rounds use every link and every agent all
 //! the time, which no timetable can beat; on n x n the n^3/8 rounds use every link.
 //!
-//! Two rounds in succession, one of products that turn one way and one of those that turn the
-//! other, have the same cells. That matters on large tori, where only some cells are busy in a
-//! round: an idle cell would start its share of the next round early, on links that are in use.
+//! Rounds in succession have the same cells. That matters where only some cells are busy in a
+//! round, as on large tori: an idle cell would start its share of the next round early, on links
+//! that are in use. Cells that send to themselves are idle too, as a rule, so the rounds that
+//! have them come second, after one of the same cells.
 //!
 //! Every connection of any set has its place in these rounds, whatever the pattern. A set that
 //! lacks some connections leaves holes, which is good as long as they are few; what it is worth
@@ -41,10 +42,17 @@ pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<Templat
         let along = row.step_of(s % width, t % width);
         let across = column.step_of(s / width, t / width);
         let shift = across.step + 2 * shifts - along.step - u32::from(!along.forward);
+        let classes = u64::from(row.cells_of(along.class)) * u64::from(column.classes());
+        let tiling = classes + u64::from(column.cells_of(across.class));
+        let cells = tiling * u64::from(shifts) + u64::from(shift % shifts);
         let family = u64::from(along.forward != across.forward);
-        let classes = u64::from(along.class) * u64::from(column.classes());
-        let product = (classes + u64::from(across.class)) * u64::from(shifts);
-        round_of.push(2 * (product + u64::from(shift % shifts)) + family);
+        let among = match (row.has_selves(along.class), column.has_selves(across.class)) {
+            (false, false) => 2 * family,
+            (true, true) => 2 * family + 1,
+            (false, true) => 4 + family,
+            (true, false) => 6 + family,
+        };
+        round_of.push(8 * cells + among);
         paths.push(path((s, t), (width, height), (along, across)));
     }
     let (rounds, round_of) = without_holes(&round_of);
