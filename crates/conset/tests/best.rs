@@ -68,7 +68,6 @@ fn halos_reach_the_bound_in_phases_and_nearly_in_time() {
     for name in ["walshaw/crack.graph", "spark98/sf10.64.pack", "metis/copter2.graph"] {
         let file = Path::new(&folder).join(name);
         let Ok(bytes) = std::fs::read(&file) else {
-            #[allow(clippy::print_stderr)]
             #[allow(clippy::print_stderr, reason = "a skipped test must be seen")]
             {
                 eprintln!("skipped: {} is not there", file.display());

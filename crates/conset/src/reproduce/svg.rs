@@ -6,10 +6,10 @@
 
 use std::fmt::Write;
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 480.0;
 const LEFT: f64 = 78.0;
-const RIGHT: f64 = 216.0;
+const RIGHT: f64 = 250.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 62.0;
 
