@@ -45,6 +45,9 @@ The name of OUT says the form: .json, .cset (text), .csb (binary), .csi (image, 
 Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json
 The trace opens in chrome://tracing or ui.perfetto.dev.")]
     Run(RunArgs),
+    /// The paper's tables and figures, ours beside its own.
+    #[command(after_help = "Example: conset reproduce 2 --figures figures")]
+    Reproduce(ReproduceArgs),
     /// Show what was compiled.
     #[command(after_help = "\
 Example: conset show cell 5 all.json
@@ -166,9 +169,44 @@ pub(crate) struct RunArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) compiler: CompilerArgs,
+    /// Execute the same set once more by another model, and compare.
+    #[arg(long, value_enum)]
+    pub(crate) against: Option<Against>,
+    /// With --against messages: in which order a cell sends.
+    #[arg(long, value_enum, default_value_t, requires = "against")]
+    pub(crate) message_order: MessageOrderArg,
     /// Write a trace of streams and context switches (Chrome/Perfetto JSON).
     #[arg(long, value_name = "OUT")]
     pub(crate) trace: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Against {
+    /// Message passing: wormhole messages over deterministic routes.
+    Messages,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum MessageOrderArg {
+    /// The order of the set.
+    #[default]
+    Given,
+    /// A random order of each cell's own, by the seed, as the paper did for all-to-all.
+    Random,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReproduceArgs {
+    /// The table, 1 to 6 [default: all].
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=6))]
+    pub(crate) table: Option<u8>,
+    /// Write Figures 2 to 6 (those of the tables computed) as SVG into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) figures: Option<PathBuf>,
+    /// The folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack; rows whose
+    /// file is not there are left out.
+    #[arg(long, value_name = "DIR", default_value = "../shared/meshes")]
+    pub(crate) meshes: PathBuf,
 }
 
 #[derive(Args, Debug)]

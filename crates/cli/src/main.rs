@@ -43,6 +43,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.verb {
         Verb::Compile(args) => verbs::compile::run(args, &terminal),
         Verb::Run(args) => verbs::run::run(args, &terminal),
+        Verb::Reproduce(args) => verbs::reproduce::run(args, &terminal),
         Verb::Show(args) => verbs::show::run(args, &terminal),
         Verb::Why(args) => verbs::why::run(args, &terminal),
         Verb::Diff(args) => verbs::diff::run(args, &terminal),

@@ -303,3 +303,47 @@ fn emitted_sources_are_written_into_the_folder() {
     let verified = conset_in(folder.path(), "verify text/image.cset");
     assert_eq!(verified.code, 0, "{}", verified.stderr);
 }
+
+#[test]
+fn a_run_against_messages_has_them_beside_it() {
+    let run = json("run pattern:torus --words 256 --machine iwarp-stream --against messages");
+    let messages = &run["messages"];
+    assert_eq!(messages["payload_ok"], true);
+    assert_eq!(messages["predicted_clocks"], 5248);
+    let ratio = messages["clocks"].as_f64().unwrap() / run["clocks"].as_f64().unwrap();
+    assert!((ratio - messages["ratio"].as_f64().unwrap()).abs() < 1e-9);
+    assert!(json("run pattern:torus")["messages"].is_null());
+    let text = done("run pattern:all-to-all --against messages --message-order random");
+    assert!(text.contains("x the connections'"), "{text}");
+    let refused = conset_in(&root(), "run pattern:torus --message-order random");
+    assert_eq!(refused.code, 2);
+}
+
+#[test]
+fn tables_are_reproduced_beside_the_papers() {
+    let out = folder();
+    let figures = out.path().join("figures");
+    let table = json(&format!("reproduce 1 --figures {}", figures.display()));
+    let rows = table["tables"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for key in ["conset_predicted", "conset_measured", "message_predicted", "message_measured"] {
+        for part in ["ours", "paper", "error_percent"] {
+            assert!(rows[0][key][part].is_number(), "{key}.{part}");
+        }
+    }
+    assert_eq!(table["machines"][0]["parameters"]["stream_setup"], 98);
+    let svg = std::fs::read_to_string(figures.join("figure2.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+    assert!(done("reproduce 1").contains("1 180 / 1 168 (+1.0)"));
+    assert_eq!(conset_in(&root(), "reproduce 7").code, 2);
+}
+
+#[test]
+fn meshes_that_are_not_there_are_left_out_and_named() {
+    let nowhere = folder();
+    let report = json(&format!("reproduce 4 --meshes {}", nowhere.path().display()));
+    assert_eq!(report["meshes"].as_array().unwrap().len(), 3);
+    let left_out = report["left_out"].as_array().unwrap();
+    assert_eq!(left_out.len(), 2);
+    assert!(left_out[0]["reason"].as_str().unwrap().contains("crack.graph"));
+}

@@ -382,7 +382,9 @@ impl Machine {
         };
         let one = |default: u32| sizes.map_or(Ok(default), number);
         let topology = match preset {
-            "iwarp" | "iwarp-fem" | "iwarp-stream" | "iwarp-spool" | "torus" => Topology::Torus { dims: dims(&[8, 8])? },
+            "iwarp" | "iwarp-fem" | "iwarp-stream" | "iwarp-spool" | "torus" => {
+                Topology::Torus { dims: dims(&[8, 8])? }
+            }
             "mesh" => Topology::Mesh { dims: dims(&[8, 8])? },
             "ring" => Topology::Ring { cells: one(16)? },
             "hypercube" => Topology::Hypercube { dimension: one(6)? },

@@ -148,6 +148,45 @@ impl PartsSummary {
     }
 }
 
+/// The same set by message passing: the object `messages` of `conset run --against messages`.
+#[derive(Clone, Debug, Serialize)]
+pub struct MessagesSummary {
+    /// Clocks measured on the fabric.
+    pub clocks: u64,
+    /// Clocks by the paper's cost model, which leaves out congestion.
+    pub predicted_clocks: u64,
+    /// Clocks by messages over clocks by connections: above 1 where connections are faster.
+    pub ratio: f64,
+    /// Messages sent.
+    pub messages: usize,
+    /// Words of data delivered.
+    pub words: u64,
+    /// Words times links passed, headers and trailers included.
+    pub word_hops: u64,
+    /// Whether every word arrived once, in order, at the right cell.
+    pub payload_ok: bool,
+    /// Delivered bytes per second of all cells together, in MB/s.
+    pub megabytes_per_second: f64,
+}
+
+impl MessagesSummary {
+    /// The sums over several sets, for a run by connections of `clocks`.
+    pub fn sum(all: &[&Self], clocks: u64, parameters: &conset_ir::Parameters) -> Self {
+        let own = all.iter().map(|m| m.clocks).sum();
+        let words = all.iter().map(|m| m.words).sum();
+        Self {
+            clocks: own,
+            predicted_clocks: all.iter().map(|m| m.predicted_clocks).sum(),
+            ratio: gap(own, clocks),
+            messages: all.iter().map(|m| m.messages).sum(),
+            words,
+            word_hops: all.iter().map(|m| m.word_hops).sum(),
+            payload_ok: all.iter().all(|m| m.payload_ok),
+            megabytes_per_second: crate::run::megabytes_per_second(words, own, parameters),
+        }
+    }
+}
+
 /// One executed set in numbers: the object of `conset run --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSummary {
@@ -179,4 +218,7 @@ pub struct RunSummary {
     pub payload_ok: bool,
     /// Delivered bytes per second of all cells together, in MB/s, as in the paper's figures.
     pub megabytes_per_second: f64,
+    /// The same by message passing, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagesSummary>,
 }

@@ -3,11 +3,12 @@
 //! The fabric gets the image alone; that the words arrive is its finding, not a repetition of
 //! what the compiler meant.
 
+use conset_fabric::messages::{self, MessageOptions};
 use conset_fabric::{Checked, Fault, run_checked};
 use conset_ir::{Parameters, SetSchedule};
 
 use crate::compile::{Compiled, gap};
-use crate::report::RunSummary;
+use crate::report::{MessagesSummary, RunSummary};
 
 /// What came of running one set.
 #[derive(Clone, Debug)]
@@ -65,7 +66,44 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
         word_hops: report.word_hops,
         payload_ok: checked.payload_ok && report.words == set.words(),
         megabytes_per_second: megabytes_per_second(report.words, report.clocks, parameters),
+        messages: None,
     }
+}
+
+/// Runs every set once more by message passing, on the same machine, and puts the result beside
+/// each run's own numbers.
+///
+/// # Errors
+/// A fault of the fabric: two cells that no route joins, a deadlock.
+pub fn against_messages(
+    compiled: &Compiled,
+    runs: &mut [SetRun],
+    options: &MessageOptions,
+    observer: &mut crate::Observer<'_>,
+) -> Result<(), Fault> {
+    observer(crate::Progress::Stage("running messages"));
+    let total = runs.len() as u64;
+    for (row, (schedule, run)) in compiled.schedule().sets().iter().zip(runs).enumerate() {
+        let routing = schedule.timetable.routing();
+        let (machine, set) = (routing.machine(), routing.set());
+        let report = messages::run_checked(machine, set, options)?;
+        run.summary.messages = Some(MessagesSummary {
+            clocks: report.clocks,
+            predicted_clocks: messages::predict(machine, set),
+            ratio: gap(report.clocks, run.summary.clocks),
+            messages: report.messages,
+            words: report.words,
+            word_hops: report.word_hops,
+            payload_ok: report.payload_ok && report.words == set.words(),
+            megabytes_per_second: megabytes_per_second(
+                report.words,
+                report.clocks,
+                machine.parameters(),
+            ),
+        });
+        observer(crate::Progress::Done { done: row as u64 + 1, total });
+    }
+    Ok(())
 }
 
 /// Aggregate bandwidth as in the paper's section 5.1: bytes over time, 1 MB = 10^6 bytes.

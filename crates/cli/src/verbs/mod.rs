@@ -7,6 +7,7 @@ pub(crate) mod emit;
 pub(crate) mod generate;
 pub(crate) mod machines;
 pub(crate) mod patterns;
+pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod verify;

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
+use conset::fabric::messages::{MessageOptions, MessageOrder};
 use conset::input::Input;
-use conset::report::{RunSummary, Summary};
+use conset::report::{MessagesSummary, RunSummary, Summary};
 use conset::run::{self, SetRun};
 use serde::Serialize;
 
-use crate::args::RunArgs;
+use crate::args::{Against, MessageOrderArg, RunArgs};
 use crate::failure::Failure;
 use crate::files::Target;
 use crate::load;
@@ -45,14 +46,26 @@ struct Sum {
     words: u64,
     word_hops: u64,
     payload_ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<MessagesSummary>,
 }
 
 pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
     let mut bar = Bar::new(terminal.quiet);
     let job = load::input(&args.input, &mut bar)?;
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
-    let runs = run::run(&compiled, args.input.seed, args.trace.is_some(), &mut |p| bar.observe(p))
-        .map_err(|fault| Failure::Bug(format!("the fabric stopped: {fault}")))?;
+    let mut runs =
+        run::run(&compiled, args.input.seed, args.trace.is_some(), &mut |p| bar.observe(p))
+            .map_err(|fault| Failure::Bug(format!("the fabric stopped: {fault}")))?;
+    if let Some(Against::Messages) = args.against {
+        let order = match args.message_order {
+            MessageOrderArg::Given => MessageOrder::Given,
+            MessageOrderArg::Random => MessageOrder::Random,
+        };
+        let options = MessageOptions { seed: args.input.seed, order, ..MessageOptions::default() };
+        run::against_messages(&compiled, &mut runs, &options, &mut |p| bar.observe(p))
+            .map_err(|fault| Failure::Bug(format!("the fabric stopped: {fault}")))?;
+    }
     drop(bar);
     if let Some(path) = &args.trace {
         Target::new(path).write(|out| write_trace(out, &runs))?;
@@ -62,7 +75,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
         _ => None,
     };
     let summary = Summary::new(&compiled, halo);
-    let report = report(&runs);
+    let report = report(&runs, compiled.schedule().machine().parameters());
     terminal.print(&report, |out| {
         write_summary(out, &summary)?;
         for run in &runs {
@@ -73,6 +86,11 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
             None => Ok(()),
         }
     })?;
+    if let Some(run) =
+        runs.iter().find(|run| run.summary.messages.as_ref().is_some_and(|m| !m.payload_ok))
+    {
+        return Err(Failure::Bug(format!("set `{}`: messages went wrong", run.summary.set)));
+    }
     match runs.iter().find(|run| !run.summary.payload_ok) {
         None => Ok(()),
         Some(run) => Err(Failure::Bug(format!(
@@ -82,13 +100,14 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
     }
 }
 
-fn report(runs: &[SetRun]) -> Report<'_> {
+fn report<'a>(runs: &'a [SetRun], parameters: &conset_ir::Parameters) -> Report<'a> {
     if let [only] = runs {
         return Report { total: Total::One(only.summary.clone()), sets: None };
     }
     let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
     let names: Vec<&str> = all.iter().map(|s| s.set.as_str()).collect();
     let clocks = all.iter().map(|s| s.clocks).sum();
+    let messages: Option<Vec<_>> = all.iter().map(|s| s.messages.as_ref()).collect();
     let bound_clocks = all.iter().map(|s| s.bound_clocks).sum();
     let sum = Sum {
         set: names.join("+"),
@@ -102,6 +121,9 @@ fn report(runs: &[SetRun]) -> Report<'_> {
         words: all.iter().map(|s| s.words).sum(),
         word_hops: all.iter().map(|s| s.word_hops).sum(),
         payload_ok: all.iter().all(|s| s.payload_ok),
+        messages: messages
+            .filter(|messages| !messages.is_empty())
+            .map(|messages| MessagesSummary::sum(&messages, clocks, parameters)),
     };
     Report { total: Total::Sum(sum), sets: Some(all) }
 }
@@ -123,7 +145,7 @@ fn write_run(out: &mut dyn Write, run: &SetRun) -> io::Result<()> {
             "payload  {} delivered, each once, in order, at the right cell; {}",
             text::count(s.words, "word"),
             text::count(s.word_hops, "word-hop"),
-        )
+        )?;
     } else {
         writeln!(
             out,
@@ -132,8 +154,20 @@ fn write_run(out: &mut dyn Write, run: &SetRun) -> io::Result<()> {
             run.checked.missing,
             run.checked.extra,
             text::count(s.words, "word"),
-        )
+        )?;
     }
+    let Some(m) = &s.messages else { return Ok(()) };
+    writeln!(
+        out,
+        "messages {}: {} clocks, {:.2} x the connections' (predicted {}), {:.1} MB/s; {} {}",
+        s.set,
+        text::number(m.clocks),
+        m.ratio,
+        text::number(m.predicted_clocks),
+        m.megabytes_per_second,
+        text::count(m.words, "word"),
+        if m.payload_ok { "delivered, each once, in order, at the right cell" } else { "WRONG" },
+    )
 }
 
 /// The sets' traces one after the other in one file.

@@ -141,4 +141,8 @@ fn the_presets_numbers_do_not_change() {
     }
     let fem = iwarp.replace("access_clocks_per_word = 2", "access_clocks_per_word = 10");
     assert_eq!(numbers("iwarp-fem"), fem.replace("full", "half"));
+    let with_setup =
+        |clocks| iwarp.replace("stream_setup = 0", &format!("stream_setup = {clocks}"));
+    assert_eq!(numbers("iwarp-stream"), with_setup(98));
+    assert_eq!(numbers("iwarp-spool"), with_setup(400));
 }

@@ -99,11 +99,7 @@ pub fn of_meshes(rows: &[meshes::Row]) -> [Figure; 2] {
 
 /// The eight series of a bandwidth chart, the paper's as crosses where predicted and circles
 /// where measured; ConSet `aside` left of each place, messages as much right of it.
-fn bandwidths(
-    ours: &[(f64, Bandwidths)],
-    papers: &[(f64, Bandwidths)],
-    aside: f64,
-) -> Vec<Series> {
+fn bandwidths(ours: &[(f64, Bandwidths)], papers: &[(f64, Bandwidths)], aside: f64) -> Vec<Series> {
     type Pick = fn(&Bandwidths) -> f64;
     let rows: [(&str, &'static str, [Line; 2], f64, Pick); 4] = [
         ("ConSet measured", CONSET, MEASURED, -aside, |b| b.conset_measured),

@@ -51,6 +51,8 @@ pub struct Table {
 pub struct Row {
     /// Words of each connection.
     pub words: u32,
+    /// Phases of ours.
+    pub phases: u64,
     /// ConSet by the paper's cost model.
     pub conset_predicted: Compared,
     /// ConSet by our cost model, which shares links; the paper has none.
@@ -77,14 +79,9 @@ pub struct Row {
 /// # Errors
 /// None that an input could cause; a stage's broken promise.
 pub fn table(of: &paper::Pattern, observer: &mut Observer<'_>) -> Result<Table, CompileError> {
-    let machine = Arc::new(Machine::from_spec("iwarp-stream")?);
-    let mut phases = 0;
-    let mut rows = Vec::new();
-    for at in 0..WORDS.len() {
-        let (row, row_phases) = row(of, at, &machine, observer)?;
-        phases = row_phases;
-        rows.push(row);
-    }
+    let rows = (0..WORDS.len()).map(|at| row(of, at, observer)).collect::<Result<Vec<_>, _>>()?;
+    // Routes do not depend on words, so all rows have the same phases.
+    let phases = rows.first().map_or(0, |row| row.phases);
     Ok(Table {
         table: of.table,
         figure: of.figure,
@@ -95,12 +92,19 @@ pub fn table(of: &paper::Pattern, observer: &mut Observer<'_>) -> Result<Table, 
     })
 }
 
-fn row(
+/// Computes one row, `at` of [`WORDS`].
+///
+/// # Errors
+/// As [`table`].
+///
+/// # Panics
+/// If there is no size `at`.
+pub fn row(
     of: &paper::Pattern,
     at: usize,
-    machine: &Arc<Machine>,
     observer: &mut Observer<'_>,
-) -> Result<(Row, u64), CompileError> {
+) -> Result<Row, CompileError> {
+    let machine = &Arc::new(Machine::from_spec("iwarp-stream")?);
     let words = WORDS[at];
     let program = input::pattern(of.pattern, machine, words)?.program;
     let set = &program.sets()[0];
@@ -114,15 +118,15 @@ fn row(
     } else {
         None
     };
-    let order =
-        if of.pattern == "all-to-all" { MessageOrder::Random } else { MessageOrder::Given };
+    let order = if of.pattern == "all-to-all" { MessageOrder::Random } else { MessageOrder::Given };
     let (messages, messages_ok) = by_messages(machine, set, order)?;
 
     let conset_predicted = predicted(machine, set, of.phases);
     let message_predicted = predicted_messages(machine, set, of.pattern)?;
     let speed = |clocks| run::megabytes_per_second(set.words(), clocks, machine.parameters());
-    let row = Row {
+    Ok(Row {
         words,
+        phases: conset.phases,
         conset_predicted: Compared::new(conset_predicted, Some(of.conset_predicted[at])),
         conset_modelled: conset.modelled,
         conset_measured: Compared::new(conset.clocks, Some(of.conset_measured[at])),
@@ -142,8 +146,7 @@ fn row(
             message_measured: speed(of.message_measured[at]),
         },
         payload_ok: payload_ok && messages_ok,
-    };
-    Ok((row, conset.phases))
+    })
 }
 
 /// The paper's cost model of ConSet: its switches, and the words of the cell that sends most.

@@ -6,10 +6,10 @@
 
 use std::fmt::Write;
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 480.0;
 const LEFT: f64 = 78.0;
-const RIGHT: f64 = 216.0;
+const RIGHT: f64 = 250.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 62.0;
 
@@ -197,8 +197,12 @@ fn dashes(line: Line, style: Style) -> Option<&'static str> {
 fn mark(out: &mut String, x: f64, y: f64, series: &Series) {
     let colour = series.colour;
     let _ = match series.line {
-        Line::Solid => writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{colour}\"/>"),
-        Line::Dashed => writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{colour}\"/>"),
+        Line::Solid => {
+            writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{colour}\"/>")
+        }
+        Line::Dashed => {
+            writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{colour}\"/>")
+        }
         Line::Marks => writeln!(
             out,
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"7\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"/>"
@@ -206,7 +210,14 @@ fn mark(out: &mut String, x: f64, y: f64, series: &Series) {
         Line::Crosses => writeln!(
             out,
             "<path d=\"M{:.1} {:.1}L{:.1} {:.1}M{:.1} {:.1}L{:.1} {:.1}\" stroke=\"{colour}\" stroke-width=\"1.8\"/>",
-            x - 5.0, y - 5.0, x + 5.0, y + 5.0, x - 5.0, y + 5.0, x + 5.0, y - 5.0
+            x - 5.0,
+            y - 5.0,
+            x + 5.0,
+            y + 5.0,
+            x - 5.0,
+            y + 5.0,
+            x + 5.0,
+            y - 5.0
         ),
     };
 }
@@ -231,7 +242,8 @@ fn line(out: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str, dashes: &str
 
 fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
     let words = escape(words);
-    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>");
+    let _ =
+        writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>");
 }
 
 fn escape(words: &str) -> String {

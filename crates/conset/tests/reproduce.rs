@@ -1,0 +1,127 @@
+//! The paper's tables: what must be exact, and bands around what was measured.
+//!
+//! The bands say where our residuals are (`docs/fidelity.md` goes through them), so that a change
+//! that moves one is seen. They are not the goals; where a goal is missed the band says so too.
+
+use std::path::{Path, PathBuf};
+
+use conset::reproduce::{Compared, figures, meshes, paper, patterns};
+
+fn row(table: usize, at: usize) -> patterns::Row {
+    let row = patterns::row(&paper::PATTERNS[table - 1], at, &mut |_| ()).unwrap();
+    assert!(row.payload_ok);
+    for predicted in [&row.conset_predicted, &row.message_predicted] {
+        assert!(predicted.error() < 1.0, "table {table}, row {at}: {predicted:?}");
+    }
+    row
+}
+
+#[track_caller]
+fn within(compared: &Compared, least: f64, most: f64) {
+    let error = compared.error_percent.unwrap();
+    assert!((least..=most).contains(&error), "{error:.1} % is not in {least} to {most}");
+}
+
+#[test]
+fn table_1_on_which_the_set_up_was_calibrated() {
+    for at in 0..4 {
+        let row = row(1, at);
+        assert_eq!(row.phases, 1);
+        within(&row.conset_measured, -3.0, 3.0);
+        within(&row.message_measured, -12.0, 0.0);
+    }
+}
+
+/// The goal of 15 % is met by the shortest exchange only.
+#[test]
+fn table_2_and_how_far_the_routers_share_goes() {
+    for at in 0..4 {
+        let row = row(2, at);
+        assert_eq!(row.phases, 2);
+        within(&row.conset_measured, 5.0, 36.0);
+        within(row.stated_phases_measured.as_ref().unwrap(), -24.0, -8.0);
+        within(&row.message_measured, -6.0, 4.0);
+    }
+}
+
+/// The goal of 15 % is missed by the shortest exchange. The longest takes too long for a test.
+#[test]
+fn table_3_all_to_all() {
+    for at in 0..3 {
+        let row = row(3, at);
+        assert!((27..=30).contains(&row.phases));
+        within(&row.conset_measured, -20.0, 5.0);
+        within(&row.message_measured, -20.0, 2.0);
+    }
+}
+
+fn real_meshes() -> PathBuf {
+    std::env::var_os("CONSET_MESHES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/meshes"),
+        PathBuf::from,
+    )
+}
+
+fn mesh(name: &str) -> Option<meshes::Row> {
+    let origin = meshes::ORIGINS.iter().find(|origin| origin.name == name).unwrap();
+    let bytes = match origin.file {
+        None => None,
+        Some(file) => {
+            let path = real_meshes().join(file);
+            let Ok(bytes) = std::fs::read(&path) else {
+                eprintln!("skipped: {} is not there", path.display());
+                return None;
+            };
+            Some((file, bytes))
+        }
+    };
+    let file = bytes.as_ref().map(|(name, bytes)| (*name, bytes.as_slice()));
+    let row = meshes::row(origin, file, &mut |_| ()).unwrap();
+    assert!(row.payload_ok);
+    Some(row)
+}
+
+/// The counts are the paper's; the exchange is less than half of its, and so is the time.
+#[test]
+fn the_meshes_have_the_papers_counts() {
+    for name in ["m11k", "c10k"] {
+        let Some(row) = mesh(name) else { continue };
+        let structure = &row.structure;
+        assert_eq!(structure.elements.error(), 0.0);
+        assert_eq!(structure.nodes.error(), 0.0);
+        assert_eq!(structure.phases.ours, 2);
+        let paper = structure.words_per_cell.paper.unwrap();
+        assert!(2 * structure.words_per_cell.ours[1] < paper[1] + 2);
+        within(&row.conset_measured, -60.0, -40.0);
+        // What the fabric adds to the paper's cost model: it added 12 and 15 % there.
+        let added = row.conset_measured.ours as f64 / row.conset_predicted.ours as f64;
+        assert!((1.0..1.15).contains(&added), "{added}");
+        let bars: u64 = row.histogram.iter().map(|bar| bar.connections).sum();
+        assert!(bars > 200);
+    }
+}
+
+#[test]
+fn the_row_without_a_counterpart_is_compared_with_nothing() {
+    let Some(row) = mesh("sf10") else { return };
+    assert_eq!(row.structure.elements.ours, 35025);
+    assert_eq!((row.conset_measured.paper, row.conset_measured.error_percent), (None, None));
+    assert!(row.paper_bandwidth.is_none());
+    let [five, six] = figures::of_meshes(&[row]);
+    assert!(five.svg.contains("sf10") && six.svg.contains("sf10"));
+}
+
+/// The paper's words per cell count one direction: both ways they would not fill its own
+/// prediction, which is the sum over phases of the most words that a cell moves in one.
+#[test]
+fn the_papers_words_per_cell_count_one_direction() {
+    for mesh in paper::MESHES {
+        let moved = (mesh.conset_predicted - mesh.phases * paper::PREDICTED_SWITCH) / 10;
+        assert!(moved >= 2 * mesh.words_per_cell[1], "{}", mesh.name);
+        if mesh.phases == 2 {
+            assert!(moved > 2 * mesh.words_per_cell[1], "{}", mesh.name);
+        }
+        let speed = 64.0 * mesh.words_per_cell[1] as f64 * 4.0 / mesh.conset_measured as f64 * 20.0;
+        assert!((speed / mesh.bandwidth - 1.0).abs() < 0.01, "{}", mesh.name);
+    }
+}
