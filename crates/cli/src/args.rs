@@ -137,6 +137,9 @@ pub(crate) struct CompilerArgs {
     /// Router and scheduler.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) algorithm: AlgorithmArg,
+    /// What `best` minimises.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) objective: ObjectiveArg,
     /// Rounds of rip-up and reroute (the paper's k).
     #[arg(long, value_name = "K")]
     pub(crate) reroutes: Option<u32>,
@@ -150,6 +153,17 @@ pub(crate) enum AlgorithmArg {
     /// The ConSet paper's own (sections 4.4.1 and 4.4.2).
     #[default]
     Paper,
+    /// Several ways to plan, the best of them kept.
+    Best,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ObjectiveArg {
+    /// Clocks.
+    #[default]
+    Time,
+    /// Phases, then clocks.
+    Phases,
 }
 
 #[derive(Args, Debug)]

@@ -7,7 +7,7 @@ use conset::input::{self, Elements, Input, LoadOptions};
 use conset::{CompileError, Compiled, Options, adopt, adopt_image, compile};
 use conset_ir::{At, InputError, Machine, machine_file};
 
-use crate::args::{AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs};
+use crate::args::{AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs, ObjectiveArg};
 use crate::failure::Failure;
 use crate::files;
 use crate::progress::Bar;
@@ -117,6 +117,11 @@ pub(crate) fn compiled(
             let mut options = Options { seed: input.seed, ..Options::default() };
             options.algorithm = match compiler.algorithm {
                 AlgorithmArg::Paper => conset::Algorithm::Paper,
+                AlgorithmArg::Best => conset::Algorithm::Best,
+            };
+            options.objective = match compiler.objective {
+                ObjectiveArg::Time => conset::Objective::Time,
+                ObjectiveArg::Phases => conset::Objective::Phases,
             };
             options.max_phases = compiler.max_phases;
             if let Some(reroutes) = compiler.reroutes {

@@ -9,13 +9,14 @@
 use std::sync::Arc;
 
 use conset_ir::{
-    Bounds, Image, Infeasible, InputError, Machine, Origin, Program, Schedule, SetSchedule,
-    ShapeError, Timetable,
+    Bounds, ConnectionSet, Image, Infeasible, InputError, Machine, Origin, Program, Schedule,
+    SetSchedule, ShapeError, Timetable,
 };
 use conset_partition_route::{apr, bounds};
 use conset_scheduler::{greedy, planned, predict};
 use conset_verify::{Rejection, Report};
 
+use crate::best;
 use crate::{Observer, Progress};
 
 /// Which router and scheduler.
@@ -24,6 +25,8 @@ pub enum Algorithm {
     /// The paper's: APR (section 4.4.1) and the MIN_TIME greedy timetable (section 4.4.2).
     #[default]
     Paper,
+    /// The compiler to the bound: several ways to plan, the best of them kept.
+    Best,
 }
 
 impl Algorithm {
@@ -31,6 +34,27 @@ impl Algorithm {
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Paper => "paper",
+            Algorithm::Best => "best",
+        }
+    }
+}
+
+/// What is minimised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Objective {
+    /// Clocks.
+    #[default]
+    Time,
+    /// Phases, then clocks.
+    Phases,
+}
+
+impl Objective {
+    /// The spelling in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Objective::Time => "time",
+            Objective::Phases => "phases",
         }
     }
 }
@@ -40,6 +64,8 @@ impl Algorithm {
 pub struct Options {
     /// Which router and scheduler.
     pub algorithm: Algorithm,
+    /// What [`Algorithm::Best`] minimises; the paper's minimises phases.
+    pub objective: Objective,
     /// The seed of every random choice; the same seed gives the same bytes.
     pub seed: u64,
     /// Rounds of rip-up and reroute (the paper's k).
@@ -73,12 +99,13 @@ pub enum CompileError {
 impl Default for Options {
     fn default() -> Self {
         let apr::Options { seed, reroutes, max_phases, .. } = apr::Options::default();
-        Self { algorithm: Algorithm::Paper, seed, reroutes, max_phases }
+        let (algorithm, objective) = (Algorithm::default(), Objective::default());
+        Self { algorithm, objective, seed, reroutes, max_phases }
     }
 }
 
 impl CompileError {
-    fn bug(stage: &'static str, message: &dyn ToString) -> Self {
+    pub(crate) fn bug(stage: &'static str, message: &dyn ToString) -> Self {
         CompileError::Bug { stage, message: message.to_string() }
     }
 }
@@ -134,23 +161,10 @@ pub fn compile(
         set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
         let bounds = bounds::bounds(machine, set)?;
         observer(Progress::Stage("routing"));
-        let routing = apr::route(
-            machine,
-            set,
-            &apr::Options {
-                seed: options.seed,
-                reroutes: options.reroutes,
-                max_phases: options.max_phases,
-                ..apr::Options::paper()
-            },
-            &mut |at| {
-                observer(Progress::Done { done: at.routed as u64, total: at.total as u64 });
-            },
-        )?;
-        observer(Progress::Stage("building timetables"));
-        let timetable =
-            greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", &e))?;
-        let prediction = predict::predict(&timetable);
+        let (timetable, prediction) = match options.algorithm {
+            Algorithm::Paper => paper(machine, set, options, observer)?,
+            Algorithm::Best => best::best(machine, set, &bounds.summary(), options, observer)?,
+        };
         sets.push((
             SetSchedule {
                 timetable,
@@ -177,6 +191,33 @@ pub fn compile(
         CompileError::Rejected(rejection) => CompileError::bug("a stage", &rejection),
         other => other,
     })
+}
+
+/// The paper's router and timetable.
+pub(crate) fn paper(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+    observer: &mut Observer<'_>,
+) -> Result<(Timetable, predict::Prediction), CompileError> {
+    let routing = apr::route(
+        machine,
+        set,
+        &apr::Options {
+            seed: options.seed,
+            reroutes: options.reroutes,
+            max_phases: options.max_phases,
+            ..apr::Options::paper()
+        },
+        &mut |at| {
+            observer(Progress::Done { done: at.routed as u64, total: at.total as u64 });
+        },
+    )?;
+    observer(Progress::Stage("building timetables"));
+    let timetable =
+        greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", &e))?;
+    let prediction = predict::predict(&timetable);
+    Ok((timetable, prediction))
 }
 
 /// Takes over a schedule that came from outside: checks it and makes its image.

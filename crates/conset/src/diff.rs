@@ -11,6 +11,7 @@
 //! * A forwarding entry is the same if it is in the same phase, cell and channel and moves the
 //!   same connection's words from the same feed to the same sink. *Stability* is the share of
 //!   entries that are the same, of all channels with an entry before or after; 1 without any.
+//! * Bounds and predictions are our own for both; what the files claim is for the checker.
 //! * How a schedule came about (generator, algorithm, seed) is told but is no difference.
 //!
 //! Counts are of everything; lists of details are cut at the given length.
@@ -254,14 +255,14 @@ fn rows_by_name(schedule: &Schedule) -> Vec<(&str, usize)> {
     names.zip(0..).collect()
 }
 
-fn change(what: &str, a: impl ToString, b: impl ToString) -> Option<Change> {
+fn change(what: &str, a: &dyn ToString, b: &dyn ToString) -> Option<Change> {
     let (a, b) = (a.to_string(), b.to_string());
     (a != b).then(|| Change { what: what.to_owned(), a, b })
 }
 
 fn machine_changes(a: &Machine, b: &Machine) -> Vec<Change> {
     let mut changes = Vec::new();
-    changes.extend(change("name", a.name(), b.name()));
+    changes.extend(change("name", &a.name(), &b.name()));
     if a.topology() != b.topology() {
         let shape = |m: &Machine| {
             format!("{} ({} cells, {} links)", m.topology(), m.cell_count(), m.link_count())
@@ -269,14 +270,14 @@ fn machine_changes(a: &Machine, b: &Machine) -> Vec<Change> {
         changes.push(Change { what: "topology".to_owned(), a: shape(a), b: shape(b) });
     }
     for (before, after) in a.parameters().numbers().into_iter().zip(b.parameters().numbers()) {
-        changes.extend(change(before.0, before.1, after.1));
+        changes.extend(change(before.0, &before.1, &after.1));
     }
     let duplex = |m: &Machine| format!("{:?}", m.parameters().duplex).to_lowercase();
-    changes.extend(change("duplex", duplex(a), duplex(b)));
+    changes.extend(change("duplex", &duplex(a), &duplex(b)));
     let cells = |m: &Machine| listed(m.dead_cells().iter().map(ToString::to_string));
-    changes.extend(change("dead_cells", cells(a), cells(b)));
+    changes.extend(change("dead_cells", &cells(a), &cells(b)));
     let links = |m: &Machine| listed(m.dead_links().iter().map(|(x, y)| format!("{x} -> {y}")));
-    changes.extend(change("dead_links", links(a), links(b)));
+    changes.extend(change("dead_links", &links(a), &links(b)));
     changes
 }
 
@@ -291,7 +292,7 @@ fn origin_changes(a: Option<&Origin>, b: Option<&Origin>) -> Vec<Change> {
     [
         change("generator", &a.generator, &b.generator),
         change("algorithm", &a.algorithm, &b.algorithm),
-        change("seed", a.seed, b.seed),
+        change("seed", &a.seed, &b.seed),
     ]
     .into_iter()
     .flatten()
@@ -303,6 +304,7 @@ struct Side<'a> {
     schedule: &'a SetSchedule,
     image: &'a conset_ir::SetImage,
     clocks: u64,
+    bounds: conset_ir::Bounds,
     /// Parts of connection `x`: rows `first[x]..first[x + 1]` of `parts`, in phase order.
     first: Vec<u32>,
     parts: Vec<PartAt<'a>>,
@@ -334,7 +336,9 @@ impl<'a> Side<'a> {
             first[x] += first[x - 1];
         }
         let image = &compiled.image().sets()[row];
-        Self { schedule, image, clocks: compiled.sets()[row].prediction.clocks, first, parts }
+        let known = &compiled.sets()[row];
+        let (clocks, bounds) = (known.prediction.clocks, known.bounds.summary());
+        Self { schedule, image, clocks, bounds, first, parts }
     }
 
     fn set(&self) -> &'a conset_ir::ConnectionSet {
@@ -387,9 +391,9 @@ impl SetCompare<'_> {
             connections: Both { a: set_a.len(), b: set_b.len() },
             words: Both { a: set_a.words(), b: set_b.words() },
             phases: both(|s| s.timetable.phases().len()),
-            bound_phases: Both { a: a.bounds.phases, b: b.bounds.phases },
+            bound_phases: Both { a: self.a.bounds.phases, b: self.b.bounds.phases },
             predicted_clocks: Both { a: self.a.clocks, b: self.b.clocks },
-            bound_clocks: Both { a: a.bounds.clocks, b: b.bounds.clocks },
+            bound_clocks: Both { a: self.a.bounds.clocks, b: self.b.bounds.clocks },
             removed: Listed::new(),
             added: Listed::new(),
             changed: Listed::new(),
@@ -527,12 +531,12 @@ fn asked_changes(a: &Connection, b: &Connection) -> Vec<Change> {
     let or_none = |value: Option<u32>| value.map_or("none".to_owned(), |v| v.to_string());
     let name = |c: &Connection| c.name.as_deref().unwrap_or("none").to_owned();
     [
-        change("source", a.source, b.source),
-        change("target", a.target, b.target),
-        change("words", a.words, b.words),
-        change("min_bandwidth", or_none(a.min_bandwidth), or_none(b.min_bandwidth)),
-        change("max_latency", or_none(a.max_latency), or_none(b.max_latency)),
-        change("name", name(a), name(b)),
+        change("source", &a.source, &b.source),
+        change("target", &a.target, &b.target),
+        change("words", &a.words, &b.words),
+        change("min_bandwidth", &or_none(a.min_bandwidth), &or_none(b.min_bandwidth)),
+        change("max_latency", &or_none(a.max_latency), &or_none(b.max_latency)),
+        change("name", &name(a), &name(b)),
     ]
     .into_iter()
     .flatten()

@@ -12,6 +12,7 @@
 //!
 //! It opens no files and prints nothing; long work reports through a callback ([`Progress`]).
 
+mod best;
 pub mod compile;
 pub mod diff;
 pub mod input;
@@ -20,7 +21,9 @@ pub mod reproduce;
 pub mod run;
 pub mod why;
 
-pub use compile::{Algorithm, CompileError, Compiled, Options, adopt, adopt_image, compile};
+pub use compile::{
+    Algorithm, CompileError, Compiled, Objective, Options, adopt, adopt_image, compile,
+};
 pub use conset_codegen as codegen;
 pub use conset_fabric as fabric;
 pub use conset_ir as ir;

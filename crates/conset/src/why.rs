@@ -11,8 +11,8 @@
 //! * **route**: how short a route can be, and which other shortest ones have room in the phase.
 //! * **start**: which slots of its two agents come before it, back to the phase's start.
 //!
-//! A connection that is split has one answer for each part. Everything is bounded: the
-//! [`PHASES`] nearest phases, the best [`ROUTES`] of the first 256 shortest routes, the first
+//! A connection that is split has one answer for each part. Everything is bounded: [`PHASES`]
+//! other phases, one half the nearest with a free channel on both end cells, the rest the nearest, the best [`ROUTES`] of the first 256 shortest routes, the first
 //! [`PARTS`] parts, some million route cells priced; what is left out is counted or marked.
 //!
 //! # What it does not do
@@ -40,7 +40,8 @@ pub use self::price::apply;
 pub use self::start::{Start, Wait, WaitsAt};
 pub use self::ways::{FullCell, Way};
 
-/// Other phases that are tried: those nearest to the connection's own.
+/// Other phases that are tried: half of them the nearest with room on both end cells, if there
+/// are so many, the rest the nearest.
 pub const PHASES: usize = 32;
 /// Other shortest routes that are listed.
 pub const ROUTES: usize = 8;
@@ -105,8 +106,10 @@ pub struct PartWhy {
 /// What the other phases would cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PhaseChoices {
-    /// Other phases that were too far away to be tried.
+    /// Other phases that were not tried, because there are too many.
     pub left_out: usize,
+    /// Of all other phases, those with a free channel on both end cells.
+    pub room_at_ends: usize,
     /// Those that were tried, in order.
     pub tried: Vec<PhaseChoice>,
 }
@@ -306,17 +309,14 @@ impl Asked<'_> {
     fn part(&self, part: Part) -> PartWhy {
         let routing = self.timetable.routing();
         let routes = &routing.phases()[part.phase.index()];
-        let (mut tried, mut routes_tried) = (self.phases(part), self.routes(part));
-        self.price(part, &mut tried, &mut routes_tried.others);
+        let (mut phase_choices, mut route) = (self.phases(part), self.routes(part));
+        self.price(part, &mut phase_choices.tried, &mut route.others);
         PartWhy {
             part,
             words: routes.get(part.row).words,
             phase_clocks: self.prediction.phases[part.phase.index()].clocks,
-            phase_choices: PhaseChoices {
-                left_out: routing.phases().len() - 1 - tried.len(),
-                tried,
-            },
-            route: routes_tried,
+            phase_choices,
+            route,
             start: Booked {
                 machine: routing.machine(),
                 set: routing.set(),
@@ -327,15 +327,40 @@ impl Asked<'_> {
         }
     }
 
-    /// The other phases nearest to the part's, without prices.
-    fn phases(&self, part: Part) -> Vec<PhaseChoice> {
+    /// The other phases that are worth a try, without prices.
+    fn phases(&self, part: Part) -> PhaseChoices {
         let routing = self.timetable.routing();
-        let mut near: Vec<PhaseId> =
-            routing.iter().map(|(p, _)| p).filter(|&p| p != part.phase).collect();
-        near.sort_by_key(|p| (p.0.abs_diff(part.phase.0), p.0));
-        near.truncate(PHASES);
-        near.sort_unstable();
-        near.into_iter().map(|phase| self.phase(phase)).collect()
+        let mut near: Vec<(bool, PhaseId)> = routing
+            .iter()
+            .filter(|(phase, _)| *phase != part.phase)
+            .map(|(phase, routes)| (self.has_room_at_ends(routes), phase))
+            .collect();
+        let room_at_ends = near.iter().filter(|(has_room, _)| *has_room).count();
+        near.sort_by_key(|(_, p)| (p.0.abs_diff(part.phase.0), p.0));
+        let (with_room, full): (Vec<_>, Vec<_>) = near.iter().partition(|(has_room, _)| *has_room);
+        let first = with_room.len().min(PHASES / 2);
+        let mut rest = [&with_room[first..], full.as_slice()].concat();
+        rest.sort_by_key(|(_, p)| (p.0.abs_diff(part.phase.0), p.0));
+        let chosen = with_room[..first].iter().chain(&rest).take(PHASES);
+        let mut chosen: Vec<PhaseId> = chosen.map(|&(_, phase)| phase).collect();
+        chosen.sort_unstable();
+        PhaseChoices {
+            left_out: near.len() - chosen.len(),
+            room_at_ends,
+            tried: chosen.into_iter().map(|phase| self.phase(phase)).collect(),
+        }
+    }
+
+    /// Whether the connection's end cells have a free channel.
+    fn has_room_at_ends(&self, routes: &PhaseRoutes) -> bool {
+        let routing = self.timetable.routing();
+        let connection = routing.set().get(self.x);
+        let mut used = [0u32; 2];
+        for cell in routes.iter().flat_map(|route| route.cells) {
+            used[0] += u32::from(*cell == connection.source);
+            used[1] += u32::from(*cell == connection.target);
+        }
+        used.into_iter().all(|used| used < routing.machine().parameters().channels_per_cell)
     }
 
     fn phase(&self, phase: PhaseId) -> PhaseChoice {

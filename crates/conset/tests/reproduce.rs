@@ -51,7 +51,7 @@ fn table_3_all_to_all() {
         let row = row(3, at);
         assert!((27..=30).contains(&row.phases));
         within(&row.conset_measured, -20.0, 5.0);
-        within(&row.message_measured, -20.0, 2.0);
+        within(&row.message_measured, -14.0, 16.0);
     }
 }
 
@@ -69,7 +69,10 @@ fn mesh(name: &str) -> Option<meshes::Row> {
         Some(file) => {
             let path = real_meshes().join(file);
             let Ok(bytes) = std::fs::read(&path) else {
-                eprintln!("skipped: {} is not there", path.display());
+                #[allow(clippy::print_stderr, reason = "a skipped test must be seen")]
+                {
+                    eprintln!("skipped: {} is not there", path.display());
+                }
                 return None;
             };
             Some((file, bytes))

@@ -298,6 +298,7 @@ impl Engine {
                 same.then_some(period)
             }
             Look::Take => None,
+            Look::Wait => return,
         };
         let Some(period) = period else {
             if self.watch.is_to_take(now) {

@@ -29,6 +29,8 @@ pub(crate) struct Watch {
     pub(crate) next: u64,
     /// When the snapshot was taken; `None` if there is no valid one.
     taken: Option<u64>,
+    /// Nothing has begun or ended since the last look.
+    quiet: bool,
     /// Comparisons with this snapshot, and after how many it is replaced.
     age: u32,
     limit: u32,
@@ -37,6 +39,8 @@ pub(crate) struct Watch {
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
+    /// Nothing yet.
+    Wait,
     /// Take a snapshot.
     Take,
     /// Compare with the snapshot, which is so many clocks old.
@@ -48,13 +52,13 @@ impl Watch {
     pub(crate) fn new(link: u32, access: u32) -> Self {
         let (link, access) = (u64::from(link), u64::from(access));
         let window = link / gcd(link, access) * access * SHARES;
-        Self { window, next: window, taken: None, age: 0, limit: 1 }
+        Self { window, next: window, taken: None, quiet: false, age: 0, limit: 1 }
     }
 
     /// Something begins or ends: whatever was seen before is of no use.
     #[inline]
     pub(crate) fn disturb(&mut self) {
-        self.taken = None;
+        (self.taken, self.quiet) = (None, false);
     }
 
     /// Nothing is ever looked at.
@@ -67,9 +71,14 @@ impl Watch {
         let due = std::mem::replace(&mut self.next, now.saturating_add(self.window));
         match self.taken {
             Some(taken) if due == now => Look::Compare(now - taken),
-            _ => {
+            _ if self.quiet => {
                 (self.age, self.limit) = (0, 1);
                 Look::Take
+            }
+            // In a busy machine a snapshot would cost and not live to be compared.
+            _ => {
+                self.quiet = true;
+                Look::Wait
             }
         }
     }

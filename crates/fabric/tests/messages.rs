@@ -71,6 +71,24 @@ fn half_duplex_copies_first_and_receives_in_the_foreground() {
 }
 
 #[test]
+fn launches_and_receptions_share_a_processor() {
+    let machine = build::machine("ring:8", |_| ());
+    let options = MessageOptions { trace: true, ..MessageOptions::default() };
+    // The second launch of cell 0 could begin when the first message, short enough to stand in
+    // queues, has left. But then the message from cell 1 is there, and its software has begun.
+    let set = build::set(&[(0, 2, 4), (0, 2, 4), (1, 0, 100)]);
+    let trace = run_checked(&machine, &set, &options).unwrap().trace.unwrap();
+    let spans = |direction, x| {
+        let mut spans = trace.streams.iter();
+        spans.find(|s| s.direction == direction && s.connection.0 == x).unwrap()
+    };
+    let received = spans(Direction::Receive, 2);
+    assert_eq!(spans(Direction::Send, 1).open, received.open + 400);
+    // The words of both go on at the same time.
+    assert_eq!(received.close, received.open + 400 + 104 * 2);
+}
+
+#[test]
 fn messages_are_received_one_after_the_other_in_order_of_arrival() {
     let machine = build::machine("mesh:5x1", |_| ());
     // The last comes over the same links as the first, which is nearer.
@@ -244,7 +262,7 @@ fn the_papers_measurements_are_near() {
         let clocks: u64 =
             (0..seeds).map(|s| run_checked(&machine, &set, &random(s)).unwrap().clocks).sum();
         let error = clocks as f64 / seeds as f64 / measured - 1.0;
-        assert!(error.abs() < 0.20, "all-to-all {words}: {error}");
+        assert!(error.abs() < 0.15, "all-to-all {words}: {error}");
     }
 }
 

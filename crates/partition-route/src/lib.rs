@@ -16,6 +16,7 @@
 //! (the scheduler does) and does not prove its own results (the checker does).
 
 pub mod apr;
+pub mod best;
 pub mod bounds;
 mod channels;
 mod explain;

@@ -18,11 +18,13 @@
 //! *right*: a routing whose routes are broken still gets a timetable and a price. Whether they
 //! are right is for the checker in `conset-verify`.
 
+pub mod best;
 mod cost;
 mod fair;
 mod fluid;
 mod gaps;
 pub mod greedy;
+mod list;
 mod order;
 pub mod planned;
 pub mod predict;

@@ -121,7 +121,10 @@ fn write_phase(out: &mut dyn Write, why: &Why, part: &PartWhy) -> io::Result<()>
     }
     let left_out = match part.phase_choices.left_out {
         0 => String::new(),
-        n => format!(" ({n} further away not tried)"),
+        n => {
+            let room = part.phase_choices.room_at_ends;
+            format!(" ({n} not tried; of all, {room} have room at both ends)")
+        }
     };
     writeln!(out, "         other phases: {}{left_out}", found.join(", "))?;
     let priced = tried.iter().filter_map(|choice| Some((choice.clocks?, choice.phase)));
@@ -203,7 +206,7 @@ fn write_start(out: &mut dyn Write, start: &Start, phase_clocks: u64) -> io::Res
         writeln!(out, "         before it: {}", waited(wait))?;
     }
     for wait in &start.chain {
-        writeln!(out, "         waits for {}", waited(wait))?;
+        writeln!(out, "         chain: after {}", waited(wait))?;
     }
     Ok(())
 }

@@ -83,7 +83,8 @@ fn compiled(
     program: &Program,
     observer: &mut Observer<'_>,
 ) -> Result<crate::Compiled, CompileError> {
-    compile(machine, program, &Options { seed: SEED, ..Options::default() }, observer)
+    let algorithm = crate::Algorithm::Paper;
+    compile(machine, program, &Options { algorithm, seed: SEED, ..Options::default() }, observer)
 }
 
 fn measured(

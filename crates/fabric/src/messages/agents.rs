@@ -3,23 +3,26 @@
 //! The rules (paper, sections 3.1 and 4.3; machine model, rule 7), with full duplex:
 //!
 //! * **Sending** is a background task. The sender takes its cell's messages one after the other:
-//!   `c_send` clocks of software, then it puts the words into the channel it launches from, one
+//!   `c_send` clocks of software, then it spools the words into the channel it launches from, one
 //!   each `access_clocks_per_word` where there is room. The next message has to wait until the
 //!   tail of this one has left the cell.
 //! * **Receiving** is serial. The receiver takes the message whose header arrived first: `c_receive`
 //!   clocks of software, *while the message stands in the network* and holds its channels, then
-//!   one word each `access_clocks_per_word` where there is one. It receives only as often as it is
-//!   asked to.
+//!   it spools one word each `access_clocks_per_word` where there is one. It receives only as
+//!   often as it is asked to.
+//! * **One processor** runs the software of both; the spooling is done for it. So a cell's launches
+//!   and receptions overlap in their words but never in their software: "overlapping of sending
+//!   and receiving can at best reduce the message passing time by one transfer time" (4.3.1), and
+//!   the paper's predictions add both overheads up. What the processor has begun it finishes; of
+//!   what it can begin, a launch goes first, as it is an event's handler.
 //!
-//! With half duplex (the FEM loops, section 5.2) one processor does all that software:
+//! With half duplex (the FEM loops, section 5.2) the processor does more:
 //!
-//! * "The data is copied to a buffer before sending rather than transferred directly": launching
-//!   costs the processor `c_send` and one link time for each word copied. The buffer then goes
-//!   out in the background at the rate of the link.
-//! * "The receiver actively receives in the foreground": from `c_receive` to the last word, one
-//!   word each `access_clocks_per_word`, it has the processor.
-//! * The processor finishes what it does; then a message that can be launched goes first, as the
-//!   launch is an event's handler.
+//! * "The data is copied to a buffer before sending rather than transferred directly": a launch
+//!   takes it `c_send` and one link time for each word copied. The buffer is spooled out in the
+//!   background at the rate of the link.
+//! * "The receiver actively receives and processes messages in the foreground": from `c_receive`
+//!   to the last word, one word each `access_clocks_per_word`, the processor is at nothing else.
 //!
 //! These costs give the paper's four predictions for the finite element meshes (Table 6) within
 //! 2 % from the degrees and words of its Table 4 ([`super::predict`]).
@@ -112,17 +115,20 @@ impl Agent {
         }
     }
 
-    /// Whether a launch may begin; `half`: one processor for both directions.
+    /// Whether a launch may begin; `half`: receiving takes the processor to the last word.
     pub(crate) fn can_send(&self, half: bool) -> bool {
-        let free = !half || self.receiving == Receiving::Nothing;
+        let free = match self.receiving {
+            Receiving::Nothing => true,
+            Receiving::Software => false,
+            Receiving::Word | Receiving::Empty => !half,
+        };
         self.sending == Sending::Nothing && free && !self.pending.is_empty()
     }
 
     /// Whether a reception may begin.
-    pub(crate) fn can_receive(&self, half: bool) -> bool {
-        let free = !half || self.sending != Sending::Software;
+    pub(crate) fn can_receive(&self) -> bool {
         self.receiving == Receiving::Nothing
-            && free
+            && self.sending != Sending::Software
             && self.wanted > 0
             && self.arrivals.head != NONE
     }

@@ -491,7 +491,7 @@ impl MessageEngine {
             let copy = if self.half { u64::from(parameters.link_clocks_per_word) } else { 0 };
             self.timer(u64::from(parameters.c_send) + words * copy, Timer::Sent(cell));
         }
-        if self.agents[cell as usize].can_receive(self.half) {
+        if self.agents[cell as usize].can_receive() {
             let mut line = self.agents[cell as usize].arrivals;
             let row = self.leave(&mut line).expect("a header waits");
             let number = self.network.head(row).expect("a header waits").stream;
@@ -514,7 +514,10 @@ impl MessageEngine {
                 self.send_word(cell);
                 self.attend(cell);
             }
-            Timer::Received(cell) => self.receive_word(cell),
+            Timer::Received(cell) => {
+                self.receive_word(cell);
+                self.attend(cell);
+            }
         }
     }
 
@@ -590,5 +593,12 @@ impl MessageEngine {
     fn tell(&mut self, direction: Direction, number: u32, began: u64) {
         let message = self.worms[number as usize].message;
         self.events.push(MessageEvent { direction, message, began });
+    }
+
+    /// One clock in which something happens, for tests that look at every one.
+    #[cfg(test)]
+    pub(crate) fn step(&mut self, data: &mut dyn Payload) -> bool {
+        self.settle();
+        self.advance(data)
     }
 }

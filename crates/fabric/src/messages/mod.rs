@@ -39,6 +39,9 @@ pub mod run;
 mod updown;
 mod waits;
 
+#[cfg(test)]
+mod tests;
+
 pub use engine::{Message, MessageEngine, MessageEvent};
 pub use order::SendLists;
 pub use predict::predict;

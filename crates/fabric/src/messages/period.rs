@@ -49,6 +49,7 @@ impl MessageEngine {
         let found = match self.watch.look(self.now) {
             Look::Compare(period) => self.is_as_before().then_some(period),
             Look::Take => None,
+            Look::Wait => return,
         };
         if let Some(period) = found {
             let periods = self.allowed(period).periods();

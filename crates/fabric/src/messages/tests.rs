@@ -1,0 +1,86 @@
+//! Tests that look into the message-passing machine between two clocks.
+
+use std::sync::Arc;
+
+use conset_ir::{CellId, ConnectionId, LinkId, Machine};
+
+use super::agents::{Receiving, Sending};
+use super::engine::{Message, MessageEngine};
+use crate::engine::Payload;
+use crate::network::NONE;
+
+/// Checks that words of a message keep their order.
+struct Ordered(Vec<u32>);
+
+impl Payload for Ordered {
+    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
+        assert_eq!((from, to.1), (to, self.0[to.0.index()]));
+        self.0[to.0.index()] += 1;
+    }
+}
+
+/// Words of a message that are in the network.
+fn under_way(engine: &MessageEngine, number: u32) -> u32 {
+    let worm = &engine.worms[number as usize];
+    let source = &engine.agents[worm.message.source.index()];
+    let target = &engine.agents[worm.message.target.index()];
+    let put = match source.sending {
+        _ if source.pending.contains(&number) => 0,
+        Sending::Software if source.sent == number => 0,
+        Sending::Word | Sending::Full if source.sent == number => source.send_next,
+        _ => worm.length,
+    };
+    let taken = match target.receiving {
+        Receiving::Word if target.received == number => target.receive_next + 1,
+        Receiving::Empty if target.received == number => target.receive_next,
+        _ => 0,
+    };
+    put - taken
+}
+
+#[test]
+fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
+    for (spec, depth, link) in [("torus:3x4", 2, 2), ("mesh:3x3", 8, 3), ("fat-tree:6", 1, 1)] {
+        let machine = Machine::from_spec(spec).unwrap();
+        let mut parameters = machine.parameters().clone();
+        (parameters.channel_depth, parameters.link_clocks_per_word) = (depth, link);
+        parameters.c_send = 30;
+        let machine = Arc::new(machine.with_parameters(parameters).unwrap());
+        let mut engine = MessageEngine::new(machine.clone(), true);
+        let cells = machine.agent_count() as u32;
+        let count = 4 * cells;
+        for i in 0..count {
+            let (source, target) = (CellId(i % cells), CellId(i * i * 7 % cells));
+            let label = ConnectionId(i);
+            engine.send(Message { source, target, words: 9, label }).unwrap();
+            engine.receive(target, 1);
+        }
+        let mut data = Ordered(vec![0; count as usize]);
+        let mut carried = vec![0; machine.link_count()];
+        let mut then = 0;
+        loop {
+            let on = engine.step(&mut data);
+            engine.network.audit();
+            let queued: u32 = engine.network.occupied().map(|(_, words)| words).sum();
+            let live = (0..engine.worms.len() as u32).filter(|&n| engine.worms[n as usize].live);
+            assert_eq!(live.map(|n| under_way(&engine, n)).sum::<u32>(), queued, "{spec}");
+            for (row, _) in engine.network.occupied().filter(|&(row, _)| row < engine.launch) {
+                let words = engine.network.head(row).unwrap();
+                assert_eq!(engine.slots[row as usize].owner, words.stream, "{spec}");
+            }
+            let most = (engine.now() - then) / u64::from(link) + 1;
+            then = engine.now();
+            for (row, last) in carried.iter_mut().enumerate() {
+                let words = engine.link_words(LinkId(row as u32));
+                assert!(words - *last <= most, "{spec}");
+                *last = words;
+            }
+            if !on {
+                break;
+            }
+        }
+        assert_eq!(engine.unfinished(), 0, "{spec}");
+        assert!(engine.slots.iter().all(|slot| slot.owner == NONE && slot.line.head == NONE));
+        assert!(data.0.iter().all(|&words| words == 9));
+    }
+}

@@ -1,0 +1,331 @@
+//! Phases of equal weight: a search among divisions with a given number of phases.
+//!
+//! A phase lasts until its last word, so the time of a set is the sum over its phases of what the
+//! busiest agent or link has to do in each. If the agent that is busiest overall had the same
+//! share in each phase, and no other had more, that sum would be the bound. The search begins with
+//! the paper's division and moves connections between phases, alone or two of one agent in
+//! exchange, with a new route in the new phase, by simulated annealing:
+//!
+//! * what counts is the sum of the 8th powers of the loads of all agent sides and all links in all
+//!   phases, in units of the share that the busiest side should have; it is ruled by the greatest
+//!   loads and still falls when one of several great ones is made smaller;
+//! * channels are a hard limit: a route goes round full cells, or the move is not made;
+//! * of all divisions seen, the one with the least sum of greatest loads is kept.
+//!
+//! With one phase that leaves routes to choose. The number of moves is in proportion to the connections, so time is too. Sets with an order or
+//! with required bandwidths or latencies are left as they are.
+
+use conset_ir::{ConnectionSet, Duplex, Machine};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::way::{CLOSED, UNIT, Way};
+use crate::network::{Distances, Network};
+
+/// A division: a phase and a path for each connection.
+#[derive(Clone, Debug)]
+pub(super) struct Division {
+    pub(super) phases: u32,
+    pub(super) phase_of: Vec<u32>,
+    pub(super) paths: Vec<Vec<u32>>,
+}
+
+/// The share of an accepted loss at the start and at the end of the search.
+const HOT: f64 = 1.0;
+const COLD: f64 = 0.001;
+
+/// Cells of all phases together that the search holds loads of.
+const HELD: usize = 1 << 24;
+
+/// Balances the phases of a division with so many moves; returns the best division seen.
+pub(super) fn balance(
+    machine: &Machine,
+    set: &ConnectionSet,
+    network: &Network,
+    division: Division,
+    moves: usize,
+    seed: u64,
+) -> Division {
+    let held = network.cells.saturating_mul(division.phases as usize);
+    if division.phases == 0 || set.is_empty() || held > HELD {
+        return division;
+    }
+    let mut search = Search::new(machine, set, network, division);
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut best = (search.time(), search.division.clone());
+    let mut changed = false;
+    for step in 0..moves {
+        let heat = HOT * (COLD / HOT).powf(step as f64 / moves as f64);
+        changed |= search.propose(&mut rng, heat);
+        if changed && step % CHECK == 0 {
+            changed = false;
+            let time = search.time();
+            if time < best.0 {
+                best = (time, search.division.clone());
+            }
+        }
+    }
+    if search.time() < best.0 { search.division } else { best.1 }
+}
+
+/// Moves between two looks at the whole.
+const CHECK: usize = 64;
+
+struct Search<'a> {
+    network: &'a Network,
+    set: &'a ConnectionSet,
+    division: Division,
+    channels: u32,
+    cells: usize,
+    side_count: usize,
+    sides: Vec<[u32; 2]>,
+    /// Connections of each side: row `s` is `ids[first[s]..first[s + 1]]`.
+    first: Vec<u32>,
+    ids: Vec<u32>,
+    /// Clocks that a connection keeps its agents and its links busy.
+    agent_clocks: Vec<u64>,
+    link_clocks: Vec<u64>,
+    /// By phase and cell, side, edge.
+    taken: Vec<u32>,
+    side_load: Vec<u64>,
+    link_load: Vec<u64>,
+    /// Links of each edge.
+    parallel: Vec<u64>,
+    unit: f64,
+    way: Way,
+    distances: Distances,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        machine: &Machine,
+        set: &'a ConnectionSet,
+        network: &'a Network,
+        division: Division,
+    ) -> Self {
+        let parameters = machine.parameters();
+        let full = parameters.duplex == Duplex::Full;
+        let cells = network.cells;
+        let side_count = if full { 2 * cells } else { cells };
+        let sides: Vec<[u32; 2]> = set
+            .connections()
+            .iter()
+            .map(|c| match full {
+                true => [2 * c.source.0, 2 * c.target.0 + 1],
+                false => [c.source.0, c.target.0],
+            })
+            .collect();
+        let mut first = vec![0u32; side_count + 1];
+        for side in sides.iter().flatten() {
+            first[*side as usize + 1] += 1;
+        }
+        for side in 0..side_count {
+            first[side + 1] += first[side];
+        }
+        let mut next = first.clone();
+        let mut ids = vec![0; 2 * sides.len()];
+        for (x, both) in sides.iter().enumerate() {
+            for &side in both {
+                ids[next[side as usize] as usize] = x as u32;
+                next[side as usize] += 1;
+            }
+        }
+        let clocks = |per_word: u32, fixed: u32| {
+            set.connections()
+                .iter()
+                .map(move |c| u64::from(c.words) * u64::from(per_word) + u64::from(fixed))
+                .collect::<Vec<u64>>()
+        };
+        let mut parallel = vec![0; network.next.edge_count()];
+        for cell in machine.cells() {
+            for edge in network.next.edges(cell.0) {
+                let to = conset_ir::CellId(network.next.far_end(edge));
+                parallel[edge] = machine.links_between(cell, to).count() as u64;
+            }
+        }
+        let phases = division.phases as usize;
+        let mut this = Self {
+            network,
+            set,
+            channels: parameters.channels_per_cell,
+            cells,
+            side_count,
+            sides,
+            first,
+            ids,
+            agent_clocks: clocks(parameters.access_clocks_per_word, parameters.stream_setup),
+            link_clocks: clocks(parameters.link_clocks_per_word, 0),
+            taken: vec![0; phases * cells],
+            side_load: vec![0; phases * side_count],
+            link_load: vec![0; phases * parallel.len()],
+            parallel,
+            unit: 1.0,
+            way: Way::new(cells),
+            distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
+            division,
+        };
+        for x in 0..set.len() {
+            this.book(x, true);
+        }
+        let total =
+            |side: usize| (0..phases).map(|p| this.side_load[p * side_count + side]).sum::<u64>();
+        let busiest = (0..side_count).map(total).max().unwrap_or(1);
+        this.unit = (busiest as f64 / phases as f64).max(1.0);
+        this
+    }
+
+    /// Adds a connection to its phase, or takes it away.
+    fn book(&mut self, x: usize, add: bool) {
+        let phase = self.division.phase_of[x] as usize;
+        let change = |load: &mut u64, by: u64| *load = if add { *load + by } else { *load - by };
+        for side in self.sides[x] {
+            let at = phase * self.side_count + side as usize;
+            change(&mut self.side_load[at], self.agent_clocks[x]);
+        }
+        let path = &self.division.paths[x];
+        for &cell in path {
+            let taken = &mut self.taken[phase * self.cells + cell as usize];
+            *taken = if add { *taken + 1 } else { *taken - 1 };
+        }
+        for pair in path.windows(2) {
+            let edge = self.network.next.edge(pair[0], pair[1]);
+            let by = self.link_clocks[x] / self.parallel[edge];
+            change(&mut self.link_load[phase * self.parallel.len() + edge], by);
+        }
+    }
+
+    /// The sum over the phases of the greatest load.
+    fn time(&self) -> u64 {
+        let greatest = |loads: &[u64]| loads.iter().copied().max().unwrap_or(0);
+        let sides = self.side_load.chunks(self.side_count).map(greatest);
+        let links = self.link_load.chunks(self.parallel.len().max(1)).map(greatest);
+        sides.zip(links.chain(std::iter::repeat(0))).map(|(a, b)| a.max(b)).sum()
+    }
+
+    fn weight(&self, load: u64) -> f64 {
+        let u = load as f64 / self.unit;
+        let square = u * u;
+        let fourth = square * square;
+        fourth * fourth
+    }
+
+    /// What the loads of the sides and links of a connection weigh in a phase. Two places of
+    /// one connection are never the same, except for a half-duplex connection to itself.
+    fn weight_of_sides(&self, x: usize, phase: u32) -> f64 {
+        let at = |side: u32| self.side_load[phase as usize * self.side_count + side as usize];
+        self.sides[x].iter().map(|&side| self.weight(at(side))).sum()
+    }
+
+    fn weight_of_links(&self, x: usize) -> f64 {
+        let base = self.division.phase_of[x] as usize * self.parallel.len();
+        self.division.paths[x]
+            .windows(2)
+            .map(|pair| {
+                self.weight(self.link_load[base + self.network.next.edge(pair[0], pair[1])])
+            })
+            .sum()
+    }
+
+    /// Proposes a move; whether it was made.
+    fn propose(&mut self, rng: &mut ChaCha8Rng, heat: f64) -> bool {
+        let x = rng.random_range(0..self.set.len());
+        let from = self.division.phase_of[x];
+        let allowed = -heat * f64::ln(rng.random_range(1e-9..1.0));
+        let partner = if rng.random_range(0..4) > 0 {
+            let side = self.sides[x][rng.random_range(0..2)] as usize;
+            let (first, end) = (self.first[side], self.first[side + 1]);
+            let other = self.ids[rng.random_range(first..end) as usize] as usize;
+            if self.division.phase_of[other] == from {
+                return false;
+            }
+            Some(other)
+        } else {
+            None
+        };
+        let to = match partner {
+            Some(other) => self.division.phase_of[other],
+            None => rng.random_range(0..self.division.phases),
+        };
+        self.attempt(x, partner, to, allowed)
+    }
+
+    /// Moves `x` to phase `to` and `partner` the other way, if the loss is allowed.
+    fn attempt(&mut self, x: usize, partner: Option<usize>, to: u32, allowed: f64) -> bool {
+        let from = self.division.phase_of[x];
+        if from == to && partner.is_some() {
+            return false;
+        }
+        let moved: &[usize] = match partner {
+            Some(other) => &[x, other],
+            None => &[x],
+        };
+        let mut old: [Vec<u32>; 2] = [Vec::new(), Vec::new()];
+        let mut gain = 0.0;
+        for (row, &x) in moved.iter().enumerate() {
+            let phase = self.division.phase_of[x];
+            gain += self.weight_of_sides(x, phase) + self.weight_of_links(x);
+            self.book(x, false);
+            gain -= self.weight_of_sides(x, phase) + self.weight_of_links(x);
+            old[row] = std::mem::take(&mut self.division.paths[x]);
+        }
+        // First the agents alone: most moves fail there, before any search for a route.
+        let mut done = 0;
+        for (row, &x) in moved.iter().enumerate() {
+            let phase = if row == 0 { to } else { from };
+            let loss = self.loss_of_sides(x, phase);
+            if loss - gain > allowed || !self.find(x, phase) {
+                break;
+            }
+            self.division.phase_of[x] = phase;
+            self.division.paths[x].clone_from(&self.way.path);
+            gain += self.weight_of_sides(x, phase) + self.weight_of_links(x);
+            self.book(x, true);
+            gain -= self.weight_of_sides(x, phase) + self.weight_of_links(x);
+            done += 1;
+        }
+        if done == moved.len() && -gain <= allowed {
+            return true;
+        }
+        for &x in &moved[..done] {
+            self.book(x, false);
+        }
+        for (row, &x) in moved.iter().enumerate() {
+            self.division.phase_of[x] = if row == 0 { from } else { to };
+            self.division.paths[x] = std::mem::take(&mut old[row]);
+            self.book(x, true);
+        }
+        false
+    }
+
+    fn loss_of_sides(&self, x: usize, phase: u32) -> f64 {
+        let at = |side: u32| self.side_load[phase as usize * self.side_count + side as usize];
+        let clocks = self.agent_clocks[x];
+        self.sides[x]
+            .iter()
+            .map(|&side| self.weight(at(side) + clocks) - self.weight(at(side)))
+            .sum()
+    }
+
+    /// A route in a phase: round full cells, away from cells and links that are nearly full.
+    fn find(&mut self, x: usize, phase: u32) -> bool {
+        let c = self.set.get(conset_ir::ConnectionId(x as u32));
+        let (source, target) = (c.source.0, c.target.0);
+        self.distances.aim(self.network, source, target);
+        let (taken, links) = (phase as usize * self.cells, phase as usize * self.parallel.len());
+        let (channels, unit) = (self.channels, self.unit as u64);
+        let cell = |at: u32| {
+            let used = self.taken[taken + at as usize];
+            if used >= channels {
+                CLOSED
+            } else {
+                UNIT + UNIT * used * used / (channels * channels)
+            }
+        };
+        let link = |edge: usize| {
+            let load = self.link_load[links + edge] + self.link_clocks[x];
+            let share = (load * 4 / unit.max(1)).min(16) as u32;
+            share * share
+        };
+        self.way.find(self.network, &self.distances, (source, target), cell, link)
+    }
+}

@@ -1,0 +1,268 @@
+//! The compiler to the bound: several ways to divide a set into phases, to be priced.
+//!
+//! Where the paper's router ([`crate::apr`]) minds phases and nothing else, these mind time. A
+//! plan says, beside phases and routes, in which *round* each route runs where the way knows:
+//! connections of one round share no agent and no link, so a round lasts as long as its longest
+//! connection. The scheduler keeps the rounds.
+//!
+//! | way | for | how |
+//! |---|---|---|
+//! | [`Way::RingRounds`] | dense sets on a torus of two dimensions | `template`: steps of rings, multiplied; `pack`: rounds into phases |
+//! | [`Way::Orbits`] | sets that look the same from every cell of a torus; fewest phases | `orbits`: one connection stands for all its copies |
+//! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
+//! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
+//!
+//! No way looks at what a set is called or where it came from. Which way is best for a set is
+//! seen by pricing the plans, which is the caller's business, because prices are the scheduler's.
+//! Ways that do not apply to a set yield nothing.
+
+mod balance;
+mod orbits;
+mod pack;
+mod paths;
+mod ring;
+mod rounds;
+mod template;
+mod way;
+
+use std::sync::Arc;
+
+use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
+
+use crate::network::Network;
+use crate::{apr, bounds, channels, explain};
+use paths::Paths;
+
+/// A way to plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Every connection has its place in the rounds of the torus.
+    RingRounds,
+    /// Connections that look the same from every cell are divided as one.
+    Orbits,
+    /// Rounds are searched for, for sets of equal or nearly equal words.
+    SearchedRounds,
+    /// The paper's division with the loads of its phases evened out.
+    Balanced,
+}
+
+/// What a way may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Decides where a search has a choice.
+    pub seed: u64,
+    /// Rip-up and reroute iterations of the paper's router.
+    pub reroutes: u32,
+    /// Moves of a search for each connection.
+    pub effort: u32,
+    /// Phases allowed; none for as many as it takes.
+    pub max_phases: Option<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seed: 0, reroutes: 8, effort: 200, max_phases: None }
+    }
+}
+
+/// Phases and routes, and rounds where they are known.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Phases and routes.
+    pub routing: Routing,
+    /// For each phase the round of each route, in the order of the routes; rounds of a phase run
+    /// in the order of their numbers.
+    pub rounds: Option<Vec<Vec<u32>>>,
+}
+
+/// Plans a set one way; `None` where the way does not apply to the set or the machine, or needs
+/// more phases than allowed.
+///
+/// # Errors
+/// Ends that are not live cells with an agent.
+pub fn plan(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    way: Way,
+    options: &Options,
+) -> Result<Option<Plan>, Infeasible> {
+    set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
+    let plan = match way {
+        Way::RingRounds => ring_rounds(machine, set)?,
+        Way::Orbits => regular(machine, set)?,
+        Way::SearchedRounds => searched_rounds(machine, set, options)?,
+        Way::Balanced => balanced(machine, set, options)?,
+    };
+    let allowed = |plan: &Plan| {
+        options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
+    };
+    Ok(plan.filter(allowed))
+}
+
+/// Whether connections ask for more than that their words arrive.
+fn has_wishes(set: &ConnectionSet) -> bool {
+    let wish = |c: &conset_ir::Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    !set.order().is_empty() || set.connections().iter().any(wish)
+}
+
+fn is_whole(machine: &Machine) -> bool {
+    machine.dead_cells().is_empty() && machine.dead_links().is_empty()
+}
+
+fn ring_rounds(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+) -> Result<Option<Plan>, Infeasible> {
+    if has_wishes(set) || !is_whole(machine) {
+        return Ok(None);
+    }
+    let Some(template) = template::rounds(machine.topology(), set) else { return Ok(None) };
+    packed_rounds(machine, set, template.rounds, &template.round_of, &template.paths).map(Some)
+}
+
+fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Plan>, Infeasible> {
+    if has_wishes(set) || !is_whole(machine) {
+        return Ok(None);
+    }
+    let channels = machine.parameters().channels_per_cell;
+    let Some(found) = orbits::orbits(machine.topology(), set, channels) else { return Ok(None) };
+    let members = by_phase(found.phases, &found.phase_of);
+    let routing = number(machine, set, &members, &found.paths)?;
+    Ok(Some(Plan { routing, rounds: None }))
+}
+
+/// Moves of a search at most.
+const MOVES: usize = 1 << 21;
+
+/// Connections routed anew in a search at most.
+const ROUTES: usize = 1 << 20;
+
+fn balanced(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+) -> Result<Option<Plan>, Infeasible> {
+    let first = apr::Options {
+        seed: options.seed,
+        reroutes: options.reroutes,
+        max_phases: options.max_phases,
+        ..apr::Options::default()
+    };
+    let routing = apr::route(machine, set, &first, &mut |_| ())?;
+    if has_wishes(set) {
+        return Ok(Some(Plan { routing, rounds: None }));
+    }
+    let network = Network::new(machine);
+    let moves = set.len().saturating_mul(options.effort as usize).min(MOVES);
+    let division =
+        balance::balance(machine, set, &network, division_of(&routing), moves, options.seed);
+    let members = by_phase(division.phases, &division.phase_of);
+    let routing = channels::number(machine, set, &network, division.phases, |phase| {
+        members[phase as usize].iter().map(|&x| (x, division.paths[x as usize].as_slice()))
+    })
+    .map_err(|error| explain::misshapen(set, &error))?;
+    Ok(Some(Plan { routing, rounds: None }))
+}
+
+fn division_of(routing: &Routing) -> balance::Division {
+    let mut division = balance::Division {
+        phases: routing.phases().len() as u32,
+        phase_of: vec![0; routing.set().len()],
+        paths: vec![Vec::new(); routing.set().len()],
+    };
+    for (phase, routes) in routing.iter() {
+        for route in routes.iter() {
+            let x = route.connection.index();
+            division.phase_of[x] = phase.0;
+            division.paths[x] = route.cells.iter().map(|cell| cell.0).collect();
+        }
+    }
+    division
+}
+
+/// Words of the longest connection over the mean, up to which rounds are searched for.
+const UNEVEN: u64 = 2;
+
+/// Connections up to which rounds are searched for; beyond, the search gets nowhere.
+const SEARCHED: usize = 1 << 13;
+
+fn searched_rounds(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+) -> Result<Option<Plan>, Infeasible> {
+    let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
+    let uneven = longest * set.len() as u64 > UNEVEN * set.words();
+    if has_wishes(set) || uneven || set.len() > SEARCHED {
+        return Ok(None);
+    }
+    let network = Network::new(machine);
+    let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTES);
+    let fewest = fewest_rounds(machine, set, longest)?;
+    let mut best: Option<rounds::Found> = None;
+    for spare in [0, fewest / 16, fewest / 4] {
+        // Where links are short of room, some more rounds may last less in all.
+        let rounds = fewest.saturating_add(spare);
+        if best.as_ref().is_some_and(|best| best.length <= rounds) {
+            break;
+        }
+        let found = rounds::search(machine, set, &network, rounds, routes, options.seed);
+        let Some(found) = found else { break };
+        if best.as_ref().is_none_or(|best| found.length < best.length) {
+            best = Some(found);
+        }
+    }
+    let Some(best) = best else { return Ok(None) };
+    packed_rounds(machine, set, best.rounds, &best.round_of, &best.paths).map(Some)
+}
+
+/// Rounds that the bounds of time leave, where every round lasts as long as `longest` words.
+fn fewest_rounds(machine: &Machine, set: &ConnectionSet, longest: u64) -> Result<u32, Infeasible> {
+    let bounds = bounds::bounds(machine, set)?.summary();
+    let parameters = machine.parameters();
+    let clocks = bounds.clocks - u64::from(bounds.phases) * parameters.switch_clocks();
+    let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
+    let round = longest * u64::from(word) + u64::from(parameters.stream_setup);
+    Ok(u32::try_from(clocks.div_ceil(round.max(1))).unwrap_or(u32::MAX))
+}
+
+/// A plan of rounds: packed into phases, channels numbered.
+fn packed_rounds(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    rounds: u32,
+    round_of: &[u32],
+    paths: &Paths,
+) -> Result<Plan, Infeasible> {
+    let channels = machine.parameters().channels_per_cell;
+    let packed = pack::pack(machine.cell_count(), channels, rounds, round_of, paths);
+    let members = by_phase(packed.phases, &packed.phase_of);
+    let routing = number(machine, set, &members, paths)?;
+    let rounds = members
+        .iter()
+        .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
+        .collect();
+    Ok(Plan { routing, rounds: Some(rounds) })
+}
+
+/// The connections of each phase, ascending.
+fn by_phase(phases: u32, phase_of: &[u32]) -> Vec<Vec<u32>> {
+    let mut members = vec![Vec::new(); phases as usize];
+    for (x, &phase) in phase_of.iter().enumerate() {
+        members[phase as usize].push(x as u32);
+    }
+    members
+}
+
+fn number(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    members: &[Vec<u32>],
+    paths: &Paths,
+) -> Result<Routing, Infeasible> {
+    let network = Network::new(machine);
+    channels::number(machine, set, &network, members.len() as u32, |phase| {
+        members[phase as usize].iter().map(|&x| (x, paths.of(x as usize)))
+    })
+    .map_err(|error| explain::misshapen(set, &error))
+}

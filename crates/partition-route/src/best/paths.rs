@@ -1,0 +1,26 @@
+//! Paths in flat memory: a million connections have one each.
+
+/// A path of cells for each of some connections, in the order in which they were added.
+#[derive(Clone, Debug)]
+pub(super) struct Paths {
+    first: Vec<u32>,
+    cells: Vec<u32>,
+}
+
+impl Paths {
+    pub(super) fn with_capacity(paths: usize) -> Self {
+        let mut first = Vec::with_capacity(paths + 1);
+        first.push(0);
+        Self { first, cells: Vec::new() }
+    }
+
+    /// Adds a path, source first.
+    pub(super) fn push(&mut self, cells: impl IntoIterator<Item = u32>) {
+        self.cells.extend(cells);
+        self.first.push(u32::try_from(self.cells.len()).expect("hops are limited"));
+    }
+
+    pub(super) fn of(&self, row: usize) -> &[u32] {
+        &self.cells[self.first[row] as usize..self.first[row + 1] as usize]
+    }
+}

@@ -1,0 +1,328 @@
+//! Rounds by search, for any network.
+//!
+//! Where words are equal, a timetable is a colouring: connections of one colour are a round, and
+//! no agent may send or receive two of a colour, no link carry two. As many colours as the busiest
+//! agent has connections are enough for the agents (König); the search looks for a colouring with
+//! a given number that is good for the links too:
+//!
+//! * It begins with a colouring that is good for the agents, by alternating paths.
+//! * A move takes a connection that shares a link in its round and gives it another route, or
+//!   swaps two colours along the alternating path or cycle that it lies on and gives all
+//!   connections on it new routes. Either way the agents stay in order.
+//! * Moves that do not make the number of shared links greater are kept, others by simulated
+//!   annealing. It ends when nothing is shared or the moves are used up.
+//!
+//! Only for agents with independent directions: with half duplex the colouring is not of a
+//! bipartite graph. Unequal words are allowed; a round then lasts as long as its longest.
+
+use conset_ir::{ConnectionSet, Machine};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::paths::Paths;
+use super::way::{UNIT, Way};
+use crate::network::{Distances, Network};
+
+/// A colouring found.
+pub(super) struct Found {
+    pub(super) rounds: u32,
+    /// What the rounds last, in connections: each as long as its busiest link.
+    pub(super) length: u32,
+    pub(super) round_of: Vec<u32>,
+    pub(super) paths: Paths,
+}
+
+const NONE: u32 = u32::MAX;
+/// Ends and rounds of all connections together that the search holds.
+const LARGE: usize = 1 << 24;
+/// The price of a link that is in use in the round, in shares of a cell's.
+const SHARED: u32 = 4 * UNIT;
+const HOT: f64 = 1.5;
+const COLD: f64 = 0.1;
+
+/// Looks for `rounds` rounds, or more where an agent has more connections, routing so many
+/// connections anew at most; `None` where the machine or the set is not for it.
+pub(super) fn search(
+    machine: &Machine,
+    set: &ConnectionSet,
+    network: &Network,
+    rounds: u32,
+    routes: usize,
+    seed: u64,
+) -> Option<Found> {
+    if machine.parameters().duplex == conset_ir::Duplex::Half || set.is_empty() {
+        return None;
+    }
+    let rounds = busiest_side(set, network.cells).max(rounds);
+    let table = network.cells.checked_mul(rounds as usize).filter(|&n| n <= LARGE)?;
+    (network.next.edge_count().checked_mul(rounds as usize)? <= LARGE).then_some(())?;
+    let mut search = Search {
+        network,
+        set,
+        rounds: rounds as usize,
+        sends: vec![NONE; table],
+        receives: vec![NONE; table],
+        round_of: vec![NONE; set.len()],
+        paths: vec![Vec::new(); set.len()],
+        used: vec![0; network.next.edge_count() * rounds as usize],
+        parallel: parallel(machine, network),
+        way: Way::new(network.cells),
+        distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
+        chain: Vec::new(),
+        spent: 0,
+    };
+    for x in 0..set.len() as u32 {
+        search.colour(x);
+    }
+    let mut shared: i64 = 0;
+    for x in 0..set.len() as u32 {
+        search.find(x);
+        shared += search.book(x);
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    while shared > 0 && search.spent < routes {
+        let heat = HOT * (COLD / HOT).powf(search.spent as f64 / routes as f64);
+        shared += search.propose(&mut rng, heat);
+    }
+    let mut paths = Paths::with_capacity(set.len());
+    for path in &search.paths {
+        paths.push(path.iter().copied());
+    }
+    let length = search.length();
+    Some(Found { rounds, length, round_of: search.round_of, paths })
+}
+
+/// Connections of the busiest side.
+fn busiest_side(set: &ConnectionSet, cells: usize) -> u32 {
+    let mut sends = vec![0u32; cells];
+    let mut receives = vec![0u32; cells];
+    for c in set.connections() {
+        sends[c.source.index()] += 1;
+        receives[c.target.index()] += 1;
+    }
+    sends.into_iter().chain(receives).max().unwrap_or(0)
+}
+
+/// Live links of each edge of the network.
+fn parallel(machine: &Machine, network: &Network) -> Vec<u16> {
+    let mut parallel = vec![0; network.next.edge_count()];
+    for cell in machine.cells() {
+        for edge in network.next.edges(cell.0) {
+            let to = conset_ir::CellId(network.next.far_end(edge));
+            parallel[edge] = machine.links_between(cell, to).count().min(1 << 12) as u16;
+        }
+    }
+    parallel
+}
+
+struct Search<'a> {
+    network: &'a Network,
+    set: &'a ConnectionSet,
+    rounds: usize,
+    /// By cell and round: the connection that it sends, receives.
+    sends: Vec<u32>,
+    receives: Vec<u32>,
+    round_of: Vec<u32>,
+    paths: Vec<Vec<u32>>,
+    /// By edge and round: connections over it.
+    used: Vec<u16>,
+    parallel: Vec<u16>,
+    way: Way,
+    distances: Distances,
+    chain: Vec<u32>,
+    /// Connections routed anew; eight looked at count for one.
+    spent: usize,
+}
+
+impl Search<'_> {
+    fn ends(&self, x: u32) -> (usize, usize) {
+        let c = self.set.get(conset_ir::ConnectionId(x));
+        (c.source.index() * self.rounds, c.target.index() * self.rounds)
+    }
+
+    fn place(&mut self, x: u32, round: u32) {
+        let (source, target) = self.ends(x);
+        self.sends[source + round as usize] = x;
+        self.receives[target + round as usize] = x;
+        self.round_of[x as usize] = round;
+    }
+
+    /// Gives a connection the first round that is free at both ends, after swapping rounds along
+    /// an alternating path where there is none.
+    fn colour(&mut self, x: u32) {
+        let (source, target) = self.ends(x);
+        let sends = &self.sends[source..source + self.rounds];
+        let receives = &self.receives[target..target + self.rounds];
+        let both = (0..self.rounds).find(|&r| sends[r] == NONE && receives[r] == NONE);
+        let free = |list: &[u32]| list.iter().position(|&x| x == NONE);
+        let round = match both {
+            Some(round) => round,
+            None => {
+                // There are as many rounds as the busiest end has connections.
+                let a = free(sends).expect("a free round at the source");
+                let b = free(receives).expect("a free round at the target");
+                // The path from the target that begins with round a does not reach the source.
+                let first = self.receives[target + a];
+                self.collect(first, a as u32, b as u32);
+                self.swap_chain(a as u32, b as u32);
+                a
+            }
+        };
+        self.place(x, round as u32);
+    }
+
+    /// All connections on the alternating path or cycle of rounds `a` and `b` through `x`.
+    fn collect(&mut self, x: u32, a: u32, b: u32) {
+        self.chain.clear();
+        self.chain.push(x);
+        for at_source in [true, false] {
+            let (mut at, mut at_source) = (x, at_source);
+            loop {
+                let other = if self.round_of[at as usize] == a { b } else { a } as usize;
+                let (source, target) = self.ends(at);
+                let next = match at_source {
+                    true => self.sends[source + other],
+                    false => self.receives[target + other],
+                };
+                if next == x {
+                    return;
+                }
+                if next == NONE {
+                    break;
+                }
+                self.chain.push(next);
+                (at, at_source) = (next, !at_source);
+            }
+        }
+    }
+
+    /// Swaps two rounds along the collected path.
+    fn swap_chain(&mut self, a: u32, b: u32) {
+        for row in 0..self.chain.len() {
+            let x = self.chain[row];
+            let (source, target) = self.ends(x);
+            let round = self.round_of[x as usize] as usize;
+            self.sends[source + round] = NONE;
+            self.receives[target + round] = NONE;
+        }
+        for row in 0..self.chain.len() {
+            let x = self.chain[row];
+            let round = if self.round_of[x as usize] == a { b } else { a };
+            self.place(x, round);
+        }
+    }
+
+    /// Puts a connection on its links; by how much that makes sharing greater.
+    fn book(&mut self, x: u32) -> i64 {
+        self.change(x, true)
+    }
+
+    /// Takes a connection off its links; by how much that makes sharing greater (not above 0).
+    fn unbook(&mut self, x: u32) -> i64 {
+        self.change(x, false)
+    }
+
+    fn change(&mut self, x: u32, add: bool) -> i64 {
+        let round = self.round_of[x as usize] as usize;
+        let mut change = 0;
+        for pair in self.paths[x as usize].windows(2) {
+            let edge = self.network.next.edge(pair[0], pair[1]);
+            let used = &mut self.used[edge * self.rounds + round];
+            if add {
+                change += i64::from(*used >= self.parallel[edge]);
+                *used += 1;
+            } else {
+                *used -= 1;
+                change -= i64::from(*used >= self.parallel[edge]);
+            }
+        }
+        change
+    }
+
+    fn shares(&self, x: u32) -> bool {
+        let round = self.round_of[x as usize] as usize;
+        self.paths[x as usize].windows(2).any(|pair| {
+            let edge = self.network.next.edge(pair[0], pair[1]);
+            self.used[edge * self.rounds + round] > self.parallel[edge]
+        })
+    }
+
+    /// The best route in a connection's round, for one that is off its links.
+    fn find(&mut self, x: u32) {
+        let c = self.set.get(conset_ir::ConnectionId(x));
+        let (source, target) = (c.source.0, c.target.0);
+        self.distances.aim(self.network, source, target);
+        let (rounds, round) = (self.rounds, self.round_of[x as usize] as usize);
+        let (used, parallel) = (&self.used, &self.parallel);
+        let link = |edge: usize| {
+            let used = used[edge * rounds + round];
+            if used < parallel[edge] { 0 } else { SHARED * u32::from(used) }
+        };
+        let found = self.way.find(self.network, &self.distances, (source, target), |_| UNIT, link);
+        debug_assert!(found, "ways were found before");
+        self.paths[x as usize].clone_from(&self.way.path);
+    }
+
+    fn length(&self) -> u32 {
+        let mut lengths = vec![1; self.rounds];
+        for (edge, used) in self.used.chunks(self.rounds).enumerate() {
+            for (length, used) in lengths.iter_mut().zip(used) {
+                *length = u32::from(used.div_ceil(self.parallel[edge])).max(*length);
+            }
+        }
+        lengths.into_iter().sum()
+    }
+
+    /// Proposes a move; by how much it makes sharing greater.
+    fn propose(&mut self, rng: &mut ChaCha8Rng, heat: f64) -> i64 {
+        let count = self.set.len() as u32;
+        let mut x = rng.random_range(0..count);
+        for _ in 0..64 {
+            if self.shares(x) {
+                break;
+            }
+            x = rng.random_range(0..count);
+        }
+        let a = self.round_of[x as usize];
+        let b = rng.random_range(0..self.rounds as u32);
+        self.chain.clear();
+        if a == b {
+            self.chain.push(x);
+        } else {
+            self.collect(x, a, b);
+        }
+        let chain = self.chain.clone();
+        let mut change: i64 = chain.iter().map(|&x| self.unbook(x)).sum();
+        if a != b {
+            self.swap_chain(a, b);
+        }
+        change += chain.iter().map(|&x| self.book(x)).sum::<i64>();
+        let mut old = Vec::new();
+        for &x in &chain {
+            if a == b || self.shares(x) {
+                change += self.unbook(x);
+                old.push((x, std::mem::take(&mut self.paths[x as usize])));
+                self.find(x);
+                change += self.book(x);
+            }
+        }
+        self.spent += 1 + old.len() + chain.len() / 8;
+        let allowed = -heat * f64::ln(rng.random_range(1e-9..1.0));
+        if change as f64 <= allowed {
+            return change;
+        }
+        for &x in &chain {
+            self.unbook(x);
+        }
+        if a != b {
+            self.swap_chain(a, b);
+        }
+        for (x, path) in old {
+            self.paths[x as usize] = path;
+        }
+        for &x in &chain {
+            self.book(x);
+        }
+        0
+    }
+}

@@ -1,0 +1,99 @@
+//! Cheapest paths where cells and links both have a price.
+//!
+//! Dijkstra's algorithm, guided by the hops that are left: every cell costs at least [`UNIT`].
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::network::{Distances, Network, UNREACHABLE};
+
+/// The least price of a cell.
+pub(super) const UNIT: u32 = 16;
+
+/// The price of what cannot be taken.
+pub(super) const CLOSED: u32 = u32::MAX;
+
+/// Scratch of the search.
+pub(super) struct Way {
+    cost: Vec<u32>,
+    from: Vec<u32>,
+    touched: Vec<u32>,
+    heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
+    /// The path found last, source first.
+    pub(super) path: Vec<u32>,
+}
+
+impl Way {
+    pub(super) fn new(cells: usize) -> Self {
+        Self {
+            cost: vec![CLOSED; cells],
+            from: vec![0; cells],
+            touched: Vec::new(),
+            heap: BinaryHeap::new(),
+            path: Vec::new(),
+        }
+    }
+
+    /// Finds a cheapest path from `source` to the target that `distances` aims at; whether there
+    /// is one. Prices beyond [`CLOSED`] together are as good as none.
+    pub(super) fn find(
+        &mut self,
+        network: &Network,
+        distances: &Distances,
+        (source, target): (u32, u32),
+        cell: impl Fn(u32) -> u32,
+        link: impl Fn(usize) -> u32,
+    ) -> bool {
+        for at in self.touched.drain(..) {
+            self.cost[at as usize] = CLOSED;
+        }
+        self.heap.clear();
+        let hops = distances.to_target(source);
+        if hops == UNREACHABLE || cell(source) == CLOSED || cell(target) == CLOSED {
+            return false;
+        }
+        self.reach(source, cell(source), source, hops);
+        while let Some(Reverse((_, cost, at))) = self.heap.pop() {
+            if cost > self.cost[at as usize] {
+                continue;
+            }
+            if at == target {
+                self.trace(source, target);
+                return true;
+            }
+            for edge in network.next.edges(at) {
+                let next = network.next.far_end(edge);
+                let (step, over) = (cell(next), link(edge));
+                if step == CLOSED || over == CLOSED {
+                    continue;
+                }
+                let reached = cost.saturating_add(step).saturating_add(over);
+                if reached < self.cost[next as usize] {
+                    self.reach(next, reached, at, distances.to_target(next));
+                }
+            }
+        }
+        false
+    }
+
+    fn reach(&mut self, cell: u32, cost: u32, from: u32, hops: u32) {
+        if self.cost[cell as usize] == CLOSED {
+            self.touched.push(cell);
+        }
+        self.cost[cell as usize] = cost;
+        self.from[cell as usize] = from;
+        let estimate = cost.saturating_add(hops.saturating_mul(UNIT));
+        self.heap.push(Reverse((estimate, cost, cell)));
+    }
+
+    fn trace(&mut self, source: u32, target: u32) {
+        self.path.clear();
+        let mut cell = target;
+        self.path.push(cell);
+        while cell != source {
+            cell = self.from[cell as usize];
+            self.path.push(cell);
+        }
+        self.path.reverse();
+    }
+}

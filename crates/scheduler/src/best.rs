@@ -1,0 +1,186 @@
+//! Timetables that mind links.
+//!
+//! The paper's greedy timetable ([`mod@crate::greedy`]) plans as if links had no end. These keep
+//! streams off each other's links:
+//!
+//! * [`in_rounds`]: where the router knows *rounds* (routes that share no agent and no link), a
+//!   phase's rounds run one after the other, each as long as its longest route.
+//! * [`by_links`]: elsewhere a route waits until both its agents and all its links are free
+//!   (`list`), and of what can start, what its agents are most pressed for starts first. Several
+//!   passes and the greedy timetable are there to be priced, and [`combine`] takes the best phases.
+//!
+//! # What this module does not do
+//!
+//! It never changes a route. Ordered phases are left to the greedy timetable.
+
+use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
+
+use crate::cost::{Compact, Costs};
+use crate::list::{self, Job};
+use crate::order::PhaseOrder;
+use crate::{ScheduleError, greedy};
+
+/// Gives every route of every phase a slot. `rounds` has, for each phase, the round of each
+/// route, in the order of the routes.
+///
+/// # Errors
+/// A phase whose durations add up to 2^63 clocks or more.
+///
+/// # Panics
+/// Where `rounds` has not one number for each route.
+pub fn in_rounds(routing: Routing, rounds: &[Vec<u32>]) -> Result<Timetable, ScheduleError> {
+    let costs = Costs::new(routing.machine().parameters());
+    let mut free = vec![0u64; costs.side_count(routing.machine())];
+    let mut phases = Vec::with_capacity(routing.phases().len());
+    assert_eq!(rounds.len(), routing.phases().len(), "rounds for each phase");
+    for ((phase, routes), rounds) in routing.iter().zip(rounds) {
+        phases.push(phase_in_rounds(&routing, phase, routes, rounds, &costs, &mut free)?);
+    }
+    Ok(Timetable::new(routing, phases).expect("one slot was made for each route"))
+}
+
+fn phase_in_rounds(
+    routing: &Routing,
+    phase: PhaseId,
+    routes: &PhaseRoutes,
+    rounds: &[u32],
+    costs: &Costs,
+    free: &mut [u64],
+) -> Result<PhaseTimes, ScheduleError> {
+    assert_eq!(rounds.len(), routes.len(), "a round for each route");
+    let mut rows: Vec<u32> = (0..routes.len() as u32).collect();
+    rows.sort_by_key(|&row| rounds[row as usize]);
+    free.fill(0);
+    let mut slots = vec![Slot::default(); routes.len()];
+    let (mut base, mut end, mut total) = (0u64, 0u64, 0u128);
+    let mut round = None;
+    for row in rows {
+        if round != Some(rounds[row as usize]) {
+            round = Some(rounds[row as usize]);
+            base = end;
+        }
+        let route = routes.get(row as usize);
+        let connection = routing.set().get(route.connection);
+        let duration = costs.duration(&route, connection);
+        total += u128::from(duration);
+        if total >= 1 << 63 {
+            return Err(ScheduleError::TooLong { phase });
+        }
+        let [a, b] = costs.sides(connection).map(|side| side as usize);
+        let slot = Slot { start: base.max(free[a]).max(free[b]), duration };
+        (free[a], free[b]) = (slot.end(), slot.end());
+        end = end.max(slot.end());
+        slots[row as usize] = slot;
+    }
+    Ok(PhaseTimes { slots, makespan: end })
+}
+
+/// Work of a pass in which routes times ends of streams is above this is not repeated.
+const REPEATED: usize = 1 << 16;
+
+/// Work of a pass above which none is made: a phase of some thousand routes.
+const TRIED: usize = 1 << 25;
+
+/// Gives every route of every phase a slot when its agents and links are free, in several ways:
+/// `passes` orders of urgency are tried in each phase, and the shortest few make the second
+/// timetable and those after it. The first is the greedy one. Which one is the best is seen by
+/// pricing them, phase by phase ([`combine`]).
+///
+/// # Errors
+/// A phase whose durations add up to 2^63 clocks or more.
+pub fn by_links(routing: Routing, passes: u32, seed: u64) -> Result<Vec<Timetable>, ScheduleError> {
+    let greedy = greedy::timetable(routing)?;
+    let routing = greedy.routing().clone();
+    let mut planner = Planner::new(&routing);
+    let mut tables = vec![greedy.phases().to_vec()];
+    for (phase, routes) in routing.iter() {
+        let plans = planner.phase(&routing, routes, passes, seed ^ u64::from(phase.0) << 32);
+        for (row, times) in plans.into_iter().enumerate() {
+            if tables.len() <= row + 1 {
+                tables.push(greedy.phases().to_vec());
+            }
+            tables[row + 1][phase.index()] = times;
+        }
+    }
+    let timetable = |phases| Timetable::new(routing.clone(), phases).expect("one slot each");
+    Ok(tables.into_iter().map(timetable).collect())
+}
+
+/// Puts together the cheapest phases of several timetables of one routing; of equal ones the
+/// first. `prices` has the clocks of each phase for each timetable.
+///
+/// # Panics
+/// Where there is no timetable, or not a price for each phase of each.
+pub fn combine(tables: &[Timetable], prices: &[Vec<u64>]) -> Timetable {
+    let routing = tables[0].routing();
+    let phases = (0..routing.phases().len()).map(|phase| {
+        let best = (0..tables.len()).min_by_key(|&row| prices[row][phase]);
+        tables[best.expect("a timetable")].phases()[phase].clone()
+    });
+    Timetable::new(routing.clone(), phases.collect()).expect("phases of the same routing")
+}
+
+struct Planner {
+    costs: Costs,
+    /// How many streams at full rate a link carries.
+    share: u32,
+    sides: Compact,
+    links: Compact,
+    connections: Compact,
+}
+
+impl Planner {
+    fn new(routing: &Routing) -> Self {
+        let machine = routing.machine();
+        let parameters = machine.parameters();
+        let costs = Costs::new(parameters);
+        let share = parameters.access_clocks_per_word / parameters.link_clocks_per_word;
+        Self {
+            costs,
+            share: share.max(1),
+            sides: Compact::new(costs.side_count(machine)),
+            links: Compact::new(machine.link_count()),
+            connections: Compact::new(routing.set().len()),
+        }
+    }
+
+    /// The shortest timetables of a phase that a few passes find, shortest first.
+    fn phase(
+        &mut self,
+        routing: &Routing,
+        routes: &PhaseRoutes,
+        passes: u32,
+        seed: u64,
+    ) -> Vec<PhaseTimes> {
+        let set = routing.set();
+        if PhaseOrder::of(set, routes, &mut self.connections).is_some() {
+            return Vec::new();
+        }
+        let mut links = Vec::new();
+        let mut jobs = Vec::with_capacity(routes.len());
+        for route in routes.iter() {
+            let connection = set.get(route.connection);
+            let sides = self.costs.sides(connection).map(|side| self.sides.meet(side));
+            let known = route.links().iter().filter(|&&link| link != conset_ir::LinkId::NONE);
+            links.extend(known.map(|link| self.links.meet(link.0)));
+            let duration = self.costs.duration(&route, connection);
+            jobs.push(Job { sides, duration, links_end: links.len() as u32 });
+        }
+        let phase = list::Phase {
+            jobs,
+            links,
+            sides: self.sides.used().len(),
+            link_count: self.links.used().len(),
+            share: self.share,
+        };
+        self.sides.clear();
+        self.links.clear();
+        let most = match phase.work() {
+            work if work > TRIED => 0,
+            work if work > REPEATED => 2,
+            _ => passes,
+        };
+        let passes = passes.min(most);
+        list::shortest(&phase, passes, seed)
+    }
+}
