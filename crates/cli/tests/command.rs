@@ -260,8 +260,8 @@ fn odd_machines_and_odd_sets_work() {
 #[test]
 fn every_verb_explains_itself_with_an_example() {
     for verb in [
-        "compile", "run", "show", "why", "diff", "verify", "bound", "emit", "machines", "patterns",
-        "generate",
+        "compile", "run", "show", "why", "diff", "verify", "bound", "emit", "reproduce", "machines",
+        "patterns", "generate",
     ] {
         let help = done(&format!("{verb} --help"));
         assert!(help.contains("Example: conset"), "{verb}\n{help}");
@@ -349,4 +349,69 @@ fn meshes_that_are_not_there_are_left_out_and_named() {
     let left_out = report["left_out"].as_array().unwrap();
     assert_eq!(left_out.len(), 2);
     assert!(left_out[0]["reason"].as_str().unwrap().contains("crack.graph"));
+}
+
+#[test]
+fn why_says_what_else_there_was() {
+    let folder = folder();
+    let text = "conset set 1\nset one\n  \"left\" c0 -> c1 words 5\n  c0 -> c0 words 2\n\
+                set none\nset two\n  c1 -> c2 words 5\n  c2 -> c1 words 5\n  c3 -> c1 words 5\n";
+    std::fs::write(folder.path().join("p.cset"), text).unwrap();
+    for name in ["p.json", "p.csi"] {
+        let made = conset_in(folder.path(), &format!("compile p.cset -o {name}"));
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        for words in ["left", "x2", "x0 --set-name one", "1 --set-name one", "1 --set-name two"] {
+            let words = format!("why {name} {words}");
+            let shown = conset_in(folder.path(), &words);
+            assert_eq!(shown.code, 0, "conset {words}\n{}", shown.stderr);
+            assert!(shown.stdout.contains("phase    p0 of 1"), "{}", shown.stdout);
+            let object = conset_in(folder.path(), &format!("{words} --json"));
+            let object: Value = serde_json::from_str(&object.stdout).unwrap();
+            assert_eq!(object["parts_total"], 1);
+            assert!(!object["parts"][0]["start"]["earliest"].is_null());
+        }
+        for (words, says) in [
+            ("x1", "--set-name"),
+            ("x9", "x0 to x2"),
+            ("x0 --set-name none", "no connections"),
+            ("x0 --set-name three", "one, none, two"),
+            ("lift", "id"),
+            ("x99999999999", "id"),
+        ] {
+            let wrong = conset_in(folder.path(), &format!("why {name} {words}"));
+            assert_eq!(wrong.code, 2, "{words}: {}", wrong.stderr);
+            assert!(wrong.stderr.contains(says), "{words}: {}", wrong.stderr);
+            assert!(wrong.stderr.contains("help:"), "{words}: {}", wrong.stderr);
+        }
+    }
+    let uncompiled = conset_in(folder.path(), "why p.cset 0");
+    assert_eq!(uncompiled.code, 2);
+    assert!(uncompiled.stderr.contains("compile"), "{}", uncompiled.stderr);
+}
+
+#[test]
+fn diff_says_what_changed_and_identical_where_nothing_did() {
+    let folder = folder();
+    for words in [
+        "compile pattern:all-to-all --machine iwarp:4x4 -o a.json",
+        "compile pattern:all-to-all --machine iwarp:4x4 -o a.csi",
+        "compile pattern:all-to-all --machine iwarp:4x4 --words 33 --set t_sync=1 -o b.json",
+    ] {
+        let made = conset_in(folder.path(), words);
+        assert_eq!(made.code, 0, "{}", made.stderr);
+    }
+    let same = conset_in(folder.path(), "diff a.json a.csi");
+    assert_eq!((same.code, same.stdout.as_str()), (0, "identical\n"), "{}", same.stderr);
+    let changed = conset_in(folder.path(), "diff a.json b.json");
+    assert_eq!(changed.code, 0, "{}", changed.stderr);
+    for says in ["t_sync 352 -> 1", "words 32 -> 33", "240 changed", "and 230 more (--all)"] {
+        assert!(changed.stdout.contains(says), "{says}\n{}", changed.stdout);
+    }
+    let all = conset_in(folder.path(), "diff a.json b.json --all");
+    assert!(!all.stdout.contains("more (--all)"), "{}", all.stdout);
+    let object = conset_in(folder.path(), "diff a.json b.json --json");
+    let object: Value = serde_json::from_str(&object.stdout).unwrap();
+    assert_eq!(object["identical"], false);
+    assert_eq!(object["sets"][0]["changed"]["total"], 240);
+    assert_eq!(conset_in(folder.path(), "diff a.json nothing.json").code, 2);
 }
