@@ -260,8 +260,18 @@ fn odd_machines_and_odd_sets_work() {
 #[test]
 fn every_verb_explains_itself_with_an_example() {
     for verb in [
-        "compile", "run", "show", "why", "diff", "verify", "bound", "emit", "reproduce", "machines",
-        "patterns", "generate",
+        "compile",
+        "run",
+        "show",
+        "why",
+        "diff",
+        "verify",
+        "bound",
+        "emit",
+        "reproduce",
+        "machines",
+        "patterns",
+        "generate",
     ] {
         let help = done(&format!("{verb} --help"));
         assert!(help.contains("Example: conset"), "{verb}\n{help}");

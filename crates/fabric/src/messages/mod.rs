@@ -10,7 +10,7 @@
 //! | `agents` | what sending and receiving cost and when; half duplex |
 //! | [`order`] | in which order a cell sends |
 //! | [`run`] | a whole set, checked word by word |
-//! | [`predict`] | the paper's cost model |
+//! | [`mod@predict`] | the paper's cost model |
 //! | `waits` | deadlocks: who holds what and waits for whom |
 //!
 //! With nothing else in the network, a message of `m` words and `e` extra words over `d` links
