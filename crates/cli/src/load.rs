@@ -124,9 +124,7 @@ pub(crate) fn compiled(
                 ObjectiveArg::Phases => conset::Objective::Phases,
             };
             options.max_phases = compiler.max_phases;
-            if let Some(reroutes) = compiler.reroutes {
-                options.reroutes = reroutes;
-            }
+            options.reroutes = compiler.reroutes;
             compile(&job.machine, &loaded.program, &options, &mut |p| bar.observe(p))
         }
         Input::Schedule(schedule) => {

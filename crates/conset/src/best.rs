@@ -62,11 +62,12 @@ pub(crate) fn best(
             continue;
         }
         observer(Progress::Done { done: done as u64, total: ways.len() as u64 });
+        let default = best::Options::default();
         let route = best::Options {
             seed: options.seed.wrapping_add(attempt),
-            reroutes: options.reroutes,
+            reroutes: options.reroutes.unwrap_or(default.reroutes),
             max_phases: options.max_phases,
-            ..best::Options::default()
+            ..default
         };
         let plan = match best::plan(machine, set, way, &route) {
             Ok(Some(plan)) => plan,

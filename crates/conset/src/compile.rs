@@ -68,8 +68,8 @@ pub struct Options {
     pub objective: Objective,
     /// The seed of every random choice; the same seed gives the same bytes.
     pub seed: u64,
-    /// Rounds of rip-up and reroute (the paper's k).
-    pub reroutes: u32,
+    /// Rounds of rip-up and reroute (the paper's k); without it, the algorithm's own number.
+    pub reroutes: Option<u32>,
     /// The most phases a set may take; without it, as many as it needs.
     pub max_phases: Option<u32>,
 }
@@ -98,9 +98,9 @@ pub enum CompileError {
 
 impl Default for Options {
     fn default() -> Self {
-        let apr::Options { seed, reroutes, max_phases, .. } = apr::Options::default();
+        let apr::Options { seed, max_phases, .. } = apr::Options::default();
         let (algorithm, objective) = (Algorithm::default(), Objective::default());
-        Self { algorithm, objective, seed, reroutes, max_phases }
+        Self { algorithm, objective, seed, reroutes: None, max_phases }
     }
 }
 
@@ -200,14 +200,15 @@ pub(crate) fn paper(
     options: &Options,
     observer: &mut Observer<'_>,
 ) -> Result<(Timetable, predict::Prediction), CompileError> {
+    let paper = apr::Options::paper();
     let routing = apr::route(
         machine,
         set,
         &apr::Options {
             seed: options.seed,
-            reroutes: options.reroutes,
+            reroutes: options.reroutes.unwrap_or(paper.reroutes),
             max_phases: options.max_phases,
-            ..apr::Options::paper()
+            ..paper
         },
         &mut |at| {
             observer(Progress::Done { done: at.routed as u64, total: at.total as u64 });
