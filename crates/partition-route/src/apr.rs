@@ -17,7 +17,7 @@
 //!
 //! * `order`: connections far apart first, ties by the seed; ordered ones in their order. Or as
 //!   they are given, [`Options::paper`].
-//! * `costs`: a cell costs 1, and up to twice that as it fills; or 1 more for each route.
+//! * `costs`: a cell costs 1, and up to twice that as it fills.
 //! * `copies`: which copies are searched in what order, and which need not be.
 //! * `search`: the search in one copy.
 //! * `wants`: bandwidth and latency requirements close edges to the search.
@@ -73,8 +73,6 @@ pub struct Options {
     pub max_phases: Option<u32>,
     /// In which order connections are routed.
     pub sequence: Sequence,
-    /// What it costs to pass a cell.
-    pub cost: NodeCost,
 }
 
 /// In which order connections are routed (the paper's step 1, "order connections", which does
@@ -84,28 +82,15 @@ pub enum Sequence {
     /// Far apart first, ties by the seed.
     #[default]
     FarthestFirst,
-    /// In random order by the seed.
-    Random,
     /// As the set lists them.
     Given,
 }
 
-/// What it costs a route to pass a cell (the paper's steps 2 and 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum NodeCost {
-    /// From 1 to just below 2 as the cell fills: routes stay short, and phases are few.
-    #[default]
-    Gentle,
-    /// 1, and 1 more for each route through the cell, as the paper's words say.
-    Counted,
-}
-
 impl Options {
-    /// The paper's algorithm as its text has it: costs count routes, and connections are routed
-    /// as the set lists them, because no order is named. Nor does it name its k: 7 is what keeps
-    /// all-to-all on 8x8 cells below 100 ms (8 takes 101 ms and gives a phase less).
+    /// The paper's algorithm as its text has it: connections are routed as the set lists them,
+    /// because no order is named.
     pub fn paper() -> Self {
-        Self { sequence: Sequence::Given, cost: NodeCost::Counted, reroutes: 7, ..Self::default() }
+        Self { sequence: Sequence::Given, ..Self::default() }
     }
 }
 
@@ -116,7 +101,6 @@ impl Default for Options {
             reroutes: 8,
             max_phases: None,
             sequence: Sequence::default(),
-            cost: NodeCost::default(),
         }
     }
 }
@@ -194,7 +178,7 @@ fn assign(
 ) -> Result<Copies, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut hops = Vec::new();
-    let mut copies = Copies::new(machine, set, Network::new(machine), &mut hops, options.cost)?;
+    let mut copies = Copies::new(machine, set, Network::new(machine), &mut hops)?;
     let needed = bounds::fewest_phases(machine, set, &hops);
     for _ in 0..needed {
         open_phase(&mut copies, set)?;

@@ -12,22 +12,20 @@
 //! The paper says its compiler made two phases of 8 channels on every cell. Ours, by the same
 //! algorithm as far as it is described, makes two phases, but less even ones. So that the
 //! router's share of the error can be told from the fabric's, the row is measured once more with
-//! phases as the paper states them: the connections along x, then those along y, over shortest
-//! routes, which take exactly 8 channels on every cell. This is an additional figure
+//! phases as the paper states them: the connections along x, then those along y, each compiled by
+//! itself, which take 8 channels on every cell over shortest routes. This is an additional figure
 //! ([`Row::stated_phases_measured`]) and never stands in for the first. (Other divisions have 8
 //! channels everywhere too; that the paper's was this one is a guess.)
 
 use std::sync::Arc;
 
 use conset_fabric::messages::{self, MessageOrder};
-use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program, Schedule, SetSchedule};
-use conset_partition_route::{apr, bounds};
-use conset_scheduler::{greedy, predict};
+use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program};
 use serde::Serialize;
 
 use super::paper::{self, PREDICTED_SWITCH, WORDS};
-use super::{Bandwidths, Compared, SEED, by_messages, compiled, measured};
-use crate::{CompileError, Observer, adopt, input, run};
+use super::{Bandwidths, Compared, by_messages, compiled, measured};
+use crate::{CompileError, Observer, input, run};
 
 /// One of Tables 1 to 3.
 #[derive(Clone, Debug, Serialize)]
@@ -112,7 +110,7 @@ pub fn row(
     let mut payload_ok = conset.payload_ok;
     let stated_phases_measured = if of.pattern == "hypercube" {
         let program = along_axes(machine, set)?;
-        let split = measured(&over_shortest_routes(machine, &program, observer)?, observer)?;
+        let split = measured(&compiled(machine, &program, observer)?, observer)?;
         payload_ok &= split.payload_ok;
         Some(Compared::new(split.clocks, Some(of.conset_measured[at])))
     } else {
@@ -184,26 +182,6 @@ fn along_axes(machine: &Machine, set: &ConnectionSet) -> Result<Program, Compile
         set.connections().iter().cloned().partition(|c| row_of(c.source) == row_of(c.target));
     let sets = vec![Arc::new(own_set("along-x", x)?), Arc::new(own_set("along-y", y)?)];
     Program::new(sets).map_err(|e| bug(&e))
-}
-
-/// The same sets compiled over shortest routes, which the paper's own phases must have had: only
-/// shortest routes take no more than 8 channels on every cell.
-fn over_shortest_routes(
-    machine: &Arc<Machine>,
-    program: &Program,
-    observer: &mut Observer<'_>,
-) -> Result<crate::Compiled, CompileError> {
-    let options = apr::Options { seed: SEED, ..apr::Options::default() };
-    let mut sets = Vec::new();
-    for set in program.sets() {
-        let bounds = bounds::bounds(machine, set)?.summary();
-        let routing = apr::route(machine, set, &options, &mut |_| ())?;
-        let timetable = greedy::timetable(routing).map_err(|e| bug(&e))?;
-        let predicted_clocks = predict::predict(&timetable).clocks;
-        sets.push(SetSchedule { timetable, bounds, predicted_clocks });
-    }
-    let schedule = Schedule::new(machine.clone(), sets, None).map_err(|e| bug(&e))?;
-    adopt(schedule, observer)
 }
 
 fn own_set(name: &str, connections: Vec<Connection>) -> Result<ConnectionSet, CompileError> {

@@ -181,8 +181,8 @@ pub(super) fn hypercube(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Send
         place_of[number] = place;
     }
     sends.reserve(spec, grid.len() * bits as usize)?;
-    for (place, &number) in numbers.iter().enumerate() {
-        for bit in 0..bits {
+    for bit in 0..bits {
+        for (place, &number) in numbers.iter().enumerate() {
             sends.send_places(grid, place, place_of[number ^ (1 << bit)]);
         }
     }

@@ -15,7 +15,6 @@ use std::ops::RangeInclusive;
 
 use conset_ir::{ConnectionSet, Infeasible, Machine};
 
-use super::NodeCost;
 use super::costs::{self, FULL};
 use super::order::Order;
 use super::search::{Search, UNIT};
@@ -55,10 +54,6 @@ pub(crate) struct Copies {
     pub(crate) path: Vec<u32>,
     /// Scratch: phases by what the two ends cost.
     classes: Vec<Vec<u32>>,
-    /// What neighbouring classes differ by.
-    grain: u32,
-    /// Added to the toll of full cells, which must exceed the cost of any other cell.
-    pub(crate) toll: u32,
     /// Searches so far.
     turn: u32,
 }
@@ -73,7 +68,6 @@ impl Copies {
         set: &ConnectionSet,
         network: Network,
         hops_of: &mut Vec<u32>,
-        cost: NodeCost,
     ) -> Result<Self, Infeasible> {
         let ends: Vec<(u32, u32)> =
             set.connections().iter().map(|c| (c.source.0, c.target.0)).collect();
@@ -87,18 +81,15 @@ impl Copies {
         }
         let wants = Wants::new(machine, &network, set, hops_of)?;
         let capacity = machine.parameters().channels_per_cell as u16;
-        let costs = costs::table(capacity, cost);
-        // What two ends can cost above the least. Counted costs are whole UNITs.
-        let grain = if cost == NodeCost::Counted { UNIT } else { 1 };
+        let costs = costs::table(capacity);
+        // What two ends can cost above the least.
         let most = costs.iter().filter(|&&c| c != FULL).max().map_or(0, |&c| c - UNIT);
-        let classes = 2 * most / grain + 1;
+        let classes = 2 * most + 1;
         Ok(Self {
             search: Search::new(network.cells),
             state: State::new(network.cells, capacity, set.len()),
             order: Order::new(set),
             classes: vec![Vec::new(); classes as usize],
-            grain,
-            toll: if cost == NodeCost::Counted { most } else { 0 },
             path: Vec::new(),
             turn: 0,
             network,
@@ -209,7 +200,7 @@ impl Copies {
         let mut best: Option<Found> = None;
         let mut searched = 0;
         'all: for (extra, class) in classes.iter().enumerate() {
-            let least = if first_fit { lower } else { lower + extra as u32 * self.grain };
+            let least = if first_fit { lower } else { lower + extra as u32 };
             for &phase in class {
                 let limit = best.map_or(u32::MAX, |b| b.cost);
                 if least >= limit || (searched >= COPIES && best.is_some()) {
@@ -273,7 +264,7 @@ impl Copies {
             if source != target {
                 extra += self.costs[usize::from(used[target as usize])] - UNIT;
             }
-            self.classes[(extra / self.grain) as usize].push(phase);
+            self.classes[extra as usize].push(phase);
             count += 1;
         }
         count

@@ -6,24 +6,17 @@
 //! that all copies of the graph fill evenly and to the brim. On all-to-all over 8x8 cells a flat
 //! cost needs 35 phases after the first pass (routes pile into the first copies and block one
 //! another), a linear one 28 at twice the time, this one 28 (lower bound 27).
-//!
-//! [`NodeCost::Counted`] is the paper's text taken literally: 1 for the cell and 1 for each route
-//! through it, so that a rip-up *decrements* it (section 4.4.1).
 
-use super::NodeCost;
 use super::search::UNIT;
 
 /// The cost of a cell without a free channel.
 pub(crate) const FULL: u32 = u32::MAX;
 
 /// Costs by the number of channels in use.
-pub(crate) fn table(capacity: u16, kind: NodeCost) -> Vec<u32> {
+pub(crate) fn table(capacity: u16) -> Vec<u32> {
     let capacity = u32::from(capacity);
     (0..capacity)
-        .map(|used| match kind {
-            NodeCost::Gentle => UNIT + UNIT * used * used / (capacity * capacity),
-            NodeCost::Counted => UNIT + UNIT * used,
-        })
+        .map(|used| UNIT + UNIT * used * used / (capacity * capacity))
         .chain([FULL])
         .collect()
 }

@@ -91,7 +91,6 @@ impl Order {
         let mut keys: Vec<(Reverse<u32>, u32, u32)> = (0..hops.len() as u32)
             .map(|x| match kind {
                 Sequence::FarthestFirst => (Reverse(hops[x as usize]), rng.random(), x),
-                Sequence::Random => (Reverse(0), rng.random(), x),
                 Sequence::Given => (Reverse(0), 0, x),
             })
             .collect();

@@ -98,10 +98,9 @@ impl Reroute {
             .filter(|p| *p != without && phases.contains(p))
             .take(COPIES as usize);
         let fights = &self.fights;
-        let dearest = copies.toll;
         let toll = |phase: u32, cell: u32| {
             let fought = fights[phase as usize * cells + cell as usize];
-            dearest.saturating_add(TOLL).saturating_add(MEMORY.saturating_mul(fought))
+            TOLL.saturating_add(MEMORY.saturating_mul(fought))
         };
         let Some(found) = copies.through_full(x, candidates, &toll) else { return false };
         let path = std::mem::take(&mut copies.path);
