@@ -115,9 +115,9 @@ pub(crate) struct InputArgs {
     /// What is divided into parts: what the file lists, or the triangles of a nodal graph.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) elements: ElementsArg,
-    /// Words of each connection of a pattern.
-    #[arg(long, value_name = "K", default_value_t = 32)]
-    pub(crate) words: u32,
+    /// Words of each connection of a pattern [default: 32].
+    #[arg(long, value_name = "K")]
+    pub(crate) words: Option<u32>,
     /// The seed of every random choice.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -134,12 +134,12 @@ pub(crate) enum ElementsArg {
 
 #[derive(Args, Debug)]
 pub(crate) struct CompilerArgs {
-    /// Router and scheduler.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) algorithm: AlgorithmArg,
-    /// What `best` minimises.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) objective: ObjectiveArg,
+    /// Router and scheduler [default: best].
+    #[arg(long, value_enum)]
+    pub(crate) algorithm: Option<AlgorithmArg>,
+    /// What `best` minimises [default: time].
+    #[arg(long, value_enum)]
+    pub(crate) objective: Option<ObjectiveArg>,
     /// Rounds of rip-up and reroute (the paper's k).
     #[arg(long, value_name = "K")]
     pub(crate) reroutes: Option<u32>,
@@ -148,19 +148,17 @@ pub(crate) struct CompilerArgs {
     pub(crate) max_phases: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum AlgorithmArg {
     /// The ConSet paper's own (sections 4.4.1 and 4.4.2).
-    #[default]
     Paper,
     /// Several ways to plan, the best of them kept.
     Best,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ObjectiveArg {
     /// Clocks.
-    #[default]
     Time,
     /// Phases, then clocks.
     Phases,

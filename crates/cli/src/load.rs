@@ -13,6 +13,9 @@ use crate::files;
 use crate::progress::Bar;
 use crate::text::Terminal;
 
+/// Words of each connection of a pattern, if nobody says.
+const PATTERN_WORDS: u32 = 32;
+
 /// The machine of a specification or machine file, with single values set.
 pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, Failure> {
     let machine = if spec.ends_with(".toml") {
@@ -77,8 +80,20 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
     let machine = chosen_machine(&args.machine, None)?;
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
         refuse_mesh_options(args)?;
-        let loaded = input::pattern(pattern, &machine, args.words)?;
+        let loaded = input::pattern(pattern, &machine, args.words.unwrap_or(PATTERN_WORDS))?;
         return Ok(Job { input: Input::Program(Box::new(loaded)), machine, bytes: Vec::new() });
+    }
+    if args.words.is_some() {
+        return Err(InputError::new(
+            "--words",
+            At::Whole,
+            format!(
+                "only the connections of a pattern have no words, and {} is a file",
+                args.input
+            ),
+        )
+        .help("leave out --words; a file says how many words each connection has")
+        .into());
     }
     let (name, bytes) = files::read(Path::new(&args.input))?;
     let partition = args.partition.as_deref().map(files::read).transpose()?;
@@ -115,24 +130,28 @@ pub(crate) fn compiled(
     let result = match &job.input {
         Input::Program(loaded) => {
             let mut options = Options { seed: input.seed, ..Options::default() };
-            options.algorithm = match compiler.algorithm {
-                AlgorithmArg::Paper => conset::Algorithm::Paper,
-                AlgorithmArg::Best => conset::Algorithm::Best,
-            };
-            options.objective = match compiler.objective {
-                ObjectiveArg::Time => conset::Objective::Time,
-                ObjectiveArg::Phases => conset::Objective::Phases,
-            };
+            if let Some(algorithm) = compiler.algorithm {
+                options.algorithm = match algorithm {
+                    AlgorithmArg::Paper => conset::Algorithm::Paper,
+                    AlgorithmArg::Best => conset::Algorithm::Best,
+                };
+            }
+            if let Some(objective) = compiler.objective {
+                options.objective = match objective {
+                    ObjectiveArg::Time => conset::Objective::Time,
+                    ObjectiveArg::Phases => conset::Objective::Phases,
+                };
+            }
             options.max_phases = compiler.max_phases;
             options.reroutes = compiler.reroutes;
             compile(&job.machine, &loaded.program, &options, &mut |p| bar.observe(p))
         }
         Input::Schedule(schedule) => {
-            refuse_recompiling(&input.machine, "schedule")?;
+            refuse_recompiling(&input.machine, Some(compiler), "schedule")?;
             adopt(schedule.clone(), &mut |p| bar.observe(p))
         }
         Input::Image(image) => {
-            refuse_recompiling(&input.machine, "image")?;
+            refuse_recompiling(&input.machine, Some(compiler), "image")?;
             adopt_image(image.clone(), &mut |p| bar.observe(p))
         }
         Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
@@ -151,17 +170,31 @@ pub(crate) fn not_a_program(name: &str, what: &str) -> InputError {
     wrong_kind(name, format!("this is {what}; {wanted}"))
 }
 
-/// A schedule is for one machine; words that would change it must not be passed over.
-pub(crate) fn refuse_recompiling(args: &MachineArgs, what: &str) -> Result<(), InputError> {
-    if args.machine.is_none() && args.set.is_empty() {
-        return Ok(());
+/// What is compiled is compiled for one machine, in one way; options that would change it must
+/// not be passed over.
+pub(crate) fn refuse_recompiling(
+    machine: &MachineArgs,
+    compiler: Option<&CompilerArgs>,
+    what: &str,
+) -> Result<(), InputError> {
+    let given = |option: fn(&CompilerArgs) -> bool| compiler.is_some_and(option);
+    let options = [
+        ("--machine", machine.machine.is_some()),
+        ("--set", !machine.set.is_empty()),
+        ("--algorithm", given(|c| c.algorithm.is_some())),
+        ("--objective", given(|c| c.objective.is_some())),
+        ("--reroutes", given(|c| c.reroutes.is_some())),
+        ("--max-phases", given(|c| c.max_phases.is_some())),
+    ];
+    match options.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => Err(InputError::new(
+            *option,
+            At::Whole,
+            format!("the input is a {what}: it is compiled already, for its own machine"),
+        )
+        .help(format!("leave out {option}, or compile the program itself again"))),
     }
-    Err(InputError::new(
-        "--machine",
-        At::Whole,
-        format!("a {what} is compiled for its own machine"),
-    )
-    .help("leave out --machine and --set, or compile the input again for the other machine"))
 }
 
 fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {

@@ -70,7 +70,7 @@ fn phases_asked_for_are_reached() {
     for (input, paper, best) in
         [("pattern:torus", 1, 1), ("pattern:hypercube", 2, 2), ("pattern:all-to-all", 30, 27)]
     {
-        for (words, most) in [("", paper), ("--algorithm best --objective phases", best)] {
+        for (words, most) in [("--algorithm paper", paper), ("--objective phases", best)] {
             let report = json(&format!("compile {input} {words}"));
             let phases = report["sets"][0]["phases"].as_u64().unwrap();
             assert!(phases <= most, "{input} {words}: {phases}");
@@ -184,6 +184,7 @@ fn wrong_words_and_wrong_files_are_errors_that_help() {
         ("run pattern:torus --set channels_per_cell", 2, "KEY=VALUE"),
         ("run pattern:torus --words 0", 2, "words"),
         ("run pattern:torus --parts 8", 2, "--parts"),
+        ("run fixtures/meshes/plate.msh --words 8", 2, "--words"),
         ("run README.md", 2, "--format"),
         ("run fixtures/meshes/plate.msh --parts 0", 2, "part"),
         ("run fixtures/meshes/plate.msh --parts 100", 1, "cells"),
@@ -201,6 +202,31 @@ fn wrong_words_and_wrong_files_are_errors_that_help() {
         assert_eq!(outcome.code, code, "conset {words}\n{}", outcome.stderr);
         assert!(outcome.stderr.contains(says), "conset {words}\n{}", outcome.stderr);
         assert!(outcome.stdout.is_empty(), "conset {words}\n{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn options_that_would_change_what_is_compiled_are_refused() {
+    let folder = folder();
+    for name in ["a.json", "a.csi"] {
+        assert_eq!(conset_in(folder.path(), &format!("compile pattern:torus -o {name}")).code, 0);
+        for option in [
+            "--machine iwarp",
+            "--set channels_per_cell=9",
+            "--parts 4",
+            "--words 8",
+            "--algorithm best",
+            "--objective time",
+            "--reroutes 3",
+            "--max-phases 3",
+        ] {
+            for verb in ["run", "compile"] {
+                let outcome = conset_in(folder.path(), &format!("{verb} {name} {option}"));
+                assert_eq!(outcome.code, 2, "{verb} {name} {option}\n{}", outcome.stderr);
+                let named = option.split(' ').next().unwrap();
+                assert!(outcome.stderr.contains(named), "{}", outcome.stderr);
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use conset_ir::{
 };
 use conset_partition_route::{apr, bounds};
 use conset_scheduler::{greedy, planned, predict};
-use conset_verify::{Rejection, Report};
+use conset_verify::{Rejection, Report, Verified};
 
 use crate::best;
 use crate::{Observer, Progress};
@@ -23,9 +23,9 @@ use crate::{Observer, Progress};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Algorithm {
     /// The paper's: APR (section 4.4.1) and the MIN_TIME greedy timetable (section 4.4.2).
-    #[default]
     Paper,
     /// The compiler to the bound: several ways to plan, the best of them kept.
+    #[default]
     Best,
 }
 
@@ -186,11 +186,12 @@ pub fn compile(
         .unzip();
     let schedule = Schedule::new(machine.clone(), schedules, Some(origin))
         .map_err(|e| CompileError::bug("the compiler", &e))?;
-    finish(schedule, known, observer).map_err(|e| match e {
+    let verified = checked(&schedule, observer).map_err(|e| match e {
         // We made it ourselves, so it is nobody else's fault.
         CompileError::Rejected(rejection) => CompileError::bug("a stage", &rejection),
         other => other,
-    })
+    })?;
+    finish(schedule, &verified, known, observer)
 }
 
 /// The paper's router and timetable.
@@ -226,6 +227,8 @@ pub(crate) fn paper(
 /// # Errors
 /// [`CompileError::Rejected`] where the checker refuses it.
 pub fn adopt(schedule: Schedule, observer: &mut Observer<'_>) -> Result<Compiled, CompileError> {
+    // The checker speaks first: bounds and predictions are for what it has accepted.
+    let verified = checked(&schedule, observer)?;
     let known = schedule
         .sets()
         .iter()
@@ -234,16 +237,17 @@ pub fn adopt(schedule: Schedule, observer: &mut Observer<'_>) -> Result<Compiled
             let bounds = bounds::bounds(routing.machine(), routing.set())?;
             Ok((bounds, predict::predict(&set.timetable)))
         })
-        .collect::<Result<Vec<_>, CompileError>>();
-    // A rejection says more than a bound that cannot be had, so the checker speaks first.
-    match known {
-        Ok(known) => finish(schedule, known, observer),
-        Err(error) => {
-            conset_verify::check_schedule(&schedule)
-                .map_err(|rejection| CompileError::Rejected(Box::new(rejection)))?;
-            Err(error)
-        }
-    }
+        .collect::<Result<Vec<_>, CompileError>>()?;
+    finish(schedule, &verified, known, observer)
+}
+
+fn checked(
+    schedule: &Schedule,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Verified<SetSchedule>>, CompileError> {
+    observer(Progress::Stage("checking"));
+    let sets = schedule.sets().iter().map(|set| conset_verify::set_schedule(set.clone()));
+    sets.collect::<Result<_, _>>().map_err(|r| CompileError::Rejected(Box::new(r)))
 }
 
 /// Takes over an image: checks it, follows its tables back to routes and starts, and prices
@@ -278,16 +282,10 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
 
 fn finish(
     schedule: Schedule,
+    verified: &[Verified<SetSchedule>],
     known: Vec<(bounds::BoundsReport, predict::Prediction)>,
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
-    observer(Progress::Stage("checking"));
-    let verified = schedule
-        .sets()
-        .iter()
-        .map(|set| conset_verify::set_schedule(set.clone()))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|rejection| CompileError::Rejected(Box::new(rejection)))?;
     let reports: Vec<Report> = verified.iter().map(|set| *set.report()).collect();
     let timetables: Vec<_> = verified.iter().map(|set| set.timetable().cloned()).collect();
     observer(Progress::Stage("writing tables"));

@@ -96,12 +96,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            seed: 0,
-            reroutes: 8,
-            max_phases: None,
-            sequence: Sequence::default(),
-        }
+        Self { seed: 0, reroutes: 8, max_phases: None, sequence: Sequence::default() }
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> 
     let (machine, program): (_, Program) = match &job.input {
         Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
         Input::Schedule(schedule) => {
-            load::refuse_recompiling(&args.input.machine, "schedule")?;
+            load::refuse_recompiling(&args.input.machine, None, "schedule")?;
             (schedule.machine().clone(), schedule.program())
         }
         Input::Image(_) => return Err(load::not_a_program(&args.input.input, "an image").into()),
