@@ -279,6 +279,9 @@ pub(crate) struct EmitArgs {
     /// without it, the crate depends on the published version.
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime: Option<PathBuf>,
+    /// What C names begin with.
+    #[arg(long, value_name = "NAME", default_value = "conset_program")]
+    pub(crate) name: String,
     /// The folder to write into; made if it is not there.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
@@ -288,6 +291,8 @@ pub(crate) struct EmitArgs {
 pub(crate) enum Language {
     /// A crate with typed connection names that links against conset-runtime.
     Rust,
+    /// A header of names and a source that holds the image, for the C library.
+    C,
     /// A readable listing of contexts and operation lists.
     Listing,
     /// The image in the text form (.cset).
