@@ -13,6 +13,7 @@
 //! It opens no files and prints nothing; long work reports through a callback ([`Progress`]).
 
 mod best;
+pub mod chart;
 pub mod compile;
 pub mod diff;
 pub mod input;
