@@ -16,6 +16,7 @@ mod best;
 pub mod chart;
 pub mod compile;
 pub mod diff;
+pub mod fuse;
 pub mod input;
 pub mod report;
 pub mod reproduce;
