@@ -29,7 +29,6 @@ use std::collections::VecDeque;
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, Parameters};
 
 use crate::engine::Payload;
-use crate::lane::Lane;
 use crate::network::{NONE, Network, Tag};
 use crate::turns::Turns;
 pub(crate) use period::AgentsState;
@@ -127,7 +126,7 @@ impl Port {
             list: VecDeque::new(),
             partner: NONE,
             moving: NONE,
-            tag: Tag { stream: NONE, index: 0 },
+            tag: Tag::NOTHING,
             idle: true,
             look: false,
             words: 0,
@@ -144,12 +143,6 @@ pub(crate) struct Wrong {
     pub(crate) tag: Tag,
 }
 
-/// The time that agents' doings take.
-pub(crate) struct AgentLanes<'a> {
-    pub(crate) access: &'a mut Lane,
-    pub(crate) setup: &'a mut Lane,
-}
-
 /// The agents of all cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Agents {
@@ -163,6 +156,10 @@ pub(crate) struct Agents {
     receiver: Vec<u32>,
     /// Free ports that may have something to do.
     ready: Vec<u32>,
+    /// Ports that began to move a word, and ports that began to open a stream, since these were
+    /// last emptied, in order.
+    pub(crate) begun: Vec<u32>,
+    pub(crate) opening: Vec<u32>,
     /// Streams finished since this was last emptied.
     pub(crate) finished: Vec<u32>,
     pub(crate) unfinished: usize,
@@ -185,6 +182,8 @@ impl Agents {
             sender: Vec::new(),
             receiver: Vec::new(),
             ready: Vec::new(),
+            begun: Vec::new(),
+            opening: Vec::new(),
             finished: Vec::new(),
             unfinished: 0,
             wrong: None,
@@ -208,7 +207,9 @@ impl Agents {
             gates.clear();
             gates.resize(channels, NONE);
         }
-        self.ready.clear();
+        for list in [&mut self.ready, &mut self.begun, &mut self.opening] {
+            list.clear();
+        }
         self.finished.clear();
         self.unfinished = 0;
         self.wrong = None;
@@ -286,43 +287,32 @@ impl Agents {
     }
 
     /// Gives every listed port something to do.
-    pub(crate) fn settle(&mut self, now: u64, network: &mut Network, lanes: &mut AgentLanes<'_>) {
+    pub(crate) fn settle(&mut self, now: u64, network: &mut Network) {
         while let Some(port) = self.ready.pop() {
-            self.serve(now, port, network, lanes);
+            self.serve(now, port, network);
         }
     }
 
     /// These ports have moved their words and take the next.
-    pub(crate) fn free(
-        &mut self,
-        now: u64,
-        ports: &[u32],
-        network: &mut Network,
-        lanes: &mut AgentLanes<'_>,
-    ) {
+    pub(crate) fn free(&mut self, now: u64, ports: &[u32], network: &mut Network) {
         for &port in ports {
-            self.serve(now, port, network, lanes);
+            self.serve(now, port, network);
         }
     }
 
     /// Gives a port that does nothing something to do, or leaves it idle.
     #[inline]
-    fn serve(&mut self, now: u64, port: u32, network: &mut Network, lanes: &mut AgentLanes<'_>) {
+    fn serve(&mut self, now: u64, port: u32, network: &mut Network) {
         let look = self.ports[port as usize].look;
-        if look && self.open_streams(now, port, network, lanes) {
+        if look && self.open_streams(now, port, network) {
             return;
         }
-        self.move_word(now, port, network, lanes);
+        self.move_word(port, network);
     }
 
     /// Opens what may open on a free port; whether the port is now busy with it.
-    fn open_streams(
-        &mut self,
-        now: u64,
-        number: u32,
-        network: &Network,
-        lanes: &mut AgentLanes<'_>,
-    ) -> bool {
+    #[cold]
+    fn open_streams(&mut self, now: u64, number: u32, network: &Network) -> bool {
         while let Some(stream) = self.next_to_open(number) {
             let port = &mut self.ports[number as usize];
             let free = port.slots.iter().position(|&open| open == NONE);
@@ -343,7 +333,7 @@ impl Agents {
             (this.slot, this.state, this.opened) = (slot as u32, State::Opening, now);
             if costs && self.setup {
                 port.moving = stream;
-                lanes.setup.begin(now, number);
+                self.opening.push(number);
                 return true;
             }
             self.opened(stream, network);
@@ -414,41 +404,40 @@ impl Agents {
     }
 
     /// Moves a word of the stream whose turn it is through a free port.
-    fn move_word(
-        &mut self,
-        now: u64,
-        number: u32,
-        network: &mut Network,
-        lanes: &mut AgentLanes<'_>,
-    ) {
+    #[inline]
+    fn move_word(&mut self, number: u32, network: &mut Network) {
         let port = &mut self.ports[number as usize];
         while let Some(slot) = port.turns.next() {
             let moving = port.slots[slot as usize];
             let stream = &mut self.streams[moving as usize];
-            let last = match stream.direction {
+            let row = stream.row;
+            let stops = match stream.direction {
                 Direction::Send => {
-                    if !network.has_room(stream.row) {
+                    if !network.has_room(row) {
                         port.turns.clear(slot);
-                        network.wait_for_room(stream.row);
+                        network.wait_for_room(row);
                         continue;
                     }
-                    let tag = Tag { stream: stream.connection.0, index: stream.next };
-                    network.put(stream.row, tag);
+                    let full = network.put(row, Tag::new(stream.connection.0, stream.next));
                     self.injected += 1;
                     stream.next += 1;
                     stream.left -= 1;
-                    stream.left == 0
+                    let more = stream.left > 0;
+                    if full & more {
+                        network.wait_for_room(row);
+                    }
+                    full | !more
                 }
                 Direction::Receive => {
-                    port.tag = network.take(stream.row);
+                    port.tag = network.take(row);
                     stream.left -= 1;
-                    stream.left == 0 || network.queued(stream.row) == 0
+                    stream.left == 0 || network.queued(row) == 0
                 }
             };
-            port.turns.served(slot, last);
+            port.turns.served(slot, stops);
             port.moving = moving;
             port.words += 1;
-            lanes.access.begin(now, number);
+            self.begun.push(number);
             return;
         }
         port.idle = true;
@@ -472,11 +461,11 @@ impl Agents {
                 let (tag, expected) = (port.tag, stream.next);
                 stream.next += 1;
                 self.delivered += 1;
-                if tag.stream != stream.connection.0 || tag.index != expected {
+                if tag != Tag::new(stream.connection.0, expected) {
                     self.wrong.get_or_insert(Wrong { stream: moving, expected, tag });
                     self.wrong_words += 1;
                 }
-                let from = (ConnectionId(tag.stream), tag.index);
+                let from = (ConnectionId(tag.stream()), tag.index());
                 data.transfer(from, (stream.connection, expected));
             }
         }

@@ -19,7 +19,7 @@ use conset_ir::{
     CellId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Operation, PhaseImage,
 };
 
-use crate::agents::{AgentLanes, Agents, AgentsState, Stream};
+use crate::agents::{Agents, AgentsState, Stream};
 use crate::fault::{FaultKind, GateProblem};
 use crate::lane::Lane;
 use crate::network::{Network, NetworkState};
@@ -201,7 +201,7 @@ impl Engine {
     pub fn undrained(&self) -> Option<FaultKind> {
         let (row, _) = self.network.occupied().next()?;
         let Row { cell, channel, .. } = self.tables.rows[row as usize];
-        let stream = self.network.head(row).expect("it holds words").stream;
+        let stream = self.network.head(row).expect("it holds words").stream();
         let words = self.network.occupied().map(|(_, words)| u64::from(words)).sum();
         let channels = self.network.occupied().count();
         let connection = ConnectionId(stream);
@@ -328,15 +328,17 @@ impl Engine {
     /// Lets everything move that can in the present clock.
     fn settle(&mut self) {
         loop {
-            self.network.settle(self.now, &mut self.links);
+            self.network.settle();
             self.agents.listen(&mut self.network);
-            let mut lanes = AgentLanes { access: &mut self.access, setup: &mut self.setup };
-            self.agents.settle(self.now, &mut self.network, &mut lanes);
+            self.agents.settle(self.now, &mut self.network);
             let heard = self.network.words.is_empty() && self.network.room.is_empty();
             if heard && self.network.is_settled() && self.agents.is_settled() {
-                return;
+                break;
             }
         }
+        self.links.begin(self.now, &mut self.network.begun);
+        self.access.begin(self.now, &mut self.agents.begun);
+        self.setup.begin(self.now, &mut self.agents.opening);
     }
 
     /// Goes on to the next clock in which something ends; `false` if nothing is under way.
@@ -356,11 +358,10 @@ impl Engine {
         for &port in &opened {
             self.agents.end_setup(port, &self.network);
         }
-        self.network.free(now, &links, &mut self.links);
+        self.network.free(&links);
         self.agents.listen(&mut self.network);
-        let mut lanes = AgentLanes { access: &mut self.access, setup: &mut self.setup };
         for freed in [&ports, &opened] {
-            self.agents.free(now, freed, &mut self.network, &mut lanes);
+            self.agents.free(now, freed, &mut self.network);
         }
         self.links.recycle(links);
         self.access.recycle(ports);
@@ -396,8 +397,8 @@ impl Engine {
             let Row { cell, channel, feed, .. } = self.tables.rows[row as usize];
             let tag = self.network.head(row).expect("a word is there");
             let link = if let Feed::Link(link) = feed { link } else { LinkId::NONE };
-            let connection = ConnectionId(tag.stream);
-            return Some(FaultKind::Stray { cell, channel, link, connection, word: tag.index });
+            let (connection, word) = (ConnectionId(tag.stream()), tag.index());
+            return Some(FaultKind::Stray { cell, channel, link, connection, word });
         }
         let wrong = self.agents.wrong.take()?;
         let stream = &self.agents.streams[wrong.stream as usize];
@@ -406,8 +407,8 @@ impl Engine {
             channel: self.tables.rows[stream.row as usize].channel,
             expected: stream.connection,
             expected_word: wrong.expected,
-            connection: ConnectionId(wrong.tag.stream),
-            word: wrong.tag.index,
+            connection: ConnectionId(wrong.tag.stream()),
+            word: wrong.tag.index(),
         })
     }
 

@@ -3,7 +3,8 @@
 //! Every word over a link takes the same number of clocks, and so does every word through an
 //! agent and every opening of a stream. What is under way of one kind is therefore a plain queue,
 //! already sorted by its end, and the next thing to happen is at the head of one of three queues.
-//! No tick, no wheel: clocks in which nothing happens cost nothing, and no cost needs a common
+//! What begins in one clock ends in one clock and is one *batch*, so that all that is done for a
+//! single thing is to write its number down. No tick, no wheel: clocks in which nothing happens cost nothing, and no cost needs a common
 //! divisor with another.
 
 use std::collections::VecDeque;
@@ -31,20 +32,19 @@ impl Lane {
         Self { duration: u64::from(duration), batches: VecDeque::new(), spare: Vec::new() }
     }
 
-    /// Thing `id` begins now.
-    #[inline]
-    pub(crate) fn begin(&mut self, now: u64, id: u32) {
+    /// Things begin now, in this order; `ids` is empty afterwards.
+    pub(crate) fn begin(&mut self, now: u64, ids: &mut Vec<u32>) {
+        if ids.is_empty() {
+            return;
+        }
         let end = now.saturating_add(self.duration);
         match self.batches.back_mut() {
-            Some(batch) if batch.0 == end => batch.1.push(id),
-            _ => self.begin_batch(end, id),
+            Some(batch) if batch.0 == end => batch.1.append(ids),
+            _ => {
+                let spare = self.spare.pop().unwrap_or_default();
+                self.batches.push_back((end, std::mem::replace(ids, spare)));
+            }
         }
-    }
-
-    fn begin_batch(&mut self, end: u64, id: u32) {
-        let mut ids = self.spare.pop().unwrap_or_default();
-        ids.push(id);
-        self.batches.push_back((end, ids));
     }
 
     /// When the first thing ends.
@@ -117,13 +117,13 @@ mod tests {
     #[test]
     fn what_began_together_ends_together_and_in_order() {
         let mut lane = Lane::new(5);
-        for (now, id) in [(0, 7), (0, 3), (2, 9)] {
-            lane.begin(now, id);
+        for (now, ids) in [(0, vec![7]), (0, vec![3, 4]), (1, vec![]), (2, vec![9])] {
+            lane.begin(now, &mut ids.clone());
         }
         assert_eq!(lane.next(), Some(5));
         assert!(lane.end(4).is_empty());
         let ended = lane.end(5);
-        assert_eq!(ended, [7, 3]);
+        assert_eq!(ended, [7, 3, 4]);
         lane.recycle(ended);
         assert_eq!((lane.next(), lane.len()), (Some(7), 1));
     }

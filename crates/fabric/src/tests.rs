@@ -115,7 +115,7 @@ fn a_stalled_receiver_freezes_its_own_route_and_nothing_else() {
     assert_eq!(frozen.len(), 4, "a channel on each of its cells");
     for (row, words) in frozen {
         assert_eq!((words, engine.network.queued(row)), (5, 5), "every queue is full");
-        assert_eq!(engine.network.head(row).unwrap().stream, stalled.0);
+        assert_eq!(engine.network.head(row).unwrap().stream(), stalled.0);
         assert_eq!(engine.network.held(row), 5);
     }
 }

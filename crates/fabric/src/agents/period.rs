@@ -55,7 +55,7 @@ impl Agents {
             && self.ports.iter().zip(&state.ports).all(|(now, then)| {
                 now.moving == then.moving
                     && now.idle == then.idle
-                    && now.tag.stream == then.tag.stream
+                    && now.tag.stream() == then.tag.stream()
                     && now.turns == then.turns
             })
     }
@@ -72,8 +72,7 @@ impl Agents {
     /// snapshot, and moves the words. All of them are right, as those of the last period were.
     pub(crate) fn jump(&mut self, state: &AgentsState, periods: u64, data: &mut dyn Payload) {
         for (now, then) in self.ports.iter_mut().zip(&state.ports) {
-            let words = now.tag.index.wrapping_sub(then.tag.index);
-            now.tag.index = now.tag.index.wrapping_add(words.wrapping_mul(periods as u32));
+            now.tag = now.tag.jump(then.tag, periods);
             now.words += (now.words - then.words) * periods;
         }
         for &(stream, then) in &state.streams {

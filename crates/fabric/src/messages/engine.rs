@@ -110,6 +110,9 @@ pub struct MessageEngine {
     pub(crate) links: Lane,
     pub(crate) sends: Lane,
     pub(crate) receives: Lane,
+    /// Cells whose sender or receiver began to move a word in this clock, in order.
+    putting: Vec<u32>,
+    taking: Vec<u32>,
     pub(crate) timers: BinaryHeap<Reverse<(u64, Timer)>>,
     events: Vec<MessageEvent>,
     rung: Vec<u32>,
@@ -148,6 +151,8 @@ impl MessageEngine {
             links: Lane::new(parameters.link_clocks_per_word),
             sends: Lane::new(sending),
             receives: Lane::new(access),
+            putting: Vec::new(),
+            taking: Vec::new(),
             timers: BinaryHeap::new(),
             events: Vec::new(),
             rung: Vec::new(),
@@ -301,11 +306,14 @@ impl MessageEngine {
 
     fn settle(&mut self) {
         loop {
-            self.network.settle(self.now, &mut self.links);
+            self.network.settle();
             if !self.listen() && self.network.is_settled() {
-                return;
+                break;
             }
         }
+        self.links.begin(self.now, &mut self.network.begun);
+        self.sends.begin(self.now, &mut self.putting);
+        self.receives.begin(self.now, &mut self.taking);
     }
 
     /// Goes on to the next clock in which something ends; `false` if nothing is under way.
@@ -325,7 +333,7 @@ impl MessageEngine {
         for &cell in &receives {
             self.deliver(cell, data);
         }
-        self.network.free(now, &links, &mut self.links);
+        self.network.free(&links);
         self.links.recycle(links);
         for &cell in &sends {
             self.send_word(cell);
@@ -396,9 +404,9 @@ impl MessageEngine {
             return;
         }
         let tag = self.network.head(row).expect("a word is here");
-        if tag.index == 0 {
-            self.worms[tag.stream as usize].head = row;
-            return self.header(row, tag.stream);
+        if tag.index() == 0 {
+            self.worms[tag.stream() as usize].head = row;
+            return self.header(row, tag.stream());
         }
         let cell = self.cell_of(row);
         if self.agents[cell as usize].receiving == Receiving::Empty {
@@ -452,7 +460,7 @@ impl MessageEngine {
         if let Some(first) = self.leave(&mut line) {
             self.slots[row as usize].line = line;
             let tag = self.network.head(first).expect("its header waits in it");
-            self.join(first, row, tag.stream);
+            self.join(first, row, tag.stream());
         }
     }
 
@@ -494,7 +502,7 @@ impl MessageEngine {
         if self.agents[cell as usize].can_receive() {
             let mut line = self.agents[cell as usize].arrivals;
             let row = self.leave(&mut line).expect("a header waits");
-            let number = self.network.head(row).expect("a header waits").stream;
+            let number = self.network.head(row).expect("a header waits").stream();
             self.worms[number as usize].head = NONE;
             let clocks = self.machine.parameters().c_receive;
             let agent = &mut self.agents[cell as usize];
@@ -529,10 +537,10 @@ impl MessageEngine {
         if agent.send_next == self.worms[agent.sent as usize].length {
             agent.sending = Sending::Leaving;
         } else if self.network.has_room(row) {
-            self.network.put(row, Tag { stream: agent.sent, index: agent.send_next });
+            self.network.put(row, Tag::new(agent.sent, agent.send_next));
             agent.send_next += 1;
             agent.sending = Sending::Word;
-            self.sends.begin(self.now, cell);
+            self.putting.push(cell);
         } else {
             agent.sending = Sending::Full;
             self.network.wait_for_room(row);
@@ -550,9 +558,9 @@ impl MessageEngine {
         }
         agent.receiving = Receiving::Word;
         let tag = self.network.take(row);
-        agent.taken = (tag.stream, tag.index);
-        let last = tag.index + 1 == self.worms[agent.received as usize].length;
-        self.receives.begin(self.now, cell);
+        agent.taken = (tag.stream(), tag.index());
+        let last = tag.index() + 1 == self.worms[agent.received as usize].length;
+        self.taking.push(cell);
         if last {
             self.release(row);
         }

@@ -66,7 +66,7 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
             assert_eq!(live.map(|n| under_way(&engine, n)).sum::<u32>(), queued, "{spec}");
             for (row, _) in engine.network.occupied().filter(|&(row, _)| row < engine.launch) {
                 let words = engine.network.head(row).unwrap();
-                assert_eq!(engine.slots[row as usize].owner, words.stream, "{spec}");
+                assert_eq!(engine.slots[row as usize].owner, words.stream(), "{spec}");
             }
             let most = (engine.now() - then) / u64::from(link) + 1;
             then = engine.now();
