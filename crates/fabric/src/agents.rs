@@ -301,7 +301,7 @@ impl Agents {
     }
 
     /// Gives a port that does nothing something to do, or leaves it idle.
-    #[inline]
+    #[inline(always)]
     fn serve(&mut self, now: u64, port: u32, network: &mut Network) {
         let look = self.ports[port as usize].look;
         if look && self.open_streams(now, port, network) {
@@ -404,7 +404,7 @@ impl Agents {
     }
 
     /// Moves a word of the stream whose turn it is through a free port.
-    #[inline]
+    #[inline(always)]
     fn move_word(&mut self, number: u32, network: &mut Network) {
         let port = &mut self.ports[number as usize];
         while let Some(slot) = port.turns.next() {

@@ -21,9 +21,9 @@ use conset_ir::{
 
 use crate::agents::{Agents, AgentsState, Stream};
 use crate::fault::{FaultKind, GateProblem};
-use crate::lane::Lane;
-use crate::network::{Network, NetworkState};
-use crate::period::{Allowed, Lanes, Look, Watch};
+use crate::lane::{Lane, LaneState};
+use crate::network::{Carried, Network, NetworkState};
+use crate::period::{Allowed, Look, Watch};
 use crate::tables::{Row, Tables};
 
 /// The data that connections carry.
@@ -101,9 +101,9 @@ pub struct Engine {
     pub(crate) network: Network,
     pub(crate) agents: Agents,
     pub(crate) tables: Tables,
-    links: Lane,
-    access: Lane,
-    setup: Lane,
+    links: Lane<Carried>,
+    access: Lane<u32>,
+    setup: Lane<u32>,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     rung: Vec<u32>,
     watch: Watch,
@@ -115,7 +115,8 @@ pub struct Engine {
 struct Past {
     network: NetworkState,
     agents: AgentsState,
-    lanes: Lanes<2>,
+    links: LaneState<Carried>,
+    access: LaneState<u32>,
 }
 
 impl Engine {
@@ -190,9 +191,9 @@ impl Engine {
         self.watch.disturb();
         self.agents.load(written.channels.len());
         self.network.load(written.channels, &written.counts);
-        for lane in [&mut self.links, &mut self.access, &mut self.setup] {
-            lane.clear();
-        }
+        self.links.clear();
+        self.access.clear();
+        self.setup.clear();
         self.now = self.now.saturating_add(self.machine.parameters().switch_clocks());
         Ok(())
     }
@@ -215,9 +216,9 @@ impl Engine {
         self.watch.disturb();
         self.network.load(Vec::new(), &[]);
         self.agents.load(0);
-        for lane in [&mut self.links, &mut self.access, &mut self.setup] {
-            lane.clear();
-        }
+        self.links.clear();
+        self.access.clear();
+        self.setup.clear();
         words
     }
 
@@ -289,10 +290,10 @@ impl Engine {
     #[cold]
     fn look(&mut self, data: &mut dyn Payload) {
         let (now, past) = (self.now, &mut *self.past);
-        let lanes = [&self.links, &self.access];
         let period = match self.watch.look(now) {
             Look::Compare(period) => {
-                let same = past.lanes.same(now, lanes)
+                let same = self.links.is_as(now, &past.links)
+                    && self.access.is_as(now, &past.access)
                     && self.agents.is_as(&past.agents)
                     && self.network.is_as(&past.network);
                 same.then_some(period)
@@ -302,7 +303,8 @@ impl Engine {
         };
         let Some(period) = period else {
             if self.watch.is_to_take(now) {
-                past.lanes.take(now, lanes);
+                self.links.save(now, &mut past.links);
+                self.access.save(now, &mut past.access);
                 self.agents.save(&mut past.agents);
                 self.network.save(&mut past.network);
             }
@@ -446,9 +448,10 @@ impl Engine {
     /// Conservation: what was injected was delivered, is in a queue, or is in an agent's hands.
     #[cfg(test)]
     pub(crate) fn audit(&self) {
-        self.network.audit();
+        self.network.audit(self.links.iter());
         let queued: u64 = self.network.occupied().map(|(_, words)| u64::from(words)).sum();
         let under_way = self.agents.injected - self.agents.delivered - queued;
-        assert!(under_way <= self.access.len() as u64, "{under_way} words nowhere");
+        let busy = self.access.iter().count() + self.agents.begun.len();
+        assert!(under_way <= busy as u64, "{under_way} words nowhere");
     }
 }

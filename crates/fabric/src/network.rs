@@ -43,12 +43,18 @@ pub(crate) struct Wire {
     turns: Turns,
     /// The link's first client in `Network::clients`.
     first: u32,
-    /// The channel that the word under way goes to, if there is one.
-    moving: u32,
     /// Neither carries a word nor is listed to be given one.
     idle: bool,
     /// Words carried in this phase.
     pub(crate) words: u64,
+}
+
+/// A word on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Carried {
+    link: u32,
+    /// The channel it goes to.
+    to: u32,
 }
 
 /// All channels in use and all links of a machine.
@@ -71,7 +77,7 @@ pub(crate) struct Network {
     /// The first void that a word arrived at.
     pub(crate) stray: Option<u32>,
     /// Links that were given a word since this was last emptied, in order.
-    pub(crate) begun: Vec<u32>,
+    pub(crate) begun: Vec<Carried>,
     /// Channels to which the last word of what was connected is now on its way.
     pub(crate) tails: Vec<u32>,
     /// Words carried over links since the machine was started.
@@ -106,7 +112,6 @@ impl Network {
             *wire = Wire {
                 turns: Turns::new(count as usize),
                 first,
-                moving: NONE,
                 idle: true,
                 words: 0,
             };
@@ -285,13 +290,12 @@ impl Network {
     }
 
     /// Gives free link `link` a word of the channel whose turn it is.
-    #[inline]
+    #[inline(always)]
     fn serve(&mut self, link: u32) {
         let wire = &mut self.wires[link as usize];
         loop {
             let Some(slot) = wire.turns.next() else {
                 wire.idle = true;
-                wire.moving = NONE;
                 return;
             };
             let row = self.clients[wire.first.wrapping_add(slot) as usize];
@@ -312,10 +316,9 @@ impl Network {
             let waits = more & (ahead.held == self.depth) & (ahead.waiter == NONE);
             ahead.waiter = if waits { row } else { ahead.waiter };
             wire.turns.served(slot, !more | waits);
-            wire.moving = next;
             wire.words = wire.words.wrapping_add(1);
             self.channels[row as usize].pop();
-            self.begun.push(link);
+            self.begun.push(Carried { link, to: next });
             if tag.index() == last {
                 self.tails.push(next);
             }
@@ -330,20 +333,19 @@ impl Network {
         }
     }
 
-    /// The words under way on these links arrive. The links are not idle, so that nobody lists
-    /// them, until they take their next words ([`Network::free`]).
-    pub(crate) fn end(&mut self, links: &[u32]) {
-        self.word_hops += links.len() as u64;
-        for &link in links {
-            let row = self.wires[link as usize].moving;
-            self.arrive(row);
+    /// These words arrive. Their links are not idle, so that nobody lists them, until they take
+    /// their next words ([`Network::free`]).
+    pub(crate) fn end(&mut self, carried: &[Carried]) {
+        self.word_hops += carried.len() as u64;
+        for word in carried {
+            self.arrive(word.to);
         }
     }
 
-    /// These links take their next words.
-    pub(crate) fn free(&mut self, links: &[u32]) {
-        for &link in links {
-            self.serve(link);
+    /// The links of these words take their next.
+    pub(crate) fn free(&mut self, carried: &[Carried]) {
+        for word in carried {
+            self.serve(word.link);
         }
     }
 
@@ -362,10 +364,10 @@ impl Network {
     /// Checks what must hold at every moment: runs of mixed streams agree with counts, no queue is deeper than
     /// it can be, and a link carries only into a channel with a word on its way.
     #[cfg(test)]
-    pub(crate) fn audit(&self) {
+    pub(crate) fn audit(&self, carried: impl Iterator<Item = Carried>) {
         let mut on_the_way = vec![0u32; self.channels.len()];
-        for wire in self.wires.iter().filter(|wire| wire.moving != NONE) {
-            on_the_way[wire.moving as usize] += 1;
+        for word in carried.chain(self.begun.iter().copied()) {
+            on_the_way[word.to as usize] += 1;
         }
         for (row, channel) in self.channels.iter().enumerate() {
             assert!(channel.held <= self.depth, "row {row} is too deep");

@@ -19,8 +19,6 @@
 //! What it does not do: it looks at the whole machine, so one part that is in motion keeps the
 //! steady rest from being skipped. Words that went wrong are never skipped.
 
-use crate::lane::{Lane, LaneState};
-
 /// When to look for a period. All times are in clocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
@@ -137,26 +135,5 @@ impl Allowed {
     /// The number of periods; 0 where nothing moves, and there is nothing to skip.
     pub(crate) fn periods(self) -> u64 {
         self.0.unwrap_or(0)
-    }
-}
-
-/// What is under way, relative to now.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lanes<const N: usize>([LaneState; N])
-where
-    [LaneState; N]: Default;
-
-impl<const N: usize> Lanes<N>
-where
-    [LaneState; N]: Default,
-{
-    pub(crate) fn take(&mut self, now: u64, lanes: [&Lane; N]) {
-        for (state, lane) in self.0.iter_mut().zip(lanes) {
-            lane.save(now, state);
-        }
-    }
-
-    pub(crate) fn same(&self, now: u64, lanes: [&Lane; N]) -> bool {
-        self.0.iter().zip(lanes).all(|(state, lane)| lane.is_as(now, state))
     }
 }

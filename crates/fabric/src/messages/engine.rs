@@ -30,7 +30,7 @@ use super::routes::Router;
 use crate::engine::{Payload, Stop};
 use crate::fault::{FaultKind, MessageProblem};
 use crate::lane::Lane;
-use crate::network::{Channel, GATE, NONE, Network, Tag};
+use crate::network::{Carried, Channel, GATE, NONE, Network, Tag};
 use crate::period::Watch;
 
 /// A message as it is handed over.
@@ -107,9 +107,9 @@ pub struct MessageEngine {
     pub(crate) worms: Vec<Worm>,
     free: Vec<u32>,
     unfinished: usize,
-    pub(crate) links: Lane,
-    pub(crate) sends: Lane,
-    pub(crate) receives: Lane,
+    pub(crate) links: Lane<Carried>,
+    pub(crate) sends: Lane<u32>,
+    pub(crate) receives: Lane<u32>,
     /// Cells whose sender or receiver began to move a word in this clock, in order.
     putting: Vec<u32>,
     taking: Vec<u32>,

@@ -3,15 +3,18 @@
 use super::agents::{Agent, Receiving, Sending};
 use super::engine::MessageEngine;
 use crate::engine::Payload;
-use crate::network::NetworkState;
-use crate::period::{Allowed, Lanes, Look};
+use crate::lane::LaneState;
+use crate::network::{Carried, NetworkState};
+use crate::period::{Allowed, Look};
 
 /// A snapshot to find periods with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
     network: NetworkState,
     agents: Vec<AgentState>,
-    lanes: Lanes<3>,
+    links: LaneState<Carried>,
+    sends: LaneState<u32>,
+    receives: LaneState<u32>,
     wrong_words: u64,
 }
 
@@ -64,7 +67,9 @@ impl MessageEngine {
 
     fn snapshot(&mut self) {
         let past = &mut *self.past;
-        past.lanes.take(self.now, [&self.links, &self.sends, &self.receives]);
+        self.links.save(self.now, &mut past.links);
+        self.sends.save(self.now, &mut past.sends);
+        self.receives.save(self.now, &mut past.receives);
         past.agents.clear();
         past.agents.extend(self.agents.iter().map(AgentState::of));
         self.network.save(&mut past.network);
@@ -74,7 +79,9 @@ impl MessageEngine {
     fn is_as_before(&self) -> bool {
         let past = &*self.past;
         let agents = self.agents.iter().zip(&past.agents);
-        past.lanes.same(self.now, [&self.links, &self.sends, &self.receives])
+        self.links.is_as(self.now, &past.links)
+            && self.sends.is_as(self.now, &past.sends)
+            && self.receives.is_as(self.now, &past.receives)
             && agents.into_iter().all(|(now, then)| AgentState::of(now).is_like(*then))
             && self.network.is_as(&past.network)
             && self.wrong_words == past.wrong_words
@@ -118,9 +125,9 @@ impl MessageEngine {
         }
         self.network.jump(&self.past.network, periods);
         let clocks = period * periods;
-        for lane in [&mut self.links, &mut self.sends, &mut self.receives] {
-            lane.delay(clocks);
-        }
+        self.links.delay(clocks);
+        self.sends.delay(clocks);
+        self.receives.delay(clocks);
         self.now += clocks;
     }
 }

@@ -60,7 +60,7 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
         let mut then = 0;
         loop {
             let on = engine.step(&mut data);
-            engine.network.audit();
+            engine.network.audit(engine.links.iter());
             let queued: u32 = engine.network.occupied().map(|(_, words)| words).sum();
             let live = (0..engine.worms.len() as u32).filter(|&n| engine.worms[n as usize].live);
             assert_eq!(live.map(|n| under_way(&engine, n)).sum::<u32>(), queued, "{spec}");
