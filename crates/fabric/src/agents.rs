@@ -46,7 +46,7 @@ pub(crate) enum State {
     Finished,
 }
 
-/// An operation under way.
+/// An operation, from when it is submitted to the end of its context.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     pub(crate) cell: CellId,
@@ -54,11 +54,8 @@ pub(crate) struct Stream {
     pub(crate) direction: Direction,
     /// The channel behind its gate.
     pub(crate) row: u32,
-    /// The places in the connection of the first word and of the next.
+    /// The place in the connection of the first word.
     pub(crate) first: u32,
-    pub(crate) next: u32,
-    /// Words that have not begun to move.
-    pub(crate) left: u32,
     pub(crate) words: u32,
     pub(crate) held: bool,
     pub(crate) state: State,
@@ -83,8 +80,6 @@ impl Stream {
             direction: operation.direction,
             row,
             first: operation.first_word,
-            next: operation.first_word,
-            left: operation.words,
             words: operation.words,
             held,
             state: State::Listed,
@@ -96,18 +91,27 @@ impl Stream {
     }
 }
 
+/// An open stream, as far as words are concerned.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// The operation; `NONE` in an empty slot.
+    stream: u32,
+    send: bool,
+    row: u32,
+    connection: ConnectionId,
+    /// The place in the connection of the next word.
+    next: u32,
+    /// Words that have not begun to move.
+    left: u32,
+}
+
 /// One side of an agent, or with half duplex all of it.
 #[derive(Clone, Debug)]
 struct Port {
     turns: Turns,
-    /// The open stream of each slot.
-    slots: Vec<u32>,
+    slots: Vec<Flow>,
     open: u32,
-    /// Operations that are not open, in order.
-    list: VecDeque<u32>,
-    /// Opens next, whatever the list says: the other half of a connection to itself.
-    partner: u32,
-    /// The stream that the port is busy with.
+    /// The slot of the stream that the port is busy with.
     moving: u32,
     tag: Tag,
     /// Neither busy nor listed to be served.
@@ -123,8 +127,6 @@ impl Port {
             turns: Turns::default(),
             slots: Vec::new(),
             open: 0,
-            list: VecDeque::new(),
-            partner: NONE,
             moving: NONE,
             tag: Tag::NOTHING,
             idle: true,
@@ -132,6 +134,29 @@ impl Port {
             words: 0,
         }
     }
+}
+
+/// Operations of a port that are not open.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// In order.
+    list: VecDeque<u32>,
+    /// Opens next, whatever the list says: the other half of a connection to itself.
+    partner: u32,
+}
+
+/// A side of a channel's gate.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    /// The operation at it, from when its opening begins.
+    stream: u32,
+    /// Where that is told that words or room have come; no port, `NONE`, while it is not open.
+    port: u32,
+    slot: u32,
+}
+
+impl Gate {
+    const FREE: Self = Self { stream: NONE, port: NONE, slot: NONE };
 }
 
 /// A word that was delivered to an operation it was not sent for.
@@ -150,10 +175,11 @@ pub(crate) struct Agents {
     limit: u32,
     setup: bool,
     ports: Vec<Port>,
+    waiting: Vec<Waiting>,
     pub(crate) streams: Vec<Stream>,
-    /// The stream open at the feed gate and at the sink gate of each channel.
-    sender: Vec<u32>,
-    receiver: Vec<u32>,
+    /// The feed gate and the sink gate of each channel.
+    feeds: Vec<Gate>,
+    sinks: Vec<Gate>,
     /// Free ports that may have something to do.
     ready: Vec<u32>,
     /// Ports that began to move a word, and ports that began to open a stream, since these were
@@ -173,14 +199,16 @@ pub(crate) struct Agents {
 impl Agents {
     pub(crate) fn new(agents: usize, parameters: &Parameters) -> Self {
         let full = parameters.duplex == Duplex::Full;
+        let ports = if full { 2 * agents } else { agents };
         Self {
             full,
             limit: parameters.streams,
             setup: parameters.stream_setup > 0,
-            ports: vec![Port::new(); if full { 2 * agents } else { agents }],
+            ports: vec![Port::new(); ports],
+            waiting: vec![Waiting { list: VecDeque::new(), partner: NONE }; ports],
             streams: Vec::new(),
-            sender: Vec::new(),
-            receiver: Vec::new(),
+            feeds: Vec::new(),
+            sinks: Vec::new(),
             ready: Vec::new(),
             begun: Vec::new(),
             opening: Vec::new(),
@@ -198,14 +226,16 @@ impl Agents {
         for port in &mut self.ports {
             port.turns = Turns::default();
             port.slots.clear();
-            port.list.clear();
-            (port.open, port.partner, port.words) = (0, NONE, 0);
-            (port.idle, port.look) = (true, false);
+            (port.open, port.words, port.idle, port.look) = (0, 0, true, false);
+        }
+        for waiting in &mut self.waiting {
+            waiting.list.clear();
+            waiting.partner = NONE;
         }
         self.streams.clear();
-        for gates in [&mut self.sender, &mut self.receiver] {
+        for gates in [&mut self.feeds, &mut self.sinks] {
             gates.clear();
-            gates.resize(channels, NONE);
+            gates.resize(channels, Gate::FREE);
         }
         for list in [&mut self.ready, &mut self.begun, &mut self.opening] {
             list.clear();
@@ -231,7 +261,7 @@ impl Agents {
         stream.port = self.port_of(stream.cell, stream.direction);
         self.streams.push(stream);
         self.unfinished += 1;
-        self.ports[stream.port as usize].list.push_back(number);
+        self.waiting[stream.port as usize].list.push_back(number);
         self.ports[stream.port as usize].look = true;
         self.list(stream.port);
         number
@@ -261,27 +291,30 @@ impl Agents {
         self.ready.is_empty()
     }
 
-    /// The stream can move a word.
+    /// The stream in this slot of a port can move a word.
     #[inline]
-    fn make_ready(&mut self, number: u32) {
-        let Stream { port, slot, .. } = self.streams[number as usize];
-        self.ports[port as usize].turns.set(slot);
-        self.list(port);
+    fn make_ready(&mut self, number: u32, slot: u32) {
+        let port = &mut self.ports[number as usize];
+        port.turns.set(slot);
+        if port.idle {
+            port.idle = false;
+            self.ready.push(number);
+        }
     }
 
     /// Hears what the network has to say: room where there was none, first words.
     #[inline]
     pub(crate) fn listen(&mut self, network: &mut Network) {
         while let Some(row) = network.room.pop() {
-            let number = self.sender[row as usize];
-            if number != NONE {
-                self.make_ready(number);
+            let Gate { port, slot, .. } = self.feeds[row as usize];
+            if port != NONE {
+                self.make_ready(port, slot);
             }
         }
         while let Some(row) = network.words.pop() {
-            let number = self.receiver[row as usize];
-            if number != NONE && self.streams[number as usize].state == State::Open {
-                self.make_ready(number);
+            let Gate { port, slot, .. } = self.sinks[row as usize];
+            if port != NONE {
+                self.make_ready(port, slot);
             }
         }
     }
@@ -314,25 +347,29 @@ impl Agents {
     #[cold]
     fn open_streams(&mut self, now: u64, number: u32, network: &Network) -> bool {
         while let Some(stream) = self.next_to_open(number) {
+            let this = &mut self.streams[stream as usize];
             let port = &mut self.ports[number as usize];
-            let free = port.slots.iter().position(|&open| open == NONE);
+            let free = port.slots.iter().position(|flow| flow.stream == NONE);
             let slot = free.unwrap_or(port.slots.len());
+            let flow = Flow {
+                stream,
+                send: this.direction == Direction::Send,
+                row: this.row,
+                connection: this.connection,
+                next: this.first,
+                left: this.words,
+            };
             if slot == port.slots.len() {
-                port.slots.push(stream);
+                port.slots.push(flow);
                 port.turns.grow(slot + 1);
             }
-            port.slots[slot] = stream;
+            port.slots[slot] = flow;
             port.open += 1;
-            let Stream { direction, row, costs, .. } = self.streams[stream as usize];
-            let gates = match direction {
-                Direction::Send => &mut self.sender,
-                Direction::Receive => &mut self.receiver,
-            };
-            gates[row as usize] = stream;
-            let this = &mut self.streams[stream as usize];
             (this.slot, this.state, this.opened) = (slot as u32, State::Opening, now);
+            let (costs, direction, row) = (this.costs, this.direction, this.row);
+            self.gates(direction)[row as usize].stream = stream;
             if costs && self.setup {
-                port.moving = stream;
+                self.ports[number as usize].moving = slot as u32;
                 self.opening.push(number);
                 return true;
             }
@@ -342,53 +379,67 @@ impl Agents {
         false
     }
 
+    /// The gates that operations of one direction open at.
+    fn gates(&mut self, direction: Direction) -> &mut [Gate] {
+        match direction {
+            Direction::Send => &mut self.feeds,
+            Direction::Receive => &mut self.sinks,
+        }
+    }
+
+    /// The operation at a gate, if there is one.
+    fn stream_at(&self, row: u32, direction: Direction) -> Option<u32> {
+        let gates = match direction {
+            Direction::Send => &self.feeds,
+            Direction::Receive => &self.sinks,
+        };
+        Some(gates[row as usize].stream).filter(|&stream| stream != NONE)
+    }
+
     /// Takes the operation that may open next out of a port's list.
     fn next_to_open(&mut self, number: u32) -> Option<u32> {
-        let port = &mut self.ports[number as usize];
-        if port.partner != NONE {
-            return Some(std::mem::replace(&mut port.partner, NONE));
+        let waiting = &mut self.waiting[number as usize];
+        if waiting.partner != NONE {
+            return Some(std::mem::replace(&mut waiting.partner, NONE));
         }
-        if port.open >= self.limit.max(2) {
+        let open = self.ports[number as usize].open;
+        if open >= self.limit.max(2) {
             return None;
         }
-        let head = *port.list.front()?;
+        let head = *waiting.list.front()?;
         let Stream { held, row, direction, .. } = self.streams[head as usize];
-        let gates = match direction {
-            Direction::Send => &self.sender,
-            Direction::Receive => &self.receiver,
-        };
-        if held || gates[row as usize] != NONE {
+        if held || self.stream_at(row, direction).is_some() {
             return None;
         }
         let partner = if self.full { None } else { self.partner_of(number, head) };
-        let port = &mut self.ports[number as usize];
         let (need, limit) = match partner {
             Some(_) => (2, self.limit.max(2)),
             None => (1, self.limit),
         };
-        if port.open + need > limit {
+        if open + need > limit {
             return None;
         }
-        if partner.is_some_and(|place| self.streams[port.list[place] as usize].held) {
+        let waiting = &mut self.waiting[number as usize];
+        if partner.is_some_and(|place| self.streams[waiting.list[place] as usize].held) {
             return None;
         }
         if let Some(place) = partner {
-            port.partner = port.list.remove(place).expect("found in the list");
+            waiting.partner = waiting.list.remove(place).expect("found in the list");
         }
-        port.list.pop_front()
+        waiting.list.pop_front()
     }
 
     /// Where in the list of a half-duplex port the other half of a connection to itself stands.
     fn partner_of(&self, number: u32, head: u32) -> Option<usize> {
         let Stream { connection, row, direction, .. } = self.streams[head as usize];
-        let gates = match direction {
-            Direction::Send => &self.receiver,
-            Direction::Receive => &self.sender,
+        let other = match direction {
+            Direction::Send => Direction::Receive,
+            Direction::Receive => Direction::Send,
         };
-        if gates[row as usize] != NONE {
+        if self.stream_at(row, other).is_some() {
             return None;
         }
-        self.ports[number as usize].list.iter().position(|&other| {
+        self.waiting[number as usize].list.iter().position(|&other| {
             let other = &self.streams[other as usize];
             other.row == row && other.connection == connection && other.direction != direction
         })
@@ -397,46 +448,44 @@ impl Agents {
     fn opened(&mut self, number: u32, network: &Network) {
         let stream = &mut self.streams[number as usize];
         stream.state = State::Open;
+        let Stream { direction, row, port, slot, .. } = *stream;
+        self.gates(direction)[row as usize] = Gate { stream: number, port, slot };
         // A send finds out by trying whether there is room.
-        if stream.direction == Direction::Send || network.queued(stream.row) > 0 {
-            self.make_ready(number);
+        if direction == Direction::Send || network.queued(row) > 0 {
+            self.make_ready(port, slot);
         }
     }
 
-    /// Moves a word of the stream whose turn it is through a free port.
+    /// Moves a word of the stream whose turn it is through a free port. That its bit is set says
+    /// that it has a word left, so no count passes 0.
     #[inline(always)]
     fn move_word(&mut self, number: u32, network: &mut Network) {
         let port = &mut self.ports[number as usize];
         while let Some(slot) = port.turns.next() {
-            let moving = port.slots[slot as usize];
-            let stream = &mut self.streams[moving as usize];
-            let row = stream.row;
-            let stops = match stream.direction {
-                Direction::Send => {
-                    if !network.has_room(row) {
-                        port.turns.clear(slot);
-                        network.wait_for_room(row);
-                        continue;
-                    }
-                    let full = network.put(row, Tag::new(stream.connection.0, stream.next));
-                    self.injected += 1;
-                    stream.next += 1;
-                    stream.left -= 1;
-                    let more = stream.left > 0;
-                    if full & more {
-                        network.wait_for_room(row);
-                    }
-                    full | !more
+            let flow = &mut port.slots[slot as usize];
+            let row = flow.row;
+            let left = flow.left.wrapping_sub(1);
+            let stops = if flow.send {
+                if !network.has_room(row) {
+                    port.turns.clear(slot);
+                    network.wait_for_room(row);
+                    continue;
                 }
-                Direction::Receive => {
-                    port.tag = network.take(row);
-                    stream.left -= 1;
-                    stream.left == 0 || network.queued(row) == 0
+                let full = network.put(row, Tag::new(flow.connection.0, flow.next));
+                flow.next = flow.next.wrapping_add(1);
+                self.injected = self.injected.wrapping_add(1);
+                if full & (left > 0) {
+                    network.wait_for_room(row);
                 }
+                full
+            } else {
+                port.tag = network.take(row);
+                network.queued(row) == 0
             };
-            port.turns.served(slot, stops);
-            port.moving = moving;
-            port.words += 1;
+            flow.left = left;
+            port.turns.served(slot, stops | (left == 0));
+            port.moving = slot;
+            port.words = port.words.wrapping_add(1);
             self.begun.push(number);
             return;
         }
@@ -445,47 +494,45 @@ impl Agents {
 
     /// A port has opened the stream it was busy with; it is to be freed then.
     pub(crate) fn end_setup(&mut self, number: u32, network: &Network) {
-        let stream = self.ports[number as usize].moving;
+        let port = &self.ports[number as usize];
+        let stream = port.slots[port.moving as usize].stream;
         self.opened(stream, network);
     }
 
     /// A port has moved its word; it is to be freed when all words have arrived.
     #[inline]
     pub(crate) fn end_word(&mut self, number: u32, network: &mut Network, data: &mut dyn Payload) {
-        let port = &self.ports[number as usize];
-        let moving = port.moving;
-        let stream = &mut self.streams[moving as usize];
-        match stream.direction {
-            Direction::Send => network.arrive(stream.row),
-            Direction::Receive => {
-                let (tag, expected) = (port.tag, stream.next);
-                stream.next += 1;
-                self.delivered += 1;
-                if tag != Tag::new(stream.connection.0, expected) {
-                    self.wrong.get_or_insert(Wrong { stream: moving, expected, tag });
-                    self.wrong_words += 1;
-                }
-                let from = (ConnectionId(tag.stream()), tag.index());
-                data.transfer(from, (stream.connection, expected));
+        let port = &mut self.ports[number as usize];
+        let flow = &mut port.slots[port.moving as usize];
+        if flow.send {
+            network.arrive(flow.row);
+        } else {
+            let (tag, expected) = (port.tag, flow.next);
+            flow.next = flow.next.wrapping_add(1);
+            self.delivered = self.delivered.wrapping_add(1);
+            if tag != Tag::new(flow.connection.0, expected) {
+                self.wrong.get_or_insert(Wrong { stream: flow.stream, expected, tag });
+                self.wrong_words += 1;
             }
+            let from = (ConnectionId(tag.stream()), tag.index());
+            data.transfer(from, (flow.connection, expected));
         }
-        if stream.left == 0 {
-            self.finish(moving);
+        if flow.left == 0 {
+            let stream = flow.stream;
+            self.finish(stream);
         }
     }
 
+    #[cold]
     fn finish(&mut self, number: u32) {
         let stream = &mut self.streams[number as usize];
         stream.state = State::Finished;
-        let gates = match stream.direction {
-            Direction::Send => &mut self.sender,
-            Direction::Receive => &mut self.receiver,
-        };
-        gates[stream.row as usize] = NONE;
-        let port = &mut self.ports[stream.port as usize];
-        port.slots[stream.slot as usize] = NONE;
+        let Stream { direction, row, port, slot, .. } = *stream;
+        self.gates(direction)[row as usize] = Gate::FREE;
+        let port = &mut self.ports[port as usize];
+        port.slots[slot as usize].stream = NONE;
         // Its channel may have got words or room meanwhile, for who comes next.
-        port.turns.clear(stream.slot);
+        port.turns.clear(slot);
         port.open -= 1;
         port.look = true;
         self.unfinished -= 1;
@@ -495,25 +542,20 @@ impl Agents {
     /// The operation that a channel's words come from (`Send`) or go to (`Receive`): the open
     /// one, or the first listed one.
     pub(crate) fn at_gate(&self, row: u32, cell: CellId, direction: Direction) -> Option<u32> {
-        let gates = match direction {
-            Direction::Send => &self.sender,
-            Direction::Receive => &self.receiver,
+        let listed = || {
+            let waiting = self.waiting.get(self.port_of(cell, direction) as usize)?;
+            waiting.list.iter().copied().find(|&number| {
+                let stream = &self.streams[number as usize];
+                stream.row == row && stream.direction == direction
+            })
         };
-        if gates[row as usize] != NONE {
-            return Some(gates[row as usize]);
-        }
-        let port = self.ports.get(self.port_of(cell, direction) as usize)?;
-        port.list.iter().copied().find(|&number| {
-            let stream = &self.streams[number as usize];
-            stream.row == row && stream.direction == direction
-        })
+        self.stream_at(row, direction).or_else(listed)
     }
 
     /// What keeps a listed operation from opening: one before it in the list, or an open one.
     pub(crate) fn in_front_of(&self, number: u32) -> Option<u32> {
-        let stream = &self.streams[number as usize];
-        let port = &self.ports[stream.port as usize];
-        let head = port.list.front().copied().filter(|&head| head != number);
-        head.or_else(|| port.slots.iter().copied().find(|&open| open != NONE))
+        let port = self.streams[number as usize].port as usize;
+        let head = self.waiting[port].list.front().copied().filter(|&head| head != number);
+        head.or_else(|| self.ports[port].open().map(|flow| flow.stream).next())
     }
 }

@@ -109,12 +109,7 @@ impl Network {
         self.channels = channels;
         let mut first = 0;
         for (wire, &count) in self.wires.iter_mut().zip(counts) {
-            *wire = Wire {
-                turns: Turns::new(count as usize),
-                first,
-                idle: true,
-                words: 0,
-            };
+            *wire = Wire { turns: Turns::new(count as usize), first, idle: true, words: 0 };
             first += count;
         }
         self.clients.clear();

@@ -59,14 +59,14 @@ impl Turns {
     /// The ready client whose turn it is.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
-        let later = if self.turn < 64 { self.ready & (u64::MAX << self.turn) } else { 0 };
-        if later != 0 {
-            return Some(later.trailing_zeros());
-        }
         if self.others.is_some() {
             return self.next_of_many();
         }
-        (self.ready != 0).then(|| self.ready.trailing_zeros())
+        // A turn of 64 is a turn of 0, as the shift has it. Which half is chosen is hard to
+        // foresee, so there is no branch.
+        let later = self.ready & u64::MAX.wrapping_shl(self.turn);
+        let bits = if later != 0 { later } else { self.ready };
+        (bits != 0).then(|| bits.trailing_zeros())
     }
 
     /// The client was served and the turn passes on; if that was its last word for now, it is
@@ -88,7 +88,7 @@ impl Turns {
         (&mut others[client as usize / 64 - 1], 1 << (client % 64))
     }
 
-    /// The same as [`Turns::next`], where none of the first 64 from the turn on is ready.
+    /// The same as [`Turns::next`], where there are more than 64 clients.
     #[cold]
     fn next_of_many(&self) -> Option<u32> {
         let others = self.others.as_deref().map_or(&[][..], Vec::as_slice);

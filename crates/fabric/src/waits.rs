@@ -143,7 +143,8 @@ impl Engine {
             let waiting = Waiting::Ahead { channel, link };
             return (Wait { cell, waiting }, Some(Node::Full(next)));
         }
-        let connection = self.network.head(row).map_or(ConnectionId(0), |t| ConnectionId(t.stream()));
+        let connection =
+            self.network.head(row).map_or(ConnectionId(0), |t| ConnectionId(t.stream()));
         let receiver = self.agents.at_gate(row, cell, Direction::Receive);
         let next = match (receiver, place.sink) {
             (Some(number), _) => Some(Node::Stream(number)),

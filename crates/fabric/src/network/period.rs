@@ -36,9 +36,7 @@ impl Network {
         let channels = self.channels.iter().zip(&state.channels);
         self.channels.len() == state.channels.len()
             && channels.into_iter().all(|(now, then)| now.is_like(then))
-            && wires
-                .into_iter()
-                .all(|(now, then)| now.idle == then.idle && now.turns == then.turns)
+            && wires.into_iter().all(|(now, then)| now.idle == then.idle && now.turns == then.turns)
             && self.mixed.is_empty()
             && self.crowd == state.crowd
     }
