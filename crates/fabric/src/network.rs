@@ -222,7 +222,7 @@ impl Network {
     }
 
     /// Takes the first arrived word out of channel `row`, which must have one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, row: u32) -> Tag {
         let channel = &mut self.channels[row as usize];
         let (tag, waiter) = (channel.head, channel.waiter);
@@ -237,7 +237,7 @@ impl Network {
     }
 
     /// There is room in channel `row` for who waited.
-    #[inline]
+    #[inline(always)]
     fn wake(&mut self, row: u32, waiter: u32) {
         if waiter == OUTSIDE {
             self.room.push(row);
