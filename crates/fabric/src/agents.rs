@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, Parameters};
 
+use crate::agenda::Agenda;
 use crate::engine::Payload;
 use crate::network::{NONE, Network, Tag};
 use crate::turns::Turns;
@@ -181,7 +182,7 @@ pub(crate) struct Agents {
     feeds: Vec<Gate>,
     sinks: Vec<Gate>,
     /// Free ports that may have something to do.
-    ready: Vec<u32>,
+    ready: Agenda,
     /// Ports that began to move a word, and ports that began to open a stream, since these were
     /// last emptied, in order.
     pub(crate) begun: Vec<u32>,
@@ -209,7 +210,7 @@ impl Agents {
             streams: Vec::new(),
             feeds: Vec::new(),
             sinks: Vec::new(),
-            ready: Vec::new(),
+            ready: Agenda::new(ports),
             begun: Vec::new(),
             opening: Vec::new(),
             finished: Vec::new(),
@@ -237,9 +238,9 @@ impl Agents {
             gates.clear();
             gates.resize(channels, Gate::FREE);
         }
-        for list in [&mut self.ready, &mut self.begun, &mut self.opening] {
-            list.clear();
-        }
+        self.ready.clear();
+        self.begun.clear();
+        self.opening.clear();
         self.finished.clear();
         self.unfinished = 0;
         self.wrong = None;
@@ -279,10 +280,8 @@ impl Agents {
     #[inline]
     fn list(&mut self, number: u32) {
         let port = &mut self.ports[number as usize];
-        if port.idle {
-            port.idle = false;
-            self.ready.push(number);
-        }
+        self.ready.add_if(number, port.idle);
+        port.idle = false;
     }
 
     /// Whether no port waits to be served in this clock.
@@ -296,10 +295,8 @@ impl Agents {
     fn make_ready(&mut self, number: u32, slot: u32) {
         let port = &mut self.ports[number as usize];
         port.turns.set(slot);
-        if port.idle {
-            port.idle = false;
-            self.ready.push(number);
-        }
+        self.ready.add_if(number, port.idle);
+        port.idle = false;
     }
 
     /// Hears what the network has to say: room where there was none, first words.

@@ -31,6 +31,7 @@
 //! and judging an image as such. A wrong image may run well by luck; the checker is where it is
 //! refused.
 
+mod agenda;
 mod agents;
 pub mod check;
 mod coverage;

@@ -31,6 +31,7 @@ mod channel;
 mod mixed;
 mod period;
 
+use crate::agenda::Agenda;
 use crate::turns::Turns;
 use channel::OUTSIDE;
 pub(crate) use channel::{Channel, GATE, NONE, Tag, VOID};
@@ -66,7 +67,7 @@ pub(crate) struct Network {
     /// The channels each link serves, link by link; `NONE` where there is none.
     clients: Vec<u32>,
     /// Links that got a ready channel when they were idle.
-    ready: Vec<u32>,
+    ready: Agenda,
     mixed: Mixed,
     /// Further waiters: (channel, who waits for room there). Only wrong tables have any.
     crowd: Vec<(u32, u32)>,
@@ -91,7 +92,7 @@ impl Network {
             channels: Vec::new(),
             wires: vec![Wire::default(); links],
             clients: Vec::new(),
-            ready: Vec::new(),
+            ready: Agenda::new(links),
             mixed: Mixed::default(),
             crowd: Vec::new(),
             words: Vec::new(),
@@ -267,14 +268,13 @@ impl Network {
         }
     }
 
+    /// Client `slot` of a link can move a word.
     #[inline]
     fn make_ready(&mut self, link: u32, slot: u32) {
         let wire = &mut self.wires[link as usize];
         wire.turns.set(slot);
-        if wire.idle {
-            wire.idle = false;
-            self.ready.push(link);
-        }
+        self.ready.add_if(link, wire.idle);
+        wire.idle = false;
     }
 
     /// Gives every free link a word, as long as there are any to give.
