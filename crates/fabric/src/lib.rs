@@ -33,6 +33,7 @@
 
 mod agenda;
 mod agents;
+mod base;
 pub mod check;
 mod coverage;
 pub mod engine;
