@@ -1,6 +1,6 @@
 //! Tests of the module above: closed forms, odd machines, and comparison with brute force.
 
-use conset_ir::{Connection, Parameters};
+use conset_ir::{Connection, Parameters, Topology};
 
 use super::*;
 
@@ -34,8 +34,8 @@ fn placed_hops(machine: &Machine, set: &ConnectionSet, place: &[CellId]) -> u128
 }
 
 fn check(machine: &Machine, set: &ConnectionSet, parts: usize) -> u128 {
-    let place = super::place(machine, set, parts, 1).unwrap();
-    assert_eq!(place, super::place(machine, set, parts, 1).unwrap());
+    let place = super::place(machine, set, parts, Method::Best, 1).unwrap();
+    assert_eq!(place, super::place(machine, set, parts, Method::Best, 1).unwrap());
     assert_eq!(place.len(), parts);
     let mut cells = place.clone();
     cells.sort_unstable();
@@ -60,7 +60,7 @@ fn a_scrambled_grid_is_found_again_nearly() {
 fn patterns_numbered_like_the_machine_stay_where_they_are() {
     let machine = Machine::from_spec("iwarp").unwrap();
     let set = scrambled_grid(8, 8, 1);
-    let place = place(&machine, &set, 64, 3).unwrap();
+    let place = place(&machine, &set, 64, Method::Best, 3).unwrap();
     assert_eq!(placed_hops(&machine, &set, &place), u128::from(set.words()));
 }
 
@@ -87,14 +87,14 @@ fn dead_cells_and_odd_machines_hold_their_parts() {
         let parts = machine.endpoints().count();
         check(&machine, &set((0..parts as u32).map(|i| (i, i * 3 % parts as u32))), parts);
     }
-    assert_eq!(place(&machine, &set([]), 0, 0).unwrap(), []);
+    assert_eq!(place(&machine, &set([]), 0, Method::Best, 0).unwrap(), []);
     // Two pieces that no link joins.
     let links = vec![(0, 1), (1, 0), (2, 3), (3, 2), (3, 4), (4, 3)];
     let topology = Topology::Graph { cells: 5, switches: 0, links };
     let machine = Machine::new("pieces", topology, Parameters::iwarp(), vec![], vec![]).unwrap();
     for parts in 0..=5u32 {
         let set = set(parts.checked_sub(1).map(|last| (last, last)));
-        let place = super::place(&machine, &set, parts as usize, 9).unwrap();
+        let place = super::place(&machine, &set, parts as usize, Method::Best, 9).unwrap();
         assert_eq!(place.len(), parts as usize);
     }
 }
@@ -102,7 +102,7 @@ fn dead_cells_and_odd_machines_hold_their_parts() {
 #[test]
 fn too_many_parts_are_refused_with_the_fix() {
     let machine = Machine::from_spec("torus:2x2").unwrap();
-    let error = place(&machine, &set([]), 5, 0).unwrap_err();
+    let error = place(&machine, &set([]), 5, Method::Best, 0).unwrap_err();
     assert!(error.to_string().contains("--parts 4"), "{error}");
-    assert!(place(&machine, &set([(0, 4)]), 4, 0).is_err());
+    assert!(place(&machine, &set([(0, 4)]), 4, Method::Best, 0).is_err());
 }
