@@ -11,8 +11,10 @@
 //!   and greedy growing, then Fiduccia-Mattheyses passes), where a part is also drawn towards its
 //!   partners in other regions; a bounded descent then swaps neighbours while that shortens ways;
 //! * *best*: all of these are starts, some of them several times and with weights for words and
-//!   for channels; the cheapest few are improved by a local search under the whole cost, and
-//!   the cheapest placement of all that were met is taken. So it never costs more than another.
+//!   for channels; the best are improved by local searches under the whole cost (module
+//!   `anneal`), a first routing tells the phases of the last few candidates, and the cheapest
+//!   is taken. As given and by bisection are always among the candidates, so it costs no more
+//!   than either.
 //!
 //! Fewer parts than cells get a compact region (module `region`) to start from. Dead cells and
 //! switches hold no part.
@@ -20,9 +22,10 @@
 //! Distances are those of the intact machine where that has coordinates (dead links may make
 //! ways longer); a graph has a table of hops if it is small enough, and else only "here" and
 //! "elsewhere". Time is about in proportion to connections and cells, with fixed budgets for the
-//! searches. Nothing is routed: whether the estimate comes true is for the router to show.
+//! searches; only sets of some thousand connections are routed for a trial.
 
 mod anneal;
+mod best;
 mod bisect;
 mod cost;
 mod curve;
@@ -30,37 +33,23 @@ mod graph;
 mod metric;
 mod region;
 mod shares;
+mod starts;
 mod swap;
 mod talk;
 
 use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-
 pub use cost::Cost;
 
-use crate::explain;
 use crate::network::Network;
+use crate::{apr, explain};
 use cost::Loads;
-use graph::PartGraph;
 use metric::Metric;
-use region::region;
 use shares::Shares;
-use swap::Near;
+use starts::Starts;
 use talk::Talk;
 
-/// Bisections tried for each kind of weight, with other random choices, where they are cheap.
-const TRIES: usize = 4;
-/// Pairs of parts that talk, in all tries together, before those are cut down.
-const WORK: usize = 1 << 15;
-/// Pairs of parts that talk, beyond which one try has to do.
-const LARGE: usize = 1 << 18;
-/// Starts that the search under the whole cost improves.
-const IMPROVED: usize = 2;
-/// Resources that those searches may touch together: some tenths of a second.
-const TOUCHED: u64 = 1 << 25;
-/// The most words that a connection's channel may weigh.
-const CHANNEL: f64 = 65536.0;
+/// Connections up to which the last candidates are routed to know their phases.
+const ROUTED: usize = 1 << 13;
 
 /// How parts come to cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -105,12 +94,12 @@ pub fn place(
         Method::Given => given,
         Method::Curve | Method::Bisect | Method::Best => {
             let network = Network::new(machine);
-            let placer = Placer::new(machine, &network, set, parts);
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let placer = Placer::new(machine, &network, set, parts, seed);
+            let mut starts = Starts::new(&placer);
             match method {
-                Method::Curve => placer.curve(&placer.words),
-                Method::Bisect => placer.bisected(given, &mut rng),
-                _ => placer.best(given, &mut rng),
+                Method::Curve => starts.curve(),
+                Method::Bisect => starts.bisected(given),
+                _ => best::best(&placer, &mut starts, given),
             }
         }
     };
@@ -126,6 +115,7 @@ pub fn cost(
     machine: &Machine,
     set: &ConnectionSet,
     place: &[CellId],
+    seed: u64,
 ) -> Result<Cost, Infeasible> {
     check(machine, set, place.len())?;
     let mut taken = vec![false; machine.cell_count()];
@@ -137,13 +127,12 @@ pub fn cost(
         }
     }
     let network = Network::new(machine);
-    let metric = Metric::new(machine, &network);
-    let shares = Shares::new(machine, &network, &metric);
-    let talk = Talk::new(machine, set, place.len());
-    let mut loads = Loads::new(machine, &shares, &talk);
+    let placer = Placer::new(machine, &network, set, place.len(), seed);
+    let shares = Shares::new(machine, &network, &placer.metric);
+    let mut loads = Loads::new(machine, &shares, &placer.talk);
     let place: Vec<u32> = place.iter().map(|cell| cell.0).collect();
-    loads.load(&talk, &place);
-    Ok(loads.cost())
+    loads.load(&placer.talk, &place);
+    Ok(placer.judge(&loads, &place))
 }
 
 /// Words times distance of a set whose cells are cells of the machine, over live links.
@@ -159,140 +148,39 @@ pub fn word_hops(machine: &Machine, set: &ConnectionSet) -> Result<u128, Infeasi
 struct Placer<'a> {
     machine: &'a Machine,
     network: &'a Network,
+    set: &'a ConnectionSet,
     metric: Metric,
-    /// The metric without the links that close dimensions to rings.
-    unrolled: Metric,
-    near: Near,
     talk: Talk,
-    /// Parts drawn together by words, and by words and channels.
-    words: PartGraph,
-    both: PartGraph,
-    cells: Vec<u32>,
+    seed: u64,
 }
 
 impl<'a> Placer<'a> {
     fn new(
         machine: &'a Machine,
         network: &'a Network,
-        set: &ConnectionSet,
+        set: &'a ConnectionSet,
         parts: usize,
+        seed: u64,
     ) -> Self {
         let metric = Metric::new(machine, network);
         let talk = Talk::new(machine, set, parts);
-        Self {
-            machine,
-            network,
-            unrolled: metric.unrolled(),
-            metric,
-            near: Near::new(machine, network),
-            words: PartGraph::new(&talk, 0),
-            both: PartGraph::new(&talk, channel_weight(machine)),
-            talk,
-            cells: region(machine, network, parts),
+        Self { machine, network, set, metric, talk, seed }
+    }
+
+    /// The cost of a placement that is loaded: with the phases of a first routing, unless the set
+    /// is so large that this would take long.
+    fn judge(&self, loads: &Loads<'_>, place: &[u32]) -> Cost {
+        if self.set.len() > ROUTED {
+            return loads.cost(None);
         }
+        let cells: Vec<CellId> = place.iter().copied().map(CellId).collect();
+        let options = apr::Options { seed: self.seed, ..apr::Options::default() };
+        let routed = self.set.clone().placed(&cells).ok();
+        let routed = routed.map(|set| apr::phase_count(self.machine, &set, &options));
+        // What cannot be routed (a wish that is not granted, two pieces of a machine) is left to
+        // the estimate; the router will say what is wrong.
+        loads.cost(routed.and_then(Result::ok))
     }
-
-    fn curve(&self, graph: &PartGraph) -> Vec<u32> {
-        curve::assign(&self.metric, graph, self.cells.clone())
-    }
-
-    /// Shortens the ways of a placement by swaps; what they weigh in the end.
-    fn shortened(&self, graph: &PartGraph, mut place: Vec<u32>) -> (i128, Vec<u32>) {
-        swap::improve(&self.near, &self.metric, graph, &mut place);
-        (swap::weighted_hops(graph, &self.metric, &place), place)
-    }
-
-    fn bisection(&self, graph: &PartGraph, turn: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
-        // Few programs are rings. On a torus as it is, the two sides of a region are equally far
-        // from the region across, and parts can be led to either.
-        let flat = if turn % 2 == 0 { &self.unrolled } else { &self.metric };
-        bisect::assign(self.machine, self.network, flat, graph, self.cells.clone(), rng)
-    }
-
-    fn tries(&self) -> usize {
-        let least = if self.words.len() > LARGE { 1 } else { 2 };
-        (WORK / (self.words.len() + self.talk.parts()).max(1)).clamp(least, TRIES)
-    }
-
-    /// The fewest word-hops of several bisections and the placement as given, each shortened.
-    fn bisected(&self, given: Vec<u32>, rng: &mut ChaCha8Rng) -> Vec<u32> {
-        let mut best = self.shortened(&self.words, given);
-        for turn in 0..self.tries() {
-            let start = self.bisection(&self.words, turn, rng);
-            let next = self.shortened(&self.words, start);
-            if next.0 < best.0 {
-                best = next;
-            }
-        }
-        best.1
-    }
-
-    /// The cheapest placement of all starts and of the searches from the best of them.
-    fn best(&self, given: Vec<u32>, rng: &mut ChaCha8Rng) -> Vec<u32> {
-        let shares = Shares::new(self.machine, self.network, &self.metric);
-        let mut loads = Loads::new(self.machine, &shares, &self.talk);
-        let mut met = Met::default();
-        let mut offer = |place: Vec<u32>, loads: &mut Loads<'_>| {
-            loads.load(&self.talk, &place);
-            met.add(loads.clocks(), place);
-        };
-        offer(given.clone(), &mut loads);
-        offer(self.bisected(given.clone(), rng), &mut loads);
-        let graph = &self.both;
-        offer(self.shortened(graph, given).1, &mut loads);
-        offer(self.shortened(graph, self.curve(graph)).1, &mut loads);
-        for turn in 0..self.tries() {
-            let start = self.bisection(graph, turn, rng);
-            offer(self.shortened(graph, start).1, &mut loads);
-        }
-        for mut start in met.cheapest(IMPROVED) {
-            let budget = TOUCHED / IMPROVED as u64;
-            anneal::improve(
-                &self.near,
-                &self.metric,
-                &self.talk,
-                &mut loads,
-                &mut start,
-                budget,
-                rng,
-            );
-            loads.load(&self.talk, &start);
-            met.add(loads.clocks(), start);
-        }
-        met.cheapest(1).pop().unwrap_or_default()
-    }
-}
-
-/// Placements met, and what each costs; of equal ones the first is better.
-#[derive(Default)]
-struct Met {
-    all: Vec<(f64, Vec<u32>)>,
-}
-
-impl Met {
-    fn add(&mut self, clocks: f64, place: Vec<u32>) {
-        if !self.all.iter().any(|(_, other)| *other == place) {
-            self.all.push((clocks, place));
-        }
-    }
-
-    /// So many of the cheapest, cheapest first.
-    fn cheapest(&mut self, count: usize) -> Vec<Vec<u32>> {
-        self.all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        self.all.iter().take(count).map(|(_, place)| place.clone()).collect()
-    }
-}
-
-/// What a connection's channel weighs beside its words: a hop more takes a share of all channels,
-/// hence of a phase's switch, and its words a share of all links.
-fn channel_weight(machine: &Machine) -> i64 {
-    let parameters = machine.parameters();
-    let links: usize = machine.cells().map(|cell| machine.outgoing(cell).len()).sum();
-    let cells = machine.cells().filter(|&cell| machine.is_alive(cell)).count();
-    let switch = parameters.switch_clocks() as f64;
-    let channels = f64::from(parameters.channels_per_cell.max(1)) * cells.max(1) as f64;
-    let link = f64::from(parameters.link_clocks_per_word.max(1)) / links.max(1) as f64;
-    (switch / channels / link).clamp(1.0, CHANNEL) as i64
 }
 
 fn check(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(), Infeasible> {

@@ -96,7 +96,7 @@ impl<'a, 'b> Search<'a, 'b> {
         for (part, &cell) in place.iter().enumerate() {
             lives[cell as usize] = part as u32;
         }
-        let per_hop = loads.constants.per_hop();
+        let per_hop = loads.constants.per_hop(loads.slack);
         Self { near, metric, talk, loads, place, lives, per_hop }
     }
 

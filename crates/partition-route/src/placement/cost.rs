@@ -6,7 +6,9 @@
 //! * phases: the channels taken (hops + 1 for each connection) over all channels, and where
 //!   routes crowd, their occupancy there. Routes can go round a hot cell but not round a hot
 //!   quarter, so what counts is a mean that leans to the greatest (the 8th root of the mean 8th
-//!   power), at least the average, and at least what the ends alone ask for;
+//!   power), at least the average, and at least what the ends alone ask for. In a fat-tree nothing
+//!   can go round a group of switches, so there a search can be given a number of phases to
+//!   reach, and pays for each channel that a group lacks;
 //! * the busiest link, by the same mean, where that is above the busiest agent;
 //! * what does not bind still costs a part of its clocks: fewer channels and shorter ways leave
 //!   the router and the timetable more freedom.
@@ -19,14 +21,29 @@ use conset_ir::Machine;
 use super::shares::{Shares, WHOLE};
 use super::talk::{Flow, Talk};
 
-/// What clocks that do not bind count.
-const SLACK: f64 = 0.25;
+/// What clocks that do not bind count: those of channels (a share of the switches) and of links.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slack {
+    channels: f64,
+    links: f64,
+}
+
+impl Slack {
+    /// For a search that is after fewer phases.
+    pub(super) const CHANNELS: Self = Self { channels: 0.25, links: 0.25 };
+    /// For a search that is after short ways: links are shared less and words delayed less.
+    pub(super) const LINKS: Self = Self { channels: 0.125, links: 1.0 };
+    /// For the last word, when the phases are known.
+    const JUDGED: Self = Self { channels: 0.125, links: 0.5 };
+}
 
 /// What a placement costs; see [`super::cost`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// The estimate that placements are compared by.
     pub clocks: f64,
+    /// The phases in it: those of a first routing, or for large sets an estimate.
+    pub phases: f64,
     /// Channels that all connections take, if each has a shortest route.
     pub channels: u64,
     /// Words times hops over shortest routes.
@@ -78,9 +95,10 @@ impl Constants {
 
     /// The clocks that a hop more costs a flow where nothing binds: for the connection's channel
     /// and for its words.
-    pub(super) fn per_hop(&self) -> (f64, f64) {
+    pub(super) fn per_hop(&self, slack: Slack) -> (f64, f64) {
+        let channels = slack.channels * self.switch * self.channel_share;
         let halves = f64::from(WHOLE);
-        (SLACK * self.switch * self.channel_share * halves, SLACK * self.link_share * halves)
+        (channels * halves, slack.links * self.link_share * halves)
     }
 }
 
@@ -93,6 +111,8 @@ pub(super) struct Sums {
     /// Halves of channels and of word-hops.
     channels: u64,
     word_hops: u128,
+    /// Halves of channels that the phases to reach do not have.
+    lacking: u64,
 }
 
 /// The loads of a placement.
@@ -102,6 +122,9 @@ pub(super) struct Loads<'a> {
     cells: Vec<u32>,
     links: Vec<u64>,
     pub(super) sums: Sums,
+    pub(super) slack: Slack,
+    /// A number of phases to reach, and the halves of channels that it gives each resource.
+    goal: Option<(f64, Vec<u32>)>,
     /// Resources touched so far: what the search has cost.
     pub(super) touched: u64,
 }
@@ -115,8 +138,22 @@ impl<'a> Loads<'a> {
             cells: vec![0; shares.cells.len()],
             links: vec![0; shares.links.len()],
             sums: Sums::default(),
+            slack: Slack::CHANNELS,
+            goal: None,
             touched: 0,
         }
+    }
+
+    /// Makes a number of phases the goal, or nothing in particular. Takes effect with the next
+    /// [`Loads::load`].
+    pub(super) fn aim(&mut self, machine: &Machine, phases: Option<u32>) {
+        let channels = u64::from(machine.parameters().channels_per_cell);
+        self.goal = phases.map(|phases| {
+            let halves = u64::from(WHOLE) * channels * u64::from(phases);
+            let of = |&alike: &u32| halves.saturating_mul(u64::from(alike));
+            let all = self.shares.cells.iter().map(|n| u32::try_from(of(n)).unwrap_or(u32::MAX));
+            (f64::from(phases), all.collect())
+        });
     }
 
     /// The loads of a whole placement, in place of what was booked.
@@ -154,6 +191,11 @@ impl<'a> Loads<'a> {
         let unit = self.constants.channel / f64::from(cells);
         let change = shift32(&mut self.cells[cell as usize], by, add, unit);
         self.sums.cells += change;
+        let taken = self.cells[cell as usize];
+        let before = if add { taken - by } else { taken + by };
+        let limit = self.goal.as_ref().map_or(u32::MAX, |(_, limits)| limits[cell as usize]);
+        self.sums.lacking += u64::from(taken.saturating_sub(limit));
+        self.sums.lacking -= u64::from(before.saturating_sub(limit));
         let all = u64::from(by);
         self.sums.channels =
             if add { self.sums.channels + all } else { self.sums.channels - all };
@@ -162,7 +204,9 @@ impl<'a> Loads<'a> {
     /// Books a flow between the cells of its parts, or takes it off.
     pub(super) fn book(&mut self, flow: &Flow, place: &[u32], add: bool) {
         let (from, to) = (place[flow.source as usize], place[flow.target as usize]);
-        let Self { shares, constants, cells, links, sums, touched } = self;
+        let Self { shares, constants, cells, links, sums, goal, touched, .. } = self;
+        let limits = goal.as_ref().map(|(_, limits)| limits);
+        let mut lacking = (0u64, 0u64);
         let mut channels = 0u64;
         let mut passes = 0u64;
         let mut cell_change = 0.0;
@@ -175,7 +219,11 @@ impl<'a> Loads<'a> {
                 let alike = shares.cells[cell as usize];
                 channels += u64::from(by);
                 let unit = constants.channel / f64::from(alike);
-                cell_change += shift32(&mut cells[cell as usize], by, add, unit);
+                let taken = &mut cells[cell as usize];
+                let limit = limits.map_or(u32::MAX, |limits| limits[cell as usize]);
+                lacking.0 += u64::from(taken.saturating_sub(limit));
+                cell_change += shift32(taken, by, add, unit);
+                lacking.1 += u64::from(taken.saturating_sub(limit));
             },
             |link, halves| {
                 let by = u64::from(halves).saturating_mul(flow.words);
@@ -185,6 +233,7 @@ impl<'a> Loads<'a> {
             },
         );
         *touched += passes + u64::from(WHOLE);
+        sums.lacking = sums.lacking + lacking.1 - lacking.0;
         sums.cells += cell_change;
         sums.links += link_change;
         let word_hops = u128::from(passes) * u128::from(flow.words);
@@ -197,28 +246,68 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// The estimate.
+    /// The estimate that searches go by.
+    #[inline]
     pub(super) fn clocks(&self) -> f64 {
+        let crowd = match &self.goal {
+            None => self.crowd(),
+            Some((phases, _)) => phases + self.sums.lacking as f64 * self.constants.channel,
+        };
+        self.with_phases(crowd, self.slack)
+    }
+
+    fn with_phases(&self, phases: f64, slack: Slack) -> f64 {
         let c = &self.constants;
         let channels = self.sums.channels as f64 * c.channel_share;
         let links = self.sums.word_hops as f64 * c.link_share;
-        let crowd = root(self.sums.cells / c.places);
         let busiest = root(self.sums.links / c.places);
-        c.switch * c.phases.max(channels).max(crowd)
+        c.switch * c.phases.max(channels).max(phases)
             + c.agent.max(links).max(busiest)
-            + SLACK * (c.switch * channels + links)
+            + slack.channels * c.switch * channels
+            + slack.links * links
     }
 
-    /// All numbers of the loads booked.
-    pub(super) fn cost(&self) -> Cost {
+    /// Phases that channels ask for where routes crowd.
+    fn crowd(&self) -> f64 {
+        root(self.sums.cells / self.constants.places)
+    }
+
+    /// No routing has fewer phases.
+    fn least_phases(&self) -> f64 {
+        let channels = self.sums.channels as f64 * self.constants.channel_share;
+        channels.ceil().max(self.constants.phases)
+    }
+
+    /// What the placement costs at least, however many phases it has.
+    pub(super) fn least(&self) -> f64 {
+        self.with_phases(self.least_phases(), Slack::JUDGED)
+    }
+
+    /// The phases that the fullest resource needs, if no route can go round it.
+    pub(super) fn fullest_phases(&self) -> u32 {
+        let channels = |(&taken, &alike): (&u32, &u32)| {
+            f64::from(taken) * self.constants.channel / f64::from(alike)
+        };
+        let fullest = self.cells.iter().zip(&self.shares.cells).map(channels).fold(0.0, f64::max);
+        // A hair less than a whole number is rounding.
+        (fullest - 1e-9).ceil().max(0.0) as u32
+    }
+
+    /// All numbers of the loads booked, with the phases of a routing if that is known.
+    pub(super) fn cost(&self, routed: Option<u32>) -> Cost {
         let halves = u64::from(WHOLE);
+        let phases = match routed {
+            Some(phases) => self.least_phases().max(f64::from(phases)),
+            None => self.crowd().max(self.least_phases()),
+        };
         let cells = self.cells.iter().zip(&self.shares.cells);
         let links = self.links.iter().zip(&self.shares.links);
         let clocks = |(&load, &alike): (&u64, &u32)| {
-            (load as f64 * self.constants.link / f64::from(alike)) as u64
+            (load as f64 * self.constants.link / f64::from(alike.max(1))) as u64
         };
         Cost {
-            clocks: self.clocks(),
+            clocks: self.with_phases(phases, Slack::JUDGED),
+            phases,
             channels: self.sums.channels / halves,
             word_hops: self.sums.word_hops / u128::from(halves),
             fullest_cell: cells
