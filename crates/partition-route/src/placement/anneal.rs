@@ -159,7 +159,7 @@ impl<'a, 'b> Search<'a, 'b> {
                 dearer += hops as f64 * self.hop(flow.count, flow.words);
             }
         }
-        self.loads.touched += flows.len() as u64 / 2;
+        self.loads.touched += flows.len() as u64;
         dearer
     }
 

@@ -15,8 +15,8 @@ use super::shares::Shares;
 use super::starts::Starts;
 use super::{Placer, anneal};
 
-/// Resources that a search may touch: about a tenth of a second.
-const TOUCHED: u64 = 1 << 24;
+/// Resources that a search may touch: some hundredths of a second.
+const TOUCHED: u64 = 1 << 22;
 /// Searches for a phase less that may fail, with other random choices.
 const FAILURES: u32 = 2;
 

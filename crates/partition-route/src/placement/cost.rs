@@ -34,7 +34,7 @@ impl Slack {
     /// For a search that is after short ways: links are shared less and words delayed less.
     pub(super) const LINKS: Self = Self { channels: 0.125, links: 1.0 };
     /// For the last word, when the phases are known.
-    const JUDGED: Self = Self { channels: 0.125, links: 0.5 };
+    const JUDGED: Self = Self { channels: 0.0625, links: 1.0 };
 }
 
 /// What a placement costs; see [`super::cost`].
@@ -273,7 +273,7 @@ impl<'a> Loads<'a> {
     }
 
     /// No routing has fewer phases.
-    fn least_phases(&self) -> f64 {
+    pub(super) fn least_phases(&self) -> f64 {
         let channels = self.sums.channels as f64 * self.constants.channel_share;
         channels.ceil().max(self.constants.phases)
     }

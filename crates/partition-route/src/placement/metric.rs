@@ -82,12 +82,11 @@ impl Metric {
             Metric::Grid { at, dims, wraps } => {
                 let n = dims.len();
                 let (a, b) = (&at[a as usize * n..][..n], &at[b as usize * n..][..n]);
-                let mut hops = 0;
-                for d in 0..n {
-                    let apart = a[d].abs_diff(b[d]);
-                    hops += if *wraps { apart.min(dims[d] - apart) } else { apart };
-                }
-                i64::from(hops)
+                let along = |((a, b), size): ((&u32, &u32), &u32)| {
+                    let apart = a.abs_diff(*b);
+                    if *wraps { apart.min(size - apart) } else { apart }
+                };
+                i64::from(a.iter().zip(b).zip(dims).map(along).sum::<u32>())
             }
             Metric::Tree => {
                 // Up to the smallest group of 4^h leaves that holds both, and down again.
