@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use conset_ir::document::{Document, Form};
 use conset_ir::{
-    At, CellId, Connection, ConnectionSet, Image, InputError, Machine, Program, Schedule, ShapeError,
+    At, CellId, Connection, ConnectionSet, Image, InputError, Machine, Program, Schedule,
+    ShapeError,
 };
 use conset_mesh::halo::{self, Halo};
 use conset_mesh::partition::{self, Partition};

@@ -28,7 +28,7 @@ struct CompileReport {
     output: Option<String>,
     /// From the input read to the schedule checked.
     seconds: f64,
-    /// Each stage, in the order in which they began; stages begun again are added up.
+    /// Each stage that ran; one that ran several times is added up.
     stage_seconds: Map<String, Value>,
 }
 

@@ -197,8 +197,7 @@ impl<'a> Loads<'a> {
         self.sums.lacking += u64::from(taken.saturating_sub(limit));
         self.sums.lacking -= u64::from(before.saturating_sub(limit));
         let all = u64::from(by);
-        self.sums.channels =
-            if add { self.sums.channels + all } else { self.sums.channels - all };
+        self.sums.channels = if add { self.sums.channels + all } else { self.sums.channels - all };
     }
 
     /// Books a flow between the cells of its parts, or takes it off.

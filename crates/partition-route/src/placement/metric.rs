@@ -82,11 +82,15 @@ impl Metric {
             Metric::Grid { at, dims, wraps } => {
                 let n = dims.len();
                 let (a, b) = (&at[a as usize * n..][..n], &at[b as usize * n..][..n]);
-                let along = |((a, b), size): ((&u32, &u32), &u32)| {
+                // Asked for more than all else: without checks of what cannot overflow, since
+                // coordinates are less than sizes and a sum of sizes is small.
+                let mut hops = 0u32;
+                for ((a, b), size) in a.iter().zip(b).zip(dims) {
                     let apart = a.abs_diff(*b);
-                    if *wraps { apart.min(size - apart) } else { apart }
-                };
-                i64::from(a.iter().zip(b).zip(dims).map(along).sum::<u32>())
+                    let round = if *wraps { size.wrapping_sub(apart) } else { apart };
+                    hops = hops.wrapping_add(apart.min(round));
+                }
+                i64::from(hops)
             }
             Metric::Tree => {
                 // Up to the smallest group of 4^h leaves that holds both, and down again.

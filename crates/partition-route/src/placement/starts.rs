@@ -67,12 +67,16 @@ impl<'a> Starts<'a> {
         best.1
     }
 
-    /// As given, along a curve and by several bisections, with channels in the weights.
+    /// Along a curve and by bisection, with channels in the weights; small programs also as given
+    /// and by several bisections.
     pub(super) fn for_channels(&mut self, given: Vec<u32>) -> Vec<Vec<u32>> {
         let graph = PartGraph::new(&self.placer.talk, channel_weight(self.placer.machine));
-        let mut starts =
-            vec![self.shortened(&graph, given).1, self.shortened(&graph, self.curve()).1];
-        for turn in 0..self.tries() {
+        let mut starts = vec![self.shortened(&graph, self.curve()).1];
+        let small = self.tries() == TRIES;
+        if small {
+            starts.push(self.shortened(&graph, given).1);
+        }
+        for turn in 0..if small { TRIES } else { 1 } {
             starts.push(self.bisection(&graph, turn).1);
         }
         starts

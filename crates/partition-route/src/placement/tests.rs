@@ -113,8 +113,16 @@ const METHODS: [Method; 4] = [Method::Given, Method::Curve, Method::Bisect, Meth
 /// A machine of any shape, some with dead cells.
 fn any_machine() -> impl Strategy<Value = Machine> {
     let spec = prop::sample::select(vec![
-        "iwarp", "mesh:5x4", "torus:3x2x4", "ring:2", "ring:9", "hypercube:4", "fat-tree:23",
-        "torus:2x7", "mesh:1x1", "graph",
+        "iwarp",
+        "mesh:5x4",
+        "torus:3x2x4",
+        "ring:2",
+        "ring:9",
+        "hypercube:4",
+        "fat-tree:23",
+        "torus:2x7",
+        "mesh:1x1",
+        "graph",
     ]);
     (spec, prop::collection::vec(0..60u32, 0..4)).prop_map(|(spec, dead)| {
         let topology = match spec {
@@ -123,7 +131,16 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 cells: 9,
                 switches: 1,
                 links: vec![
-                    (0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 9), (9, 3), (6, 7), (7, 6), (0, 1),
+                    (0, 1),
+                    (1, 2),
+                    (2, 3),
+                    (3, 4),
+                    (4, 0),
+                    (0, 9),
+                    (9, 3),
+                    (6, 7),
+                    (7, 6),
+                    (0, 1),
                 ],
             },
             spec => Machine::from_spec(spec).unwrap().topology().clone(),
