@@ -284,7 +284,7 @@ pub fn place(
         let ends = parts.connections().iter();
         connections.extend(ends.map(|c| Connection::new(c.source, c.target, c.words)));
     }
-    let all = ConnectionSet::new("all sets", connections).map_err(misplaced)?;
+    let all = ConnectionSet::new("all-sets", connections).map_err(misplaced)?;
     let cells = placement::place(machine, &all, homes.len(), method, seed)?;
     let mut moved: Vec<CellId> = machine.cells().collect();
     for (&home, &cell) in homes.iter().zip(&cells) {

@@ -52,7 +52,7 @@ pub(super) fn improve(
         for step in 0..proposals.div_ceil(LOOKS) {
             search.propose(threshold, rng);
             // Looks come at fixed shares of the budget too, however dear a proposal is.
-            if step % 64 == 0 && search.loads.touched > share(limit, budget, look + 1) {
+            if step.is_multiple_of(64) && search.loads.touched > share(limit, budget, look + 1) {
                 if look + 1 == LOOKS {
                     break 'looks;
                 }

@@ -91,7 +91,7 @@ impl<'a> Starts<'a> {
         let Placer { machine, network, metric, .. } = self.placer;
         // Few programs are rings. On a torus as it is, the two sides of a region are equally far
         // from the region across, and parts can be led to either.
-        let flat = if turn % 2 == 0 { &self.unrolled } else { metric };
+        let flat = if turn.is_multiple_of(2) { &self.unrolled } else { metric };
         let cells = self.cells.clone();
         let place = bisect::assign(machine, network, flat, graph, cells, &mut self.rng);
         self.shortened(graph, place)
