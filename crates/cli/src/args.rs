@@ -115,12 +115,28 @@ pub(crate) struct InputArgs {
     /// What is divided into parts: what the file lists, or the triangles of a nodal graph.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) elements: ElementsArg,
+    /// How parts come to cells [default: best; given for a connection set or a pattern, whose
+    /// cells are placed anew as if they were parts if this is said].
+    #[arg(long, value_enum)]
+    pub(crate) placement: Option<PlacementArg>,
     /// Words of each connection of a pattern [default: 32].
     #[arg(long, value_name = "K")]
     pub(crate) words: Option<u32>,
     /// The seed of every random choice.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PlacementArg {
+    /// Part i on the i-th live cell.
+    Given,
+    /// Along a space-filling curve.
+    Curve,
+    /// By recursive bisection, for few word-hops.
+    Bisect,
+    /// All of these, improved for phases, links and word-hops; the cheapest.
+    Best,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use conset::input::{self, Elements, Input, LoadOptions};
+use conset::input::{self, Elements, Input, LoadOptions, Loaded};
+use conset::partition_route::placement::Method;
 use conset::{CompileError, Compiled, Options, adopt, adopt_image, compile};
 use conset_ir::{At, InputError, Machine, machine_file};
 
-use crate::args::{AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs, ObjectiveArg};
+use crate::args::{
+    AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs, ObjectiveArg, PlacementArg,
+};
 use crate::failure::Failure;
 use crate::files;
 use crate::progress::Bar;
@@ -80,7 +83,8 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
     let machine = chosen_machine(&args.machine, None)?;
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
         refuse_mesh_options(args)?;
-        let loaded = input::pattern(pattern, &machine, args.words.unwrap_or(PATTERN_WORDS))?;
+        let mut loaded = input::pattern(pattern, &machine, args.words.unwrap_or(PATTERN_WORDS))?;
+        place_named_cells(args, &mut loaded, &machine, bar, &[])?;
         return Ok(Job { input: Input::Program(Box::new(loaded)), machine, bytes: Vec::new() });
     }
     if args.words.is_some() {
@@ -105,9 +109,10 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
             ElementsArg::AsRead => Elements::AsRead,
             ElementsArg::Triangles => Elements::Triangles,
         },
+        placement: args.placement.map_or(Method::default(), method),
         seed: args.seed,
     };
-    let input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
+    let mut input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
         .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
     let own = match &input {
         Input::Program(loaded) => loaded.machine.clone(),
@@ -117,7 +122,49 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
         Some(own) => chosen_machine(&args.machine, Some(own))?,
         None => machine,
     };
+    match &mut input {
+        Input::Program(loaded) => place_named_cells(args, loaded, &machine, bar, &bytes)?,
+        _ => refuse_placement(args)?,
+    }
     Ok(Job { input, machine, bytes })
+}
+
+fn method(arg: PlacementArg) -> Method {
+    match arg {
+        PlacementArg::Given => Method::Given,
+        PlacementArg::Curve => Method::Curve,
+        PlacementArg::Bisect => Method::Bisect,
+        PlacementArg::Best => Method::Best,
+    }
+}
+
+/// Sets that name cells stay there, unless another placement is asked for.
+fn place_named_cells(
+    args: &InputArgs,
+    loaded: &mut Loaded,
+    machine: &Machine,
+    bar: &mut Bar,
+    bytes: &[u8],
+) -> Result<(), Failure> {
+    let Some(method) = args.placement.map(method) else { return Ok(()) };
+    if loaded.placement.is_some() || method == Method::Given {
+        return Ok(());
+    }
+    input::place(loaded, machine, method, args.seed, &mut |p| bar.observe(p))
+        .map_err(|e| Failure::of_compile(e, bytes))
+}
+
+/// What is compiled is placed.
+fn refuse_placement(args: &InputArgs) -> Result<(), InputError> {
+    match args.placement {
+        None => Ok(()),
+        Some(_) => Err(InputError::new(
+            "--placement",
+            At::Whole,
+            "what is compiled has its cells; only meshes and connection sets can be placed",
+        )
+        .help("leave out --placement, or compile the input again with it")),
+    }
 }
 
 /// Compiles the job, or adopts what is compiled already.

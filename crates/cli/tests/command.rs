@@ -451,3 +451,39 @@ fn diff_says_what_changed_and_identical_where_nothing_did() {
     assert_eq!(object["sets"][0]["changed"]["total"], 240);
     assert_eq!(conset_in(folder.path(), "diff a.json nothing.json").code, 2);
 }
+
+#[test]
+fn parts_are_placed_as_asked_and_stages_are_timed() {
+    let mesh = "compile fixtures/meshes/plate.msh --machine mesh:5x5 --parts 20";
+    let best = json(mesh);
+    assert_eq!(best["placement"]["method"], "best");
+    for stage in ["reading", "partitioning", "placing parts", "routing", "checking"] {
+        assert!(best["stage_seconds"][stage].is_number(), "{stage}: {}", best["stage_seconds"]);
+    }
+    let given = json(&format!("{mesh} --placement given"));
+    let cells: Vec<u64> = (0..20).collect();
+    assert_eq!(given["placement"]["cells"], Value::from(cells));
+    assert!(given["sets"][0]["hops"].as_u64() > best["sets"][0]["hops"].as_u64());
+    assert!(done(mesh).contains("stages   reading"));
+}
+
+#[test]
+fn sets_that_name_cells_are_placed_only_when_asked() {
+    let folder = folder();
+    let far = "conset set 1\nset a\n  c0 -> c36 words 9\nset b\n  c36 -> c4 words 9\n";
+    std::fs::write(folder.path().join("far.cset"), far).unwrap();
+    let hops = |words: &str| -> u64 {
+        let outcome = conset_in(folder.path(), &format!("compile far.cset --json {words}"));
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        let sets = report["sets"].as_array().unwrap();
+        sets.iter().map(|set| set["hops"].as_u64().unwrap()).sum()
+    };
+    assert_eq!((hops(""), hops("--placement given")), (16, 16));
+    assert_eq!(hops("--placement best"), 2);
+    assert_eq!(conset_in(folder.path(), "compile far.cset -o far.json").code, 0);
+    let compiled = conset_in(folder.path(), "run far.json --placement best");
+    assert_eq!(compiled.code, 2, "{}", compiled.stderr);
+    assert!(compiled.stderr.contains("--placement"), "{}", compiled.stderr);
+    assert_eq!(conset_in(folder.path(), "compile far.cset --placement elsewhere").code, 2);
+}

@@ -159,6 +159,7 @@ pub fn compile(
     let mut sets = Vec::with_capacity(program.sets().len());
     for (row, set) in program.sets().iter().enumerate() {
         set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
+        observer(Progress::Stage("bounding"));
         let bounds = bounds::bounds(machine, set)?;
         observer(Progress::Stage("routing"));
         let (timetable, prediction) = match options.algorithm {
@@ -302,7 +303,7 @@ fn finish(
     Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets })
 }
 
-fn wrong_ends(row: usize, name: &str, error: ShapeError) -> CompileError {
+pub(crate) fn wrong_ends(row: usize, name: &str, error: ShapeError) -> CompileError {
     InputError::new(
         format!("set `{name}`"),
         conset_ir::At::Path(format!("sets[{row}].{}", error.place)),

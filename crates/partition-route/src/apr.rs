@@ -164,6 +164,15 @@ fn phases_of(copies: &Copies) -> Vec<u32> {
     copies.state.phase_of.clone()
 }
 
+/// How many phases [`route`] divides a set into; placement asks that of its last candidates.
+pub(crate) fn phase_count(
+    machine: &Machine,
+    set: &ConnectionSet,
+    options: &Options,
+) -> Result<u32, Infeasible> {
+    Ok(assign(machine, set, options, &mut |_| ())?.state.phases)
+}
+
 /// Steps 1 to 4: a phase and a path for each connection.
 fn assign(
     machine: &Machine,

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use conset::Compiled;
-use conset::input::Input;
+use conset::input::{Input, Placement};
 use conset::report::{SetSummary, Summary};
 use conset_ir::document::Document;
 use conset_ir::{At, InputError};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::args::CompileArgs;
 use crate::failure::Failure;
@@ -22,8 +23,13 @@ use crate::text::{self, Terminal};
 struct CompileReport {
     #[serde(flatten)]
     summary: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement: Option<Placement>,
     output: Option<String>,
+    /// From the input read to the schedule checked.
     seconds: f64,
+    /// Each stage that ran; one that ran several times is added up.
+    stage_seconds: Map<String, Value>,
 }
 
 pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure> {
@@ -34,18 +40,22 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
     let start = Instant::now();
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let seconds = start.elapsed().as_secs_f64();
+    let stages = bar.stage_seconds();
     drop(bar);
     if let (Some(path), Some(form)) = (&args.output, form) {
         form.write(&Target::new(path), &compiled)?;
     }
-    let halo = match &job.input {
-        Input::Program(loaded) => loaded.halo.as_ref(),
+    let loaded = match &job.input {
+        Input::Program(loaded) => Some(loaded),
         _ => None,
     };
+    let halo = loaded.and_then(|loaded| loaded.halo.as_ref());
     let report = CompileReport {
         summary: Summary::new(&compiled, halo),
         output: args.output.as_ref().map(|path| path.display().to_string()),
+        placement: loaded.and_then(|loaded| loaded.placement.clone()),
         seconds,
+        stage_seconds: stages.iter().map(|(name, s)| ((*name).to_owned(), (*s).into())).collect(),
     };
     if args.output.as_deref() == Some(Path::new("-")) {
         // Standard output is the schedule; a summary would spoil it.
@@ -54,11 +64,18 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
     terminal.print(&report, |out| {
         write_summary(out, &report.summary)?;
         writeln!(out, "compiled and verified in {:.1} ms", report.seconds * 1e3)?;
+        write_stages(out, &stages)?;
         match &report.output {
             Some(output) => writeln!(out, "wrote {output}"),
             None => Ok(()),
         }
     })
+}
+
+fn write_stages(out: &mut dyn Write, stages: &[(&'static str, f64)]) -> io::Result<()> {
+    let times: Vec<String> =
+        stages.iter().map(|(name, seconds)| format!("{name} {:.1} ms", seconds * 1e3)).collect();
+    writeln!(out, "stages   {}", times.join(", "))
 }
 
 /// The form of an output, by its name.
