@@ -32,6 +32,7 @@
 //! refused.
 
 mod agents;
+mod base;
 pub mod check;
 mod coverage;
 pub mod engine;

@@ -345,17 +345,8 @@ impl<'w> Run<'w> {
             order.received(&mut self.engine, done.connection, done.words);
         }
         if let (Some(trace), Some((set, phase))) = (&mut self.report.trace, self.active) {
-            trace.streams.push(StreamSpan {
-                set: set as u32,
-                phase,
-                cell: done.cell,
-                direction: done.direction,
-                connection: done.connection,
-                words: done.words,
-                slot: done.slot,
-                open: done.opened,
-                close: self.engine.now(),
-            });
+            let close = self.engine.now();
+            trace.streams.push(StreamSpan::new(set as u32, phase, &done, close));
         }
         let row = self.place[done.cell.index()] as usize;
         match &mut self.at[row] {
