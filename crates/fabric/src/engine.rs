@@ -179,7 +179,8 @@ impl Engine {
         self.base.links.clear();
         self.access.clear();
         self.setup.clear();
-        self.base.now = self.base.now.saturating_add(self.base.machine.parameters().switch_clocks());
+        self.base.now =
+            self.base.now.saturating_add(self.base.machine.parameters().switch_clocks());
         Ok(())
     }
 
