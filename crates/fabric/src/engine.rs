@@ -213,6 +213,9 @@ impl Engine {
     /// # Errors
     /// A cell without a live agent or at the wrong end of the connection, or a gate that the
     /// cell's table has not.
+    ///
+    /// # Panics
+    /// If the operation moves no words, which no image has.
     pub fn submit(
         &mut self,
         set: &ConnectionSet,
@@ -220,7 +223,8 @@ impl Engine {
         operation: &Operation,
         how: Submission,
     ) -> Result<OperationId, FaultKind> {
-        let Operation { direction, connection, channel, .. } = *operation;
+        let Operation { direction, connection, channel, words, .. } = *operation;
+        assert!(words > 0, "an operation moves words");
         let fail = |problem| FaultKind::Gate { cell, channel, connection, direction, problem };
         if cell.index() >= self.base.machine.cell_count() || !self.base.machine.is_endpoint(cell) {
             return Err(fail(GateProblem::NoAgent));

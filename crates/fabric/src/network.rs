@@ -49,6 +49,17 @@ pub(crate) struct Wire {
     pub(crate) words: u64,
 }
 
+/// A channel that a link serves, and the one ahead of it, so that both are looked up at once.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    row: u32,
+    next: u32,
+}
+
+impl Client {
+    const NOBODY: Self = Self { row: NONE, next: NONE };
+}
+
 /// A word on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Carried {
@@ -63,8 +74,8 @@ pub(crate) struct Network {
     depth: u16,
     pub(crate) channels: Vec<Channel>,
     pub(crate) wires: Vec<Wire>,
-    /// The channels each link serves, link by link; `NONE` where there is none.
-    clients: Vec<u32>,
+    /// The channels each link serves, link by link.
+    clients: Vec<Client>,
     /// Links that got a ready channel when they were idle.
     ready: Vec<u32>,
     mixed: Mixed,
@@ -113,11 +124,11 @@ impl Network {
             first += count;
         }
         self.clients.clear();
-        self.clients.resize(first as usize, NONE);
+        self.clients.resize(first as usize, Client::NOBODY);
         for (row, channel) in self.channels.iter().enumerate() {
             if let Some(wire) = self.wires.get(channel.server as usize) {
                 let client = wire.first as usize + usize::from(channel.slot);
-                self.clients[client] = row as u32;
+                self.clients[client] = Client { row: row as u32, next: channel.next };
             }
         }
         self.ready.clear();
@@ -134,7 +145,7 @@ impl Network {
     /// `next`, as client `slot` of the link, up to the word at place `last`.
     pub(crate) fn connect(&mut self, row: u32, (link, slot): (u32, u16), next: u32, last: u32) {
         let client = self.wires[link as usize].first as usize + usize::from(slot);
-        self.clients[client] = row;
+        self.clients[client] = Client { row, next };
         let channel = &mut self.channels[row as usize];
         (channel.server, channel.slot) = (link, slot);
         (channel.next, channel.last) = (next, last);
@@ -145,7 +156,7 @@ impl Network {
     /// must have left it. Returns the channel.
     pub(crate) fn disconnect(&mut self, (link, slot): (u32, u16)) -> u32 {
         let client = self.wires[link as usize].first as usize + usize::from(slot);
-        let row = std::mem::replace(&mut self.clients[client], NONE);
+        let Client { row, .. } = std::mem::replace(&mut self.clients[client], Client::NOBODY);
         let channel = &mut self.channels[row as usize];
         (channel.server, channel.slot) = (GATE, 0);
         (channel.next, channel.last) = (NONE, NONE);
@@ -293,8 +304,8 @@ impl Network {
                 wire.idle = true;
                 return;
             };
-            let row = self.clients[wire.first.wrapping_add(slot) as usize];
-            let Channel { head: tag, next, waiter, last, queued, .. } = self.channels[row as usize];
+            let Client { row, next } = self.clients[wire.first.wrapping_add(slot) as usize];
+            let Channel { head: tag, waiter, last, queued, .. } = self.channels[row as usize];
             let ahead = &mut self.channels[next as usize];
             if ahead.held >= self.depth {
                 wire.turns.clear(slot);
