@@ -4,6 +4,7 @@
 //! The record of the channel keeps the first word and the number of all words, so that whoever
 //! asks for these need not know. A channel leaves here when one run is left.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Network;
@@ -43,14 +44,12 @@ impl Network {
             channel.head = tag;
             return;
         }
-        let runs = &mut self.mixed.runs;
-        if !runs.contains_key(&row) {
-            if channel.head.on(u64::from(before)) == tag {
-                return;
-            }
-            runs.insert(row, VecDeque::from([(channel.head, before)]));
-        }
-        let runs = runs.get_mut(&row).expect("it was put there");
+        let follows = channel.head.on(u64::from(before)) == tag;
+        let runs = match self.mixed.runs.entry(row) {
+            Entry::Vacant(_) if follows => return,
+            Entry::Vacant(entry) => entry.insert(VecDeque::from([(channel.head, before)])),
+            Entry::Occupied(entry) => entry.into_mut(),
+        };
         match runs.back_mut() {
             Some((first, count)) if first.on(u64::from(*count)) == tag => *count += 1,
             _ => runs.push_back((tag, 1)),
