@@ -31,12 +31,14 @@ mod error;
 mod fabric;
 pub mod lists;
 mod loaded;
+mod mail;
 mod phase;
 mod port;
 mod scheduler;
 mod store;
 mod sync;
 mod threads;
+mod waits;
 mod word;
 mod world;
 
