@@ -5,7 +5,13 @@
 //! machine runs on. A context switch happens when every cell has asked for it; the machine first
 //! runs until nothing is under way. When nothing is under way otherwise and cells still wait, the
 //! run is stuck, and the reason is worked out.
+//!
+//! The machine has two engines, for connections and for messages ([`messages`]), of which one is
+//! at work at a time; a switch hands the clock over.
 
+mod messages;
+
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use conset_fabric::trace::StreamSpan;
@@ -16,13 +22,17 @@ use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::cell::{AbortedProgram, Answer, Cell, Request, Shared, State};
+use crate::cell::{AbortedProgram, Cell};
 use crate::error::RunError;
-use crate::phase::PhaseName;
+use crate::fabric::{Answer, FabricPort, Request, State};
+use crate::mail::Mail;
+use crate::port::Context;
+use crate::store::Store;
 use crate::world::{RunReport, World};
+use messages::Messages;
 
 /// How a program ended.
-enum Outcome<R> {
+pub(crate) enum Outcome<R> {
     Returned(R),
     Panicked(String),
     Aborted,
@@ -35,11 +45,17 @@ type Coroutines<R> = Vec<Coroutine<Answer, Request, Outcome<R>, DefaultStack>>;
 enum At {
     /// It is to be resumed.
     Ready,
-    Switch(usize, PhaseId),
+    Switch(Context),
     Element(OperationId),
     /// Its operation list, of which so many are unfinished.
     List(u32),
     Computing,
+    /// Its letter is to leave.
+    Letter(u32),
+    /// A letter of a cell is to come.
+    Receive(CellId),
+    /// It exchanges a set by messages.
+    Letters(usize),
     Ended,
 }
 
@@ -47,6 +63,7 @@ enum At {
 pub(crate) struct Run<'w> {
     world: &'w World,
     engine: Engine,
+    messages: Messages,
     cells: Vec<CellId>,
     /// By place in `cells`.
     at: Vec<At>,
@@ -64,7 +81,7 @@ pub(crate) struct Run<'w> {
 
 impl<'w> Run<'w> {
     pub(crate) fn new(world: &'w World) -> Self {
-        let machine = world.image.machine();
+        let machine = world.loaded.image.machine();
         let cells: Vec<CellId> = machine.endpoints().collect();
         let mut place = vec![0; machine.agent_count()];
         for (row, cell) in cells.iter().enumerate() {
@@ -72,12 +89,13 @@ impl<'w> Run<'w> {
         }
         let trace = world.trace.then(|| Trace {
             clock_hz: machine.parameters().clock_hz,
-            sets: world.image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
+            sets: world.loaded.image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
             ..Trace::default()
         });
         Self {
             world,
             engine: Engine::new(machine.clone()),
+            messages: Messages::new(machine, cells.len()),
             at: vec![At::Ready; cells.len()],
             ready: (0..cells.len() as u32).collect(),
             cells,
@@ -94,12 +112,9 @@ impl<'w> Run<'w> {
         mut self,
         program: &dyn Fn(&mut Cell<'_>) -> R,
     ) -> Result<(Vec<R>, RunReport), RunError> {
-        let shared = Shared {
-            image: &self.world.image,
-            ends: &self.world.ends,
-            broken: &self.world.broken,
-            state: std::cell::RefCell::new(State::default()),
-        };
+        let mail = Mail::new(self.place.len());
+        let shared = RefCell::new(State { mail, ..State::default() });
+        let loaded = &self.world.loaded;
         let mut coroutines: Coroutines<R> = Vec::with_capacity(self.cells.len());
         for &id in &self.cells {
             let bytes = self.world.stack_size;
@@ -108,11 +123,12 @@ impl<'w> Run<'w> {
                 bytes,
                 message: e.to_string(),
             })?;
-            let shared = &shared;
+            let state = &shared;
             let body = move |yielder: &Yielder<Answer, Request>, _: Answer| {
-                run_program(program, &mut Cell::new(id, shared, yielder))
+                let mut port = FabricPort { id, loaded, state, yielder };
+                run_program(program, &mut Cell::new(id, loaded, &mut port))
             };
-            // SAFETY: the closure borrows `program` and `shared`. Both were made before
+            // SAFETY: the closure borrows `program`, `loaded` and `shared`. All were made before
             // `coroutines`, so they live until after it is dropped; a coroutine is never
             // forgotten or moved out of this function, and dropping one runs or unwinds it to
             // its end. So nothing borrowed ends before the coroutine does.
@@ -122,7 +138,7 @@ impl<'w> Run<'w> {
         results.resize_with(self.cells.len(), || None);
         let outcome = self.drive(&shared, &mut coroutines, &mut results);
         if outcome.is_err() {
-            shared.state.borrow_mut().aborted = true;
+            shared.borrow_mut().aborted = true;
             for coroutine in &mut coroutines {
                 if coroutine.started() && !coroutine.done() {
                     // It is told, and returns or is unwound; its outcome does not matter.
@@ -138,7 +154,7 @@ impl<'w> Run<'w> {
     /// Runs until all programs have ended.
     fn drive<R>(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &RefCell<State>,
         coroutines: &mut Coroutines<R>,
         results: &mut [Option<R>],
     ) -> Result<(), RunError> {
@@ -148,17 +164,15 @@ impl<'w> Run<'w> {
                 self.switch(shared)?;
                 continue;
             }
-            let stop = self.engine.run(&mut shared.state.borrow_mut().store);
-            if !self.heed(stop)? {
+            if !self.advance(shared)? {
                 if self.ended < self.cells.len() {
-                    return Err(self.stuck());
+                    return Err(self.stuck(&shared.borrow().mail));
                 }
-                if let Some(kind) = self.engine.undrained() {
-                    return Err(self.fault(kind));
-                }
-                self.report.clocks = self.engine.now();
-                self.report.words = self.engine.delivered();
-                self.report.word_hops = self.engine.word_hops();
+                self.check_drained(&shared.borrow().mail)?;
+                self.report.clocks = self.now();
+                let messages = &self.messages.engine;
+                self.report.words = self.engine.delivered() + messages.delivered();
+                self.report.word_hops = self.engine.word_hops() + messages.word_hops();
                 return Ok(());
             }
         }
@@ -167,25 +181,25 @@ impl<'w> Run<'w> {
     /// Resumes all cells that can go on, until none can in this clock.
     fn resume_ready<R>(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &RefCell<State>,
         coroutines: &mut Coroutines<R>,
         results: &mut [Option<R>],
     ) -> Result<(), RunError> {
-        shared.state.borrow_mut().clock = self.engine.now();
+        shared.borrow_mut().clock = self.now();
         while !self.ready.is_empty() {
             let mut ready = std::mem::take(&mut self.ready);
             ready.sort_unstable();
             for row in ready {
                 let outcome = match coroutines[row as usize].resume(Answer::Done) {
                     CoroutineResult::Yield(request) => {
-                        self.accept(row as usize, request)?;
+                        self.accept(row as usize, request, &mut shared.borrow_mut().mail)?;
                         continue;
                     }
                     CoroutineResult::Return(outcome) => outcome,
                 };
                 self.at[row as usize] = At::Ended;
                 self.ended += 1;
-                if let Some((cell, error)) = shared.state.borrow_mut().error.take() {
+                if let Some((cell, error)) = shared.borrow_mut().error.take() {
                     return Err(RunError::Cell { cell, error });
                 }
                 match outcome {
@@ -202,21 +216,27 @@ impl<'w> Run<'w> {
     }
 
     /// Takes a cell's request.
-    fn accept(&mut self, row: usize, request: Request) -> Result<(), RunError> {
+    fn accept(&mut self, row: usize, request: Request, mail: &mut Mail) -> Result<(), RunError> {
         let cell = self.cells[row];
         self.at[row] = match request {
-            Request::Switch(set, phase) => {
-                self.agree(cell, set, phase)?;
+            Request::Switch(context) => {
+                self.agree(cell, context)?;
                 self.waiting += 1;
-                At::Switch(set, phase)
+                At::Switch(context)
             }
+            Request::Letter(letter) => {
+                self.send_letter(mail, letter)?;
+                At::Letter(letter)
+            }
+            Request::Receive(source) => self.receive_letter(mail, row, source),
+            Request::Letters(set) => self.begin_letters(mail, row, set)?,
             Request::Element(operation, first) => {
                 At::Element(self.submit(cell, &operation, first)?)
             }
             Request::List => {
                 let (set, phase) = self.active.expect("a list belongs to an active phase");
                 let world = self.world;
-                let phase = &world.image.sets()[set].phases[phase.index()];
+                let phase = &world.loaded.image.sets()[set].phases[phase.index()];
                 let operations = phase.cell(cell).operations;
                 for operation in operations {
                     self.submit(cell, operation, true)?;
@@ -224,11 +244,15 @@ impl<'w> Run<'w> {
                 At::List(operations.len() as u32)
             }
             Request::Compute(clocks) => {
-                self.engine.set_timer(clocks, row as u32);
+                if self.messages.active {
+                    self.messages.engine.set_timer(clocks, row as u32);
+                } else {
+                    self.engine.set_timer(clocks, row as u32);
+                }
                 At::Computing
             }
         };
-        if self.at[row] == At::List(0) {
+        if matches!(self.at[row], At::List(0) | At::Ready) {
             self.make_ready(row);
         }
         Ok(())
@@ -247,23 +271,49 @@ impl<'w> Run<'w> {
     }
 
     /// Checks a cell's wish to switch against those of the cells that wait already.
-    fn agree(&self, cell: CellId, set: usize, phase: PhaseId) -> Result<(), RunError> {
-        let (Some(first), Some((other_set, other))) = (self.waiting_cell(), self.wanted()) else {
+    fn agree(&self, cell: CellId, context: Context) -> Result<(), RunError> {
+        let (Some(first), Some(other)) = (self.waiting_cell(), self.wanted()) else {
             return Ok(());
         };
-        if (other_set, other) == (set, phase) {
+        if other == context {
             return Ok(());
         }
-        let (phase, other) = (self.name(other_set, other), self.name(set, phase));
+        let (phase, other) = (self.name(other), self.name(context));
         Err(RunError::Disagree { first, phase, second: cell, other })
     }
 
-    /// The phase that the first waiting cell wants.
-    fn wanted(&self) -> Option<(usize, PhaseId)> {
+    /// What the first waiting cell wants to switch to.
+    fn wanted(&self) -> Option<Context> {
         self.at.iter().find_map(|at| match at {
-            At::Switch(set, phase) => Some((*set, *phase)),
+            At::Switch(context) => Some(*context),
             _ => None,
         })
+    }
+
+    fn now(&self) -> u64 {
+        if self.messages.active { self.messages.engine.now() } else { self.engine.now() }
+    }
+
+    /// Lets the machine run until something happens to a program; `false` if nothing is under
+    /// way.
+    fn advance(&mut self, shared: &RefCell<State>) -> Result<bool, RunError> {
+        let state = &mut *shared.borrow_mut();
+        if self.messages.active {
+            let stop = self.messages.engine.run(&mut state.mail);
+            self.heed_messages(stop, &mut state.mail)
+        } else {
+            let stop = self.engine.run(&mut state.store);
+            self.heed(stop)
+        }
+    }
+
+    /// Nothing is under way: nothing may be left of words and messages.
+    fn check_drained(&mut self, mail: &Mail) -> Result<(), RunError> {
+        if let Some(kind) = self.engine.undrained() {
+            return Err(self.fault(kind));
+        }
+        self.messages.left_over(mail).map_or(Ok(()), Err)?;
+        self.check_exchanges()
     }
 
     fn make_ready(&mut self, row: usize) {
@@ -272,22 +322,46 @@ impl<'w> Run<'w> {
     }
 
     /// All cells wait: lets the network drain and switches.
-    fn switch(&mut self, shared: &Shared<'_>) -> Result<(), RunError> {
-        let (set, phase) = self.wanted().expect("all cells wait for it");
-        loop {
-            let stop = self.engine.run(&mut shared.state.borrow_mut().store);
-            if !self.heed(stop)? {
-                break;
+    fn switch(&mut self, shared: &RefCell<State>) -> Result<(), RunError> {
+        while self.advance(shared)? {}
+        self.check_drained(&shared.borrow().mail)?;
+        let start = self.now();
+        match self.wanted().expect("all cells wait for it") {
+            Context::Messages => {
+                let p = self.world.loaded.image.machine().parameters();
+                let cost = u64::from(p.t_sync) + u64::from(p.t_phase);
+                self.messages.enter(start.saturating_add(cost));
+                self.active = None;
+            }
+            Context::Phase(set, phase) => {
+                self.messages.active = false;
+                pass_until(&mut self.engine, start, shared);
+                self.load(set, phase, start, &mut shared.borrow_mut().store)?;
             }
         }
-        let image = &self.world.image.sets()[set];
-        let start = self.engine.now();
+        self.report.switches += 1;
+        self.report.switch_clocks += self.now() - start;
+        self.waiting = 0;
+        for row in 0..self.cells.len() {
+            self.make_ready(row);
+        }
+        Ok(())
+    }
+
+    /// Switches the drained machine to a phase.
+    fn load(
+        &mut self,
+        set: usize,
+        phase: PhaseId,
+        start: u64,
+        store: &mut Store,
+    ) -> Result<(), RunError> {
+        let image = &self.world.loaded.image.sets()[set];
         let switched = self.engine.switch(&image.phases[phase.index()]);
         switched.map_err(|kind| self.fault(kind))?;
-        let mut state = shared.state.borrow_mut();
         let new_set = self.active.is_none_or(|active| active.0 != set);
         if new_set {
-            state.store.start_set(&image.set);
+            store.start_set(&image.set);
         }
         if new_set || phase == PhaseId(0) {
             self.order = Some(OrderKeeper::new(image.set.clone()));
@@ -295,18 +369,10 @@ impl<'w> Run<'w> {
         if let Some(order) = &mut self.order {
             order.switched();
         }
-        state.store.start_phase();
-        state.active = Some((set, phase));
         self.active = Some((set, phase));
-        self.report.switches += 1;
-        self.report.switch_clocks += self.engine.now() - start;
         if let Some(trace) = &mut self.report.trace {
-            let p = self.world.image.machine().parameters();
+            let p = self.world.loaded.image.machine().parameters();
             trace.switch(set as u32, phase, start, p.t_sync, p.t_phase);
-        }
-        self.waiting = 0;
-        for row in 0..self.cells.len() {
-            self.make_ready(row);
         }
         Ok(())
     }
@@ -358,13 +424,16 @@ impl<'w> Run<'w> {
     }
 
     /// Nothing is under way and programs have not ended: why.
-    fn stuck(&mut self) -> RunError {
+    fn stuck(&mut self, mail: &Mail) -> RunError {
         let at_switch = self.waiting > 0 && self.waiting + self.ended == self.cells.len();
-        if let (true, Some(waiting), Some((set, phase))) =
+        if let (true, Some(waiting), Some(context)) =
             (at_switch, self.waiting_cell(), self.wanted())
         {
             let ended = self.absent_cell().expect("not all cells wait");
-            return RunError::Ended { ended, waiting, phase: self.name(set, phase) };
+            return RunError::Ended { ended, waiting, phase: self.name(context) };
+        }
+        if self.messages.active {
+            return self.stuck_messages(mail);
         }
         let kind = self.engine.explain(&*self).expect("programs wait");
         self.fault(kind)
@@ -372,14 +441,26 @@ impl<'w> Run<'w> {
 
     fn fault(&self, kind: FaultKind) -> RunError {
         let (set, phase) = match self.active {
-            Some((set, phase)) => (self.world.image.sets()[set].set.name(), Some(phase)),
+            Some((set, phase)) => (self.world.loaded.image.sets()[set].set.name(), Some(phase)),
             None => ("<no phase>", None),
         };
-        RunError::Fault(Fault { set: set.to_owned(), phase, clock: self.engine.now(), kind })
+        RunError::Fault(Fault { set: set.to_owned(), phase, clock: self.now(), kind })
     }
 
-    fn name(&self, set: usize, phase: PhaseId) -> String {
-        PhaseName { set: self.world.image.sets()[set].set.name(), phase }.to_string()
+    fn name(&self, context: Context) -> String {
+        match context {
+            Context::Messages => "messages".to_owned(),
+            Context::Phase(set, phase) => self.world.loaded.phase_name(set, phase),
+        }
+    }
+}
+
+/// Lets time pass on a machine with nothing under way.
+fn pass_until(engine: &mut Engine, clock: u64, shared: &RefCell<State>) {
+    if clock > engine.now() {
+        engine.set_timer(clock - engine.now(), 0);
+        engine.run(&mut shared.borrow_mut().store);
+        engine.take_timers(&mut Vec::new());
     }
 }
 
@@ -389,7 +470,7 @@ impl Programs for Run<'_> {
             At::Switch(..) => Doing::Switch,
             At::Element(id) => Doing::Operation(id),
             At::Ended => Doing::Ended,
-            At::List(_) | At::Ready | At::Computing => Doing::Listed,
+            _ => Doing::Listed,
         }
     }
 
@@ -409,7 +490,10 @@ impl Programs for Run<'_> {
 }
 
 /// A program from its start to its end, whatever the end.
-fn run_program<R>(program: &dyn Fn(&mut Cell<'_>) -> R, cell: &mut Cell<'_>) -> Outcome<R> {
+pub(crate) fn run_program<R>(
+    program: &dyn Fn(&mut Cell<'_>) -> R,
+    cell: &mut Cell<'_>,
+) -> Outcome<R> {
     match catch_unwind(AssertUnwindSafe(|| program(cell))) {
         Ok(result) => Outcome::Returned(result),
         Err(payload) if payload.is::<AbortedProgram>() => Outcome::Aborted,
