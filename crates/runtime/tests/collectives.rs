@@ -6,7 +6,7 @@ mod build;
 use std::sync::Arc;
 
 use conset_runtime::ir::{CellId, ConnectionSet, Image, Machine};
-use conset_runtime::{Collectives, Number, Op, World, tree_sets};
+use conset_runtime::{Collectives, Number, Op, ThreadOptions, Transport, World, tree_sets};
 use proptest::prelude::*;
 
 fn with_trees(machine: &Arc<Machine>, words: u32) -> Arc<Image> {
@@ -53,10 +53,24 @@ fn check<W: Number + std::fmt::Debug + Send + Sync>(
     values: &[Vec<W>],
     from: CellId,
 ) {
+    let threads = |workers| Transport::Threads(ThreadOptions::workers(workers));
+    for transport in [Transport::Fabric, threads(1), threads(3)] {
+        check_on(transport, image, op, values, from);
+    }
+}
+
+fn check_on<W: Number + std::fmt::Debug + Send + Sync>(
+    transport: Transport,
+    image: &Arc<Image>,
+    op: Op,
+    values: &[Vec<W>],
+    from: CellId,
+) {
     let cells: Vec<CellId> = image.machine().endpoints().collect();
     let trees = Collectives::new(image).unwrap();
     assert_eq!(trees.root(), cells[0]);
     let (found, report) = World::new(image.clone())
+        .on(transport)
         .try_run(|cell| {
             let own = &values[rank(&cells, cell.id())];
             let (mut all, mut root, mut one) = (own.clone(), own.clone(), own.clone());

@@ -7,10 +7,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conset_runtime::ir::{CellId, ConnectionId, Image};
-use conset_runtime::{Layout, Number, Op, Owned, Plan, PlanError, RunError, Word, World};
+use conset_runtime::{
+    Layout, Number, Op, Owned, Plan, PlanError, RunError, ThreadOptions, Transport, Word, World,
+};
 use proptest::prelude::*;
 
 const OPS: [Op; 4] = [Op::Copy, Op::Add, Op::Min, Op::Max];
+
+/// The same on all transports.
+const TRANSPORTS: [Transport; 4] = [
+    Transport::Fabric,
+    Transport::Threads(ThreadOptions { workers: Some(1) }),
+    Transport::Threads(ThreadOptions { workers: Some(2) }),
+    Transport::Threads(ThreadOptions { workers: Some(5) }),
+];
+
+fn transports() -> impl Strategy<Value = Transport> {
+    prop::sample::select(TRANSPORTS.to_vec())
+}
 
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
@@ -118,6 +132,7 @@ proptest! {
         block in 1usize..4,
         seed in any::<u64>(),
         spec in prop::sample::select(vec!["ring:8", "torus:2x2x2", "mesh:4x2"]),
+        transport in transports(),
     ) {
         let shared = Layout::from_shared_ids(&ids).unwrap();
         let parts = owned(&ids);
@@ -126,7 +141,7 @@ proptest! {
         let layouts = [&shared, &both.forward, &both.backward];
         let plans: Vec<Plan> = (0..3).map(|i| plan(&image, i, layouts[i], block)).collect();
         let x = values(&ids, block, seed);
-        let world = World::new(image.clone());
+        let world = World::new(image.clone()).on(transport);
         for (layout, plan) in layouts.into_iter().zip(&plans) {
             for op in OPS {
                 let (found, _) = world.try_run(|cell| {
@@ -146,6 +161,7 @@ proptest! {
         block in 1usize..4,
         seed in any::<u64>(),
         op in prop::sample::select(OPS.to_vec()),
+        transport in transports(),
     ) {
         let shared = Layout::from_shared_ids(&ids).unwrap();
         let parts = owned(&ids);
@@ -157,7 +173,7 @@ proptest! {
             plan(&image, 2, &both.backward, block),
         );
         let x = values(&ids, block, seed);
-        let world = World::new(image);
+        let world = World::new(image).on(transport);
         let (found, _) = world.try_run(|cell| {
             let mut x = of_all(&x)[cell.id().index()].clone();
             cell.combine_shared(&all, op, &mut x)?;
@@ -176,13 +192,13 @@ proptest! {
     }
 
     #[test]
-    fn several_vectors_travel_together(ids in id_lists(), seed in any::<u64>(), first in 1usize..3) {
+    fn several_vectors_travel_together(ids in id_lists(), seed in any::<u64>(), first in 1usize..3, transport in transports()) {
         let layout = Layout::from_shared_ids(&ids).unwrap();
         let (widths, block) = ([first, 1, 2], first + 3);
         let image = image("mesh:4x2", &[&layout], block);
         let plan = plan(&image, 0, &layout, block);
         let x = widths.map(|width| values(&ids, width, seed ^ width as u64));
-        let (found, _) = World::new(image).try_run(|cell| {
+        let (found, _) = World::new(image).on(transport).try_run(|cell| {
             let [mut a, mut b, mut c] = x.clone().map(|x| of_all(&x)[cell.id().index()].clone());
             cell.exchange_many(&plan, Op::Add, &mut [&mut a, &mut b, &mut c])?;
             Ok([a, b, c])
@@ -202,6 +218,7 @@ proptest! {
         // What each cell ends first, whether it asks before, and where others call in between.
         order in prop::collection::vec(any::<u64>(), 8),
         between in any::<bool>(),
+        transport in transports(),
     ) {
         let shared = Layout::from_shared_ids(&ids).unwrap();
         let forward = Layout::from_owned(&owned(&ids)).unwrap().forward;
@@ -209,7 +226,7 @@ proptest! {
         let image = image("ring:8", &layouts, 1);
         let plans = [plan(&image, 0, &shared, 1), plan(&image, 1, &forward, 1)];
         let x: Vec<Vec<Vec<f64>>> = (0..=ops.len()).map(|i| values(&ids, 1, seed + i as u64)).collect();
-        let (found, _) = World::new(image).try_run(|cell| {
+        let (found, _) = World::new(image).on(transport).try_run(|cell| {
             let own = |i: usize| of_all(&x[i])[cell.id().index()].clone();
             let mut own: Vec<Vec<f64>> = (0..=ops.len()).map(own).collect();
             let mut pending = Vec::new();
@@ -255,10 +272,21 @@ fn small(cells: usize) -> (Layout, Arc<Image>) {
     (layout, image)
 }
 
-fn sums<W: Number + PartialEq + std::fmt::Debug + Send>(values: [W; 4], expected: W) {
+fn sums<W: Number + std::fmt::Debug + Send + Sync>(values: [W; 4], expected: W) {
+    for transport in TRANSPORTS {
+        sums_on(transport, values, expected);
+    }
+}
+
+fn sums_on<W: Number + std::fmt::Debug + Send + Sync>(
+    transport: Transport,
+    values: [W; 4],
+    expected: W,
+) {
     let (layout, image) = small(4);
     let plan = Plan::new(&image, "halo", layout, 1).unwrap();
     let (found, _) = World::new(image)
+        .on(transport)
         .try_run(|cell| {
             let own = values[cell.id().index()];
             let mut x = [own; 3];
@@ -282,10 +310,11 @@ fn all_words_are_numbers() {
 
 #[test]
 fn one_cell_exchanges_with_nobody() {
-    for cells in [1, 2] {
+    for (cells, transport) in [1, 2].into_iter().flat_map(|n| TRANSPORTS.map(|t| (n, t))) {
         let (layout, image) = small(cells);
         let plan = Plan::new(&image, "halo", layout, 1).unwrap();
         let (found, _) = World::new(image)
+            .on(transport)
             .try_run(|cell| {
                 let mut x = [1.0, 2.0, f64::from(cell.id().0)];
                 cell.sum_shared(&plan, &mut x)?;
@@ -303,7 +332,7 @@ fn one_cell_exchanges_with_nobody() {
 fn plans_are_shared_by_worlds_and_threads() {
     let (layout, image) = small(4);
     let plan = Plan::new(&image, "halo", layout, 1).unwrap();
-    let world = World::new(image);
+    let world = World::new(image).on(TRANSPORTS[2]);
     let run = || {
         let (found, _) = world
             .try_run(|cell| {
@@ -324,7 +353,8 @@ fn plans_are_shared_by_worlds_and_threads() {
 }
 
 fn refused(
-    program: impl Fn(&mut conset_runtime::Cell<'_>, &Plan) -> Result<(), conset_runtime::CellError>,
+    program: impl Fn(&mut conset_runtime::Cell<'_>, &Plan) -> Result<(), conset_runtime::CellError>
+    + Sync,
 ) -> String {
     let (layout, image) = small(4);
     let plan = Plan::new(&image, "halo", layout, 1).unwrap();
