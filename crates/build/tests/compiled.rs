@@ -56,12 +56,12 @@ fn a_matrix_is_dealt_compiled_and_multiplied() {
             .map(|row| if cells.len() < 16 { cells[row / 7 % cells.len()].0 } else { owner(row) })
             .collect();
         let csr = Layout::from_csr(&ptr, &idx, &owner, machine.agent_count()).unwrap();
-        let [reduce, broadcast] = tree_sets(&machine, 1).unwrap();
+        let trees = tree_sets(&machine, 1).unwrap();
         let halos =
             [csr.forward.set("forward", 1).unwrap(), csr.backward.set("backward", 1).unwrap()];
         for algorithm in [Algorithm::Paper, Algorithm::Best] {
             let options = Options { algorithm, ..Options::default() };
-            let sets = halos.iter().chain([&reduce, &broadcast]).cloned();
+            let sets = halos.iter().chain(&trees).cloned();
             let image = compile_sets(&machine, sets, &options).unwrap();
             let forward = Plan::new(&image, "forward", csr.forward.clone(), 1).unwrap();
             let backward = Plan::new(&image, "backward", csr.backward.clone(), 1).unwrap();

@@ -34,8 +34,8 @@ fn exchanges_allocate_nothing() {
     let machine = build::machine("ring:6", |_| ());
     let ids: Vec<[u64; 5]> = (0..6).map(|c| [c, c + 1, 100, c + 50, 101]).collect();
     let layout = Layout::from_shared_ids(&ids).unwrap();
-    let [reduce, broadcast] = tree_sets(&machine, 2).unwrap();
-    let sets = [layout.set("one", 1).unwrap(), layout.set("two", 2).unwrap(), reduce, broadcast];
+    let halos = [layout.set("one", 1).unwrap(), layout.set("two", 2).unwrap()];
+    let sets = halos.into_iter().chain(tree_sets(&machine, 2).unwrap());
     let image = build::build_all(&machine, sets);
     let layout = std::sync::Arc::new(layout);
     let one = Plan::new(&image, "one", layout.clone(), 1).unwrap();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use conset_runtime::ir::{CellId, ConnectionId, Image};
 use conset_runtime::{
-    Layout, Number, Op, Owned, Plan, PlanError, RunError, ThreadOptions, Transport, Word, World,
+    Layout, Number, Op, Owned, Pending, Plan, PlanError, RunError, ThreadOptions, Transport, Word,
+    World,
 };
 use proptest::prelude::*;
 
@@ -243,6 +244,7 @@ proptest! {
             while !pending.is_empty() {
                 let (i, plan, token) = pending.remove(turn as usize % pending.len());
                 turn /= 5;
+                let token = Pending::from_numbers(token.to_numbers());
                 if turn % 3 == 0 {
                     while !cell.test(&token)? {}
                 }
@@ -384,6 +386,10 @@ fn misuse_is_an_error() {
         }),
         "c0: this exchange of `halo` has been ended already"
     );
+    for forged in [[0, 0, 0], [u64::MAX; 3]].map(Pending::from_numbers) {
+        let message = refused(|cell, plan| cell.end(plan, forged, &mut [0.0; 3]));
+        assert!(message.contains("in this run or another"), "{message}");
+    }
     assert_eq!(
         refused(|cell, plan| {
             let token = cell.begin(plan, Op::Add, &[0.0f64; 3])?;
