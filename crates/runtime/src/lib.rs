@@ -33,6 +33,7 @@ mod fabric;
 mod layout;
 pub mod lists;
 mod loaded;
+mod mail;
 mod phase;
 mod plan;
 mod port;
@@ -40,6 +41,7 @@ mod scheduler;
 mod store;
 mod sync;
 mod threads;
+mod waits;
 mod word;
 mod world;
 
