@@ -19,12 +19,42 @@
 //! }
 //! ```
 //!
+//! Solvers exchange vectors. A [`Layout`] says which of their entries belong together, its set is
+//! compiled, a [`Plan`] puts layout and image together, and [`Collectives`] reduce:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use conset_runtime::{Collectives, Image, Layout, Op, Plan, World, tree_sets};
+//! use conset_runtime::ir::{ConnectionSet, Machine};
+//!
+//! fn norms(
+//!     machine: &Machine,
+//!     ids: &[Vec<u64>],
+//!     compile: impl Fn(Vec<ConnectionSet>) -> Arc<Image>,
+//! ) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
+//!     let layout = Layout::from_shared_ids(ids)?;
+//!     let mut sets = vec![layout.set("halo", 1)?];
+//!     sets.extend(tree_sets(machine, 1)?);
+//!     let image = compile(sets);
+//!     let halo = Plan::new(&image, "halo", layout, 1)?;
+//!     let trees = Collectives::new(&image)?;
+//!     let (norms, _report) = World::new(image).try_run(|cell| {
+//!         let mut x = vec![1.0; ids[cell.id().index()].len()];
+//!         cell.sum_shared(&halo, &mut x)?;
+//!         let mut norm = [x.iter().map(|x| x * x).sum::<f64>()];
+//!         cell.allreduce(&trees, Op::Add, &mut norm)?;
+//!         Ok(norm[0].sqrt())
+//!     })?;
+//!     Ok(norms)
+//! }
+//! ```
+//!
 //! Each cell is a stackful coroutine; there are no threads, and one runs at a time, in the order
 //! of cell ids within a clock. The same program gives the same words, clocks and errors on every
 //! run. A run never hangs: when nothing can go on, it ends with an error that says who waits for
 //! whom. Any error of any cell ends the run for all.
 //!
-//! What it does not do: threads and MPI as transports, and packing of vectors by node lists.
+//! What it does not do: MPI as a transport.
 
 mod cell;
 mod collectives;
