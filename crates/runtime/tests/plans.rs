@@ -142,7 +142,7 @@ proptest! {
         let layouts = [&shared, &both.forward, &both.backward];
         let plans: Vec<Plan> = (0..3).map(|i| plan(&image, i, layouts[i], block)).collect();
         let x = values(&ids, block, seed);
-        let world = World::new(image.clone()).on(transport);
+        let world = World::new(image).on(transport);
         for (layout, plan) in layouts.into_iter().zip(&plans) {
             for op in OPS {
                 let (found, _) = world.try_run(|cell| {
