@@ -16,12 +16,11 @@ use proptest::prelude::*;
 const OPS: [Op; 4] = [Op::Copy, Op::Add, Op::Min, Op::Max];
 
 /// The same on all transports.
-const TRANSPORTS: [Transport; 4] = [
-    Transport::Fabric,
-    Transport::Threads(ThreadOptions { workers: Some(1) }),
-    Transport::Threads(ThreadOptions { workers: Some(2) }),
-    Transport::Threads(ThreadOptions { workers: Some(5) }),
-];
+const TRANSPORTS: [Transport; 4] = [Transport::Fabric, threads(1), threads(2), threads(5)];
+
+const fn threads(workers: usize) -> Transport {
+    Transport::Threads(ThreadOptions { workers: Some(workers), time_out: None })
+}
 
 fn transports() -> impl Strategy<Value = Transport> {
     prop::sample::select(TRANSPORTS.to_vec())
