@@ -3,6 +3,7 @@
 //! ```text
 //!  Verified<Timetable> ─► image ─► Image ─┬─► listing   text to read
 //!                                         ├─► delta     what each switch changes
+//!                                         ├─► module    names, to be included beside its file
 //!                                         ├─► rust      a crate that rebuilds the image
 //!                                         └─► c         a header of names and the image's bytes
 //! ```
@@ -15,6 +16,7 @@ pub mod c;
 pub mod delta;
 pub mod image;
 pub mod listing;
+pub mod module;
 pub mod names;
 pub mod rust;
 

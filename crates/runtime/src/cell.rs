@@ -13,6 +13,7 @@ use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op};
 use crate::loaded::Loaded;
 use crate::phase::{PhaseRef, SetRef};
+use crate::plan::Flights;
 use crate::port::{By, Context, Port, Row, Stopped};
 use crate::word::Word;
 
@@ -34,6 +35,8 @@ pub struct Cell<'w> {
     incoming: Vec<Row>,
     /// The program was told that the run has ended.
     told: bool,
+    /// Exchanges that were begun and not ended.
+    pub(crate) flights: Flights,
 }
 
 impl<'w> Cell<'w> {
@@ -48,6 +51,7 @@ impl<'w> Cell<'w> {
             outgoing: Vec::new(),
             incoming: Vec::new(),
             told: false,
+            flights: Flights::new(),
         }
     }
 
@@ -101,6 +105,7 @@ impl<'w> Cell<'w> {
     /// No such phase.
     pub fn instantiate_phase(&mut self, phase: impl PhaseRef) -> Result<(), CellError> {
         self.check_running()?;
+        self.arrive_all()?;
         let Some((set, phase)) = phase.find(&self.loaded.image) else {
             return self.fail(CellError::NoPhase { name: format!("{phase:?}") });
         };
@@ -146,6 +151,18 @@ impl<'w> Cell<'w> {
         outgoing: &[S],
         incoming: &mut [R],
     ) -> Result<(), CellError> {
+        self.check_running()?;
+        self.arrive_all()?;
+        self.exchange_now(set, outgoing, incoming)
+    }
+
+    /// [`Cell::exchange`], without the exchanges that were begun before.
+    pub(crate) fn exchange_now<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
+        &mut self,
+        set: impl SetRef,
+        outgoing: &[S],
+        incoming: &mut [R],
+    ) -> Result<(), CellError> {
         let set = self.executable(&set)?;
         self.exchange_rows(set, By::Phases, outgoing, incoming)
     }
@@ -165,6 +182,8 @@ impl<'w> Cell<'w> {
         op: Op,
         vector: &mut [W],
     ) -> Result<(), CellError> {
+        self.check_running()?;
+        self.arrive_all()?;
         let set = self.executable(&set)?;
         self.check_lists(set, lists, vector.len())?;
         self.ask(|port| port.exchange_lists(set, lists, op, W::vector(vector)))?;
@@ -188,6 +207,7 @@ impl<'w> Cell<'w> {
     /// Only the end of the run.
     pub fn instantiate_messages(&mut self) -> Result<(), CellError> {
         self.check_running()?;
+        self.arrive_all()?;
         self.ask(|port| port.switch(Context::Messages))?;
         self.active = None;
         Ok(())
@@ -242,6 +262,7 @@ impl<'w> Cell<'w> {
         incoming: &mut [R],
     ) -> Result<(), CellError> {
         self.check_running()?;
+        self.arrive_all()?;
         let set = self.set(&set)?;
         if self.active.is_some() {
             self.instantiate_messages()?;
@@ -432,9 +453,13 @@ impl<'w> Cell<'w> {
         }
     }
 
+    pub(crate) fn is_running(&self) -> bool {
+        !self.port.has_stopped()
+    }
+
     /// The run goes on. A program that was told that it does not, and calls again, is unwound,
     /// so that no program can keep a run from ending by ignoring errors.
-    fn check_running(&mut self) -> Result<(), CellError> {
+    pub(crate) fn check_running(&mut self) -> Result<(), CellError> {
         if !self.port.has_stopped() {
             return Ok(());
         }
@@ -448,7 +473,7 @@ impl<'w> Cell<'w> {
         CellError::Aborted
     }
 
-    fn fail<T>(&mut self, error: CellError) -> Result<T, CellError> {
+    pub(crate) fn fail<T>(&mut self, error: CellError) -> Result<T, CellError> {
         self.check_running()?;
         self.port.fail(&error);
         self.told = true;

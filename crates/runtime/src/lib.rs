@@ -25,6 +25,36 @@
 //! }
 //! ```
 //!
+//! Solvers exchange vectors. A [`Layout`] says which of their entries belong together, its set is
+//! compiled, a [`Plan`] puts layout and image together, and [`Collectives`] reduce:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use conset_runtime::{Collectives, Image, Layout, Op, Plan, World, tree_sets};
+//! use conset_runtime::ir::{ConnectionSet, Machine};
+//!
+//! fn norms(
+//!     machine: &Machine,
+//!     ids: &[Vec<u64>],
+//!     compile: impl Fn(Vec<ConnectionSet>) -> Arc<Image>,
+//! ) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
+//!     let layout = Layout::from_shared_ids(ids)?;
+//!     let mut sets = vec![layout.set("halo", 1)?];
+//!     sets.extend(tree_sets(machine, 1)?);
+//!     let image = compile(sets);
+//!     let halo = Plan::new(&image, "halo", layout, 1)?;
+//!     let trees = Collectives::new(&image)?;
+//!     let (norms, _report) = World::new(image).try_run(|cell| {
+//!         let mut x = vec![1.0; ids[cell.id().index()].len()];
+//!         cell.sum_shared(&halo, &mut x)?;
+//!         let mut norm = [x.iter().map(|x| x * x).sum::<f64>()];
+//!         cell.allreduce(&trees, Op::Add, &mut norm)?;
+//!         Ok(norm[0].sqrt())
+//!     })?;
+//!     Ok(norms)
+//! }
+//! ```
+//!
 //! Each cell is a stackful coroutine. On the emulated machine one runs at a time, in the order of
 //! cell ids within a clock: the same program gives the same words, clocks and errors on every
 //! run. On threads it gives the same words. A run never hangs: when nothing can go on, it ends
@@ -33,16 +63,18 @@
 //! A cell talks to its transport through one internal trait, `port::Port`; what cells do wrong by
 //! themselves is found before that, so it is the same everywhere.
 //!
-//! What it does not do: find out which entries of a vector go where; [`lists`] says how they are
-//! then exchanged.
+//! What it does not do: MPI as a transport; and compiling, which is the facade crate's.
 
 mod cell;
+mod collectives;
 mod error;
 mod fabric;
+mod layout;
 pub mod lists;
 mod loaded;
 mod mail;
 mod phase;
+mod plan;
 mod port;
 mod scheduler;
 mod store;
@@ -56,9 +88,12 @@ pub use conset_ir as ir;
 pub use conset_ir::Image;
 
 pub use cell::Cell;
+pub use collectives::{Collectives, tree_sets};
 pub use error::{Awaiting, CellError, CellWait, RunError};
+pub use layout::{CsrLayout, Layout, LayoutError, LocalCsr, Owned, OwnedLayout};
 pub use lists::{Number, Op};
 pub use phase::{PhaseName, PhaseRef, SetRef};
+pub use plan::{Pending, Plan, PlanError, PlanUse};
 pub use threads::ThreadOptions;
 pub use word::Word;
 pub use world::{RunReport, Transport, World};

@@ -101,6 +101,12 @@ impl World {
         &self,
         program: impl Fn(&mut Cell<'_>) -> R + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
+        let program = |cell: &mut Cell<'_>| {
+            let result = program(cell);
+            // An error is kept by the run.
+            let _ = cell.check_ended();
+            result
+        };
         match self.transport {
             Transport::Fabric => Run::new(self).run(&program),
             Transport::Threads(options) => threads::run(self, options, &program),

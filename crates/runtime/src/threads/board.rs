@@ -24,25 +24,29 @@ pub(crate) struct Slot {
     size: AtomicUsize,
     /// Null where the words follow each other.
     positions: AtomicPtr<u32>,
+    /// Words of a position.
+    block: AtomicUsize,
 }
 
 impl Slot {
     #[inline]
-    pub(crate) fn put(&self, row: Row, positions: *const u32) {
+    pub(crate) fn put(&self, row: Row, positions: *const u32, block: usize) {
         self.pointer.store(row.pointer, Ordering::Relaxed);
         self.words.store(row.words, Ordering::Relaxed);
         self.size.store(row.size, Ordering::Relaxed);
         self.positions.store(positions.cast_mut(), Ordering::Relaxed);
+        self.block.store(block, Ordering::Relaxed);
     }
 
     #[inline]
-    pub(crate) fn get(&self) -> (Row, *const u32) {
+    pub(crate) fn get(&self) -> (Row, *const u32, usize) {
         let row = Row {
             pointer: self.pointer.load(Ordering::Relaxed),
             words: self.words.load(Ordering::Relaxed),
             size: self.size.load(Ordering::Relaxed),
         };
-        (row, self.positions.load(Ordering::Relaxed))
+        let positions = self.positions.load(Ordering::Relaxed);
+        (row, positions, self.block.load(Ordering::Relaxed))
     }
 }
 

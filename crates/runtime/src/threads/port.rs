@@ -235,7 +235,8 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         if !lists.is_mixed() {
             let slots = &self.board.sets[set].slots;
             for (place, connection) in loaded.sets[set].out.of(self.id).iter().enumerate() {
-                slots[connection.index()].put(vector, lists.send().row(place).as_ptr());
+                let positions = lists.send().row(place).as_ptr();
+                slots[connection.index()].put(vector, positions, block);
             }
         }
         self.publish();
@@ -245,13 +246,13 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             if positions.is_empty() {
                 continue;
             }
-            let (row, there) = self.slot_of(set, connection)?.get();
+            let (row, there, there_block) = self.slot_of(set, connection)?.get();
             let here = vector.pointer.cast::<W>();
             // SAFETY: the memory is there and nobody writes what is read: see the module. Both
             // ends have checked that their lists have as many positions as the connection has
-            // blocks and stay within their vectors.
+            // blocks, each of its own size, and stay within their vectors.
             unsafe {
-                let there = Source { row, positions: there, block };
+                let there = Source { row, positions: there, block: there_block };
                 self.worker.moved(positions.len() * block);
                 combine_from(op, positions, block, &there, here);
             }
@@ -280,7 +281,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             // SAFETY: the row lies within the buffer.
             let row = unsafe { pointer.add(begin) };
             let row = Row { pointer: row.cast(), words, size: size_of::<W>() };
-            slots[connection.index()].put(row, std::ptr::null());
+            slots[connection.index()].put(row, std::ptr::null(), 1);
         }
     }
 }
@@ -290,13 +291,14 @@ struct Source {
     row: Row,
     /// Null where the words follow each other.
     positions: *const u32,
+    /// Words of a position, as the source has them.
     block: usize,
 }
 
 /// Combines what is at `there` into the positions.
 ///
 /// # Safety
-/// The words can be read, as many as there are positions, times `block`; `here` can be written at
+/// As many words can be read as there are positions, times `block`; `here` can be written at
 /// the positions; what is written is not read.
 unsafe fn combine_from<W: Number>(
     op: Op,
@@ -331,7 +333,7 @@ unsafe fn with_source<W: Number>(
     // SAFETY: positions and places are within both vectors; where the sizes are equal a word
     // there has a `W`'s bits.
     unsafe {
-        match (there.positions.is_null(), same_size, block) {
+        match (there.positions.is_null(), same_size, block.max(there.block)) {
             (true, true, _) => {
                 each(positions, block, here, |place| words.add(place).read(), &keep);
             }
@@ -492,14 +494,14 @@ impl Port for ThreadPort<'_, '_> {
         }
         let (board, loaded) = (self.board, self.board.loaded);
         for (&connection, &row) in loaded.sets[set].out.of(self.id).iter().zip(outgoing) {
-            board.sets[set].slots[connection.index()].put(row, std::ptr::null());
+            board.sets[set].slots[connection.index()].put(row, std::ptr::null(), 1);
         }
         self.publish();
         for (&connection, row) in loaded.sets[set].inn.of(self.id).iter().zip(incoming) {
             if row.words == 0 {
                 continue;
             }
-            let (there, _) = self.slot_of(set, connection)?.get();
+            let (there, ..) = self.slot_of(set, connection)?.get();
             // SAFETY: the memory is there and nobody writes what is read: see the module. Both
             // rows are as long as the connection, which both cells have checked, and the one
             // here overlaps no other.

@@ -1,0 +1,244 @@
+//! Trees as connection sets, and what a compiled tree looks like from each cell.
+//!
+//! The live cells, in id order, are the nodes of a binomial tree: the parent of number `i` is `i`
+//! without its lowest bit. So the root is the first live cell, the depth is the logarithm, and on
+//! a torus numbered along its first dimension children are 1, 2, 4, ... cells away along one
+//! dimension after the other.
+//!
+//! Towards the root a cell sends when it has received from all its children, from the root on when
+//! it has received from its parent: the sets carry this as order constraints, so that no phase
+//! division can turn it round. Connections are numbered so that each comes after those it waits
+//! for.
+
+use conset_ir::{
+    CellId, Connection, ConnectionId, ConnectionSet, Direction, Image, Machine, Operation,
+    SetImage, ShapeError,
+};
+
+use crate::plan::{PlanError, find_set};
+
+/// The trees over all live cells of a machine, to be compiled with the program, `words` words on
+/// each connection: `reduce` towards the first live cell, `broadcast` from it, and `allreduce`,
+/// which is both in one set and saves a context switch. Longer arrays go in pieces of as many
+/// words, shorter ones as if they were that long.
+///
+/// # Errors
+/// No words, or more than the limit.
+pub fn tree_sets(machine: &Machine, words: u32) -> Result<[ConnectionSet; 3], ShapeError> {
+    let cells: Vec<CellId> = machine.endpoints().collect();
+    // Parents have lower numbers, so descending order has children before their parents.
+    let up: Vec<(usize, usize)> = (1..cells.len()).rev().map(|i| (i, i & (i - 1))).collect();
+    let down: Vec<(usize, usize)> =
+        up.iter().rev().map(|&(child, parent)| (parent, child)).collect();
+    let set = |name: &str, pairs: &[(usize, usize)], order| {
+        let connection =
+            |&(from, to): &(usize, usize)| Connection::new(cells[from], cells[to], words);
+        ConnectionSet::new(name, pairs.iter().map(connection).collect())?.with_order(order)
+    };
+    let nodes = cells.len();
+    let both = [up.as_slice(), &down].concat();
+    let mut order = chain(nodes, &up, 0);
+    order.extend(chain(nodes, &down, up.len()));
+    let into_root = (0..up.len()).filter(|&row| up[row].1 == 0);
+    for before in into_root.map(ConnectionId::from_index) {
+        let from_root = (0..down.len()).filter(|&row| down[row].0 == 0);
+        order.extend(from_root.map(|row| (before, ConnectionId::from_index(up.len() + row))));
+    }
+    Ok([
+        set("reduce", &up, chain(nodes, &up, 0))?,
+        set("broadcast", &down, chain(nodes, &down, 0))?,
+        set("allreduce", &both, order)?,
+    ])
+}
+
+/// What arrives at a node before what leaves it, in a set in which the pairs begin at row `first`.
+fn chain(
+    nodes: usize,
+    pairs: &[(usize, usize)],
+    first: usize,
+) -> Vec<(ConnectionId, ConnectionId)> {
+    let mut into = vec![Vec::new(); nodes];
+    for (row, &(_, to)) in pairs.iter().enumerate() {
+        into[to].push(ConnectionId::from_index(first + row));
+    }
+    let mut order = Vec::new();
+    for (row, &(from, _)) in pairs.iter().enumerate() {
+        let after = ConnectionId::from_index(first + row);
+        order.extend(into[from].iter().map(|&before| (before, after)));
+    }
+    order
+}
+
+/// Which way a set leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To the root.
+    Up,
+    /// From the root.
+    Down,
+    /// To the root and from it.
+    Both,
+}
+
+/// Compiled trees, as the cells walk them.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// Rows of the sets in the image: up, down, and both where there is one; `None` where there
+    /// is one cell and nothing to do.
+    pub(super) sets: Option<(usize, usize, Option<usize>)>,
+    pub(super) name: String,
+    /// Words on each connection; at least 1.
+    pub(super) words: usize,
+    pub(super) root: CellId,
+    /// Of each cell of the machine; the root's, and a dead cell's, is itself.
+    pub(super) parent: Vec<CellId>,
+    /// Of each cell, ascending.
+    pub(super) children: Vec<Vec<CellId>>,
+}
+
+impl Tree {
+    pub(super) fn new(image: &Image, names: [&str; 3]) -> Result<Self, PlanError> {
+        let machine = image.machine();
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        let mut tree = Self {
+            sets: None,
+            name: names[0].to_owned(),
+            words: 1,
+            root: cells.first().copied().unwrap_or_default(),
+            parent: machine.cells().collect(),
+            children: vec![Vec::new(); machine.cell_count()],
+        };
+        if cells.len() <= 1 {
+            return Ok(tree);
+        }
+        let (up, down) = (find_set(image, names[0])?, find_set(image, names[1])?);
+        let both = find_set(image, names[2]).ok();
+        let set = &image.sets()[up];
+        tree.read(&set.set, &cells).map_err(|problem| wrong(set, problem))?;
+        let ways = [(Some(up), Way::Up), (Some(down), Way::Down), (both, Way::Both)];
+        for (row, way) in ways.into_iter().filter_map(|(row, way)| Some((row?, way))) {
+            let set = &image.sets()[row];
+            tree.check_set(&set.set, way).map_err(|problem| wrong(set, problem))?;
+            tree.check_order(set, way).map_err(|problem| wrong(set, problem))?;
+            if let Some(kind) = conset_fabric::coverage_fault(set) {
+                return Err(PlanError::Image { set: set.set.name().to_owned(), kind });
+            }
+        }
+        tree.sets = Some((up, down, both));
+        Ok(tree)
+    }
+
+    pub(super) fn is_node(&self, cell: CellId) -> bool {
+        cell == self.root || self.is_child(cell)
+    }
+
+    fn is_child(&self, cell: CellId) -> bool {
+        self.parent.get(cell.index()).is_some_and(|&parent| parent != cell)
+    }
+
+    /// Whether a connection leads from a child to its parent.
+    pub(super) fn leads_up(&self, connection: &Connection) -> bool {
+        self.is_child(connection.source)
+            && self.parent[connection.source.index()] == connection.target
+    }
+
+    /// Takes parents and children from the set that leads to the root.
+    fn read(&mut self, set: &ConnectionSet, cells: &[CellId]) -> Result<(), String> {
+        if set.len() != cells.len() - 1 {
+            return Err(format!("{} connections for {} live cells", set.len(), cells.len()));
+        }
+        self.words = set.get(ConnectionId(0)).words as usize;
+        for connection in set.connections() {
+            let (child, parent) = (connection.source, connection.target);
+            if self.is_child(child) || child == parent {
+                return Err(format!("{child} sends more than once, or to itself"));
+            }
+            self.parent[child.index()] = parent;
+            self.children[parent.index()].push(child);
+        }
+        for children in &mut self.children {
+            children.sort_unstable();
+        }
+        // One connection fewer than cells, no cell sends twice: one cell sends nothing. All are
+        // connected if as many are reached from it.
+        let root = cells.iter().find(|&&cell| !self.is_child(cell));
+        self.root = *root.ok_or("no cell is the root")?;
+        let (mut reached, mut open) = (0, vec![self.root]);
+        while let Some(cell) = open.pop() {
+            reached += 1;
+            open.extend_from_slice(&self.children[cell.index()]);
+        }
+        if reached != cells.len() {
+            return Err(format!("{reached} of {} cells reach {}", cells.len(), self.root));
+        }
+        Ok(())
+    }
+
+    /// The set is this tree, each connection once each way that it leads.
+    fn check_set(&self, set: &ConnectionSet, way: Way) -> Result<(), String> {
+        let edges: usize = self.children.iter().map(Vec::len).sum();
+        let expected = if way == Way::Both { 2 * edges } else { edges };
+        if set.len() != expected {
+            return Err(format!("{} connections, expected {expected}", set.len()));
+        }
+        let mut seen = [vec![false; self.parent.len()], vec![false; self.parent.len()]];
+        for (id, connection) in set.iter() {
+            let (from, to) = (connection.source, connection.target);
+            let up = self.leads_up(connection);
+            let down = self.is_child(to) && self.parent[to.index()] == from;
+            let allowed = (up && way != Way::Down) || (down && way != Way::Up);
+            if !allowed {
+                return Err(format!("{id} goes from {from} to {to}, which is not its way"));
+            }
+            if connection.words as usize != self.words {
+                return Err(format!(
+                    "{id} has {} words, expected {}",
+                    connection.words, self.words
+                ));
+            }
+            let child = if up { from } else { to };
+            if std::mem::replace(&mut seen[usize::from(up)][child.index()], true) {
+                return Err(format!("{id} goes from {from} to {to} once more"));
+            }
+        }
+        Ok(())
+    }
+
+    /// No cell sends a word before all that it is made of have been received: from all children
+    /// towards the root, and at the root; from the parent elsewhere.
+    fn check_order(&self, image: &SetImage, way: Way) -> Result<(), String> {
+        for cell in (0..self.parent.len()).map(CellId::from_index) {
+            let children = self.children[cell.index()].len();
+            let mut heard = [vec![0usize; self.words], vec![0usize; self.words]];
+            for operation in image.phases.iter().flat_map(|phase| phase.cell(cell).operations) {
+                let up = self.leads_up(image.set.get(operation.connection));
+                if operation.direction == Direction::Receive {
+                    let words = &mut heard[usize::from(up)][span(operation)];
+                    words.iter_mut().for_each(|count| *count += 1);
+                    continue;
+                }
+                let (from_children, needed) = match (up, cell == self.root) {
+                    (true, _) => (true, children),
+                    (false, true) => (true, if way == Way::Both { children } else { 0 }),
+                    (false, false) => (false, 1),
+                };
+                let words = &heard[usize::from(from_children)][span(operation)];
+                if words.iter().any(|&count| count < needed) {
+                    let x = operation.connection;
+                    return Err(format!("{cell} sends {x} before it has what to send"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words of a connection that an operation moves.
+pub(super) fn span(operation: &Operation) -> std::ops::Range<usize> {
+    let from = operation.first_word as usize;
+    from..from + operation.words as usize
+}
+
+fn wrong(image: &SetImage, problem: String) -> PlanError {
+    PlanError::Tree { set: image.set.name().to_owned(), problem }
+}
