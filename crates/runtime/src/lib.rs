@@ -28,6 +28,8 @@
 
 mod cell;
 mod error;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 mod phase;
 mod scheduler;
 mod store;
