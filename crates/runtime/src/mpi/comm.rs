@@ -8,6 +8,7 @@
 //! call sees to that on conset's side.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
@@ -37,7 +38,11 @@ pub(super) fn check(code: c_int, what: &'static str) -> Result<(), MpiError> {
 }
 
 /// The duplicate itself; freed with its last user.
-struct Duplicate(*mut RawComm);
+struct Duplicate {
+    raw: *mut RawComm,
+    /// A run is under way.
+    busy: AtomicBool,
+}
 
 // SAFETY: the pointer is only handed to the shim, under the lock of `lock`.
 unsafe impl Send for Duplicate {}
@@ -48,7 +53,7 @@ impl Drop for Duplicate {
     fn drop(&mut self) {
         let _lock = lock();
         // SAFETY: the pointer came from `conset_comm_duplicate` and is not used afterwards.
-        unsafe { ffi::conset_comm_free(self.0) };
+        unsafe { ffi::conset_comm_free(self.raw) };
     }
 }
 
@@ -130,7 +135,7 @@ impl Comm {
             }
         }
         Ok(Self {
-            duplicate: Arc::new(Duplicate(raw)),
+            duplicate: Arc::new(Duplicate { raw, busy: AtomicBool::new(false) }),
             rank: rank as usize,
             size: size as usize,
             tags,
@@ -156,13 +161,21 @@ impl Comm {
         self.size
     }
 
+    /// Keeps other runs away until the result is dropped.
+    pub(super) fn occupy(&self) -> Result<Occupied, MpiError> {
+        if self.duplicate.busy.swap(true, Ordering::Acquire) {
+            return Err(MpiError::Busy);
+        }
+        Ok(Occupied(self.duplicate.clone()))
+    }
+
     /// The largest tag.
     pub(super) fn tags(&self) -> i32 {
         self.tags
     }
 
     pub(super) fn raw(&self) -> *mut RawComm {
-        self.duplicate.0
+        self.duplicate.raw
     }
 
     pub(super) fn patience(&self) -> Patience {
@@ -206,6 +219,15 @@ impl Comm {
                 std::process::abort();
             }));
         });
+    }
+}
+
+/// A run has the communicator.
+pub(super) struct Occupied(Arc<Duplicate>);
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::Release);
     }
 }
 

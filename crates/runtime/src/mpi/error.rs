@@ -1,5 +1,7 @@
 //! What can go wrong between the ranks of a job.
 
+use conset_ir::ConnectionId;
+
 /// Why something over MPI failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MpiError {
@@ -35,17 +37,34 @@ pub enum MpiError {
         /// The ranks it waited for; empty if it cannot know them.
         awaited: Vec<usize>,
     },
-    /// Two ranks take part in different things.
-    #[error("rank {rank} is in {place} while rank {other} is in {other_place}")]
-    Disagree {
-        /// A rank.
-        rank: usize,
-        /// What it takes part in.
-        place: String,
-        /// Another rank.
-        other: usize,
-        /// What that one takes part in.
-        other_place: String,
+    /// A run is under way on the communicator.
+    #[error("a run is under way on this communicator: one at a time")]
+    Busy,
+    /// Words or messages were sent that nobody received before a switch or the end of the run.
+    #[error(
+        "{sent} words and messages were sent but {received} received before a switch or the \
+         end of the run{}",
+        .example.as_ref().map_or(String::new(), |example| format!(", one {example} among them"))
+    )]
+    LeftOver {
+        /// Words of elements, and messages, that were sent.
+        sent: u64,
+        /// Those received.
+        received: u64,
+        /// One that this rank found.
+        example: Option<String>,
+    },
+    /// The image lets a cell send other words in a phase than the target receives.
+    #[error("the image is wrong: in {phase} {sent} words of {connection} are sent, {received} received")]
+    Unequal {
+        /// The phase.
+        phase: String,
+        /// The connection.
+        connection: ConnectionId,
+        /// Words sent.
+        sent: u64,
+        /// Words received.
+        received: u64,
     },
     /// The ranks were given different images.
     #[error(

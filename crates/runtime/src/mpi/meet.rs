@@ -7,99 +7,142 @@
 use super::comm::Comm;
 use super::error::MpiError;
 use super::requests::{Single, probe};
+use super::wait::Patience;
 
 const UP: i32 = 0;
 const DOWN: i32 = 1;
 /// The first tag that others may use.
 pub(super) const TAGS: u64 = 2;
 
-/// Hands in words, and gets what rank 0 makes of the words of all ranks, in rank order. `place`
-/// says for error texts what this is about.
+/// Who meets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Members {
+    /// Ranks that are heard: the first so many.
+    pub(super) heard: usize,
+    /// Ranks that are told; those beyond `heard` only listen ([`listen`]).
+    pub(super) told: usize,
+    /// Whether to wait for ever, where ranks may rightly come late.
+    pub(super) for_ever: bool,
+}
+
+/// Hands in words, and gets what rank 0 makes of the words of all ranks that are heard, in rank
+/// order. `place` says for error texts what this is about. Whether those that only listen are
+/// told depends on the judgement.
 pub(super) fn meet(
     comm: &Comm,
+    members: Members,
     words: Vec<u64>,
     place: &dyn Fn() -> String,
-    judge: impl FnOnce(Vec<Vec<u64>>) -> Vec<u64>,
+    judge: impl FnOnce(Vec<Vec<u64>>) -> (Vec<u64>, bool),
 ) -> Result<Vec<u64>, MpiError> {
-    if comm.rank() == 0 {
-        let verdict = judge(hear_all(comm, words, place)?);
-        let mut sends = Vec::new();
-        for rank in 1..comm.size() {
-            sends.push(Single::send(comm, verdict.clone(), rank, DOWN)?);
-        }
-        while let Some(mut send) = sends.pop() {
-            let rank = sends.len() + 1;
-            wait(comm, 1, rank, place, || send.test())?;
-        }
-        Ok(verdict)
-    } else {
+    if comm.rank() > 0 {
         let mut send = Single::send(comm, words, 0, UP)?;
-        wait(comm, 2, 0, place, || send.test())?;
-        // Rank 0 is given twice the time, so that it can say first who is missing.
-        let mut length = None;
-        wait(comm, 2, 0, place, || {
-            length = probe(comm, Some(0), Some(DOWN))?;
-            Ok(length.is_some())
-        })?;
-        let length = length.map_or(0, |(_, _, words)| words);
-        let mut receive = Single::receive(comm, length, 0, DOWN)?;
-        wait(comm, 2, 0, place, || receive.test())?;
-        Ok(receive.words().to_vec())
+        let mut patience = Wait::new(comm, members.for_ever, 0, place);
+        while !send.test()? {
+            patience.wait()?;
+        }
+        return listen(comm, members.for_ever, place);
     }
+    let (verdict, tell_all) = judge(hear_all(comm, members, words, place)?);
+    let told = if tell_all { members.told } else { members.heard };
+    let mut sends = Vec::new();
+    for rank in 1..told {
+        sends.push((rank, Single::send(comm, verdict.clone(), rank, DOWN)?));
+    }
+    for (rank, send) in &mut sends {
+        let mut patience = Wait::new(comm, members.for_ever, *rank, place);
+        while !send.test()? {
+            patience.wait()?;
+        }
+    }
+    Ok(verdict)
+}
+
+/// Gets the next judgement of rank 0.
+pub(super) fn listen(
+    comm: &Comm,
+    for_ever: bool,
+    place: &dyn Fn() -> String,
+) -> Result<Vec<u64>, MpiError> {
+    let mut patience = Wait::new(comm, for_ever, 0, place);
+    let words = loop {
+        if let Some((_, _, words)) = probe(comm, Some(0), Some(DOWN))? {
+            break words;
+        }
+        patience.wait()?;
+    };
+    let mut receive = Single::receive(comm, words, 0, DOWN)?;
+    while !receive.test()? {
+        patience.wait()?;
+    }
+    Ok(receive.words().to_vec())
 }
 
 /// On rank 0: the words of all ranks.
 fn hear_all(
     comm: &Comm,
+    members: Members,
     own: Vec<u64>,
     place: &dyn Fn() -> String,
 ) -> Result<Vec<Vec<u64>>, MpiError> {
-    let mut heard: Vec<Option<Vec<u64>>> = vec![None; comm.size()];
+    let mut heard: Vec<Vec<u64>> = vec![Vec::new(); members.heard];
     let mut coming: Vec<Option<Single>> = Vec::new();
-    coming.resize_with(comm.size(), || None);
-    heard[0] = Some(own);
-    let mut missing: Vec<usize> = (1..comm.size()).collect();
+    coming.resize_with(members.heard, || None);
+    let mut missing: Vec<usize> = (1..members.heard).collect();
     let mut patience = comm.patience();
     while !missing.is_empty() {
-        let before = missing.len();
+        let mut late = Vec::new();
         for &rank in &missing {
             if let Some(receive) = &mut coming[rank] {
                 if receive.test()? {
-                    heard[rank] = Some(receive.words().to_vec());
+                    heard[rank] = receive.words().to_vec();
+                    continue;
                 }
             } else if let Some((_, _, words)) = probe(comm, Some(rank), Some(UP))? {
                 coming[rank] = Some(Single::receive(comm, words, rank, UP)?);
             }
+            late.push(rank);
         }
-        missing.retain(|&rank| heard[rank].is_none());
-        if missing.len() < before {
+        if late.len() < missing.len() {
             patience.renew();
-        } else if let Err(milliseconds) = patience.wait() {
+        } else if let Err(milliseconds) = patience.wait()
+            && !members.for_ever
+        {
             let place = place();
-            return Err(MpiError::Missing { rank: 0, milliseconds, place, awaited: missing });
+            return Err(MpiError::Missing { rank: 0, milliseconds, place, awaited: late });
         }
+        missing = late;
     }
-    Ok(heard.into_iter().flatten().collect())
+    if let Some(first) = heard.first_mut() {
+        *first = own;
+    }
+    Ok(heard)
 }
 
-/// Tries until something is done, `patience` time-outs at most.
-fn wait(
-    comm: &Comm,
-    patience: u32,
+/// A wait for one rank.
+struct Wait<'a> {
+    patience: Patience,
+    for_ever: bool,
     rank: usize,
-    place: &dyn Fn() -> String,
-    mut done: impl FnMut() -> Result<bool, MpiError>,
-) -> Result<(), MpiError> {
-    let mut patience = comm.patience_of(patience);
-    while !done()? {
-        if let Err(milliseconds) = patience.wait() {
-            return Err(MpiError::Missing {
-                rank: comm.rank(),
+    awaited: usize,
+    place: &'a dyn Fn() -> String,
+}
+
+impl<'a> Wait<'a> {
+    /// Twice the time-out of rank 0, so that it can say first who is missing.
+    fn new(comm: &Comm, for_ever: bool, awaited: usize, place: &'a dyn Fn() -> String) -> Self {
+        Self { patience: comm.patience_of(2), for_ever, rank: comm.rank(), awaited, place }
+    }
+
+    fn wait(&mut self) -> Result<(), MpiError> {
+        match self.patience.wait() {
+            Err(milliseconds) if !self.for_ever => Err(MpiError::Missing {
+                rank: self.rank,
                 milliseconds,
-                place: place(),
-                awaited: vec![rank],
-            });
+                place: (self.place)(),
+                awaited: vec![self.awaited],
+            }),
+            _ => Ok(()),
         }
     }
-    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Which rank executes which cells.
 //!
 //! The live cells with an agent are dealt to the ranks in contiguous blocks of their ids, as even
-//! as can be: usually one cell to a rank. A rank beyond the number of cells has none, and still
-//! takes part in what all ranks do together.
+//! as can be: usually one cell to a rank. Where there are more ranks than cells the first ranks
+//! have a cell each, and the others only begin and end a run together with them.
 
 use std::ops::Range;
 
@@ -13,12 +13,19 @@ use conset_ir::{CellId, Machine};
 pub(super) struct Placement {
     /// All cells that execute programs, ascending.
     cells: Vec<CellId>,
-    ranks: usize,
+    /// Ranks that have cells.
+    active: usize,
 }
 
 impl Placement {
     pub(super) fn new(machine: &Machine, ranks: usize) -> Self {
-        Self { cells: machine.endpoints().collect(), ranks }
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        Self { active: ranks.min(cells.len()), cells }
+    }
+
+    /// Number of ranks that have cells: the first ones.
+    pub(super) fn active(&self) -> usize {
+        self.active
     }
 
     /// The cells of a rank.
@@ -27,7 +34,10 @@ impl Placement {
     }
 
     fn rows(&self, rank: usize) -> Range<usize> {
-        let first = |rank: usize| rank * self.cells.len() / self.ranks;
+        if rank >= self.active {
+            return 0..0;
+        }
+        let first = |rank: usize| rank * self.cells.len() / self.active;
         first(rank)..first(rank + 1)
     }
 
@@ -35,13 +45,13 @@ impl Placement {
     /// executes no program.
     pub(super) fn find(&self, cell: CellId) -> Option<(usize, usize)> {
         let row = self.cells.binary_search(&cell).ok()?;
-        let rank = ((row + 1) * self.ranks - 1) / self.cells.len();
+        let rank = ((row + 1) * self.active - 1) / self.cells.len();
         Some((rank, row - self.rows(rank).start))
     }
 
     /// The most cells of any rank.
     pub(super) fn most(&self) -> usize {
-        self.cells.len().div_ceil(self.ranks)
+        self.cells.len().div_ceil(self.active.max(1))
     }
 }
 
