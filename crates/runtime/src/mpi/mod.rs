@@ -2,11 +2,15 @@
 mod comm;
 mod error;
 mod ffi;
+mod mail;
 mod meet;
 mod place;
+mod port;
 mod requests;
+mod run;
 mod wait;
 mod wires;
 
 pub use comm::Comm;
 pub use error::MpiError;
+pub(crate) use run::{cells, run};

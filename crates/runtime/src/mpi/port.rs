@@ -1,13 +1,13 @@
 //! The port of a cell over MPI.
 
-use conset_ir::{CellId, Direction, Operation};
+use conset_ir::{CellId, Operation};
 use corosensei::Yielder;
 
 use super::mail::{Address, Letter};
 use super::run::{Rank, Waits};
 use super::wires::{Run, Wires};
 use crate::error::{CellError, RunError};
-use crate::lists::{CellLists, Number, Op, VectorMut, combine, gather};
+use crate::lists::{CellLists, Number, Op, VectorMut};
 use crate::port::{By, Context, Port, Row, Stopped};
 use crate::word::Word;
 
@@ -21,6 +21,8 @@ pub(super) struct MpiPort<'r> {
     /// The cell's place among those of the rank.
     pub(super) row: usize,
     pub(super) yielder: &'r Yielder<(), ()>,
+    /// The set of the active phase.
+    pub(super) active: usize,
 }
 
 impl MpiPort<'_> {
@@ -130,17 +132,20 @@ impl Port for MpiPort<'_> {
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
         let before = self.rank.switches.get();
         let switched = || Ok((self.rank.switches.get() > before).then_some(()));
-        self.wait(Waits::Switch(to), switched)
+        self.wait(Waits::Switch(to), switched)?;
+        let Context::Phase(set, _) = to;
+        self.active = set;
+        Ok(())
     }
 
     fn send_word(&mut self, word: &Operation, _opens: bool, bits: u64) -> Result<(), Stopped> {
-        let to = self.rank.element(word);
+        let to = self.rank.element(word, self.active);
         self.noted(self.rank.mail.send(to, vec![bits]))
     }
 
     fn receive_word(&mut self, word: &Operation, _opens: bool) -> Result<u64, Stopped> {
-        let from = self.rank.element(word);
-        let what = Waits::Word(word.connection);
+        let from = self.rank.element(word, self.active);
+        let what = Waits::Word(self.active, word.connection);
         let words = self.next_letter(from, what)?;
         self.open(from, words, what, |words| words[0])
     }

@@ -28,10 +28,10 @@ use super::place::Placement;
 use super::port::MpiPort;
 use super::wires::{Tags, Wires, unsound};
 use crate::cell::Cell;
-use crate::error::{CellError, RunError};
+use crate::error::RunError;
 use crate::loaded::Loaded;
 use crate::port::{By, Context};
-use crate::program::{Outcome, run_program};
+use crate::scheduler::{Outcome, run_program};
 use crate::world::{RunReport, World};
 
 type Coroutines<R> = Vec<Coroutine<(), (), Outcome<R>, DefaultStack>>;
@@ -44,7 +44,7 @@ pub(super) enum Waits {
     Exchange(usize, By),
     /// A cell of its own rank, to read what it sent last.
     Reader,
-    Word(ConnectionId),
+    Word(usize, ConnectionId),
     Message(CellId),
     Switch(Context),
     Ended,
@@ -148,7 +148,7 @@ impl<'w> Rank<'w> {
                 message: e.to_string(),
             })?;
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                let mut port = MpiPort { rank: self, id, row, yielder };
+                let mut port = MpiPort { rank: self, id, row, yielder, active: 0 };
                 run_program(program, &mut Cell::new(id, self.loaded, &mut port))
             };
             // SAFETY: the closure borrows `program` and `self`, which outlive this call. A

@@ -203,7 +203,7 @@ impl Messages {
     fn push(&mut self, bundle: &Bundle, direction: Direction) {
         let at = self.messages.len();
         let range = &mut self.ranges[bundle.phase];
-        *range = if range.is_empty() { at..at + 1 } else { range.start..at + 1 };
+        *range = if *range == (0..0) { at..at + 1 } else { range.start..at + 1 };
         let words = self.room..self.room + bundle.words();
         self.messages.push(Message { words, rank: bundle.rank, tag: bundle.tag });
         self.ends.push(bundle.end(direction));
