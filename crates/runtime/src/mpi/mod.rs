@@ -1,4 +1,6 @@
 //! MPI as a transport.
+#[cfg(feature = "mpi-baseline")]
+pub mod baseline;
 mod comm;
 mod error;
 mod ffi;

@@ -1,0 +1,141 @@
+//! One exchange of a vector's entries between 8 ranks: by hand over MPI, and by conset.
+//!
+//! ```text
+//! cargo build --release -p conset-runtime --features mpi-baseline --bench mpi
+//! mpirun -n 8 target/release/deps/mpi-<hash>       (cargo bench ... starts that itself)
+//! ```
+//!
+//! 40 messages of 133 to 554 numbers, 119 KB in all; gather and scatter-add included. All ways
+//! take turns within one run, so that the ratios mean something on a noisy machine; the times do
+//! not where there are more ranks than cores.
+
+#![allow(clippy::print_stdout, reason = "a bench prints its table")]
+
+#[path = "../../fabric/tests/build/mod.rs"]
+mod build;
+
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use conset_runtime::mpi::Comm;
+use conset_runtime::mpi::baseline::{Baseline, Lists};
+use conset_runtime::{Cell, CellError, Transport, World};
+
+const RANKS: usize = 8;
+/// Exchanges between two looks at the clock, and how often each way has its turn.
+const ROUNDS: usize = 200;
+const TURNS: usize = 40;
+
+fn main() -> ExitCode {
+    if std::env::var_os("CONSET_MPI_BENCH").is_none() {
+        return launch();
+    }
+    let comm = Comm::world().expect("MPI works").timeout(Duration::from_secs(60));
+    assert_eq!(comm.size(), RANKS, "the launcher is of another MPI library");
+    for (name, channels) in [("one phase", 16), ("as compiled for 4 channels", 4)] {
+        table(&comm, name, channels);
+    }
+    ExitCode::SUCCESS
+}
+
+fn launch() -> ExitCode {
+    let status = Command::new(env!("CONSET_MPIRUN"))
+        .args(["-n", &RANKS.to_string()])
+        .arg(std::env::current_exe().expect("this program"))
+        .env("CONSET_MPI_BENCH", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        .status();
+    ExitCode::from(u8::from(!status.expect("the MPI launcher can be run").success()))
+}
+
+/// The pairs of neighbours, as connections both ways: (source, target, words).
+fn pattern() -> Vec<(u32, u32, u32)> {
+    let ranks = RANKS as u32;
+    let distances = [(1, ranks), (2, ranks), (4, ranks / 2)];
+    let pairs = distances.iter().flat_map(|&(d, n)| (0..n).map(move |c| (c, (c + d) % ranks)));
+    let pairs: Vec<(u32, u32)> = pairs.collect();
+    let most = (pairs.len() - 1) as f64;
+    // Spread so that the mean is that of a partitioned mesh's halo.
+    let words = |k: usize| 133 + (421.0 * (k as f64 / most).powf(0.75)).round() as u32;
+    // Sizes in another order than pairs, so that each rank has small and large ones.
+    let sized = pairs.iter().enumerate().map(|(k, &(a, b))| (a, b, words(k * 7 % pairs.len())));
+    sized.flat_map(|(a, b, words)| [(a, b, words), (b, a, words)]).collect()
+}
+
+fn table(comm: &Comm, name: &str, channels: u32) {
+    let machine = build::machine("ring:8", |p| p.channels_per_cell = channels);
+    let image = build::build(&machine, build::set(&pattern()));
+    let phases = image.sets()[0].phases.len();
+    let world = World::new(image).on(Transport::Mpi(comm.clone()));
+    let (times, _) = world.try_run(measure).expect("the exchange works");
+    if comm.rank() > 0 {
+        return;
+    }
+    let bytes: u32 = pattern().iter().map(|(_, _, words)| words * 8).sum();
+    println!("{RANKS} ranks, {} messages, {bytes} bytes, {phases} phases ({name})", pattern().len());
+    println!("{:<28}{:>12}{:>12}{:>14}", "", "median us", "least us", "of persistent");
+    let [naive, persistent, ours] = &times[0];
+    for (name, times) in [("Irecv/Isend/Waitall", naive), ("persistent", persistent), ("conset", ours)]
+    {
+        let ratio = median(times) / median(persistent);
+        println!("{name:<28}{:>12.1}{:>12.1}{ratio:>14.3}", median(times), times[0]);
+    }
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    sorted[sorted.len() / 2]
+}
+
+/// Microseconds for an exchange, sorted, of each way.
+fn measure(cell: &mut Cell<'_>) -> Result<[Vec<f64>; 3], CellError> {
+    const LENGTH: u32 = 4096;
+    let (out, inn) = (cell.connections_out(0)?, cell.connections_in(0)?);
+    let set = cell.image().sets()[0].set.clone();
+    // Positions ascend with gaps, as a boundary's do in a vector; what comes in has its own half.
+    let list = |words: u32, from: u32, seed: u32| -> Vec<u32> {
+        let gap = LENGTH / words;
+        (0..words).map(|i| from + i * gap + (i + seed) % gap).collect()
+    };
+    let gather: Vec<Vec<u32>> = out.iter().map(|&x| list(set.get(x).words, 0, x.0)).collect();
+    let scatter: Vec<Vec<u32>> =
+        inn.iter().map(|&x| list(set.get(x).words, LENGTH, x.0)).collect();
+    // By hand the neighbours have the order of our connections, so that sums have the same bits.
+    // Connections come in pairs, there and back, and so are in the same order out and in.
+    let ranks: Vec<usize> = out.iter().map(|&x| set.get(x).target.index()).collect();
+    let sources: Vec<usize> = inn.iter().map(|&x| set.get(x).source.index()).collect();
+    assert_eq!(ranks, sources);
+    let by_hand = Baseline::new(&ranks, &gather, &scatter);
+    let lists = Lists::new(&gather, &scatter);
+
+    let begin = |c: u32| (0..2 * LENGTH).map(|i| 1.0 / f64::from(i + c + 1)).collect::<Vec<f64>>();
+    let mut x = [begin(cell.id().0), begin(cell.id().0), begin(cell.id().0)];
+    let mut times = [vec![], vec![], vec![]];
+    for turn in 0..TURNS + 1 {
+        for way in 0..3 {
+            by_hand.barrier();
+            let start = Instant::now();
+            match way {
+                0 => by_hand.naive(&mut x[0], ROUNDS),
+                1 => by_hand.persistent(&mut x[1], ROUNDS),
+                _ => {
+                    for _ in 0..ROUNDS {
+                        lists.exchange(cell, &mut x[2])?;
+                    }
+                }
+            }
+            by_hand.barrier();
+            // The first turn is for warming up.
+            if turn > 0 {
+                times[way].push(start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
+            }
+        }
+    }
+    for other in &x[1..] {
+        let same = x[0].iter().zip(other).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(same, "all ways give the same bits");
+    }
+    times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+    Ok(times)
+}
