@@ -163,6 +163,18 @@ int conset_requests_start(struct conset_requests *r, int first, int count)
     return MPI_Startall(count, r->handles + first);
 }
 
+/* Gives up receives that were started and that nobody has sent anything for: that is local. */
+int conset_requests_cancel(struct conset_requests *r, int first, int count)
+{
+    int code = MPI_SUCCESS;
+    for (int i = first; i < first + count && code == MPI_SUCCESS; i++) {
+        code = MPI_Cancel(&r->handles[i]);
+        if (code == MPI_SUCCESS)
+            code = MPI_Wait(&r->handles[i], MPI_STATUS_IGNORE);
+    }
+    return code;
+}
+
 /* Requests that serve once. */
 
 int conset_send(struct conset_comm *c, struct conset_requests *r, const uint64_t *words,

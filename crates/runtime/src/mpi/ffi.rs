@@ -54,6 +54,11 @@ unsafe extern "C" {
         first: c_int,
         count: c_int,
     ) -> c_int;
+    pub(super) fn conset_requests_cancel(
+        requests: *mut RawRequests,
+        first: c_int,
+        count: c_int,
+    ) -> c_int;
     pub(super) fn conset_send(
         comm: *mut RawComm,
         requests: *mut RawRequests,

@@ -74,8 +74,7 @@ impl MpiPort<'_> {
         self.noted(wires.begin(row, fill))?;
         let poll = |wires: &Wires| Ok(wires.poll(row, TRIES)?.then_some(()));
         self.wait(Waits::Exchange(set, by), || poll(&wires))?;
-        wires.end(row, read);
-        Ok(())
+        self.noted(wires.end(row, read))
     }
 
     fn exchange_vector<W: Number>(

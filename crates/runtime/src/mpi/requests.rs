@@ -83,8 +83,9 @@ pub(super) struct Persistent {
     raw: *mut RawRequests,
     receives: usize,
     count: usize,
-    /// Some were started, and not all have been seen done.
-    busy: bool,
+    /// Receives were started, and not all have been seen done; and so with sends.
+    receiving: bool,
+    sending: bool,
     send: Buffer,
     receive: Buffer,
 }
@@ -102,7 +103,8 @@ impl Persistent {
             raw: array(count)?,
             receives: receives.len(),
             count,
-            busy: false,
+            receiving: false,
+            sending: false,
             send: Buffer::new(send_room),
             receive: Buffer::new(receive_room),
         };
@@ -139,7 +141,7 @@ impl Persistent {
 
     /// The buffer to fill before the sends are started.
     pub(super) fn outgoing(&mut self) -> &mut [u64] {
-        assert!(!self.busy, "MPI still reads the buffer");
+        assert!(!self.sending, "MPI still reads the buffer");
         self.send.words_mut()
     }
 
@@ -150,7 +152,7 @@ impl Persistent {
 
     /// What has arrived.
     pub(super) fn incoming(&self) -> &[u64] {
-        assert!(!self.busy, "MPI still writes into the buffer");
+        assert!(!self.receiving, "MPI still writes into the buffer");
         self.receive.words()
     }
 
@@ -160,7 +162,8 @@ impl Persistent {
         if which.is_empty() {
             return Ok(());
         }
-        self.busy = true;
+        self.receiving |= which.start < self.receives;
+        self.sending |= which.end > self.receives;
         let _lock = lock();
         // SAFETY: the range lies in the array, and the requests' buffers live as long as it.
         let code = unsafe {
@@ -188,7 +191,26 @@ impl Persistent {
 
     /// All were seen done.
     pub(super) fn rest(&mut self) {
-        self.busy = false;
+        (self.receiving, self.sending) = (false, false);
+    }
+
+    /// Whether receives are under way.
+    pub(super) fn is_receiving(&self) -> bool {
+        self.receiving
+    }
+
+    /// Gives up receives for which nobody has sent anything; nothing else may be under way.
+    pub(super) fn cancel(&mut self) -> Result<(), MpiError> {
+        if self.receiving && !self.sending {
+            let code = {
+                let _lock = lock();
+                // SAFETY: the receives lie in the array.
+                unsafe { ffi::conset_requests_cancel(self.raw, 0, self.receives as c_int) }
+            };
+            check(code, "cancel a receive")?;
+            self.receiving = false;
+        }
+        Ok(())
     }
 
     /// Those of some that are not done.
@@ -208,7 +230,7 @@ impl Persistent {
 
 impl Drop for Persistent {
     fn drop(&mut self) {
-        if !self.busy {
+        if !self.receiving && !self.sending {
             let _lock = lock();
             // SAFETY: none is under way, and the array is not used afterwards.
             unsafe { ffi::conset_requests_free(self.raw) };

@@ -211,7 +211,7 @@ impl<'w> Rank<'w> {
             self.mail.reap()?;
             if self.all_at_meeting() {
                 if self.meet_others()? {
-                    return Ok(());
+                    return self.close();
                 }
                 self.went_on();
             }
@@ -222,6 +222,14 @@ impl<'w> Rank<'w> {
                 return Err(self.awaited(milliseconds).into());
             }
         }
+    }
+
+    /// The run has ended well: no exchange is under way.
+    fn close(&self) -> Result<(), RunError> {
+        for wires in self.wires.borrow().values() {
+            wires.close()?;
+        }
+        Ok(())
     }
 
     /// A cell goes on.

@@ -7,10 +7,11 @@
 //! buffer.
 //!
 //! An exchange of a cell is a state machine that never waits: [`Wires::begin`] packs and starts
-//! all receives and the sends of the first phase; [`Wires::poll`] starts the sends of the next
+//! the sends of the first phase; [`Wires::poll`] starts the sends of the next
 //! phase when everything of the one before has been sent and received at this cell;
 //! [`Wires::end`] hands out what has arrived, in the order of connection ids, so that sums do not
-//! depend on what came first. Waiting in between is the caller's.
+//! depend on what came first, and starts the receives of the next exchange at once: so nearly
+//! every message finds its buffer, and MPI needs not keep it. Waiting in between is the caller's.
 //!
 //! A source packs its next exchange only after the targets on its own rank have read the last
 //! ([`Wires::free`]).
@@ -361,6 +362,9 @@ impl Wires {
     ) -> Result<(), MpiError> {
         let wires = &self.cells[row];
         let requests = &mut *self.requests[row].borrow_mut();
+        if !requests.is_receiving() {
+            requests.start(0..requests.receives())?;
+        }
         let buffer = requests.outgoing();
         for run in &wires.departures {
             fill(run, &mut buffer[run.at..run.at + run.words.len()]);
@@ -368,9 +372,9 @@ impl Wires {
         let progress = &mut self.progress.borrow_mut()[row];
         progress.begun += 1;
         progress.phase = 0;
-        let receives = requests.receives();
-        let first = wires.sends.first().map_or(receives, |sends| sends.end.max(receives));
-        requests.start(0..first)?;
+        if let Some(sends) = wires.sends.first() {
+            requests.start(sends.clone())?;
+        }
         if let Some(sent) = progress.sent.first_mut() {
             *sent = progress.begun;
         }
@@ -410,7 +414,11 @@ impl Wires {
 
     /// Ends an exchange of a cell whose [`Wires::poll`] is done: `read` is called for every run
     /// that has arrived, by connection and first word.
-    pub(super) fn end(&self, row: usize, mut read: impl FnMut(&Run, &[u64])) {
+    pub(super) fn end(
+        &self,
+        row: usize,
+        mut read: impl FnMut(&Run, &[u64]),
+    ) -> Result<(), MpiError> {
         let own = self.requests[row].borrow();
         let arrived = own.incoming();
         for run in &self.cells[row].arrivals {
@@ -420,8 +428,16 @@ impl Wires {
                 Some(source) => read(run, &self.requests[source].borrow().sent()[words]),
             }
         }
+        drop(own);
         let progress = &mut self.progress.borrow_mut()[row];
         progress.ended = progress.begun;
+        let requests = &mut *self.requests[row].borrow_mut();
+        requests.start(0..requests.receives())
+    }
+
+    /// Nothing will be exchanged any more: gives up the receives that wait for it.
+    pub(super) fn close(&self) -> Result<(), MpiError> {
+        self.requests.iter().try_for_each(|requests| requests.borrow_mut().cancel())
     }
 
     /// Whom a cell waits for.
