@@ -28,11 +28,17 @@
 
 mod cell;
 mod error;
+mod fabric;
+pub mod lists;
+mod loaded;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 mod phase;
+mod port;
 mod scheduler;
 mod store;
+mod sync;
+mod threads;
 mod word;
 mod world;
 
@@ -40,7 +46,9 @@ pub use conset_ir as ir;
 pub use conset_ir::Image;
 
 pub use cell::Cell;
-pub use error::{CellError, RunError};
+pub use error::{Awaiting, CellError, CellWait, RunError};
+pub use lists::{Number, Op};
 pub use phase::{PhaseName, PhaseRef, SetRef};
+pub use threads::ThreadOptions;
 pub use word::Word;
-pub use world::{RunReport, World};
+pub use world::{RunReport, Transport, World};

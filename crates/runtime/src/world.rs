@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use conset_fabric::{FaultKind, Trace, coverage_fault};
-use conset_ir::Image;
+use conset_fabric::Trace;
+use conset_ir::{CellId, Image};
 
-use crate::cell::{Cell, Ends};
+use crate::cell::Cell;
 use crate::error::{CellError, RunError};
+use crate::loaded::Loaded;
+#[cfg(feature = "mpi")]
+use crate::mpi;
 use crate::scheduler::Run;
+use crate::threads::{self, ThreadOptions};
 
 /// What a run took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,12 +31,24 @@ pub struct RunReport {
     pub trace: Option<Trace>,
 }
 
+/// What carries the words of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// The emulated machine: every word travels, every clock is accounted for.
+    #[default]
+    Fabric,
+    /// Threads of this process, several cells on each; no clocks.
+    Threads(ThreadOptions),
+    /// The ranks of a communicator, each with some of the cells; no clocks.
+    #[cfg(feature = "mpi")]
+    Mpi(mpi::Comm),
+}
+
 /// A machine with an image, on which programs are run.
 #[derive(Clone, Debug)]
 pub struct World {
-    pub(crate) image: Arc<Image>,
-    pub(crate) ends: Vec<(Ends, Ends)>,
-    pub(crate) broken: Vec<Option<FaultKind>>,
+    pub(crate) loaded: Loaded,
+    pub(crate) transport: Transport,
     pub(crate) stack_size: usize,
     pub(crate) trace: bool,
 }
@@ -44,14 +60,15 @@ impl World {
 
     /// A machine with an image loaded.
     pub fn new(image: impl Into<Arc<Image>>) -> Self {
-        let image = image.into();
-        let cells = image.machine().cell_count();
-        let ends = image.sets().iter().map(|s| {
-            (Ends::new(cells, &s.set, |c| c.source), Ends::new(cells, &s.set, |c| c.target))
-        });
-        let ends = ends.collect();
-        let broken = image.sets().iter().map(coverage_fault).collect();
-        Self { image, ends, broken, stack_size: Self::STACK_SIZE, trace: false }
+        let loaded = Loaded::new(image.into());
+        Self { loaded, transport: Transport::Fabric, stack_size: Self::STACK_SIZE, trace: false }
+    }
+
+    /// Runs programs on another transport than the emulated machine.
+    #[must_use]
+    pub fn on(mut self, transport: Transport) -> Self {
+        self.transport = transport;
+        self
     }
 
     /// Gives each cell a stack of this many bytes. A program that needs more ends the process.
@@ -61,7 +78,7 @@ impl World {
         self
     }
 
-    /// Keeps a trace of streams and switches in the report.
+    /// Keeps a trace of streams and switches in the report, on the emulated machine.
     #[must_use]
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = trace;
@@ -70,34 +87,51 @@ impl World {
 
     /// The image.
     pub fn image(&self) -> &Arc<Image> {
-        &self.image
+        &self.loaded.image
+    }
+
+    /// The cells whose programs this process executes: all live cells with an agent, and over MPI
+    /// those of this rank.
+    pub fn own_cells(&self) -> Vec<CellId> {
+        match &self.transport {
+            #[cfg(feature = "mpi")]
+            Transport::Mpi(comm) => mpi::cells(self, comm),
+            _ => self.image().machine().endpoints().collect(),
+        }
     }
 
     /// Runs the same program on every live cell with an agent, from clock 0 until all have
-    /// ended. The results are in the order of cell ids.
+    /// ended. The results are in the order of cell ids; over MPI they are those of
+    /// [`World::own_cells`], and all ranks call this together.
     ///
     /// # Errors
     /// The first thing that went wrong: a cell's call that failed, a panic, cells that disagree,
     /// a fault of the fabric, words that nobody received. Programs still running then get
     /// [`crate::CellError::Aborted`] from their next call, and are unwound at the one after.
-    pub fn run<R>(
+    pub fn run<R: Send>(
         &self,
-        program: impl Fn(&mut Cell<'_>) -> R,
+        program: impl Fn(&mut Cell<'_>) -> R + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
-        Run::new(self).run(&program)
+        match &self.transport {
+            Transport::Fabric => Run::new(self).run(&program),
+            Transport::Threads(options) => threads::run(self, *options, &program),
+            #[cfg(feature = "mpi")]
+            Transport::Mpi(comm) => mpi::run(self, comm, &program),
+        }
     }
 
     /// [`World::run`] for programs that hand on the errors of their cell's calls with `?`.
     ///
     /// # Errors
     /// As [`World::run`], and the first error in the order of cell ids that a program returned.
-    pub fn try_run<R>(
+    pub fn try_run<R: Send>(
         &self,
-        program: impl Fn(&mut Cell<'_>) -> Result<R, CellError>,
+        program: impl Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
         let (results, report) = self.run(program)?;
-        let cells = self.image.machine().endpoints();
-        let results = cells
+        let results = self
+            .own_cells()
+            .into_iter()
             .zip(results)
             .map(|(cell, result)| result.map_err(|error| RunError::Cell { cell, error }));
         Ok((results.collect::<Result<_, _>>()?, report))

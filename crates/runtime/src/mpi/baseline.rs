@@ -1,10 +1,6 @@
-//! What the bench `mpi` compares with (`shim/baseline.c`), and the way it calls ours.
+//! What the bench `mpi` compares with (`shim/baseline.c`).
 
 use std::ffi::c_int;
-
-use crate::cell::Cell;
-use crate::error::CellError;
-use crate::lists::{CellLists, Op, Positions};
 
 #[repr(C)]
 struct Raw {
@@ -72,24 +68,5 @@ impl Baseline {
     pub fn barrier(&self) {
         // SAFETY: the baseline is never freed.
         unsafe { conset_baseline_barrier(self.raw) };
-    }
-}
-
-/// Lists of positions for our exchange.
-#[derive(Debug)]
-pub struct Lists(CellLists);
-
-impl Lists {
-    /// For the connections that start at a cell, and those that end at it, in id order.
-    pub fn new(gather: &[Vec<u32>], scatter: &[Vec<u32>]) -> Self {
-        Self(CellLists::new(Positions::new(gather), Positions::new(scatter), 1))
-    }
-
-    /// Exchanges set 0 and adds what arrives.
-    ///
-    /// # Errors
-    /// As [`Cell::exchange`].
-    pub fn exchange(&self, cell: &mut Cell<'_>, x: &mut [f64]) -> Result<(), CellError> {
-        cell.exchange_lists(0, &self.0, Op::Add, x)
     }
 }

@@ -231,6 +231,15 @@ impl Drop for Occupied {
     }
 }
 
+impl PartialEq for Comm {
+    /// The same duplicate with the same time-out.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.duplicate, &other.duplicate) && self.timeout == other.timeout
+    }
+}
+
+impl Eq for Comm {}
+
 impl std::fmt::Debug for Comm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Comm")
