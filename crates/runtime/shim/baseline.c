@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 199309L
 /* What the bench compares with: the exchange of a vector's entries as a user would write it over
  * plain MPI, once with new requests each time and once with persistent ones. Both gather into
  * buffers, send, receive, and add what arrived in the order of the neighbours. For the bench
@@ -6,6 +7,7 @@
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct conset_baseline {
     MPI_Comm comm;
@@ -93,4 +95,19 @@ void conset_baseline_persistent(struct conset_baseline *b, double *x, int rounds
 void conset_baseline_barrier(struct conset_baseline *b)
 {
     MPI_Barrier(b->comm);
+}
+
+/* A barrier in which nobody uses the core: for while one rank measures something else. */
+void conset_baseline_sleep(struct conset_baseline *b)
+{
+    MPI_Request request;
+    const struct timespec pause = {0, 5000000};
+    int done = 0;
+    MPI_Ibarrier(b->comm, &request);
+    for (;;) {
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (done)
+            return;
+        nanosleep(&pause, NULL);
+    }
 }

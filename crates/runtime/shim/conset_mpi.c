@@ -56,6 +56,12 @@ int conset_mpi_world(int32_t *fortran)
     return MPI_SUCCESS;
 }
 
+int conset_mpi_self(int32_t *fortran)
+{
+    *fortran = (int32_t)MPI_Comm_c2f(MPI_COMM_SELF);
+    return MPI_SUCCESS;
+}
+
 /* Begins to duplicate a communicator; conset_comm_ready says when it is done. */
 int conset_comm_duplicate(int32_t fortran, struct conset_comm **out)
 {
@@ -189,19 +195,15 @@ int conset_receive(struct conset_comm *c, struct conset_requests *r, uint64_t *w
     return MPI_Irecv(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[0]);
 }
 
-/* How many words the next message of a peer with a tag has, or -1 if there is none yet. A peer or
- * a tag of -1 means any; the message's own are put in their place. */
-int conset_probe(struct conset_comm *c, int *peer, int *tag, int *words)
+/* How many words the next message of a peer with a tag has, or -1 if there is none yet. */
+int conset_probe(struct conset_comm *c, int peer, int tag, int *words)
 {
     MPI_Status status;
     int found = 0;
     *words = -1;
-    int code = MPI_Iprobe(*peer < 0 ? MPI_ANY_SOURCE : *peer, *tag < 0 ? MPI_ANY_TAG : *tag,
-                          c->comm, &found, &status);
+    int code = MPI_Iprobe(peer, tag, c->comm, &found, &status);
     if (code != MPI_SUCCESS || !found)
         return code;
-    *peer = status.MPI_SOURCE;
-    *tag = status.MPI_TAG;
     return MPI_Get_count(&status, MPI_UINT64_T, words);
 }
 

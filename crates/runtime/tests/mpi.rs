@@ -28,7 +28,11 @@ fn main() -> ExitCode {
     for case in mpi_cases::CASES.iter().filter(|case| case.name.contains(&filter)) {
         for &ranks in &ranks {
             let verdict = judge(case, ranks, &launch(case.name, ranks));
-            println!("test {} on {ranks} ranks ... {}", case.name, verdict.as_deref().unwrap_or("ok"));
+            println!(
+                "test {} on {ranks} ranks ... {}",
+                case.name,
+                verdict.as_deref().unwrap_or("ok")
+            );
             failed += usize::from(verdict.is_some());
         }
     }

@@ -18,6 +18,7 @@ unsafe extern "C" {
     fn conset_baseline_naive(baseline: *mut Raw, x: *mut f64, rounds: c_int);
     fn conset_baseline_persistent(baseline: *mut Raw, x: *mut f64, rounds: c_int);
     fn conset_baseline_barrier(baseline: *mut Raw);
+    fn conset_baseline_sleep(baseline: *mut Raw);
 }
 
 /// The exchange of a vector's entries over the world's communicator, written by hand in C.
@@ -68,5 +69,11 @@ impl Baseline {
     pub fn barrier(&self) {
         // SAFETY: the baseline is never freed.
         unsafe { conset_baseline_barrier(self.raw) };
+    }
+
+    /// A barrier in which nobody uses the core.
+    pub fn sleep(&self) {
+        // SAFETY: as above.
+        unsafe { conset_baseline_sleep(self.raw) };
     }
 }

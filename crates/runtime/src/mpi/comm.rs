@@ -100,6 +100,23 @@ impl Comm {
         Self::duplicate(comm)
     }
 
+    /// This process alone (`MPI_COMM_SELF`): all cells on one rank, whatever the other ranks of
+    /// the job do.
+    ///
+    /// # Errors
+    /// MPI cannot be used.
+    pub fn alone() -> Result<Self, MpiError> {
+        start()?;
+        let mut fortran = 0;
+        let code = {
+            let _lock = lock();
+            // SAFETY: MPI is initialised; the shim writes one integer.
+            unsafe { ffi::conset_mpi_self(&raw mut fortran) }
+        };
+        check(code, "find the process's own communicator")?;
+        Self::duplicate(fortran)
+    }
+
     fn duplicate(fortran: i32) -> Result<Self, MpiError> {
         let mut raw = std::ptr::null_mut();
         let code = {

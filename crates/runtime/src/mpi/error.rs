@@ -1,6 +1,6 @@
 //! What can go wrong between the ranks of a job.
 
-use conset_ir::ConnectionId;
+use conset_ir::{CellId, ConnectionId};
 
 /// Why something over MPI failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,22 +40,33 @@ pub enum MpiError {
     /// A run is under way on the communicator.
     #[error("a run is under way on this communicator: one at a time")]
     Busy,
-    /// Words or messages were sent that nobody received before a switch or the end of the run.
-    #[error(
-        "{sent} words and messages were sent but {received} received before a switch or the \
-         end of the run{}",
-        .example.as_ref().map_or(String::new(), |example| format!(", one {example} among them"))
-    )]
+    /// Words were sent that nobody received before a switch or the end of the run, and they were
+    /// not found either.
+    #[error("{sent} words were sent but {received} received before a switch or the end of the run")]
     LeftOver {
-        /// Words of elements, and messages, that were sent.
+        /// Words of elements that were sent.
         sent: u64,
         /// Those received.
         received: u64,
-        /// One that this rank found.
-        example: Option<String>,
+    },
+    /// Two cells did not make the same collective calls.
+    #[error(
+        "{} has begun {} switches and exchanges before {place}, and {} {}; \
+         all cells must make the same ones in the same order",
+        .cells[0], .steps[0], .cells[1], .steps[1]
+    )]
+    Steps {
+        /// The cells.
+        cells: [CellId; 2],
+        /// What each has begun.
+        steps: [u64; 2],
+        /// Before what.
+        place: String,
     },
     /// The image lets a cell send other words in a phase than the target receives.
-    #[error("the image is wrong: in {phase} {sent} words of {connection} are sent, {received} received")]
+    #[error(
+        "the image is wrong: in {phase} {sent} words of {connection} are sent, {received} received"
+    )]
     Unequal {
         /// The phase.
         phase: String,

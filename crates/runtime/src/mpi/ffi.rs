@@ -17,6 +17,7 @@ pub(super) struct RawRequests {
 unsafe extern "C" {
     pub(super) fn conset_mpi_start(fit: *mut c_int) -> c_int;
     pub(super) fn conset_mpi_world(fortran: *mut i32) -> c_int;
+    pub(super) fn conset_mpi_self(fortran: *mut i32) -> c_int;
     pub(super) fn conset_comm_duplicate(fortran: i32, out: *mut *mut RawComm) -> c_int;
     pub(super) fn conset_comm_ready(
         comm: *mut RawComm,
@@ -77,8 +78,8 @@ unsafe extern "C" {
     ) -> c_int;
     pub(super) fn conset_probe(
         comm: *mut RawComm,
-        peer: *mut c_int,
-        tag: *mut c_int,
+        peer: c_int,
+        tag: c_int,
         words: *mut c_int,
     ) -> c_int;
     pub(super) fn conset_requests_test(

@@ -69,7 +69,7 @@ impl Mail {
             let local = self.local.borrow();
             return Ok(local.get(&from.tag).and_then(|queue| queue.front()).map(Vec::len));
         }
-        Ok(probe(&self.comm, Some(from.rank), Some(from.tag))?.map(|(_, _, words)| words))
+        probe(&self.comm, from.rank, from.tag)
     }
 
     /// Takes the next piece, which [`Mail::look`] has found to have so many words.
@@ -95,15 +95,6 @@ impl Mail {
             }
         }
         Ok(pending.is_empty())
-    }
-
-    /// A piece that has come and was not taken: its tag.
-    pub(super) fn left_over(&self) -> Result<Option<i32>, MpiError> {
-        let local = self.local.borrow();
-        if let Some((&tag, _)) = local.iter().find(|(_, queue)| !queue.is_empty()) {
-            return Ok(Some(tag));
-        }
-        Ok(probe(&self.comm, None, None)?.map(|(_, tag, _)| tag))
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) fn listen(
 ) -> Result<Vec<u64>, MpiError> {
     let mut patience = Wait::new(comm, for_ever, 0, place);
     let words = loop {
-        if let Some((_, _, words)) = probe(comm, Some(0), Some(DOWN))? {
+        if let Some(words) = probe(comm, 0, DOWN)? {
             break words;
         }
         patience.wait()?;
@@ -98,7 +98,7 @@ fn hear_all(
                     heard[rank] = receive.words().to_vec();
                     continue;
                 }
-            } else if let Some((_, _, words)) = probe(comm, Some(rank), Some(UP))? {
+            } else if let Some(words) = probe(comm, rank, UP)? {
                 coming[rank] = Some(Single::receive(comm, words, rank, UP)?);
             }
             late.push(rank);

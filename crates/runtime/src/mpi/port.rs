@@ -1,13 +1,13 @@
 //! The port of a cell over MPI.
 
-use conset_ir::{CellId, Operation};
+use conset_ir::{CellId, ConnectionId, Operation, PhaseId};
 use corosensei::Yielder;
 
 use super::mail::{Address, Letter};
 use super::run::{Rank, Waits};
 use super::wires::{Run, Wires};
-use crate::error::{CellError, RunError};
-use crate::lists::{CellLists, Number, Op, VectorMut};
+use crate::error::{Awaiting, CellError, CellWait, RunError};
+use crate::lists::{CellLists, Number, Op, VectorMut, greater, smaller};
 use crate::port::{By, Context, Port, Row, Stopped};
 use crate::word::Word;
 
@@ -23,6 +23,9 @@ pub(super) struct MpiPort<'r> {
     pub(super) yielder: &'r Yielder<(), ()>,
     /// The set of the active phase.
     pub(super) active: usize,
+    /// For connections of it that start here: what must have been received before, and how many
+    /// words that lacks.
+    pub(super) order: Vec<(ConnectionId, ConnectionId, u32)>,
 }
 
 impl MpiPort<'_> {
@@ -66,6 +69,7 @@ impl MpiPort<'_> {
         fill: impl FnMut(&Run, &mut [u64]),
         read: impl FnMut(&Run, &[u64]),
     ) -> Result<(), Stopped> {
+        self.rank.count_step(self.row);
         let wires = self.noted(self.rank.wires(set, by))?;
         let row = self.row;
         if !wires.free(row) {
@@ -84,14 +88,34 @@ impl MpiPort<'_> {
         op: Op,
         vector: &mut [W],
     ) -> Result<(), Stopped> {
+        check_extent(lists, vector.len());
         let vector = std::cell::RefCell::new(vector);
         let fill = |run: &Run, wire: &mut [u64]| {
-            pack(lists, run, &**vector.borrow(), wire);
+            // SAFETY: the extent was checked.
+            unsafe { pack(lists, run, &**vector.borrow(), wire) };
         };
         let read = |run: &Run, wire: &[u64]| {
-            unpack(lists, run, op, wire, &mut **vector.borrow_mut());
+            let vector = &mut **vector.borrow_mut();
+            // A loop for each operation, without a look at `op` for every word.
+            // SAFETY: the extent was checked.
+            unsafe {
+                match op {
+                    Op::Copy => unpack(lists, run, wire, vector, |_, other| other),
+                    Op::Add => unpack(lists, run, wire, vector, |here, other| here.plus(other)),
+                    Op::Min => unpack(lists, run, wire, vector, smaller),
+                    Op::Max => unpack(lists, run, wire, vector, greater),
+                }
+            }
         };
         self.exchange_by(set, By::Phases, fill, read)
+    }
+
+    /// What must be received before the cell's connections of a set, from now on.
+    fn begin_order(&mut self, set: usize) {
+        let set = self.rank.loaded.set(set);
+        let own = set.order().iter().filter(|(_, after)| set.get(*after).source == self.id);
+        self.order.clear();
+        self.order.extend(own.map(|&(before, after)| (after, before, set.get(before).words)));
     }
 
     fn next_letter(&self, from: Address, what: Waits) -> Result<usize, Stopped> {
@@ -129,15 +153,28 @@ impl Port for MpiPort<'_> {
     }
 
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
+        self.rank.count_step(self.row);
         let before = self.rank.switches.get();
         let switched = || Ok((self.rank.switches.get() > before).then_some(()));
         self.wait(Waits::Switch(to), switched)?;
-        let Context::Phase(set, _) = to;
+        let Context::Phase(set, phase) = to;
+        if set != self.active || phase == PhaseId(0) {
+            self.begin_order(set);
+        }
         self.active = set;
         Ok(())
     }
 
     fn send_word(&mut self, word: &Operation, _opens: bool, bits: u64) -> Result<(), Stopped> {
+        let mut order = self.order.iter();
+        let lacking = order.find(|(after, _, lacks)| *after == word.connection && *lacks > 0);
+        if let Some(&(connection, before, _)) = lacking {
+            // It waits for itself.
+            let set = self.rank.loaded.set(self.active).name().to_owned();
+            let awaiting = Awaiting::Order { set, connection, before };
+            let waits = vec![CellWait { cell: self.id, awaiting }];
+            return self.noted(Err(RunError::Stuck { waits, closed: true }));
+        }
         let to = self.rank.element(word, self.active);
         self.noted(self.rank.mail.send(to, vec![bits]))
     }
@@ -146,7 +183,13 @@ impl Port for MpiPort<'_> {
         let from = self.rank.element(word, self.active);
         let what = Waits::Word(self.active, word.connection);
         let words = self.next_letter(from, what)?;
-        self.open(from, words, what, |words| words[0])
+        let bits = self.open(from, words, what, |words| words[0])?;
+        for (_, before, lacks) in &mut self.order {
+            if *before == word.connection {
+                *lacks = lacks.saturating_sub(1);
+            }
+        }
+        Ok(bits)
     }
 
     unsafe fn exchange(
@@ -158,9 +201,16 @@ impl Port for MpiPort<'_> {
     ) -> Result<(), Stopped> {
         let fill = |run: &Run, wire: &mut [u64]| {
             let row = &outgoing[run.slot];
-            for (word, index) in wire.iter_mut().zip(run.words.clone()) {
+            if row.size == size_of::<u64>() {
+                let begin = row.pointer.cast::<u64>().cast_const().wrapping_add(run.words.start);
                 // SAFETY: the caller says that the row can be read, and is as long as its
-                // connection, of which the run is a part.
+                // connection, of which the run is a part; it is of words of 8 bytes.
+                let words = unsafe { std::slice::from_raw_parts(begin, wire.len()) };
+                wire.copy_from_slice(words);
+                return;
+            }
+            for (word, index) in wire.iter_mut().zip(run.words.clone()) {
+                // SAFETY: as above, with words of another size.
                 *word = unsafe { row.get(index) };
             }
         };
@@ -192,42 +242,64 @@ impl Port for MpiPort<'_> {
     }
 }
 
-/// Gathers a run's words from the positions of its connection.
-fn pack<W: Word>(lists: &CellLists, run: &Run, vector: &[W], wire: &mut [u64]) {
-    let (positions, block) = (lists.send().row(run.slot), lists.block());
+/// Checks once, for all runs of an exchange, that every position is in the vector.
+fn check_extent(lists: &CellLists, words: usize) {
+    assert!(lists.words().is_some_and(|needed| needed <= words), "the cell has checked that");
+}
+
+/// Calls `visit` with the place in the vector of each word of a run.
+#[inline(always)]
+fn each_place(positions: &[u32], block: usize, run: &Run, mut visit: impl FnMut(usize)) {
     if block == 1 {
-        for (word, &position) in wire.iter_mut().zip(&positions[run.words.clone()]) {
-            *word = vector[position as usize].to_bits();
+        for &position in &positions[run.words.clone()] {
+            visit(position as usize);
         }
         return;
     }
-    for (word, index) in wire.iter_mut().zip(run.words.clone()) {
-        *word = vector[positions[index / block] as usize * block + index % block].to_bits();
+    let (mut row, mut offset) = (run.words.start / block, run.words.start % block);
+    for _ in run.words.clone() {
+        visit(positions[row] as usize * block + offset);
+        offset += 1;
+        if offset == block {
+            (row, offset) = (row + 1, 0);
+        }
     }
 }
 
+/// Gathers a run's words from the positions of its connection.
+///
+/// # Safety
+/// The vector is as long as the lists need ([`check_extent`]).
+unsafe fn pack<W: Word>(lists: &CellLists, run: &Run, vector: &[W], wire: &mut [u64]) {
+    assert_eq!(wire.len(), run.words.len());
+    let mut wire = wire.iter_mut();
+    each_place(lists.send().row(run.slot), lists.block(), run, |place| {
+        if let Some(word) = wire.next() {
+            // SAFETY: the place is that of one of the lists' positions.
+            *word = unsafe { vector.get_unchecked(place) }.to_bits();
+        }
+    });
+}
+
 /// Combines a run's words into the positions of its connection.
-fn unpack<W: Number>(lists: &CellLists, run: &Run, op: Op, wire: &[u64], vector: &mut [W]) {
-    let (positions, block) = (lists.receive().row(run.slot), lists.block());
-    let at = |index: usize| positions[index / block] as usize * block + index % block;
-    match (op, block) {
-        // What nearly all exchanges are, without a look at `op` for every word.
-        (Op::Copy, 1) => {
-            for (&word, &position) in wire.iter().zip(&positions[run.words.clone()]) {
-                vector[position as usize] = W::from_bits(word);
-            }
+///
+/// # Safety
+/// As for [`pack`].
+#[inline(always)]
+unsafe fn unpack<W: Number>(
+    lists: &CellLists,
+    run: &Run,
+    wire: &[u64],
+    vector: &mut [W],
+    combine: impl Fn(W, W) -> W,
+) {
+    assert_eq!(wire.len(), run.words.len());
+    let mut wire = wire.iter();
+    each_place(lists.receive().row(run.slot), lists.block(), run, |place| {
+        if let Some(&word) = wire.next() {
+            // SAFETY: the place is that of one of the lists' positions.
+            let here = unsafe { vector.get_unchecked_mut(place) };
+            *here = combine(*here, W::from_bits(word));
         }
-        (Op::Add, 1) => {
-            for (&word, &position) in wire.iter().zip(&positions[run.words.clone()]) {
-                let here = &mut vector[position as usize];
-                *here = here.plus(W::from_bits(word));
-            }
-        }
-        _ => {
-            for (&word, index) in wire.iter().zip(run.words.clone()) {
-                let here = &mut vector[at(index)];
-                *here = op.apply(*here, W::from_bits(word));
-            }
-        }
-    }
+    });
 }

@@ -99,7 +99,7 @@ impl Persistent {
         (sends, send_room): (&[Message], usize),
     ) -> Result<Self, MpiError> {
         let count = receives.len() + sends.len();
-        let mut requests = Self {
+        let requests = Self {
             raw: array(count)?,
             receives: receives.len(),
             count,
@@ -220,8 +220,7 @@ impl Persistent {
         let done = |at: &usize| {
             let mut done = 0;
             // SAFETY: the request lies in the array.
-            let code =
-                unsafe { ffi::conset_request_done(self.raw, *at as c_int, &raw mut done) };
+            let code = unsafe { ffi::conset_request_done(self.raw, *at as c_int, &raw mut done) };
             code == 0 && done != 0
         };
         which.filter(|at| !done(at)).collect()
@@ -325,20 +324,14 @@ impl Drop for Single {
     }
 }
 
-/// The words of the next message of a rank with a tag, or of any (`None`): its rank, its tag, and
-/// its length.
-pub(super) fn probe(
-    comm: &Comm,
-    rank: Option<usize>,
-    tag: Option<i32>,
-) -> Result<Option<(usize, i32, usize)>, MpiError> {
-    let mut peer = rank.map_or(-1, |rank| rank as c_int);
-    let (mut tag, mut words) = (tag.unwrap_or(-1), 0);
+/// The words of the next message of a rank with a tag, if one has come.
+pub(super) fn probe(comm: &Comm, rank: usize, tag: i32) -> Result<Option<usize>, MpiError> {
+    let mut words = 0;
     let code = {
         let _lock = lock();
-        // SAFETY: the shim reads and writes three integers.
-        unsafe { ffi::conset_probe(comm.raw(), &raw mut peer, &raw mut tag, &raw mut words) }
+        // SAFETY: the shim writes one integer.
+        unsafe { ffi::conset_probe(comm.raw(), rank as c_int, tag, &raw mut words) }
     };
     check(code, "look for a message")?;
-    Ok((words >= 0).then_some((peer as usize, tag, words.max(0) as usize)))
+    Ok(usize::try_from(words).ok())
 }

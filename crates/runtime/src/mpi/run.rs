@@ -45,7 +45,6 @@ pub(super) enum Waits {
     /// A cell of its own rank, to read what it sent last.
     Reader,
     Word(usize, ConnectionId),
-    Message(CellId),
     Switch(Context),
     Ended,
 }
@@ -62,6 +61,10 @@ pub(super) struct Rank<'w> {
     pub(super) waits: RefCell<Vec<Waits>>,
     /// Switches made.
     pub(super) switches: Slot<u64>,
+    /// By row: switches and exchanges that the cell has begun.
+    steps: RefCell<Vec<u64>>,
+    /// The set whose phase was last switched to.
+    active: Slot<Option<usize>>,
     /// Raised whenever a cell goes on.
     pub(super) turns: Slot<u64>,
     pub(super) words: Slot<u64>,
@@ -69,7 +72,7 @@ pub(super) struct Rank<'w> {
     why: RefCell<Option<RunError>>,
     /// That is so on all ranks, with the same reason.
     known_to_all: Slot<bool>,
-    messages: u64,
+    /// The tag of the first connection's elements.
     elements: u64,
 }
 
@@ -102,14 +105,12 @@ impl<'w> Rank<'w> {
     fn new(comm: &Comm, loaded: &'w Loaded) -> Result<Self, MpiError> {
         let placement = Placement::new(loaded.image.machine(), comm.size());
         let own = placement.of_rank(comm.rank()).len();
-        let most = placement.most() as u64;
-        let messages = meet::TAGS;
-        let elements = messages + most * most;
+        let elements = meet::TAGS;
         let connections = loaded.image.sets().iter().map(|set| set.set.len() as u64);
         let bulk = elements + connections.max().unwrap_or(0);
         let limit = comm.tags() as u64;
         if bulk > limit {
-            let what = "tags for cells of a rank and connections of a set";
+            let what = "tags for the connections of a set";
             return Err(MpiError::Limit { what, found: bulk, limit });
         }
         Ok(Self {
@@ -121,11 +122,12 @@ impl<'w> Rank<'w> {
             wires: RefCell::default(),
             waits: RefCell::new(vec![Waits::Nothing; own]),
             switches: Slot::new(0),
+            steps: RefCell::new(vec![0; own]),
+            active: Slot::new(None),
             turns: Slot::new(0),
             words: Slot::new(0),
             why: RefCell::default(),
             known_to_all: Slot::new(false),
-            messages,
             elements,
         })
     }
@@ -148,7 +150,8 @@ impl<'w> Rank<'w> {
                 message: e.to_string(),
             })?;
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                let mut port = MpiPort { rank: self, id, row, yielder, active: 0 };
+                let mut port =
+                    MpiPort { rank: self, id, row, yielder, active: 0, order: Vec::new() };
                 run_program(program, &mut Cell::new(id, self.loaded, &mut port))
             };
             // SAFETY: the closure borrows `program` and `self`, which outlive this call. A
@@ -237,6 +240,11 @@ impl<'w> Rank<'w> {
         self.turns.set(self.turns.get() + 1);
     }
 
+    /// A cell begins a switch or an exchange.
+    pub(super) fn count_step(&self, row: usize) {
+        self.steps.borrow_mut()[row] += 1;
+    }
+
     /// Ends the run early; the first reason counts.
     pub(super) fn stop(&self, why: impl Into<RunError>) {
         self.why.borrow_mut().get_or_insert_with(|| why.into());
@@ -279,19 +287,6 @@ impl<'w> Rank<'w> {
         let (rank, _) = self.placement.find(other).expect("ends of connections are live");
         let tag = self.elements + u64::from(operation.connection.0);
         Address { rank, tag: tag as i32 }
-    }
-
-    /// Where a message goes or comes from; nothing if the cell executes no program.
-    pub(super) fn message(
-        &self,
-        source: CellId,
-        target: CellId,
-        direction: Direction,
-    ) -> Option<Address> {
-        let (source, target) = (self.placement.find(source)?, self.placement.find(target)?);
-        let pair = source.1 * self.placement.most() + target.1;
-        let rank = if direction == Direction::Send { target.0 } else { source.0 };
-        Some(Address { rank, tag: (self.messages + pair as u64) as i32 })
     }
 
     /// All ranks must have the same image.
@@ -348,7 +343,8 @@ impl<'w> Rank<'w> {
         let ended = verdict[0] == END;
         self.known_to_all.set(verdict[0] != GO_ON);
         self.heed(&verdict)?;
-        if !ended {
+        if let Some(Context::Phase(set, _)) = wishes[0].to {
+            self.active.set(Some(set));
             self.switches.set(self.switches.get() + 1);
         }
         Ok(ended)
@@ -358,12 +354,16 @@ impl<'w> Rank<'w> {
     fn wishes(&self) -> Vec<Wish> {
         let waits = self.waits.borrow();
         let cells = self.placement.of_rank(self.comm.rank());
-        let mut wishes = cells.iter().zip(&*waits).map(|(&cell, waits)| match waits {
-            Waits::Switch(context) => Wish { cell, to: Some(*context) },
-            _ => Wish { cell, to: None },
+        let steps = self.steps.borrow();
+        let mut wishes = cells.iter().zip(&*waits).zip(&*steps).map(|((&cell, waits), &steps)| {
+            let to = match waits {
+                Waits::Switch(context) => Some(*context),
+                _ => None,
+            };
+            Wish { cell, steps, to }
         });
         let first = wishes.next().expect("the rank has cells");
-        let other = wishes.find(|wish| wish.to != first.to);
+        let other = wishes.find(|wish| !wish.fits(&first));
         std::iter::once(first).chain(other).collect()
     }
 
@@ -372,36 +372,83 @@ impl<'w> Rank<'w> {
         match verdict {
             [DIFFER, wishes @ ..] => {
                 let wishes: Vec<Wish> = wishes.chunks_exact(WISH).map(Wish::read).collect();
-                let name = |wish: &Wish| wish.to.map(|context| self.context(context));
-                let (one, two) = (&wishes[0], &wishes[1]);
-                Err(match (name(one), name(two)) {
-                    (Some(phase), Some(other)) => {
-                        RunError::Disagree { first: one.cell, phase, second: two.cell, other }
-                    }
-                    (None, Some(phase)) => {
-                        RunError::Ended { ended: one.cell, waiting: two.cell, phase }
-                    }
-                    (phase, _) => RunError::Ended {
-                        ended: two.cell,
-                        waiting: one.cell,
-                        phase: phase.unwrap_or_default(),
-                    },
-                })
+                Err(self.difference(&wishes[0], &wishes[1]))
             }
-            [LEFT, sent, received] => {
-                let example = self.mail.left_over()?.map(|tag| self.tag_name(tag));
-                Err(MpiError::LeftOver { sent: *sent, received: *received, example }.into())
-            }
+            [LEFT, sent, received] => Err(self.left_over(*sent, *received)?),
             _ => Ok(()),
         }
     }
 
-    /// What mail with a tag is.
-    fn tag_name(&self, tag: i32) -> String {
-        match (tag as u64).checked_sub(self.elements) {
-            Some(connection) => format!("of {}", ConnectionId(connection as u32)),
-            None => "of a message".to_owned(),
+    fn difference(&self, one: &Wish, two: &Wish) -> RunError {
+        let name = |wish: &Wish| wish.to.map(|context| self.context(context));
+        match (name(one), name(two)) {
+            (Some(phase), Some(other)) if phase != other => {
+                RunError::Disagree { first: one.cell, phase, second: two.cell, other }
+            }
+            (None, Some(phase)) => RunError::Ended { ended: one.cell, waiting: two.cell, phase },
+            (Some(phase), None) => RunError::Ended { ended: two.cell, waiting: one.cell, phase },
+            (place, _) => RunError::Mpi(MpiError::Steps {
+                cells: [one.cell, two.cell],
+                steps: [one.steps, two.steps],
+                place: place.map_or("its end".to_owned(), |phase| format!("switching to {phase}")),
+            }),
         }
+    }
+
+    /// Words were sent that nobody received. Takes them away, so that the next run does not find
+    /// them, and says which they were.
+    fn left_over(&self, sent: u64, received: u64) -> Result<RunError, MpiError> {
+        let active = self.active.get();
+        let mut found: BTreeMap<ConnectionId, u64> = BTreeMap::new();
+        let mut patience = self.comm.patience();
+        let members = Members {
+            heard: self.placement.active(),
+            told: self.placement.active(),
+            for_ever: false,
+        };
+        loop {
+            for (connection, from) in self.addresses_in(active) {
+                while let Some(words) = self.mail.look(from)? {
+                    let mut letter = self.mail.take(from, words)?;
+                    while letter.open()?.is_none() {}
+                    *found.entry(connection).or_default() += 1;
+                }
+            }
+            let (&first, &words) = found.first_key_value().unwrap_or((&ConnectionId(u32::MAX), &0));
+            let own = vec![found.values().sum(), u64::from(first.0), words];
+            let place = || "the search for words that were not received".to_owned();
+            let all_found = |all: Vec<Vec<u64>>| {
+                let total: u64 = all.iter().map(|words| words[0]).sum();
+                let first = all.iter().min_by_key(|words| words[1]).cloned().unwrap_or_default();
+                (if total == sent - received { first } else { Vec::new() }, false)
+            };
+            let verdict = meet(&self.comm, members, own, &place, all_found)?;
+            if let ([_, connection, words], Some(set)) = (&verdict[..], active) {
+                let (connection, words) = (ConnectionId(*connection as u32), *words);
+                let set = self.loaded.set(set);
+                let (cell, set) = (set.get(connection).target, set.name().to_owned());
+                return Ok(RunError::Unreceived { cell, set, connection, words });
+            }
+            // They are still on their way.
+            if patience.wait().is_err() {
+                return Ok(MpiError::LeftOver { sent, received }.into());
+            }
+        }
+    }
+
+    /// Where elements of a set come from that end at this rank's cells.
+    fn addresses_in(&self, set: Option<usize>) -> Vec<(ConnectionId, Address)> {
+        let Some(set) = set else { return Vec::new() };
+        let mut addresses = Vec::new();
+        for &cell in self.placement.of_rank(self.comm.rank()) {
+            for &connection in self.loaded.sets[set].inn.of(cell) {
+                let source = self.loaded.set(set).get(connection).source;
+                let (rank, _) = self.placement.find(source).expect("ends of connections are live");
+                let tag = (self.elements + u64::from(connection.0)) as i32;
+                addresses.push((connection, Address { rank, tag }));
+            }
+        }
+        addresses
     }
 
     fn context(&self, context: Context) -> String {
@@ -451,7 +498,6 @@ impl<'w> Rank<'w> {
                 let source = self.loaded.set(set).get(connection).source;
                 (format!("a word of {connection}"), vec![source])
             }
-            Waits::Message(source) => ("a message".to_owned(), vec![source]),
             Waits::Nothing | Waits::Reader | Waits::Switch(_) | Waits::Ended => Default::default(),
         }
     }
@@ -464,11 +510,13 @@ const NAMED: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wish {
     cell: CellId,
+    /// Switches and exchanges that it has begun.
+    steps: u64,
     to: Option<Context>,
 }
 
 /// Words of a wish.
-const WISH: usize = 4;
+const WISH: usize = 5;
 
 // Judgements.
 const GO_ON: u64 = 0;
@@ -477,20 +525,25 @@ const DIFFER: u64 = 2;
 const LEFT: u64 = 3;
 
 impl Wish {
+    /// Whether both can be granted.
+    fn fits(&self, other: &Self) -> bool {
+        (self.to, self.steps) == (other.to, other.steps)
+    }
+
     fn words(&self) -> [u64; WISH] {
-        let cell = u64::from(self.cell.0);
-        match self.to {
-            None => [cell, 0, 0, 0],
-            Some(Context::Phase(set, phase)) => [cell, 1, set as u64, u64::from(phase.0)],
-        }
+        let (kind, set, phase) = match self.to {
+            None => (0, 0, 0),
+            Some(Context::Phase(set, phase)) => (1, set as u64, u64::from(phase.0)),
+        };
+        [u64::from(self.cell.0), self.steps, kind, set, phase]
     }
 
     fn read(words: &[u64]) -> Self {
-        let to = match words[1] {
+        let to = match words[2] {
             0 => None,
-            _ => Some(Context::Phase(words[2] as usize, PhaseId(words[3] as u32))),
+            _ => Some(Context::Phase(words[3] as usize, PhaseId(words[4] as u32))),
         };
-        Self { cell: CellId(words[0] as u32), to }
+        Self { cell: CellId(words[0] as u32), steps: words[1], to }
     }
 }
 
@@ -499,7 +552,7 @@ fn judge(all: &[Vec<u64>]) -> Vec<u64> {
     let wishes: Vec<Wish> =
         all.iter().flat_map(|words| words[2..].chunks_exact(WISH)).map(Wish::read).collect();
     let first = wishes[0];
-    if let Some(other) = wishes.iter().find(|wish| wish.to != first.to) {
+    if let Some(other) = wishes.iter().find(|wish| !wish.fits(&first)) {
         return [&[DIFFER][..], &first.words(), &other.words()].concat();
     }
     let sum = |at: usize| all.iter().map(|words| words[at]).sum::<u64>();

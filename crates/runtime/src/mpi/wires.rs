@@ -280,12 +280,7 @@ fn lay_receives(
     (messages, runs, sources)
 }
 
-fn run(
-    operation: &Operation,
-    connections: &[ConnectionId],
-    at: usize,
-    from: Option<usize>,
-) -> Run {
+fn run(operation: &Operation, connections: &[ConnectionId], at: usize, from: Option<usize>) -> Run {
     let slot = connections.binary_search(&operation.connection);
     let first = operation.first_word as usize;
     let words = first..first + operation.words as usize;
@@ -464,7 +459,6 @@ impl Wires {
         awaited
     }
 }
-
 
 /// A phase and connection of which a set's image sends other words than it receives, with their
 /// numbers.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conset_runtime::ir::{CellId, ConnectionId, Duplex, Image};
+use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::{Comm, MpiError};
-use conset_runtime::{Cell, CellError, RunError, Transport, World};
+use conset_runtime::{Cell, CellError, Op, RunError, Transport, World};
 
 use crate::build;
 
@@ -22,12 +23,15 @@ pub(crate) struct Case {
 
 pub(crate) const CASES: &[Case] = &[
     good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric),
+    good("lists_as_on_the_fabric", lists_as_on_the_fabric),
     good("elements_as_on_the_fabric", elements_as_on_the_fabric),
+    good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
     good("callers_communicator", callers_communicator),
     good("odd_image", odd_image),
     good("disagreement", disagreement),
     good("one_has_ended", one_has_ended),
+    good("unlike_steps", unlike_steps),
     good("left_over", left_over),
     good("left_over_at_the_end", left_over_at_the_end),
     bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
@@ -36,7 +40,11 @@ pub(crate) const CASES: &[Case] = &[
     bad("killed_rank", &[], killed_rank),
     bad("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
     bad("panic_outside", &["a rank gave up"], panic_outside),
-    bad("error_of_a_cell", &["c2: the image has no set \"nothing\"", "ends the job"], error_of_a_cell),
+    bad(
+        "error_of_a_cell",
+        &["c2: the image has no set \"nothing\"", "ends the job"],
+        error_of_a_cell,
+    ),
 ];
 
 const fn good(name: &'static str, run: fn(&Comm)) -> Case {
@@ -133,6 +141,58 @@ fn sums_of_exchanges(cell: &mut Cell<'_>) -> Result<u64, CellError> {
     Ok(total.to_bits())
 }
 
+fn lists_as_on_the_fabric(comm: &Comm) {
+    let n = comm.size() as u32;
+    for spec in [format!("ring:{n}"), format!("ring:{}", 2 * n + 1), "torus:3x3x2".to_owned()] {
+        for (channels, block) in [(2, 1), (8, 1), (3, 3)] {
+            let machine = build::machine(&spec, |p| p.channels_per_cell = channels);
+            let cells = machine.agent_count() as u32;
+            let pair = |i: u32| (i % cells, (i * 7 + 1) % cells, (1 + i % 9) * block);
+            let pairs: Vec<_> = (0..4 * cells).map(pair).filter(|(a, b, _)| a != b).collect();
+            let image = Arc::new(build::build(&machine, build::set(&pairs)));
+            same_as_on_the_fabric(comm, &image, |cell| lists_of(cell, block));
+        }
+    }
+}
+
+/// Some exchanges between vectors by all operations, with positions shared by many connections.
+fn lists_of(cell: &mut Cell<'_>, block: u32) -> Result<Vec<u64>, CellError> {
+    let set = cell.image().sets()[0].set.clone();
+    let (out, inn) = (cell.connections_out(0)?, cell.connections_in(0)?);
+    let list = |x: &ConnectionId, step: u32| -> Vec<u32> {
+        (0..set.get(*x).words / block).map(|i| (i * step + x.0) % 11).collect()
+    };
+    let mixed = CellLists::new(
+        Positions::new(out.iter().map(|x| list(x, 3))),
+        Positions::new(inn.iter().map(|x| list(x, 5))),
+        block as usize,
+    );
+    let apart = CellLists::new(
+        Positions::new(out.iter().map(|x| list(x, 2))),
+        Positions::new(inn.iter().map(|x| list(x, 4).iter().map(|at| at + 11).collect::<Vec<_>>())),
+        block as usize,
+    );
+    let length = 22 * block as usize;
+    let begin = |word: usize| value(0, ConnectionId(cell.id().0), word);
+    let mut x: Vec<f64> = (0..length).map(begin).collect();
+    let mut y: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+    let mut z: Vec<i32> = x.iter().map(|&x| x as i32).collect();
+    for op in [Op::Add, Op::Copy, Op::Min, Op::Max, Op::Add] {
+        cell.exchange_lists("s", &mixed, op, &mut x)?;
+        cell.exchange_lists("s", &apart, op, &mut x)?;
+        cell.exchange_lists("s", &mixed, op, &mut y)?;
+        cell.exchange_lists("s", &apart, op, &mut z)?;
+    }
+    let x = x.iter().map(|x| x.to_bits());
+    let y = y.iter().map(|y| u64::from(y.to_bits()));
+    Ok(x.chain(y).chain(z.iter().map(|&z| u64::from(z as u32))).collect())
+}
+
+unsafe extern "C" {
+    /// Of the shim: the Fortran integer of the world's communicator.
+    fn conset_mpi_world(fortran: *mut i32) -> i32;
+}
+
 fn elements_as_on_the_fabric(comm: &Comm) {
     for cells in [comm.size(), comm.size() * 2 + 1, 2] {
         let image = Arc::new(ring(cells, cells as u32 - 1));
@@ -160,11 +220,6 @@ fn many_worlds(comm: &Comm) {
         let image = Arc::new(ring(comm.size() + round % 3, round as u32 * 10));
         same_as_on_the_fabric(comm, &image, sums_of_exchanges);
     }
-}
-
-unsafe extern "C" {
-    /// Of the shim: the Fortran integer of the world's communicator.
-    fn conset_mpi_world(fortran: *mut i32) -> i32;
 }
 
 fn callers_communicator(comm: &Comm) {
@@ -215,6 +270,23 @@ fn one_has_ended(comm: &Comm) {
     assert!(matches!(error, RunError::Ended { ended: CellId(1), .. }), "{error}");
 }
 
+/// Cells that do not wait for each other, and do not do the same.
+fn unlike_steps(comm: &Comm) {
+    let image = build::build(
+        &build::machine(&format!("ring:{}", comm.size()), |_| ()),
+        build::set(&[(0, 1, 3), (1, 0, 3)]),
+    );
+    let error = on(comm, image).try_run(|cell| {
+        for _ in 0..if cell.id() == CellId(2) { 3 } else { 2 } {
+            sums_of_exchanges(cell)?;
+        }
+        Ok(())
+    });
+    let error = error.unwrap_err();
+    let RunError::Mpi(MpiError::Steps { cells, steps, .. }) = &error else { panic!("{error}") };
+    assert_eq!((cells, steps), (&[CellId(0), CellId(2)], &[10, 15]));
+}
+
 fn left_over(comm: &Comm) {
     let error = on(comm, ring(comm.size(), 3)).try_run(|cell| {
         cell.instantiate_phase("s/p0")?;
@@ -223,24 +295,46 @@ fn left_over(comm: &Comm) {
         }
         cell.instantiate_phase("s/p0")
     });
-    let error = error.unwrap_err();
-    let RunError::Mpi(MpiError::LeftOver { sent: 1, received: 0, .. }) = &error else {
-        panic!("{error}")
+    let expected = RunError::Unreceived {
+        cell: CellId(1),
+        set: "s".to_owned(),
+        connection: ConnectionId(0),
+        words: 1,
     };
-    if comm.rank() == 1 {
-        assert!(error.to_string().contains("of x0"), "{error}");
+    assert_eq!(error, Err(expected));
+    // The communicator is as good as before.
+    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+}
+
+/// Where nobody else waits, errors and panics are values as on the other transports.
+fn one_rank_alone(comm: &Comm) {
+    if comm.rank() > 0 {
+        return;
     }
+    let own = Comm::alone().unwrap();
+    assert_eq!(own.size(), 1);
+    let image = Arc::new(ring(5, 3));
+    same_as_on_the_fabric(&own, &image, sums_of_exchanges);
+    let nothing = on(&own, ring(5, 3)).try_run(|cell| cell.connections_in("nothing").map(|_| ()));
+    assert!(matches!(nothing, Err(RunError::Cell { .. })), "{nothing:?}");
 }
 
 fn left_over_at_the_end(comm: &Comm) {
     let error = on(comm, ring(comm.size() * 2, 3)).try_run(|cell| {
         cell.instantiate_phase("s/p0")?;
-        if cell.id() == CellId(2) {
-            cell.send_element(ConnectionId(2), 1.0)?;
+        // On another rank, and on the same one.
+        if cell.id() == CellId(2) || cell.id() == CellId(3) {
+            let out = cell.connections_out(0)?[0];
+            cell.send_element(out, 1.0)?;
+            cell.send_element(out, 2.0)?;
         }
         Ok(())
     });
-    assert!(matches!(error, Err(RunError::Mpi(MpiError::LeftOver { .. }))), "{error:?}");
+    let Err(RunError::Unreceived { cell: CellId(3), connection, words: 2, .. }) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(connection, ConnectionId(2));
+    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
 }
 
 fn missing_rank(comm: &Comm) {
@@ -252,9 +346,8 @@ fn missing_rank(comm: &Comm) {
 }
 
 fn missing_cell(comm: &Comm) {
-    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        if cell.id() == CellId(3) { Ok(0) } else { sums_of_exchanges(cell) }
-    });
+    let _ = on(comm, ring(comm.size(), 3))
+        .try_run(|cell| if cell.id() == CellId(3) { Ok(0) } else { sums_of_exchanges(cell) });
 }
 
 fn missing_word(comm: &Comm) {
@@ -292,7 +385,11 @@ fn panic_outside(comm: &Comm) {
 
 fn error_of_a_cell(comm: &Comm) {
     let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        if cell.id() == CellId(2) { cell.connections_in("nothing")? } else { &[] };
+        if cell.id() == CellId(2) {
+            cell.connections_in("nothing")?
+        } else {
+            &[]
+        };
         sums_of_exchanges(cell)
     });
 }
