@@ -244,9 +244,8 @@ fn lay_sends(
     (messages, runs, targets)
 }
 
-/// What arrives at a cell: messages with the last phase first, so that those of the first phase
-/// lie beside its sends; runs by connection and first word; and by phase the rows of sources on
-/// this rank.
+/// What arrives at a cell: messages; runs by connection and first word; and by phase the rows of
+/// sources on this rank.
 fn lay_receives(
     own: usize,
     phases: usize,
@@ -256,9 +255,7 @@ fn lay_receives(
 ) -> (Messages, Vec<Run>, Vec<Vec<usize>>) {
     let mut messages = Messages { ranges: vec![0..0; phases], ..Messages::default() };
     let (mut runs, mut sources) = (Vec::new(), vec![Vec::new(); phases]);
-    let mut order: Vec<&Bundle> = bundles.iter().collect();
-    order.sort_by_key(|bundle| std::cmp::Reverse(bundle.phase));
-    for bundle in order {
+    for bundle in bundles {
         if bundle.rank != own {
             messages.push(bundle, Direction::Receive);
             for operation in &bundle.operations {
@@ -391,11 +388,8 @@ impl Wires {
             let begun = progress[row].begun;
             let local = |&source: &usize| progress[source].sent[phase] >= begun;
             let (receives, sends) = (&wires.receives[phase], &wires.sends[phase]);
-            let done = if receives.end == sends.start {
-                requests.test(receives.start..sends.end, tries)?
-            } else {
-                requests.test(receives.clone(), tries)? && requests.test(sends.clone(), tries)?
-            };
+            let done =
+                requests.test(receives.clone(), tries)? && requests.test(sends.clone(), tries)?;
             if !done || !wires.sources[phase].iter().all(local) {
                 return Ok(false);
             }
