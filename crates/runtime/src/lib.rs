@@ -31,6 +31,7 @@ mod error;
 mod fabric;
 pub mod lists;
 mod loaded;
+mod mail;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 mod phase;
@@ -39,6 +40,7 @@ mod scheduler;
 mod store;
 mod sync;
 mod threads;
+mod waits;
 mod word;
 mod world;
 

@@ -1,6 +1,6 @@
 //! The port of a cell over MPI.
 
-use conset_ir::{CellId, ConnectionId, Operation, PhaseId};
+use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::Yielder;
 
 use super::mail::{Address, Letter};
@@ -161,7 +161,10 @@ impl Port for MpiPort<'_> {
         let before = self.rank.switches.get();
         let switched = || Ok((self.rank.switches.get() > before).then_some(()));
         self.wait(Waits::Switch(to), switched)?;
-        let Context::Phase(set, phase) = to;
+        let Context::Phase(set, phase) = to else {
+            self.active = usize::MAX;
+            return Ok(());
+        };
         if set != self.active || phase == PhaseId(0) {
             self.begin_order(set);
         }
@@ -226,6 +229,26 @@ impl Port for MpiPort<'_> {
             }
         };
         self.exchange_by(set, by, fill, read)
+    }
+
+    unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
+        // SAFETY: the caller says that the row can be read.
+        let bits = (0..words.words).map(|index| unsafe { words.get(index) }).collect();
+        let to = self.rank.message(self.id, target, Direction::Send);
+        self.noted(self.rank.mail.send(to, bits))
+    }
+
+    unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped> {
+        let from = self.rank.message(source, self.id, Direction::Receive);
+        let what = Waits::Message(source);
+        let words = self.next_letter(from, what)?;
+        self.open(from, words, what, |words| {
+            if words.len() == into.words {
+                // SAFETY: the caller says that the row can be written.
+                words.iter().enumerate().for_each(|(i, &bits)| unsafe { into.set(i, bits) });
+            }
+            words.len()
+        })
     }
 
     fn exchange_lists(

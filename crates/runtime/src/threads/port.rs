@@ -412,19 +412,29 @@ impl Port for ThreadPort<'_, '_> {
     }
 
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
-        let Context::Phase(set, phase) = to;
-        let collective = Collective::Phase(set, phase);
+        let collective = match to {
+            Context::Messages => Collective::Messages,
+            Context::Phase(set, phase) => Collective::Phase(set, phase),
+        };
         if self.by_hand.is_some() {
             self.step(collective)?;
         } else {
             self.arrive(collective)?;
             self.meet()?;
         }
+        if let Some(error) = self.board.mail[self.id.index()].unread(self.id) {
+            self.board.fail(self.id, Failure::Known(error));
+            return Err(Stopped);
+        }
+        self.worker.switched(self.id);
+        let Context::Phase(set, phase) = to else {
+            self.ordered = None;
+            return Ok(());
+        };
         if self.ordered != Some(set) || phase.0 == 0 {
             self.begin_order(set);
         }
         self.by_hand = Some(set);
-        self.worker.switched(self.id);
         Ok(())
     }
 
@@ -468,9 +478,13 @@ impl Port for ThreadPort<'_, '_> {
         outgoing: &[Row],
         incoming: &[Row],
     ) -> Result<(), Stopped> {
-        let By::Phases = by;
-        self.step(Collective::Exchange(set))?;
-        self.order_done(set);
+        match by {
+            By::Phases => {
+                self.step(Collective::Exchange(set))?;
+                self.order_done(set);
+            }
+            By::Messages => self.step(Collective::Letters(set))?,
+        }
         let (board, loaded) = (self.board, self.board.loaded);
         for (&connection, &row) in loaded.sets[set].out.of(self.id).iter().zip(outgoing) {
             board.sets[set].slots[connection.index()].put(row, std::ptr::null());
@@ -507,9 +521,46 @@ impl Port for ThreadPort<'_, '_> {
             VectorMut::I32(x) => self.exchange_vectors(set, lists, op, x),
         }
     }
+
+    unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
+        self.check()?;
+        // SAFETY: the caller says that the row can be read.
+        let bits = (0..words.words).map(|index| unsafe { words.get(index) });
+        self.board.mail[target.index()].put(self.id, bits);
+        Ok(())
+    }
+
+    unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped> {
+        let found = self.receive(source, |words| {
+            if words.len() == into.words {
+                // SAFETY: the caller says that the row can be written.
+                words.iter().enumerate().for_each(|(i, &bits)| unsafe { into.set(i, bits) });
+            }
+            words.len()
+        })?;
+        self.worker.moved(found);
+        Ok(found)
+    }
 }
 
 impl ThreadPort<'_, '_> {
+    /// Hands the words of the next message of a cell to `read`, when there is one.
+    fn receive<T>(
+        &mut self,
+        source: CellId,
+        mut read: impl FnMut(&[u64]) -> T,
+    ) -> Result<T, Stopped> {
+        self.check()?;
+        let inbox = &self.board.mail[self.id.index()];
+        loop {
+            let come = inbox.come.value();
+            if let Some(result) = inbox.take(source, &mut read) {
+                return Ok(result);
+            }
+            self.wait(&inbox.come, come + 1, Why::Message(source))?;
+        }
+    }
+
     /// An exchange of the whole set keeps its order by itself, and leaves nothing of it open.
     fn order_done(&mut self, set: usize) {
         self.order.clear();

@@ -25,6 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric),
     good("lists_as_on_the_fabric", lists_as_on_the_fabric),
     good("elements_as_on_the_fabric", elements_as_on_the_fabric),
+    good("messages_as_on_the_fabric", messages_as_on_the_fabric),
     good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
     good("callers_communicator", callers_communicator),
@@ -127,6 +128,13 @@ fn exchanges_as_on_the_fabric(comm: &Comm) {
 }
 
 fn sums_of_exchanges(cell: &mut Cell<'_>) -> Result<u64, CellError> {
+    sums(cell, |cell, out, inn| cell.exchange("s", out, inn))
+}
+
+fn sums(
+    cell: &mut Cell<'_>,
+    exchange: impl Fn(&mut Cell<'_>, &[Vec<f64>], &mut [Vec<f64>]) -> Result<(), CellError>,
+) -> Result<u64, CellError> {
     let set = cell.image().sets()[0].set.clone();
     let (out, inn) = (cell.connections_out(0)?, cell.connections_in("s")?);
     let words = |x: &ConnectionId| set.get(*x).words as usize;
@@ -135,7 +143,7 @@ fn sums_of_exchanges(cell: &mut Cell<'_>) -> Result<u64, CellError> {
     for round in 0..5 {
         let row = |x: &ConnectionId| (0..words(x)).map(|word| value(round, *x, word)).collect();
         let outgoing: Vec<Vec<f64>> = out.iter().map(row).collect();
-        cell.exchange("s", &outgoing, &mut incoming)?;
+        exchange(cell, &outgoing, &mut incoming)?;
         total += incoming.iter().flatten().sum::<f64>();
     }
     Ok(total.to_bits())
@@ -304,6 +312,40 @@ fn left_over(comm: &Comm) {
     assert_eq!(error, Err(expected));
     // The communicator is as good as before.
     same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+}
+
+fn messages_as_on_the_fabric(comm: &Comm) {
+    let n = comm.size() as u32;
+    for cells in [n, 2 * n + 1, 3] {
+        let machine = build::machine(&format!("ring:{cells}"), |p| p.channels_per_cell = 2);
+        let pair = |i: u32| (i % cells, (i * 5 + 1) % cells, 1 + i % 700);
+        let pairs: Vec<_> = (0..3 * cells).map(pair).filter(|(a, b, _)| a != b).collect();
+        let image = Arc::new(build::build(&machine, build::set(&pairs)));
+        same_as_on_the_fabric(comm, &image, |cell| {
+            let (next, n) = (CellId((cell.id().0 + 1) % cells), cells);
+            let last = CellId((cell.id().0 + n - 1) % n);
+            let mut results = vec![];
+            for round in 0..3 {
+                let words: Vec<f64> = (0..700).map(|i| value(round, ConnectionId(1), i)).collect();
+                cell.msg_send(next, &words)?;
+                cell.msg_send(next, &[round])?;
+                let mut into = vec![0.0; 700];
+                cell.msg_receive(last, &mut into)?;
+                let mut number = [0u32];
+                cell.msg_receive(last, &mut number)?;
+                results.push(into.iter().sum::<f64>().to_bits() + u64::from(number[0]));
+                results.push(sums(cell, |cell, out, inn| cell.msg_exchange("s", out, inn))?);
+                results.push(sums_of_exchanges(cell)?);
+                cell.instantiate_messages()?;
+            }
+            Ok(results)
+        });
+    }
+    let error = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(3) { cell.msg_send(CellId(1), &[1.0, 2.0]) } else { Ok(()) }
+    });
+    let expected = RunError::UnreceivedMessage { cell: CellId(1), from: CellId(3), words: 2 };
+    assert_eq!(error, Err(expected));
 }
 
 /// Where nobody else waits, errors and panics are values as on the other transports.
