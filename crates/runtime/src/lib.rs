@@ -24,7 +24,7 @@
 //! run. A run never hangs: when nothing can go on, it ends with an error that says who waits for
 //! whom. Any error of any cell ends the run for all.
 //!
-//! What it does not do: threads and MPI as transports, and packing of vectors by node lists.
+//! What it does not do: packing of vectors by node lists.
 
 mod cell;
 mod error;

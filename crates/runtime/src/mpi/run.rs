@@ -92,6 +92,9 @@ pub(crate) fn run<R>(
     let rank = Rank::new(comm, &world.loaded)?;
     let result = rank.run(world.stack_size, program);
     if let (Err(error), false) = (&result, rank.known_to_all.get() || comm.size() == 1) {
+        if let RunError::Mpi(MpiError::Missing { .. }) = error {
+            comm.give_up_slowly(error);
+        }
         comm.give_up(error);
     }
     result
