@@ -153,7 +153,6 @@ int main(int argc, char **argv)
     for (size_t row = 0; row < a.rows; row++)
         owner[row] = (uint32_t)(row * CELLS / a.rows);
 
-    /* guide: begin */
     /* The rows are dealt to the cells: local numbers, and who needs what of whom. */
     conset_matrix *matrix;
     conset_layout *forward;
@@ -176,7 +175,6 @@ int main(int argc, char **argv)
     options.transport = strcmp(transport, "fabric") == 0 ? CONSET_FABRIC : CONSET_THREADS;
     conset_report report;
     check(conset_run(image, &options, solve, &s, &report));
-    /* guide: end */
 
     printf("iterations %d residual %a error %a\n", s.iterations, s.residual, s.error);
     fprintf(stderr, "%s: %" PRIu64 " words in %" PRIu64 " clocks\n", transport, report.words,

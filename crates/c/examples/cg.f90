@@ -81,9 +81,7 @@ contains
          p(1:n) = r(1:n) + rr/old*p(1:n)
          step = step + 1
       end do
-      wrong = maxval(abs(x(1:n) - e(1:n)))
-      if (status == CONSET_OK) &
-         status = conset_allreduce(cell, trees, CONSET_MAX, CONSET_DOUBLE, wrong, 1_c_size_t)
+      wrong = reduced(CONSET_MAX, maxval(abs(x(1:n) - e(1:n))))
       if (conset_id(cell) == 0) then
          residual = sqrt(rr/begun)
          error = wrong
@@ -106,10 +104,19 @@ contains
       subroutine dot(v, w, product)
          real(c_double), intent(in) :: v(:), w(:)
          real(c_double), intent(out) :: product
-         product = dot_product(v(1:n), w(1:n))
-         if (status == CONSET_OK) &
-            status = conset_allreduce(cell, trees, CONSET_ADD, CONSET_DOUBLE, product, 1_c_size_t)
+         product = reduced(CONSET_ADD, dot_product(v(1:n), w(1:n)))
       end subroutine
+
+      ! What the numbers of all cells are together.
+      function reduced(op, own) result(all)
+         integer(c_int), intent(in) :: op
+         real(c_double), intent(in) :: own
+         real(c_double) :: all, numbers(1)
+         numbers = own
+         if (status == CONSET_OK) &
+            status = conset_allreduce(cell, trees, op, CONSET_DOUBLE, numbers, 1_c_size_t)
+         all = numbers(1)
+      end function
    end function
 end module
 

@@ -2,7 +2,8 @@
 !
 ! - Handles (conset_image * and so on) are type(c_ptr), and so is a cell.
 ! - Arrays of numbers are passed as they are; CONSET_DOUBLE is real(c_double), CONSET_FLOAT
-!   real(c_float), CONSET_INT64 integer(c_int64_t), CONSET_INT32 integer(c_int32_t).
+!   real(c_float), CONSET_INT64 integer(c_int64_t), CONSET_INT32 integer(c_int32_t). They are arrays
+!   also where they have one number, except for elements.
 ! - Numbers of cells, rows, columns and pointers begin with 0: declare ptr(0:n), say.
 ! - Names end with c_null_char; conset_message() is the text of conset_error.
 ! - What conset_run calls is `function f(cell, data) bind(c) result(status)` with
@@ -41,6 +42,12 @@ module conset
 
    type, bind(c) :: conset_connection
       integer(c_int32_t) :: source, target, words
+   end type
+
+   type, bind(c) :: conset_operation
+      integer(c_int32_t) :: connection
+      integer(c_int) :: sends
+      integer(c_int32_t) :: first_word, words
    end type
 
    type, bind(c) :: conset_local_csr
@@ -160,6 +167,16 @@ module conset
          type(c_ptr), value :: image
          integer(c_int32_t), value :: set, cell
          integer(c_size_t), intent(out) :: outgoing, incoming
+         integer(c_int) :: status
+      end function
+      function conset_image_operations(image, set, phase, cell, operations, room, count) bind(c) &
+         result(status)
+         import
+         type(c_ptr), value :: image
+         integer(c_int32_t), value :: set, phase, cell
+         type(conset_operation), dimension(*), intent(inout) :: operations
+         integer(c_size_t), value :: room
+         integer(c_size_t), intent(out) :: count
          integer(c_int) :: status
       end function
       subroutine conset_image_free(image) bind(c)

@@ -154,6 +154,18 @@ int conset_image_connection(const conset_image *image, uint32_t set, uint32_t co
 int conset_image_words(const conset_image *image, uint32_t set, uint32_t cell, size_t *outgoing,
                        size_t *incoming);
 
+typedef struct conset_operation {
+    uint32_t connection;
+    int sends;           /* 1: the cell sends it, 0: receives it */
+    uint32_t first_word; /* words of a connection may come in several pieces */
+    uint32_t words;
+} conset_operation;
+
+/* What a cell has to send and to receive in a phase (conset_send_element, conset_receive_element),
+ * in the compiled order. At most `room` are written; `count` is how many there are. */
+int conset_image_operations(const conset_image *image, uint32_t set, uint32_t phase, uint32_t cell,
+                            conset_operation *operations, size_t room, size_t *count);
+
 void conset_image_free(conset_image *image);
 
 /* ---- Layouts ----

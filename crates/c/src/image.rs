@@ -4,10 +4,10 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
-use conset::ir::{ConnectionId, Document, Image, InputError, SetImage, binary};
+use conset::ir::{CellId, ConnectionId, Direction, Document, Image, InputError, SetImage, binary};
 
 use crate::entry::{enter, enter_for};
-use crate::memory::{self, Handle, Tagged, array, text, value, write};
+use crate::memory::{self, Handle, Tagged, array, array_mut, text, value, write};
 use crate::status::{Fault, Status};
 
 /// `conset_image`.
@@ -217,6 +217,60 @@ pub unsafe extern "C" fn conset_image_connection(
             let c = set.get(ConnectionId(connection));
             let (source, target, words) = (c.source.0, c.target.0, c.words);
             write(found, "found", ConsetConnection { source, target, words })
+        }
+    })
+}
+
+/// `conset_operation`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConsetOperation {
+    /// The connection.
+    pub connection: u32,
+    /// 1 to send, 0 to receive.
+    pub sends: c_int,
+    /// The first of its words.
+    pub first_word: u32,
+    /// How many words.
+    pub words: u32,
+}
+
+/// What a cell has to send and to receive in a phase, in this order.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_image_operations(
+    image: *const ConsetImage,
+    set: u32,
+    phase: u32,
+    cell: u32,
+    operations: *mut ConsetOperation,
+    room: usize,
+    count: *mut usize,
+) -> c_int {
+    enter("conset_image_operations", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe {
+            let image = value(image, "image")?;
+            let set = set_of(image, set)?;
+            let Some(tables) = set.phases.get(phase as usize) else {
+                let (name, phases) = (set.set.name(), set.phases.len());
+                let message = format!("phase {phase} of `{name}`, which has {phases}");
+                return Err(Fault::argument(message));
+            };
+            if cell as usize >= tables.cell_count() {
+                let cells = tables.cell_count();
+                return Err(Fault::argument(format!("cell {cell} of a machine of {cells}")));
+            }
+            let found = tables.cell(CellId(cell)).operations;
+            let operations = array_mut(operations, room.min(found.len()), "operations")?;
+            for (place, operation) in operations.iter_mut().zip(found) {
+                *place = ConsetOperation {
+                    connection: operation.connection.0,
+                    sends: c_int::from(operation.direction == Direction::Send),
+                    first_word: operation.first_word,
+                    words: operation.words,
+                };
+            }
+            write(count, "count", found.len())
         }
     })
 }

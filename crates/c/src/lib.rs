@@ -68,3 +68,8 @@ pub extern "C" fn conset_status_text(status: c_int) -> *const c_char {
 pub fn version() -> &'static CStr {
     CStr::from_bytes_with_nul(VERSION.as_bytes()).expect("ends with a zero")
 }
+
+/// The guide's Rust program, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+pub mod guide {}

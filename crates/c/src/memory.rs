@@ -336,16 +336,13 @@ mod tests {
     #[test]
     fn options_of_older_callers_are_filled_up() {
         let defaults = [24usize, 5, 6];
-        let older = [16usize, 9, 99];
-        // SAFETY: the arrays are as long as they say.
+        let (older, newer, none) = ([16usize, 9, 99], [32usize, 0, 0], [0usize, 0, 0]);
+        // SAFETY: the arrays are as long as they say, or refused.
         unsafe {
             assert_eq!(options(std::ptr::null(), defaults).unwrap(), defaults);
             assert_eq!(options(&raw const older, defaults).unwrap(), [16, 9, 6]);
-            assert!(
-                options(&raw const (*[32usize, 0, 0].as_ptr().cast::<[usize; 3]>()), defaults)
-                    .is_err()
-            );
-            assert!(options(&raw const [0usize, 0, 0], defaults).is_err());
+            assert!(options(&raw const newer, defaults).is_err());
+            assert!(options(&raw const none, defaults).is_err());
         }
     }
 }
