@@ -145,8 +145,7 @@ fn a_sanitizer_finds_nothing() {
         let program = compile(&[source], &flags, &format!("{name}-sanitized"));
         for transport in ["fabric", "threads"] {
             let mut limited = limited(&program);
-            // Threads of the library end with the process.
-            let output = run(limited.arg(transport).env("ASAN_OPTIONS", "detect_leaks=1"));
+            let output = run(limited.arg(transport));
             assert!(output.status.success(), "{name} {transport}: {}", all(&output));
         }
     }
@@ -174,6 +173,38 @@ fn emitted_tables_link_and_run() {
     for transport in ["fabric", "threads"] {
         assert_eq!(says(&program, transport), "all words as expected\n");
     }
+}
+
+/// The caller's communicator, on two and four ranks with several cells each.
+#[cfg(feature = "mpi")]
+#[test]
+fn over_mpi() {
+    let (compiler, launcher) = (tool("MPICC", "mpicc"), tool("MPIRUN", "mpirun"));
+    let program = folder("programs").join("mpi");
+    let mut mpicc = Command::new(compiler);
+    mpicc.args(STRICT).arg(example("mpi.c")).args(flags()).arg("-o").arg(&program);
+    succeed(&mut mpicc);
+    for ranks in ["1", "2", "4"] {
+        let mut job = limited(Path::new(&launcher));
+        job.args(["-n", ranks])
+            .arg(&program)
+            // More ranks than cores, and perhaps as root in a container.
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+            .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+        let fine = all(&run(&mut job));
+        assert_eq!(fine.matches("as on the fabric").count().to_string(), ranks, "{fine}");
+        let output = run(job.arg("fail"));
+        let text = all(&output);
+        assert!(!output.status.success(), "{text}");
+        assert!(text.contains("c3: its program returned 7"), "{text}");
+    }
+}
+
+#[cfg(feature = "mpi")]
+fn tool(variable: &str, usual: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| usual.to_owned())
 }
 
 #[test]

@@ -89,7 +89,7 @@ static void arguments(void)
     EXPECT(conset_compile("torus:4y4", &set, 1, NULL, &none), CONSET_INPUT, "is not a size");
     EXPECT(conset_compile("ring:4 speed", &set, 1, NULL, &none), CONSET_INPUT, "NAME=VALUE");
     EXPECT(conset_compile("none.toml", &set, 1, NULL, &none), CONSET_FILE, "none.toml");
-    EXPECT(conset_compile("ring:2", &set, 1, NULL, &none), CONSET_INPUT, "c2");
+    EXPECT(conset_compile("ring:2", &set, 1, NULL, &none), CONSET_INPUT, "cannot be an end");
     EXPECT(conset_compile("ring:4", NULL, 1, NULL, &none), CONSET_NULL_POINTER, "sets is null");
     EXPECT(conset_compile("ring:4", two, 2, NULL, &none), CONSET_INPUT, "s");
     set.block = 0;
@@ -103,7 +103,10 @@ static void arguments(void)
     conset_compile_options_init(&how);
     how.algorithm = 7;
     EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "no algorithm");
-    EXPECT(conset_compile("ring:4 channels_per_cell=1", two, 1, NULL, &none), CONSET_INFEASIBLE, "");
+    conset_compile_options_init(&how);
+    how.max_phases = 1;
+    EXPECT(conset_compile("ring:4 channels_per_cell=1", two, 1, &how, &none), CONSET_INFEASIBLE,
+           "conset_compile");
 
     conset_plan *p = NULL;
     EXPECT(conset_plan_new(image, "nowhere", layout, 1, &p), CONSET_PLAN, "nowhere");
