@@ -13,6 +13,7 @@ enum { CELLS = 16 };
 
 typedef struct {
     const conset_plan *one, *two; /* of 1 word and of 2 words for each item */
+    const conset_plan *forward, *backward; /* owners' entries to ghosts, and back */
     const conset_trees *trees;
     uint32_t set;
 } work;
@@ -56,6 +57,15 @@ static int exchange(conset_cell *cell, void *data)
     TRY(conset_msg_exchange(cell, w->one, CONSET_MIN, CONSET_INT64, least, 2));
     EXPECT(least[0] == (c < before ? c : before) && least[1] == (c < after ? c : after));
 
+    /* Cell c owns id c and has id c + 1 as a ghost. */
+    double owned[2] = {c, c};
+    TRY(conset_exchange(cell, w->forward, CONSET_COPY, CONSET_DOUBLE, owned, 2));
+    EXPECT(owned[0] == c && owned[1] == after);
+    TRY(conset_exchange(cell, w->backward, CONSET_ADD, CONSET_DOUBLE, owned, 2));
+    EXPECT(owned[0] == 2 * c && owned[1] == after);
+    TRY(conset_combine_owned(cell, w->backward, w->forward, CONSET_ADD, CONSET_DOUBLE, owned, 2));
+    EXPECT(owned[0] == 3 * c && owned[1] == 3 * after);
+
     /* Two vectors at a time. */
     int32_t a[2] = {c, c}, b[2] = {-c, -c};
     void *both[2] = {a, b};
@@ -81,6 +91,9 @@ static int exchange(conset_cell *cell, void *data)
     int64_t total[3] = {1, c, -c};
     TRY(conset_allreduce(cell, w->trees, CONSET_ADD, CONSET_INT64, total, 3));
     EXPECT(total[0] == CELLS && total[1] == CELLS * (CELLS - 1) / 2 && total[2] == -total[1]);
+    int64_t count = 1;
+    TRY(conset_reduce(cell, w->trees, CONSET_ADD, CONSET_INT64, &count, 1));
+    EXPECT(c != 0 || count == CELLS);
     float root = (float)c;
     TRY(conset_broadcast(cell, w->trees, 5, CONSET_FLOAT, &root, 1));
     EXPECT(root == 5);
@@ -110,7 +123,7 @@ static int exchange(conset_cell *cell, void *data)
 
 int main(int argc, char **argv)
 {
-    size_t first[CELLS + 1];
+    size_t first[CELLS + 1], owned[CELLS];
     uint64_t ids[2 * CELLS];
     for (size_t cell = 0; cell < CELLS; cell++) {
         ids[2 * cell] = cell;
@@ -118,22 +131,30 @@ int main(int argc, char **argv)
         first[cell + 1] = 2 * cell + 2;
     }
     first[0] = 0;
-    conset_layout *layout;
+    for (size_t cell = 0; cell < CELLS; cell++)
+        owned[cell] = 1;
+    conset_layout *layout, *there, *back;
     check(conset_layout_from_shared_ids(CELLS, first, ids, &layout));
-    const conset_set sets[2] = {{"one", layout, 1}, {"two", layout, 2}};
+    check(conset_layout_from_owned(CELLS, first, ids, owned, &there, &back));
+    const conset_set sets[4] = {
+        {"one", layout, 1}, {"two", layout, 2}, {"there", there, 1}, {"back", back, 1}};
     conset_image *image;
-    check(conset_compile("ring:16", sets, 2, NULL, &image));
+    check(conset_compile("ring:16", sets, 4, NULL, &image));
 
     work w;
-    conset_plan *one, *two;
+    conset_plan *one, *two, *forward, *backward;
     conset_trees *trees;
     check(conset_plan_new(image, "one", layout, 1, &one));
     check(conset_plan_new(image, "two", layout, 2, &two));
+    check(conset_plan_new(image, "there", there, 1, &forward));
+    check(conset_plan_new(image, "back", back, 1, &backward));
     check(conset_trees_new(image, &trees));
     check(conset_image_set(image, "one", &w.set));
-    w.one = one, w.two = two, w.trees = trees;
+    w.one = one, w.two = two, w.forward = forward, w.backward = backward, w.trees = trees;
     /* The plans keep what they need of these. */
     conset_layout_free(layout);
+    conset_layout_free(there);
+    conset_layout_free(back);
 
     conset_options options;
     conset_options_init(&options);
@@ -146,6 +167,8 @@ int main(int argc, char **argv)
     printf("%016" PRIx64 ": all as expected on %zu cells\n", digest, conset_image_cells(image));
     conset_plan_free(one);
     conset_plan_free(two);
+    conset_plan_free(forward);
+    conset_plan_free(backward);
     conset_trees_free(trees);
     conset_image_free(image);
     return 0;

@@ -400,6 +400,15 @@ module conset
          integer(c_size_t), value :: words
          integer(c_int) :: status
       end function
+      function conset_combine_owned(cell, backward, forward, op, type, x, words) bind(c) &
+         result(status)
+         import
+         type(c_ptr), value :: cell, backward, forward
+         integer(c_int), value :: op, type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
       function conset_begin(cell, plan, op, type, x, words, pending) bind(c) result(status)
          import
          type(c_ptr), value :: cell, plan
@@ -428,6 +437,14 @@ module conset
 
       ! ---- collectives ----
       function conset_allreduce(cell, trees, op, type, x, words) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell, trees
+         integer(c_int), value :: op, type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
+      function conset_reduce(cell, trees, op, type, x, words) bind(c) result(status)
          import
          type(c_ptr), value :: cell, trees
          integer(c_int), value :: op, type

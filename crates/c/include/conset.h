@@ -16,8 +16,7 @@
  * Rules, for all functions:
  *
  * - A function that can fail returns an int: CONSET_OK (0) or another conset_status; and conset_error
- *   says in words what was wrong. Nothing is written through the pointers of a call that failed,
- *   except to vectors that were being exchanged.
+ *   says in words what was wrong. What a call that failed may have written is of no use.
  * - Handles (pointers to conset_image, conset_layout, ...) are made by this library, freed by their
  *   conset_*_free (null is allowed) in any order, also while others that were made of them are in use.
  *   They may be used by several threads at a time, but not while they are being freed.
@@ -34,7 +33,7 @@
  *   threads, or after the return.
  * - It is called from several threads at a time (CONSET_THREADS). Cells of one thread take turns, at
  *   calls of this library: thread-local variables of yours are shared by them.
- * - Its stack has conset_options.stack_bytes: put large arrays elsewhere.
+ * - Its stack has conset_options.stack_bytes: put large arrays elsewhere, and compile outside of it.
  * - It is not left by longjmp or by an exception.
  * - A call of a cell that fails ends the run. Later calls of all cells return CONSET_ABORTED, until
  *   the functions have returned.
@@ -342,6 +341,11 @@ int conset_sum_shared(conset_cell *cell, const conset_plan *plan, int type, void
 int conset_combine_shared(conset_cell *cell, const conset_plan *plan, int op, int type, void *x,
                           size_t words);
 
+/* The same for owners and ghosts, by the plans of both layouts: every ghost, and its owner, end as
+ * the sum of all of them, with the same bits. */
+int conset_combine_owned(conset_cell *cell, const conset_plan *backward, const conset_plan *forward,
+                         int op, int type, void *x, size_t words);
+
 /* An exchange that was begun. Plain data. */
 typedef struct conset_pending {
     uint64_t numbers[3];
@@ -364,6 +368,10 @@ int conset_end(conset_cell *cell, const conset_plan *plan, const conset_pending 
 /* Combines the arrays entry by entry, in an order that is always the same. */
 int conset_allreduce(conset_cell *cell, const conset_trees *trees, int op, int type, void *x,
                      size_t words);
+
+/* The same, for the cell at the root alone: the first live one. Other cells' arrays are used up. */
+int conset_reduce(conset_cell *cell, const conset_trees *trees, int op, int type, void *x,
+                  size_t words);
 
 /* Gives all cells the array of cell `from`. */
 int conset_broadcast(conset_cell *cell, const conset_trees *trees, uint32_t from, int type, void *x,

@@ -119,6 +119,30 @@ pub unsafe extern "C" fn conset_sum_shared(
     }
 }
 
+/// Combines ghosts with what their owners have, and gives the results back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_combine_owned(
+    cell: *mut ConsetCell,
+    backward: *const ConsetPlan,
+    forward: *const ConsetPlan,
+    operation: c_int,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_combine_owned", cell, |cell| {
+            let backward = value(backward, "backward")?;
+            let (forward, op) = (value(forward, "forward")?, op(operation)?);
+            typed!(number_type, W => {
+                let x = array_mut(x.cast::<W>(), words, "x")?;
+                Ok(cell.combine_owned(backward, forward, op, x)?)
+            })
+        })
+    }
+}
+
 /// `conset_pending`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,6 +233,28 @@ pub unsafe extern "C" fn conset_allreduce(
             typed!(number_type, W => {
                 let x = array_mut(x.cast::<W>(), words, "x")?;
                 Ok(cell.allreduce(trees, op, x)?)
+            })
+        })
+    }
+}
+
+/// Combines the arrays of all cells; the root of the trees has the result.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_reduce(
+    cell: *mut ConsetCell,
+    trees: *const ConsetTrees,
+    operation: c_int,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_reduce", cell, |cell| {
+            let (trees, op) = (value(trees, "trees")?, op(operation)?);
+            typed!(number_type, W => {
+                let x = array_mut(x.cast::<W>(), words, "x")?;
+                Ok(cell.reduce(trees, op, x)?)
             })
         })
     }

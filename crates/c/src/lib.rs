@@ -38,7 +38,7 @@ pub mod run;
 mod status;
 pub mod words;
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 
 pub use memory::Handle;
 pub use status::Status;
@@ -64,10 +64,16 @@ pub extern "C" fn conset_status_text(status: c_int) -> *const c_char {
     found.map_or(c"no status", |status| status.text()).as_ptr()
 }
 
-/// The version as a C string, for tests of the crate.
-pub fn version() -> &'static CStr {
-    CStr::from_bytes_with_nul(VERSION.as_bytes()).expect("ends with a zero")
-}
+/// Handles may be used by several threads at a time.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<std::sync::Arc<conset_runtime::Image>>();
+    shared::<std::sync::Arc<conset_runtime::Layout>>();
+    shared::<std::sync::Arc<conset_runtime::Plan>>();
+    shared::<std::sync::Arc<conset_runtime::Collectives>>();
+    shared::<layout::Matrix>();
+    shared::<run::Communicator>();
+};
 
 /// The guide's Rust program, as a test.
 #[cfg(doctest)]

@@ -29,6 +29,7 @@ impl Tagged for Communicator {
     const NAME: &'static str = "conset_communicator";
 }
 
+#[cfg(not(feature = "mpi"))]
 const WITHOUT_MPI: &str = "this library was built without MPI; build it with the feature `mpi` \
                            (install.sh --mpi)";
 

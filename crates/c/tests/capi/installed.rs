@@ -124,7 +124,7 @@ fn conjugate_gradients_in_fortran() {
 fn misuse_is_an_error_with_a_text() {
     let source = here().join("tests/capi/misuse.c");
     let program = compile(&[source], &["-D_POSIX_C_SOURCE=200809L", "-pthread"], "misuse");
-    let output = run(&mut limited(&program));
+    let output = run(limited(&program).current_dir(folder("programs")));
     assert!(output.status.success(), "{}", all(&output));
 }
 

@@ -296,6 +296,26 @@ static void programs(int transport)
     RUN(fine, CONSET_OK, "");
 }
 
+/* What a run, an image file and the library say of themselves. */
+static void versions(void)
+{
+    char version[64];
+    snprintf(version, sizeof version, "%d.%d.%d", CONSET_VERSION_MAJOR, CONSET_VERSION_MINOR,
+             CONSET_VERSION_PATCH);
+    if (strcmp(version, conset_version()) != 0)
+        failures++, fprintf(stderr, "library %s, header %s\n", conset_version(), version);
+    conset_image *again;
+    uint64_t one = 1, other = 2;
+    EXPECT(conset_image_write(image, "misuse.csi"), CONSET_OK, "");
+    EXPECT(conset_image_read("misuse.csi", &again), CONSET_OK, "");
+    EXPECT(conset_image_digest(image, &one), CONSET_OK, "");
+    EXPECT(conset_image_digest(again, &other), CONSET_OK, "");
+    if (one != other)
+        failures++, fprintf(stderr, "another image was read than was written\n");
+    conset_image_free(again);
+    remove("misuse.csi");
+}
+
 static void options(void)
 {
     conset_options o;
@@ -331,6 +351,7 @@ int main(void)
     EXPECT(conset_compile("ring:4", &set, 1, NULL, &image), CONSET_OK, "");
     EXPECT(conset_plan_new(image, "halo", layout, 1, &plan), CONSET_OK, "");
     EXPECT(conset_trees_new(image, &trees), CONSET_OK, "");
+    versions();
     arguments();
     options();
     programs(CONSET_FABRIC);
