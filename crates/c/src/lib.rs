@@ -10,9 +10,9 @@
 //!
 //! Rules:
 //!
-//! * Every function goes through [`entry`]: nothing unwinds into C, what fails becomes a status
+//! * Every function goes through `entry`: nothing unwinds into C, what fails becomes a status
 //!   and a text of the thread.
-//! * Pointers are touched in [`memory`] first, which checks what can be checked. All other promises
+//! * Pointers are touched in `memory` first, which checks what can be checked. All other promises
 //!   are the caller's and stand at the top of the header.
 //! * A handle is a box with a tag before it; images, layouts and plans are shared behind it, so
 //!   handles may be freed in any order, and while others still stand on them.

@@ -426,3 +426,20 @@ fn a_deep_program_needs_the_stack_it_is_given() {
     let (sums, _) = world.run(|_| depth(10_000)).unwrap();
     assert_eq!(sums, [10_000; 4]);
 }
+
+#[test]
+fn a_program_may_give_up_with_a_reason() {
+    use conset_runtime::{ThreadOptions, Transport};
+    for transport in [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))] {
+        let world = World::new(ring_image(4, 1, |_| ())).on(transport);
+        let result = world.try_run(|cell| {
+            if cell.id() == CellId(2) {
+                let error = cell.give_up("it diverges");
+                assert_eq!(error, CellError::Program { message: "it diverges".to_owned() });
+                return Err(error);
+            }
+            cell.exchange("s", &[[1.0]], &mut [[0.0]])
+        });
+        assert_eq!(message(result), "c2: it diverges");
+    }
+}

@@ -1,11 +1,10 @@
 /* What is wrong is an error with a text, never a crash and never a hang. */
 #include <conset.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifndef NO_THREADS
-#include <pthread.h>
-#endif
 
 enum { CELLS = 4 };
 
@@ -235,6 +234,23 @@ static int deaf(conset_cell *cell, void *data)
     return told == 1000 ? 0 : 99;
 }
 
+static int ended;
+
+/* Cell 0 makes no call until the others have been told of the end. */
+static int slow(conset_cell *cell, void *data)
+{
+    (void)data;
+    if (conset_id(cell) == 0) {
+        while (!__atomic_load_n(&ended, __ATOMIC_RELAXED))
+            sched_yield();
+        return conset_compute(cell, 1);
+    }
+    while (conset_compute(cell, 1) == CONSET_OK)
+        ;
+    __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
+    return 1;
+}
+
 static conset_cell *kept;
 
 /* Uses the cell of another callback, which waits in a call. */
@@ -249,7 +265,6 @@ static int stolen(conset_cell *cell, void *data)
     return fine(cell, data);
 }
 
-#ifndef NO_THREADS
 static void *elsewhere(void *cell)
 {
     EXPECT(conset_barrier(cell, trees), CONSET_BAD_HANDLE, "another thread");
@@ -263,7 +278,6 @@ static int handed_on(conset_cell *cell, void *data)
         pthread_join(thread, NULL);
     return fine(cell, data);
 }
-#endif
 
 static void programs(int transport)
 {
@@ -288,11 +302,14 @@ static void programs(int transport)
     RUN(no_root, CONSET_CELL, "c99");
     RUN(wrong_plan, CONSET_PROGRAM, "plan is no conset_plan");
     RUN(deaf, CONSET_PROGRAM, "c2: its program returned 3");
-    if (transport == CONSET_FABRIC)
+    if (transport == CONSET_FABRIC) {
         RUN(stolen, CONSET_OK, "");
-#ifndef NO_THREADS
+    } else {
+        options.time_out_ms = 50;
+        RUN(slow, CONSET_TIME_OUT, "in its own code for more than 50ms");
+        options.time_out_ms = 0;
+    }
     RUN(handed_on, CONSET_OK, "");
-#endif
     RUN(fine, CONSET_OK, "");
 }
 
