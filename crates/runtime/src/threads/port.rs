@@ -434,7 +434,9 @@ impl Port for ThreadPort<'_, '_> {
         self.worker.switched(self.id);
         let Context::Phase(set, phase) = to else {
             self.ordered = None;
-            return Ok(());
+            // Nobody may send a message before all have looked whether any is left.
+            self.arrive(collective)?;
+            return self.meet();
         };
         if self.ordered != Some(set) || phase.0 == 0 {
             self.begin_order(set);
