@@ -479,7 +479,7 @@ fn sets_that_name_cells_are_placed_only_when_asked() {
         let sets = report["sets"].as_array().unwrap();
         sets.iter().map(|set| set["hops"].as_u64().unwrap()).sum()
     };
-    assert_eq!((hops(""), hops("--placement given")), (16, 16));
+    assert_eq!((hops(""), hops("--placement given")), (12, 12));
     assert_eq!(hops("--placement best"), 2);
     assert_eq!(conset_in(folder.path(), "compile far.cset -o far.json").code, 0);
     let compiled = conset_in(folder.path(), "run far.json --placement best");
