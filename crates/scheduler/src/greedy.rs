@@ -47,10 +47,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
+use conset_ir::{Lists, PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
 use crate::ScheduleError;
-use crate::cost::{Compact, Costs, Lists};
+use crate::cost::{Compact, Costs};
 use crate::gaps::Gaps;
 use crate::order::PhaseOrder;
 use crate::rounds;

@@ -16,10 +16,11 @@
 //! unevenness of word-by-word turns. The fabric has all of these and is the reference.
 
 use conset_ir::{
-    CellId, Connection, Direction, Duplex, LinkId, Machine, PhaseRoutes, PhaseTimes, Timetable,
+    CellId, Connection, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes,
+    Timetable,
 };
 
-use crate::cost::{Compact, Lists};
+use crate::cost::Compact;
 use crate::fair::Fair;
 use crate::fluid;
 use crate::order::PhaseOrder;
