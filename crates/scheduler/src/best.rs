@@ -75,10 +75,10 @@ fn phase_in_rounds(
     Ok(PhaseTimes { slots, makespan: end })
 }
 
-/// Work of a pass in which routes times ends of streams is above this is not repeated.
-const REPEATED: usize = 1 << 16;
+/// Routes of a phase above which passes are few.
+const REPEATED: usize = 1 << 8;
 
-/// Work of a pass above which none is made: a phase of some thousand routes.
+/// Links of all routes of a phase above which no pass is made, for the memory it would take.
 const TRIED: usize = 1 << 25;
 
 /// Gives every route of every phase a slot when its agents and links are free, in several ways:
@@ -175,9 +175,9 @@ impl Planner {
         };
         self.sides.clear();
         self.links.clear();
-        let most = match phase.work() {
-            work if work > TRIED => 0,
-            work if work > REPEATED => 2,
+        let most = match (phase.links.len(), phase.jobs.len()) {
+            (links, _) if links > TRIED => 0,
+            (_, jobs) if jobs > REPEATED => 2,
             _ => passes,
         };
         let passes = passes.min(most);
