@@ -90,6 +90,12 @@ impl Network {
         let grid = dims.map(|dims| (dims, machine.topology().wraps()));
         Self { cells, next, back, grid }
     }
+
+    /// Hops without a search, on a grid without a dead cell or link.
+    pub(crate) fn grid(&self) -> Option<Grid> {
+        let (dims, wraps) = self.grid.as_ref()?;
+        Some(Grid::new(self.cells, dims, *wraps))
+    }
 }
 
 /// Breadth-first search that can stop early and needs no clearing between two searches.
@@ -183,7 +189,7 @@ enum Far {
 
 /// Hops of a grid.
 #[derive(Clone, Debug)]
-struct Grid {
+pub(crate) struct Grid {
     dims: Vec<u32>,
     wraps: bool,
     /// The coordinates of every cell, one after the other.
@@ -209,8 +215,17 @@ impl Grid {
         &self.coordinates[start..start + self.dims.len()]
     }
 
+    /// Hops between two cells.
+    pub(crate) fn between(&self, a: u32, b: u32) -> u32 {
+        self.apart(self.of(a), self.of(b))
+    }
+
     fn hops(&self, cell: u32) -> u32 {
-        let both = self.of(cell).iter().zip(&self.target);
+        self.apart(self.of(cell), &self.target)
+    }
+
+    fn apart(&self, from: &[u32], to: &[u32]) -> u32 {
+        let both = from.iter().zip(to);
         both.zip(&self.dims)
             .map(|((&a, &b), &d)| {
                 let apart = a.abs_diff(b);
@@ -238,8 +253,8 @@ impl Distances {
         let mut ball = Ball::new(cells);
         // Below 65535 cells every distance fits a u16 beside the mark for "no way".
         if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
-            let far = match &network.grid {
-                Some((dims, wraps)) => Far::Grid(Grid::new(cells, dims, *wraps)),
+            let far = match network.grid() {
+                Some(grid) => Far::Grid(grid),
                 None => Far::Ball(ball),
             };
             return Self { rows: Vec::new(), row_of, cells, base: 0, far: Some(far) };
@@ -294,18 +309,18 @@ mod tests {
         for spec in ["torus:5x4x3", "torus:2x6", "mesh:4x7", "ring:9", "hypercube:4", "torus:1x3"] {
             let machine = Machine::from_spec(spec).unwrap();
             let network = Network::new(&machine);
-            let (dims, wraps) = network.grid.clone().unwrap();
-            let mut grid = Grid::new(network.cells, &dims, wraps);
+            let mut grid = network.grid().unwrap();
             let mut ball = Ball::new(network.cells);
             for target in 0..network.cells as u32 {
                 ball.grow(&network.back, target, |_, _| false);
                 let at = grid.of(target).to_vec();
                 grid.target.copy_from_slice(&at);
                 for cell in 0..network.cells as u32 {
+                    assert_eq!(grid.between(cell, target), ball.hops(cell));
                     assert_eq!(grid.hops(cell), ball.hops(cell), "{spec}: {cell} to {target}");
                 }
             }
         }
-        assert!(Network::new(&Machine::from_spec("fat-tree:16").unwrap()).grid.is_none());
+        assert!(Network::new(&Machine::from_spec("fat-tree:16").unwrap()).grid().is_none());
     }
 }

@@ -40,7 +40,7 @@ const COLD: f64 = 0.001;
 const HELD: usize = 1 << 24;
 
 /// Cells that the searches for routes look at in all. Every 8x8 machine stays far below it.
-const LOOKED_AT: u64 = 1 << 26;
+const LOOKED_AT: u64 = 1 << 27;
 
 /// Balances the phases of a division with so many moves; returns the best division seen.
 pub(super) fn balance(
