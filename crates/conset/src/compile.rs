@@ -16,7 +16,9 @@ use conset_partition_route::{apr, bounds};
 use conset_scheduler::{greedy, planned, predict};
 use conset_verify::{Rejection, Report};
 
-use crate::best;
+use rayon::prelude::*;
+
+use crate::best::{Attempts, Search, Until};
 use crate::{Observer, Progress};
 
 /// Which router and scheduler.
@@ -72,6 +74,19 @@ pub struct Options {
     pub reroutes: Option<u32>,
     /// The most phases a set may take; without it, as many as it needs.
     pub max_phases: Option<u32>,
+    /// Plans that [`Algorithm::Best`] makes of each set, fewer only if one is at the bound; without
+    /// it, until nothing much better can be expected. At least one is made.
+    pub attempts: Option<u32>,
+}
+
+/// What a compile can be given beside its options. Nothing of it is needed.
+#[derive(Clone, Copy, Default)]
+pub struct More<'a> {
+    /// [`Algorithm::Best`] makes plans until this is true or one is at the bound, with at least
+    /// one plan of each set. It is asked between plans, so a plan that takes long is not cut
+    /// short. What comes out depends on when this becomes true, and on nothing else beside inputs
+    /// and options; [`Options::attempts`] is not looked at.
+    pub should_stop: Option<&'a dyn Fn() -> bool>,
 }
 
 /// Why there is no compiled program. Each variant says whose fault it is.
@@ -100,7 +115,7 @@ impl Default for Options {
     fn default() -> Self {
         let apr::Options { seed, max_phases, .. } = apr::Options::default();
         let (algorithm, objective) = (Algorithm::default(), Objective::default());
-        Self { algorithm, objective, seed, reroutes: None, max_phases }
+        Self { algorithm, objective, seed, reroutes: None, max_phases, attempts: None }
     }
 }
 
@@ -127,6 +142,8 @@ pub struct CompiledSet {
     pub prediction: predict::Prediction,
     /// What the checker counted.
     pub checked: Report,
+    /// How the plan was found, where several were made.
+    pub attempts: Option<Attempts>,
 }
 
 impl Compiled {
@@ -146,6 +163,16 @@ impl Compiled {
     }
 }
 
+/// A set's timetable, its price, and how it was found.
+type Planned = (Timetable, predict::Prediction, Option<Attempts>);
+
+/// What is known of a set before the checker has seen it.
+struct Known {
+    bounds: bounds::BoundsReport,
+    prediction: predict::Prediction,
+    attempts: Option<Attempts>,
+}
+
 /// Compiles every set of a program for a machine.
 ///
 /// # Errors
@@ -156,41 +183,108 @@ pub fn compile(
     options: &Options,
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
-    let mut sets = Vec::with_capacity(program.sets().len());
-    for (row, set) in program.sets().iter().enumerate() {
-        set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
-        let bounds = bounds::bounds(machine, set)?;
-        observer(Progress::Stage("routing"));
-        let (timetable, prediction) = match options.algorithm {
-            Algorithm::Paper => paper(machine, set, options, observer)?,
-            Algorithm::Best => best::best(machine, set, &bounds.summary(), options, observer)?,
-        };
-        sets.push((
-            SetSchedule {
-                timetable,
-                bounds: bounds.summary(),
-                predicted_clocks: prediction.clocks,
-            },
-            bounds,
-            prediction,
-        ));
+    compile_with(machine, program, options, &More::default(), observer)
+}
+
+/// Compiles every set of a program for a machine, for as long as there is time.
+///
+/// # Errors
+/// See [`CompileError`].
+pub fn compile_with(
+    machine: &Arc<Machine>,
+    program: &Program,
+    options: &Options,
+    more: &More<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Compiled, CompileError> {
+    let bounds = bound(machine, program)?;
+    let planned = match options.algorithm {
+        Algorithm::Paper => program
+            .sets()
+            .iter()
+            .map(|set| {
+                observer(Progress::Stage("routing"));
+                paper(machine, set, options, observer).map(|(t, prediction)| (t, prediction, None))
+            })
+            .collect::<Result<_, _>>()?,
+        Algorithm::Best => planned(machine, program.sets(), &bounds, options, more, observer)?,
+    };
+    let mut sets = Vec::with_capacity(planned.len());
+    let mut known = Vec::with_capacity(planned.len());
+    for (bounds, (timetable, prediction, attempts)) in bounds.into_iter().zip(planned) {
+        let predicted_clocks = prediction.clocks;
+        sets.push(SetSchedule { timetable, bounds: bounds.summary(), predicted_clocks });
+        known.push(Known { bounds, prediction, attempts });
     }
     let origin = Origin {
         generator: concat!("conset ", env!("CARGO_PKG_VERSION")).to_owned(),
         algorithm: options.algorithm.name().to_owned(),
         seed: options.seed,
     };
-    let (schedules, known): (Vec<_>, Vec<_>) = sets
-        .into_iter()
-        .map(|(schedule, bounds, prediction)| (schedule, (bounds, prediction)))
-        .unzip();
-    let schedule = Schedule::new(machine.clone(), schedules, Some(origin))
+    let schedule = Schedule::new(machine.clone(), sets, Some(origin))
         .map_err(|e| CompileError::bug("the compiler", &e))?;
     finish(schedule, known, observer).map_err(|e| match e {
         // We made it ourselves, so it is nobody else's fault.
         CompileError::Rejected(rejection) => CompileError::bug("a stage", &rejection),
         other => other,
     })
+}
+
+/// Connections of all sets that are planned at once: more are planned one set after the other.
+const TOGETHER: usize = 1 << 17;
+
+/// Plans of all sets. Each makes its attempts wave by wave, all sets in turn, so that none waits
+/// for another to have used up the time.
+fn planned(
+    machine: &Arc<Machine>,
+    sets: &[Arc<ConnectionSet>],
+    bounds: &[bounds::BoundsReport],
+    options: &Options,
+    more: &More<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Planned>, CompileError> {
+    observer(Progress::Stage("planning"));
+    let until = match (more.should_stop, options.attempts) {
+        (Some(_), _) => Until::Stopped,
+        (None, Some(attempts)) => Until::Attempts(attempts.max(1)),
+        (None, None) => Until::Good,
+    };
+    let search = |(set, bounds): (_, &bounds::BoundsReport)| {
+        Search::new(machine, set, bounds.summary(), options, until)
+    };
+    let mut searches: Vec<Search<'_>> = sets.iter().zip(bounds).map(search).collect();
+    let few = sets.iter().map(|set| set.len()).sum::<usize>() <= TOGETHER;
+    while searches.iter().any(|search| !search.is_over()) {
+        let made: Vec<Result<(), CompileError>> = if few && sets.len() > 1 {
+            let open = searches.par_iter_mut().filter(|search| !search.is_over());
+            open.map(Search::wave).collect()
+        } else {
+            searches.iter_mut().filter(|search| !search.is_over()).map(Search::wave).collect()
+        };
+        made.into_iter().collect::<Result<(), _>>()?;
+        tell(&searches, observer);
+        if more.should_stop.is_some_and(|should_stop| should_stop()) {
+            searches.iter_mut().filter(|search| search.has_plan()).for_each(Search::stop);
+        }
+    }
+    observer(Progress::Stage("pricing"));
+    searches
+        .into_iter()
+        .map(|search| search.finish().map(|(t, prediction, made)| (t, prediction, Some(made))))
+        .collect()
+}
+
+/// How far the searches are, and the gap if all have a plan.
+fn tell(searches: &[Search<'_>], observer: &mut Observer<'_>) {
+    let sums = searches.iter().map(Search::done);
+    let (done, total) = sums.fold((0, 0), |sum, at| (sum.0 + at.0, sum.1 + at.1));
+    observer(Progress::Done { done, total });
+    let clocks: Option<Vec<(u64, u64)>> = searches.iter().map(Search::clocks).collect();
+    if let Some(clocks) = clocks {
+        let add = |sum: (u64, u64), at: &(u64, u64)| (sum.0.saturating_add(at.0), sum.1 + at.1);
+        let (clocks, bound) = clocks.iter().fold((0, 0), add);
+        observer(Progress::Found { clocks, bound });
+    }
 }
 
 /// The paper's router and timetable.
@@ -232,7 +326,8 @@ pub fn adopt(schedule: Schedule, observer: &mut Observer<'_>) -> Result<Compiled
         .map(|set| {
             let routing = set.timetable.routing();
             let bounds = bounds::bounds(routing.machine(), routing.set())?;
-            Ok((bounds, predict::predict(&set.timetable)))
+            let prediction = predict::predict(&set.timetable);
+            Ok(Known { bounds, prediction, attempts: None })
         })
         .collect::<Result<Vec<_>, CompileError>>();
     // A rejection says more than a bound that cannot be had, so the checker speaks first.
@@ -268,7 +363,8 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
             predicted_clocks: prediction.clocks,
         };
         let verified = conset_verify::set_schedule(schedule).map_err(rejected)?;
-        sets.push(CompiledSet { bounds, prediction, checked: *verified.report() });
+        let checked = *verified.report();
+        sets.push(CompiledSet { bounds, prediction, checked, attempts: None });
         schedules.push(verified.into_inner());
     }
     let schedule = Schedule::new(image.machine().clone(), schedules, None)
@@ -278,14 +374,14 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
 
 fn finish(
     schedule: Schedule,
-    known: Vec<(bounds::BoundsReport, predict::Prediction)>,
+    known: Vec<Known>,
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
     observer(Progress::Stage("checking"));
-    let verified = schedule
-        .sets()
-        .iter()
-        .map(|set| conset_verify::set_schedule(set.clone()))
+    let verified: Vec<_> =
+        schedule.sets().par_iter().map(|set| conset_verify::set_schedule(set.clone())).collect();
+    let verified = verified
+        .into_iter()
         .collect::<Result<Vec<_>, _>>()
         .map_err(|rejection| CompileError::Rejected(Box::new(rejection)))?;
     let reports: Vec<Report> = verified.iter().map(|set| *set.report()).collect();
@@ -299,7 +395,12 @@ fn finish(
     let sets = known
         .into_iter()
         .zip(reports)
-        .map(|((bounds, prediction), checked)| CompiledSet { bounds, prediction, checked })
+        .map(|(known, checked)| CompiledSet {
+            bounds: known.bounds,
+            prediction: known.prediction,
+            checked,
+            attempts: known.attempts,
+        })
         .collect();
     Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets })
 }
@@ -322,15 +423,16 @@ pub fn bound(
     machine: &Machine,
     program: &Program,
 ) -> Result<Vec<bounds::BoundsReport>, CompileError> {
-    program
+    let bounds: Vec<Result<_, CompileError>> = program
         .sets()
-        .iter()
+        .par_iter()
         .enumerate()
         .map(|(row, set)| {
             set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
             Ok(bounds::bounds(machine, set)?)
         })
-        .collect()
+        .collect();
+    bounds.into_iter().collect()
 }
 
 /// Result over bound, 1 where both are 0: how far from the best possible a result is at most.
