@@ -6,6 +6,7 @@
 //! the timetable). [`adopt`] takes the same way from the checker on with a schedule that came
 //! from a file.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conset_ir::{
@@ -19,6 +20,7 @@ use conset_verify::{Rejection, Report};
 use rayon::prelude::*;
 
 use crate::best::{Attempts, Search, Until};
+use crate::from::{self, Fresh, FromOld};
 use crate::{Observer, Progress};
 
 /// Which router and scheduler.
@@ -87,6 +89,9 @@ pub struct More<'a> {
     /// short. What comes out depends on when this becomes true, and on nothing else beside inputs
     /// and options; [`Options::attempts`] is not looked at.
     pub should_stop: Option<&'a dyn Fn() -> bool>,
+    /// An older compile for the same machine, of which what still fits is kept
+    /// ([`crate::from`]). It is checked first.
+    pub from: Option<&'a Schedule>,
 }
 
 /// Why there is no compiled program. Each variant says whose fault it is.
@@ -144,6 +149,8 @@ pub struct CompiledSet {
     pub checked: Report,
     /// How the plan was found, where several were made.
     pub attempts: Option<Attempts>,
+    /// What became of an older compile, where there was one.
+    pub from: Option<FromOld>,
 }
 
 impl Compiled {
@@ -164,13 +171,20 @@ impl Compiled {
 }
 
 /// A set's timetable, its price, and how it was found.
-type Planned = (Timetable, predict::Prediction, Option<Attempts>);
+type Planned = (Timetable, predict::Prediction, How);
+
+/// How a set's plan came about.
+#[derive(Default)]
+struct How {
+    attempts: Option<Attempts>,
+    from: Option<FromOld>,
+}
 
 /// What is known of a set before the checker has seen it.
 struct Known {
     bounds: bounds::BoundsReport,
     prediction: predict::Prediction,
-    attempts: Option<Attempts>,
+    how: How,
 }
 
 /// Compiles every set of a program for a machine.
@@ -198,36 +212,155 @@ pub fn compile_with(
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
     let bounds = bound(machine, program)?;
-    let planned = match options.algorithm {
-        Algorithm::Paper => program
-            .sets()
-            .iter()
-            .map(|set| {
-                observer(Progress::Stage("routing"));
-                paper(machine, set, options, observer).map(|(t, prediction)| (t, prediction, None))
-            })
-            .collect::<Result<_, _>>()?,
-        Algorithm::Best => planned(machine, program.sets(), &bounds, options, more, observer)?,
+    let old = more.from.map(|old| Old::new(machine, old, observer)).transpose()?;
+    let planned = match &old {
+        Some(old) => from_old(machine, program, &bounds, old, options, more, observer)?,
+        None => fresh(machine, program.sets(), &bounds, options, more, observer)?,
     };
     let mut sets = Vec::with_capacity(planned.len());
     let mut known = Vec::with_capacity(planned.len());
-    for (bounds, (timetable, prediction, attempts)) in bounds.into_iter().zip(planned) {
+    for (bounds, (timetable, prediction, how)) in bounds.into_iter().zip(planned) {
         let predicted_clocks = prediction.clocks;
         sets.push(SetSchedule { timetable, bounds: bounds.summary(), predicted_clocks });
-        known.push(Known { bounds, prediction, attempts });
+        known.push(Known { bounds, prediction, how });
     }
+    let kept = known.iter().any(|known| matches!(known.how.from, Some(FromOld::Kept(_))));
     let origin = Origin {
         generator: concat!("conset ", env!("CARGO_PKG_VERSION")).to_owned(),
-        algorithm: options.algorithm.name().to_owned(),
+        algorithm: options.algorithm.name().to_owned() + if kept { "+from" } else { "" },
         seed: options.seed,
     };
-    let schedule = Schedule::new(machine.clone(), sets, Some(origin))
+    // What is as it was came about as it did.
+    let same = more.from.filter(|old| old.sets() == sets);
+    let origin = same.map_or(Some(origin), |old| old.origin().cloned());
+    let schedule = Schedule::new(machine.clone(), sets, origin)
         .map_err(|e| CompileError::bug("the compiler", &e))?;
-    finish(schedule, known, observer).map_err(|e| match e {
+    let mut compiled = finish(schedule, known, observer).map_err(|e| match e {
         // We made it ourselves, so it is nobody else's fault.
         CompileError::Rejected(rejection) => CompileError::bug("a stage", &rejection),
         other => other,
-    })
+    })?;
+    if let Some(old) = &old {
+        old.compare(&mut compiled)?;
+    }
+    Ok(compiled)
+}
+
+/// Plans of sets for which there is no older compile.
+fn fresh(
+    machine: &Arc<Machine>,
+    sets: &[Arc<ConnectionSet>],
+    bounds: &[bounds::BoundsReport],
+    options: &Options,
+    more: &More<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Planned>, CompileError> {
+    if options.algorithm == Algorithm::Best {
+        return planned(machine, sets, bounds, options, more, observer);
+    }
+    let route = |set| {
+        observer(Progress::Stage("routing"));
+        paper(machine, set, options, observer)
+            .map(|(t, prediction)| (t, prediction, How::default()))
+    };
+    sets.iter().map(route).collect()
+}
+
+/// An older compile that the checker has seen.
+struct Old<'a> {
+    schedule: &'a Schedule,
+    /// The sets by name.
+    rows: BTreeMap<&'a str, usize>,
+    image: Image,
+}
+
+impl<'a> Old<'a> {
+    fn new(
+        machine: &Machine,
+        schedule: &'a Schedule,
+        observer: &mut Observer<'_>,
+    ) -> Result<Self, CompileError> {
+        let wrong = |message: String| InputError::new("--from", conset_ir::At::Whole, message);
+        if schedule.sets().is_empty() {
+            return Err(wrong("the older compile has no sets, so there is nothing to keep".into())
+                .help("leave out --from")
+                .into());
+        }
+        let changes = crate::diff::machine_changes(schedule.machine(), machine);
+        if let Some(change) = changes.iter().find(|change| change.what != "name") {
+            let (what, a, b) = (&change.what, &change.a, &change.b);
+            return Err(wrong(format!(
+                "the older compile is for another machine: its {what} is {a}, here it is {b}"
+            ))
+            .help("compile for the same machine (--machine, --set), or leave out --from")
+            .into());
+        }
+        observer(Progress::Stage("checking the older compile"));
+        let checked: Vec<_> = schedule
+            .sets()
+            .par_iter()
+            .map(|s| conset_verify::timetable(s.timetable.clone()))
+            .collect();
+        let checked = checked
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|rejection| CompileError::Rejected(Box::new(rejection)))?;
+        let image = conset_codegen::image::image(schedule.machine(), &checked)
+            .map_err(|e| CompileError::bug("codegen", &e))?;
+        let names = schedule.sets().iter().map(|s| s.timetable.routing().set().name());
+        Ok(Self { schedule, rows: names.zip(0..).collect(), image })
+    }
+
+    /// Says of each set that was made from this how its tables changed.
+    fn compare(&self, compiled: &mut Compiled) -> Result<(), CompileError> {
+        for (row, known) in compiled.sets.iter_mut().enumerate() {
+            let Some(FromOld::Kept(kept)) = &mut known.from else { continue };
+            let set = compiled.schedule.sets()[row].timetable.routing().set();
+            let before = self.rows[set.name()];
+            let old = self.schedule.sets()[before].timetable.routing().set();
+            kept.entries = Some(crate::diff::entries(
+                (old, &self.image.sets()[before]),
+                (set, &compiled.image.sets()[row]),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Plans that keep what they can of an older compile; the rest is planned afresh.
+fn from_old(
+    machine: &Arc<Machine>,
+    program: &Program,
+    bounds: &[bounds::BoundsReport],
+    old: &Old<'_>,
+    options: &Options,
+    more: &More<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Planned>, CompileError> {
+    observer(Progress::Stage("keeping what fits"));
+    let keep = |(set, bounds): (&Arc<ConnectionSet>, &bounds::BoundsReport)| {
+        let Some(&row) = old.rows.get(set.name()) else { return Ok(Err(Fresh::NoSuchSet)) };
+        let clocks = bounds.summary().clocks;
+        from::from(machine, set, &old.schedule.sets()[row], clocks, options)
+    };
+    let kept: Vec<Result<_, CompileError>> =
+        program.sets().par_iter().zip(bounds).map(keep).collect();
+    let mut planned = Vec::with_capacity(kept.len());
+    for ((kept, set), bounds) in kept.into_iter().zip(program.sets()).zip(bounds) {
+        planned.push(match kept? {
+            Ok((timetable, prediction, kept)) => {
+                let from = Some(FromOld::Kept(Box::new(kept)));
+                (timetable, prediction, How { attempts: None, from })
+            }
+            Err(why) => {
+                let (set, bounds) = (std::slice::from_ref(set), std::slice::from_ref(bounds));
+                let mut made = fresh(machine, set, bounds, options, more, observer)?;
+                let (timetable, prediction, how) = made.remove(0);
+                (timetable, prediction, How { from: Some(FromOld::Fresh(why)), ..how })
+            }
+        });
+    }
+    Ok(planned)
 }
 
 /// Connections of all sets that are planned at once: more are planned one set after the other.
@@ -270,7 +403,10 @@ fn planned(
     observer(Progress::Stage("pricing"));
     searches
         .into_iter()
-        .map(|search| search.finish().map(|(t, prediction, made)| (t, prediction, Some(made))))
+        .map(|search| {
+            let (timetable, prediction, made) = search.finish()?;
+            Ok((timetable, prediction, How { attempts: Some(made), from: None }))
+        })
         .collect()
 }
 
@@ -327,7 +463,7 @@ pub fn adopt(schedule: Schedule, observer: &mut Observer<'_>) -> Result<Compiled
             let routing = set.timetable.routing();
             let bounds = bounds::bounds(routing.machine(), routing.set())?;
             let prediction = predict::predict(&set.timetable);
-            Ok(Known { bounds, prediction, attempts: None })
+            Ok(Known { bounds, prediction, how: How::default() })
         })
         .collect::<Result<Vec<_>, CompileError>>();
     // A rejection says more than a bound that cannot be had, so the checker speaks first.
@@ -364,7 +500,7 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
         };
         let verified = conset_verify::set_schedule(schedule).map_err(rejected)?;
         let checked = *verified.report();
-        sets.push(CompiledSet { bounds, prediction, checked, attempts: None });
+        sets.push(CompiledSet { bounds, prediction, checked, attempts: None, from: None });
         schedules.push(verified.into_inner());
     }
     let schedule = Schedule::new(image.machine().clone(), schedules, None)
@@ -399,7 +535,8 @@ fn finish(
             bounds: known.bounds,
             prediction: known.prediction,
             checked,
-            attempts: known.attempts,
+            attempts: known.how.attempts,
+            from: known.how.from,
         })
         .collect();
     Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets })

@@ -15,6 +15,7 @@
 mod best;
 pub mod compile;
 pub mod diff;
+pub mod from;
 pub mod input;
 pub mod report;
 pub mod reproduce;
