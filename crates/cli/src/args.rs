@@ -148,7 +148,12 @@ pub(crate) struct CompilerArgs {
     pub(crate) max_phases: Option<u32>,
     /// Let `best` make plans for so many seconds, or until one is at the bound. The result depends
     /// on the machine it is compiled on; --attempts can be repeated.
-    #[arg(long, value_name = "SECONDS", conflicts_with = "attempts")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        conflicts_with = "attempts",
+        allow_negative_numbers = true
+    )]
     pub(crate) budget: Option<f64>,
     /// Let `best` make so many plans of each set, or until one is at the bound.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

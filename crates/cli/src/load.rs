@@ -148,7 +148,13 @@ pub(crate) fn compiled(
         }
         Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
     };
-    result.map_err(|e| Failure::of_compile(e, &job.bytes))
+    result.map_err(|e| match (e, &compiler.from) {
+        // What we make ourselves is never the file's fault, so it is the older compile.
+        (CompileError::Rejected(rejection), Some(old)) => {
+            Failure::Rejected(format!("{}: {rejection}", old.display()))
+        }
+        (e, _) => Failure::of_compile(e, &job.bytes),
+    })
 }
 
 /// The longest budget: a year, so that no clock overflows.
