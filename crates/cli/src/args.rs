@@ -162,6 +162,22 @@ pub(crate) struct CompilerArgs {
     /// Refuse a set that takes more phases than this, with a witness and the cheapest fix.
     #[arg(long, value_name = "N")]
     pub(crate) max_phases: Option<u32>,
+    /// Let `best` make plans for so many seconds, or until one is at the bound. The result depends
+    /// on the machine it is compiled on; --attempts can be repeated.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        conflicts_with = "attempts",
+        allow_negative_numbers = true
+    )]
+    pub(crate) budget: Option<f64>,
+    /// Let `best` make so many plans of each set, or until one is at the bound.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) attempts: Option<u32>,
+    /// Keep what still fits of an older compile (a schedule or image for the same machine), and
+    /// say how much of the tables changed.
+    #[arg(long, value_name = "OLD")]
+    pub(crate) from: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -51,7 +51,7 @@ unsafe fn with_source<W: Number>(
     // SAFETY: positions and places are within both vectors; where the sizes are equal a word
     // there has a `W`'s bits.
     unsafe {
-        match (there.positions.is_null(), same_size, block) {
+        match (there.positions.is_null(), same_size, block.max(there.block)) {
             (true, true, _) => {
                 each(positions, block, here, |place| words.add(place).read(), &keep);
             }
