@@ -19,6 +19,8 @@
 //! }
 //! ```
 //!
+//! With the feature `mpi` the cells can be dealt to the ranks of an MPI job (`mpi`).
+//!
 //! Each cell is a stackful coroutine; there are no threads, and one runs at a time, in the order
 //! of cell ids within a clock. The same program gives the same words, clocks and errors on every
 //! run. A run never hangs: when nothing can go on, it ends with an error that says who waits for
