@@ -2,8 +2,14 @@
 //!
 //! A *program* is one function, executed by every live cell with an agent. It speaks the paper's
 //! language (section 2): it instantiates a phase, sends and receives elements of connections, or
-//! exchanges a whole set by the compiled operation lists. The cells run on the emulated machine
-//! of `conset-fabric`, so that every word really travels and every clock is accounted for.
+//! exchanges a whole set by the compiled operation lists. It can also send messages, or exchange a
+//! set by messages, to be compared: the same buffers, one word changed.
+//!
+//! What carries the words is chosen by the [`World`], and the program does not change:
+//!
+//! * the emulated machine of `conset-fabric`, where every word really travels and every clock is
+//!   accounted for, for connections and for messages;
+//! * [`threads`], a few workers with many cells each, that read each other's memory.
 //!
 //! ```
 //! use conset_runtime::{Image, World};
@@ -21,12 +27,16 @@
 //!
 //! With the feature `mpi` the cells can be dealt to the ranks of an MPI job (`mpi`).
 //!
-//! Each cell is a stackful coroutine; there are no threads, and one runs at a time, in the order
-//! of cell ids within a clock. The same program gives the same words, clocks and errors on every
-//! run. A run never hangs: when nothing can go on, it ends with an error that says who waits for
-//! whom. Any error of any cell ends the run for all.
+//! Each cell is a stackful coroutine. On the emulated machine one runs at a time, in the order of
+//! cell ids within a clock: the same program gives the same words, clocks and errors on every
+//! run. On threads it gives the same words. A run never hangs: when nothing can go on, it ends
+//! with an error that says who waits for whom. Any error of any cell ends the run for all.
 //!
-//! What it does not do: packing of vectors by node lists.
+//! A cell talks to its transport through one internal trait, `port::Port`; what cells do wrong by
+//! themselves is found before that, so it is the same everywhere.
+//!
+//! What it does not do: find out which entries of a vector go where; [`lists`] says how they are
+//! then exchanged.
 
 mod cell;
 mod error;
@@ -41,7 +51,7 @@ mod port;
 mod scheduler;
 mod store;
 mod sync;
-mod threads;
+pub mod threads;
 mod waits;
 mod word;
 mod world;

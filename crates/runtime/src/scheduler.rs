@@ -312,7 +312,8 @@ impl<'w> Run<'w> {
         if let Some(kind) = self.engine.undrained() {
             return Err(self.fault(kind));
         }
-        self.messages.left_over(mail).map_or(Ok(()), Err)
+        self.messages.left_over(mail).map_or(Ok(()), Err)?;
+        self.check_exchanges()
     }
 
     fn make_ready(&mut self, row: usize) {
