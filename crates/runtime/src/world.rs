@@ -86,8 +86,8 @@ impl World {
     }
 
     /// What carries the words.
-    pub fn transport(&self) -> Transport {
-        self.transport
+    pub fn transport(&self) -> &Transport {
+        &self.transport
     }
 
     /// The image.

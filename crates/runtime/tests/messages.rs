@@ -217,7 +217,7 @@ fn wrong_messages_end_the_run() {
         // All take part in an exchange, also who has no part in it.
         let machine = build::machine("ring:4", |_| ());
         let part = build::build(&machine, build::set(&[(0, 1, 2), (1, 0, 2)]));
-        let world_of_two = World::new(part).on(world.transport());
+        let world_of_two = World::new(part).on(world.transport().clone());
         let text = message(world_of_two.try_run(|cell| match cell.id().0 {
             3 => Ok(()),
             _ => solve(cell, true, 1).map(drop),
