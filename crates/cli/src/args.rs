@@ -156,6 +156,11 @@ pub(crate) struct CompilerArgs {
     /// What `best` minimises [default: time].
     #[arg(long, value_enum)]
     pub(crate) objective: Option<ObjectiveArg>,
+    /// Sets that may be exchanged at the same time (halo,flux), because what the one sends does
+    /// not depend on what the other received: they are joined into one set where that is faster.
+    /// May be repeated.
+    #[arg(long, value_name = "SETS", conflicts_with_all = ["from", "budget"])]
+    pub(crate) fuse: Vec<String>,
     /// Rounds of rip-up and reroute (the paper's k).
     #[arg(long, value_name = "K")]
     pub(crate) reroutes: Option<u32>,

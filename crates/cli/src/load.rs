@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use conset::fuse::compile_fused;
 use conset::input::{self, Elements, Input, LoadOptions, Loaded};
 use conset::partition_route::placement::Method;
 use conset::{CompileError, Compiled, More, Options, adopt, adopt_image, compile_with};
@@ -200,7 +201,15 @@ pub(crate) fn compiled(
                 should_stop: end.is_some().then_some(&is_over as &dyn Fn() -> bool),
                 from: old.as_ref(),
             };
-            compile_with(&job.machine, &loaded.program, &options, &more, &mut |p| bar.observe(p))
+            let program = &loaded.program;
+            if compiler.fuse.is_empty() {
+                compile_with(&job.machine, program, &options, &more, &mut |p| bar.observe(p))
+            } else {
+                let names =
+                    |group: &String| group.split(',').map(|n| n.trim().to_owned()).collect();
+                let groups: Vec<Vec<String>> = compiler.fuse.iter().map(names).collect();
+                compile_fused(&job.machine, program, &groups, &options, &mut |p| bar.observe(p))
+            }
         }
         Input::Schedule(schedule) => {
             refuse_recompiling(&input.machine, Some(compiler), "schedule")?;
@@ -284,6 +293,7 @@ pub(crate) fn refuse_recompiling(
         ("--budget", given(|c| c.budget.is_some())),
         ("--attempts", given(|c| c.attempts.is_some())),
         ("--from", given(|c| c.from.is_some())),
+        ("--fuse", given(|c| !c.fuse.is_empty())),
     ];
     match options.iter().find(|(_, given)| *given) {
         None => Ok(()),

@@ -426,6 +426,29 @@ fn why_says_what_else_there_was() {
 }
 
 #[test]
+fn sets_are_joined_where_that_is_faster() {
+    let folder = folder();
+    let text = "conset set 1\nset a\n  c0 -> c1 words 9\nset b\n  c8 -> c9 words 9\n";
+    std::fs::write(folder.path().join("two.cset"), text).unwrap();
+    let made = conset_in(folder.path(), "compile two.cset --fuse a,b -o two.json");
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert!(made.stdout.contains("sets a, b: joined; 2 phases"), "{}", made.stdout);
+    let run = conset_in(folder.path(), "run two.json --json");
+    let report: Value = serde_json::from_str(&run.stdout).expect(&run.stderr);
+    assert_eq!((report["set"].as_str(), report["phases"].as_u64()), (Some("a.b"), Some(1)));
+    for (words, says) in [
+        ("compile two.cset --fuse a", "two or more"),
+        ("compile two.cset --fuse a,c", "no set `c`"),
+        ("compile two.json --fuse a,b", "--fuse"),
+        ("compile two.cset --fuse a,b --budget 1", "cannot be used with"),
+    ] {
+        let wrong = conset_in(folder.path(), words);
+        assert_eq!(wrong.code, 2, "{words}");
+        assert!(wrong.stderr.contains(says), "{words}: {}", wrong.stderr);
+    }
+}
+
+#[test]
 fn diff_says_what_changed_and_identical_where_nothing_did() {
     let folder = folder();
     for words in [

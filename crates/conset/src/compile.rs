@@ -21,6 +21,7 @@ use rayon::prelude::*;
 
 use crate::best::{Attempts, Search, Until};
 use crate::from::{self, Fresh, FromOld};
+use crate::fuse::Fusion;
 use crate::{Observer, Progress};
 
 /// Which router and scheduler.
@@ -136,6 +137,7 @@ pub struct Compiled {
     schedule: Schedule,
     image: Arc<Image>,
     sets: Vec<CompiledSet>,
+    pub(crate) fusions: Vec<Fusion>,
 }
 
 /// What is known of one compiled set beside its schedule.
@@ -162,6 +164,11 @@ impl Compiled {
     /// The image, as runtimes load it.
     pub fn image(&self) -> &Arc<Image> {
         &self.image
+    }
+
+    /// What became of sets that were allowed to be joined ([`crate::fuse`]).
+    pub fn fusions(&self) -> &[Fusion] {
+        &self.fusions
     }
 
     /// What is known of each set, in the schedule's order.
@@ -527,7 +534,7 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
     }
     let schedule = Schedule::new(image.machine().clone(), schedules, None)
         .map_err(|e| CompileError::bug("lifting", &e))?;
-    Ok(Compiled { schedule, image: Arc::new(image), sets })
+    Ok(Compiled { schedule, image: Arc::new(image), sets, fusions: Vec::new() })
 }
 
 fn finish(
@@ -555,7 +562,7 @@ fn finish(
             from: known.how.from,
         })
         .collect();
-    Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets })
+    Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets, fusions: Vec::new() })
 }
 
 pub(crate) fn wrong_ends(row: usize, name: &str, error: ShapeError) -> CompileError {

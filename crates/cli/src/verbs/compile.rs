@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use conset::from::{FromOld, Kept};
+use conset::fuse::Fusion;
 use conset::input::{Input, Placement};
 use conset::report::{SetSummary, Summary};
 use conset::{Attempts, Compiled, Ended};
@@ -27,6 +28,9 @@ struct CompileReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<Placement>,
     output: Option<String>,
+    /// Sets that were allowed to be joined.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fusions: Vec<Fusion>,
     /// From the input read to the schedule checked.
     seconds: f64,
     /// Each stage that ran; one that ran several times is added up.
@@ -55,6 +59,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
         summary: Summary::new(&compiled, halo),
         output: args.output.as_ref().map(|path| path.display().to_string()),
         placement: loaded.and_then(|loaded| loaded.placement.clone()),
+        fusions: compiled.fusions().to_vec(),
         seconds,
         stage_seconds: stages.iter().map(|(name, s)| ((*name).to_owned(), (*s).into())).collect(),
     };
@@ -64,6 +69,9 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
     }
     terminal.print(&report, |out| {
         write_summary(out, &report.summary)?;
+        for fusion in &report.fusions {
+            write_fusion(out, fusion)?;
+        }
         writeln!(out, "compiled and verified in {:.1} ms", report.seconds * 1e3)?;
         write_stages(out, &stages)?;
         match &report.output {
@@ -71,6 +79,19 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
             None => Ok(()),
         }
     })
+}
+
+fn write_fusion(out: &mut dyn Write, fusion: &Fusion) -> io::Result<()> {
+    let what = if fusion.fused { "joined" } else { "not joined, as that is not faster" };
+    writeln!(
+        out,
+        "sets {}: {what}; {} and {} clocks apart, {} and {} as one",
+        fusion.sets.join(", "),
+        text::count(fusion.phases_apart as u64, "phase"),
+        text::number(fusion.clocks_apart),
+        text::count(fusion.phases_fused as u64, "phase"),
+        text::number(fusion.clocks_fused),
+    )
 }
 
 fn write_stages(out: &mut dyn Write, stages: &[(&'static str, f64)]) -> io::Result<()> {
