@@ -7,7 +7,7 @@
 //!
 //! | way | for | how |
 //! |---|---|---|
-//! | [`Way::RingRounds`] | dense sets on a torus of two dimensions | `template`: steps of rings, multiplied; `pack`: rounds into phases |
+//! | [`Way::RingRounds`] | dense sets on a torus, ring or hypercube | `template`: steps of rings, multiplied; `compact`: holes filled; `pack`: rounds into phases |
 //! | [`Way::Orbits`] | sets that look the same from every cell of a torus; fewest phases | `orbits`: one connection stands for all its copies |
 //! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
@@ -17,6 +17,7 @@
 //! Ways that do not apply to a set yield nothing.
 
 mod balance;
+mod compact;
 mod orbits;
 mod pack;
 mod paths;
@@ -117,7 +118,10 @@ fn ring_rounds(
         return Ok(None);
     }
     let Some(template) = template::rounds(machine.topology(), set) else { return Ok(None) };
-    packed_rounds(machine, set, template.rounds, &template.round_of, &template.paths).map(Some)
+    let template::Template { rounds, round_of, paths } = template;
+    let network = Network::new(machine);
+    let (rounds, round_of) = compact::compact(&network, set, rounds, round_of, &paths);
+    packed_rounds(machine, set, rounds, &round_of, &paths).map(Some)
 }
 
 fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Plan>, Infeasible> {
