@@ -23,6 +23,8 @@ pub enum Binding {
     Endpoints,
     /// Phases: channels that shortest routes need in all, over all channels of the machine.
     ChannelTotal,
+    /// Phases: lengths given to cells, and how long routes then are at least.
+    ChannelFlow,
     /// Phases: the longest chain of ordered connections that cannot share a phase.
     Order,
     /// Clocks: the words (and stream set-ups) of the busiest agent.
@@ -33,6 +35,8 @@ pub enum Binding {
     DimensionCut,
     /// Clocks: words that must cross the best bisection found.
     Bisection,
+    /// Clocks: lengths given to links, and how far words then travel at least.
+    LinkFlow,
 }
 
 impl Binding {
@@ -42,11 +46,13 @@ impl Binding {
             Binding::Nothing => "nothing",
             Binding::Endpoints => "endpoints",
             Binding::ChannelTotal => "channel-total",
+            Binding::ChannelFlow => "channel-flow",
             Binding::Order => "order",
             Binding::AgentLoad => "agent-load",
             Binding::AverageLink => "average-link",
             Binding::DimensionCut => "dimension-cut",
             Binding::Bisection => "bisection",
+            Binding::LinkFlow => "link-flow",
         }
     }
 
@@ -56,15 +62,17 @@ impl Binding {
     }
 
     /// Every bound there is.
-    pub const ALL: [Binding; 8] = [
+    pub const ALL: [Binding; 10] = [
         Binding::Nothing,
         Binding::Endpoints,
         Binding::ChannelTotal,
+        Binding::ChannelFlow,
         Binding::Order,
         Binding::AgentLoad,
         Binding::AverageLink,
         Binding::DimensionCut,
         Binding::Bisection,
+        Binding::LinkFlow,
     ];
 }
 

@@ -7,8 +7,8 @@
 //! two products differ in two dimensions at least, so that no ring is used twice: of the steps'
 //! numbers k, l, m, ..., those whose last less all others is the same modulo the greatest number
 //! of steps in a dimension. Products in some directions and those in the opposite directions do
-//! not meet on a link, so they share rounds, the second ones shifted by one, so that no cell sends
-//! or receives twice. On 8x8 cells the 64 rounds use every link and every agent all the time,
+//! not meet on a link, so they share rounds, the second ones shifted, so that no cell sends or
+//! receives twice. On 8x8 cells the 64 rounds use every link and every agent all the time,
 //! which no timetable can beat; on n x n the n^3/8 rounds use every link, where n is a multiple
 //! of 4. On dimensions of 2 they are the exchanges with the cell whose number differs in certain
 //! bits.
@@ -84,8 +84,15 @@ fn key(dimensions: &[Dimension], steps: &[Step], shifts: u32) -> u64 {
     }
     let (last, others) = steps.split_last().expect("a dimension");
     let others: u32 = others.iter().map(|step| step.step).sum();
-    let shift = last.step + (others + u32::from(!forward)) * (shifts - 1);
-    let cells = tiling * u64::from(shifts) + u64::from(shift % shifts);
+    let shift = (last.step + others * (shifts - 1)) % shifts;
+    // Backwards two shifts change places, so that two rounds have the same cells, or all the
+    // shifts move on by one.
+    let shift = match (forward, shifts % 2) {
+        (true, _) => shift,
+        (false, 0) => shift ^ 1,
+        (false, _) => (shift + shifts - 1) % shifts,
+    };
+    let cells = tiling * u64::from(shifts) + u64::from(shift);
     let families = 1u64 << (dimensions.len() - 1);
     let all = 2 * families - 1;
     let among = match selves {
