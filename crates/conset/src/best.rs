@@ -22,6 +22,10 @@ use crate::{Observer, Progress};
 struct Priced {
     timetable: Timetable,
     clocks: u64,
+    /// What each phase takes, without the switch.
+    phases: Vec<u64>,
+    /// The rounds of a plan that has them.
+    rounds: Option<Vec<Vec<u32>>>,
 }
 
 /// Connections up to which searches are tried although a plan is good.
@@ -69,19 +73,21 @@ pub(crate) fn best(
             max_phases: options.max_phases,
             ..default
         };
-        let plan = match best::plan(machine, set, way, &route) {
-            Ok(Some(plan)) => plan,
-            Ok(None) => continue,
+        let plans = match best::plans(machine, set, way, &route) {
+            Ok(plans) => plans,
             // What one way cannot do another has done.
             Err(_) if found.is_some() => continue,
             Err(infeasible) => return Err(infeasible.into()),
         };
-        let priced = price(plan, route.seed)?;
-        if found.as_ref().is_none_or(|found| is_better(&priced, found, options.objective)) {
-            found = Some(priced);
+        for plan in plans {
+            let priced = price(plan, route.seed)?;
+            if found.as_ref().is_none_or(|found| is_better(&priced, found, options.objective)) {
+                found = Some(priced);
+            }
         }
     }
     let found = found.ok_or_else(|| CompileError::bug("the router", &"no way to plan applies"))?;
+    let found = joined(found, options.seed)?;
     let prediction = predict::predict(&found.timetable);
     Ok((found.timetable, prediction))
 }
@@ -93,7 +99,7 @@ fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (
     let most = ATTEMPTS.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
     let first: &[Way] = match objective {
-        Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Orbits],
+        Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Negotiated, Way::Orbits],
         Objective::Phases => &[Way::Orbits, Way::RingRounds],
     };
     let first = first.iter().map(|&way| (way, 0));
@@ -122,8 +128,8 @@ fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
 
 fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
     let bug = |e| CompileError::bug("the scheduler", &e);
-    let tables = match plan.rounds {
-        Some(rounds) => vec![links::in_rounds(plan.routing, &rounds).map_err(bug)?],
+    let tables = match &plan.rounds {
+        Some(rounds) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
         None => {
             let passes = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
             links::by_links(plan.routing, passes, seed).map_err(bug)?
@@ -134,9 +140,61 @@ fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
     // Phases start on an empty machine, so their prices do not depend on each other.
     let phases = 0..timetable.phases().len();
     let least = |phase: usize| prices.iter().map(|table| table[phase]).min().unwrap_or(0);
+    let phases: Vec<u64> = phases.map(least).collect();
     let switch = timetable.routing().machine().parameters().switch_clocks();
-    let clocks = phases.map(|phase| switch.saturating_add(least(phase)));
-    Ok(Priced { clocks: clocks.fold(0, u64::saturating_add), timetable })
+    let clocks = phases.iter().map(|phase| switch.saturating_add(*phase));
+    let clocks = clocks.fold(0, u64::saturating_add);
+    Ok(Priced { clocks, timetable, phases, rounds: plan.rounds })
+}
+
+/// Connections up to which phases are joined, and attempts at it.
+const JOINED: usize = 1 << 13;
+const JOINS: usize = 24;
+
+/// Connections up to which rounds are given up where links alone do better.
+const POLISHED: usize = 1 << 12;
+
+/// Joins phases of a plan of rounds where that saves more than it costs.
+fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
+    if found.timetable.routing().set().len() > JOINED {
+        return Ok(found);
+    }
+    let bug = |e| CompileError::bug("the router", &e);
+    let switch = found.timetable.routing().machine().parameters().switch_clocks();
+    let mut tried = best::Tried::new();
+    for _ in 0..JOINS {
+        let Some(rounds) = &found.rounds else { break };
+        let routing = found.timetable.routing().clone();
+        let plan = Plan { routing, rounds: Some(rounds.clone()) };
+        let pairs = best::joinable(&plan, &mut tried);
+        if pairs.is_empty() {
+            break;
+        }
+        let trial = price(best::join(&plan, &pairs).map_err(bug)?, seed)?;
+        let gains = |&(a, b): &(u32, u32)| {
+            let place = a as usize - pairs.iter().filter(|pair| pair.1 < a).count();
+            let apart = found.phases[a as usize] + found.phases[b as usize] + switch;
+            trial.phases[place] < apart
+        };
+        let good: Vec<(u32, u32)> = pairs.iter().copied().filter(gains).collect();
+        if good.len() == pairs.len() {
+            found = trial;
+        } else if !good.is_empty() {
+            found = price(best::join(&plan, &good).map_err(bug)?, seed)?;
+        }
+    }
+    if found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
+        // The routes by links instead of by rounds: better for some phases of unequal words.
+        let routing = found.timetable.routing().clone();
+        let other = price(Plan { routing, rounds: None }, seed)?;
+        let tables = [found.timetable.clone(), other.timetable];
+        let prices = [found.phases, other.phases];
+        let phases = prices[0].iter().zip(&prices[1]).map(|(a, b)| *a.min(b)).collect::<Vec<_>>();
+        found.timetable = links::combine(&tables, &prices);
+        found.clocks = phases.iter().map(|phase| phase + switch).sum();
+        found.phases = phases;
+    }
+    Ok(found)
 }
 
 /// What each phase takes, without the switch.

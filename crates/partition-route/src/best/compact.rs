@@ -134,10 +134,10 @@ mod tests {
         let (rounds, round_of) =
             compact(&network, &set, found.rounds, found.round_of.clone(), &found.paths);
         let mut seen = std::collections::BTreeSet::new();
-        for x in 0..set.len() {
-            assert!(round_of[x] < rounds);
+        for (x, &round) in round_of.iter().enumerate() {
+            assert!(round < rounds);
             for row in resources(&network, &set, &found.paths, x) {
-                assert!(seen.insert((round_of[x], row)), "{spec} {x}");
+                assert!(seen.insert((round, row)), "{spec} {x}");
             }
         }
         (found.rounds, rounds)

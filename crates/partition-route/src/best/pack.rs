@@ -1,10 +1,17 @@
 //! Rounds into phases: as many rounds as the channels of every cell hold.
 //!
 //! Rounds are taken in order, and each goes into the first open phase where it fits as a whole;
-//! only the last [`OPEN`] phases are open. A round that needs more channels than there are is
-//! split, connection by connection, over as many phases as it takes.
+//! only the last [`OPEN`] phases are open, or the last alone where connections are ordered. A
+//! round that needs more channels than there are is split, connection by connection, over as many
+//! phases as it takes.
+//!
+//! Nothing but its agents holds a connection back until its round: with two idle agents it starts
+//! early, on links that others use, and what waits for those is late. Only a switch keeps all
+//! cells in step. So rounds can be packed [`Packing::InStep`] too: a round joins a phase only if
+//! none of its connections would come early onto links that are in use then.
 
 use super::paths::Paths;
+use crate::network::Network;
 
 /// Phases looked at for each round.
 const OPEN: usize = 64;
@@ -20,16 +27,42 @@ pub(super) struct Packed {
     pub(super) phase_of: Vec<u32>,
 }
 
-/// Packs rounds of connections into phases. Every path visits a cell once at most.
-pub(super) fn pack(
-    cells: usize,
-    channels: u32,
-    rounds: u32,
-    round_of: &[u32],
-    paths: &Paths,
-) -> Packed {
+/// Which rounds go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// As many as fit.
+    Dense,
+    /// Those that stay in step.
+    InStep,
+}
+
+/// What is packed.
+#[derive(Clone, Copy)]
+pub(super) struct Rounds<'a> {
+    pub(super) count: u32,
+    pub(super) round_of: &'a [u32],
+    /// Every path visits a cell once at most.
+    pub(super) paths: &'a Paths,
+    /// The sides of its agents that each connection keeps busy, two numbers below twice the cells.
+    pub(super) sides: &'a [[u32; 2]],
+    /// Whether phases have to come in the order of their rounds.
+    pub(super) ordered: bool,
+}
+
+/// Packs rounds of connections into phases.
+pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: Packing) -> Packed {
+    let Rounds { round_of, paths, .. } = what;
+    let rounds = what.count;
+    let cells = network.cells;
+    let places = match packing {
+        Packing::Dense => 0,
+        Packing::InStep => 2 * cells + network.next.edge_count(),
+    };
+    let most = if what.ordered { 1 } else { (HELD / (cells + places).max(1)).clamp(1, OPEN) };
     let members = Members::new(rounds as usize, round_of);
-    let mut packer = Packer { cells, channels, first: 0, open: Vec::new(), taken: Vec::new() };
+    let mut packer =
+        Packer { cells, places, channels, most, first: 0, open: Vec::new(), taken: Vec::new() };
+    let mut uses: Vec<Use> = Vec::new();
     let mut phase_of = vec![0; round_of.len()];
     let mut needs = vec![0u32; cells];
     for round in 0..rounds as usize {
@@ -47,14 +80,18 @@ pub(super) fn pack(
             }
         }
         let fits_alone = used.iter().all(|&cell| needs[cell as usize] <= channels);
+        uses.clear();
+        if fits_alone && packing == Packing::InStep {
+            uses.extend(members.iter().map(|&x| Use::new(network, what, x as usize)));
+        }
         if fits_alone {
-            let phase = packer.take(&used, |cell| needs[cell as usize]);
+            let phase = packer.take(&used, |cell| needs[cell as usize], &uses);
             for &x in members {
                 phase_of[x as usize] = phase;
             }
         } else {
             for &x in members {
-                phase_of[x as usize] = packer.take(paths.of(x as usize), |_| 1);
+                phase_of[x as usize] = packer.take(paths.of(x as usize), |_| 1, &[]);
             }
         }
         for cell in used {
@@ -93,39 +130,101 @@ impl Members {
     }
 }
 
+/// The sides and edges of a connection.
+struct Use {
+    sides: [u32; 2],
+    edges: Vec<u32>,
+}
+
+impl Use {
+    fn new(network: &Network, what: Rounds<'_>, x: usize) -> Self {
+        let path = what.paths.of(x).windows(2);
+        let edges = path.map(|pair| network.next.edge(pair[0], pair[1]) as u32).collect();
+        Self { sides: what.sides[x], edges }
+    }
+}
+
+/// A phase that can still take rounds.
+#[derive(Default)]
+struct Phase {
+    /// Channels taken on each cell.
+    taken: Vec<u16>,
+    /// Rounds in it.
+    rounds: u16,
+    /// By side, then by edge: the last of its rounds that keeps it busy, counted from 1.
+    last: Vec<u16>,
+}
+
+impl Phase {
+    /// Whether a round's connections would stay off links that are in use.
+    fn keeps_step(&self, sides: usize, round: &[Use]) -> bool {
+        round.iter().all(|one| {
+            let [a, b] = one.sides.map(|side| self.last[side as usize]);
+            let start = a.max(b);
+            start == self.rounds
+                || one.edges.iter().all(|&edge| self.last[sides + edge as usize] <= start)
+        })
+    }
+
+    fn note(&mut self, sides: usize, round: &[Use]) {
+        self.rounds += 1;
+        for one in round {
+            for side in one.sides {
+                self.last[side as usize] = self.rounds;
+            }
+            for &edge in &one.edges {
+                self.last[sides + edge as usize] = self.rounds;
+            }
+        }
+    }
+}
+
 struct Packer {
     cells: usize,
+    /// Sides and edges of which phases know who used them last.
+    places: usize,
     channels: u32,
+    /// Phases that are open at most.
+    most: usize,
     /// Phases closed already.
     first: u32,
-    /// Channels taken on each cell in each open phase.
-    open: Vec<Vec<u16>>,
+    open: Vec<Phase>,
     /// Memory of closed phases.
-    taken: Vec<Vec<u16>>,
+    taken: Vec<Phase>,
 }
 
 impl Packer {
     /// Takes channels in the first open phase that has them, else in a new one.
-    fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32) -> u32 {
-        let fits = |phase: &Vec<u16>| {
-            used.iter().all(|&cell| u32::from(phase[cell as usize]) + need(cell) <= self.channels)
+    fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32, round: &[Use]) -> u32 {
+        let sides = 2 * self.cells;
+        let fits = |phase: &Phase| {
+            let free =
+                |&cell: &u32| u32::from(phase.taken[cell as usize]) + need(cell) <= self.channels;
+            used.iter().all(free) && phase.keeps_step(sides, round)
         };
         let found = self.open.iter().position(fits);
         let place = found.unwrap_or_else(|| self.begin());
+        let phase = &mut self.open[place];
         for &cell in used {
-            self.open[place][cell as usize] += need(cell) as u16;
+            phase.taken[cell as usize] += need(cell) as u16;
+        }
+        if !round.is_empty() {
+            phase.note(sides, round);
         }
         self.first + place as u32
     }
 
     fn begin(&mut self) -> usize {
-        if self.open.len() >= (HELD / self.cells.max(1)).clamp(1, OPEN) {
+        if self.open.len() >= self.most {
             self.taken.push(self.open.remove(0));
             self.first += 1;
         }
         let mut phase = self.taken.pop().unwrap_or_default();
-        phase.clear();
-        phase.resize(self.cells, 0);
+        phase.rounds = 0;
+        phase.taken.clear();
+        phase.taken.resize(self.cells, 0);
+        phase.last.clear();
+        phase.last.resize(self.places, 0);
         self.open.push(phase);
         self.open.len() - 1
     }
