@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use conset_ir::Infeasible;
+use conset_ir::{Connection, Infeasible};
 
 use super::paths::Paths;
 use super::{Plan, number};
@@ -20,12 +20,16 @@ const HELD: usize = 1 << 24;
 
 /// Pairs of phases of a plan of rounds whose routes have channels together, the earlier phase
 /// first and no phase twice; none of those tried before, and they count as tried from now on.
-/// None for plans without rounds.
+/// None for plans without rounds and for sets that ask for bandwidth or latency.
 pub fn joinable(plan: &Plan, tried: &mut Tried) -> Vec<(u32, u32)> {
     let machine = plan.routing.machine();
     let phases = plan.routing.phases();
     let cells = machine.cell_count();
-    if plan.rounds.is_none() || phases.len().saturating_mul(cells) > HELD {
+    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    if plan.rounds.is_none()
+        || plan.routing.set().connections().iter().any(asks)
+        || phases.len().saturating_mul(cells) > HELD
+    {
         return Vec::new();
     }
     let mut taken = vec![0u32; phases.len() * cells];
@@ -100,7 +104,7 @@ pub fn join(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Plan, Infeasible> {
 mod tests {
     use super::*;
     use crate::best::{Options, Way, plans};
-    use conset_ir::{CellId, Connection, ConnectionSet, Machine};
+    use conset_ir::{CellId, ConnectionSet, Machine};
     use std::sync::Arc;
 
     #[test]

@@ -10,7 +10,7 @@
 //! | [`Way::RingRounds`] | dense sets on a torus, ring or hypercube | `template`: steps of rings, multiplied; `compact`: holes filled; `pack`: rounds into phases |
 //! | [`Way::Orbits`] | sets that look the same from every cell of a torus; fewest phases | `orbits`: one connection stands for all its copies |
 //! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
-//! | [`Way::Negotiated`] | any set without requirements, ordered ones too | `negotiate`: rounds and routes chosen together, again and again; `pack` |
+//! | [`Way::Negotiated`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together, again and again; `pack` |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //!
 //! No way looks at what a set is called or where it came from. Which way is best for a set is
@@ -33,7 +33,8 @@ use std::sync::Arc;
 
 use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 
-use crate::network::Network;
+use crate::apr::wants::Wants;
+use crate::network::{Distances, Network};
 use crate::{apr, bounds, channels, explain};
 use paths::Paths;
 
@@ -238,7 +239,7 @@ fn fewest_rounds(machine: &Machine, set: &ConnectionSet, longest: u64) -> Result
 
 /// Connections up to which a negotiation is tried, and its steps for each.
 const NEGOTIATED: usize = 1 << 17;
-const STEPS: usize = 1 << 26;
+const STEPS: usize = 1 << 24;
 
 fn negotiated(
     machine: &Arc<Machine>,
@@ -251,15 +252,20 @@ fn negotiated(
     let network = Network::new(machine);
     let bounds = bounds::bounds(machine, set)?.summary();
     let clocks = bounds.clocks - u64::from(bounds.phases) * machine.parameters().switch_clocks();
+    // What no route can give is refused before anything is tried.
+    let mut distances = Distances::new(&network, set.connections().iter().map(|c| c.target.0));
+    let hops = |c: &conset_ir::Connection| distances.aim(&network, c.source.0, c.target.0);
+    let hops: Vec<u32> = set.connections().iter().map(hops).collect();
+    let wants = Wants::new(machine, &network, set, &hops)?;
     let found = negotiate::negotiate(machine, set, &network, clocks, STEPS, options.seed);
     let Some(found) = found else { return Ok(Vec::new()) };
-    packed_rounds(machine, set, found.rounds, &found.round_of, &found.paths)
+    packed(machine, set, found.rounds, &found.round_of, &found.paths, wants.as_ref())
 }
 
 /// Connections up to which rounds are packed in two ways.
 const TWICE: usize = 1 << 15;
 
-/// Plans of rounds: packed into phases, channels numbered.
+/// Plans of rounds of a set without requirements.
 fn packed_rounds(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
@@ -267,11 +273,23 @@ fn packed_rounds(
     round_of: &[u32],
     paths: &Paths,
 ) -> Result<Vec<Plan>, Infeasible> {
+    packed(machine, set, count, round_of, paths, None)
+}
+
+/// Plans of rounds: packed into phases, channels numbered.
+fn packed(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    count: u32,
+    round_of: &[u32],
+    paths: &Paths,
+    wants: Option<&Wants>,
+) -> Result<Vec<Plan>, Infeasible> {
     let channels = machine.parameters().channels_per_cell;
     let network = Network::new(machine);
     let sides = negotiate::sides(machine, set);
     let ordered = !set.order().is_empty();
-    let rounds = pack::Rounds { count, round_of, paths, sides: &sides, ordered };
+    let rounds = pack::Rounds { count, round_of, paths, sides: &sides, ordered, wants };
     let mut packings = vec![pack::pack(&network, channels, rounds, pack::Packing::Dense)];
     if set.len() <= TWICE {
         let other = pack::pack(&network, channels, rounds, pack::Packing::InStep);

@@ -18,8 +18,9 @@
 //!
 //! The best pass is kept. It ends when the bound is reached, when no pass was better for some
 //! time, or when the work was as much as allowed. Works with every topology, with parallel links,
-//! dead cells and links, half duplex agents and order. Connections with requirements of bandwidth or
-//! latency, which are about what shares links in a phase and not in a round, are not for it.
+//! dead cells and links, half duplex agents and order. Bandwidths and latencies that are asked for
+//! are about what shares links in a phase and not in a round: shortest routes are as good as any
+//! for them, and the packing of rounds minds the rest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -83,7 +84,7 @@ pub(super) fn room(machine: &Machine, network: &Network) -> Vec<u16> {
 }
 
 /// Negotiates until the rounds last no more than `bound`, or for about so many steps; `None`
-/// where the set is too large or has requirements.
+/// where the set is empty or too large, or a connection has no way.
 pub(super) fn negotiate(
     machine: &Machine,
     set: &ConnectionSet,
@@ -92,8 +93,7 @@ pub(super) fn negotiate(
     steps: usize,
     seed: u64,
 ) -> Option<Found> {
-    let asks = |c: &conset_ir::Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
-    if set.is_empty() || set.connections().iter().any(asks) {
+    if set.is_empty() {
         return None;
     }
     let routes = Routes::new(network, set)?;
@@ -624,15 +624,14 @@ mod tests {
     }
 
     #[test]
-    fn requirements_are_left_to_others() {
-        let (machine, set) = all_to_all("mesh:2x2");
-        let mut connections = set.connections().to_vec();
-        connections[0].max_latency = Some(1000);
-        let set = ConnectionSet::new("asks", connections).unwrap();
+    fn odd_sets_are_no_trouble() {
+        let (machine, _) = all_to_all("mesh:2x2");
         let network = Network::new(&machine);
-        assert!(negotiate(&machine, &set, &network, 0, 1000, 0).is_none());
         let none = ConnectionSet::new("none", vec![]).unwrap();
         assert!(negotiate(&machine, &none, &network, 0, 1000, 0).is_none());
+        let same = ConnectionSet::new("same", vec![Connection::new(CellId(0), CellId(3), 1); 200]);
+        let found = negotiate(&machine, &same.unwrap(), &network, 0, 1000, 0).unwrap();
+        assert_eq!(found.rounds, 200);
     }
 
     proptest! {

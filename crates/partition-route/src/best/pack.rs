@@ -9,8 +9,12 @@
 //! early, on links that others use, and what waits for those is late. Only a switch keeps all
 //! cells in step. So rounds can be packed [`Packing::InStep`] too: a round joins a phase only if
 //! none of its connections would come early onto links that are in use then.
+//!
+//! Where bandwidths or latencies are asked for, connections are packed one by one: each goes where
+//! its links have few enough routes for it and for all that are there.
 
 use super::paths::Paths;
+use crate::apr::wants::Wants;
 use crate::network::Network;
 
 /// Phases looked at for each round.
@@ -47,6 +51,8 @@ pub(super) struct Rounds<'a> {
     pub(super) sides: &'a [[u32; 2]],
     /// Whether phases have to come in the order of their rounds.
     pub(super) ordered: bool,
+    /// Required bandwidths and latencies.
+    pub(super) wants: Option<&'a Wants>,
 }
 
 /// Packs rounds of connections into phases.
@@ -60,8 +66,19 @@ pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: 
     };
     let most = if what.ordered { 1 } else { (HELD / (cells + places).max(1)).clamp(1, OPEN) };
     let members = Members::new(rounds as usize, round_of);
-    let mut packer =
-        Packer { cells, places, channels, most, first: 0, open: Vec::new(), taken: Vec::new() };
+    let edges = if what.wants.is_some() { network.next.edge_count() } else { 0 };
+    let mut packer = Packer {
+        cells,
+        places,
+        edges,
+        channels,
+        most,
+        first: 0,
+        wants: what.wants,
+        open: Vec::new(),
+        taken: Vec::new(),
+    };
+    let apart = edges > 0;
     let mut uses: Vec<Use> = Vec::new();
     let mut phase_of = vec![0; round_of.len()];
     let mut needs = vec![0u32; cells];
@@ -79,10 +96,10 @@ pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: 
                 needs[cell as usize] += 1;
             }
         }
-        let fits_alone = used.iter().all(|&cell| needs[cell as usize] <= channels);
+        let fits_alone = !apart && used.iter().all(|&cell| needs[cell as usize] <= channels);
         uses.clear();
         if fits_alone && packing == Packing::InStep {
-            uses.extend(members.iter().map(|&x| Use::new(network, what, x as usize)));
+            uses.extend(members.iter().map(|&x| Use::new(network, what, x)));
         }
         if fits_alone {
             let phase = packer.take(&used, |cell| needs[cell as usize], &uses);
@@ -91,7 +108,11 @@ pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: 
             }
         } else {
             for &x in members {
-                phase_of[x as usize] = packer.take(paths.of(x as usize), |_| 1, &[]);
+                uses.clear();
+                if apart {
+                    uses.push(Use::new(network, what, x));
+                }
+                phase_of[x as usize] = packer.take(paths.of(x as usize), |_| 1, &uses);
             }
         }
         for cell in used {
@@ -132,15 +153,17 @@ impl Members {
 
 /// The sides and edges of a connection.
 struct Use {
+    connection: u32,
     sides: [u32; 2],
     edges: Vec<u32>,
 }
 
 impl Use {
-    fn new(network: &Network, what: Rounds<'_>, x: usize) -> Self {
+    fn new(network: &Network, what: Rounds<'_>, connection: u32) -> Self {
+        let x = connection as usize;
         let path = what.paths.of(x).windows(2);
         let edges = path.map(|pair| network.next.edge(pair[0], pair[1]) as u32).collect();
-        Self { sides: what.sides[x], edges }
+        Self { connection, sides: what.sides[x], edges }
     }
 }
 
@@ -153,11 +176,24 @@ struct Phase {
     rounds: u16,
     /// By side, then by edge: the last of its rounds that keeps it busy, counted from 1.
     last: Vec<u16>,
+    /// By edge: its routes, and how many there may be for what they ask.
+    shared: Vec<(u32, u32)>,
 }
 
 impl Phase {
+    /// Whether one more connection on its links leaves all there what they ask for.
+    fn shares(&self, wants: &Wants, one: &Use) -> bool {
+        one.edges.iter().all(|&edge| {
+            let (used, most) = self.shared[edge as usize];
+            used < most.min(wants.most(edge as usize, one.connection))
+        })
+    }
+
     /// Whether a round's connections would stay off links that are in use.
     fn keeps_step(&self, sides: usize, round: &[Use]) -> bool {
+        if self.last.is_empty() {
+            return true;
+        }
         round.iter().all(|one| {
             let [a, b] = one.sides.map(|side| self.last[side as usize]);
             let start = a.max(b);
@@ -166,7 +202,18 @@ impl Phase {
         })
     }
 
-    fn note(&mut self, sides: usize, round: &[Use]) {
+    fn note(&mut self, sides: usize, wants: Option<&Wants>, round: &[Use]) {
+        for one in round.iter().filter(|_| wants.is_some()) {
+            for &edge in &one.edges {
+                let most =
+                    wants.map_or(u32::MAX, |wants| wants.most(edge as usize, one.connection));
+                let shared = &mut self.shared[edge as usize];
+                *shared = (shared.0 + 1, shared.1.min(most));
+            }
+        }
+        if self.last.is_empty() {
+            return;
+        }
         self.rounds += 1;
         for one in round {
             for side in one.sides {
@@ -179,28 +226,32 @@ impl Phase {
     }
 }
 
-struct Packer {
+struct Packer<'a> {
     cells: usize,
     /// Sides and edges of which phases know who used them last.
     places: usize,
+    /// Edges of which phases know how they are shared; only then connections come one by one.
+    edges: usize,
     channels: u32,
     /// Phases that are open at most.
     most: usize,
     /// Phases closed already.
     first: u32,
+    wants: Option<&'a Wants>,
     open: Vec<Phase>,
     /// Memory of closed phases.
     taken: Vec<Phase>,
 }
 
-impl Packer {
+impl Packer<'_> {
     /// Takes channels in the first open phase that has them, else in a new one.
     fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32, round: &[Use]) -> u32 {
         let sides = 2 * self.cells;
         let fits = |phase: &Phase| {
             let free =
                 |&cell: &u32| u32::from(phase.taken[cell as usize]) + need(cell) <= self.channels;
-            used.iter().all(free) && phase.keeps_step(sides, round)
+            let asks = |one: &Use| self.wants.is_none_or(|wants| phase.shares(wants, one));
+            used.iter().all(free) && phase.keeps_step(sides, round) && round.iter().all(asks)
         };
         let found = self.open.iter().position(fits);
         let place = found.unwrap_or_else(|| self.begin());
@@ -209,7 +260,7 @@ impl Packer {
             phase.taken[cell as usize] += need(cell) as u16;
         }
         if !round.is_empty() {
-            phase.note(sides, round);
+            phase.note(sides, self.wants, round);
         }
         self.first + place as u32
     }
@@ -225,6 +276,8 @@ impl Packer {
         phase.taken.resize(self.cells, 0);
         phase.last.clear();
         phase.last.resize(self.places, 0);
+        phase.shared.clear();
+        phase.shared.resize(self.edges, (0, u32::MAX));
         self.open.push(phase);
         self.open.len() - 1
     }
