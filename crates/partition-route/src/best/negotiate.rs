@@ -13,8 +13,10 @@
 //! * later ones take the rounds of the pass before as they were, in a new order: the last first,
 //!   the fullest first, or any; with equal words that hardly ever costs a round and often saves
 //!   one. Connections that came late before come earlier: their *lateness* is remembered;
-//! * with ordering constraints a connection's round comes after those of all that are before it,
-//!   and those come first that have most to come after them.
+//! * most connections keep their route where it is free;
+//! * with ordering constraints a connection's round comes after those of all that are before it;
+//!   first those come first that have most to come after them, then those that came early in the
+//!   best pass so far.
 //!
 //! The best pass is kept. It ends when the bound is reached, when no pass was better for some
 //! time, or when the work was as much as allowed. Works with every topology, with parallel links,
@@ -48,6 +50,9 @@ const WIDTH: usize = 16;
 const HELD: usize = 1 << 24;
 /// Passes without success after which a negotiation ends.
 const PATIENCE: u32 = 400;
+/// Of so many connections all but one take their old route where it is free.
+const KEPT: u32 = 8;
+const KEPT_ORDERED: u32 = 64;
 /// Passes at most.
 const PASSES: u32 = 1 << 12;
 
@@ -102,26 +107,34 @@ pub(super) fn negotiate(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut lateness = vec![0u32; set.len()];
     let mut sequence = first_sequence(&table, &routes, &before);
-    let mut best: Option<(u64, Vec<u32>, Vec<u32>)> = None;
+    let mut best: Option<((u64, u64), Vec<u32>, Vec<u32>)> = None;
     let (mut idle, mut spent) = (0, 0usize);
     for pass in 0..PASSES {
         spent = spent.saturating_add(table.pass(&routes, &before, &sequence)?);
-        let clocks = table.clocks();
-        if best.as_ref().is_none_or(|best| clocks < best.0) {
-            best = Some((clocks, table.round_of.clone(), table.taken.clone()));
-            idle = 0;
+        let value = table.value();
+        let better = best.as_ref().is_none_or(|best| value < best.0);
+        // Ordered sets go on from the best only, so that they wander among equals.
+        if better || (before.any && best.as_ref().is_some_and(|best| value == best.0)) {
+            best = Some((value, table.round_of.clone(), table.taken.clone()));
         }
+        idle = if better { 0 } else { idle };
         idle += 1;
-        let reached = best.as_ref().is_some_and(|best| best.0 <= bound);
+        let reached = best.as_ref().is_some_and(|best| best.0.0 <= bound);
         if reached || idle > PATIENCE || spent > steps {
             break;
         }
-        if idle % 16 == 0 {
+        if idle % 16 == 0 || before.any {
             // Back to the best, and on from there another way.
             let best = best.as_ref().expect("a pass was made");
             table.round_of.clone_from(&best.1);
+            table.guide.clone_from(&best.2);
             table.measure();
+        } else {
+            table.guide.clone_from(&table.taken);
         }
+        table.kept.clear();
+        let most = if before.any { KEPT_ORDERED } else { KEPT };
+        table.kept.extend((0..set.len()).map(|_| rng.random_range(0..most) > 0));
         let spread = [1, 1, 2, 4][pass as usize % 4];
         table.taste.iter_mut().for_each(|taste| *taste = rng.random_range(0..spread));
         sequence = table.next_sequence(pass, &before, &mut lateness, &mut rng);
@@ -326,6 +339,9 @@ struct Table<'a> {
     round_of: Vec<u32>,
     /// Edges of each connection's route, [`Routes::start`].
     taken: Vec<u32>,
+    /// The same of the pass before, and who takes its old route where it can.
+    guide: Vec<u32>,
+    kept: Vec<bool>,
     /// The longest connection of each round, and the connections in it.
     longest: Vec<u32>,
     count: Vec<u32>,
@@ -356,6 +372,8 @@ impl<'a> Table<'a> {
             taste: vec![0; network.next.edge_count()],
             round_of: vec![0; set.len()],
             taken: Vec::new(),
+            guide: Vec::new(),
+            kept: Vec::new(),
             longest: Vec::new(),
             count: Vec::new(),
             reach: Vec::new(),
@@ -457,6 +475,9 @@ impl<'a> Table<'a> {
         let cells = usize::from(routes.cells[x]);
         let width = self.reach.len() / cells;
         let (word, bit) = (round as usize / 64, 1u64 << (round % 64));
+        let kept = self.kept.get(x).is_some_and(|&kept| kept);
+        let old: &[u32] =
+            if kept { &self.guide[routes.start(x)..routes.start(x + 1)] } else { &[] };
         let mut at = cells as u16 - 1;
         let mut place = routes.start(x) + routes.hops[x] as usize;
         let mut best: Option<Hop> = None;
@@ -473,7 +494,7 @@ impl<'a> Table<'a> {
             }
             let free = self.busy[hop.edge as usize * self.width + word] & bit == 0
                 && self.reach[usize::from(hop.from) * width + word] & bit != 0;
-            let less = |best: &Hop| self.price(hop.edge) < self.price(best.edge);
+            let less = |best: &Hop| self.price(old, hop.edge) < self.price(old, best.edge);
             if hop.to == at && free && best.as_ref().is_none_or(less) {
                 best = Some(*hop);
             }
@@ -504,14 +525,18 @@ impl<'a> Table<'a> {
     }
 
     /// What counts among routes that are free.
-    fn price(&self, edge: u32) -> u32 {
-        self.carried[edge as usize] + u32::from(self.taste[edge as usize])
+    fn price(&self, old: &[u32], edge: u32) -> u32 {
+        if old.contains(&edge) {
+            return 0;
+        }
+        1 + self.carried[edge as usize] + u32::from(self.taste[edge as usize])
     }
 
-    /// What the rounds last.
-    fn clocks(&self) -> u64 {
+    /// What the rounds last, and of equal ones what comes late in them.
+    fn value(&self) -> (u64, u64) {
         let rounds = self.longest.iter().zip(&self.count).filter(|(_, count)| **count > 0);
-        rounds.map(|(&words, _)| u64::from(words) * self.word_clocks + self.setup).sum()
+        let clocks = rounds.map(|(&words, _)| u64::from(words) * self.word_clocks + self.setup);
+        (clocks.sum(), self.round_of.iter().map(|&round| u64::from(round)).sum())
     }
 
     /// Counts the rounds afresh.
@@ -557,8 +582,9 @@ impl<'a> Table<'a> {
             let late = lateness[x];
             let rank = rank[self.round_of[x] as usize];
             if before.any {
-                let tail = before.tail[x] + before.tail[x] / 64 * u64::from(late);
-                return (u64::MAX - tail, rng.random_range(0..1 << 16));
+                let round = u64::from(self.round_of[x]);
+                let first = rng.random_range(0..1 << 16);
+                return (round, if self.kept[x] { 1 << 16 } else { first });
             }
             if even {
                 let bonus = if pass % 8 == 7 { late * rounds as u32 / 64 } else { 0 };
