@@ -41,6 +41,9 @@ const MEASURED: u64 = 1 << 18;
 const ATTEMPTS: usize = 8;
 const TRIED: usize = 1 << 13;
 
+/// Negotiations of a set of a few connections.
+const NEGOTIATED: u64 = 3;
+
 /// Connections up to which timetables are varied.
 const PASSED: usize = 1 << 17;
 
@@ -102,7 +105,9 @@ fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (
         Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Negotiated, Way::Orbits],
         Objective::Phases => &[Way::Orbits, Way::RingRounds],
     };
-    let first = first.iter().map(|&way| (way, 0));
+    let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
+    let times = move |way: Way| if way == Way::Negotiated { negotiated } else { 1 };
+    let first = first.iter().flat_map(move |&way| (0..times(way)).map(move |again| (way, again)));
     first.chain((0..balanced).map(|attempt| (Way::Balanced, attempt)))
 }
 

@@ -13,7 +13,7 @@
 //! * later ones take the rounds of the pass before as they were, in a new order: the last first,
 //!   the fullest first, or any; with equal words that hardly ever costs a round and often saves
 //!   one. Connections that came late before come earlier: their *lateness* is remembered;
-//! * most connections keep their route where it is free;
+//! * in some passes most connections keep their route where it is free;
 //! * with ordering constraints a connection's round comes after those of all that are before it;
 //!   first those come first that have most to come after them, then those that came early in the
 //!   best pass so far.
@@ -42,6 +42,13 @@ pub(super) struct Found {
     pub(super) paths: Paths,
 }
 
+/// What the best pass came to: [`Table::value`], rounds, edges of routes.
+struct Kept {
+    value: (u64, u64),
+    round_of: Vec<u32>,
+    taken: Vec<u32>,
+}
+
 /// Hops on shortest routes that are held for all connections together.
 const HOPS: usize = 1 << 24;
 /// Cells at one distance that a search looks at.
@@ -53,6 +60,8 @@ const PATIENCE: u32 = 400;
 /// Of so many connections all but one take their old route where it is free.
 const KEPT: u32 = 8;
 const KEPT_ORDERED: u32 = 64;
+/// Passes in which all take any route, then as many in which most keep theirs, and so on.
+const TURN: u32 = 32;
 /// Passes at most.
 const PASSES: u32 = 1 << 12;
 
@@ -107,39 +116,44 @@ pub(super) fn negotiate(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut lateness = vec![0u32; set.len()];
     let mut sequence = first_sequence(&table, &routes, &before);
-    let mut best: Option<((u64, u64), Vec<u32>, Vec<u32>)> = None;
+    let mut best: Option<Kept> = None;
     let (mut idle, mut spent) = (0, 0usize);
     for pass in 0..PASSES {
         spent = spent.saturating_add(table.pass(&routes, &before, &sequence)?);
         let value = table.value();
-        let better = best.as_ref().is_none_or(|best| value < best.0);
+        let better = best.as_ref().is_none_or(|best| value < best.value);
         // Ordered sets go on from the best only, so that they wander among equals.
-        if better || (before.any && best.as_ref().is_some_and(|best| value == best.0)) {
-            best = Some((value, table.round_of.clone(), table.taken.clone()));
+        if better || (before.any && best.as_ref().is_some_and(|best| value == best.value)) {
+            let (round_of, taken) = (table.round_of.clone(), table.taken.clone());
+            best = Some(Kept { value, round_of, taken });
         }
         idle = if better { 0 } else { idle };
         idle += 1;
-        let reached = best.as_ref().is_some_and(|best| best.0.0 <= bound);
+        let reached = best.as_ref().is_some_and(|best| best.value.0 <= bound);
         if reached || idle > PATIENCE || spent > steps {
             break;
         }
         if idle % 16 == 0 || before.any {
             // Back to the best, and on from there another way.
             let best = best.as_ref().expect("a pass was made");
-            table.round_of.clone_from(&best.1);
-            table.guide.clone_from(&best.2);
+            table.round_of.clone_from(&best.round_of);
+            table.guide.clone_from(&best.taken);
             table.measure();
         } else {
             table.guide.clone_from(&table.taken);
         }
         table.kept.clear();
-        let most = if before.any { KEPT_ORDERED } else { KEPT };
+        let most = match pass / TURN % 2 {
+            _ if before.any => KEPT_ORDERED,
+            0 => 1,
+            _ => KEPT,
+        };
         table.kept.extend((0..set.len()).map(|_| rng.random_range(0..most) > 0));
         let spread = [1, 1, 2, 4][pass as usize % 4];
         table.taste.iter_mut().for_each(|taste| *taste = rng.random_range(0..spread));
         sequence = table.next_sequence(pass, &before, &mut lateness, &mut rng);
     }
-    let (_, round_of, taken) = best?;
+    let Kept { round_of, taken, .. } = best?;
     let mut paths = Paths::with_capacity(set.len());
     for (x, c) in set.connections().iter().enumerate() {
         let edges = &taken[routes.start(x)..routes.start(x + 1)];
