@@ -23,8 +23,6 @@ pub enum Binding {
     Endpoints,
     /// Phases: channels that shortest routes need in all, over all channels of the machine.
     ChannelTotal,
-    /// Phases: lengths given to cells, and how long routes then are at least.
-    ChannelFlow,
     /// Phases: the longest chain of ordered connections that cannot share a phase.
     Order,
     /// Clocks: the words (and stream set-ups) of the busiest agent.
@@ -35,6 +33,8 @@ pub enum Binding {
     DimensionCut,
     /// Clocks: words that must cross the best bisection found.
     Bisection,
+    /// Phases: lengths given to cells, and how long routes then are at least.
+    ChannelFlow,
     /// Clocks: lengths given to links, and how far words then travel at least.
     LinkFlow,
 }
@@ -66,12 +66,12 @@ impl Binding {
         Binding::Nothing,
         Binding::Endpoints,
         Binding::ChannelTotal,
-        Binding::ChannelFlow,
         Binding::Order,
         Binding::AgentLoad,
         Binding::AverageLink,
         Binding::DimensionCut,
         Binding::Bisection,
+        Binding::ChannelFlow,
         Binding::LinkFlow,
     ];
 }
