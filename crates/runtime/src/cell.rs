@@ -13,6 +13,7 @@ use corosensei::Yielder;
 
 use crate::error::CellError;
 use crate::phase::{PhaseName, PhaseRef, SetRef};
+use crate::plan::Flights;
 use crate::store::Store;
 use crate::word::Word;
 
@@ -103,6 +104,8 @@ pub struct Cell<'w> {
     yielder: &'w Yielder<Answer, Request>,
     /// The program was told that the run has ended.
     told: bool,
+    /// Exchanges that were begun and not ended.
+    pub(crate) flights: Flights,
 }
 
 impl<'w> Cell<'w> {
@@ -111,7 +114,7 @@ impl<'w> Cell<'w> {
         shared: &'w Shared<'w>,
         yielder: &'w Yielder<Answer, Request>,
     ) -> Self {
-        Self { id, shared, yielder, told: false }
+        Self { id, shared, yielder, told: false, flights: Flights::new() }
     }
 
     /// This cell.
@@ -164,6 +167,7 @@ impl<'w> Cell<'w> {
     /// No such phase.
     pub fn instantiate_phase(&mut self, phase: impl PhaseRef) -> Result<(), CellError> {
         self.check_running()?;
+        self.arrive_all()?;
         let Some((set, phase)) = phase.find(self.shared.image) else {
             return self.fail(CellError::NoPhase { name: format!("{phase:?}") });
         };
@@ -216,7 +220,19 @@ impl<'w> Cell<'w> {
         incoming: &mut [R],
     ) -> Result<(), CellError> {
         self.check_running()?;
+        self.arrive_all()?;
         let set = self.set(&set)?;
+        self.exchange_now(set, outgoing, incoming)
+    }
+
+    /// [`Cell::exchange`], without the exchanges that were begun before.
+    pub(crate) fn exchange_now<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
+        &mut self,
+        set: usize,
+        outgoing: &[S],
+        incoming: &mut [R],
+    ) -> Result<(), CellError> {
+        self.check_running()?;
         if let Some(kind) = &self.shared.broken[set] {
             let name = self.shared.image.sets()[set].set.name().to_owned();
             return self.fail(CellError::Image { set: name, kind: kind.clone() });
@@ -347,9 +363,13 @@ impl<'w> Cell<'w> {
         }
     }
 
+    pub(crate) fn is_running(&self) -> bool {
+        !self.shared.state.borrow().aborted
+    }
+
     /// The run goes on. A program that was told that it does not, and calls again, is unwound,
     /// so that no program can keep a run from ending by ignoring errors.
-    fn check_running(&mut self) -> Result<(), CellError> {
+    pub(crate) fn check_running(&mut self) -> Result<(), CellError> {
         if !self.shared.state.borrow().aborted {
             return Ok(());
         }
@@ -359,7 +379,7 @@ impl<'w> Cell<'w> {
         Err(CellError::Aborted)
     }
 
-    fn fail<T>(&mut self, error: CellError) -> Result<T, CellError> {
+    pub(crate) fn fail<T>(&mut self, error: CellError) -> Result<T, CellError> {
         self.check_running()?;
         let mut state = self.shared.state.borrow_mut();
         state.error.get_or_insert((self.id, error.clone()));

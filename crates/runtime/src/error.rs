@@ -4,6 +4,8 @@
 use conset_fabric::{Fault, FaultKind};
 use conset_ir::{CellId, ConnectionId, Direction};
 
+use crate::plan::PlanUse;
+
 /// Why a run ended before its programs did.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
@@ -129,6 +131,9 @@ pub enum CellError {
         /// What is wrong.
         kind: FaultKind,
     },
+    /// A plan was used in a way it is not for.
+    #[error(transparent)]
+    Plan(#[from] PlanUse),
     /// The run has ended because of an error of another cell.
     #[error("the run has ended")]
     Aborted,

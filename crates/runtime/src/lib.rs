@@ -27,8 +27,12 @@
 //! What it does not do: threads and MPI as transports, and packing of vectors by node lists.
 
 mod cell;
+mod collectives;
 mod error;
+mod layout;
+mod number;
 mod phase;
+mod plan;
 mod scheduler;
 mod store;
 mod word;
@@ -38,7 +42,11 @@ pub use conset_ir as ir;
 pub use conset_ir::Image;
 
 pub use cell::Cell;
+pub use collectives::{Collectives, tree_sets};
 pub use error::{CellError, RunError};
+pub use layout::{CsrLayout, Layout, LayoutError, LocalCsr, Owned, OwnedLayout};
+pub use number::{Number, Op};
 pub use phase::{PhaseName, PhaseRef, SetRef};
+pub use plan::{Pending, Plan, PlanError, PlanUse};
 pub use word::Word;
 pub use world::{RunReport, World};

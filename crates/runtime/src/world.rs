@@ -84,7 +84,12 @@ impl World {
         &self,
         program: impl Fn(&mut Cell<'_>) -> R,
     ) -> Result<(Vec<R>, RunReport), RunError> {
-        Run::new(self).run(&program)
+        Run::new(self).run(&|cell: &mut Cell<'_>| {
+            let result = program(cell);
+            // An error is kept by the run.
+            let _ = cell.check_ended();
+            result
+        })
     }
 
     /// [`World::run`] for programs that hand on the errors of their cell's calls with `?`.

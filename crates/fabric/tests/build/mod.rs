@@ -92,23 +92,27 @@ pub fn add(
 }
 
 /// The tables of a set: each connection in the first phase where every cell of its route has a
-/// channel free.
+/// channel free, and not before those that are ordered before it and have lower ids.
 pub fn tables(machine: &Machine, set: &ConnectionSet) -> Vec<PhaseTables> {
     let cells = machine.cell_count();
     let hops: Vec<Vec<u32>> = (0..cells).map(|c| hops_to(machine, CellId(c as u32))).collect();
     let limit = machine.parameters().channels_per_cell;
     let (mut phases, mut used): (Vec<PhaseTables>, Vec<Vec<u32>>) = (Vec::new(), Vec::new());
+    let mut phase_of = Vec::with_capacity(set.len());
     for (id, connection) in set.iter() {
         let links = route_by(machine, connection.source, &hops[connection.target.index()]);
         let on_route: Vec<usize> = std::iter::once(connection.source.index())
             .chain(links.iter().map(|&l| machine.link(l).target.index()))
             .collect();
-        let free = used.iter().position(|used| on_route.iter().all(|&c| used[c] < limit));
-        let phase = free.unwrap_or_else(|| {
+        let before = set.order().iter().filter(|pair| pair.1 == id && pair.0 < id);
+        let earliest = before.map(|pair| phase_of[pair.0.index()]).max().unwrap_or(0);
+        let free = |p: &usize| on_route.iter().all(|&c| used[*p][c] < limit);
+        let phase = (earliest..used.len()).find(free).unwrap_or_else(|| {
             phases.push(vec![CellTables::default(); cells]);
             used.push(vec![0; cells]);
             phases.len() - 1
         });
+        phase_of.push(phase);
         let mut channels = Vec::new();
         for &cell in &on_route {
             channels.push(ChannelId(used[phase][cell]));
@@ -122,13 +126,28 @@ pub fn tables(machine: &Machine, set: &ConnectionSet) -> Vec<PhaseTables> {
 
 /// An image of one set.
 pub fn image(machine: &Arc<Machine>, set: ConnectionSet, phases: &[PhaseTables]) -> Image {
+    Image::new(machine.clone(), vec![set_image(set, phases)]).unwrap()
+}
+
+fn set_image(set: ConnectionSet, phases: &[PhaseTables]) -> SetImage {
     let phases = phases.iter().map(|phase| {
         PhaseImage::from_cells(
             phase.iter().map(|c| CellContext { entries: &c.entries, operations: &c.operations }),
         )
     });
-    let set = SetImage { set: Arc::new(set), phases: phases.collect() };
-    Image::new(machine.clone(), vec![set]).unwrap()
+    SetImage { set: Arc::new(set), phases: phases.collect() }
+}
+
+/// Several sets on a machine, built and put together.
+pub fn build_all(
+    machine: &Arc<Machine>,
+    sets: impl IntoIterator<Item = ConnectionSet>,
+) -> Arc<Image> {
+    let sets = sets.into_iter().map(|set| {
+        let phases = tables(machine, &set);
+        set_image(set, &phases)
+    });
+    Arc::new(Image::new(machine.clone(), sets.collect()).unwrap())
 }
 
 /// A set on a machine, built and put together.

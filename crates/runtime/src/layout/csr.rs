@@ -1,0 +1,194 @@
+//! Layouts of a sparse matrix whose rows have owners.
+//!
+//! A cell owns rows, and with each row the entry of the vector of that number. For a product with
+//! its rows it needs the entries of their columns; those that it does not own are its ghosts. The
+//! local numbering is the usual one: own rows ascending, then ghosts by (owner, id), so that what
+//! one neighbour sends arrives in one piece.
+
+use conset_ir::limits;
+
+use super::{Entry, Layout, LayoutError, OwnedLayout, check_cells};
+
+/// A matrix dealt to cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsrLayout {
+    /// From owners to ghosts: before a product with the rows.
+    pub forward: Layout,
+    /// From ghosts to owners: after a product with the rows transposed.
+    pub backward: Layout,
+    /// The rows of each cell, in the order of cell ids.
+    pub parts: Vec<LocalCsr>,
+}
+
+/// The rows of one cell, in local numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocalCsr {
+    /// The global row of each entry of the local vector: own rows ascending, then ghosts.
+    pub ids: Vec<u64>,
+    /// How many of them are own rows.
+    pub owned: usize,
+    /// Where each own row's entries are in `idx`; one longer than there are own rows.
+    pub ptr: Vec<usize>,
+    /// Local columns, in the order of the global row.
+    pub idx: Vec<u32>,
+}
+
+impl LocalCsr {
+    /// The values of the cell's rows, out of the global matrix's, in the order of `idx`. `ptr` is
+    /// the global matrix's; rows that it or `values` do not have are left out.
+    pub fn values<I: Copy + TryInto<usize>, V: Copy>(&self, ptr: &[I], values: &[V]) -> Vec<V> {
+        let at = |row: usize| ptr.get(row).and_then(|&at| at.try_into().ok());
+        let mut own = Vec::with_capacity(self.idx.len());
+        for &row in &self.ids[..self.owned] {
+            if let (Some(from), Some(to)) = (at(row as usize), at(row as usize + 1)) {
+                own.extend_from_slice(values.get(from..to).unwrap_or(&[]));
+            }
+        }
+        own
+    }
+
+    /// The entries of the cell's vector out of a global one: own and ghosts.
+    pub fn gather<V: Copy>(&self, global: &[V]) -> Vec<V> {
+        self.ids.iter().filter_map(|&id| global.get(id as usize).copied()).collect()
+    }
+}
+
+impl CsrLayout {
+    /// The two layouts alone.
+    pub fn layouts(self) -> OwnedLayout {
+        OwnedLayout { forward: self.forward, backward: self.backward }
+    }
+}
+
+impl Layout {
+    /// Deals the rows of a square matrix in compressed rows (`ptr`, `idx`) to `cells` cells:
+    /// local numbering, local rows, and the layouts both ways. Rows need not be sorted, and the
+    /// pattern need not be symmetric.
+    ///
+    /// O(rows + entries + cells), and a sort of each cell's ghosts.
+    ///
+    /// # Errors
+    /// Pointers that are none, a column that is no row, a row without an owner among the cells.
+    pub fn from_csr<I: Copy + TryInto<usize> + std::fmt::Display>(
+        ptr: &[I],
+        idx: &[I],
+        owner: &[u32],
+        cells: usize,
+    ) -> Result<CsrLayout, LayoutError> {
+        check_cells(cells)?;
+        let ptr = row_pointers(ptr, idx.len())?;
+        let rows = ptr.len() - 1;
+        if owner.len() != rows {
+            return Err(LayoutError::Owners { owners: owner.len(), rows });
+        }
+        let mut parts = vec![LocalCsr { ptr: vec![0], ..LocalCsr::default() }; cells];
+        let mut local = vec![0u32; rows];
+        for (row, &owner) in owner.iter().enumerate() {
+            let Some(part) = parts.get_mut(owner as usize) else {
+                return Err(LayoutError::Owner { row, owner, cells });
+            };
+            local[row] = part.ids.len() as u32;
+            part.ids.push(row as u64);
+            part.owned += 1;
+        }
+        let mut deal = Deal {
+            ptr: &ptr,
+            idx,
+            owner,
+            local: &local,
+            seen_by: vec![u32::MAX; rows],
+            ghost: vec![0; rows],
+            entries: Vec::new(),
+        };
+        for (cell, part) in parts.iter_mut().enumerate() {
+            deal.part(cell as u32, part)?;
+        }
+        let entries = deal.entries;
+        let items = parts.iter().map(|part| part.ids.len() as u32).collect();
+        let forward = Self::from_entries(items, entries, false);
+        Ok(CsrLayout { backward: forward.reversed(), forward, parts })
+    }
+}
+
+/// The matrix, and what is reused from cell to cell.
+struct Deal<'a, I> {
+    ptr: &'a [usize],
+    idx: &'a [I],
+    owner: &'a [u32],
+    /// The local number of each row at its owner.
+    local: &'a [u32],
+    /// The last cell that met each row as a ghost, and the ghost's local number there.
+    seen_by: Vec<u32>,
+    ghost: Vec<u32>,
+    entries: Vec<Entry>,
+}
+
+impl<I: Copy + TryInto<usize> + std::fmt::Display> Deal<'_, I> {
+    /// Numbers a cell's ghosts and rewrites its rows.
+    fn part(&mut self, cell: u32, part: &mut LocalCsr) -> Result<(), LayoutError> {
+        let mut ghosts: Vec<(u32, u64)> = Vec::new();
+        for own in 0..part.owned {
+            let row = part.ids[own] as usize;
+            for at in self.ptr[row]..self.ptr[row + 1] {
+                let column = self.column(row, at)?;
+                if self.owner[column] != cell && self.seen_by[column] != cell {
+                    self.seen_by[column] = cell;
+                    ghosts.push((self.owner[column], column as u64));
+                }
+            }
+        }
+        ghosts.sort_unstable();
+        for &(owner, id) in &ghosts {
+            let receive = part.ids.len() as u32;
+            let send = self.local[id as usize];
+            self.ghost[id as usize] = receive;
+            part.ids.push(id);
+            self.entries.push(Entry { source: owner, target: cell, id, send, receive });
+        }
+        for own in 0..part.owned {
+            let row = part.ids[own] as usize;
+            for at in self.ptr[row]..self.ptr[row + 1] {
+                let column = self.column(row, at)?;
+                let own = self.owner[column] == cell;
+                part.idx.push(if own { self.local[column] } else { self.ghost[column] });
+            }
+            part.ptr.push(part.idx.len());
+        }
+        Ok(())
+    }
+
+    fn column(&self, row: usize, at: usize) -> Result<usize, LayoutError> {
+        let rows = self.owner.len();
+        let column = self.idx[at].try_into().ok().filter(|&column| column < rows);
+        column.ok_or_else(|| LayoutError::Column { row, column: self.idx[at].to_string(), rows })
+    }
+}
+
+/// Row pointers as numbers: from 0 to the number of entries, never falling.
+fn row_pointers<I: Copy + TryInto<usize> + std::fmt::Display>(
+    ptr: &[I],
+    entries: usize,
+) -> Result<Vec<usize>, LayoutError> {
+    let problem = |problem| Err(LayoutError::RowPointers { problem });
+    if ptr.is_empty() {
+        return problem("none, expected one more than there are rows".to_owned());
+    }
+    if ptr.len() - 1 > limits::NODES {
+        return problem(format!("{} rows, at most {}", ptr.len() - 1, limits::NODES));
+    }
+    let mut read = Vec::with_capacity(ptr.len());
+    let mut last = 0usize;
+    for (row, &at) in ptr.iter().enumerate() {
+        match at.try_into() {
+            Ok(at) if at >= last && at <= entries => last = at,
+            _ => {
+                return problem(format!("pointer {row} is {at}, expected {last} to {entries}"));
+            }
+        }
+        read.push(last);
+    }
+    if read[0] != 0 || last != entries {
+        return problem(format!("from {} to {last}, expected 0 to {entries}", read[0]));
+    }
+    Ok(read)
+}

@@ -1,0 +1,145 @@
+//! All copies of a value combined, in the order of the cells that hold them.
+//!
+//! Every cell that holds an id does the same operations on the same values in the same order:
+//! `((v0 + v1) + v2) + v3`, its own value in its own place. So floating point sums end with the
+//! same bits everywhere, which a sum that begins with the own value would not.
+
+use conset_ir::CellId;
+
+use super::wires::{Lists, Wires};
+use super::{Plan, PlanUse};
+use crate::cell::Cell;
+use crate::error::CellError;
+use crate::number::{Number, Op};
+
+/// The copies of a cell's shared items: where they arrive, in the order of their cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Copies {
+    /// Position, and how many of its copies come before the cell's own.
+    items: Vec<(u32, u32)>,
+    /// Where the copies of each item are; one longer than `items`.
+    first: Vec<usize>,
+    /// Which incoming connection, and which of its items.
+    slots: Vec<(u32, u32)>,
+}
+
+impl Copies {
+    /// Sorted by position, then source, then place on the connection. O(n log n).
+    fn new(lists: &Lists<'_>) -> Self {
+        let mut arrivals: Vec<(u32, CellId, u32, u32)> = Vec::new();
+        for (row, &x) in lists.incoming.iter().enumerate() {
+            let source = lists.layout.ends_of(x).0;
+            let positions = (0u32..).zip(lists.layout.receive_of(x));
+            arrivals.extend(positions.map(|(index, &at)| (at, source, row as u32, index)));
+        }
+        arrivals.sort_unstable();
+        let mut this = Self { first: vec![0], ..Self::default() };
+        for item in arrivals.chunk_by(|a, b| a.0 == b.0) {
+            let before = item.iter().filter(|arrival| arrival.1 < lists.cell).count();
+            this.items.push((item[0].0, before as u32));
+            this.slots.extend(item.iter().map(|arrival| (arrival.2, arrival.3)));
+            this.first.push(this.slots.len());
+        }
+        this
+    }
+
+    /// Combines what came in, and what is there, in the order of the cells.
+    fn combine<W: Number>(
+        &self,
+        wires: &Wires,
+        width: usize,
+        vector: &mut [W],
+        combine: impl Fn(W, W) -> W,
+    ) {
+        for (row, &(position, before)) in self.items.iter().enumerate() {
+            let slots = &self.slots[self.first[row]..self.first[row + 1]];
+            let (lower, higher) = slots.split_at(before as usize);
+            let from = position as usize * width;
+            for (offset, value) in vector[from..from + width].iter_mut().enumerate() {
+                let arrived = |&(row, index): &(u32, u32)| {
+                    W::from_bits(wires.incoming[row as usize][index as usize * width + offset])
+                };
+                let own = match lower.split_first() {
+                    None => *value,
+                    Some((first, rest)) => {
+                        let below = rest.iter().fold(arrived(first), |v, s| combine(v, arrived(s)));
+                        combine(below, *value)
+                    }
+                };
+                *value = higher.iter().fold(own, |v, slot| combine(v, arrived(slot)));
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn copies(&self, cell: CellId) -> &Copies {
+        self.cells[cell.index()].copies.get_or_init(|| Copies::new(&self.lists(cell)))
+    }
+}
+
+impl Cell<'_> {
+    /// Adds up all copies of each shared entry, together with all other cells: every cell that
+    /// holds an id ends with the sum of all cells' values, and all with the same bits. The
+    /// layout's ids are shared ([`crate::Layout::from_shared_ids`]).
+    ///
+    /// # Errors
+    /// As [`Cell::exchange_nodes`], and a layout that does not bring every copy to every other.
+    pub fn sum_shared<W: Number>(&mut self, plan: &Plan, x: &mut [W]) -> Result<(), CellError> {
+        self.combine_shared(plan, Op::Add, x)
+    }
+
+    /// [`Cell::sum_shared`] with any operation. [`Op::Copy`] makes all copies what the holder
+    /// with the lowest id has.
+    ///
+    /// # Errors
+    /// As [`Cell::sum_shared`].
+    pub fn combine_shared<W: Number>(
+        &mut self,
+        plan: &Plan,
+        op: Op,
+        x: &mut [W],
+    ) -> Result<(), CellError> {
+        if !plan.layout().is_shared() {
+            let set = plan.name();
+            return self.fail(CellError::Plan(PlanUse::NotShared { set }));
+        }
+        self.combine_in_order(plan, op, x)
+    }
+
+    /// Combines ghosts with what their owners have, in the order of cell ids, the owner in its
+    /// place among them, and gives the owners' results back to the ghosts: `backward` and
+    /// `forward` are the plans of the two layouts of [`crate::Layout::from_owned`]. Two exchanges;
+    /// the same bits as [`Cell::combine_shared`] with the same ids.
+    ///
+    /// # Errors
+    /// As [`Cell::exchange_nodes`].
+    pub fn combine_owned<W: Number>(
+        &mut self,
+        backward: &Plan,
+        forward: &Plan,
+        op: Op,
+        x: &mut [W],
+    ) -> Result<(), CellError> {
+        self.combine_in_order(backward, op, x)?;
+        self.exchange_nodes(forward, Op::Copy, x)
+    }
+
+    fn combine_in_order<W: Number>(
+        &mut self,
+        plan: &Plan,
+        op: Op,
+        x: &mut [W],
+    ) -> Result<(), CellError> {
+        let id = self.id();
+        self.carry(plan, &mut [x], |wires, _, vectors| {
+            let (copies, width, x) = (plan.copies(id), plan.block(), &mut *vectors[0]);
+            match op {
+                Op::Copy => copies.combine(wires, width, x, |lowest, _| lowest),
+                Op::Add => copies.combine(wires, width, x, |a, b| Op::Add.apply(a, b)),
+                Op::Min => copies.combine(wires, width, x, |a, b| Op::Min.apply(a, b)),
+                Op::Max => copies.combine(wires, width, x, |a, b| Op::Max.apply(a, b)),
+            }
+        })
+    }
+}

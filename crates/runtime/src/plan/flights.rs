@@ -1,0 +1,225 @@
+//! Exchanges in two halves: begun, and ended later.
+//!
+//! [`Cell::begin`] packs what goes out into buffers of the plan, and the vector may change at
+//! once. [`Cell::end`] unpacks what came in. Several may be under way, of one plan or of several.
+//!
+//! The rule that keeps cells from waiting for one another for ever: *the machine does exchanges
+//! in the order in which they were begun*. Whatever call of a cell waits for other cells first
+//! does the exchanges that the cell has begun before: the end of an exchange, another exchange, a
+//! switch, a collective. All cells begin and call in the same order, and may end in any.
+//!
+//! A token ([`Pending`]) is plain data, so that it can cross a C interface: the buffers stay with
+//! the cell. A token used twice, on another cell, with another plan or type is an error; one that
+//! is never ended is an error when the program returns.
+
+use conset_ir::CellId;
+
+use super::wires::Wires;
+use super::{Plan, PlanUse, next_serial};
+use crate::cell::Cell;
+use crate::error::CellError;
+use crate::number::{Number, Op};
+
+/// An exchange that has been begun; to be ended by [`Cell::end`].
+#[must_use = "an exchange that is begun must be ended"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pending {
+    cell: CellId,
+    /// The run of the cell in which it was begun.
+    run: u64,
+    /// Which of the exchanges that were begun then.
+    number: u64,
+}
+
+/// The exchanges that a cell has begun and not ended, in the order in which they were begun.
+#[derive(Debug)]
+pub(crate) struct Flights {
+    run: u64,
+    begun: u64,
+    under_way: Vec<Flight>,
+}
+
+/// Most exchanges of a cell under way: who has more has forgotten to end them.
+const MOST: usize = 1 << 12;
+
+#[derive(Debug)]
+struct Flight {
+    number: u64,
+    /// The plan's serial number, and its set.
+    plan: u64,
+    set: usize,
+    op: Op,
+    number_type: &'static str,
+    vectors: usize,
+    wires: Wires,
+    arrived: bool,
+}
+
+impl Flights {
+    pub(crate) fn new() -> Self {
+        Self { run: next_serial(), begun: 0, under_way: Vec::new() }
+    }
+}
+
+impl Cell<'_> {
+    /// Begins an exchange of a vector: packs what goes out. `x` may be changed at once.
+    ///
+    /// # Errors
+    /// As [`Cell::exchange_nodes`]; very many exchanges that were not ended.
+    pub fn begin<W: Number>(&mut self, plan: &Plan, op: Op, x: &[W]) -> Result<Pending, CellError> {
+        self.begin_many(plan, op, &[x])
+    }
+
+    /// Begins an exchange of several vectors, as [`Cell::exchange_many`].
+    ///
+    /// # Errors
+    /// As [`Cell::begin`].
+    pub fn begin_many<W: Number>(
+        &mut self,
+        plan: &Plan,
+        op: Op,
+        vectors: &[&[W]],
+    ) -> Result<Pending, CellError> {
+        self.check_running()?;
+        self.check_plan(plan, vectors)?;
+        if self.flights.under_way.len() >= MOST {
+            let (count, set) = (MOST, self.set_name(self.flights.under_way[0].set));
+            return self.fail(CellError::Plan(PlanUse::InFlight { count, set }));
+        }
+        let id = self.id();
+        let mut wires = plan.take_wires(id);
+        wires.pack(&plan.lists(id), vectors);
+        let number = self.flights.begun;
+        self.flights.begun += 1;
+        self.flights.under_way.push(Flight {
+            number,
+            plan: plan.serial,
+            set: plan.set,
+            op,
+            number_type: std::any::type_name::<W>(),
+            vectors: vectors.len(),
+            wires,
+            arrived: false,
+        });
+        Ok(Pending { cell: id, run: self.flights.run, number })
+    }
+
+    /// Whether an exchange can be ended without waiting. It waits for the other cells itself where
+    /// nothing else would bring the words, so that asking again and again comes to an end.
+    ///
+    /// # Errors
+    /// A token that is not this cell's or was ended; and as [`Cell::exchange`].
+    pub fn test(&mut self, pending: &Pending) -> Result<bool, CellError> {
+        let row = self.flight(pending, None)?;
+        self.arrive_until(row)?;
+        Ok(true)
+    }
+
+    /// Ends an exchange: waits for what comes in, and copies it to `x` or combines it with what
+    /// is there now.
+    ///
+    /// # Errors
+    /// A token that is not this cell's, is not of this plan and type, or was ended already; as
+    /// [`Cell::exchange_nodes`].
+    pub fn end<W: Number>(
+        &mut self,
+        plan: &Plan,
+        pending: Pending,
+        x: &mut [W],
+    ) -> Result<(), CellError> {
+        self.end_many(plan, pending, &mut [x])
+    }
+
+    /// Ends an exchange of several vectors.
+    ///
+    /// # Errors
+    /// As [`Cell::end`].
+    pub fn end_many<W: Number>(
+        &mut self,
+        plan: &Plan,
+        pending: Pending,
+        vectors: &mut [&mut [W]],
+    ) -> Result<(), CellError> {
+        self.check_running()?;
+        self.check_plan(plan, vectors)?;
+        let row = self.flight(&pending, Some(plan))?;
+        let flight = &self.flights.under_way[row];
+        let found = std::any::type_name::<W>();
+        if flight.number_type != found {
+            let (set, begun) = (plan.name(), flight.number_type);
+            return self.fail(CellError::Plan(PlanUse::Type { set, begun, found }));
+        }
+        if flight.vectors != vectors.len() {
+            let (set, begun, found) = (plan.name(), flight.vectors, vectors.len());
+            return self.fail(CellError::Plan(PlanUse::Vectors { set, begun, found }));
+        }
+        self.arrive_until(row)?;
+        let flight = self.flights.under_way.remove(row);
+        flight.wires.unpack(&plan.lists(self.id()), flight.op, vectors);
+        plan.give_back(self.id(), flight.wires);
+        Ok(())
+    }
+
+    /// Does the exchanges that were begun and not done yet.
+    pub(crate) fn arrive_all(&mut self) -> Result<(), CellError> {
+        match self.flights.under_way.len() {
+            0 => Ok(()),
+            count => self.arrive_until(count - 1),
+        }
+    }
+
+    /// Nothing may be left when a program returns.
+    pub(crate) fn check_ended(&mut self) -> Result<(), CellError> {
+        let count = self.flights.under_way.len();
+        if count == 0 || !self.is_running() {
+            return Ok(());
+        }
+        let set = self.set_name(self.flights.under_way[0].set);
+        self.fail(CellError::Plan(PlanUse::Leaked { count, set }))
+    }
+
+    fn arrive_until(&mut self, last: usize) -> Result<(), CellError> {
+        for row in 0..=last {
+            if self.flights.under_way[row].arrived {
+                continue;
+            }
+            let flight = &mut self.flights.under_way[row];
+            let (set, mut wires) = (flight.set, std::mem::take(&mut flight.wires));
+            flight.arrived = true;
+            self.exchange_now(set, &wires.outgoing, &mut wires.incoming)?;
+            self.flights.under_way[row].wires = wires;
+        }
+        Ok(())
+    }
+
+    /// The row of a token's exchange.
+    fn flight(&mut self, pending: &Pending, plan: Option<&Plan>) -> Result<usize, CellError> {
+        self.check_running()?;
+        match self.find_flight(pending, plan) {
+            Ok(row) => Ok(row),
+            Err(problem) => self.fail(CellError::Plan(problem)),
+        }
+    }
+
+    fn find_flight(&self, pending: &Pending, plan: Option<&Plan>) -> Result<usize, PlanUse> {
+        if (pending.cell, pending.run) != (self.id(), self.flights.run) {
+            return Err(PlanUse::OtherCell { begun: pending.cell });
+        }
+        let under_way = &self.flights.under_way;
+        let row = under_way.binary_search_by_key(&pending.number, |flight| flight.number);
+        let row = row.map_err(|_| PlanUse::Ended {
+            set: plan.map_or_else(|| "a plan".to_owned(), Plan::name),
+        })?;
+        match plan {
+            Some(plan) if plan.serial != under_way[row].plan => Err(PlanUse::OtherPlan {
+                set: plan.name(),
+                begun: self.set_name(under_way[row].set),
+            }),
+            _ => Ok(row),
+        }
+    }
+
+    fn set_name(&self, set: usize) -> String {
+        self.image().sets()[set].set.name().to_owned()
+    }
+}

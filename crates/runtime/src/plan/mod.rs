@@ -1,0 +1,274 @@
+//! Layout + image + set = plan: what an exchange of vectors needs, made once.
+//!
+//! A [`Plan`] belongs to all cells: it is `Sync`, is made outside of the program, and every cell
+//! exchanges by it with `&plan`. It has checked that each connection of the compiled set is the
+//! layout's, with `block` words for each item, and where the set carries node lists, that they are
+//! the layout's ids.
+//!
+//! The order of what is done at a target is fixed, so that results are the same bits on every
+//! transport:
+//!
+//! * [`Cell::exchange_nodes`]: what is there first, then the connections in id order, each in the
+//!   order of its list.
+//! * [`Cell::combine_shared`], [`Cell::combine_owned`]: the copies in the order of cell ids, the
+//!   cell's own in its place among them. So all copies end equal.
+//!
+//! Words that are packed lie in buffers of the plan, one set of them for each exchange of a cell
+//! that is under way at a time; they are made when first needed and used again ever after.
+//!
+//! All cells exchange by the same plans in the same order; exchanges are collective like
+//! [`Cell::exchange`].
+
+mod combine;
+mod error;
+mod flights;
+mod wires;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use conset_ir::{CellId, ConnectionId, ConnectionSet, Image};
+
+use crate::cell::Cell;
+use crate::error::CellError;
+use crate::layout::Layout;
+use crate::number::{Number, Op};
+use crate::phase::SetRef;
+use crate::word::Word;
+use combine::Copies;
+pub use error::{PlanError, PlanUse};
+pub(crate) use flights::Flights;
+pub use flights::Pending;
+pub(crate) use wires::Wires;
+
+/// How the vectors of one set are exchanged.
+#[derive(Debug)]
+pub struct Plan {
+    /// Tells plans apart.
+    serial: u64,
+    image: Arc<Image>,
+    set: usize,
+    block: usize,
+    layout: Arc<Layout>,
+    cells: Vec<CellPlan>,
+}
+
+/// One cell's share of a plan.
+#[derive(Debug, Default)]
+struct CellPlan {
+    /// The connections that start here and those that end here, in id order.
+    outgoing: Vec<ConnectionId>,
+    incoming: Vec<ConnectionId>,
+    /// Where the copies of each shared item are; made when first needed.
+    copies: OnceLock<Copies>,
+    /// Buffers that are not in use.
+    free: Mutex<Vec<Wires>>,
+}
+
+/// Plans and runs are numbered, so that what belongs to another is known.
+pub(crate) fn next_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Plan {
+    /// The plan by which set `set` of `image` exchanges vectors laid out by `layout`, `block`
+    /// words for each item.
+    ///
+    /// # Errors
+    /// No such set, or a set that is not this layout's with this block, or that its image would
+    /// not deliver.
+    pub fn new(
+        image: &Arc<Image>,
+        set: impl SetRef,
+        layout: impl Into<Arc<Layout>>,
+        block: usize,
+    ) -> Result<Self, PlanError> {
+        let (row, layout) = (find_set(image, set)?, layout.into());
+        let compiled = &image.sets()[row];
+        if let Some(kind) = conset_fabric::coverage_fault(compiled) {
+            return Err(PlanError::Image { set: compiled.set.name().to_owned(), kind });
+        }
+        check_cells(image, &layout)?;
+        check_set(&compiled.set, &layout, block)?;
+        let mut cells = Vec::new();
+        cells.resize_with(image.machine().cell_count(), CellPlan::default);
+        for (id, connection) in compiled.set.iter() {
+            cells[connection.source.index()].outgoing.push(id);
+            cells[connection.target.index()].incoming.push(id);
+        }
+        Ok(Self { serial: next_serial(), image: image.clone(), set: row, block, layout, cells })
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// The image.
+    pub fn image(&self) -> &Arc<Image> {
+        &self.image
+    }
+
+    /// The set's row in the image.
+    pub fn set(&self) -> usize {
+        self.set
+    }
+
+    /// Words for each item, of all vectors that are exchanged at a time.
+    pub fn block(&self) -> usize {
+        self.block
+    }
+
+    fn name(&self) -> String {
+        self.image.sets()[self.set].set.name().to_owned()
+    }
+
+    /// Buffers for one exchange of a cell.
+    fn take_wires(&self, cell: CellId) -> Wires {
+        let plan = &self.cells[cell.index()];
+        let free = plan.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        free.unwrap_or_else(|| {
+            let words = |&x: &ConnectionId| self.layout.send_of(x).len() * self.block;
+            Wires::new(plan.outgoing.iter().map(words), plan.incoming.iter().map(words))
+        })
+    }
+
+    fn give_back(&self, cell: CellId, wires: Wires) {
+        let free = &self.cells[cell.index()].free;
+        free.lock().unwrap_or_else(PoisonError::into_inner).push(wires);
+    }
+
+    /// Checks that a cell's vectors are what the plan exchanges.
+    fn check<W: Word, V: AsRef<[W]>>(&self, cell: &Cell<'_>, vectors: &[V]) -> Result<(), PlanUse> {
+        if !std::ptr::eq(cell.image(), &raw const *self.image) {
+            return Err(PlanUse::Image { set: self.name() });
+        }
+        let items = self.layout.items_of(cell.id());
+        let mut block = 0;
+        for (vector, words) in vectors.iter().map(|vector| vector.as_ref().len()).enumerate() {
+            if items == 0 && words > 0 || items > 0 && !words.is_multiple_of(items) {
+                return Err(PlanUse::Vector { set: self.name(), vector, words, items });
+            }
+            block += words.checked_div(items).unwrap_or(0);
+        }
+        if items > 0 && block != self.block {
+            return Err(PlanUse::Block { set: self.name(), expected: self.block, found: block });
+        }
+        Ok(())
+    }
+}
+
+/// The row of a set.
+pub(crate) fn find_set(image: &Image, set: impl SetRef) -> Result<usize, PlanError> {
+    set.find(image).ok_or_else(|| {
+        let names: Vec<&str> = image.sets().iter().map(|set| set.set.name()).collect();
+        let sets = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        PlanError::NoSet { name: format!("{set:?}"), sets }
+    })
+}
+
+fn check_cells(image: &Image, layout: &Layout) -> Result<(), PlanError> {
+    let agents = image.machine().agent_count();
+    let mut beyond = (agents..layout.cells()).map(CellId::from_index);
+    match beyond.find(|&cell| layout.items_of(cell) > 0) {
+        Some(cell) => Err(PlanError::Cells { cell, cells: agents }),
+        None => Ok(()),
+    }
+}
+
+fn check_set(set: &ConnectionSet, layout: &Layout, block: usize) -> Result<(), PlanError> {
+    let name = || set.name().to_owned();
+    if block == 0 {
+        return Err(PlanError::NoBlock);
+    }
+    if set.len() != layout.len() {
+        let (expected, found) = (layout.len(), set.len());
+        return Err(PlanError::Connections { set: name(), expected, found });
+    }
+    let compare_nodes = set.nodes().filter(|_| layout.has_small_ids());
+    for (connection, c) in set.iter() {
+        let ends = layout.ends_of(connection);
+        let items = layout.send_of(connection).len();
+        if (c.source, c.target) != ends || items.checked_mul(block) != Some(c.words as usize) {
+            return Err(PlanError::Connection {
+                set: name(),
+                connection,
+                expected: format!("{} to {}, {items} items of {block} words", ends.0, ends.1),
+                found: format!("{} to {}, {} words", c.source, c.target, c.words),
+            });
+        }
+        if let Some(nodes) = compare_nodes {
+            let words = nodes.of(connection).chunks(block);
+            let same = |(&id, words): (&u64, &[u32])| words.iter().all(|&n| u64::from(n) == id);
+            if !layout.ids_of(connection).iter().zip(words).all(same) {
+                return Err(PlanError::Nodes { set: name(), connection });
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Cell<'_> {
+    /// Exchanges a vector by a plan, together with all other cells: what each connection carries
+    /// is copied to, or combined with, what its target has.
+    ///
+    /// `x` has `block` words for each of this cell's items in the layout, those of an item one
+    /// behind the other.
+    ///
+    /// # Errors
+    /// A plan of another image, a vector of another size; and as [`Cell::exchange`].
+    pub fn exchange_nodes<W: Number>(
+        &mut self,
+        plan: &Plan,
+        op: Op,
+        x: &mut [W],
+    ) -> Result<(), CellError> {
+        self.exchange_many(plan, op, &mut [x])
+    }
+
+    /// Exchanges several vectors at a time: their words for each item, one vector after the
+    /// other, are the plan's block. Each vector has the same number of words for each item on all
+    /// cells.
+    ///
+    /// # Errors
+    /// As [`Cell::exchange_nodes`].
+    pub fn exchange_many<W: Number>(
+        &mut self,
+        plan: &Plan,
+        op: Op,
+        vectors: &mut [&mut [W]],
+    ) -> Result<(), CellError> {
+        self.carry(plan, vectors, |wires, lists, vectors| wires.unpack(lists, op, vectors))
+    }
+
+    /// Packs, exchanges, and lets `unpack` do with the words what it will.
+    fn carry<W: Number>(
+        &mut self,
+        plan: &Plan,
+        vectors: &mut [&mut [W]],
+        unpack: impl FnOnce(&Wires, &wires::Lists<'_>, &mut [&mut [W]]),
+    ) -> Result<(), CellError> {
+        self.check_plan(plan, vectors)?;
+        self.arrive_all()?;
+        let mut wires = plan.take_wires(self.id());
+        let lists = plan.lists(self.id());
+        wires.pack(&lists, vectors);
+        // An error ends the run, so the buffers may go with it.
+        self.exchange_now(plan.set, &wires.outgoing, &mut wires.incoming)?;
+        unpack(&wires, &lists, vectors);
+        plan.give_back(self.id(), wires);
+        Ok(())
+    }
+
+    fn check_plan<W: Word, V: AsRef<[W]>>(
+        &mut self,
+        plan: &Plan,
+        vectors: &[V],
+    ) -> Result<(), CellError> {
+        match plan.check(self, vectors) {
+            Ok(()) => Ok(()),
+            Err(problem) => self.fail(CellError::Plan(problem)),
+        }
+    }
+}
