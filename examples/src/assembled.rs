@@ -1,0 +1,108 @@
+//! A mesh dealt to the cells of a machine, its shared nodes compiled into an exchange.
+//!
+//! From the global ids of the parts' nodes the runtime finds who shares what with whom
+//! ([`Layout::from_shared_ids`]); the layout's set is placed on the machine and compiled with the
+//! trees for sums; the plan joins layout and image. Then every cell runs its program with the
+//! plan, the trees and its part.
+
+use conset::ir::CellId;
+use conset::mesh::Source;
+use conset::partition_route::placement;
+use conset_runtime::{Cell, CellError, Collectives, Layout, Plan, tree_sets};
+
+use crate::mesh::{Part, Simplices, divide};
+use crate::team::{Account, Meter, Team, TeamArgs, by_cell};
+use crate::{Failure, failure};
+
+/// A mesh in parts, ready to be exchanged.
+#[derive(Debug)]
+pub struct Assembled {
+    /// The part of each cell, by cell id; empty where a cell has none.
+    pub parts: Vec<Part>,
+    /// Sums of shared nodes.
+    pub plan: Plan,
+    /// Sums over all cells.
+    pub trees: Collectives,
+    team: Team,
+    nodes: usize,
+    block: usize,
+}
+
+impl Assembled {
+    /// Deals a mesh to cells and compiles the exchange of its shared nodes, `block` values for
+    /// each. Without a wish for a number of parts it is the mesh's own, or the machine's cells.
+    ///
+    /// # Errors
+    /// A machine that is none, parts that do not fit it, a mesh that cannot be dealt.
+    pub fn new(
+        args: &TeamArgs,
+        (mesh, source): (&Simplices, &Source),
+        parts: Option<usize>,
+        block: usize,
+    ) -> Result<Self, Failure> {
+        let machine = args.machine()?;
+        let stated = conset::mesh::partition::stated(source).map(|own| own.part_count());
+        let cells = machine.endpoints().count();
+        let parts = parts.or(stated.filter(|&own| own <= cells)).unwrap_or(cells);
+        let parts = mesh.deal(source, &divide(source, parts, args.seed)?)?;
+
+        let ids: Vec<&[u64]> = parts.iter().map(|part| part.ids.as_slice()).collect();
+        let layout = Layout::from_shared_ids(&ids)?;
+        let set = layout.set("halo", block)?;
+        let place = placement::place(&machine, &set, parts.len(), args.seed)?;
+        let layout = layout.placed(&place, machine.cell_count())?;
+        let [reduce, broadcast] = tree_sets(&machine, 2)?;
+        let team = Team::gather(args, &machine, vec![layout.set("halo", block)?, reduce, broadcast])?;
+        Ok(Self {
+            parts: by_cell(machine.cell_count(), &place, parts)?,
+            plan: Plan::new(team.image(), "halo", layout, block)?,
+            trees: Collectives::new(team.image())?,
+            team,
+            nodes: mesh.node_count(),
+            block,
+        })
+    }
+
+    /// Runs a program on every cell; the results are in the order of cell ids.
+    ///
+    /// # Errors
+    /// What went wrong in the run.
+    pub fn run<R: Send>(
+        &self,
+        program: impl Fn(&mut Cell<'_>, &mut Meter) -> Result<R, CellError> + Sync,
+    ) -> Result<(Vec<R>, Account), Failure> {
+        self.team.run(program)
+    }
+
+    /// Puts the cells' vectors together to one of the whole mesh. `local` are those of the cells
+    /// that ran, in the order of cell ids; nodes that no cell has are 0.
+    ///
+    /// # Errors
+    /// Copies of a node that are not the same, bit for bit.
+    pub fn gather<'a>(&self, local: impl Iterator<Item = &'a [f64]>) -> Result<Vec<f64>, Failure> {
+        let mut global = vec![0.0; self.nodes * self.block];
+        let mut seen = vec![None; self.nodes];
+        let cells = self.plan.image().machine().endpoints();
+        for (cell, values) in cells.zip(local) {
+            for (&id, own) in self.parts[cell.index()].ids.iter().zip(values.chunks(self.block)) {
+                let whole = &mut global[id as usize * self.block..][..self.block];
+                if let Some(other) = seen[id as usize]
+                    && !same_bits(whole, own)
+                {
+                    return Err(differ(id, other, cell));
+                }
+                seen[id as usize] = Some(cell);
+                whole.copy_from_slice(own);
+            }
+        }
+        Ok(global)
+    }
+}
+
+fn same_bits(a: &[f64], b: &[f64]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+}
+
+fn differ(node: u64, first: CellId, second: CellId) -> Failure {
+    failure(format!("the copies of node {node} on {first} and {second} differ: a bug"))
+}
