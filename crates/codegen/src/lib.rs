@@ -3,6 +3,7 @@
 //! ```text
 //!  Verified<Timetable> ─► image ─► Image ─┬─► listing   text to read
 //!                                         ├─► delta     what each switch changes
+//!                                         ├─► module    names, to be included beside its file
 //!                                         └─► rust      a crate that rebuilds the image
 //! ```
 //!
@@ -13,6 +14,7 @@
 pub mod delta;
 pub mod image;
 pub mod listing;
+pub mod module;
 pub mod names;
 pub mod rust;
 

@@ -284,7 +284,7 @@ fn set_module(image: &SetImage) -> String {
     out
 }
 
-fn connection_names(out: &mut String, image: &SetImage) {
+pub(crate) fn connection_names(out: &mut String, image: &SetImage) {
     out.push_str("\n/// The connections by name.\npub mod connections {");
     if !image.set.is_empty() {
         out.push_str("\n    use conset_runtime::ir::ConnectionId;\n\n");
@@ -302,7 +302,7 @@ fn connection_names(out: &mut String, image: &SetImage) {
     out.push_str("}\n");
 }
 
-fn phase_names(out: &mut String, image: &SetImage) {
+pub(crate) fn phase_names(out: &mut String, image: &SetImage) {
     out.push_str("\n/// The phases by name, in the order of execution.\npub mod phases {");
     if !image.phases.is_empty() {
         out.push_str("\n    use conset_runtime::ir::PhaseId;\n\n");

@@ -194,6 +194,21 @@ pub fn compile(
     finish(schedule, &verified, known, observer)
 }
 
+/// Compiles sets for a machine, for programs that know their sets when they start: the image that
+/// a runtime loads, and nothing else.
+///
+/// # Errors
+/// As [`compile`], and two sets of one name.
+pub fn compile_sets(
+    machine: &Arc<Machine>,
+    sets: impl IntoIterator<Item = ConnectionSet>,
+    options: &Options,
+) -> Result<Arc<Image>, CompileError> {
+    let program = Program::new(sets.into_iter().map(Arc::new).collect())
+        .map_err(|e| InputError::new("<sets>", conset_ir::At::Path(e.place), e.message))?;
+    Ok(compile(machine, &program, options, &mut |_| ())?.image)
+}
+
 /// The paper's router and timetable.
 pub(crate) fn paper(
     machine: &Arc<Machine>,

@@ -23,6 +23,7 @@ pub mod why;
 
 pub use compile::{
     Algorithm, CompileError, Compiled, Objective, Options, adopt, adopt_image, compile,
+    compile_sets,
 };
 pub use conset_codegen as codegen;
 pub use conset_fabric as fabric;

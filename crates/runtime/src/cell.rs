@@ -1,98 +1,21 @@
-//! A cell as its program sees it.
+//! A cell as its program sees it, on whatever transport.
 //!
-//! Every call that takes time suspends the cell's coroutine; the scheduler resumes it at the
-//! clock at which what it asked for is done. What a call can know to be wrong without the other
-//! cells it says at once.
+//! A call that waits suspends the cell's coroutine; its [`Port`] has it resumed when what it asked
+//! for is done. What a call can know to be wrong without the other cells it says at once, here,
+//! so that errors are the same on all transports.
+//!
+//! Which phase is active and how many words of it have gone the cell keeps itself: switches are
+//! collective, and only a connection's own ends move its words.
 
-use std::cell::RefCell;
-
-use conset_ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Direction, Image, Operation, PhaseId,
-};
-use corosensei::Yielder;
+use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
 use crate::error::CellError;
-use crate::phase::{PhaseName, PhaseRef, SetRef};
+use crate::lists::{CellLists, Number, Op};
+use crate::loaded::Loaded;
+use crate::phase::{PhaseRef, SetRef};
 use crate::plan::Flights;
-use crate::store::Store;
+use crate::port::{By, Context, Port, Row, Stopped};
 use crate::word::Word;
-
-/// What a cell's program asks the scheduler for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Request {
-    /// Wait for all cells, then switch.
-    Switch(usize, PhaseId),
-    /// One word of a stream; whether it is the first, which opens the stream.
-    Element(Operation, bool),
-    /// The cell's operation list of the active phase.
-    List,
-    /// Local work, in clocks.
-    Compute(u64),
-}
-
-/// The scheduler's answer: go on, or end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Done,
-    Aborted,
-}
-
-/// The connections of each cell of a set: rows of ids.
-#[derive(Clone, Debug)]
-pub(crate) struct Ends {
-    first: Vec<u32>,
-    ids: Vec<ConnectionId>,
-}
-
-impl Ends {
-    pub(crate) fn new(
-        cells: usize,
-        set: &ConnectionSet,
-        end: impl Fn(&Connection) -> CellId,
-    ) -> Self {
-        let mut first = vec![0u32; cells + 1];
-        for connection in set.connections() {
-            first[end(connection).index() + 1] += 1;
-        }
-        for cell in 0..cells {
-            first[cell + 1] += first[cell];
-        }
-        let mut next = first.clone();
-        let mut ids = vec![ConnectionId(0); set.len()];
-        for (id, connection) in set.iter() {
-            let cell = end(connection).index();
-            ids[next[cell] as usize] = id;
-            next[cell] += 1;
-        }
-        Self { first, ids }
-    }
-
-    fn of(&self, cell: CellId) -> &[ConnectionId] {
-        &self.ids[self.first[cell.index()] as usize..self.first[cell.index() + 1] as usize]
-    }
-}
-
-/// What all cells and the scheduler share in one run.
-#[derive(Debug)]
-pub(crate) struct Shared<'w> {
-    pub(crate) image: &'w Image,
-    /// Per set: the connections by source and by target.
-    pub(crate) ends: &'w [(Ends, Ends)],
-    /// Per set: why its image must not be executed as a whole.
-    pub(crate) broken: &'w [Option<conset_fabric::FaultKind>],
-    pub(crate) state: RefCell<State>,
-}
-
-/// The part that changes.
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) store: Store,
-    pub(crate) active: Option<(usize, PhaseId)>,
-    pub(crate) clock: u64,
-    /// The first error of a cell's call.
-    pub(crate) error: Option<(CellId, CellError)>,
-    pub(crate) aborted: bool,
-}
 
 /// The unwinding with which a program ends that does not heed [`CellError::Aborted`].
 pub(crate) struct AbortedProgram;
@@ -100,8 +23,16 @@ pub(crate) struct AbortedProgram;
 /// A cell, lent to its program.
 pub struct Cell<'w> {
     id: CellId,
-    shared: &'w Shared<'w>,
-    yielder: &'w Yielder<Answer, Request>,
+    loaded: &'w Loaded,
+    port: &'w mut (dyn Port + 'w),
+    active: Option<(usize, PhaseId)>,
+    /// Words sent and received by elements in the active phase, in the order of the cell's
+    /// connections out and in.
+    sent: Vec<u32>,
+    received: Vec<u32>,
+    /// The buffers of an exchange; kept for their memory.
+    outgoing: Vec<Row>,
+    incoming: Vec<Row>,
     /// The program was told that the run has ended.
     told: bool,
     /// Exchanges that were begun and not ended.
@@ -109,12 +40,19 @@ pub struct Cell<'w> {
 }
 
 impl<'w> Cell<'w> {
-    pub(crate) fn new(
-        id: CellId,
-        shared: &'w Shared<'w>,
-        yielder: &'w Yielder<Answer, Request>,
-    ) -> Self {
-        Self { id, shared, yielder, told: false, flights: Flights::new() }
+    pub(crate) fn new(id: CellId, loaded: &'w Loaded, port: &'w mut (dyn Port + 'w)) -> Self {
+        Self {
+            id,
+            loaded,
+            port,
+            active: None,
+            sent: Vec::new(),
+            received: Vec::new(),
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+            told: false,
+            flights: Flights::new(),
+        }
     }
 
     /// This cell.
@@ -125,17 +63,17 @@ impl<'w> Cell<'w> {
     /// Number of cells of the machine that have an agent, dead ones included; they are numbered
     /// from 0.
     pub fn cells(&self) -> usize {
-        self.shared.image.machine().agent_count()
+        self.loaded.image.machine().agent_count()
     }
 
-    /// Clocks since the run began.
+    /// Clocks since the run began, on the emulated machine; 0 elsewhere.
     pub fn clock(&self) -> u64 {
-        self.shared.state.borrow().clock
+        self.port.clock()
     }
 
     /// The image being run.
     pub fn image(&self) -> &'w Image {
-        self.shared.image
+        &self.loaded.image
     }
 
     /// The connections of a set that start at this cell, in id order: the order of an exchange's
@@ -145,7 +83,7 @@ impl<'w> Cell<'w> {
     /// No such set.
     pub fn connections_out(&mut self, set: impl SetRef) -> Result<&'w [ConnectionId], CellError> {
         let set = self.set(&set)?;
-        Ok(self.shared.ends[set].0.of(self.id))
+        Ok(self.loaded.sets[set].out.of(self.id))
     }
 
     /// The connections of a set that end at this cell, in id order: the order of an exchange's
@@ -155,7 +93,7 @@ impl<'w> Cell<'w> {
     /// No such set.
     pub fn connections_in(&mut self, set: impl SetRef) -> Result<&'w [ConnectionId], CellError> {
         let set = self.set(&set)?;
-        Ok(self.shared.ends[set].1.of(self.id))
+        Ok(self.loaded.sets[set].inn.of(self.id))
     }
 
     /// Switches to a phase, together with all other cells: waits until every cell has asked for
@@ -168,10 +106,12 @@ impl<'w> Cell<'w> {
     pub fn instantiate_phase(&mut self, phase: impl PhaseRef) -> Result<(), CellError> {
         self.check_running()?;
         self.arrive_all()?;
-        let Some((set, phase)) = phase.find(self.shared.image) else {
+        let Some((set, phase)) = phase.find(&self.loaded.image) else {
             return self.fail(CellError::NoPhase { name: format!("{phase:?}") });
         };
-        self.request(Request::Switch(set, phase))
+        self.ask(|port| port.switch(Context::Phase(set, phase)))?;
+        self.activate(set, phase);
+        Ok(())
     }
 
     /// Sends one word; returns when it has entered the network.
@@ -184,13 +124,8 @@ impl<'w> Cell<'w> {
         connection: ConnectionId,
         word: impl Word,
     ) -> Result<(), CellError> {
-        let (operation, first) = self.next_word(connection, Direction::Send)?;
-        {
-            let store = &mut self.shared.state.borrow_mut().store;
-            store.put(connection, operation.first_word, word.to_bits());
-            store.sent[connection.index()] += 1;
-        }
-        self.request(Request::Element(operation, first))
+        let (operation, opens) = self.next_word(connection, Direction::Send)?;
+        self.ask(|port| port.send_word(&operation, opens, word.to_bits()))
     }
 
     /// Receives one word; returns when it is there.
@@ -199,11 +134,8 @@ impl<'w> Cell<'w> {
     /// No active phase, a connection that is not in it or does not end here, or more words than
     /// the connection has in this phase.
     pub fn receive_element<W: Word>(&mut self, connection: ConnectionId) -> Result<W, CellError> {
-        let (operation, first) = self.next_word(connection, Direction::Receive)?;
-        self.shared.state.borrow_mut().store.received[connection.index()] += 1;
-        self.request(Request::Element(operation, first))?;
-        let bits = self.shared.state.borrow().store.get(connection, operation.first_word);
-        Ok(W::from_bits(bits))
+        let (operation, opens) = self.next_word(connection, Direction::Receive)?;
+        self.ask(|port| port.receive_word(&operation, opens)).map(W::from_bits)
     }
 
     /// Executes a set, together with all other cells: all its phases, by the compiled operation
@@ -221,46 +153,41 @@ impl<'w> Cell<'w> {
     ) -> Result<(), CellError> {
         self.check_running()?;
         self.arrive_all()?;
-        let set = self.set(&set)?;
         self.exchange_now(set, outgoing, incoming)
     }
 
     /// [`Cell::exchange`], without the exchanges that were begun before.
     pub(crate) fn exchange_now<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
         &mut self,
-        set: usize,
+        set: impl SetRef,
         outgoing: &[S],
         incoming: &mut [R],
     ) -> Result<(), CellError> {
+        let set = self.executable(&set)?;
+        self.exchange_rows(set, By::Phases, outgoing, incoming)
+    }
+
+    /// Exchanges a set between vectors, by the lists of each cell ([`crate::lists`]), together
+    /// with all other cells: a list for each of [`Cell::connections_out`], and for each of
+    /// [`Cell::connections_in`], of as many positions as the connection has words, divided by the
+    /// words of a position. On threads words are read where they are, and nothing is allocated.
+    ///
+    /// # Errors
+    /// No such set, an image that would not deliver every word exactly once, or lists that do not
+    /// fit the set or the vector.
+    pub fn exchange_lists<W: Number>(
+        &mut self,
+        set: impl SetRef,
+        lists: &CellLists,
+        op: Op,
+        vector: &mut [W],
+    ) -> Result<(), CellError> {
         self.check_running()?;
-        if let Some(kind) = &self.shared.broken[set] {
-            let name = self.shared.image.sets()[set].set.name().to_owned();
-            return self.fail(CellError::Image { set: name, kind: kind.clone() });
-        }
-        let (out, inn) = (&self.shared.ends[set].0, &self.shared.ends[set].1);
-        let (out, inn) = (out.of(self.id), inn.of(self.id));
-        let sizes = outgoing.iter().map(|words| words.as_ref().len());
-        self.check_buffers(set, Direction::Send, out, sizes)?;
-        let sizes: Vec<usize> = incoming.iter_mut().map(|words| words.as_mut().len()).collect();
-        self.check_buffers(set, Direction::Receive, inn, sizes.into_iter())?;
-        for phase in 0..self.shared.image.sets()[set].phases.len() {
-            let phase = PhaseId::from_index(phase);
-            self.request(Request::Switch(set, phase))?;
-            if phase == PhaseId(0) {
-                let store = &mut self.shared.state.borrow_mut().store;
-                for (&connection, words) in out.iter().zip(outgoing) {
-                    store.fill(connection, words.as_ref().iter().map(|word| word.to_bits()));
-                }
-            }
-            self.use_up(set, phase);
-            self.request(Request::List)?;
-        }
-        let store = &self.shared.state.borrow().store;
-        for (&connection, words) in inn.iter().zip(incoming) {
-            for (index, word) in words.as_mut().iter_mut().enumerate() {
-                *word = W::from_bits(store.get(connection, index as u32));
-            }
-        }
+        self.arrive_all()?;
+        let set = self.executable(&set)?;
+        self.check_lists(set, lists, vector.len())?;
+        self.ask(|port| port.exchange_lists(set, lists, op, W::vector(vector)))?;
+        self.activate_last(set);
         Ok(())
     }
 
@@ -270,81 +197,161 @@ impl<'w> Cell<'w> {
     /// Only the end of the run.
     pub fn compute(&mut self, clocks: u64) -> Result<(), CellError> {
         self.check_running()?;
-        self.request(Request::Compute(clocks))
+        self.ask(|port| port.compute(clocks))
     }
 
-    /// Counts the words of the cell's operation list as sent and received.
-    fn use_up(&self, set: usize, phase: PhaseId) {
-        let store = &mut self.shared.state.borrow_mut().store;
-        let phase = &self.shared.image.sets()[set].phases[phase.index()];
-        for operation in phase.cell(self.id).operations {
-            let counts = match operation.direction {
-                Direction::Send => &mut store.sent,
-                Direction::Receive => &mut store.received,
-            };
-            let count = &mut counts[operation.connection.index()];
-            *count = count.saturating_add(operation.words);
+    fn exchange_rows<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
+        &mut self,
+        set: usize,
+        by: By,
+        outgoing: &[S],
+        incoming: &mut [R],
+    ) -> Result<(), CellError> {
+        self.outgoing.clear();
+        self.outgoing.extend(outgoing.iter().map(|words| Row::of(words.as_ref())));
+        self.incoming.clear();
+        self.incoming.extend(incoming.iter_mut().map(|words| Row::of_mut(words.as_mut())));
+        let result = self.check_rows(set).and_then(|()| {
+            // SAFETY: the rows are of slices that `outgoing` and `incoming` lend until this
+            // function returns or unwinds, and neither is touched meanwhile. Slices lent for
+            // writing overlap no others.
+            let result = unsafe { self.port.exchange(set, by, &self.outgoing, &self.incoming) };
+            result.map_err(|stopped| self.stopped(stopped))
+        });
+        // No pointer outlives what it points to.
+        self.outgoing.clear();
+        self.incoming.clear();
+        result?;
+        if by == By::Phases {
+            self.activate_last(set);
+        }
+        Ok(())
+    }
+
+    /// A phase is active, of which no words have gone.
+    fn activate(&mut self, set: usize, phase: PhaseId) {
+        let loaded = &self.loaded.sets[set];
+        for (counts, ends) in [(&mut self.sent, &loaded.out), (&mut self.received, &loaded.inn)] {
+            counts.clear();
+            counts.resize(ends.of(self.id).len(), 0);
+        }
+        self.active = Some((set, phase));
+    }
+
+    /// The last phase of a set is active, and all its words have gone.
+    fn activate_last(&mut self, set: usize) {
+        let Some(last) = self.loaded.image.sets()[set].phases.len().checked_sub(1) else { return };
+        self.active = Some((set, PhaseId::from_index(last)));
+        self.sent.clear();
+        self.received.clear();
+    }
+
+    /// The set to exchange, if it may be.
+    fn executable(&mut self, set: &impl SetRef) -> Result<usize, CellError> {
+        self.check_running()?;
+        let set = self.set(set)?;
+        if let Some(kind) = &self.loaded.sets[set].broken {
+            let set = self.loaded.set(set).name().to_owned();
+            return self.fail(CellError::Image { set, kind: kind.clone() });
+        }
+        Ok(set)
+    }
+
+    /// Whether the rows are as many and as long as the cell's connections.
+    fn check_rows(&mut self, set: usize) -> Result<(), CellError> {
+        let loaded = &self.loaded.sets[set];
+        let (out, inn) = (loaded.out.of(self.id), loaded.inn.of(self.id));
+        let sizes = self.outgoing.iter().map(|row| row.words);
+        let wrong = self.wrong_buffers(set, Direction::Send, out, sizes).or_else(|| {
+            let sizes = self.incoming.iter().map(|row| row.words);
+            self.wrong_buffers(set, Direction::Receive, inn, sizes)
+        });
+        wrong.map_or(Ok(()), |error| self.fail(error))
+    }
+
+    fn check_lists(
+        &mut self,
+        set: usize,
+        lists: &CellLists,
+        words: usize,
+    ) -> Result<(), CellError> {
+        let loaded = &self.loaded.sets[set];
+        let (out, inn) = (loaded.out.of(self.id), loaded.inn.of(self.id));
+        let size = |list: &[u32]| list.len() * lists.block();
+        let sizes = (0..lists.send().len()).map(|place| size(lists.send().row(place)));
+        let wrong = self.wrong_buffers(set, Direction::Send, out, sizes).or_else(|| {
+            let sizes = (0..lists.receive().len()).map(|place| size(lists.receive().row(place)));
+            self.wrong_buffers(set, Direction::Receive, inn, sizes)
+        });
+        if let Some(error) = wrong {
+            return self.fail(error);
+        }
+        match lists.words() {
+            Some(needed) if needed <= words => Ok(()),
+            needed => self.fail(CellError::Vector {
+                set: self.loaded.set(set).name().to_owned(),
+                expected: needed.unwrap_or(usize::MAX),
+                found: words,
+            }),
         }
     }
 
-    fn check_buffers(
-        &mut self,
+    fn wrong_buffers(
+        &self,
         set: usize,
         direction: Direction,
         connections: &[ConnectionId],
-        sizes: impl ExactSizeIterator<Item = usize>,
-    ) -> Result<(), CellError> {
-        let wrong = |connection, expected, found| {
-            Err(CellError::Buffers { connection, direction, expected, found })
+        mut sizes: impl ExactSizeIterator<Item = usize>,
+    ) -> Option<CellError> {
+        let wrong = |connection, expected, found| CellError::Buffers {
+            connection,
+            direction,
+            expected,
+            found,
         };
-        let mut result = Ok(());
         if sizes.len() != connections.len() {
-            result = wrong(None, connections.len(), sizes.len());
-        } else {
-            let image = self.shared.image;
-            for (&connection, found) in connections.iter().zip(sizes) {
-                let expected = image.sets()[set].set.get(connection).words as usize;
-                if expected != found {
-                    result = wrong(Some(connection), expected, found);
-                    break;
-                }
-            }
+            return Some(wrong(None, connections.len(), sizes.len()));
         }
-        result.or_else(|error| self.fail(error))
+        let set = self.loaded.set(set);
+        connections.iter().find_map(|&connection| {
+            let (expected, found) = (set.get(connection).words as usize, sizes.next()?);
+            (expected != found).then(|| wrong(Some(connection), expected, found))
+        })
     }
 
     /// The operation that moves the next word of a connection, and whether it is the first.
+    /// Counts the word.
     fn next_word(
         &mut self,
         connection: ConnectionId,
         direction: Direction,
     ) -> Result<(Operation, bool), CellError> {
         self.check_running()?;
-        let active = self.shared.state.borrow().active;
-        let Some((set, phase)) = active else { return self.fail(CellError::NoActivePhase) };
-        let image = &self.shared.image.sets()[set];
-        let name = || PhaseName { set: image.set.name(), phase }.to_string();
-        let Some(ends) = image.set.connections().get(connection.index()) else {
+        let Some((set, phase)) = self.active else { return self.fail(CellError::NoActivePhase) };
+        let loaded = self.loaded;
+        let name = || loaded.phase_name(set, phase);
+        let Some(ends) = loaded.set(set).connections().get(connection.index()) else {
             return self.fail(CellError::NotInPhase { connection, phase: name() });
         };
-        let end = if direction == Direction::Send { ends.source } else { ends.target };
+        let (end, row, counts) = match direction {
+            Direction::Send => (ends.source, &loaded.sets[set].out, &mut self.sent),
+            Direction::Receive => (ends.target, &loaded.sets[set].inn, &mut self.received),
+        };
         if end != self.id {
             return self.fail(CellError::WrongEnd { cell: self.id, connection, direction });
         }
-        let moved = {
-            let store = &self.shared.state.borrow().store;
-            match direction {
-                Direction::Send => store.sent[connection.index()],
-                Direction::Receive => store.received[connection.index()],
-            }
-        };
+        let place = row.of(self.id).binary_search(&connection).expect("the cell is its end");
+        // Where an exchange used all words up there is no count.
+        let moved = counts.get(place).map_or(u64::MAX, |&count| u64::from(count));
         let mut words = 0u64;
-        for operation in image.phases[phase.index()].cell(self.id).operations {
+        let phases = &loaded.image.sets()[set].phases;
+        for operation in phases[phase.index()].cell(self.id).operations {
             if (operation.connection, operation.direction) != (connection, direction) {
                 continue;
             }
-            let skip = u64::from(moved) - words;
+            let skip = moved.saturating_sub(words);
             if skip < u64::from(operation.words) {
+                counts[place] += 1;
                 let first_word = operation.first_word + skip as u32;
                 return Ok((Operation { words: 1, first_word, ..*operation }, skip == 0));
             }
@@ -357,43 +364,44 @@ impl<'w> Cell<'w> {
     }
 
     fn set(&mut self, set: &impl SetRef) -> Result<usize, CellError> {
-        match set.find(self.shared.image) {
+        match set.find(&self.loaded.image) {
             Some(set) => Ok(set),
             None => self.fail(CellError::NoSet { name: format!("{set:?}") }),
         }
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        !self.shared.state.borrow().aborted
+        !self.port.has_stopped()
     }
 
     /// The run goes on. A program that was told that it does not, and calls again, is unwound,
     /// so that no program can keep a run from ending by ignoring errors.
     pub(crate) fn check_running(&mut self) -> Result<(), CellError> {
-        if !self.shared.state.borrow().aborted {
+        if !self.port.has_stopped() {
             return Ok(());
         }
+        Err(self.stopped(Stopped))
+    }
+
+    fn stopped(&mut self, _: Stopped) -> CellError {
         if std::mem::replace(&mut self.told, true) {
             std::panic::resume_unwind(Box::new(AbortedProgram));
         }
-        Err(CellError::Aborted)
+        CellError::Aborted
     }
 
     pub(crate) fn fail<T>(&mut self, error: CellError) -> Result<T, CellError> {
         self.check_running()?;
-        let mut state = self.shared.state.borrow_mut();
-        state.error.get_or_insert((self.id, error.clone()));
-        state.aborted = true;
+        self.port.fail(&error);
         self.told = true;
         Err(error)
     }
 
-    fn request(&mut self, request: Request) -> Result<(), CellError> {
-        self.check_running()?;
-        match self.yielder.suspend(request) {
-            Answer::Done => Ok(()),
-            Answer::Aborted => self.check_running(),
-        }
+    fn ask<T>(
+        &mut self,
+        call: impl FnOnce(&mut (dyn Port + 'w)) -> Result<T, Stopped>,
+    ) -> Result<T, CellError> {
+        call(self.port).map_err(|stopped| self.stopped(stopped))
     }
 }
 

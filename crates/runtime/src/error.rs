@@ -1,6 +1,8 @@
 //! What can go wrong in a run: a cell's program asked for what is not there, two programs do not
 //! fit together, or the fabric found a fault.
 
+use std::fmt;
+
 use conset_fabric::{Fault, FaultKind};
 use conset_ir::{CellId, ConnectionId, Direction};
 
@@ -47,6 +49,26 @@ pub enum RunError {
         /// The phase it switches to.
         phase: String,
     },
+    /// Words were sent that their target did not receive before a switch or its end.
+    #[error("{cell} has not received {words} words of {connection} of {set}")]
+    Unreceived {
+        /// The target.
+        cell: CellId,
+        /// The set.
+        set: String,
+        /// The connection.
+        connection: ConnectionId,
+        /// Words sent and not received.
+        words: u64,
+    },
+    /// No cell can go on: each waits for the next.
+    #[error("deadlock: {}", chain(.waits, *.closed))]
+    Stuck {
+        /// Who waits for what.
+        waits: Vec<CellWait>,
+        /// Whether the last waits for the first.
+        closed: bool,
+    },
     /// The fabric found a fault; a deadlock is one.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -60,6 +82,97 @@ pub enum RunError {
         /// What the system said.
         message: String,
     },
+}
+
+/// One wait of a deadlock of cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellWait {
+    /// The cell.
+    pub cell: CellId,
+    /// What it waits for.
+    pub awaiting: Awaiting,
+}
+
+/// What a cell waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Awaiting {
+    /// All cells are to ask for a phase.
+    Switch {
+        /// The phase.
+        phase: String,
+    },
+    /// The source of a connection is to take part in an exchange.
+    Exchange {
+        /// The set.
+        set: String,
+        /// The connection.
+        connection: ConnectionId,
+    },
+    /// The target of a connection is to take part in an exchange.
+    Readers {
+        /// The set.
+        set: String,
+        /// The connection.
+        connection: ConnectionId,
+    },
+    /// The source of a connection is to send a word.
+    Word {
+        /// The set.
+        set: String,
+        /// The connection.
+        connection: ConnectionId,
+    },
+    /// A connection is to be received before another may be sent.
+    Order {
+        /// The set.
+        set: String,
+        /// The connection to be sent.
+        connection: ConnectionId,
+        /// The one ordered before it.
+        before: ConnectionId,
+    },
+    /// Nothing: it is in its own code.
+    Running,
+    /// Nothing: its program has ended.
+    Ended,
+}
+
+impl fmt::Display for CellWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cell = self.cell;
+        match &self.awaiting {
+            Awaiting::Switch { phase } => {
+                write!(f, "{cell} waits for all cells to switch to {phase}")
+            }
+            Awaiting::Exchange { set, connection } => {
+                write!(f, "{cell} waits for the source of {connection} to exchange {set}")
+            }
+            Awaiting::Readers { set, connection } => {
+                write!(f, "{cell} waits for the target of {connection} to exchange {set}")
+            }
+            Awaiting::Word { set, connection } => {
+                write!(f, "{cell} receives {connection} of {set} and waits for a word")
+            }
+            Awaiting::Order { set, connection, before } => {
+                write!(f, "{cell} holds {connection} of {set} back until {before} is received")
+            }
+            Awaiting::Running => write!(f, "{cell} is in its own code"),
+            Awaiting::Ended => write!(f, "{cell} has ended"),
+        }
+    }
+}
+
+/// The waits as one sentence; long chains are cut.
+fn chain(waits: &[CellWait], closed: bool) -> String {
+    const SHOWN: usize = 12;
+    let mut parts: Vec<String> = waits.iter().take(SHOWN).map(CellWait::to_string).collect();
+    if waits.len() > SHOWN {
+        parts.push(format!("({} more)", waits.len() - SHOWN));
+    }
+    if closed {
+        parts.push("which is where this began".to_owned());
+    }
+    parts.join(" <- ")
 }
 
 /// Why a call of a cell failed. Any such error ends the run, whatever the program does with it.
@@ -121,6 +234,16 @@ pub enum CellError {
         /// Words, or buffers, expected.
         expected: usize,
         /// Words, or buffers, found.
+        found: usize,
+    },
+    /// A vector is shorter than the lists of positions that it is exchanged by need.
+    #[error("vector of the exchange of {set}: expected {expected} words or more, found {found}")]
+    Vector {
+        /// The set.
+        set: String,
+        /// Words needed.
+        expected: usize,
+        /// Words found.
         found: usize,
     },
     /// The image does not deliver every word of the set exactly once.

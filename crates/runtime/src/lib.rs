@@ -29,12 +29,17 @@
 mod cell;
 mod collectives;
 mod error;
+mod fabric;
 mod layout;
-mod number;
+pub mod lists;
+mod loaded;
 mod phase;
 mod plan;
+mod port;
 mod scheduler;
 mod store;
+mod sync;
+mod threads;
 mod word;
 mod world;
 
@@ -43,10 +48,11 @@ pub use conset_ir::Image;
 
 pub use cell::Cell;
 pub use collectives::{Collectives, tree_sets};
-pub use error::{CellError, RunError};
+pub use error::{Awaiting, CellError, CellWait, RunError};
 pub use layout::{CsrLayout, Layout, LayoutError, LocalCsr, Owned, OwnedLayout};
-pub use number::{Number, Op};
+pub use lists::{Number, Op};
 pub use phase::{PhaseName, PhaseRef, SetRef};
 pub use plan::{Pending, Plan, PlanError, PlanUse};
+pub use threads::ThreadOptions;
 pub use word::Word;
-pub use world::{RunReport, World};
+pub use world::{RunReport, Transport, World};

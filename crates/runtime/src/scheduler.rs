@@ -6,6 +6,7 @@
 //! runs until nothing is under way. When nothing is under way otherwise and cells still wait, the
 //! run is stuck, and the reason is worked out.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use conset_fabric::trace::StreamSpan;
@@ -16,13 +17,13 @@ use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::cell::{AbortedProgram, Answer, Cell, Request, Shared, State};
+use crate::cell::{AbortedProgram, Cell};
 use crate::error::RunError;
-use crate::phase::PhaseName;
+use crate::fabric::{Answer, FabricPort, Request, State};
 use crate::world::{RunReport, World};
 
 /// How a program ended.
-enum Outcome<R> {
+pub(crate) enum Outcome<R> {
     Returned(R),
     Panicked(String),
     Aborted,
@@ -64,7 +65,7 @@ pub(crate) struct Run<'w> {
 
 impl<'w> Run<'w> {
     pub(crate) fn new(world: &'w World) -> Self {
-        let machine = world.image.machine();
+        let machine = world.loaded.image.machine();
         let cells: Vec<CellId> = machine.endpoints().collect();
         let mut place = vec![0; machine.agent_count()];
         for (row, cell) in cells.iter().enumerate() {
@@ -72,7 +73,7 @@ impl<'w> Run<'w> {
         }
         let trace = world.trace.then(|| Trace {
             clock_hz: machine.parameters().clock_hz,
-            sets: world.image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
+            sets: world.loaded.image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
             ..Trace::default()
         });
         Self {
@@ -94,12 +95,8 @@ impl<'w> Run<'w> {
         mut self,
         program: &dyn Fn(&mut Cell<'_>) -> R,
     ) -> Result<(Vec<R>, RunReport), RunError> {
-        let shared = Shared {
-            image: &self.world.image,
-            ends: &self.world.ends,
-            broken: &self.world.broken,
-            state: std::cell::RefCell::new(State::default()),
-        };
+        let shared = RefCell::new(State::default());
+        let loaded = &self.world.loaded;
         let mut coroutines: Coroutines<R> = Vec::with_capacity(self.cells.len());
         for &id in &self.cells {
             let bytes = self.world.stack_size;
@@ -108,11 +105,12 @@ impl<'w> Run<'w> {
                 bytes,
                 message: e.to_string(),
             })?;
-            let shared = &shared;
+            let state = &shared;
             let body = move |yielder: &Yielder<Answer, Request>, _: Answer| {
-                run_program(program, &mut Cell::new(id, shared, yielder))
+                let mut port = FabricPort { id, loaded, state, yielder };
+                run_program(program, &mut Cell::new(id, loaded, &mut port))
             };
-            // SAFETY: the closure borrows `program` and `shared`. Both were made before
+            // SAFETY: the closure borrows `program`, `loaded` and `shared`. All were made before
             // `coroutines`, so they live until after it is dropped; a coroutine is never
             // forgotten or moved out of this function, and dropping one runs or unwinds it to
             // its end. So nothing borrowed ends before the coroutine does.
@@ -122,7 +120,7 @@ impl<'w> Run<'w> {
         results.resize_with(self.cells.len(), || None);
         let outcome = self.drive(&shared, &mut coroutines, &mut results);
         if outcome.is_err() {
-            shared.state.borrow_mut().aborted = true;
+            shared.borrow_mut().aborted = true;
             for coroutine in &mut coroutines {
                 if coroutine.started() && !coroutine.done() {
                     // It is told, and returns or is unwound; its outcome does not matter.
@@ -138,7 +136,7 @@ impl<'w> Run<'w> {
     /// Runs until all programs have ended.
     fn drive<R>(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &RefCell<State>,
         coroutines: &mut Coroutines<R>,
         results: &mut [Option<R>],
     ) -> Result<(), RunError> {
@@ -148,7 +146,7 @@ impl<'w> Run<'w> {
                 self.switch(shared)?;
                 continue;
             }
-            let stop = self.engine.run(&mut shared.state.borrow_mut().store);
+            let stop = self.engine.run(&mut shared.borrow_mut().store);
             if !self.heed(stop)? {
                 if self.ended < self.cells.len() {
                     return Err(self.stuck());
@@ -167,11 +165,11 @@ impl<'w> Run<'w> {
     /// Resumes all cells that can go on, until none can in this clock.
     fn resume_ready<R>(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &RefCell<State>,
         coroutines: &mut Coroutines<R>,
         results: &mut [Option<R>],
     ) -> Result<(), RunError> {
-        shared.state.borrow_mut().clock = self.engine.now();
+        shared.borrow_mut().clock = self.engine.now();
         while !self.ready.is_empty() {
             let mut ready = std::mem::take(&mut self.ready);
             ready.sort_unstable();
@@ -185,7 +183,7 @@ impl<'w> Run<'w> {
                 };
                 self.at[row as usize] = At::Ended;
                 self.ended += 1;
-                if let Some((cell, error)) = shared.state.borrow_mut().error.take() {
+                if let Some((cell, error)) = shared.borrow_mut().error.take() {
                     return Err(RunError::Cell { cell, error });
                 }
                 match outcome {
@@ -216,7 +214,7 @@ impl<'w> Run<'w> {
             Request::List => {
                 let (set, phase) = self.active.expect("a list belongs to an active phase");
                 let world = self.world;
-                let phase = &world.image.sets()[set].phases[phase.index()];
+                let phase = &world.loaded.image.sets()[set].phases[phase.index()];
                 let operations = phase.cell(cell).operations;
                 for operation in operations {
                     self.submit(cell, operation, true)?;
@@ -272,19 +270,19 @@ impl<'w> Run<'w> {
     }
 
     /// All cells wait: lets the network drain and switches.
-    fn switch(&mut self, shared: &Shared<'_>) -> Result<(), RunError> {
+    fn switch(&mut self, shared: &RefCell<State>) -> Result<(), RunError> {
         let (set, phase) = self.wanted().expect("all cells wait for it");
         loop {
-            let stop = self.engine.run(&mut shared.state.borrow_mut().store);
+            let stop = self.engine.run(&mut shared.borrow_mut().store);
             if !self.heed(stop)? {
                 break;
             }
         }
-        let image = &self.world.image.sets()[set];
+        let image = &self.world.loaded.image.sets()[set];
         let start = self.engine.now();
         let switched = self.engine.switch(&image.phases[phase.index()]);
         switched.map_err(|kind| self.fault(kind))?;
-        let mut state = shared.state.borrow_mut();
+        let mut state = shared.borrow_mut();
         let new_set = self.active.is_none_or(|active| active.0 != set);
         if new_set {
             state.store.start_set(&image.set);
@@ -295,13 +293,11 @@ impl<'w> Run<'w> {
         if let Some(order) = &mut self.order {
             order.switched();
         }
-        state.store.start_phase();
-        state.active = Some((set, phase));
         self.active = Some((set, phase));
         self.report.switches += 1;
         self.report.switch_clocks += self.engine.now() - start;
         if let Some(trace) = &mut self.report.trace {
-            let p = self.world.image.machine().parameters();
+            let p = self.world.loaded.image.machine().parameters();
             trace.switch(set as u32, phase, start, p.t_sync, p.t_phase);
         }
         self.waiting = 0;
@@ -381,14 +377,14 @@ impl<'w> Run<'w> {
 
     fn fault(&self, kind: FaultKind) -> RunError {
         let (set, phase) = match self.active {
-            Some((set, phase)) => (self.world.image.sets()[set].set.name(), Some(phase)),
+            Some((set, phase)) => (self.world.loaded.image.sets()[set].set.name(), Some(phase)),
             None => ("<no phase>", None),
         };
         RunError::Fault(Fault { set: set.to_owned(), phase, clock: self.engine.now(), kind })
     }
 
     fn name(&self, set: usize, phase: PhaseId) -> String {
-        PhaseName { set: self.world.image.sets()[set].set.name(), phase }.to_string()
+        self.world.loaded.phase_name(set, phase)
     }
 }
 
@@ -418,7 +414,10 @@ impl Programs for Run<'_> {
 }
 
 /// A program from its start to its end, whatever the end.
-fn run_program<R>(program: &dyn Fn(&mut Cell<'_>) -> R, cell: &mut Cell<'_>) -> Outcome<R> {
+pub(crate) fn run_program<R>(
+    program: &dyn Fn(&mut Cell<'_>) -> R,
+    cell: &mut Cell<'_>,
+) -> Outcome<R> {
     match catch_unwind(AssertUnwindSafe(|| program(cell))) {
         Ok(result) => Outcome::Returned(result),
         Err(payload) if payload.is::<AbortedProgram>() => Outcome::Aborted,

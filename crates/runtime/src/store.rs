@@ -12,9 +12,6 @@ use conset_ir::{ConnectionId, ConnectionSet};
 pub(crate) struct Store {
     outgoing: Vec<Vec<u64>>,
     incoming: Vec<Vec<u64>>,
-    /// Words of each connection sent and received by elements in the active phase.
-    pub(crate) sent: Vec<u32>,
-    pub(crate) received: Vec<u32>,
 }
 
 impl Store {
@@ -23,14 +20,6 @@ impl Store {
         for rows in [&mut self.outgoing, &mut self.incoming] {
             rows.clear();
             rows.resize(set.len(), Vec::new());
-        }
-    }
-
-    /// Another phase: nothing sent, nothing received.
-    pub(crate) fn start_phase(&mut self) {
-        for counts in [&mut self.sent, &mut self.received] {
-            counts.clear();
-            counts.resize(self.outgoing.len(), 0);
         }
     }
 

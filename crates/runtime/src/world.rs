@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use conset_fabric::{FaultKind, Trace, coverage_fault};
+use conset_fabric::Trace;
 use conset_ir::Image;
 
-use crate::cell::{Cell, Ends};
+use crate::cell::Cell;
 use crate::error::{CellError, RunError};
+use crate::loaded::Loaded;
 use crate::scheduler::Run;
+use crate::threads::{self, ThreadOptions};
 
 /// What a run took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,12 +29,21 @@ pub struct RunReport {
     pub trace: Option<Trace>,
 }
 
+/// What carries the words of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// The emulated machine: every word travels, every clock is accounted for.
+    #[default]
+    Fabric,
+    /// Threads of this process, several cells on each; no clocks.
+    Threads(ThreadOptions),
+}
+
 /// A machine with an image, on which programs are run.
 #[derive(Clone, Debug)]
 pub struct World {
-    pub(crate) image: Arc<Image>,
-    pub(crate) ends: Vec<(Ends, Ends)>,
-    pub(crate) broken: Vec<Option<FaultKind>>,
+    pub(crate) loaded: Loaded,
+    pub(crate) transport: Transport,
     pub(crate) stack_size: usize,
     pub(crate) trace: bool,
 }
@@ -44,14 +55,15 @@ impl World {
 
     /// A machine with an image loaded.
     pub fn new(image: impl Into<Arc<Image>>) -> Self {
-        let image = image.into();
-        let cells = image.machine().cell_count();
-        let ends = image.sets().iter().map(|s| {
-            (Ends::new(cells, &s.set, |c| c.source), Ends::new(cells, &s.set, |c| c.target))
-        });
-        let ends = ends.collect();
-        let broken = image.sets().iter().map(coverage_fault).collect();
-        Self { image, ends, broken, stack_size: Self::STACK_SIZE, trace: false }
+        let loaded = Loaded::new(image.into());
+        Self { loaded, transport: Transport::Fabric, stack_size: Self::STACK_SIZE, trace: false }
+    }
+
+    /// Runs programs on another transport than the emulated machine.
+    #[must_use]
+    pub fn on(mut self, transport: Transport) -> Self {
+        self.transport = transport;
+        self
     }
 
     /// Gives each cell a stack of this many bytes. A program that needs more ends the process.
@@ -61,7 +73,7 @@ impl World {
         self
     }
 
-    /// Keeps a trace of streams and switches in the report.
+    /// Keeps a trace of streams and switches in the report, on the emulated machine.
     #[must_use]
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = trace;
@@ -70,7 +82,7 @@ impl World {
 
     /// The image.
     pub fn image(&self) -> &Arc<Image> {
-        &self.image
+        &self.loaded.image
     }
 
     /// Runs the same program on every live cell with an agent, from clock 0 until all have
@@ -80,28 +92,32 @@ impl World {
     /// The first thing that went wrong: a cell's call that failed, a panic, cells that disagree,
     /// a fault of the fabric, words that nobody received. Programs still running then get
     /// [`crate::CellError::Aborted`] from their next call, and are unwound at the one after.
-    pub fn run<R>(
+    pub fn run<R: Send>(
         &self,
-        program: impl Fn(&mut Cell<'_>) -> R,
+        program: impl Fn(&mut Cell<'_>) -> R + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
-        Run::new(self).run(&|cell: &mut Cell<'_>| {
+        let program = |cell: &mut Cell<'_>| {
             let result = program(cell);
             // An error is kept by the run.
             let _ = cell.check_ended();
             result
-        })
+        };
+        match self.transport {
+            Transport::Fabric => Run::new(self).run(&program),
+            Transport::Threads(options) => threads::run(self, options, &program),
+        }
     }
 
     /// [`World::run`] for programs that hand on the errors of their cell's calls with `?`.
     ///
     /// # Errors
     /// As [`World::run`], and the first error in the order of cell ids that a program returned.
-    pub fn try_run<R>(
+    pub fn try_run<R: Send>(
         &self,
-        program: impl Fn(&mut Cell<'_>) -> Result<R, CellError>,
+        program: impl Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
         let (results, report) = self.run(program)?;
-        let cells = self.image.machine().endpoints();
+        let cells = self.loaded.image.machine().endpoints();
         let results = cells
             .zip(results)
             .map(|(cell, result)| result.map_err(|error| RunError::Cell { cell, error }));

@@ -219,7 +219,7 @@ fn a_stream_is_set_up_once_for_all_its_elements() {
 fn wrong_calls_end_the_run_and_name_what_is_wrong() {
     let machine = build::machine("ring:4", |p| p.channels_per_cell = 1);
     let world = World::new(build::build(&machine, build::set(&[(0, 1, 2), (1, 2, 2)])));
-    let wrong = |call: &dyn Fn(&mut Cell<'_>) -> Result<(), CellError>| {
+    let wrong = |call: &(dyn Fn(&mut Cell<'_>) -> Result<(), CellError> + Sync)| {
         let ended = AtomicUsize::new(0);
         let error = world.run(|cell| {
             let result = cell.instantiate_phase("s/p0").and_then(|()| call(cell));

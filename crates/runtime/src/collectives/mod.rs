@@ -24,7 +24,7 @@ use conset_ir::{CellId, Direction, Image, PhaseId};
 
 use crate::cell::Cell;
 use crate::error::CellError;
-use crate::number::{Number, Op};
+use crate::lists::{Number, Op};
 use crate::plan::{PlanError, PlanUse};
 use crate::word::Word;
 use tree::Tree;

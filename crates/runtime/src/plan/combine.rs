@@ -10,7 +10,7 @@ use super::wires::{Lists, Wires};
 use super::{Plan, PlanUse};
 use crate::cell::Cell;
 use crate::error::CellError;
-use crate::number::{Number, Op};
+use crate::lists::{Number, Op};
 
 /// The copies of a cell's shared items: where they arrive, in the order of their cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

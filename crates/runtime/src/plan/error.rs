@@ -24,6 +24,14 @@ pub enum PlanError {
         /// Cells of the machine.
         cells: usize,
     },
+    /// More entries of one cell than can be counted.
+    #[error("{cell} sends or receives {entries} items, at most {}", u32::MAX)]
+    Entries {
+        /// The cell.
+        cell: CellId,
+        /// Items of all its connections.
+        entries: usize,
+    },
     /// Not as many connections.
     #[error(
         "set `{set}` has {found} connections, the layout {expected}; compile the set of this layout"

@@ -18,7 +18,7 @@ use super::wires::Wires;
 use super::{Plan, PlanUse, next_serial};
 use crate::cell::Cell;
 use crate::error::CellError;
-use crate::number::{Number, Op};
+use crate::lists::{Number, Op};
 
 /// An exchange that has been begun; to be ended by [`Cell::end`].
 #[must_use = "an exchange that is begun must be ended"]

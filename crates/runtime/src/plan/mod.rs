@@ -13,7 +13,8 @@
 //! * [`Cell::combine_shared`], [`Cell::combine_owned`]: the copies in the order of cell ids, the
 //!   cell's own in its place among them. So all copies end equal.
 //!
-//! Words that are packed lie in buffers of the plan, one set of them for each exchange of a cell
+//! One vector goes the transport's shortest way: between threads it is read where it is. Words
+//! that are packed, of several vectors or begun exchanges, lie in buffers of the plan, one set of them for each exchange of a cell
 //! that is under way at a time; they are made when first needed and used again ever after.
 //!
 //! All cells exchange by the same plans in the same order; exchanges are collective like
@@ -32,7 +33,7 @@ use conset_ir::{CellId, ConnectionId, ConnectionSet, Image};
 use crate::cell::Cell;
 use crate::error::CellError;
 use crate::layout::Layout;
-use crate::number::{Number, Op};
+use crate::lists::{CellLists, Number, Op, Positions};
 use crate::phase::SetRef;
 use crate::word::Word;
 use combine::Copies;
@@ -59,6 +60,8 @@ struct CellPlan {
     /// The connections that start here and those that end here, in id order.
     outgoing: Vec<ConnectionId>,
     incoming: Vec<ConnectionId>,
+    /// What the transport exchanges a vector by; made when first needed.
+    lists: OnceLock<CellLists>,
     /// Where the copies of each shared item are; made when first needed.
     copies: OnceLock<Copies>,
     /// Buffers that are not in use.
@@ -97,6 +100,7 @@ impl Plan {
             cells[connection.source.index()].outgoing.push(id);
             cells[connection.target.index()].incoming.push(id);
         }
+        check_entries(&layout, &cells)?;
         Ok(Self { serial: next_serial(), image: image.clone(), set: row, block, layout, cells })
     }
 
@@ -118,6 +122,15 @@ impl Plan {
     /// Words for each item, of all vectors that are exchanged at a time.
     pub fn block(&self) -> usize {
         self.block
+    }
+
+    fn cell_lists(&self, cell: CellId) -> &CellLists {
+        let plan = &self.cells[cell.index()];
+        plan.lists.get_or_init(|| {
+            let send = Positions::new(plan.outgoing.iter().map(|&x| self.layout.send_of(x)));
+            let receive = Positions::new(plan.incoming.iter().map(|&x| self.layout.receive_of(x)));
+            CellLists::new(send, receive, self.block)
+        })
     }
 
     fn name(&self) -> String {
@@ -177,6 +190,19 @@ fn check_cells(image: &Image, layout: &Layout) -> Result<(), PlanError> {
     }
 }
 
+/// A cell's entries are numbered by u32.
+fn check_entries(layout: &Layout, cells: &[CellPlan]) -> Result<(), PlanError> {
+    for (cell, plan) in cells.iter().enumerate() {
+        for connections in [&plan.outgoing, &plan.incoming] {
+            let entries = connections.iter().map(|&x| layout.send_of(x).len()).sum();
+            if u32::try_from(entries).is_err() {
+                return Err(PlanError::Entries { cell: CellId::from_index(cell), entries });
+            }
+        }
+    }
+    Ok(())
+}
+
 fn check_set(set: &ConnectionSet, layout: &Layout, block: usize) -> Result<(), PlanError> {
     let name = || set.name().to_owned();
     if block == 0 {
@@ -224,7 +250,11 @@ impl Cell<'_> {
         op: Op,
         x: &mut [W],
     ) -> Result<(), CellError> {
-        self.exchange_many(plan, op, &mut [x])
+        self.check_running()?;
+        self.check_plan(plan, &[&*x])?;
+        self.arrive_all()?;
+        let lists = plan.cell_lists(self.id());
+        self.exchange_lists(plan.set, lists, op, x)
     }
 
     /// Exchanges several vectors at a time: their words for each item, one vector after the
@@ -249,6 +279,7 @@ impl Cell<'_> {
         vectors: &mut [&mut [W]],
         unpack: impl FnOnce(&Wires, &wires::Lists<'_>, &mut [&mut [W]]),
     ) -> Result<(), CellError> {
+        self.check_running()?;
         self.check_plan(plan, vectors)?;
         self.arrive_all()?;
         let mut wires = plan.take_wires(self.id());

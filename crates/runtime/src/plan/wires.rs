@@ -7,7 +7,7 @@ use conset_ir::{CellId, ConnectionId};
 
 use super::Plan;
 use crate::layout::Layout;
-use crate::number::{Number, Op};
+use crate::lists::{Number, Op};
 use crate::word::Word;
 
 /// The words of one exchange of one cell: a buffer for each connection.

@@ -1,0 +1,139 @@
+//! The port of a cell on the emulated machine.
+//!
+//! Every call that takes time is a request to the scheduler, for which the coroutine is
+//! suspended until the clock at which it is done.
+
+use std::cell::RefCell;
+
+use conset_ir::{CellId, Operation, PhaseId};
+use corosensei::Yielder;
+
+use crate::error::CellError;
+use crate::lists::{CellLists, Op, VectorMut};
+use crate::loaded::Loaded;
+use crate::port::{By, Context, Port, Row, Stopped, exchange_packed};
+use crate::store::Store;
+
+/// What a cell asks the scheduler for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Request {
+    /// Wait for all cells, then switch.
+    Switch(usize, PhaseId),
+    /// One word of a stream; whether it is the first, which opens the stream.
+    Element(Operation, bool),
+    /// The cell's operation list of the active phase.
+    List,
+    /// Local work, in clocks.
+    Compute(u64),
+}
+
+/// The scheduler's answer: go on, or end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Done,
+    Aborted,
+}
+
+/// What all cells and the scheduler share in one run.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) store: Store,
+    pub(crate) clock: u64,
+    /// The first error of a cell's call.
+    pub(crate) error: Option<(CellId, CellError)>,
+    pub(crate) aborted: bool,
+}
+
+/// The port of one cell.
+pub(crate) struct FabricPort<'w> {
+    pub(crate) id: CellId,
+    pub(crate) loaded: &'w Loaded,
+    pub(crate) state: &'w RefCell<State>,
+    pub(crate) yielder: &'w Yielder<Answer, Request>,
+}
+
+impl FabricPort<'_> {
+    fn request(&mut self, request: Request) -> Result<(), Stopped> {
+        match self.yielder.suspend(request) {
+            Answer::Done if !self.has_stopped() => Ok(()),
+            _ => Err(Stopped),
+        }
+    }
+}
+
+impl Port for FabricPort<'_> {
+    fn has_stopped(&self) -> bool {
+        self.state.borrow().aborted
+    }
+
+    fn fail(&mut self, error: &CellError) {
+        let mut state = self.state.borrow_mut();
+        state.error.get_or_insert_with(|| (self.id, error.clone()));
+        state.aborted = true;
+    }
+
+    fn clock(&self) -> u64 {
+        self.state.borrow().clock
+    }
+
+    fn compute(&mut self, clocks: u64) -> Result<(), Stopped> {
+        self.request(Request::Compute(clocks))
+    }
+
+    fn switch(&mut self, to: Context) -> Result<(), Stopped> {
+        let Context::Phase(set, phase) = to;
+        self.request(Request::Switch(set, phase))
+    }
+
+    fn send_word(&mut self, word: &Operation, opens: bool, bits: u64) -> Result<(), Stopped> {
+        self.state.borrow_mut().store.put(word.connection, word.first_word, bits);
+        self.request(Request::Element(*word, opens))
+    }
+
+    fn receive_word(&mut self, word: &Operation, opens: bool) -> Result<u64, Stopped> {
+        self.request(Request::Element(*word, opens))?;
+        Ok(self.state.borrow().store.get(word.connection, word.first_word))
+    }
+
+    unsafe fn exchange(
+        &mut self,
+        set: usize,
+        by: By,
+        outgoing: &[Row],
+        incoming: &[Row],
+    ) -> Result<(), Stopped> {
+        let By::Phases = by;
+        let ends = &self.loaded.sets[set];
+        for phase in 0..self.loaded.image.sets()[set].phases.len() {
+            let phase = PhaseId::from_index(phase);
+            self.request(Request::Switch(set, phase))?;
+            if phase == PhaseId(0) {
+                let store = &mut self.state.borrow_mut().store;
+                for (&connection, row) in ends.out.of(self.id).iter().zip(outgoing) {
+                    // SAFETY: the caller says that the rows can be read.
+                    let words = (0..row.words).map(|index| unsafe { row.get(index) });
+                    store.fill(connection, words);
+                }
+            }
+            self.request(Request::List)?;
+        }
+        let store = &self.state.borrow().store;
+        for (&connection, row) in ends.inn.of(self.id).iter().zip(incoming) {
+            for index in 0..row.words {
+                // SAFETY: the caller says that incoming rows can be written.
+                unsafe { row.set(index, store.get(connection, index as u32)) };
+            }
+        }
+        Ok(())
+    }
+
+    fn exchange_lists(
+        &mut self,
+        set: usize,
+        lists: &CellLists,
+        op: Op,
+        vector: VectorMut<'_>,
+    ) -> Result<(), Stopped> {
+        exchange_packed(self, set, lists, op, vector)
+    }
+}

@@ -1,0 +1,261 @@
+//! Exchange between vectors by lists of positions: gather, carry, combine.
+//!
+//! A cell has a vector. For each connection that starts at it a list says which positions go
+//! out, for each that ends at it a list says where they come in. A position stands for `block`
+//! words that follow each other. What comes in is copied there, added, or the smaller or greater
+//! of the two kept, connections in the order of their ids and each list from front to back, so
+//! that sums have the same bits on every transport.
+//!
+//! What goes out is what was there at the call. Where some position both goes out and comes in
+//! ([`CellLists::is_mixed`]) what goes out is gathered before anything comes in; elsewhere
+//! whoever receives may read it in place.
+//!
+//! What it does not do: finding the lists, and carrying the words.
+
+use crate::word::Word;
+
+/// How words that come in meet those that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Replace.
+    Copy,
+    /// Add; integers wrap round.
+    Add,
+    /// Keep the smaller; the one that is there where neither is smaller.
+    Min,
+    /// Keep the greater; the one that is there where neither is greater.
+    Max,
+}
+
+/// A word that can be added and compared.
+pub trait Number: Word + PartialOrd {
+    /// The sum; integers wrap round.
+    #[must_use]
+    fn plus(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn vector(words: &mut [Self]) -> VectorMut<'_>;
+}
+
+/// Numbers of one of the types there are.
+#[derive(Debug)]
+pub enum VectorMut<'a> {
+    /// `f64`.
+    F64(&'a mut [f64]),
+    /// `f32`.
+    F32(&'a mut [f32]),
+    /// `u64`.
+    U64(&'a mut [u64]),
+    /// `i64`.
+    I64(&'a mut [i64]),
+    /// `u32`.
+    U32(&'a mut [u32]),
+    /// `i32`.
+    I32(&'a mut [i32]),
+}
+
+macro_rules! number {
+    ($($number:ty: $plus:expr, $variant:ident;)*) => {$(
+        impl Number for $number {
+            #[inline]
+            fn plus(self, other: Self) -> Self {
+                let plus: fn($number, $number) -> $number = $plus;
+                plus(self, other)
+            }
+            fn vector(words: &mut [Self]) -> VectorMut<'_> {
+                VectorMut::$variant(words)
+            }
+        }
+    )*};
+}
+
+number! {
+    f64: |a, b| a + b, F64;
+    f32: |a, b| a + b, F32;
+    u64: u64::wrapping_add, U64;
+    i64: i64::wrapping_add, I64;
+    u32: u32::wrapping_add, U32;
+    i32: i32::wrapping_add, I32;
+}
+
+impl Op {
+    /// The word that is kept of the one that is there and the one that comes in.
+    #[inline]
+    pub fn apply<W: Number>(self, here: W, other: W) -> W {
+        match self {
+            Op::Copy => other,
+            Op::Add => here.plus(other),
+            Op::Min => smaller(here, other),
+            Op::Max => greater(here, other),
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn smaller<W: Number>(here: W, other: W) -> W {
+    if other < here { other } else { here }
+}
+
+#[inline]
+pub(crate) fn greater<W: Number>(here: W, other: W) -> W {
+    if other > here { other } else { here }
+}
+
+/// Lists of positions, one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Positions {
+    first: Vec<u32>,
+    positions: Vec<u32>,
+}
+
+impl Positions {
+    /// A list for each connection.
+    ///
+    /// # Panics
+    /// If there are 2^32 positions or more.
+    pub fn new<L: AsRef<[u32]>>(lists: impl IntoIterator<Item = L>) -> Self {
+        let (mut first, mut positions) = (vec![0u32], Vec::new());
+        for list in lists {
+            positions.extend_from_slice(list.as_ref());
+            first.push(u32::try_from(positions.len()).expect("positions are numbered by u32"));
+        }
+        Self { first, positions }
+    }
+
+    /// Number of lists.
+    #[allow(clippy::len_without_is_empty, reason = "it is asked how many")]
+    pub fn len(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// The list of the connection in this place.
+    #[inline]
+    pub fn row(&self, place: usize) -> &[u32] {
+        &self.positions[self.first[place] as usize..self.first[place + 1] as usize]
+    }
+
+    /// All lists together.
+    pub fn all(&self) -> &[u32] {
+        &self.positions
+    }
+
+    /// Where a list begins among all.
+    pub fn begin(&self, place: usize) -> usize {
+        self.first[place] as usize
+    }
+}
+
+/// What a cell sends and receives, by positions in its vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellLists {
+    send: Positions,
+    receive: Positions,
+    block: usize,
+    /// Positions that the vector has to have.
+    extent: usize,
+    mixed: bool,
+}
+
+impl CellLists {
+    /// Lists of the connections that start at the cell and of those that end at it, both in id
+    /// order; each position is `block` words. O(n log n) in the positions.
+    pub fn new(send: Positions, receive: Positions, block: usize) -> Self {
+        let all = send.all().iter().chain(receive.all());
+        let extent = all.max().map_or(0, |&last| last as usize + 1);
+        let mut sent = send.all().to_vec();
+        sent.sort_unstable();
+        let mixed = receive.all().iter().any(|position| sent.binary_search(position).is_ok());
+        Self { send, receive, block, extent, mixed }
+    }
+
+    /// What goes out.
+    pub fn send(&self) -> &Positions {
+        &self.send
+    }
+
+    /// Where it comes in.
+    pub fn receive(&self) -> &Positions {
+        &self.receive
+    }
+
+    /// Words of a position.
+    pub fn block(&self) -> usize {
+        self.block
+    }
+
+    /// Words that the vector has to have; `None` if there are no such vectors.
+    pub fn words(&self) -> Option<usize> {
+        self.extent.checked_mul(self.block)
+    }
+
+    /// Whether a position both goes out and comes in.
+    pub fn is_mixed(&self) -> bool {
+        self.mixed
+    }
+}
+
+/// Gathers the words at the positions, one after the other.
+pub(crate) fn gather<W: Word>(positions: &[u32], block: usize, vector: &[W], into: &mut [W]) {
+    if block == 1 {
+        for (word, &position) in into.iter_mut().zip(positions) {
+            *word = vector[position as usize];
+        }
+        return;
+    }
+    for (words, &position) in into.chunks_exact_mut(block.max(1)).zip(positions) {
+        let begin = position as usize * block;
+        words.copy_from_slice(&vector[begin..begin + block]);
+    }
+}
+
+/// Combines words, one after the other, into those at the positions.
+pub(crate) fn combine<W: Number>(
+    positions: &[u32],
+    block: usize,
+    op: Op,
+    words: &[W],
+    vector: &mut [W],
+) {
+    for (words, &position) in words.chunks_exact(block.max(1)).zip(positions) {
+        let begin = position as usize * block;
+        for (here, &other) in vector[begin..begin + block].iter_mut().zip(words) {
+            *here = op.apply(*here, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists(send: &[&[u32]], receive: &[&[u32]], block: usize) -> CellLists {
+        CellLists::new(Positions::new(send), Positions::new(receive), block)
+    }
+
+    #[test]
+    fn lists_know_what_they_need() {
+        let l = lists(&[&[3, 1], &[]], &[&[7]], 2);
+        assert_eq!((l.words(), l.is_mixed(), l.send().len()), (Some(16), false, 2));
+        assert_eq!((l.send().row(0), l.send().row(1)), (&[3, 1][..], &[][..]));
+        assert!(lists(&[&[3, 1]], &[&[1]], 1).is_mixed());
+        assert_eq!(lists(&[], &[], 5).words(), Some(0));
+    }
+
+    #[test]
+    fn blocks_are_gathered_and_combined() {
+        let vector = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        let mut words = [0.0; 4];
+        gather(&[2, 0], 2, &vector, &mut words);
+        assert_eq!(words, [4.0, 5.0, 0.0, 1.0]);
+        let mut sums = vector;
+        combine(&[0, 0], 2, Op::Add, &words, &mut sums);
+        assert_eq!(sums, [4.0, 7.0, 2.0, 3.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn operations_keep_what_is_there_where_nothing_is_better() {
+        assert_eq!(Op::Add.apply(i32::MAX, 1), i32::MIN);
+        assert!(Op::Min.apply(0.0f64, -0.0).is_sign_positive());
+        assert_eq!(Op::Max.apply(1.0f32, f32::NAN), 1.0);
+        assert_eq!(Op::Copy.apply(1u64, 2), 2);
+    }
+}

@@ -1,0 +1,215 @@
+//! The seam between a cell and what carries its words.
+//!
+//! A [`crate::Cell`] checks what it is asked for and keeps count; what is left to do it asks of
+//! its [`Port`], of which each transport has one. The rules of a port:
+//!
+//! * Calls are made from the cell's own coroutine and may suspend it.
+//! * [`Port::switch`], [`Port::exchange`] and [`Port::exchange_lists`] are *collective*: all
+//!   cells make the same ones in the same order; a port finds out when they do not.
+//! * A call that gives [`Stopped`] means that the run has ended, for a reason that the port has
+//!   noted or was told ([`Port::fail`]). The cell then tells its program.
+//! * Values move as bits: what was sent as `f64` and is received as `u64` are the bits. Words of
+//!   4 bytes are the lower half of 64 bits.
+//!
+//! What is passed is erased to [`Row`]s (a pointer, a length, bytes per word), so that ports need
+//! no generics and a transport is one `impl`.
+
+use conset_ir::{Operation, PhaseId};
+
+use crate::error::CellError;
+use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, gather};
+use crate::word::Word;
+
+/// The run has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+/// What the machine is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Context {
+    /// A phase of a set.
+    Phase(usize, PhaseId),
+}
+
+/// By what a set is exchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Its compiled phases.
+    Phases,
+}
+
+/// What carries a cell's words.
+pub(crate) trait Port {
+    /// Whether the run has ended early.
+    fn has_stopped(&self) -> bool;
+
+    /// Ends the run for all because of an error of this cell; the first such error is kept.
+    fn fail(&mut self, error: &CellError);
+
+    /// Clocks since the run began, where there are any.
+    fn clock(&self) -> u64;
+
+    /// Local work.
+    fn compute(&mut self, clocks: u64) -> Result<(), Stopped>;
+
+    /// Collective: all cells have asked, all words sent have been received.
+    fn switch(&mut self, to: Context) -> Result<(), Stopped>;
+
+    /// Sends the one word of an operation of the active phase; `opens`: it is the first of its
+    /// stream.
+    fn send_word(&mut self, word: &Operation, opens: bool, bits: u64) -> Result<(), Stopped>;
+
+    /// Receives the one word of an operation of the active phase.
+    fn receive_word(&mut self, word: &Operation, opens: bool) -> Result<u64, Stopped>;
+
+    /// Collective: exchanges a set. A row for each connection that starts here and for each that
+    /// ends here, in id order, each as long as its connection.
+    ///
+    /// # Safety
+    /// The rows can be read, and those incoming written, until the call returns or unwinds; no
+    /// other memory overlaps those incoming.
+    unsafe fn exchange(
+        &mut self,
+        set: usize,
+        by: By,
+        outgoing: &[Row],
+        incoming: &[Row],
+    ) -> Result<(), Stopped>;
+
+    /// Collective: exchanges a set between vectors. What the positions `lists.send()` hold at the
+    /// call is combined at the other end into the positions `lists.receive()`, connections in id
+    /// order. The caller has checked that the lists fit the set and the vector.
+    fn exchange_lists(
+        &mut self,
+        set: usize,
+        lists: &CellLists,
+        op: Op,
+        vector: VectorMut<'_>,
+    ) -> Result<(), Stopped>;
+}
+
+/// Words in memory: of which type is forgotten but for its size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) pointer: *mut u8,
+    pub(crate) words: usize,
+    /// Bytes of a word: 4 or 8.
+    pub(crate) size: usize,
+}
+
+impl Row {
+    /// Words to be read.
+    pub(crate) fn of<W: Word>(words: &[W]) -> Self {
+        // It is never written through: `exchange` writes incoming rows only.
+        let pointer = words.as_ptr().cast::<u8>().cast_mut();
+        Self { pointer, words: words.len(), size: size_of::<W>() }
+    }
+
+    /// Words to be written.
+    pub(crate) fn of_mut<W: Word>(words: &mut [W]) -> Self {
+        let pointer = words.as_mut_ptr().cast::<u8>();
+        Self { pointer, words: words.len(), size: size_of::<W>() }
+    }
+
+    /// The bits of a word.
+    ///
+    /// # Safety
+    /// The words can be read; `index < words`.
+    #[inline]
+    pub(crate) unsafe fn get(&self, index: usize) -> u64 {
+        // SAFETY: the row was made of a slice of numbers of `size` bytes, which are aligned, any
+        // bits of which are a number, and of which `index` is one.
+        unsafe {
+            match self.size {
+                4 => u64::from(self.pointer.cast::<u32>().add(index).read()),
+                _ => self.pointer.cast::<u64>().add(index).read(),
+            }
+        }
+    }
+
+    /// Writes the bits of a word.
+    ///
+    /// # Safety
+    /// The row was made of a slice lent for writing; `index < words`.
+    #[inline]
+    pub(crate) unsafe fn set(&self, index: usize, bits: u64) {
+        // SAFETY: as in `get`; the lower half of the bits is the number where it has 4 bytes.
+        unsafe {
+            match self.size {
+                4 => self.pointer.cast::<u32>().add(index).write(bits as u32),
+                _ => self.pointer.cast::<u64>().add(index).write(bits),
+            }
+        }
+    }
+
+    /// Copies another row's words into this one.
+    ///
+    /// # Safety
+    /// This row was made of a slice lent for writing, the other can be read, they do not overlap
+    /// and have the same number of words.
+    #[inline]
+    pub(crate) unsafe fn copy_from(&self, other: &Row) {
+        if self.size == other.size {
+            // SAFETY: both are `words * size` bytes long.
+            unsafe {
+                std::ptr::copy_nonoverlapping(other.pointer, self.pointer, self.words * self.size);
+            }
+        } else {
+            for index in 0..self.words {
+                // SAFETY: `index` is in both.
+                unsafe { self.set(index, other.get(index)) };
+            }
+        }
+    }
+}
+
+/// An exchange between vectors by rows: gather, exchange, combine. For ports that cannot do
+/// better.
+pub(crate) fn exchange_packed(
+    port: &mut dyn Port,
+    set: usize,
+    lists: &CellLists,
+    op: Op,
+    vector: VectorMut<'_>,
+) -> Result<(), Stopped> {
+    match vector {
+        VectorMut::F64(x) => packed(port, set, lists, op, x),
+        VectorMut::F32(x) => packed(port, set, lists, op, x),
+        VectorMut::U64(x) => packed(port, set, lists, op, x),
+        VectorMut::I64(x) => packed(port, set, lists, op, x),
+        VectorMut::U32(x) => packed(port, set, lists, op, x),
+        VectorMut::I32(x) => packed(port, set, lists, op, x),
+    }
+}
+
+fn packed<W: Number>(
+    port: &mut dyn Port,
+    set: usize,
+    lists: &CellLists,
+    op: Op,
+    vector: &mut [W],
+) -> Result<(), Stopped> {
+    let (send, receive, block) = (lists.send(), lists.receive(), lists.block());
+    let mut outgoing = vec![W::from_bits(0); send.all().len() * block];
+    let mut incoming = vec![W::from_bits(0); receive.all().len() * block];
+    gather(send.all(), block, vector, &mut outgoing);
+    let out = rows(&mut outgoing, send, block);
+    let inn = rows(&mut incoming, receive, block);
+    // SAFETY: the rows are disjoint parts of two vectors that live until the end of this function
+    // and are not touched before the call returns or unwinds.
+    unsafe { port.exchange(set, By::Phases, &out, &inn)? };
+    combine(receive.all(), block, op, &incoming, vector);
+    Ok(())
+}
+
+/// The row of each list, where the words of all lists lie one after the other.
+fn rows<W: Number>(words: &mut [W], lists: &Positions, block: usize) -> Vec<Row> {
+    let mut rest = words;
+    let mut rows = Vec::with_capacity(lists.len());
+    for place in 0..lists.len() {
+        let (row, others) = rest.split_at_mut(lists.row(place).len() * block);
+        rows.push(Row::of_mut(row));
+        rest = others;
+    }
+    rows
+}

@@ -1,0 +1,203 @@
+//! The primitives that workers synchronise with: counters that only grow, the end of a run, and
+//! the proof that nothing can go on.
+//!
+//! Everything a cell waits for is a [`Counter`] that has to reach a value, so a worker can look
+//! after all its waiting cells by loading numbers, and a wait once over is over for good.
+//!
+//! * [`Counter`]: whoever sees the value sees all that was written before it was published.
+//! * [`Agreement`]: all cells do the same collective calls in the same order. The first that
+//!   comes to a step writes down what it does, the others compare.
+//! * [`Ending`]: a run ends early. A worker *acknowledges* while none of its cells runs, and
+//!   resumes them only to be told. When all workers have acknowledged, no cell reads the memory
+//!   of another any more, so cells may leave calls in which others were to read theirs.
+//! * [`Idle`]: the run is stuck if every worker has looked at all its waiting cells, found none
+//!   that can go on, and no cell has run since the first of these looks. Workers vote for the
+//!   *version* they looked at; a worker raises the version before it runs a cell again.
+//!
+//! All of it is checked by loom over all interleavings of few threads (`cfg(loom)`), and is all
+//! that is: coroutines and the copies between cells are outside. What the module does not do:
+//! waiting. Who waits spins, yields or does something else.
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// A value on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub(crate) T);
+
+/// A number that only grows, and has one writer at a time.
+#[derive(Debug)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self(AtomicU64::new(0))
+    }
+}
+
+impl Counter {
+    /// Raises the counter; what was written before is seen by whoever sees the value.
+    #[inline]
+    pub(crate) fn publish(&self, value: u64) {
+        self.0.store(value, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn has_reached(&self, value: u64) -> bool {
+        self.value() >= value
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Steps that cells may be apart.
+#[cfg(not(loom))]
+pub(crate) const WINDOW: u64 = 64;
+#[cfg(loom)]
+pub(crate) const WINDOW: u64 = 2;
+
+/// What all cells do at each of the last [`WINDOW`] steps. Steps begin with 1.
+#[derive(Debug)]
+pub(crate) struct Agreement {
+    /// The step in the upper half, what is done in the lower.
+    log: Vec<AtomicU64>,
+}
+
+impl Agreement {
+    pub(crate) fn new() -> Self {
+        Self { log: (0..WINDOW).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Somebody does `what` at `step`; whether that is what the first to come did. To be called
+    /// only when all are past step `step - WINDOW`, whose place it takes.
+    pub(crate) fn agrees(&self, step: u64, what: u32) -> bool {
+        let place = &self.log[(step % WINDOW) as usize];
+        let mine = (step << 32) | u64::from(what);
+        let said = place.load(Ordering::Relaxed);
+        if said >> 32 == mine >> 32 {
+            return said == mine;
+        }
+        // Of several that find the old step one writes, and the others find what it wrote.
+        match place.compare_exchange(said, mine, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => true,
+            Err(said) => said == mine,
+        }
+    }
+}
+
+/// The early end of a run.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    begun: AtomicBool,
+    acknowledged: AtomicUsize,
+    workers: usize,
+}
+
+impl Ending {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { begun: AtomicBool::new(false), acknowledged: AtomicUsize::new(0), workers }
+    }
+
+    pub(crate) fn begin(&self) {
+        self.begun.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    /// A worker runs no cell from now on but to end it. Once per worker.
+    pub(crate) fn acknowledge(&self) {
+        self.acknowledged.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether all workers have acknowledged: what their cells did happened before.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        self.acknowledged.load(Ordering::Acquire) == self.workers
+    }
+}
+
+/// Finds out that no cell of any worker can ever go on.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    /// Workers that run cells.
+    running: AtomicUsize,
+    /// Raised before a worker runs cells again.
+    version: AtomicU64,
+    /// The version that each worker looked at, plus 1.
+    votes: Vec<AtomicU64>,
+}
+
+/// The vote of a worker whose cells have all ended.
+const ALWAYS: u64 = u64::MAX;
+
+impl Idle {
+    /// All workers run cells.
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            running: AtomicUsize::new(workers),
+            version: AtomicU64::new(0),
+            votes: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// A worker stops running cells: it found none that can go on.
+    pub(crate) fn rest(&self) {
+        self.running.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// A worker that rested runs cells again.
+    pub(crate) fn rise(&self) {
+        self.version.fetch_add(1, Ordering::SeqCst);
+        self.running.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// All cells of a worker have ended; it never runs any again.
+    pub(crate) fn retire(&self, worker: usize) {
+        self.votes[worker].store(ALWAYS, Ordering::SeqCst);
+        self.running.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// A resting worker looks, with `can_go_on`, whether one of its cells can go on.
+    ///
+    /// Why the last answer is right: let `v` be the version that all have voted for. A worker
+    /// that runs cells at any time after the first of these votes either was running when the
+    /// vote's look found that nobody ran, which cannot be, or has raised the version to more than
+    /// `v` before, and votes for that next. A worker whose look found nothing while nobody ran
+    /// saw all counters as they then were, as stopping to run comes after all that was published.
+    pub(crate) fn look(&self, worker: usize, mut can_go_on: impl FnMut() -> bool) -> Look {
+        let version = self.version.load(Ordering::SeqCst);
+        let nobody_runs = self.running.load(Ordering::SeqCst) == 0;
+        if can_go_on() {
+            return Look::GoOn;
+        }
+        if !nobody_runs {
+            return Look::Wait;
+        }
+        self.votes[worker].store(version + 1, Ordering::SeqCst);
+        let all = self.votes.iter().map(|vote| vote.load(Ordering::SeqCst));
+        let all_agree = all.into_iter().all(|vote| vote == version + 1 || vote == ALWAYS);
+        if all_agree && self.version.load(Ordering::SeqCst) == version {
+            return Look::Stuck;
+        }
+        Look::Wait
+    }
+}
+
+/// What a worker saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// One of its cells can go on.
+    GoOn,
+    /// None can; others may change that.
+    Wait,
+    /// No cell of any worker can ever go on.
+    Stuck,
+}

@@ -1,0 +1,214 @@
+//! What the workers of a run share: where cells are, what they lend each other, how it ends.
+//!
+//! Every cell has two counters, the last step at which it *published* its rows and the last at
+//! which it was *done* reading those of others, and for each connection a [`Slot`] in which its
+//! source says where the words are. A slot's numbers are plain: they are ordered by the counters.
+
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use conset_ir::{CellId, ConnectionId, PhaseId};
+
+use crate::error::RunError;
+use crate::loaded::Loaded;
+use crate::port::Row;
+use crate::sync::{Agreement, Apart, Counter, Ending, Idle};
+
+/// Where the words of a connection are, said by its source: a row, or a vector and positions.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    pointer: AtomicPtr<u8>,
+    words: AtomicUsize,
+    size: AtomicUsize,
+    /// Null where the words follow each other.
+    positions: AtomicPtr<u32>,
+}
+
+impl Slot {
+    #[inline]
+    pub(crate) fn put(&self, row: Row, positions: *const u32) {
+        self.pointer.store(row.pointer, Ordering::Relaxed);
+        self.words.store(row.words, Ordering::Relaxed);
+        self.size.store(row.size, Ordering::Relaxed);
+        self.positions.store(positions.cast_mut(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> (Row, *const u32) {
+        let row = Row {
+            pointer: self.pointer.load(Ordering::Relaxed),
+            words: self.words.load(Ordering::Relaxed),
+            size: self.size.load(Ordering::Relaxed),
+        };
+        (row, self.positions.load(Ordering::Relaxed))
+    }
+}
+
+/// Words sent one by one. Every connection has room for all its words; a phase cannot carry more,
+/// and at a switch all have been received.
+#[derive(Debug)]
+pub(crate) struct Elements {
+    words: Box<[OnceLock<Box<[AtomicU64]>>]>,
+    /// Words sent and received since the run began, by connection.
+    pub(crate) sent: Box<[Counter]>,
+    pub(crate) received: Box<[Counter]>,
+    /// What `sent` was when phases of the set were left, by connection: the last time and the
+    /// time before, in the place of the number of times modulo 2. Who has not yet looked at the
+    /// last keeps its source from leaving twice more.
+    sent_before: [Box<[Counter]>; 2],
+}
+
+impl Elements {
+    fn new(connections: usize) -> Self {
+        let counters = || (0..connections).map(|_| Counter::default()).collect();
+        Self {
+            words: (0..connections).map(|_| OnceLock::new()).collect(),
+            sent: counters(),
+            received: counters(),
+            sent_before: [counters(), counters()],
+        }
+    }
+
+    /// What was sent when a phase of the set was left for the `times`th time.
+    pub(crate) fn sent_before(&self, connection: ConnectionId, times: u32) -> &Counter {
+        &self.sent_before[times as usize % 2][connection.index()]
+    }
+
+    pub(crate) fn put(&self, connection: ConnectionId, words: u32, index: u32, bits: u64) {
+        let room = || (0..words).map(|_| AtomicU64::new(0)).collect();
+        let row = self.words[connection.index()].get_or_init(room);
+        if let Some(word) = row.get(index as usize) {
+            word.store(bits, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn get(&self, connection: ConnectionId, index: u32) -> u64 {
+        let row = self.words[connection.index()].get();
+        let word = row.and_then(|row| row.get(index as usize));
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+}
+
+/// What is shared for one set.
+#[derive(Debug)]
+pub(crate) struct SetBoard {
+    pub(crate) slots: Box<[Slot]>,
+    elements: OnceLock<Elements>,
+}
+
+impl SetBoard {
+    /// The set's elements; made when first asked for.
+    pub(crate) fn elements(&self) -> &Elements {
+        self.elements.get_or_init(|| Elements::new(self.slots.len()))
+    }
+
+    /// The set's elements, if any phase of it was instantiated.
+    pub(crate) fn used_elements(&self) -> Option<&Elements> {
+        self.elements.get()
+    }
+}
+
+/// Why a run ends early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Known(RunError),
+    /// A cell does something else at a step than the first to come.
+    Disagree {
+        step: u64,
+        cell: CellId,
+        what: u32,
+    },
+    /// Nothing can go on.
+    Stuck,
+}
+
+/// What the workers of a run share.
+#[derive(Debug)]
+pub(crate) struct Board<'r> {
+    pub(crate) loaded: &'r Loaded,
+    pub(crate) ending: Ending,
+    pub(crate) idle: Idle,
+    pub(crate) agreement: Agreement,
+    /// Per worker: the step at which all its cells have arrived.
+    pub(crate) arrived: Box<[Apart<Counter>]>,
+    /// Per cell: the step at which its rows are published, and at which it has read all it reads.
+    pub(crate) published: Box<[Apart<Counter>]>,
+    pub(crate) done: Box<[Apart<Counter>]>,
+    pub(crate) sets: Vec<SetBoard>,
+    failure: Mutex<Option<(CellId, Failure)>>,
+}
+
+impl<'r> Board<'r> {
+    pub(crate) fn new(loaded: &'r Loaded, workers: usize) -> Self {
+        let counters = |number| (0..number).map(|_| Apart(Counter::default())).collect();
+        let cells = loaded.image.machine().cell_count();
+        let set_board = |connections: usize| SetBoard {
+            slots: (0..connections).map(|_| Slot::default()).collect(),
+            elements: OnceLock::new(),
+        };
+        Self {
+            loaded,
+            ending: Ending::new(workers),
+            idle: Idle::new(workers),
+            agreement: Agreement::new(),
+            arrived: counters(workers),
+            published: counters(cells),
+            done: counters(cells),
+            sets: loaded.image.sets().iter().map(|s| set_board(s.set.len())).collect(),
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// Ends the run. Of failures found at the same time that of the first cell is kept.
+    pub(crate) fn fail(&self, cell: CellId, failure: Failure) {
+        let mut kept = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_none_or(|(other, _)| cell < *other) {
+            *kept = Some((cell, failure));
+        }
+        drop(kept);
+        self.ending.begin();
+    }
+
+    pub(crate) fn take_failure(&mut self) -> Option<Failure> {
+        let kept = self.failure.get_mut().unwrap_or_else(PoisonError::into_inner);
+        kept.take().map(|(_, failure)| failure)
+    }
+}
+
+/// What cells can do together, as numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collective {
+    Phase(usize, PhaseId),
+    Exchange(usize),
+    Lists(usize),
+}
+
+impl Collective {
+    pub(crate) fn number(self, loaded: &Loaded) -> u32 {
+        let phases = loaded.first_phase.last().copied().unwrap_or(0);
+        match self {
+            Collective::Phase(set, phase) => loaded.first_phase[set] + phase.0,
+            Collective::Exchange(set) => phases + 2 * set as u32,
+            Collective::Lists(set) => phases + 2 * set as u32 + 1,
+        }
+    }
+
+    pub(crate) fn of_number(number: u32, loaded: &Loaded) -> Self {
+        let phases = loaded.first_phase.last().copied().unwrap_or(0);
+        if number < phases {
+            let set = loaded.first_phase.partition_point(|&first| first <= number) - 1;
+            return Collective::Phase(set, PhaseId(number - loaded.first_phase[set]));
+        }
+        let (set, kind) = (((number - phases) / 2) as usize, (number - phases) % 2);
+        if kind == 0 { Collective::Exchange(set) } else { Collective::Lists(set) }
+    }
+
+    /// What a program would call it, after "switches to".
+    pub(crate) fn name(self, loaded: &Loaded) -> String {
+        match self {
+            Collective::Phase(set, phase) => loaded.phase_name(set, phase),
+            Collective::Exchange(set) => format!("the exchange of {}", loaded.set(set).name()),
+            Collective::Lists(set) => format!("the vector exchange of {}", loaded.set(set).name()),
+        }
+    }
+}

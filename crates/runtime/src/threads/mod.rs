@@ -1,0 +1,104 @@
+//! Threads of this process as a transport: no machine, no clocks, as fast as memory.
+//!
+//! A few *workers*, by default as many as there are cores, run contiguous blocks of cells each.
+//! A cell is a coroutine that stays on its worker. Cells read each other's buffers directly
+//! ([`port`]); who waits lets the worker's other cells go on, then spins, then yields the core
+//! ([`worker`]).
+//!
+//! Programs give the same results as on the emulated machine, to the bit. What differs:
+//!
+//! * Sending an element never waits for room: each connection has room for all its words.
+//! * An exchange is one step, not one for each phase; a cell cannot take part in it by
+//!   instantiating its phases.
+//! * Of two errors at the same time, which one is told may differ from run to run.
+//!
+//! A run ends as soon as any cell fails or panics, cells disagree on what they do together, or no
+//! cell can ever go on, which is found out exactly and not by waiting for some time
+//! ([`crate::sync::Idle`]). A cell that computes and makes no call is waited for as long as it
+//! takes.
+
+mod board;
+mod port;
+mod verdict;
+mod worker;
+
+use conset_ir::CellId;
+
+use crate::cell::Cell;
+use crate::error::RunError;
+use crate::world::{RunReport, World};
+use board::Board;
+use worker::{Left, run_worker};
+
+/// How programs are run on threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadOptions {
+    /// Threads; as many as there are cores if not said. No more are used than there are cells.
+    pub workers: Option<usize>,
+}
+
+impl ThreadOptions {
+    /// So many threads.
+    pub fn workers(workers: usize) -> Self {
+        Self { workers: Some(workers) }
+    }
+
+    fn count(&self, cells: usize) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.workers.unwrap_or_else(cores).clamp(1, cells.max(1))
+    }
+}
+
+/// The cells of each worker: contiguous blocks, as equal as can be.
+fn deal(cells: &[CellId], workers: usize) -> impl Iterator<Item = &[CellId]> {
+    (0..workers).map(move |worker| {
+        &cells[worker * cells.len() / workers..(worker + 1) * cells.len() / workers]
+    })
+}
+
+/// Runs the program on every live cell with an agent.
+pub(crate) fn run<R: Send>(
+    world: &World,
+    options: ThreadOptions,
+    program: &(dyn Fn(&mut Cell<'_>) -> R + Sync),
+) -> Result<(Vec<R>, RunReport), RunError> {
+    let cells: Vec<CellId> = world.loaded.image.machine().endpoints().collect();
+    let workers = options.count(cells.len());
+    let mut board = Board::new(&world.loaded, workers);
+    let shared = &board;
+    let left: Vec<Left<R>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = deal(&cells, workers)
+            .enumerate()
+            .map(|(number, cells)| {
+                scope.spawn(move || run_worker(shared, number, cells, world.stack_size, program))
+            })
+            .collect();
+        let joined = threads.into_iter().map(|thread| thread.join().expect("workers do not panic"));
+        joined.collect()
+    });
+    if let Some(error) = verdict::error_of(&mut board, &left) {
+        return Err(error);
+    }
+    let report = RunReport {
+        switches: left.first().map_or(0, |left| left.switches),
+        words: left.iter().map(|left| left.words).sum(),
+        ..RunReport::default()
+    };
+    let results = left.into_iter().flat_map(|left| left.results);
+    Ok((results.map(|r| r.expect("all programs have ended")).collect(), report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_dealt_in_blocks() {
+        let cells: Vec<CellId> = (0..7).map(CellId).collect();
+        let sizes: Vec<usize> = deal(&cells, 3).map(<[_]>::len).collect();
+        assert_eq!(sizes, [2, 2, 3]);
+        assert_eq!(deal(&cells, 3).flatten().copied().collect::<Vec<_>>(), cells);
+        assert_eq!(ThreadOptions::workers(9).count(4), 4);
+        assert_eq!(ThreadOptions::workers(0).count(0), 1);
+    }
+}

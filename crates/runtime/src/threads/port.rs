@@ -1,0 +1,518 @@
+//! The port of a cell on a worker thread.
+//!
+//! # Steps
+//!
+//! All collective calls of a cell are numbered, its *steps*. At each a cell first *arrives*: it
+//! compares what it does with what the first cell to come wrote down, and the last of a worker's
+//! cells publishes that all of them are there. A switch of phases waits for all workers, so that
+//! all words of the old phase can be counted. An exchange does not: it waits for its neighbours.
+//!
+//! # Exchanges
+//!
+//! 1. A cell says in the slots of its connections where its words are, and publishes the step.
+//! 2. It waits for each source in turn, in the order of its connections, and copies from there.
+//! 3. It is done with the step, and waits until those it sends to are.
+//!
+//! # Why reading each other's memory is sound
+//!
+//! * *The memory is there.* A source publishes pointers into slices that are lent to the call,
+//!   and stays in the call until each of its targets is done, or until the run ends early and all
+//!   workers have acknowledged that. A cell reads others' memory only between a check that the
+//!   run goes on and its next suspension, and a worker acknowledges only while none of its cells
+//!   runs; after that its cells get [`Stopped`] before they read anything.
+//!   Nothing between publishing and the end of the call runs code of the program's, so nothing
+//!   unwinds there: rows are erased to pointers before, words are numbers.
+//! * *The slots are those of this step.* Both cells have compared what they do at the step with
+//!   the same entry of the log before the source publishes, so it filled the slots of the same
+//!   set in the same way. A source cannot be further than the step, as the reader is not done.
+//! * *Nobody writes what is read.* Outgoing rows are shared slices. A vector exchanged by lists
+//!   is published only if none of its outgoing positions is written in the exchange
+//!   ([`CellLists::is_mixed`]); otherwise a copy is, which nobody writes meanwhile. During the call all
+//!   accesses to the vector are through one pointer, and the words that others read are disjoint
+//!   from those written.
+
+use conset_ir::{CellId, ConnectionId, Operation};
+use corosensei::Yielder;
+
+use super::board::{Board, Collective, Failure, Slot};
+use super::worker::{Answer, Awaited, Why, Worker};
+use crate::error::{CellError, RunError};
+use crate::lists::{CellLists, Number, Op, VectorMut, gather, greater, smaller};
+use crate::port::{By, Context, Port, Row, Stopped};
+use crate::sync::{Counter, WINDOW};
+
+/// The port of one cell.
+pub(crate) struct ThreadPort<'y, 'b> {
+    pub(crate) id: CellId,
+    board: &'b Board<'b>,
+    worker: &'b Worker,
+    yielder: &'y Yielder<Answer, Awaited<'b>>,
+    step: u64,
+    /// The set of which a phase was instantiated; elements may have been sent.
+    by_hand: Option<usize>,
+    /// How often such a phase was left, by set.
+    times_left: Vec<u32>,
+    /// For each connection that starts here, what must have been received before it is sent, as
+    /// numbers of words since the run began. Empty where the set has no order, or all of it is
+    /// done.
+    order: Vec<(ConnectionId, ConnectionId, u64)>,
+    /// The set whose order that is.
+    ordered: Option<usize>,
+    /// What goes out of a vector that is written in the same exchange.
+    wire: Vec<u64>,
+}
+
+impl<'y, 'b> ThreadPort<'y, 'b> {
+    pub(crate) fn new(
+        id: CellId,
+        board: &'b Board<'b>,
+        worker: &'b Worker,
+        yielder: &'y Yielder<Answer, Awaited<'b>>,
+    ) -> Self {
+        Self {
+            id,
+            board,
+            worker,
+            yielder,
+            step: 0,
+            by_hand: None,
+            times_left: vec![0; board.sets.len()],
+            order: Vec::new(),
+            ordered: None,
+            wire: Vec::new(),
+        }
+    }
+
+    /// Waits until a counter has reached a value.
+    #[inline]
+    fn wait(&mut self, counter: &'b Counter, value: u64, why: Why) -> Result<(), Stopped> {
+        if counter.has_reached(value) {
+            return Ok(());
+        }
+        match self.yielder.suspend(Awaited { counter, value, why }) {
+            Answer::Done => Ok(()),
+            Answer::Aborted => Err(Stopped),
+        }
+    }
+
+    fn check(&self) -> Result<(), Stopped> {
+        if self.has_stopped() { Err(Stopped) } else { Ok(()) }
+    }
+
+    /// Arrives at the next step.
+    fn arrive(&mut self, collective: Collective) -> Result<(), Stopped> {
+        self.check()?;
+        self.step += 1;
+        let (step, what) = (self.step, collective.number(self.board.loaded));
+        self.worker.note(self.id, step, what);
+        let said = self.worker.said(step);
+        if said.step.get() != step && step > WINDOW {
+            // The places of this step, here and in the log, are those of an old one. No cell may
+            // look for that any more.
+            for worker in 0..self.board.arrived.len() {
+                let arrived = &self.board.arrived[worker].0;
+                self.wait(arrived, step - WINDOW, Why::Arrival(step - WINDOW))?;
+            }
+        }
+        if said.step.get() != step {
+            said.begin(step, what, self.id);
+            if !self.board.agreement.agrees(step, what) {
+                return self.disagree(what);
+            }
+        }
+        if said.what.get() != what {
+            return self.disagree(what);
+        }
+        if said.count() == self.worker.cells {
+            self.board.arrived[self.worker.number].0.publish(step);
+        }
+        Ok(())
+    }
+
+    fn disagree(&mut self, what: u32) -> Result<(), Stopped> {
+        let failure = Failure::Disagree { step: self.step, cell: self.id, what };
+        self.board.fail(self.id, failure);
+        Err(Stopped)
+    }
+
+    /// Arrives at the next step and leaves the phase before, if one was instantiated: waits for
+    /// all cells, and finds words that were not received.
+    fn step(&mut self, collective: Collective) -> Result<(), Stopped> {
+        self.check()?;
+        let Some(set) = self.by_hand.take() else { return self.arrive(collective) };
+        let elements = self.board.sets[set].elements();
+        let ends = &self.board.loaded.sets[set];
+        self.times_left[set] = self.times_left[set].wrapping_add(1);
+        let times = self.times_left[set];
+        for &connection in ends.out.of(self.id) {
+            let sent = elements.sent[connection.index()].value();
+            elements.sent_before(connection, times).publish(sent);
+        }
+        self.arrive(collective)?;
+        self.meet()?;
+        for &connection in ends.inn.of(self.id) {
+            let sent = elements.sent_before(connection, times).value();
+            let received = elements.received[connection.index()].value();
+            if received < sent {
+                let set = self.board.loaded.set(set).name().to_owned();
+                let words = sent - received;
+                let error = RunError::Unreceived { cell: self.id, set, connection, words };
+                self.board.fail(self.id, Failure::Known(error));
+                return Err(Stopped);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all cells have arrived at this step.
+    fn meet(&mut self) -> Result<(), Stopped> {
+        for worker in 0..self.board.arrived.len() {
+            self.wait(&self.board.arrived[worker].0, self.step, Why::Arrival(self.step))?;
+        }
+        Ok(())
+    }
+
+    /// What must be received before the cell's connections of a set, from now on.
+    fn begin_order(&mut self, set: usize) {
+        self.order.clear();
+        self.ordered = Some(set);
+        let connections = self.board.loaded.set(set);
+        let elements = self.board.sets[set].elements();
+        for &(before, after) in connections.order() {
+            if connections.get(after).source == self.id {
+                // All that was sent when the set was last left has been received.
+                let base = elements.sent_before(before, self.times_left[set]).value();
+                self.order.push((after, before, base + u64::from(connections.get(before).words)));
+            }
+        }
+    }
+
+    /// Publishes this step's slots.
+    fn publish(&self) {
+        self.board.published[self.id.index()].0.publish(self.step);
+    }
+
+    /// Waits until the source of a connection has published, and gives its slot.
+    #[inline]
+    fn slot_of(&mut self, set: usize, connection: ConnectionId) -> Result<&'b Slot, Stopped> {
+        let source = self.board.loaded.set(set).get(connection).source;
+        let published = &self.board.published[source.index()].0;
+        self.wait(published, self.step, Why::Rows(set, connection))?;
+        Ok(&self.board.sets[set].slots[connection.index()])
+    }
+
+    /// Is done with reading, and waits for those that read here.
+    fn finish(&mut self, set: usize) -> Result<(), Stopped> {
+        self.board.done[self.id.index()].0.publish(self.step);
+        let loaded = self.board.loaded;
+        let connections = loaded.set(set);
+        for &connection in loaded.sets[set].out.of(self.id) {
+            let ends = connections.get(connection);
+            if ends.words > 0 {
+                let done = &self.board.done[ends.target.index()].0;
+                self.wait(done, self.step, Why::Readers(set, connection))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn exchange_vectors<W: Number>(
+        &mut self,
+        set: usize,
+        lists: &CellLists,
+        op: Op,
+        vector: &mut [W],
+    ) -> Result<(), Stopped> {
+        self.step(Collective::Lists(set))?;
+        let loaded = self.board.loaded;
+        let block = lists.block();
+        if lists.is_mixed() {
+            self.copy_out(set, lists, vector);
+        }
+        // From here on the vector is used through this pointer alone.
+        let vector = Row::of_mut(vector);
+        if !lists.is_mixed() {
+            let slots = &self.board.sets[set].slots;
+            for (place, connection) in loaded.sets[set].out.of(self.id).iter().enumerate() {
+                slots[connection.index()].put(vector, lists.send().row(place).as_ptr());
+            }
+        }
+        self.publish();
+        let inn = loaded.sets[set].inn.of(self.id);
+        for (place, &connection) in inn.iter().enumerate() {
+            let positions = lists.receive().row(place);
+            if positions.is_empty() {
+                continue;
+            }
+            let (row, there) = self.slot_of(set, connection)?.get();
+            let here = vector.pointer.cast::<W>();
+            // SAFETY: the memory is there and nobody writes what is read: see the module. Both
+            // ends have checked that their lists have as many positions as the connection has
+            // blocks and stay within their vectors.
+            unsafe {
+                let there = Source { row, positions: there, block };
+                self.worker.moved(positions.len() * block);
+                combine_from(op, positions, block, &there, here);
+            }
+        }
+        self.finish(set)
+    }
+
+    /// Gathers what goes out into the cell's own buffer, and says so in the slots.
+    fn copy_out<W: Number>(&mut self, set: usize, lists: &CellLists, vector: &[W]) {
+        let send = lists.send();
+        let words = send.all().len() * lists.block();
+        self.wire.clear();
+        self.wire.resize((words * size_of::<W>()).div_ceil(8), 0);
+        let pointer = self.wire.as_mut_ptr().cast::<W>();
+        // SAFETY: the buffer holds as many bytes, is aligned to 8 and initialised, and a number
+        // may have any bits. It is not touched otherwise until this cell's next exchange.
+        let wire = unsafe { std::slice::from_raw_parts_mut(pointer, words) };
+        gather(send.all(), lists.block(), vector, wire);
+        let slots = &self.board.sets[set].slots;
+        let out = self.board.loaded.sets[set].out.of(self.id);
+        for (place, connection) in out.iter().enumerate() {
+            let words = send.row(place).len() * lists.block();
+            let begin = send.begin(place) * lists.block();
+            // SAFETY: the row lies within the buffer.
+            let row = unsafe { pointer.add(begin) };
+            let row = Row { pointer: row.cast(), words, size: size_of::<W>() };
+            slots[connection.index()].put(row, std::ptr::null());
+        }
+    }
+}
+
+/// Words to be read at another cell.
+struct Source {
+    row: Row,
+    /// Null where the words follow each other.
+    positions: *const u32,
+    block: usize,
+}
+
+/// Combines what is at `there` into the positions.
+///
+/// # Safety
+/// The words can be read, as many as there are positions, times `block`; `here` can be written at
+/// the positions; what is written is not read.
+unsafe fn combine_from<W: Number>(
+    op: Op,
+    positions: &[u32],
+    block: usize,
+    there: &Source,
+    here: *mut W,
+) {
+    // SAFETY: handed on.
+    unsafe {
+        match op {
+            Op::Copy => with_source(positions, block, there, here, |_, other| other),
+            Op::Add => with_source(positions, block, there, here, W::plus),
+            Op::Min => with_source(positions, block, there, here, smaller),
+            Op::Max => with_source(positions, block, there, here, greater),
+        }
+    }
+}
+
+/// # Safety
+/// As [`combine_from`].
+#[inline]
+unsafe fn with_source<W: Number>(
+    positions: &[u32],
+    block: usize,
+    there: &Source,
+    here: *mut W,
+    keep: impl Fn(W, W) -> W,
+) {
+    let same_size = there.row.size == size_of::<W>();
+    let words = there.row.pointer.cast::<W>();
+    // SAFETY: positions and places are within both vectors; where the sizes are equal a word
+    // there has a `W`'s bits.
+    unsafe {
+        match (there.positions.is_null(), same_size, block) {
+            (true, true, _) => {
+                each(positions, block, here, |place| words.add(place).read(), &keep);
+            }
+            (false, true, 1) => {
+                let at = |place: usize| words.add(*there.positions.add(place) as usize).read();
+                each(positions, 1, here, at, &keep);
+            }
+            (false, true, _) => {
+                let at = |place| words.add(there.place(place)).read();
+                each(positions, block, here, at, &keep);
+            }
+            (packed, false, _) => {
+                let at = |place| if packed { place } else { there.place(place) };
+                each(positions, block, here, |place| W::from_bits(there.row.get(at(place))), &keep);
+            }
+        }
+    }
+}
+
+impl Source {
+    /// Where a word is in the vector.
+    ///
+    /// # Safety
+    /// The source has positions, more than `word / block`.
+    #[inline]
+    unsafe fn place(&self, word: usize) -> usize {
+        // SAFETY: said above.
+        let position = unsafe { *self.positions.add(word / self.block) } as usize;
+        position * self.block + word % self.block
+    }
+}
+
+/// # Safety
+/// `here` can be read and written at the positions; `at` can be called for all their words.
+#[inline]
+unsafe fn each<W: Number>(
+    positions: &[u32],
+    block: usize,
+    here: *mut W,
+    at: impl Fn(usize) -> W,
+    keep: impl Fn(W, W) -> W,
+) {
+    if block == 1 {
+        for (place, &position) in positions.iter().enumerate() {
+            // SAFETY: said above.
+            unsafe {
+                let word = here.add(position as usize);
+                word.write(keep(word.read(), at(place)));
+            }
+        }
+        return;
+    }
+    for (place, &position) in positions.iter().enumerate() {
+        for index in 0..block {
+            // SAFETY: said above.
+            unsafe {
+                let word = here.add(position as usize * block + index);
+                word.write(keep(word.read(), at(place * block + index)));
+            }
+        }
+    }
+}
+
+impl Port for ThreadPort<'_, '_> {
+    #[inline]
+    fn has_stopped(&self) -> bool {
+        self.board.ending.has_begun()
+    }
+
+    fn fail(&mut self, error: &CellError) {
+        let error = RunError::Cell { cell: self.id, error: error.clone() };
+        self.board.fail(self.id, Failure::Known(error));
+    }
+
+    fn clock(&self) -> u64 {
+        0
+    }
+
+    fn compute(&mut self, _: u64) -> Result<(), Stopped> {
+        self.check()
+    }
+
+    fn switch(&mut self, to: Context) -> Result<(), Stopped> {
+        let Context::Phase(set, phase) = to;
+        let collective = Collective::Phase(set, phase);
+        if self.by_hand.is_some() {
+            self.step(collective)?;
+        } else {
+            self.arrive(collective)?;
+            self.meet()?;
+        }
+        if self.ordered != Some(set) || phase.0 == 0 {
+            self.begin_order(set);
+        }
+        self.by_hand = Some(set);
+        self.worker.switched(self.id);
+        Ok(())
+    }
+
+    fn send_word(&mut self, word: &Operation, _: bool, bits: u64) -> Result<(), Stopped> {
+        self.check()?;
+        let set = self.by_hand.expect("words are of a phase that was instantiated");
+        let (board, connection) = (self.board, word.connection);
+        let elements = board.sets[set].elements();
+        for row in 0..self.order.len() {
+            let (after, before, words) = self.order[row];
+            if after == connection {
+                let received = &elements.received[before.index()];
+                self.wait(received, words, Why::Order(set, connection, before))?;
+            }
+        }
+        let words = board.loaded.set(set).get(connection).words;
+        elements.put(connection, words, word.first_word, bits);
+        let sent = &elements.sent[connection.index()];
+        sent.publish(sent.value() + 1);
+        Ok(())
+    }
+
+    fn receive_word(&mut self, word: &Operation, _: bool) -> Result<u64, Stopped> {
+        self.check()?;
+        let set = self.by_hand.expect("words are of a phase that was instantiated");
+        let (board, connection) = (self.board, word.connection);
+        let elements = board.sets[set].elements();
+        let received = &elements.received[connection.index()];
+        let count = received.value() + 1;
+        self.wait(&elements.sent[connection.index()], count, Why::Word(set, connection))?;
+        let bits = elements.get(connection, word.first_word);
+        received.publish(count);
+        self.worker.moved(1);
+        Ok(bits)
+    }
+
+    unsafe fn exchange(
+        &mut self,
+        set: usize,
+        by: By,
+        outgoing: &[Row],
+        incoming: &[Row],
+    ) -> Result<(), Stopped> {
+        let By::Phases = by;
+        self.step(Collective::Exchange(set))?;
+        self.order_done(set);
+        let (board, loaded) = (self.board, self.board.loaded);
+        for (&connection, &row) in loaded.sets[set].out.of(self.id).iter().zip(outgoing) {
+            board.sets[set].slots[connection.index()].put(row, std::ptr::null());
+        }
+        self.publish();
+        for (&connection, row) in loaded.sets[set].inn.of(self.id).iter().zip(incoming) {
+            if row.words == 0 {
+                continue;
+            }
+            let (there, _) = self.slot_of(set, connection)?.get();
+            // SAFETY: the memory is there and nobody writes what is read: see the module. Both
+            // rows are as long as the connection, which both cells have checked, and the one
+            // here overlaps no other.
+            unsafe { row.copy_from(&there) };
+            self.worker.moved(row.words);
+        }
+        self.finish(set)
+    }
+
+    fn exchange_lists(
+        &mut self,
+        set: usize,
+        lists: &CellLists,
+        op: Op,
+        vector: VectorMut<'_>,
+    ) -> Result<(), Stopped> {
+        self.order_done(set);
+        match vector {
+            VectorMut::F64(x) => self.exchange_vectors(set, lists, op, x),
+            VectorMut::F32(x) => self.exchange_vectors(set, lists, op, x),
+            VectorMut::U64(x) => self.exchange_vectors(set, lists, op, x),
+            VectorMut::I64(x) => self.exchange_vectors(set, lists, op, x),
+            VectorMut::U32(x) => self.exchange_vectors(set, lists, op, x),
+            VectorMut::I32(x) => self.exchange_vectors(set, lists, op, x),
+        }
+    }
+}
+
+impl ThreadPort<'_, '_> {
+    /// An exchange of the whole set keeps its order by itself, and leaves nothing of it open.
+    fn order_done(&mut self, set: usize) {
+        self.order.clear();
+        self.ordered = Some(set);
+    }
+}

@@ -1,0 +1,136 @@
+//! What a run ended with: the error behind a failure, and what only the end shows.
+//!
+//! Where nothing can go on every cell waits for another or has ended; following the waits from
+//! the first waiting cell leads round in a circle or to a cell that has ended.
+
+use conset_ir::{CellId, ConnectionId};
+
+use super::board::{Board, Collective, Failure};
+use super::worker::{At, Left, Place, Why};
+use crate::error::{Awaiting, CellWait, RunError};
+use crate::loaded::Loaded;
+
+/// The error of a run, if it had one.
+pub(crate) fn error_of<R>(board: &mut Board<'_>, left: &[Left<R>]) -> Option<RunError> {
+    let failure = board.take_failure();
+    let loaded = board.loaded;
+    let places: Vec<Place> = left.iter().flat_map(|left| left.places.iter().copied()).collect();
+    match failure {
+        Some(Failure::Known(error)) => Some(error),
+        Some(Failure::Disagree { step, cell, what }) => {
+            let said = left.iter().flat_map(|left| left.said.iter().copied());
+            Some(disagreement(loaded, step, (cell, what), said))
+        }
+        Some(Failure::Stuck) => Some(stuck(loaded, &places)),
+        None => ended_early(loaded, &places).or_else(|| unreceived(board)),
+    }
+}
+
+fn disagreement(
+    loaded: &Loaded,
+    step: u64,
+    (cell, what): (CellId, u32),
+    said: impl Iterator<Item = (u64, u32, CellId)>,
+) -> RunError {
+    let others = said.filter(|other| other.0 == step && other.1 != what);
+    let other = others.min_by_key(|other| other.2).expect("it found another to disagree with");
+    let (mut one, mut two) = ((cell, what), (other.2, other.1));
+    if two.0 < one.0 {
+        (one, two) = (two, one);
+    }
+    let name = |what| Collective::of_number(what, loaded).name(loaded);
+    RunError::Disagree { first: one.0, phase: name(one.1), second: two.0, other: name(two.1) }
+}
+
+/// A cell that ended at an earlier step than others, where all have ended.
+fn ended_early(loaded: &Loaded, places: &[Place]) -> Option<RunError> {
+    let waiting = places.iter().rev().max_by_key(|place| place.step.0)?;
+    let ended = places.iter().find(|place| place.step.0 < waiting.step.0)?;
+    Some(ended_while(loaded, ended, waiting))
+}
+
+fn ended_while(loaded: &Loaded, ended: &Place, waiting: &Place) -> RunError {
+    let phase = Collective::of_number(waiting.step.1, loaded).name(loaded);
+    RunError::Ended { ended: ended.cell, waiting: waiting.cell, phase }
+}
+
+/// Words sent and not received, where all have ended.
+fn unreceived(board: &Board<'_>) -> Option<RunError> {
+    for (row, shared) in board.sets.iter().enumerate() {
+        let Some(elements) = shared.used_elements() else { continue };
+        let set = board.loaded.set(row);
+        for (connection, ends) in set.iter() {
+            let [sent, received] = [&elements.sent, &elements.received]
+                .map(|counters| counters[connection.index()].value());
+            if received < sent {
+                let (cell, words) = (ends.target, sent - received);
+                let set = set.name().to_owned();
+                return Some(RunError::Unreceived { cell, set, connection, words });
+            }
+        }
+    }
+    None
+}
+
+/// Why nothing can go on.
+fn stuck(loaded: &Loaded, places: &[Place]) -> RunError {
+    let together = |why| matches!(why, Why::Arrival(_) | Why::Rows(..) | Why::Readers(..));
+    let all_together = places.iter().all(|place| match place.at {
+        At::Waiting(why) => together(why),
+        At::Running | At::Ended => true,
+    });
+    let waiting = places.iter().find(|place| matches!(place.at, At::Waiting(_)));
+    let waiting = waiting.expect("a cell waits where nothing can go on");
+    let missing = |place: &&Place| place.at == At::Ended && place.step.0 < waiting.step.0;
+    if let (true, Some(ended)) = (all_together, places.iter().find(missing)) {
+        return ended_while(loaded, ended, waiting);
+    }
+    let (mut waits, mut seen) = (Vec::new(), vec![false; places.len()]);
+    let mut at = Some(waiting);
+    while let Some(place) = at {
+        let row = places.partition_point(|other| other.cell < place.cell);
+        if std::mem::replace(&mut seen[row], true) {
+            // What led here is no part of the circle.
+            let begin = waits.iter().position(|wait: &CellWait| wait.cell == place.cell);
+            waits.drain(..begin.unwrap_or(0));
+            return RunError::Stuck { waits, closed: true };
+        }
+        waits.push(CellWait { cell: place.cell, awaiting: awaiting(loaded, place) });
+        at = next(loaded, places, place);
+    }
+    RunError::Stuck { waits, closed: false }
+}
+
+fn awaiting(loaded: &Loaded, place: &Place) -> Awaiting {
+    let name = |set: usize| loaded.set(set).name().to_owned();
+    match place.at {
+        At::Ended => Awaiting::Ended,
+        At::Running => Awaiting::Running,
+        At::Waiting(Why::Arrival(_)) => {
+            Awaiting::Switch { phase: Collective::of_number(place.step.1, loaded).name(loaded) }
+        }
+        At::Waiting(Why::Rows(set, connection)) => {
+            Awaiting::Exchange { set: name(set), connection }
+        }
+        At::Waiting(Why::Readers(set, connection)) => {
+            Awaiting::Readers { set: name(set), connection }
+        }
+        At::Waiting(Why::Word(set, connection)) => Awaiting::Word { set: name(set), connection },
+        At::Waiting(Why::Order(set, connection, before)) => {
+            Awaiting::Order { set: name(set), connection, before }
+        }
+    }
+}
+
+/// The cell that a cell waits for.
+fn next<'a>(loaded: &Loaded, places: &'a [Place], place: &Place) -> Option<&'a Place> {
+    let At::Waiting(why) = place.at else { return None };
+    let ends = |set: usize, connection: ConnectionId| loaded.set(set).get(connection);
+    let cell = match why {
+        Why::Arrival(step) => return places.iter().find(|other| other.step.0 < step),
+        Why::Rows(set, connection) | Why::Word(set, connection) => ends(set, connection).source,
+        Why::Readers(set, connection) => ends(set, connection).target,
+        Why::Order(set, _, before) => ends(set, before).target,
+    };
+    places.iter().find(|other| other.cell == cell)
+}

@@ -1,0 +1,330 @@
+//! A worker: a thread, its cells as coroutines, and what it does when all of them wait.
+//!
+//! Cells are resumed one after the other, round and round, where what they wait for is there.
+//! If none can go on the worker spins for a moment, as the others are probably about to publish
+//! something, and then rests: it looks now and then and leaves the core to others meanwhile.
+
+use std::cell::Cell as Value;
+
+use conset_ir::{CellId, ConnectionId};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use super::board::{Board, Failure};
+use super::port::ThreadPort;
+use crate::cell::Cell;
+use crate::error::RunError;
+use crate::scheduler::{Outcome, run_program};
+use crate::sync::{Counter, Look, WINDOW};
+
+/// Looks at the waiting cells before a worker rests. A look takes some nanoseconds for each cell;
+/// spinning for much longer takes the core from whoever is waited for where there are more
+/// threads than cores.
+const SPINS: u32 = 200;
+
+/// Go on, or end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Done,
+    Aborted,
+}
+
+/// What a cell waits for: a counter, and who is to raise it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited<'b> {
+    pub(crate) counter: &'b Counter,
+    pub(crate) value: u64,
+    pub(crate) why: Why,
+}
+
+/// Why a cell waits; sets by their rows in the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// All cells are to arrive at a step.
+    Arrival(u64),
+    /// The source of a connection is to publish its words.
+    Rows(usize, ConnectionId),
+    /// The target of a connection is to have read them.
+    Readers(usize, ConnectionId),
+    /// A word is to be sent.
+    Word(usize, ConnectionId),
+    /// A connection is to be received that is ordered before the one to be sent.
+    Order(usize, ConnectionId, ConnectionId),
+}
+
+/// What the cells of a worker do at a step.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) step: Value<u64>,
+    pub(crate) what: Value<u32>,
+    by: Value<u32>,
+    count: Value<usize>,
+}
+
+impl Said {
+    pub(crate) fn begin(&self, step: u64, what: u32, by: CellId) {
+        self.step.set(step);
+        self.what.set(what);
+        self.by.set(by.0);
+        self.count.set(0);
+    }
+
+    /// One more cell is there; how many are.
+    pub(crate) fn count(&self) -> usize {
+        self.count.set(self.count.get() + 1);
+        self.count.get()
+    }
+}
+
+/// What a worker's cells share, on their own thread.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) number: usize,
+    pub(crate) cells: usize,
+    first: CellId,
+    said: Vec<Said>,
+    /// The last step of each cell, and what it was.
+    steps: Vec<Value<(u64, u32)>>,
+    words: Value<u64>,
+    switches: Value<u64>,
+    /// For each cell of the machine its place among the worker's.
+    places: Vec<u32>,
+}
+
+impl Worker {
+    fn new(number: usize, cells: &[CellId]) -> Self {
+        let first = cells.first().copied().unwrap_or(CellId(0));
+        let last = cells.last().map_or(0, |last| last.index() + 1);
+        let mut places = vec![0; last - first.index().min(last)];
+        for (place, cell) in cells.iter().enumerate() {
+            places[cell.index() - first.index()] = place as u32;
+        }
+        Self {
+            number,
+            cells: cells.len(),
+            first,
+            said: (0..WINDOW).map(|_| Said::default()).collect(),
+            steps: vec![Value::new((0, 0)); cells.len()],
+            words: Value::new(0),
+            switches: Value::new(0),
+            places,
+        }
+    }
+
+    pub(crate) fn said(&self, step: u64) -> &Said {
+        &self.said[(step % WINDOW) as usize]
+    }
+
+    /// A cell is at a step.
+    pub(crate) fn note(&self, cell: CellId, step: u64, what: u32) {
+        let place = self.places[cell.index() - self.first.index()];
+        self.steps[place as usize].set((step, what));
+    }
+
+    /// Words were received.
+    pub(crate) fn moved(&self, words: usize) {
+        self.words.set(self.words.get() + words as u64);
+    }
+
+    /// A cell has switched.
+    pub(crate) fn switched(&self, cell: CellId) {
+        if cell == self.first {
+            self.switches.set(self.switches.get() + 1);
+        }
+    }
+}
+
+/// Where a cell was when the run ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) cell: CellId,
+    pub(crate) at: At,
+    /// Its last step, and what it was.
+    pub(crate) step: (u64, u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    Waiting(Why),
+    /// In its own code, or not begun.
+    Running,
+    Ended,
+}
+
+/// What a worker leaves.
+pub(crate) struct Left<R> {
+    pub(crate) results: Vec<Option<R>>,
+    pub(crate) places: Vec<Place>,
+    /// Of the last steps: the step, what was done, and the first cell that did.
+    pub(crate) said: Vec<(u64, u32, CellId)>,
+    pub(crate) words: u64,
+    pub(crate) switches: u64,
+}
+
+type Coroutines<'b, R> = Coroutine<Answer, Awaited<'b>, Outcome<R>, DefaultStack>;
+
+/// A cell on its worker.
+struct Seat<'b, R> {
+    cell: CellId,
+    coroutine: Coroutines<'b, R>,
+    waits: Option<Awaited<'b>>,
+    result: Option<R>,
+    ended: bool,
+}
+
+impl<R> Seat<'_, R> {
+    #[inline]
+    fn can_go_on(&self) -> bool {
+        !self.ended && self.waits.is_none_or(|a| a.counter.has_reached(a.value))
+    }
+}
+
+/// Makes the coroutine of each cell; of fewer where there is no memory for more.
+fn seat<'b, R>(
+    board: &'b Board<'b>,
+    worker: &'b Worker,
+    cells: &[CellId],
+    stack_size: usize,
+    program: &'b (dyn Fn(&mut Cell<'_>) -> R + Sync),
+) -> Vec<Seat<'b, R>> {
+    let mut seats = Vec::with_capacity(cells.len());
+    for &cell in cells {
+        let stack = match DefaultStack::new(stack_size) {
+            Ok(stack) => stack,
+            Err(error) => {
+                let (bytes, message) = (stack_size, error.to_string());
+                board.fail(cell, Failure::Known(RunError::Stack { cell, bytes, message }));
+                break;
+            }
+        };
+        let body = move |yielder: &Yielder<Answer, Awaited<'b>>, _: Answer| {
+            let mut port = ThreadPort::new(cell, board, worker, yielder);
+            run_program(program, &mut Cell::new(cell, board.loaded, &mut port))
+        };
+        // SAFETY: what the closure borrows lives for 'b, which the seat with the coroutine does
+        // not outlive. The coroutine stays on this thread: `run_worker` neither forgets it nor
+        // hands it on, and when it is dropped it has ended or was not begun.
+        let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, body) };
+        seats.push(Seat { cell, coroutine, waits: None, result: None, ended: false });
+    }
+    seats
+}
+
+/// Runs the program on some cells, on the calling thread, until all have ended or the run has.
+pub(crate) fn run_worker<R>(
+    board: &Board<'_>,
+    number: usize,
+    cells: &[CellId],
+    stack_size: usize,
+    program: &(dyn Fn(&mut Cell<'_>) -> R + Sync),
+) -> Left<R> {
+    let worker = Worker::new(number, cells);
+    let mut seats = seat(board, &worker, cells, stack_size, program);
+    let all_ended = turn(board, number, &mut seats);
+    if all_ended {
+        board.idle.retire(number);
+    }
+    board.ending.acknowledge();
+    let places = seats.iter().map(|seat| place_of(seat, &worker)).collect();
+    if !all_ended {
+        end(board, &mut seats);
+    }
+    Left {
+        results: seats.into_iter().map(|seat| seat.result).collect(),
+        places,
+        said: worker
+            .said
+            .iter()
+            .map(|said| (said.step.get(), said.what.get(), CellId(said.by.get())))
+            .collect(),
+        words: worker.words.get(),
+        switches: worker.switches.get(),
+    }
+}
+
+fn place_of<R>(seat: &Seat<'_, R>, worker: &Worker) -> Place {
+    let at = match seat.waits {
+        _ if seat.ended => At::Ended,
+        Some(awaited) => At::Waiting(awaited.why),
+        None => At::Running,
+    };
+    let place = worker.places[seat.cell.index() - worker.first.index()];
+    Place { cell: seat.cell, at, step: worker.steps[place as usize].get() }
+}
+
+/// Resumes cells until all have ended (`true`) or the run has.
+fn turn<R>(board: &Board<'_>, number: usize, seats: &mut [Seat<'_, R>]) -> bool {
+    let mut left = seats.len();
+    let mut fruitless = 0;
+    while !board.ending.has_begun() {
+        if left == 0 {
+            return true;
+        }
+        let mut resumed = false;
+        for seat in seats.iter_mut().filter(|seat| seat.can_go_on()) {
+            resumed = true;
+            resume(board, seat);
+            left -= usize::from(seat.ended);
+        }
+        if resumed {
+            fruitless = 0;
+            continue;
+        }
+        fruitless += 1;
+        if fruitless < SPINS {
+            std::hint::spin_loop();
+        } else {
+            rest(board, number, seats);
+            fruitless = 0;
+        }
+    }
+    false
+}
+
+/// Waits until a cell can go on or the run has ended; finds out if none ever can.
+fn rest<R>(board: &Board<'_>, number: usize, seats: &[Seat<'_, R>]) {
+    board.idle.rest();
+    while !board.ending.has_begun() {
+        match board.idle.look(number, || seats.iter().any(Seat::can_go_on)) {
+            Look::GoOn => break,
+            Look::Wait => std::thread::yield_now(),
+            Look::Stuck => {
+                let first = seats.first().map_or(CellId(0), |seat| seat.cell);
+                board.fail(first, Failure::Stuck);
+            }
+        }
+    }
+    board.idle.rise();
+}
+
+/// Resumes a cell until it waits or ends.
+fn resume<R>(board: &Board<'_>, seat: &mut Seat<'_, R>) {
+    match seat.coroutine.resume(Answer::Done) {
+        CoroutineResult::Yield(awaited) => seat.waits = Some(awaited),
+        CoroutineResult::Return(outcome) => {
+            seat.ended = true;
+            match outcome {
+                Outcome::Returned(result) => seat.result = Some(result),
+                Outcome::Panicked(message) => {
+                    let error = RunError::Panic { cell: seat.cell, message };
+                    board.fail(seat.cell, Failure::Known(error));
+                }
+                // The run has ended already.
+                Outcome::Aborted => {}
+            }
+        }
+    }
+}
+
+/// Ends the worker's cells, once no cell anywhere reads another's memory.
+fn end<R>(board: &Board<'_>, seats: &mut [Seat<'_, R>]) {
+    while !board.ending.is_acknowledged() {
+        std::thread::yield_now();
+    }
+    for seat in seats {
+        if seat.coroutine.started() && !seat.coroutine.done() {
+            // It is told, and returns or is unwound; its outcome does not matter.
+            let _ = seat.coroutine.resume(Answer::Aborted);
+        }
+    }
+}

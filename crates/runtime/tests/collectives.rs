@@ -1,0 +1,218 @@
+//! Trees walked on machines of all sizes, against the same sums done directly.
+
+#[path = "../../fabric/tests/build/mod.rs"]
+mod build;
+
+use std::sync::Arc;
+
+use conset_runtime::ir::{CellId, ConnectionSet, Image, Machine};
+use conset_runtime::{Collectives, Number, Op, ThreadOptions, Transport, World, tree_sets};
+use proptest::prelude::*;
+
+fn with_trees(machine: &Arc<Machine>, words: u32) -> Arc<Image> {
+    build::build_all(machine, tree_sets(machine, words).unwrap())
+}
+
+/// Machines of many sizes, some in need of several phases.
+fn machines() -> Vec<Arc<Machine>> {
+    let specs = ["ring:1", "ring:2", "ring:3", "ring:7", "mesh:5x3", "torus:4x4", "torus:2x2x3"];
+    let mut machines: Vec<Arc<Machine>> = specs
+        .iter()
+        .flat_map(|spec| [2, 3, 12].map(|n| build::machine(spec, |p| p.channels_per_cell = n)))
+        .collect();
+    machines.push(build::machine("iwarp-fem", |_| ()));
+    for dead in [vec![0], vec![3, 4, 8], (1..9).collect()] {
+        let whole = Machine::from_spec("torus:3x3").unwrap();
+        let (topology, parameters) = (whole.topology().clone(), whole.parameters().clone());
+        let dead = dead.into_iter().map(CellId).collect();
+        let machine = Machine::new("holes", topology, parameters, dead, Vec::new()).unwrap();
+        machines.push(Arc::new(machine));
+    }
+    machines
+}
+
+/// The own value, then the branches of the children: cell numbers among the live cells.
+fn branch<W: Number>(values: &[Vec<W>], op: Op, node: usize) -> Vec<W> {
+    let mut result = values[node].clone();
+    let mut bit = 1;
+    while (node == 0 || node & bit == 0) && node + bit < values.len() {
+        let child = branch(values, op, node + bit);
+        result.iter_mut().zip(child).for_each(|(own, child)| *own = op.apply(*own, child));
+        bit <<= 1;
+    }
+    result
+}
+
+fn rank(cells: &[CellId], cell: CellId) -> usize {
+    cells.iter().position(|&other| other == cell).unwrap()
+}
+
+fn check<W: Number + std::fmt::Debug + Send + Sync>(
+    image: &Arc<Image>,
+    op: Op,
+    values: &[Vec<W>],
+    from: CellId,
+) {
+    let threads = |workers| Transport::Threads(ThreadOptions::workers(workers));
+    for transport in [Transport::Fabric, threads(1), threads(3)] {
+        check_on(transport, image, op, values, from);
+    }
+}
+
+fn check_on<W: Number + std::fmt::Debug + Send + Sync>(
+    transport: Transport,
+    image: &Arc<Image>,
+    op: Op,
+    values: &[Vec<W>],
+    from: CellId,
+) {
+    let cells: Vec<CellId> = image.machine().endpoints().collect();
+    let trees = Collectives::new(image).unwrap();
+    assert_eq!(trees.root(), cells[0]);
+    let (found, report) = World::new(image.clone())
+        .on(transport)
+        .try_run(|cell| {
+            let own = &values[rank(&cells, cell.id())];
+            let (mut all, mut root, mut one) = (own.clone(), own.clone(), own.clone());
+            cell.allreduce(&trees, op, &mut all)?;
+            cell.reduce(&trees, op, &mut root)?;
+            cell.broadcast(&trees, from, &mut one)?;
+            cell.barrier(&trees)?;
+            Ok([all, root, one])
+        })
+        .unwrap();
+    let bits = |x: &[W]| x.iter().map(|&x| x.to_bits()).collect::<Vec<_>>();
+    let sums = bits(&branch(values, op, 0));
+    let chosen = bits(&values[rank(&cells, from)]);
+    for (node, [all, root, one]) in found.iter().enumerate() {
+        assert_eq!(bits(all), sums, "{} {op:?} at {}", image.machine().name(), cells[node]);
+        assert_eq!(bits(root), bits(&branch(values, op, node)));
+        assert_eq!(bits(one), chosen, "{} from {from} at {}", image.machine().name(), cells[node]);
+    }
+    if cells.len() == 1 {
+        assert_eq!(report.clocks, 0);
+    }
+}
+
+#[test]
+fn trees_of_all_machines_add_up() {
+    for machine in machines() {
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        for words in [1, 3] {
+            let image = with_trees(&machine, words);
+            for length in [0usize, 1, 2, 3, 7] {
+                let value = |c: usize, i: usize| {
+                    1.0 / (1.0 + c as f64) * 1e3f64.powi((c + i) as i32 % 9 - 4)
+                };
+                let values: Vec<Vec<f64>> =
+                    (0..cells.len()).map(|c| (0..length).map(|i| value(c, i)).collect()).collect();
+                let from = cells[(length * 5 + 1) % cells.len()];
+                for op in [Op::Add, Op::Min, Op::Max] {
+                    check(&image, op, &values, from);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn all_words_are_reduced() {
+    let image = with_trees(&build::machine("ring:6", |_| ()), 2);
+    let from = CellId(5);
+    check(&image, Op::Add, &vec![vec![u64::MAX]; 6], from);
+    check(&image, Op::Min, &(0..6).map(|c| vec![c - 3i64, -c]).collect::<Vec<_>>(), from);
+    check(&image, Op::Max, &(0..6).map(|c| vec![-0.0f32, c as f32]).collect::<Vec<_>>(), from);
+    check(&image, Op::Max, &(0..6u32).map(|c| vec![c, 7 - c, 1]).collect::<Vec<_>>(), from);
+    check(&image, Op::Add, &(0..6i32).map(|c| vec![i32::MAX - c]).collect::<Vec<_>>(), from);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn any_cells_may_be_dead(
+        dead in prop::collection::btree_set(0u32..12, 0..12),
+        words in 1u32..4,
+        values in prop::collection::vec(prop::collection::vec(any::<f64>(), 5), 12),
+        from in any::<prop::sample::Index>(),
+    ) {
+        // Every cell beside every other, so that none is cut off.
+        let links = (0..12u32).flat_map(|a| (0..12).filter(move |&b| b != a).map(move |b| (a, b)));
+        let topology = conset_runtime::ir::Topology::Graph { cells: 12, switches: 0, links: links.collect() };
+        let parameters = Machine::from_spec("iwarp").unwrap().parameters().clone();
+        let dead: Vec<CellId> = dead.into_iter().map(CellId).collect();
+        let live = 12 - dead.len();
+        let Ok(machine) = Machine::new("some", topology, parameters, dead, Vec::new()) else {
+            prop_assert_eq!(live, 0);
+            return Ok(());
+        };
+        let machine = Arc::new(machine);
+        prop_assume!(live > 0);
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        check(&with_trees(&machine, words), Op::Min, &values[..live], cells[from.index(live)]);
+    }
+}
+
+#[test]
+fn a_barrier_waits_for_the_last() {
+    let image = with_trees(&build::machine("mesh:3x3", |_| ()), 1);
+    let trees = Collectives::new(&image).unwrap();
+    let (clocks, _) = World::new(image)
+        .try_run(|cell| {
+            cell.compute(if cell.id().0 == 5 { 10_000 } else { 1 })?;
+            cell.barrier(&trees)?;
+            Ok(cell.clock())
+        })
+        .unwrap();
+    assert!(clocks.iter().all(|&clock| clock > 10_000));
+}
+
+#[test]
+fn what_is_no_tree_is_refused() {
+    let machine = build::machine("ring:4", |p| p.channels_per_cell = 12);
+    let [reduce, broadcast] = tree_sets(&machine, 2).unwrap();
+    assert!(tree_sets(&machine, 0).is_err());
+    let renamed = |name: &str, pairs: &[(u32, u32, u32)]| {
+        let set = build::set(pairs);
+        ConnectionSet::new(name, set.connections().to_vec()).unwrap()
+    };
+    let error = |sets: [ConnectionSet; 2]| {
+        Collectives::new(&build::build_all(&machine, sets)).unwrap_err().to_string()
+    };
+    let up = |pairs: &[(u32, u32, u32)]| error([renamed("reduce", pairs), broadcast.clone()]);
+    let down = |pairs: &[(u32, u32, u32)]| error([reduce.clone(), renamed("broadcast", pairs)]);
+    assert!(up(&[(1, 0, 2)]).contains("1 connections for 4 live cells"));
+    assert!(up(&[(1, 0, 2), (2, 0, 2), (3, 2, 1)]).contains("x2 has 1 words, x0 2"));
+    assert!(up(&[(1, 0, 2), (1, 2, 2), (3, 2, 2)]).contains("c1 sends more than once"));
+    assert!(up(&[(1, 0, 2), (2, 3, 2), (3, 2, 2)]).contains("2 of 4 cells reach c0"));
+    assert!(up(&[(1, 2, 2), (2, 3, 2), (3, 1, 2)]).contains("1 of 4 cells reach c0"));
+    // Its own name first: the parent sends before the child is heard.
+    assert!(
+        up(&[(2, 0, 2), (1, 0, 2), (3, 2, 2)]).contains("c2 sends x0 before it has what to send")
+    );
+    assert!(down(&[(0, 1, 2)]).contains("1 connections, `reduce` has 3"));
+    assert!(
+        down(&[(0, 1, 2), (0, 2, 2), (0, 3, 2)]).contains("x2 goes from c0 to c3, not to a child")
+    );
+    assert!(down(&[(0, 1, 2), (0, 1, 2), (2, 3, 2)]).contains("c1 receives twice"));
+    assert!(down(&[(0, 1, 2), (0, 2, 2), (2, 3, 1)]).contains("x2 has 1 words, expected 2"));
+    assert!(down(&[(2, 3, 2), (0, 1, 2), (0, 2, 2)]).contains("c2 sends x0 before"));
+    let without = build::build_all(&machine, [reduce]);
+    assert!(Collectives::new(&without).unwrap_err().to_string().contains("no set \"broadcast\""));
+    let alone = build::build_all(&build::machine("ring:1", |_| ()), []);
+    assert_eq!(Collectives::new(&alone).unwrap().words(), 1);
+}
+
+#[test]
+fn misuse_is_an_error() {
+    let image = with_trees(&build::machine("ring:3", |_| ()), 1);
+    let trees = Collectives::new(&image).unwrap();
+    let other = World::new(with_trees(&build::machine("ring:3", |_| ()), 1));
+    let error = other.try_run(|cell| cell.barrier(&trees)).unwrap_err().to_string();
+    assert!(error.contains("another image"), "{error}");
+    let error = World::new(image).try_run(|cell| cell.broadcast(&trees, CellId(3), &mut [0.0]));
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "c0: c3 is not one of the live cells of the tree `reduce`"
+    );
+}
