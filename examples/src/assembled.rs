@@ -24,7 +24,6 @@ pub struct Assembled {
     /// Sums over all cells.
     pub trees: Collectives,
     team: Team,
-    nodes: usize,
     block: usize,
 }
 
@@ -52,18 +51,18 @@ impl Assembled {
         let place = placement::place(&machine, &set, parts.len(), args.seed)?;
         let layout = layout.placed(&place, machine.cell_count())?;
         let [reduce, broadcast] = tree_sets(&machine, 2)?;
-        let team = Team::gather(args, &machine, vec![layout.set("halo", block)?, reduce, broadcast])?;
+        let team =
+            Team::gather(args, &machine, vec![layout.set("halo", block)?, reduce, broadcast])?;
         Ok(Self {
             parts: by_cell(machine.cell_count(), &place, parts)?,
             plan: Plan::new(team.image(), "halo", layout, block)?,
             trees: Collectives::new(team.image())?,
             team,
-            nodes: mesh.node_count(),
             block,
         })
     }
 
-    /// Runs a program on every cell; the results are in the order of cell ids.
+    /// Runs a program on every cell; the results are those of [`Team::own_cells`].
     ///
     /// # Errors
     /// What went wrong in the run.
@@ -74,28 +73,35 @@ impl Assembled {
         self.team.run(program)
     }
 
-    /// Puts the cells' vectors together to one of the whole mesh. `local` are those of the cells
-    /// that ran, in the order of cell ids; nodes that no cell has are 0.
+    /// Number of parts.
+    pub fn part_count(&self) -> usize {
+        self.parts.iter().filter(|part| !part.ids.is_empty()).count()
+    }
+
+    /// Puts the vectors of this process's cells, in the order of [`Assembled::run`], into `whole`,
+    /// that of the whole mesh. Nodes that none of them has keep what is there.
     ///
     /// # Errors
     /// Copies of a node that are not the same, bit for bit.
-    pub fn gather<'a>(&self, local: impl Iterator<Item = &'a [f64]>) -> Result<Vec<f64>, Failure> {
-        let mut global = vec![0.0; self.nodes * self.block];
-        let mut seen = vec![None; self.nodes];
-        let cells = self.plan.image().machine().endpoints();
-        for (cell, values) in cells.zip(local) {
+    pub fn gather<'a>(
+        &self,
+        local: impl Iterator<Item = &'a [f64]>,
+        mut whole: Vec<f64>,
+    ) -> Result<Vec<f64>, Failure> {
+        let mut seen = vec![None; whole.len() / self.block];
+        for (cell, values) in self.team.own_cells().into_iter().zip(local) {
             for (&id, own) in self.parts[cell.index()].ids.iter().zip(values.chunks(self.block)) {
-                let whole = &mut global[id as usize * self.block..][..self.block];
+                let place = &mut whole[id as usize * self.block..][..self.block];
                 if let Some(other) = seen[id as usize]
-                    && !same_bits(whole, own)
+                    && !same_bits(place, own)
                 {
                     return Err(differ(id, other, cell));
                 }
                 seen[id as usize] = Some(cell);
-                whole.copy_from_slice(own);
+                place.copy_from_slice(own);
             }
         }
-        Ok(global)
+        Ok(whole)
     }
 }
 

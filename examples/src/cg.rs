@@ -28,9 +28,7 @@ pub struct Stop {
 pub struct Solution {
     /// The unknowns.
     pub x: Vec<f64>,
-    /// Iterations done.
-    pub iterations: usize,
-    /// The residual after each, as a fraction of the first one.
+    /// The residual after each iteration, as a fraction of the first one.
     pub residuals: Vec<f64>,
 }
 
@@ -92,7 +90,7 @@ pub fn on_cell(
         p.iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
         residuals.push((sums[1] / first).sqrt());
     }
-    Ok(Solution { x, iterations: residuals.len(), residuals })
+    Ok(Solution { x, residuals })
 }
 
 /// Solves a whole system on one processor.
@@ -119,7 +117,7 @@ pub fn alone(system: &System, stop: Stop) -> Solution {
         p.iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
         residuals.push((dot(&r, &r) / first).sqrt());
     }
-    Solution { x, iterations: residuals.len(), residuals }
+    Solution { x, residuals }
 }
 
 /// A first residual of 0 is a solution.

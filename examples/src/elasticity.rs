@@ -3,13 +3,13 @@
 //! The displacement is given on the rim; the force is made from a known displacement, so that the
 //! error is known. The plan has a block of 2 or 3: a node's unknowns travel together.
 
+use crate::Failure;
 use crate::assembled::Assembled;
 use crate::cg::{self, Stop};
 use crate::mesh::{Part, Simplices, load};
-use crate::report::{Agreement, MeshArgs, Solved};
+use crate::report::{Agreement, History, MeshArgs, Solved};
 use crate::sparse::max_difference;
 use crate::system::{Material, System, elasticity, manufactured_displacement};
-use crate::Failure;
 
 /// Of what the body is made: Poisson's ratio is 0.3, and Young's modulus 1.
 pub const MATERIAL: Material = Material { lambda: 0.3 / (1.3 * 0.4), mu: 0.5 / 1.3 };
@@ -25,22 +25,17 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
     let (solution, force) = manufactured_displacement(block, MATERIAL);
 
     let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, block)?;
-    let of_part = |part: &Part| {
-        elasticity(&part.mesh, &part.share(&rim), MATERIAL, &force, &solution)
-    };
+    let of_part =
+        |part: &Part| elasticity(&part.mesh, &part.share(&rim), MATERIAL, &force, &solution);
     let systems: Vec<System> = dealt.parts.iter().map(of_part).collect::<Result<_, _>>()?;
 
     let (solutions, account) = dealt.run(|cell, meter| {
         let system = &systems[cell.id().index()];
         cg::on_cell(cell, meter, (&dealt.plan, &dealt.trees), system, stop)
     })?;
-    let x = dealt.gather(solutions.iter().map(|part| part.x.as_slice()))?;
 
     let alone = cg::alone(&elasticity(&mesh, &rim, MATERIAL, &force, &solution)?, stop);
-    let used = |x: &[f64]| -> Vec<f64> {
-        let of_node = |&node: &u32| x[node as usize * block..][..block].iter().copied();
-        mesh.corners.iter().flat_map(of_node).collect()
-    };
+    let x = dealt.gather(solutions.iter().map(|part| part.x.as_slice()), alone.x.clone())?;
     let displacement = |&point: &[f64; 3]| solution(point).into_iter().take(block);
     let exact: Vec<f64> = mesh.points.iter().flat_map(displacement).collect();
     Ok(Solved {
@@ -48,12 +43,11 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
             "elasticity: {} nodes of {block} unknowns, {} elements, {} parts",
             mesh.node_count(),
             mesh.elements().len(),
-            dealt.parts.iter().filter(|part| !part.ids.is_empty()).count()
+            dealt.part_count()
         ),
-        iterations: [solutions[0].iterations, alone.iterations],
-        residuals: solutions[0].residuals.clone(),
-        error: max_difference(&used(&x), &used(&exact)),
-        agreement: Agreement::of(&used(&x), &used(&alone.x), 100.0 * stop.tolerance.max(1e-14)),
+        history: History::of(&solutions, &alone),
+        error: max_difference(&x, &exact),
+        agreement: Agreement::of(&x, &alone.x, 100.0 * stop.tolerance.max(1e-14)),
         x,
         account,
     })

@@ -54,7 +54,13 @@ impl Element {
 
     /// The stiffness of linear elasticity between direction `i` at corner `a` and direction `j`
     /// at corner `b`, with Lamé's `lambda` and `mu`.
-    pub fn elastic(&self, lambda: f64, mu: f64, (a, i): (usize, usize), (b, j): (usize, usize)) -> f64 {
+    pub fn elastic(
+        &self,
+        lambda: f64,
+        mu: f64,
+        (a, i): (usize, usize),
+        (b, j): (usize, usize),
+    ) -> f64 {
         let (g, h) = (self.gradients[a], self.gradients[b]);
         let same = if i == j { dot(g, h) } else { 0.0 };
         self.volume * (lambda * g[i] * h[j] + mu * g[j] * h[i] + mu * same)

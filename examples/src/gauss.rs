@@ -94,9 +94,13 @@ pub fn solve_system(args: &TeamArgs, system: &Dense) -> Result<Eliminated, Failu
         let rows = system.rows.iter().skip(rank).step_by(shared.cells.len()).cloned().collect();
         on_cell(cell, meter, &shared, rank, rows)
     })?;
-    let first = results.into_iter().next().flatten();
-    let (x, pivots) = first.ok_or_else(|| failure("the matrix is singular"))?;
-    let (alone, alone_pivots) = alone(system).ok_or_else(|| failure("the matrix is singular"))?;
+    let singular = || failure("the matrix is singular");
+    let (alone, alone_pivots) = alone(system).ok_or_else(singular)?;
+    // All cells have the same; over MPI a process may have no cell.
+    let (x, pivots) = match results.into_iter().next() {
+        Some(result) => result.ok_or_else(singular)?,
+        None => (alone.clone(), alone_pivots.clone()),
+    };
     if pivots != alone_pivots {
         return Err(failure("the cells chose other pivots than the sequential run"));
     }
@@ -159,9 +163,7 @@ fn on_cell(
             pivot[column..].copy_from_slice(&rows[local][column..]);
         }
         let from = shared.cells[owner];
-        meter.collective(cell, |cell| {
-            cell.broadcast(&shared.rows, from, &mut pivot[column..])
-        })?;
+        meter.collective(cell, |cell| cell.broadcast(&shared.rows, from, &mut pivot[column..]))?;
         let mut flops = 0;
         for (row, _) in rows.iter_mut().zip(&used).filter(|(_, used)| !**used) {
             subtract(row, &pivot, column);
@@ -233,6 +235,10 @@ fn unknown(row: &[f64], x: &[f64], column: usize) -> f64 {
 impl Report for Eliminated {
     fn agreement(&self) -> Agreement {
         self.agreement
+    }
+
+    fn account(&self) -> &Account {
+        &self.account
     }
 }
 

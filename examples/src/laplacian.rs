@@ -14,7 +14,7 @@ use conset_runtime::{Cell, CellError, Collectives, Layout, LocalCsr, Op, Plan, t
 
 use crate::cg::{Solution, Stop};
 use crate::mesh::{divide, load};
-use crate::report::{Agreement, MeshArgs, Solved};
+use crate::report::{Agreement, History, MeshArgs, Solved};
 use crate::sparse::{Csr, add_scaled, dot, max_difference};
 use crate::team::{Meter, Team, by_cell};
 use crate::{Failure, failure, noise};
@@ -66,25 +66,24 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
         ids: local.ids.clone(),
     };
     let rows = by_cell(machine.cell_count(), &place, csr.parts.iter().map(rows).collect())?;
-    let (solutions, account) = team.run(|cell, meter| {
-        on_cell(cell, meter, (&plan, &trees), &rows[cell.id().index()], stop)
-    })?;
+    let (solutions, account) = team
+        .run(|cell, meter| on_cell(cell, meter, (&plan, &trees), &rows[cell.id().index()], stop))?;
 
-    let mut x = vec![0.0; right.len()];
-    for (cell, part) in machine.endpoints().zip(&solutions) {
+    let alone = alone(&matrix, &right, stop);
+    // Over MPI a process has some of the rows, and checks those.
+    let mut x = alone.x.clone();
+    for (cell, part) in team.own_cells().into_iter().zip(&solutions) {
         for (&row, &value) in rows[cell.index()].ids.iter().zip(&part.x) {
             x[row as usize] = value;
         }
     }
-    let alone = alone(&matrix, &right, stop);
     Ok(Solved {
         title: format!(
             "Laplacian + 1: {} vertices, {} entries, {parts} parts",
             matrix.rows(),
             matrix.nonzeros()
         ),
-        iterations: [solutions[0].iterations, alone.iterations],
-        residuals: solutions[0].residuals.clone(),
+        history: History::of(&solutions, &alone),
         error: max_difference(&x, &exact),
         agreement: Agreement::of(&x, &alone.x, 100.0 * stop.tolerance.max(1e-14)),
         x,
@@ -127,7 +126,7 @@ fn on_cell(
         p.iter_mut().zip(&r).for_each(|(p, r)| *p = r + beta * *p);
         residuals.push((rr / first).sqrt());
     }
-    Ok(Solution { x, iterations: residuals.len(), residuals })
+    Ok(Solution { x, residuals })
 }
 
 /// Conjugate gradients on one processor.
@@ -147,7 +146,7 @@ fn alone(matrix: &Csr, right: &[f64], stop: Stop) -> Solution {
         p.iter_mut().zip(&r).for_each(|(p, r)| *p = r + beta * *p);
         residuals.push((rr / first).sqrt());
     }
-    Solution { x, iterations: residuals.len(), residuals }
+    Solution { x, residuals }
 }
 
 /// The Laplacian of a graph plus the identity, columns ascending.

@@ -14,8 +14,8 @@
 
 pub mod assembled;
 pub mod cg;
-pub mod element;
 pub mod elasticity;
+pub mod element;
 pub mod fft;
 pub mod gauss;
 pub mod laplacian;
@@ -38,7 +38,8 @@ pub fn failure(message: impl Into<String>) -> Failure {
 /// A number in (-1, 1) for each index: the same on every machine, with no pattern to the eye.
 pub fn noise(seed: u64, index: u64) -> f64 {
     // The finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
-    let mut x = seed.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut x =
+        seed.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^= x >> 31;

@@ -3,9 +3,10 @@
 use std::fmt::{Display, Formatter};
 use std::process::ExitCode;
 
+use crate::Failure;
+use crate::cg::Solution;
 use crate::sparse::{max_difference, max_norm};
 use crate::team::{Account, TeamArgs};
-use crate::Failure;
 
 /// A mesh and into how many parts it is dealt.
 #[derive(clap::Args, Clone, Debug)]
@@ -77,6 +78,38 @@ impl Display for Agreement {
 pub trait Report: Display {
     /// How far the result is from the sequential run's.
     fn agreement(&self) -> Agreement;
+    /// What the run took.
+    fn account(&self) -> &Account;
+}
+
+/// How an iterative solver came to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    /// The residual after each iteration on the cells, as a fraction of the first one.
+    pub residuals: Vec<f64>,
+    /// Iterations of the sequential run.
+    pub alone: usize,
+}
+
+impl History {
+    /// All cells have the same residuals; a process without cells tells those of the sequential
+    /// run.
+    pub fn of(cells: &[Solution], alone: &Solution) -> Self {
+        let residuals = cells.first().unwrap_or(alone).residuals.clone();
+        Self { residuals, alone: alone.residuals.len() }
+    }
+}
+
+impl Display for History {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let every = self.residuals.len().div_ceil(8).max(1);
+        for (done, residual) in self.residuals.iter().enumerate().skip(every - 1).step_by(every) {
+            writeln!(f, "iteration {:5}: residual {residual:.2e} of the first", done + 1)?;
+        }
+        let (cells, alone) = (self.residuals.len(), self.alone);
+        let last = self.residuals.last().copied().unwrap_or(0.0);
+        write!(f, "{cells} iterations (alone {alone}), last residual {last:.2e} of the first")
+    }
 }
 
 /// The result of an iterative solver, beside the sequential one.
@@ -86,10 +119,8 @@ pub struct Solved {
     pub title: String,
     /// The whole solution.
     pub x: Vec<f64>,
-    /// Iterations on the cells, and alone.
-    pub iterations: [usize; 2],
-    /// The residual after each iteration on the cells, as a fraction of the first one.
-    pub residuals: Vec<f64>,
+    /// How it went.
+    pub history: History,
     /// The largest difference from the manufactured solution.
     pub error: f64,
     /// Against the sequential run.
@@ -102,31 +133,33 @@ impl Report for Solved {
     fn agreement(&self) -> Agreement {
         self.agreement
     }
+
+    fn account(&self) -> &Account {
+        &self.account
+    }
 }
 
 impl Display for Solved {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{}", self.title)?;
-        let every = self.residuals.len().div_ceil(8).max(1);
-        for (done, residual) in self.residuals.iter().enumerate().skip(every - 1).step_by(every) {
-            writeln!(f, "iteration {:5}: residual {residual:.2e} of the first", done + 1)?;
-        }
-        let [cells, alone] = self.iterations;
-        let last = self.residuals.last().copied().unwrap_or(0.0);
-        writeln!(f, "{cells} iterations (alone {alone}), last residual {last:.2e} of the first")?;
+        writeln!(f, "{}", self.history)?;
         writeln!(f, "max error against the manufactured solution: {:.3e}", self.error)?;
         writeln!(f, "{}", self.account)?;
         write!(f, "{}", self.agreement)
     }
 }
 
-/// Prints a result, or what went wrong. Exit codes: 0 done, 1 wrong result, 2 no result.
+/// Prints a result, or what went wrong. Of an MPI job the first process speaks, and any whose
+/// own cells' result is wrong. Exit codes: 0 done, 1 wrong result, 2 no result.
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "the end of a binary")]
 pub fn finish<R: Report>(result: Result<R, Failure>) -> ExitCode {
     match result {
         Ok(report) => {
-            println!("{report}");
-            ExitCode::from(u8::from(!report.agreement().holds()))
+            let right = report.agreement().holds();
+            if report.account().speaks || !right {
+                println!("{report}");
+            }
+            ExitCode::from(u8::from(!right))
         }
         Err(error) => {
             eprintln!("error: {error}");

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use conset::ir::{CellId, ConnectionSet, Machine, Program, ShapeError};
 use conset::{Algorithm, Options, compile};
-use conset_runtime::{Cell, CellError, Collectives, Image, RunReport, World, tree_sets};
+use conset_runtime::{
+    Cell, CellError, Image, RunReport, ThreadOptions, Transport, World, tree_sets,
+};
 
 use crate::{Failure, failure};
 
@@ -47,6 +49,11 @@ pub enum TransportArg {
     /// The emulated machine, clock by clock.
     #[default]
     Fabric,
+    /// Threads of this process.
+    Threads,
+    /// The ranks of an MPI job, each with some of the cells; start it with mpirun.
+    #[cfg(feature = "mpi")]
+    Mpi,
 }
 
 /// Router and scheduler.
@@ -80,6 +87,18 @@ impl TeamArgs {
     pub fn machine(&self) -> Result<Arc<Machine>, Failure> {
         Ok(Arc::new(Machine::from_spec(&self.machine)?))
     }
+
+    fn transport(&self) -> Result<Transport, Failure> {
+        if self.workers.is_some() && self.transport != TransportArg::Threads {
+            return Err(failure("--workers: only --transport threads has workers"));
+        }
+        Ok(match self.transport {
+            TransportArg::Fabric => Transport::Fabric,
+            TransportArg::Threads => Transport::Threads(ThreadOptions { workers: self.workers }),
+            #[cfg(feature = "mpi")]
+            TransportArg::Mpi => Transport::Mpi(conset_runtime::mpi::Comm::world()?),
+        })
+    }
 }
 
 /// The cells of a machine with the sets that they exchange.
@@ -88,6 +107,7 @@ pub struct Team {
     world: World,
     clocks_per_flop: u64,
     sets: Vec<String>,
+    speaks: bool,
 }
 
 impl Team {
@@ -118,9 +138,11 @@ impl Team {
                 set.predicted_clocks
             )
         };
+        let transport = args.transport()?;
         Ok(Self {
             sets: compiled.schedule().sets().iter().map(describe).collect(),
-            world: World::new(compiled.image().clone()),
+            speaks: is_first(&transport),
+            world: World::new(compiled.image().clone()).on(transport),
             clocks_per_flop: args.clocks_per_flop,
         })
     }
@@ -130,7 +152,12 @@ impl Team {
         self.world.image()
     }
 
-    /// Runs a program on every cell; the results are in the order of cell ids.
+    /// The cells that run in this process: all, but over MPI.
+    pub fn own_cells(&self) -> Vec<CellId> {
+        self.world.own_cells()
+    }
+
+    /// Runs a program on every cell; the results are those of [`Team::own_cells`].
     ///
     /// # Errors
     /// What went wrong in the run.
@@ -140,14 +167,23 @@ impl Team {
     ) -> Result<(Vec<R>, Account), Failure> {
         let begin = Instant::now();
         let (results, report) = self.world.try_run(|cell| {
-            let mut meter = Meter { clocks_per_flop: self.clocks_per_flop, spent: Spent::default() };
+            let mut meter =
+                Meter { clocks_per_flop: self.clocks_per_flop, spent: Spent::default() };
             let result = program(cell, &mut meter)?;
             Ok((result, meter.spent))
         })?;
         let (results, spent) = results.into_iter().unzip();
-        let account =
-            Account { sets: self.sets.clone(), spent, report, wall: begin.elapsed() };
-        Ok((results, account))
+        let (sets, wall) = (self.sets.clone(), begin.elapsed());
+        Ok((results, Account { sets, spent, report, wall, speaks: self.speaks }))
+    }
+}
+
+/// Whether this process is the one of the job that tells the user.
+fn is_first(transport: &Transport) -> bool {
+    match transport {
+        Transport::Fabric | Transport::Threads(_) => true,
+        #[cfg(feature = "mpi")]
+        Transport::Mpi(comm) => comm.rank() == 0,
     }
 }
 
@@ -156,7 +192,11 @@ impl Team {
 ///
 /// # Errors
 /// No words, or more than the limit.
-pub fn named_trees(machine: &Machine, names: [&str; 2], words: u32) -> Result<[ConnectionSet; 2], ShapeError> {
+pub fn named_trees(
+    machine: &Machine,
+    names: [&str; 2],
+    words: u32,
+) -> Result<[ConnectionSet; 2], ShapeError> {
     let [up, down] = tree_sets(machine, words)?;
     let rename = |set: ConnectionSet, name: &str| {
         ConnectionSet::new(name, set.connections().to_vec())?.with_order(set.order().to_vec())
@@ -275,12 +315,14 @@ impl Calls {
 pub struct Account {
     /// A line for each compiled set.
     pub sets: Vec<String>,
-    /// What each cell spent.
+    /// What each cell of this process spent.
     pub spent: Vec<Spent>,
     /// The machine's own account.
     pub report: RunReport,
     /// Wall time of the run, start and end of the cells included.
     pub wall: Duration,
+    /// Whether this process is the one of the job that tells the user.
+    pub speaks: bool,
 }
 
 impl std::fmt::Display for Account {
@@ -318,12 +360,4 @@ impl std::fmt::Display for Account {
         }
         write!(f, "wall time: {:.3} s", self.wall.as_secs_f64())
     }
-}
-
-/// The trees of a machine for sums of so many words, compiled with the program.
-///
-/// # Errors
-/// An image without trees.
-pub fn trees(team: &Team) -> Result<Collectives, Failure> {
-    Ok(Collectives::new(team.image())?)
 }

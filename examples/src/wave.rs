@@ -11,6 +11,7 @@
 
 use conset_runtime::{Cell, CellError, Collectives, Op, Plan};
 
+use crate::Failure;
 use crate::assembled::Assembled;
 use crate::element::Element;
 use crate::mesh::{Part, Simplices, load};
@@ -18,7 +19,6 @@ use crate::report::{Agreement, MeshArgs, Report};
 use crate::sparse::{Csr, dot};
 use crate::system::Scalar;
 use crate::team::{Account, Meter};
-use crate::Failure;
 
 /// How long to go on.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -66,22 +66,31 @@ struct Run {
     energies: Vec<(usize, f64)>,
 }
 
-/// A hill in the middle of the unit box, at rest.
-pub fn hill(dimension: usize) -> impl Fn([f64; 3]) -> f64 {
+/// A hill in the middle of the mesh's box.
+fn hill(mesh: &Simplices) -> impl Fn([f64; 3]) -> f64 + use<> {
+    let extreme = |axis: usize, pick: fn(f64, f64) -> f64| {
+        mesh.points.iter().map(|point| point[axis]).reduce(pick).unwrap_or(0.0)
+    };
+    let middle = [0, 1, 2].map(|axis| (extreme(axis, f64::min) + extreme(axis, f64::max)) / 2.0);
     move |point| {
-        let distance: f64 = point[..dimension].iter().map(|x| (x - 0.5).powi(2)).sum();
-        (-50.0 * distance).exp()
+        let squares = (0..3).map(|axis| (point[axis] - middle[axis]).powi(2));
+        (-50.0 * squares.sum::<f64>()).exp()
     }
 }
 
-/// Lets a displacement go, on cells and alone.
+/// Lets a displacement go that is at rest (a hill in the middle, unless `start` says otherwise),
+/// on cells and alone.
 ///
 /// # Errors
 /// A mesh that cannot be read, dealt or computed on; a run that failed.
-pub fn solve(args: &MeshArgs, duration: Duration, start: Option<Scalar<'_>>) -> Result<Waves, Failure> {
+pub fn solve(
+    args: &MeshArgs,
+    duration: Duration,
+    start: Option<Scalar<'_>>,
+) -> Result<Waves, Failure> {
     let source = load(&args.mesh, args.team.seed)?;
     let mesh = Simplices::from_source(&source)?;
-    let hill = hill(mesh.dimension);
+    let hill = hill(&mesh);
     let start = start.unwrap_or(&hill);
 
     let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, 1)?;
@@ -91,22 +100,23 @@ pub fn solve(args: &MeshArgs, duration: Duration, start: Option<Scalar<'_>>) -> 
         let body = &bodies[cell.id().index()];
         on_cell(cell, meter, (&dealt.plan, &dealt.trees), body, duration)
     })?;
-    let u = dealt.gather(runs.iter().map(|run| run.u.as_slice()))?;
 
     let alone = alone(&body(&mesh, start)?, duration);
+    let u = dealt.gather(runs.iter().map(|run| run.u.as_slice()), alone.u.clone())?;
+    let run = runs.into_iter().next().unwrap_or_else(|| alone.clone());
     Ok(Waves {
         title: format!(
             "waves: {} nodes, {} elements, {} parts; {} steps of {:.3e}",
             mesh.node_count(),
             mesh.elements().len(),
-            dealt.parts.iter().filter(|part| !part.ids.is_empty()).count(),
+            dealt.part_count(),
             duration.steps,
-            runs[0].dt
+            run.dt
         ),
         agreement: Agreement::of(&u, &alone.u, 1e-14 * (duration.steps + 10) as f64),
         u,
-        dt: runs[0].dt,
-        energies: runs[0].energies.clone(),
+        dt: run.dt,
+        energies: run.energies,
         account,
     })
 }
@@ -222,6 +232,10 @@ impl Waves {
 impl Report for Waves {
     fn agreement(&self) -> Agreement {
         self.agreement
+    }
+
+    fn account(&self) -> &Account {
+        &self.account
     }
 }
 

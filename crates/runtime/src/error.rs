@@ -72,6 +72,10 @@ pub enum RunError {
     /// The fabric found a fault; a deadlock is one.
     #[error(transparent)]
     Fault(#[from] Fault),
+    /// Something between the ranks of a job.
+    #[cfg(feature = "mpi")]
+    #[error(transparent)]
+    Mpi(#[from] crate::mpi::MpiError),
     /// There was no memory for the stack of a cell.
     #[error("no stack of {bytes} bytes for {cell}: {message}")]
     Stack {

@@ -33,6 +33,8 @@ mod fabric;
 mod layout;
 pub mod lists;
 mod loaded;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 mod phase;
 mod plan;
 mod port;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use conset_fabric::Trace;
-use conset_ir::Image;
+use conset_ir::{CellId, Image};
 
 use crate::cell::Cell;
 use crate::error::{CellError, RunError};
 use crate::loaded::Loaded;
+#[cfg(feature = "mpi")]
+use crate::mpi;
 use crate::scheduler::Run;
 use crate::threads::{self, ThreadOptions};
 
@@ -30,13 +32,16 @@ pub struct RunReport {
 }
 
 /// What carries the words of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
     /// The emulated machine: every word travels, every clock is accounted for.
     #[default]
     Fabric,
     /// Threads of this process, several cells on each; no clocks.
     Threads(ThreadOptions),
+    /// The ranks of a communicator, each with some of the cells; no clocks.
+    #[cfg(feature = "mpi")]
+    Mpi(mpi::Comm),
 }
 
 /// A machine with an image, on which programs are run.
@@ -85,8 +90,19 @@ impl World {
         &self.loaded.image
     }
 
+    /// The cells whose programs this process executes: all live cells with an agent, and over MPI
+    /// those of this rank.
+    pub fn own_cells(&self) -> Vec<CellId> {
+        match &self.transport {
+            #[cfg(feature = "mpi")]
+            Transport::Mpi(comm) => mpi::cells(self, comm),
+            _ => self.image().machine().endpoints().collect(),
+        }
+    }
+
     /// Runs the same program on every live cell with an agent, from clock 0 until all have
-    /// ended. The results are in the order of cell ids.
+    /// ended. The results are in the order of cell ids; over MPI they are those of
+    /// [`World::own_cells`], and all ranks call this together.
     ///
     /// # Errors
     /// The first thing that went wrong: a cell's call that failed, a panic, cells that disagree,
@@ -102,9 +118,11 @@ impl World {
             let _ = cell.check_ended();
             result
         };
-        match self.transport {
+        match &self.transport {
             Transport::Fabric => Run::new(self).run(&program),
-            Transport::Threads(options) => threads::run(self, options, &program),
+            Transport::Threads(options) => threads::run(self, *options, &program),
+            #[cfg(feature = "mpi")]
+            Transport::Mpi(comm) => mpi::run(self, comm, &program),
         }
     }
 
@@ -117,8 +135,9 @@ impl World {
         program: impl Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
         let (results, report) = self.run(program)?;
-        let cells = self.loaded.image.machine().endpoints();
-        let results = cells
+        let results = self
+            .own_cells()
+            .into_iter()
             .zip(results)
             .map(|(cell, result)| result.map_err(|error| RunError::Cell { cell, error }));
         Ok((results.collect::<Result<_, _>>()?, report))

@@ -8,7 +8,10 @@ use conset_examples::report::{MeshArgs, StopArgs, finish};
 
 /// Linear elasticity on a mesh of triangles or tetrahedra: finite elements, conjugate gradients.
 #[derive(Parser, Debug)]
-#[command(max_term_width = 100, after_help = "Example: elasticity generate:tets:8x8x8 --machine iwarp:4x4")]
+#[command(
+    max_term_width = 100,
+    after_help = "Example: elasticity generate:tets:8x8x8 --machine iwarp:4x4"
+)]
 struct Args {
     #[command(flatten)]
     mesh: MeshArgs,

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use conset_examples::wave;
 use conset_examples::report::{MeshArgs, finish};
+use conset_examples::wave;
 
 /// The wave equation on a mesh of triangles or tetrahedra, explicitly in time.
 #[derive(Parser, Debug)]

@@ -1,0 +1,142 @@
+//! How long an exchange between vectors takes on threads, gather and scatter included, beside one
+//! thread that does all of it: the least there is to do, and divided by the cores what could be
+//! hoped for.
+//!
+//! The set is a halo: five neighbours for each cell, 133 to 554 words each. `copy` sends what the
+//! cell owns to ghosts that follow it, `add` adds there, `sum` adds entries that both ends share,
+//! so that what goes out is written in the same exchange.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use conset::{Options, compile};
+use conset_benches::machine;
+use conset_ir::{CellId, Connection, ConnectionSet, Image, Program};
+use conset_runtime::lists::{CellLists, Positions};
+use conset_runtime::{Op, ThreadOptions, Transport, World};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+
+/// Entries that a cell owns.
+const OWNED: u32 = 4000;
+
+fn words(one: u32, other: u32) -> u32 {
+    133 + (one.min(other) * 7919 + one.max(other) * 104_729) % 422
+}
+
+fn image(spec: &str) -> Arc<Image> {
+    let machine = machine(spec);
+    let cells = machine.agent_count() as u32;
+    let steps = [1, 2, 4, cells - 2, cells - 1];
+    let halo = (0..cells).flat_map(|cell| {
+        // The step of half a ring of eight is its own way back.
+        steps.map(|step| {
+            let other = if step == 4 { cell ^ 4 } else { (cell + step) % cells };
+            Connection::new(CellId(cell), CellId(other), words(cell, other))
+        })
+    });
+    let set = ConnectionSet::new("halo", halo.collect()).expect("a set");
+    let program = Program::new(vec![Arc::new(set)]).expect("one set");
+    let compiled = compile(&machine, &program, &Options::default(), &mut |_| ());
+    compiled.expect("a halo fits").image().clone()
+}
+
+/// The entries that two cells share: the same at both ends, by their order.
+fn shared(cell: u32, other: u32) -> Vec<u32> {
+    let begin = (cell.min(other) * 613 + cell.max(other) * 389) % OWNED;
+    (0..words(cell, other)).map(|i| (begin + i * 3) % OWNED).collect()
+}
+
+/// What a cell sends and receives; `mixed`: in the same entries.
+fn lists(set: &ConnectionSet, cell: CellId, mixed: bool) -> CellLists {
+    let mut ghosts = OWNED;
+    let send = set.iter().filter(|(_, c)| c.source == cell);
+    let send = Positions::new(send.map(|(_, c)| shared(cell.0, c.target.0)));
+    let receive = set.iter().filter(|(_, c)| c.target == cell);
+    let receive = Positions::new(receive.map(|(_, c)| {
+        ghosts += c.words;
+        if mixed { shared(cell.0, c.source.0) } else { (ghosts - c.words..ghosts).collect() }
+    }));
+    CellLists::new(send, receive, 1)
+}
+
+fn vector(lists: &CellLists) -> Vec<f64> {
+    vec![1e-9; lists.words().expect("it is small").max(OWNED as usize)]
+}
+
+fn on_threads(world: &World, op: Op, mixed: bool, times: u64) -> Duration {
+    let (times, _) = world
+        .try_run(|cell| {
+            let lists = lists(&cell.image().sets()[0].set, cell.id(), mixed);
+            let mut vector = vector(&lists);
+            for _ in 0..20 {
+                cell.exchange_lists(0, &lists, op, &mut vector)?;
+            }
+            let begin = Instant::now();
+            for _ in 0..times {
+                cell.exchange_lists(0, &lists, op, &mut vector)?;
+            }
+            black_box(&vector);
+            Ok(begin.elapsed())
+        })
+        .expect("it runs");
+    times.into_iter().max().unwrap_or_default()
+}
+
+fn alone(image: &Image, mixed: bool, times: u64) -> Duration {
+    let set = &image.sets()[0].set;
+    let cells = image.machine().endpoints();
+    let lists: Vec<CellLists> = cells.map(|cell| lists(set, cell, mixed)).collect();
+    let mut vectors: Vec<Vec<f64>> = lists.iter().map(vector).collect();
+    let mut places = vec![(0, 0); lists.len()];
+    let ways: Vec<(usize, usize, usize, usize)> = set
+        .connections()
+        .iter()
+        .map(|c| {
+            let (source, target) = (c.source.index(), c.target.index());
+            places[source].0 += 1;
+            places[target].1 += 1;
+            (source, places[source].0 - 1, target, places[target].1 - 1)
+        })
+        .collect();
+    let begin = Instant::now();
+    for _ in 0..times {
+        for &(source, from, target, to) in &ways {
+            let (from, to) = (lists[source].send().row(from), lists[target].receive().row(to));
+            let Ok([source, target]) = vectors.get_disjoint_mut([source, target]) else {
+                continue;
+            };
+            for (&from, &to) in from.iter().zip(to) {
+                target[to as usize] += source[from as usize];
+            }
+        }
+        black_box(&mut vectors);
+    }
+    begin.elapsed()
+}
+
+fn exchanges(c: &mut Criterion) {
+    for spec in ["torus:4x2", "torus:8x8", "torus:16x16"] {
+        let image = image(spec);
+        let set = &image.sets()[0].set;
+        let name = format!("exchange/{} messages, {} words", set.len(), set.words());
+        let mut group = c.benchmark_group(name);
+        group.bench_function("one thread/add", |b| b.iter_custom(|n| alone(&image, false, n)));
+        group.bench_function("one thread/sum", |b| b.iter_custom(|n| alone(&image, true, n)));
+        for workers in [1, 2] {
+            let options = ThreadOptions::workers(workers);
+            let world = World::new(image.clone()).on(Transport::Threads(options));
+            for (name, op, mixed) in
+                [("copy", Op::Copy, false), ("add", Op::Add, false), ("sum", Op::Add, true)]
+            {
+                group.bench_function(BenchmarkId::new(format!("{workers} workers"), name), |b| {
+                    b.iter_custom(|times| on_threads(&world, op, mixed, times));
+                });
+            }
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, exchanges);
+criterion_main!(benches);

@@ -1,0 +1,205 @@
+//! One exchange of a vector's entries between 8 ranks: by hand over MPI, and by conset.
+//!
+//! ```text
+//! cargo build --release -p conset-runtime --features mpi-baseline --bench mpi
+//! mpirun -n 8 target/release/deps/mpi-<hash>       (cargo bench ... starts that itself)
+//! ```
+//!
+//! 40 messages of 133 to 554 numbers, 119 KB in all; gather and scatter-add included. All ways
+//! take turns within one run, so that the ratios mean something on a noisy machine; the times do
+//! not where there are more ranks than cores.
+
+#![allow(clippy::print_stdout, reason = "a bench prints its table")]
+
+#[path = "../../fabric/tests/build/mod.rs"]
+mod build;
+
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use conset_runtime::lists::{CellLists, Positions};
+use conset_runtime::mpi::Comm;
+use conset_runtime::mpi::baseline::Baseline;
+use conset_runtime::{Cell, CellError, Op, ThreadOptions, Transport, World};
+
+const RANKS: usize = 8;
+/// Exchanges between two looks at the clock, and how often each way has its turn.
+const ROUNDS: usize = 50;
+const TURNS: usize = 40;
+/// Times that MPI and threads have their turns.
+const BLOCKS: usize = 5;
+
+fn main() -> ExitCode {
+    if std::env::var_os("CONSET_MPI_BENCH").is_none() {
+        return launch();
+    }
+    let comm = Comm::world().expect("MPI works").timeout(Duration::from_secs(60));
+    assert_eq!(comm.size(), RANKS, "the launcher is of another MPI library");
+    for (name, channels) in [("one phase", 16), ("as compiled for 4 channels", 4)] {
+        table(&comm, name, channels);
+    }
+    ExitCode::SUCCESS
+}
+
+fn launch() -> ExitCode {
+    let status = Command::new(env!("CONSET_MPIRUN"))
+        .args(["-n", &RANKS.to_string()])
+        .arg(std::env::current_exe().expect("this program"))
+        .env("CONSET_MPI_BENCH", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        .status();
+    ExitCode::from(u8::from(!status.expect("the MPI launcher can be run").success()))
+}
+
+/// The pairs of neighbours, as connections both ways: (source, target, words).
+fn pattern() -> Vec<(u32, u32, u32)> {
+    let ranks = RANKS as u32;
+    let distances = [(1, ranks), (2, ranks), (4, ranks / 2)];
+    let pairs = distances.iter().flat_map(|&(d, n)| (0..n).map(move |c| (c, (c + d) % ranks)));
+    let pairs: Vec<(u32, u32)> = pairs.collect();
+    let most = (pairs.len() - 1) as f64;
+    // Spread so that the mean is that of a partitioned mesh's halo.
+    let words = |k: usize| 133 + (421.0 * (k as f64 / most).powf(0.75)).round() as u32;
+    // Sizes in another order than pairs, so that each rank has small and large ones.
+    let sized = pairs.iter().enumerate().map(|(k, &(a, b))| (a, b, words(k * 7 % pairs.len())));
+    sized.flat_map(|(a, b, words)| [(a, b, words), (b, a, words)]).collect()
+}
+
+fn table(comm: &Comm, name: &str, channels: u32) {
+    let machine = build::machine("ring:8", |p| p.channels_per_cell = channels);
+    let image = Arc::new(build::build(&machine, build::set(&pattern())));
+    let phases = image.sets()[0].phases.len();
+    let world = World::new(image.clone()).on(Transport::Mpi(comm.clone()));
+    let idle = Baseline::new(&[], &[], &[]);
+    let mut ways: [Vec<f64>; 4] = Default::default();
+    for _ in 0..BLOCKS {
+        let (times, _) = world.try_run(by_message).expect("the exchange works");
+        if comm.rank() == 0 {
+            let threads = Transport::Threads(ThreadOptions::default());
+            let world = World::new(image.clone()).on(threads);
+            let (own, _) = world.try_run(by_threads).expect("the exchange works");
+            for (way, times) in ways.iter_mut().zip(times[0].iter().chain(own.first())) {
+                way.extend(times);
+            }
+        }
+        // The others leave the cores to the threads meanwhile.
+        idle.sleep();
+    }
+    if comm.rank() > 0 {
+        return;
+    }
+    let bytes: u32 = pattern().iter().map(|(_, _, words)| words * 8).sum();
+    println!(
+        "{RANKS} ranks, {} messages, {bytes} bytes, {phases} phases ({name})",
+        pattern().len()
+    );
+    println!(
+        "{:<24}{:>11}{:>11}{:>15}{:>10}",
+        "", "median us", "least us", "of persistent", "of naive"
+    );
+    let names = ["Irecv/Isend/Waitall", "persistent", "conset over MPI", "conset on threads"];
+    for (name, own) in names.iter().zip(&ways) {
+        let least = own.iter().copied().fold(f64::INFINITY, f64::min);
+        let of = |other: &[f64]| median(own.iter().zip(other).map(|(a, b)| a / b));
+        let (persistent, naive) = (of(&ways[1]), of(&ways[0]));
+        let us = median(own.iter().copied());
+        println!("{name:<24}{us:>11.1}{least:>11.1}{persistent:>15.3}{naive:>10.3}");
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A cell's part of the pattern: gather and scatter lists, in the order of its neighbours.
+struct Part {
+    neighbours: Vec<usize>,
+    gather: Vec<Vec<u32>>,
+    scatter: Vec<Vec<u32>>,
+    vector: Vec<f64>,
+}
+
+impl Part {
+    fn new(cell: &mut Cell<'_>) -> Result<Self, CellError> {
+        const LENGTH: u32 = 4096;
+        let (out, inn) = (cell.connections_out(0)?, cell.connections_in(0)?);
+        let set = cell.image().sets()[0].set.clone();
+        // Positions ascend with gaps, as a boundary's do in a vector; what comes in has its own
+        // half.
+        let list = |words: u32, from: u32, seed: u32| -> Vec<u32> {
+            let gap = LENGTH / words;
+            (0..words).map(|i| from + i * gap + (i + seed) % gap).collect()
+        };
+        let gather = out.iter().map(|&x| list(set.get(x).words, 0, x.0)).collect();
+        let scatter = inn.iter().map(|&x| list(set.get(x).words, LENGTH, x.0)).collect();
+        // By hand the neighbours have the order of our connections, so that sums have the same
+        // bits. Connections come in pairs, and so are in the same order out and in.
+        let neighbours: Vec<usize> = out.iter().map(|&x| set.get(x).target.index()).collect();
+        let sources: Vec<usize> = inn.iter().map(|&x| set.get(x).source.index()).collect();
+        assert_eq!(neighbours, sources);
+        let begin = |i: u32| 1.0 / f64::from(i + cell.id().0 + 1);
+        let vector = (0..2 * LENGTH).map(begin).collect();
+        Ok(Self { neighbours, gather, scatter, vector })
+    }
+
+    fn lists(&self) -> CellLists {
+        CellLists::new(Positions::new(&self.gather), Positions::new(&self.scatter), 1)
+    }
+}
+
+/// Microseconds for an exchange at each turn: by hand anew, by hand persistent, and ours.
+fn by_message(cell: &mut Cell<'_>) -> Result<[Vec<f64>; 3], CellError> {
+    let part = Part::new(cell)?;
+    let lists = part.lists();
+    let by_hand = Baseline::new(&part.neighbours, &part.gather, &part.scatter);
+    let mut x = [part.vector.clone(), part.vector.clone(), part.vector.clone()];
+    let mut times = [vec![], vec![], vec![]];
+    for turn in 0..TURNS + 1 {
+        for way in 0..3 {
+            by_hand.barrier();
+            let start = Instant::now();
+            match way {
+                0 => by_hand.naive(&mut x[0], ROUNDS),
+                1 => by_hand.persistent(&mut x[1], ROUNDS),
+                _ => {
+                    for _ in 0..ROUNDS {
+                        cell.exchange_lists(0, &lists, Op::Add, &mut x[2])?;
+                    }
+                }
+            }
+            by_hand.barrier();
+            // The first turn is for warming up.
+            if turn > 0 {
+                times[way].push(start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
+            }
+        }
+    }
+    for other in &x[1..] {
+        let same = x[0].iter().zip(other).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(same, "all ways give the same bits");
+    }
+    Ok(times)
+}
+
+/// The same on threads of one process.
+fn by_threads(cell: &mut Cell<'_>) -> Result<Vec<f64>, CellError> {
+    let part = Part::new(cell)?;
+    let lists = part.lists();
+    let mut x = part.vector.clone();
+    let mut times = Vec::new();
+    for turn in 0..TURNS + 1 {
+        let start = Instant::now();
+        for _ in 0..ROUNDS {
+            cell.exchange_lists(0, &lists, Op::Add, &mut x)?;
+        }
+        if turn > 0 {
+            times.push(start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
+        }
+    }
+    Ok(times)
+}

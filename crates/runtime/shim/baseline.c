@@ -1,0 +1,113 @@
+#define _POSIX_C_SOURCE 199309L
+/* What the bench compares with: the exchange of a vector's entries as a user would write it over
+ * plain MPI, once with new requests each time and once with persistent ones. Both gather into
+ * buffers, send, receive, and add what arrived in the order of the neighbours. For the bench
+ * alone; errors end the program, as is MPI's way unless it is asked otherwise. */
+
+#include <mpi.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct conset_baseline {
+    MPI_Comm comm;
+    int neighbours;
+    int *ranks, *first; /* neighbours + 1 places in the lists */
+    uint32_t *gather, *scatter;
+    double *out, *in;
+    MPI_Request *fresh, *persistent; /* receives, then sends */
+};
+
+static void *copied(const void *from, size_t count, size_t size)
+{
+    char *to = malloc(count * size + 1);
+    for (size_t i = 0; i < count * size; i++)
+        to[i] = ((const char *)from)[i];
+    return to;
+}
+
+struct conset_baseline *conset_baseline_new(int neighbours, const int *ranks, const int *first,
+                                            const uint32_t *gather, const uint32_t *scatter)
+{
+    struct conset_baseline *b = malloc(sizeof *b);
+    size_t n = (size_t)neighbours, words = (size_t)first[neighbours];
+    MPI_Comm_dup(MPI_COMM_WORLD, &b->comm);
+    b->neighbours = neighbours;
+    b->ranks = copied(ranks, n, sizeof *ranks);
+    b->first = copied(first, n + 1, sizeof *first);
+    b->gather = copied(gather, words, sizeof *gather);
+    b->scatter = copied(scatter, words, sizeof *scatter);
+    b->out = malloc(words * sizeof(double) + 1);
+    b->in = malloc(words * sizeof(double) + 1);
+    b->fresh = malloc((2 * n + 1) * sizeof(MPI_Request));
+    b->persistent = malloc((2 * n + 1) * sizeof(MPI_Request));
+    for (int i = 0; i < neighbours; i++) {
+        int at = first[i], count = first[i + 1] - first[i];
+        MPI_Recv_init(b->in + at, count, MPI_DOUBLE, ranks[i], 1, b->comm, &b->persistent[i]);
+        MPI_Send_init(b->out + at, count, MPI_DOUBLE, ranks[i], 1, b->comm,
+                      &b->persistent[neighbours + i]);
+    }
+    return b;
+}
+
+static void pack(struct conset_baseline *b, const double *x)
+{
+    int words = b->first[b->neighbours];
+    for (int i = 0; i < words; i++)
+        b->out[i] = x[b->gather[i]];
+}
+
+static void unpack(struct conset_baseline *b, double *x)
+{
+    int words = b->first[b->neighbours];
+    for (int i = 0; i < words; i++)
+        x[b->scatter[i]] += b->in[i];
+}
+
+void conset_baseline_naive(struct conset_baseline *b, double *x, int rounds)
+{
+    int n = b->neighbours;
+    while (rounds-- > 0) {
+        for (int i = 0; i < n; i++)
+            MPI_Irecv(b->in + b->first[i], b->first[i + 1] - b->first[i], MPI_DOUBLE, b->ranks[i],
+                      2, b->comm, &b->fresh[i]);
+        pack(b, x);
+        for (int i = 0; i < n; i++)
+            MPI_Isend(b->out + b->first[i], b->first[i + 1] - b->first[i], MPI_DOUBLE,
+                      b->ranks[i], 2, b->comm, &b->fresh[n + i]);
+        MPI_Waitall(2 * n, b->fresh, MPI_STATUSES_IGNORE);
+        unpack(b, x);
+    }
+}
+
+void conset_baseline_persistent(struct conset_baseline *b, double *x, int rounds)
+{
+    int n = b->neighbours;
+    while (rounds-- > 0) {
+        MPI_Startall(n, b->persistent);
+        pack(b, x);
+        MPI_Startall(n, b->persistent + n);
+        MPI_Waitall(2 * n, b->persistent, MPI_STATUSES_IGNORE);
+        unpack(b, x);
+    }
+}
+
+void conset_baseline_barrier(struct conset_baseline *b)
+{
+    MPI_Barrier(b->comm);
+}
+
+/* A barrier in which nobody uses the core: for while one rank measures something else. */
+void conset_baseline_sleep(struct conset_baseline *b)
+{
+    MPI_Request request;
+    const struct timespec pause = {0, 5000000};
+    int done = 0;
+    MPI_Ibarrier(b->comm, &request);
+    for (;;) {
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (done)
+            return;
+        nanosleep(&pause, NULL);
+    }
+}

@@ -1,0 +1,224 @@
+/* The part of MPI that conset's runtime needs, in functions whose types are the same with every
+ * MPI library. Handles that differ between libraries (communicators, requests) stay behind
+ * pointers; a communicator comes from outside as its Fortran integer. Every function returns an
+ * MPI error code, MPI_SUCCESS being 0 in every library. Nothing here blocks, but for
+ * conset_mpi_start and the finalisation at the end of the process. */
+
+#include <mpi.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct conset_comm {
+    MPI_Comm comm;
+    MPI_Request duplicating;
+};
+
+struct conset_requests {
+    int count;
+    MPI_Request handles[];
+};
+
+static void finalize_at_exit(void)
+{
+    int finalized = 0;
+    if (MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized)
+        MPI_Finalize();
+}
+
+/* Initialises MPI unless the process has done so already. Only if it is done here, MPI is
+ * finalised when the process ends. *fit: this thread may call MPI. */
+int conset_mpi_start(int *fit)
+{
+    int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE, main_thread = 0;
+    *fit = 0;
+    int code = MPI_Initialized(&initialized);
+    if (code == MPI_SUCCESS)
+        code = MPI_Finalized(&finalized);
+    if (code != MPI_SUCCESS || finalized)
+        return code;
+    if (!initialized) {
+        code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+        if (code != MPI_SUCCESS)
+            return code;
+        atexit(finalize_at_exit);
+    }
+    code = MPI_Query_thread(&provided);
+    if (code == MPI_SUCCESS)
+        code = MPI_Is_thread_main(&main_thread);
+    *fit = provided >= MPI_THREAD_SERIALIZED || main_thread;
+    return code;
+}
+
+int conset_mpi_world(int32_t *fortran)
+{
+    *fortran = (int32_t)MPI_Comm_c2f(MPI_COMM_WORLD);
+    return MPI_SUCCESS;
+}
+
+int conset_mpi_self(int32_t *fortran)
+{
+    *fortran = (int32_t)MPI_Comm_c2f(MPI_COMM_SELF);
+    return MPI_SUCCESS;
+}
+
+/* Begins to duplicate a communicator; conset_comm_ready says when it is done. */
+int conset_comm_duplicate(int32_t fortran, struct conset_comm **out)
+{
+    struct conset_comm *c = malloc(sizeof *c);
+    *out = NULL;
+    if (!c)
+        return MPI_ERR_NO_MEM;
+    MPI_Comm from = MPI_Comm_f2c((MPI_Fint)fortran);
+    if (from == MPI_COMM_NULL) {
+        free(c);
+        return MPI_ERR_COMM;
+    }
+    c->comm = MPI_COMM_NULL;
+    int code = MPI_Comm_idup(from, &c->comm, &c->duplicating);
+    if (code != MPI_SUCCESS) {
+        free(c);
+        return code;
+    }
+    *out = c;
+    return MPI_SUCCESS;
+}
+
+/* Whether the duplicate can be used, and if so, its shape. */
+int conset_comm_ready(struct conset_comm *c, int *ready, int *rank, int *size, int *tags)
+{
+    int *limit = NULL, found = 0;
+    int code = MPI_Test(&c->duplicating, ready, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || !*ready)
+        return code;
+    code = MPI_Comm_set_errhandler(c->comm, MPI_ERRORS_RETURN);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_rank(c->comm, rank);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_size(c->comm, size);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_get_attr(c->comm, MPI_TAG_UB, &limit, &found);
+    *tags = found && limit ? *limit : 32767; /* what the standard promises */
+    return code;
+}
+
+/* Gives the duplicate back, unless MPI has ended before. */
+void conset_comm_free(struct conset_comm *c)
+{
+    int finalized = 0;
+    if (MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized && c->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&c->comm);
+    free(c);
+}
+
+void conset_mpi_abort(struct conset_comm *c, int status)
+{
+    MPI_Abort(c ? c->comm : MPI_COMM_WORLD, status);
+}
+
+/* The text of an error code, always ended by a zero. */
+void conset_mpi_error_text(int code, char *text, int room)
+{
+    char full[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    if (MPI_Error_string(code, full, &length) != MPI_SUCCESS)
+        length = 0;
+    if (length > room - 1)
+        length = room - 1;
+    memcpy(text, full, (size_t)length);
+    text[length] = 0;
+}
+
+struct conset_requests *conset_requests_new(int count)
+{
+    struct conset_requests *r = malloc(sizeof *r + (size_t)count * sizeof(MPI_Request));
+    if (!r)
+        return NULL;
+    r->count = count;
+    for (int i = 0; i < count; i++)
+        r->handles[i] = MPI_REQUEST_NULL;
+    return r;
+}
+
+void conset_requests_free(struct conset_requests *r)
+{
+    int finalized = 0;
+    if (MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized)
+        for (int i = 0; i < r->count; i++)
+            if (r->handles[i] != MPI_REQUEST_NULL)
+                MPI_Request_free(&r->handles[i]);
+    free(r);
+}
+
+/* Persistent requests. */
+
+int conset_send_init(struct conset_comm *c, struct conset_requests *r, int at,
+                     const uint64_t *words, int count, int peer, int tag)
+{
+    return MPI_Send_init(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[at]);
+}
+
+int conset_receive_init(struct conset_comm *c, struct conset_requests *r, int at,
+                        uint64_t *words, int count, int peer, int tag)
+{
+    return MPI_Recv_init(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[at]);
+}
+
+int conset_requests_start(struct conset_requests *r, int first, int count)
+{
+    return MPI_Startall(count, r->handles + first);
+}
+
+/* Gives up receives that were started and that nobody has sent anything for: that is local. */
+int conset_requests_cancel(struct conset_requests *r, int first, int count)
+{
+    int code = MPI_SUCCESS;
+    for (int i = first; i < first + count && code == MPI_SUCCESS; i++) {
+        code = MPI_Cancel(&r->handles[i]);
+        if (code == MPI_SUCCESS)
+            code = MPI_Wait(&r->handles[i], MPI_STATUS_IGNORE);
+    }
+    return code;
+}
+
+/* Requests that serve once. */
+
+int conset_send(struct conset_comm *c, struct conset_requests *r, const uint64_t *words,
+                int count, int peer, int tag)
+{
+    return MPI_Isend(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[0]);
+}
+
+int conset_receive(struct conset_comm *c, struct conset_requests *r, uint64_t *words, int count,
+                   int peer, int tag)
+{
+    return MPI_Irecv(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[0]);
+}
+
+/* How many words the next message of a peer with a tag has, or -1 if there is none yet. */
+int conset_probe(struct conset_comm *c, int peer, int tag, int *words)
+{
+    MPI_Status status;
+    int found = 0;
+    *words = -1;
+    int code = MPI_Iprobe(peer, tag, c->comm, &found, &status);
+    if (code != MPI_SUCCESS || !found)
+        return code;
+    return MPI_Get_count(&status, MPI_UINT64_T, words);
+}
+
+/* Tries some times to complete requests. */
+int conset_requests_test(struct conset_requests *r, int first, int count, int tries, int *done)
+{
+    int code = MPI_SUCCESS;
+    *done = 0;
+    while (tries-- > 0 && code == MPI_SUCCESS && !*done)
+        code = MPI_Testall(count, r->handles + first, done, MPI_STATUSES_IGNORE);
+    return code;
+}
+
+/* Whether one request is done, which it stays. */
+int conset_request_done(struct conset_requests *r, int at, int *done)
+{
+    return MPI_Request_get_status(r->handles[at], done, MPI_STATUS_IGNORE);
+}

@@ -1,0 +1,79 @@
+//! What the bench `mpi` compares with (`shim/baseline.c`).
+
+use std::ffi::c_int;
+
+#[repr(C)]
+struct Raw {
+    _private: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn conset_baseline_new(
+        neighbours: c_int,
+        ranks: *const c_int,
+        first: *const c_int,
+        gather: *const u32,
+        scatter: *const u32,
+    ) -> *mut Raw;
+    fn conset_baseline_naive(baseline: *mut Raw, x: *mut f64, rounds: c_int);
+    fn conset_baseline_persistent(baseline: *mut Raw, x: *mut f64, rounds: c_int);
+    fn conset_baseline_barrier(baseline: *mut Raw);
+    fn conset_baseline_sleep(baseline: *mut Raw);
+}
+
+/// The exchange of a vector's entries over the world's communicator, written by hand in C.
+/// Never freed.
+#[derive(Debug)]
+pub struct Baseline {
+    raw: *mut Raw,
+    words: usize,
+}
+
+impl Baseline {
+    /// Sends the entries `gather` to each of `ranks`, as many as are added at `scatter`.
+    /// Collective. MPI must have been initialised.
+    ///
+    /// # Panics
+    /// Lists of different lengths.
+    pub fn new(ranks: &[usize], gather: &[Vec<u32>], scatter: &[Vec<u32>]) -> Self {
+        let mut first: Vec<c_int> = vec![0];
+        for (out, inn) in gather.iter().zip(scatter) {
+            assert_eq!(out.len(), inn.len());
+            first.push(first[first.len() - 1] + out.len() as c_int);
+        }
+        assert!(ranks.len() == gather.len() && ranks.len() == scatter.len());
+        let ranks: Vec<c_int> = ranks.iter().map(|&rank| rank as c_int).collect();
+        let (gather, scatter) = (gather.concat(), scatter.concat());
+        let words = gather.iter().chain(&scatter).max().map_or(0, |&last| last as usize + 1);
+        let (g, s, n) = (gather.as_ptr(), scatter.as_ptr(), ranks.len() as c_int);
+        // SAFETY: the arrays are as long as `first` says, and are copied.
+        let raw = unsafe { conset_baseline_new(n, ranks.as_ptr(), first.as_ptr(), g, s) };
+        Self { raw, words }
+    }
+
+    /// Exchanges by `MPI_Irecv`, `MPI_Isend` and `MPI_Waitall`.
+    pub fn naive(&self, x: &mut [f64], rounds: usize) {
+        assert!(x.len() >= self.words);
+        // SAFETY: all positions are in the vector.
+        unsafe { conset_baseline_naive(self.raw, x.as_mut_ptr(), rounds as c_int) };
+    }
+
+    /// Exchanges by persistent requests.
+    pub fn persistent(&self, x: &mut [f64], rounds: usize) {
+        assert!(x.len() >= self.words);
+        // SAFETY: all positions are in the vector.
+        unsafe { conset_baseline_persistent(self.raw, x.as_mut_ptr(), rounds as c_int) };
+    }
+
+    /// `MPI_Barrier`.
+    pub fn barrier(&self) {
+        // SAFETY: the baseline is never freed.
+        unsafe { conset_baseline_barrier(self.raw) };
+    }
+
+    /// A barrier in which nobody uses the core.
+    pub fn sleep(&self) {
+        // SAFETY: as above.
+        unsafe { conset_baseline_sleep(self.raw) };
+    }
+}

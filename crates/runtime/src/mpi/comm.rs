@@ -1,0 +1,284 @@
+//! A communicator of the runtime's own: one duplicate, made once and shared by all plans.
+//!
+//! The duplicate keeps the runtime's messages apart from those of the caller, whose communicator
+//! is only read. MPI is initialised if nobody has done so, and then, and only then, finalised at
+//! the end of the process. Errors of MPI come back as values ([`MpiError`]).
+//!
+//! Calls into MPI come from one thread at a time (`MPI_THREAD_SERIALIZED`): a lock around every
+//! call sees to that on conset's side.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
+
+use super::error::MpiError;
+use super::ffi::{self, RawComm};
+use super::wait::Patience;
+
+/// Held around every call into MPI.
+static MPI: Mutex<()> = Mutex::new(());
+
+pub(super) fn lock() -> MutexGuard<'static, ()> {
+    // Nothing is kept behind the lock that a panic could leave half done.
+    MPI.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Turns an error code into a result.
+pub(super) fn check(code: c_int, what: &'static str) -> Result<(), MpiError> {
+    if code == 0 {
+        return Ok(());
+    }
+    let mut text: [c_char; 512] = [0; 512];
+    // SAFETY: the shim writes at most the 512 bytes there are, a zero last.
+    unsafe { ffi::conset_mpi_error_text(code, text.as_mut_ptr(), text.len() as c_int) };
+    // SAFETY: the text ends with a zero.
+    let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned();
+    Err(MpiError::Call { what, code, text })
+}
+
+/// The duplicate itself; freed with its last user.
+struct Duplicate {
+    raw: *mut RawComm,
+    /// A run is under way.
+    busy: AtomicBool,
+}
+
+// SAFETY: the pointer is only handed to the shim, under the lock of `lock`.
+unsafe impl Send for Duplicate {}
+// SAFETY: as above.
+unsafe impl Sync for Duplicate {}
+
+impl Drop for Duplicate {
+    fn drop(&mut self) {
+        let _lock = lock();
+        // SAFETY: the pointer came from `conset_comm_duplicate` and is not used afterwards.
+        unsafe { ffi::conset_comm_free(self.raw) };
+    }
+}
+
+/// The ranks that execute programs together. Cheap to clone: all clones are the same duplicate.
+///
+/// The last clone should go in the same order on all ranks, as `MPI_Comm_free` is collective in
+/// name; libraries do not wait in it.
+#[derive(Clone)]
+pub struct Comm {
+    duplicate: Arc<Duplicate>,
+    rank: usize,
+    size: usize,
+    tags: i32,
+    timeout: Duration,
+}
+
+impl Comm {
+    /// How long a rank waits for others unless [`Comm::timeout`] says otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// All ranks of the job. Initialises MPI if need be. Collective: every rank calls it.
+    ///
+    /// # Errors
+    /// MPI cannot be used, or some rank does not call.
+    pub fn world() -> Result<Self, MpiError> {
+        start()?;
+        let mut fortran = 0;
+        let code = {
+            let _lock = lock();
+            // SAFETY: MPI is initialised; the shim writes one integer.
+            unsafe { ffi::conset_mpi_world(&raw mut fortran) }
+        };
+        check(code, "find its world")?;
+        Self::duplicate(fortran)
+    }
+
+    /// The ranks of a communicator that the caller has, given as its Fortran integer
+    /// (`MPI_Comm_c2f`). It is duplicated and otherwise left alone. Collective over its ranks.
+    ///
+    /// # Errors
+    /// MPI cannot be used, there is no such communicator, or some rank does not call.
+    pub fn from_fortran(comm: i32) -> Result<Self, MpiError> {
+        start()?;
+        Self::duplicate(comm)
+    }
+
+    /// This process alone (`MPI_COMM_SELF`): all cells on one rank, whatever the other ranks of
+    /// the job do.
+    ///
+    /// # Errors
+    /// MPI cannot be used.
+    pub fn alone() -> Result<Self, MpiError> {
+        start()?;
+        let mut fortran = 0;
+        let code = {
+            let _lock = lock();
+            // SAFETY: MPI is initialised; the shim writes one integer.
+            unsafe { ffi::conset_mpi_self(&raw mut fortran) }
+        };
+        check(code, "find the process's own communicator")?;
+        Self::duplicate(fortran)
+    }
+
+    fn duplicate(fortran: i32) -> Result<Self, MpiError> {
+        let mut raw = std::ptr::null_mut();
+        let code = {
+            let _lock = lock();
+            // SAFETY: MPI is initialised; the shim writes one pointer.
+            unsafe { ffi::conset_comm_duplicate(fortran, &raw mut raw) }
+        };
+        check(code, "duplicate a communicator")?;
+        let (mut ready, mut rank, mut size, mut tags) = (0, 0, 0, 0);
+        let mut patience = Patience::new(Self::TIMEOUT);
+        loop {
+            let code = {
+                let _lock = lock();
+                // SAFETY: `raw` was just made; the shim writes four integers.
+                unsafe {
+                    ffi::conset_comm_ready(
+                        raw,
+                        &raw mut ready,
+                        &raw mut rank,
+                        &raw mut size,
+                        &raw mut tags,
+                    )
+                }
+            };
+            check(code, "duplicate a communicator")?;
+            if ready != 0 {
+                break;
+            }
+            if let Err(milliseconds) = patience.wait() {
+                // The duplicate is left as it is: MPI still works on it.
+                let place = "the making of a communicator".to_owned();
+                return Err(MpiError::Missing { rank: 0, milliseconds, place, awaited: vec![] });
+            }
+        }
+        Ok(Self {
+            duplicate: Arc::new(Duplicate { raw, busy: AtomicBool::new(false) }),
+            rank: rank as usize,
+            size: size as usize,
+            tags,
+            timeout: Self::TIMEOUT,
+        })
+    }
+
+    /// Sets how long a rank waits for others before it gives up and ends the job. It must be
+    /// longer than any rank computes between two calls of the runtime.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// This process's number, from 0.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Keeps other runs away until the result is dropped.
+    pub(super) fn occupy(&self) -> Result<Occupied, MpiError> {
+        if self.duplicate.busy.swap(true, Ordering::Acquire) {
+            return Err(MpiError::Busy);
+        }
+        Ok(Occupied(self.duplicate.clone()))
+    }
+
+    /// The largest tag.
+    pub(super) fn tags(&self) -> i32 {
+        self.tags
+    }
+
+    pub(super) fn raw(&self) -> *mut RawComm {
+        self.duplicate.raw
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        self.patience_of(1)
+    }
+
+    /// A wait of some time-outs.
+    pub(super) fn patience_of(&self, timeouts: u32) -> Patience {
+        Patience::new(self.timeout.saturating_mul(timeouts))
+    }
+
+    /// Ends all ranks of the job, with this exit status.
+    pub fn abort(&self, status: i32) -> ! {
+        let _lock = lock();
+        // SAFETY: the duplicate lives as long as `self`.
+        unsafe { ffi::conset_mpi_abort(self.raw(), status) };
+        std::process::abort()
+    }
+
+    /// Says on standard error why, and ends all ranks of the job: what is left to do when a rank
+    /// cannot go on while others wait for it.
+    #[expect(clippy::print_stderr, reason = "the process ends, and the job's user must see why")]
+    pub fn give_up(&self, why: &dyn std::fmt::Display) -> ! {
+        eprintln!("conset: rank {} ends the job: {why}", self.rank);
+        self.abort(1)
+    }
+
+    /// From now on a panic on any thread of this process ends the job, after the panic has been
+    /// reported as before. Without that the other ranks would wait for their time-out.
+    pub fn abort_on_panic(&self) {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let comm = self.clone();
+            let report = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                report(panic);
+                // A panic while the lock is held must not wait for it.
+                let _lock = MPI.try_lock();
+                // SAFETY: the hook's clone keeps the duplicate alive.
+                unsafe { ffi::conset_mpi_abort(comm.raw(), 101) };
+                std::process::abort();
+            }));
+        });
+    }
+}
+
+/// A run has the communicator.
+pub(super) struct Occupied(Arc<Duplicate>);
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::Release);
+    }
+}
+
+impl PartialEq for Comm {
+    /// The same duplicate with the same time-out.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.duplicate, &other.duplicate) && self.timeout == other.timeout
+    }
+}
+
+impl Eq for Comm {}
+
+impl std::fmt::Debug for Comm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Comm")
+            .field("rank", &self.rank)
+            .field("size", &self.size)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+fn start() -> Result<(), MpiError> {
+    let mut fit = 0;
+    let code = {
+        let _lock = lock();
+        // SAFETY: the shim writes one integer.
+        unsafe { ffi::conset_mpi_start(&raw mut fit) }
+    };
+    check(code, "initialise")?;
+    if fit == 0 { Err(MpiError::Thread) } else { Ok(()) }
+}
+
+/// Whether this thread may call MPI.
+pub(super) fn check_thread() -> Result<(), MpiError> {
+    start()
+}

@@ -1,0 +1,97 @@
+//! The functions of `shim/conset_mpi.c`. Each returns an MPI error code, 0 for success.
+
+use std::ffi::{c_char, c_int};
+
+/// A duplicate communicator; lives in C.
+#[repr(C)]
+pub(super) struct RawComm {
+    _private: [u8; 0],
+}
+
+/// An array of requests; lives in C.
+#[repr(C)]
+pub(super) struct RawRequests {
+    _private: [u8; 0],
+}
+
+unsafe extern "C" {
+    pub(super) fn conset_mpi_start(fit: *mut c_int) -> c_int;
+    pub(super) fn conset_mpi_world(fortran: *mut i32) -> c_int;
+    pub(super) fn conset_mpi_self(fortran: *mut i32) -> c_int;
+    pub(super) fn conset_comm_duplicate(fortran: i32, out: *mut *mut RawComm) -> c_int;
+    pub(super) fn conset_comm_ready(
+        comm: *mut RawComm,
+        ready: *mut c_int,
+        rank: *mut c_int,
+        size: *mut c_int,
+        tags: *mut c_int,
+    ) -> c_int;
+    pub(super) fn conset_comm_free(comm: *mut RawComm);
+    pub(super) fn conset_mpi_abort(comm: *mut RawComm, status: c_int);
+    pub(super) fn conset_mpi_error_text(code: c_int, text: *mut c_char, room: c_int);
+
+    pub(super) fn conset_requests_new(count: c_int) -> *mut RawRequests;
+    pub(super) fn conset_requests_free(requests: *mut RawRequests);
+    pub(super) fn conset_send_init(
+        comm: *mut RawComm,
+        requests: *mut RawRequests,
+        at: c_int,
+        words: *const u64,
+        count: c_int,
+        peer: c_int,
+        tag: c_int,
+    ) -> c_int;
+    pub(super) fn conset_receive_init(
+        comm: *mut RawComm,
+        requests: *mut RawRequests,
+        at: c_int,
+        words: *mut u64,
+        count: c_int,
+        peer: c_int,
+        tag: c_int,
+    ) -> c_int;
+    pub(super) fn conset_requests_start(
+        requests: *mut RawRequests,
+        first: c_int,
+        count: c_int,
+    ) -> c_int;
+    pub(super) fn conset_requests_cancel(
+        requests: *mut RawRequests,
+        first: c_int,
+        count: c_int,
+    ) -> c_int;
+    pub(super) fn conset_send(
+        comm: *mut RawComm,
+        requests: *mut RawRequests,
+        words: *const u64,
+        count: c_int,
+        peer: c_int,
+        tag: c_int,
+    ) -> c_int;
+    pub(super) fn conset_receive(
+        comm: *mut RawComm,
+        requests: *mut RawRequests,
+        words: *mut u64,
+        count: c_int,
+        peer: c_int,
+        tag: c_int,
+    ) -> c_int;
+    pub(super) fn conset_probe(
+        comm: *mut RawComm,
+        peer: c_int,
+        tag: c_int,
+        words: *mut c_int,
+    ) -> c_int;
+    pub(super) fn conset_requests_test(
+        requests: *mut RawRequests,
+        first: c_int,
+        count: c_int,
+        tries: c_int,
+        done: *mut c_int,
+    ) -> c_int;
+    pub(super) fn conset_request_done(
+        requests: *mut RawRequests,
+        at: c_int,
+        done: *mut c_int,
+    ) -> c_int;
+}

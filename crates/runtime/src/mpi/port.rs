@@ -1,0 +1,305 @@
+//! The port of a cell over MPI.
+
+use conset_ir::{CellId, ConnectionId, Operation, PhaseId};
+use corosensei::Yielder;
+
+use super::mail::{Address, Letter};
+use super::run::{Rank, Waits};
+use super::wires::{Run, Wires};
+use crate::error::{Awaiting, CellError, CellWait, RunError};
+use crate::lists::{CellLists, Number, Op, VectorMut, greater, smaller};
+use crate::port::{By, Context, Port, Row, Stopped};
+use crate::word::Word;
+
+/// Tries to complete an exchange before other cells of the rank have their turn.
+const TRIES: u32 = 4;
+
+/// The port of one cell.
+pub(super) struct MpiPort<'r> {
+    pub(super) rank: &'r Rank<'r>,
+    pub(super) id: CellId,
+    /// The cell's place among those of the rank.
+    pub(super) row: usize,
+    pub(super) yielder: &'r Yielder<(), ()>,
+    /// The set of the active phase.
+    pub(super) active: usize,
+    /// For connections of it that start here: what must have been received before, and how many
+    /// words that lacks.
+    pub(super) order: Vec<(ConnectionId, ConnectionId, u32)>,
+}
+
+impl MpiPort<'_> {
+    /// Lets the other cells of the rank have their turns until something is there.
+    fn wait<T>(
+        &self,
+        what: Waits,
+        mut look: impl FnMut() -> Result<Option<T>, RunError>,
+    ) -> Result<T, Stopped> {
+        self.set(what);
+        loop {
+            if self.rank.has_stopped() {
+                return Err(Stopped);
+            }
+            if let Some(found) = self.noted(look())? {
+                self.set(Waits::Nothing);
+                self.rank.went_on();
+                return Ok(found);
+            }
+            self.yielder.suspend(());
+        }
+    }
+
+    fn set(&self, what: Waits) {
+        self.rank.waits.borrow_mut()[self.row] = what;
+    }
+
+    /// Ends the run if something failed.
+    fn noted<T, E: Into<RunError>>(&self, result: Result<T, E>) -> Result<T, Stopped> {
+        result.map_err(|error| {
+            self.rank.stop(error);
+            Stopped
+        })
+    }
+
+    /// One exchange of a set: `fill` packs what leaves, `read` takes what arrived.
+    fn exchange_by(
+        &self,
+        set: usize,
+        by: By,
+        fill: impl FnMut(&Run, &mut [u64]),
+        read: impl FnMut(&Run, &[u64]),
+    ) -> Result<(), Stopped> {
+        self.rank.count_step(self.row);
+        let wires = self.noted(self.rank.wires(set, by))?;
+        let row = self.row;
+        if !wires.free(row) {
+            self.wait(Waits::Reader, || Ok(wires.free(row).then_some(())))?;
+        }
+        self.noted(wires.begin(row, fill))?;
+        let poll = |wires: &Wires| Ok(wires.poll(row, TRIES)?.then_some(()));
+        self.wait(Waits::Exchange(set, by), || poll(&wires))?;
+        self.noted(wires.end(row, read))
+    }
+
+    fn exchange_vector<W: Number>(
+        &self,
+        set: usize,
+        lists: &CellLists,
+        op: Op,
+        vector: &mut [W],
+    ) -> Result<(), Stopped> {
+        check_extent(lists, vector.len());
+        let vector = std::cell::RefCell::new(vector);
+        let fill = |run: &Run, wire: &mut [u64]| {
+            // SAFETY: the extent was checked.
+            unsafe { pack(lists, run, &**vector.borrow(), wire) };
+        };
+        let read = |run: &Run, wire: &[u64]| {
+            let vector = &mut **vector.borrow_mut();
+            // A loop for each operation, without a look at `op` for every word.
+            // SAFETY: the extent was checked.
+            unsafe {
+                match op {
+                    Op::Copy => unpack(lists, run, wire, vector, |_, other| other),
+                    Op::Add => unpack(lists, run, wire, vector, |here, other| here.plus(other)),
+                    Op::Min => unpack(lists, run, wire, vector, smaller),
+                    Op::Max => unpack(lists, run, wire, vector, greater),
+                }
+            }
+        };
+        self.exchange_by(set, By::Phases, fill, read)
+    }
+
+    /// What must be received before the cell's connections of a set, from now on.
+    fn begin_order(&mut self, set: usize) {
+        let set = self.rank.loaded.set(set);
+        let own = set.order().iter().filter(|(_, after)| set.get(*after).source == self.id);
+        self.order.clear();
+        self.order.extend(own.map(|&(before, after)| (after, before, set.get(before).words)));
+    }
+
+    fn next_letter(&self, from: Address, what: Waits) -> Result<usize, Stopped> {
+        self.wait(what, || Ok(self.rank.mail.look(from)?))
+    }
+
+    /// The words of the next piece of mail, which has come.
+    fn open<T>(
+        &self,
+        from: Address,
+        words: usize,
+        what: Waits,
+        read: impl Fn(&[u64]) -> T,
+    ) -> Result<T, Stopped> {
+        let mut letter: Letter = self.noted(self.rank.mail.take(from, words))?;
+        self.wait(what, || Ok(letter.open()?.map(&read)))
+    }
+}
+
+impl Port for MpiPort<'_> {
+    fn has_stopped(&self) -> bool {
+        self.rank.has_stopped()
+    }
+
+    fn fail(&mut self, error: &CellError) {
+        self.rank.stop(RunError::Cell { cell: self.id, error: error.clone() });
+    }
+
+    fn clock(&self) -> u64 {
+        0
+    }
+
+    fn compute(&mut self, _clocks: u64) -> Result<(), Stopped> {
+        Ok(())
+    }
+
+    fn switch(&mut self, to: Context) -> Result<(), Stopped> {
+        self.rank.count_step(self.row);
+        let before = self.rank.switches.get();
+        let switched = || Ok((self.rank.switches.get() > before).then_some(()));
+        self.wait(Waits::Switch(to), switched)?;
+        let Context::Phase(set, phase) = to;
+        if set != self.active || phase == PhaseId(0) {
+            self.begin_order(set);
+        }
+        self.active = set;
+        Ok(())
+    }
+
+    fn send_word(&mut self, word: &Operation, _opens: bool, bits: u64) -> Result<(), Stopped> {
+        let mut order = self.order.iter();
+        let lacking = order.find(|(after, _, lacks)| *after == word.connection && *lacks > 0);
+        if let Some(&(connection, before, _)) = lacking {
+            // It waits for itself.
+            let set = self.rank.loaded.set(self.active).name().to_owned();
+            let awaiting = Awaiting::Order { set, connection, before };
+            let waits = vec![CellWait { cell: self.id, awaiting }];
+            return self.noted(Err(RunError::Stuck { waits, closed: true }));
+        }
+        let to = self.rank.element(word, self.active);
+        self.noted(self.rank.mail.send(to, vec![bits]))
+    }
+
+    fn receive_word(&mut self, word: &Operation, _opens: bool) -> Result<u64, Stopped> {
+        let from = self.rank.element(word, self.active);
+        let what = Waits::Word(self.active, word.connection);
+        let words = self.next_letter(from, what)?;
+        let bits = self.open(from, words, what, |words| words[0])?;
+        for (_, before, lacks) in &mut self.order {
+            if *before == word.connection {
+                *lacks = lacks.saturating_sub(1);
+            }
+        }
+        Ok(bits)
+    }
+
+    unsafe fn exchange(
+        &mut self,
+        set: usize,
+        by: By,
+        outgoing: &[Row],
+        incoming: &[Row],
+    ) -> Result<(), Stopped> {
+        let fill = |run: &Run, wire: &mut [u64]| {
+            let row = &outgoing[run.slot];
+            if row.size == size_of::<u64>() {
+                let begin = row.pointer.cast::<u64>().cast_const().wrapping_add(run.words.start);
+                // SAFETY: the caller says that the row can be read, and is as long as its
+                // connection, of which the run is a part; it is of words of 8 bytes.
+                let words = unsafe { std::slice::from_raw_parts(begin, wire.len()) };
+                wire.copy_from_slice(words);
+                return;
+            }
+            for (word, index) in wire.iter_mut().zip(run.words.clone()) {
+                // SAFETY: as above, with words of another size.
+                *word = unsafe { row.get(index) };
+            }
+        };
+        let read = |run: &Run, wire: &[u64]| {
+            let row = &incoming[run.slot];
+            for (word, index) in wire.iter().zip(run.words.clone()) {
+                // SAFETY: as above, and incoming rows can be written.
+                unsafe { row.set(index, *word) };
+            }
+        };
+        self.exchange_by(set, by, fill, read)
+    }
+
+    fn exchange_lists(
+        &mut self,
+        set: usize,
+        lists: &CellLists,
+        op: Op,
+        vector: VectorMut<'_>,
+    ) -> Result<(), Stopped> {
+        match vector {
+            VectorMut::F64(vector) => self.exchange_vector(set, lists, op, vector),
+            VectorMut::F32(vector) => self.exchange_vector(set, lists, op, vector),
+            VectorMut::U64(vector) => self.exchange_vector(set, lists, op, vector),
+            VectorMut::I64(vector) => self.exchange_vector(set, lists, op, vector),
+            VectorMut::U32(vector) => self.exchange_vector(set, lists, op, vector),
+            VectorMut::I32(vector) => self.exchange_vector(set, lists, op, vector),
+        }
+    }
+}
+
+/// Checks once, for all runs of an exchange, that every position is in the vector.
+fn check_extent(lists: &CellLists, words: usize) {
+    assert!(lists.words().is_some_and(|needed| needed <= words), "the cell has checked that");
+}
+
+/// Calls `visit` with the place in the vector of each word of a run.
+#[inline(always)]
+fn each_place(positions: &[u32], block: usize, run: &Run, mut visit: impl FnMut(usize)) {
+    if block == 1 {
+        for &position in &positions[run.words.clone()] {
+            visit(position as usize);
+        }
+        return;
+    }
+    let (mut row, mut offset) = (run.words.start / block, run.words.start % block);
+    for _ in run.words.clone() {
+        visit(positions[row] as usize * block + offset);
+        offset += 1;
+        if offset == block {
+            (row, offset) = (row + 1, 0);
+        }
+    }
+}
+
+/// Gathers a run's words from the positions of its connection.
+///
+/// # Safety
+/// The vector is as long as the lists need ([`check_extent`]).
+unsafe fn pack<W: Word>(lists: &CellLists, run: &Run, vector: &[W], wire: &mut [u64]) {
+    assert_eq!(wire.len(), run.words.len());
+    let mut wire = wire.iter_mut();
+    each_place(lists.send().row(run.slot), lists.block(), run, |place| {
+        if let Some(word) = wire.next() {
+            // SAFETY: the place is that of one of the lists' positions.
+            *word = unsafe { vector.get_unchecked(place) }.to_bits();
+        }
+    });
+}
+
+/// Combines a run's words into the positions of its connection.
+///
+/// # Safety
+/// As for [`pack`].
+#[inline(always)]
+unsafe fn unpack<W: Number>(
+    lists: &CellLists,
+    run: &Run,
+    wire: &[u64],
+    vector: &mut [W],
+    combine: impl Fn(W, W) -> W,
+) {
+    assert_eq!(wire.len(), run.words.len());
+    let mut wire = wire.iter();
+    each_place(lists.receive().row(run.slot), lists.block(), run, |place| {
+        if let Some(&word) = wire.next() {
+            // SAFETY: the place is that of one of the lists' positions.
+            let here = unsafe { vector.get_unchecked_mut(place) };
+            *here = combine(*here, W::from_bits(word));
+        }
+    });
+}

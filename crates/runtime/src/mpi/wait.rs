@@ -1,0 +1,47 @@
+//! How a rank waits: it tries again at once some times, then lets other processes have the core
+//! between two tries, and after a time-out it gives up.
+
+use std::time::{Duration, Instant};
+
+/// Tries before the core is given away.
+const EAGER: u32 = 64;
+/// Tries between two looks at the clock.
+const CLOCK: u32 = 64;
+
+/// One wait.
+#[derive(Debug)]
+pub(super) struct Patience {
+    limit: Duration,
+    tries: u32,
+    since: Option<Instant>,
+}
+
+impl Patience {
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { limit, tries: 0, since: None }
+    }
+
+    /// Something went on: the time-out begins anew.
+    pub(super) fn renew(&mut self) {
+        self.tries = 0;
+        self.since = None;
+    }
+
+    /// Waits a moment; the milliseconds waited in all, if that was too long.
+    #[inline]
+    pub(super) fn wait(&mut self) -> Result<(), u64> {
+        self.tries = self.tries.wrapping_add(1);
+        if self.tries < EAGER {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        if self.tries.is_multiple_of(CLOCK) {
+            let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+            if waited >= self.limit {
+                return Err(waited.as_millis() as u64);
+            }
+        }
+        std::thread::yield_now();
+        Ok(())
+    }
+}

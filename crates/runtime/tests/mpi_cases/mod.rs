@@ -1,0 +1,395 @@
+//! The cases: what each rank does, and how the job must end.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conset_runtime::ir::{CellId, ConnectionId, Duplex, Image};
+use conset_runtime::lists::{CellLists, Positions};
+use conset_runtime::mpi::{Comm, MpiError};
+use conset_runtime::{Cell, CellError, Op, RunError, Transport, World};
+
+use crate::build;
+
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    /// Whether the job ends well.
+    pub(crate) succeeds: bool,
+    /// What it must say.
+    pub(crate) says: &'static [&'static str],
+    /// What a rank does.
+    run: fn(&Comm),
+}
+
+pub(crate) const CASES: &[Case] = &[
+    good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric),
+    good("lists_as_on_the_fabric", lists_as_on_the_fabric),
+    good("elements_as_on_the_fabric", elements_as_on_the_fabric),
+    good("one_rank_alone_gets_values", one_rank_alone),
+    good("many_worlds_one_communicator", many_worlds),
+    good("callers_communicator", callers_communicator),
+    good("odd_image", odd_image),
+    good("disagreement", disagreement),
+    good("one_has_ended", one_has_ended),
+    good("unlike_steps", unlike_steps),
+    good("left_over", left_over),
+    good("left_over_at_the_end", left_over_at_the_end),
+    bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
+    bad("missing_cell", &["awaits c3", "s/p0", "for rank 3", "2000 ms"], missing_cell),
+    bad("missing_word", &["awaits c3", "a word of x3", "for rank 3"], missing_word),
+    bad("killed_rank", &[], killed_rank),
+    bad("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
+    bad("panic_outside", &["a rank gave up"], panic_outside),
+    bad(
+        "error_of_a_cell",
+        &["c2: the image has no set \"nothing\"", "ends the job"],
+        error_of_a_cell,
+    ),
+];
+
+const fn good(name: &'static str, run: fn(&Comm)) -> Case {
+    Case { name, succeeds: true, says: &[], run }
+}
+
+const fn bad(name: &'static str, says: &'static [&'static str], run: fn(&Comm)) -> Case {
+    Case { name, succeeds: false, says, run }
+}
+
+/// Runs a case as one rank of a job.
+pub(crate) fn run(name: &str) -> ExitCode {
+    let case = CASES.iter().find(|case| case.name == name).expect("a case");
+    let comm = Comm::world().expect("MPI works").timeout(Duration::from_secs(2));
+    let size = std::env::var("CONSET_MPI_SIZE").expect("set by the launcher");
+    assert_eq!(size, comm.size().to_string(), "the launcher is of another MPI library");
+    comm.abort_on_panic();
+    (case.run)(&comm);
+    println!("rank done");
+    ExitCode::SUCCESS
+}
+
+/// Every cell to the next one round a ring, the set called `s`; connection `c` starts at cell `c`.
+fn ring(cells: usize, words: u32) -> Image {
+    let machine = build::machine(&format!("ring:{cells}"), |_| ());
+    let cells = cells as u32;
+    let set: Vec<_> = (0..cells).map(|c| (c, (c + 1) % cells, words)).collect();
+    build::build(&machine, build::set(&set))
+}
+
+/// A program's results over MPI are those of the rank's cells on the fabric.
+fn same_as_on_the_fabric<R: PartialEq + std::fmt::Debug + Send>(
+    comm: &Comm,
+    image: &Arc<Image>,
+    program: impl Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync,
+) {
+    let world = World::new(image.clone()).on(Transport::Mpi(comm.clone()));
+    let (own, _) = world.try_run(&program).unwrap();
+    let (all, _) = World::new(image.clone()).try_run(&program).unwrap();
+    let cells: Vec<CellId> = image.machine().endpoints().collect();
+    assert_eq!(own.len(), world.own_cells().len());
+    for (cell, result) in world.own_cells().iter().zip(&own) {
+        let row = cells.binary_search(cell).unwrap();
+        assert_eq!(*result, all[row], "{cell}");
+    }
+}
+
+/// Values whose sum depends on the order of the summands.
+fn value(round: u32, connection: ConnectionId, word: usize) -> f64 {
+    let x = f64::from(connection.0 * 31 + round * 7 + 1) * (word as f64 + 0.1);
+    if (connection.index() + word).is_multiple_of(3) { x * 1e15 } else { -x / 3.0 }
+}
+
+fn exchanges_as_on_the_fabric(comm: &Comm) {
+    let n = comm.size() as u32;
+    // One cell to a rank, several, not equally many, and ranks without cells; several phases.
+    let machines = [format!("ring:{n}"), format!("ring:{}", 2 * n + 1), "mesh:3x2".to_owned()];
+    let small = ["ring:1".to_owned(), "ring:2".to_owned(), "torus:3x3x2".to_owned()];
+    for spec in machines.iter().chain(&small) {
+        for channels in [1, 8] {
+            let machine = build::machine(spec, |p| {
+                p.channels_per_cell = channels;
+                if channels == 1 {
+                    p.duplex = Duplex::Half;
+                }
+            });
+            let cells = machine.agent_count() as u32;
+            let pairs: Vec<_> =
+                (0..3 * cells).map(|i| (i % cells, (i * 5 + 1) % cells, 1 + i % 7)).collect();
+            let pairs = if channels == 1 {
+                // A phase each: a connection to itself holds a channel too.
+                pairs.into_iter().filter(|(source, target, _)| source != target).collect()
+            } else {
+                pairs
+            };
+            let image = Arc::new(build::build(&machine, build::set(&pairs)));
+            same_as_on_the_fabric(comm, &image, sums_of_exchanges);
+        }
+    }
+}
+
+fn sums_of_exchanges(cell: &mut Cell<'_>) -> Result<u64, CellError> {
+    let set = cell.image().sets()[0].set.clone();
+    let (out, inn) = (cell.connections_out(0)?, cell.connections_in("s")?);
+    let words = |x: &ConnectionId| set.get(*x).words as usize;
+    let mut incoming: Vec<Vec<f64>> = inn.iter().map(|x| vec![f64::NAN; words(x)]).collect();
+    let mut total = 0.0;
+    for round in 0..5 {
+        let row = |x: &ConnectionId| (0..words(x)).map(|word| value(round, *x, word)).collect();
+        let outgoing: Vec<Vec<f64>> = out.iter().map(row).collect();
+        cell.exchange("s", &outgoing, &mut incoming)?;
+        total += incoming.iter().flatten().sum::<f64>();
+    }
+    Ok(total.to_bits())
+}
+
+fn lists_as_on_the_fabric(comm: &Comm) {
+    let n = comm.size() as u32;
+    for spec in [format!("ring:{n}"), format!("ring:{}", 2 * n + 1), "torus:3x3x2".to_owned()] {
+        for (channels, block) in [(2, 1), (8, 1), (3, 3)] {
+            let machine = build::machine(&spec, |p| p.channels_per_cell = channels);
+            let cells = machine.agent_count() as u32;
+            let pair = |i: u32| (i % cells, (i * 7 + 1) % cells, (1 + i % 9) * block);
+            let pairs: Vec<_> = (0..4 * cells).map(pair).filter(|(a, b, _)| a != b).collect();
+            let image = Arc::new(build::build(&machine, build::set(&pairs)));
+            same_as_on_the_fabric(comm, &image, |cell| lists_of(cell, block));
+        }
+    }
+}
+
+/// Some exchanges between vectors by all operations, with positions shared by many connections.
+fn lists_of(cell: &mut Cell<'_>, block: u32) -> Result<Vec<u64>, CellError> {
+    let set = cell.image().sets()[0].set.clone();
+    let (out, inn) = (cell.connections_out(0)?, cell.connections_in(0)?);
+    let list = |x: &ConnectionId, step: u32| -> Vec<u32> {
+        (0..set.get(*x).words / block).map(|i| (i * step + x.0) % 11).collect()
+    };
+    let mixed = CellLists::new(
+        Positions::new(out.iter().map(|x| list(x, 3))),
+        Positions::new(inn.iter().map(|x| list(x, 5))),
+        block as usize,
+    );
+    let apart = CellLists::new(
+        Positions::new(out.iter().map(|x| list(x, 2))),
+        Positions::new(inn.iter().map(|x| list(x, 4).iter().map(|at| at + 11).collect::<Vec<_>>())),
+        block as usize,
+    );
+    let length = 22 * block as usize;
+    let begin = |word: usize| value(0, ConnectionId(cell.id().0), word);
+    let mut x: Vec<f64> = (0..length).map(begin).collect();
+    let mut y: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+    let mut z: Vec<i32> = x.iter().map(|&x| x as i32).collect();
+    for op in [Op::Add, Op::Copy, Op::Min, Op::Max, Op::Add] {
+        cell.exchange_lists("s", &mixed, op, &mut x)?;
+        cell.exchange_lists("s", &apart, op, &mut x)?;
+        cell.exchange_lists("s", &mixed, op, &mut y)?;
+        cell.exchange_lists("s", &apart, op, &mut z)?;
+    }
+    let x = x.iter().map(|x| x.to_bits());
+    let y = y.iter().map(|y| u64::from(y.to_bits()));
+    Ok(x.chain(y).chain(z.iter().map(|&z| u64::from(z as u32))).collect())
+}
+
+unsafe extern "C" {
+    /// Of the shim: the Fortran integer of the world's communicator.
+    fn conset_mpi_world(fortran: *mut i32) -> i32;
+}
+
+fn elements_as_on_the_fabric(comm: &Comm) {
+    for cells in [comm.size(), comm.size() * 2 + 1, 2] {
+        let image = Arc::new(ring(cells, cells as u32 - 1));
+        same_as_on_the_fabric(comm, &image, |cell| {
+            let mut results = Vec::new();
+            for _ in 0..2 {
+                cell.instantiate_phase("s/p0")?;
+                let out = cell.connections_out(0)?[0];
+                let inn = cell.connections_in(0)?[0];
+                let (mut sum, mut passing) = (0.0f32, cell.id().0 as f32 + 0.1);
+                for _ in 1..cell.cells() {
+                    cell.send_element(out, passing)?;
+                    passing = cell.receive_element(inn)?;
+                    sum += passing * 1.1;
+                }
+                results.push(sum.to_bits());
+            }
+            Ok(results)
+        });
+    }
+}
+
+fn many_worlds(comm: &Comm) {
+    for round in 1..20 {
+        let image = Arc::new(ring(comm.size() + round % 3, round as u32 * 10));
+        same_as_on_the_fabric(comm, &image, sums_of_exchanges);
+    }
+}
+
+fn callers_communicator(comm: &Comm) {
+    let mut fortran = 0;
+    // SAFETY: MPI is initialised, as there is a `Comm`; one integer is written.
+    assert_eq!(unsafe { conset_mpi_world(&raw mut fortran) }, 0);
+    let own = Comm::from_fortran(fortran).unwrap().timeout(Duration::from_secs(2));
+    assert_eq!((own.rank(), own.size()), (comm.rank(), comm.size()));
+    let image = Arc::new(ring(comm.size(), 5));
+    same_as_on_the_fabric(&own, &image, sums_of_exchanges);
+    same_as_on_the_fabric(comm, &image, sums_of_exchanges);
+}
+
+fn on(comm: &Comm, image: Image) -> World {
+    World::new(image).on(Transport::Mpi(comm.clone()))
+}
+
+fn odd_image(comm: &Comm) {
+    let odd = comm.rank() == 2;
+    let world = on(comm, ring(comm.size(), if odd { 4 } else { 3 }));
+    let error = world.try_run(sums_of_exchanges).unwrap_err();
+    let RunError::Mpi(MpiError::OddImage { odd, .. }) = &error else { panic!("{error}") };
+    assert_eq!(odd, &[2]);
+    assert!(error.to_string().contains("rank 2 has not the image of the others"), "{error}");
+    // The communicator is as good as before.
+    on(comm, ring(comm.size(), 3)).try_run(sums_of_exchanges).unwrap();
+}
+
+fn disagreement(comm: &Comm) {
+    let machine = build::machine(&format!("ring:{}", comm.size() * 2), |p| p.channels_per_cell = 1);
+    let pairs: Vec<_> = (0..4).map(|i| (0, i % 2 + 1, 2)).collect();
+    let image = build::build(&machine, build::set(&pairs));
+    assert!(image.sets()[0].phases.len() > 1);
+    let error = on(comm, image).try_run(|cell| {
+        cell.instantiate_phase(if cell.id() == CellId(3) { "s/p1" } else { "s/p0" })
+    });
+    let error = error.unwrap_err();
+    assert!(matches!(error, RunError::Disagree { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("c3 switches to s/p1") || text.contains("while c3"), "{text}");
+}
+
+fn one_has_ended(comm: &Comm) {
+    let error = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(1) { Ok(()) } else { cell.instantiate_phase("s/p0") }
+    });
+    let error = error.unwrap_err();
+    assert!(matches!(error, RunError::Ended { ended: CellId(1), .. }), "{error}");
+}
+
+/// Cells that do not wait for each other, and do not do the same.
+fn unlike_steps(comm: &Comm) {
+    let image = build::build(
+        &build::machine(&format!("ring:{}", comm.size()), |_| ()),
+        build::set(&[(0, 1, 3), (1, 0, 3)]),
+    );
+    let error = on(comm, image).try_run(|cell| {
+        for _ in 0..if cell.id() == CellId(2) { 3 } else { 2 } {
+            sums_of_exchanges(cell)?;
+        }
+        Ok(())
+    });
+    let error = error.unwrap_err();
+    let RunError::Mpi(MpiError::Steps { cells, steps, .. }) = &error else { panic!("{error}") };
+    assert_eq!((cells, steps), (&[CellId(0), CellId(2)], &[10, 15]));
+}
+
+fn left_over(comm: &Comm) {
+    let error = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        cell.instantiate_phase("s/p0")?;
+        if cell.id() == CellId(0) {
+            cell.send_element(ConnectionId(0), 1.0)?;
+        }
+        cell.instantiate_phase("s/p0")
+    });
+    let expected = RunError::Unreceived {
+        cell: CellId(1),
+        set: "s".to_owned(),
+        connection: ConnectionId(0),
+        words: 1,
+    };
+    assert_eq!(error, Err(expected));
+    // The communicator is as good as before.
+    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+}
+
+/// Where nobody else waits, errors and panics are values as on the other transports.
+fn one_rank_alone(comm: &Comm) {
+    if comm.rank() > 0 {
+        return;
+    }
+    let own = Comm::alone().unwrap();
+    assert_eq!(own.size(), 1);
+    let image = Arc::new(ring(5, 3));
+    same_as_on_the_fabric(&own, &image, sums_of_exchanges);
+    let nothing = on(&own, ring(5, 3)).try_run(|cell| cell.connections_in("nothing").map(|_| ()));
+    assert!(matches!(nothing, Err(RunError::Cell { .. })), "{nothing:?}");
+}
+
+fn left_over_at_the_end(comm: &Comm) {
+    let error = on(comm, ring(comm.size() * 2, 3)).try_run(|cell| {
+        cell.instantiate_phase("s/p0")?;
+        // On another rank, and on the same one.
+        if cell.id() == CellId(2) || cell.id() == CellId(3) {
+            let out = cell.connections_out(0)?[0];
+            cell.send_element(out, 1.0)?;
+            cell.send_element(out, 2.0)?;
+        }
+        Ok(())
+    });
+    let Err(RunError::Unreceived { cell: CellId(3), connection, words: 2, .. }) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(connection, ConnectionId(2));
+    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+}
+
+fn missing_rank(comm: &Comm) {
+    if comm.rank() == 3 {
+        std::thread::sleep(Duration::from_secs(50));
+        return;
+    }
+    let _ = on(comm, ring(comm.size(), 3)).try_run(sums_of_exchanges);
+}
+
+fn missing_cell(comm: &Comm) {
+    let _ = on(comm, ring(comm.size(), 3))
+        .try_run(|cell| if cell.id() == CellId(3) { Ok(0) } else { sums_of_exchanges(cell) });
+}
+
+fn missing_word(comm: &Comm) {
+    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        cell.instantiate_phase("s/p0")?;
+        let from = cell.connections_in(0)?[0];
+        if from == ConnectionId(3) { cell.receive_element::<f64>(from) } else { Ok(0.0) }
+    });
+}
+
+fn killed_rank(comm: &Comm) {
+    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        for round in 0..1000 {
+            sums_of_exchanges(cell)?;
+            if cell.id() == CellId(1) && round == 3 {
+                std::process::abort();
+            }
+        }
+        Ok(())
+    });
+}
+
+fn panic_in_a_program(comm: &Comm) {
+    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        sums_of_exchanges(cell)?;
+        assert_ne!(cell.id(), CellId(3), "the third cell gave up");
+        sums_of_exchanges(cell)
+    });
+}
+
+fn panic_outside(comm: &Comm) {
+    assert_ne!(comm.rank(), 2, "a rank gave up");
+    let _ = on(comm, ring(comm.size(), 3)).try_run(sums_of_exchanges);
+}
+
+fn error_of_a_cell(comm: &Comm) {
+    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(2) {
+            cell.connections_in("nothing")?
+        } else {
+            &[]
+        };
+        sums_of_exchanges(cell)
+    });
+}
