@@ -9,7 +9,7 @@ use crate::cg::{self, Stop};
 use crate::mesh::{Part, Simplices, load};
 use crate::report::{Agreement, History, MeshArgs, Solved};
 use crate::sparse::max_difference;
-use crate::system::{Material, System, elasticity, manufactured_displacement};
+use crate::system::{Displacement, Material, System, elasticity};
 
 /// Of what the body is made: Poisson's ratio is 0.3, and Young's modulus 1.
 pub const MATERIAL: Material = Material { lambda: 0.3 / (1.3 * 0.4), mu: 0.5 / 1.3 };
@@ -22,7 +22,8 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
     let source = load(&args.mesh, args.team.seed)?;
     let mesh = Simplices::from_source(&source)?;
     let (rim, block) = (mesh.rim(), mesh.dimension);
-    let (solution, force) = manufactured_displacement(block, MATERIAL);
+    let exact = Displacement { dimension: block, material: MATERIAL };
+    let (solution, force) = (|x| exact.at(x), |x| exact.force(x));
 
     let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, block)?;
     let of_part =
@@ -36,8 +37,8 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
 
     let alone = cg::alone(&elasticity(&mesh, &rim, MATERIAL, &force, &solution)?, stop);
     let x = dealt.gather(solutions.iter().map(|part| part.x.as_slice()), alone.x.clone())?;
-    let displacement = |&point: &[f64; 3]| solution(point).into_iter().take(block);
-    let exact: Vec<f64> = mesh.points.iter().flat_map(displacement).collect();
+    let of_node = |&point: &[f64; 3]| exact.at(point).into_iter().take(block);
+    let exact: Vec<f64> = mesh.points.iter().flat_map(of_node).collect();
     Ok(Solved {
         title: format!(
             "elasticity: {} nodes of {block} unknowns, {} elements, {} parts",

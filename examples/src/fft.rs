@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use conset::ir::{Connection, ConnectionSet, Machine};
 use conset_runtime::{Cell, CellError};
-use rustfft::num_complex::Complex64;
+pub use rustfft::num_complex::Complex64;
 use rustfft::{Fft, FftPlanner};
 
 use crate::report::{Agreement, Report};

@@ -152,7 +152,7 @@ fn on_cell(
         let found = own.filter(|&(size, _)| size == most[0]);
         let mut row = [found.map_or(u32::MAX, |(_, local)| (local * cells + rank) as u32)];
         meter.collective(cell, |cell| cell.allreduce(&shared.words, Op::Min, &mut row))?;
-        if !(most[0] > 0.0) {
+        if most[0].is_nan() || most[0] <= 0.0 {
             return Ok(None);
         }
         let (owner, local) = (row[0] as usize % cells, row[0] as usize / cells);

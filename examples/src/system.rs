@@ -87,9 +87,9 @@ pub fn elasticity(
         let share = element.volume / corners.len() as f64;
         for (a, &node) in corners.iter().enumerate() {
             let pull = force(mesh.points[node as usize]);
-            for i in 0..block {
+            for (i, pull) in pull.into_iter().enumerate().take(block) {
                 let row = node as usize * block + i;
-                load[row] += share * pull[i];
+                load[row] += share * pull;
                 for (b, &other) in corners.iter().enumerate() {
                     for j in 0..block {
                         let column = other as usize * block + j;
@@ -116,30 +116,34 @@ pub fn manufactured(dimension: usize) -> (impl Fn([f64; 3]) -> f64, impl Fn([f64
     (solution, move |x| dot(a, a) * (dot(a, x) + 0.3).sin())
 }
 
-/// The manufactured displacement, sin(a_i . x) in direction `i`, and its force.
-///
-/// Of `u_i = sin(a_i . x)` the Laplacian is `-|a_i|^2 u_i`, and the gradient of the divergence has
-/// in direction `j` the sum of `-a_ij a_ii u_i`.
-pub fn manufactured_displacement(
-    dimension: usize,
-    Material { lambda, mu }: Material,
-) -> (impl Fn([f64; 3]) -> [f64; 3], impl Fn([f64; 3]) -> [f64; 3]) {
-    let a = waves(dimension);
-    let solution = move |x| {
-        let mut u = [0.0; 3];
-        (0..dimension).for_each(|i| u[i] = dot(a[i], x).sin());
+/// The manufactured displacement: sin(a_i . x) in direction `i`.
+#[derive(Clone, Copy, Debug)]
+pub struct Displacement {
+    /// Of the mesh.
+    pub dimension: usize,
+    /// Of the body.
+    pub material: Material,
+}
+
+impl Displacement {
+    /// The displacement at a place.
+    pub fn at(&self, x: [f64; 3]) -> [f64; 3] {
+        let mut u = waves(self.dimension).map(|a| dot(a, x).sin());
+        u[self.dimension..].fill(0.0);
         u
-    };
-    let force = move |x| {
-        let u: [f64; 3] = solution(x);
-        let mut force = [0.0; 3];
-        for j in 0..dimension {
-            let volume: f64 = (0..dimension).map(|i| a[i][j] * a[i][i] * u[i]).sum();
-            force[j] = (lambda + mu) * volume + mu * dot(a[j], a[j]) * u[j];
-        }
-        force
-    };
-    (solution, force)
+    }
+
+    /// The force that causes it. Of `u_i = sin(a_i . x)` the Laplacian is `-|a_i|^2 u_i`, and the
+    /// gradient of the divergence has in direction `j` the sum of `-a_ij a_ii u_i`.
+    pub fn force(&self, x: [f64; 3]) -> [f64; 3] {
+        let (u, a) = (self.at(x), waves(self.dimension));
+        let Material { lambda, mu } = self.material;
+        let along = |j: usize| {
+            let volume: f64 = (0..3).map(|i| a[i][j] * a[i][i] * u[i]).sum();
+            (lambda + mu) * volume + mu * dot(a[j], a[j]) * u[j]
+        };
+        [along(0), along(1), along(2)]
+    }
 }
 
 /// Three directions, with no part outside of the mesh's dimension.
