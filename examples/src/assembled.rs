@@ -28,8 +28,8 @@ pub struct Assembled {
 }
 
 impl Assembled {
-    /// Deals a mesh to cells and compiles the exchange of its shared nodes, `block` values for
-    /// each. Without a wish for a number of parts it is the mesh's own, or the machine's cells.
+    /// Deals a mesh to cells ([`divide`]) and compiles the exchange of its shared nodes, `block`
+    /// values for each.
     ///
     /// # Errors
     /// A machine that is none, parts that do not fit it, a mesh that cannot be dealt.
@@ -40,10 +40,8 @@ impl Assembled {
         block: usize,
     ) -> Result<Self, Failure> {
         let machine = args.machine()?;
-        let stated = conset::mesh::partition::stated(source).map(|own| own.part_count());
-        let cells = machine.endpoints().count();
-        let parts = parts.or(stated.filter(|&own| own <= cells)).unwrap_or(cells);
-        let parts = mesh.deal(source, &divide(source, parts, args.seed)?)?;
+        let partition = divide(source, parts, machine.endpoints().count(), args.seed)?;
+        let parts = mesh.deal(source, &partition)?;
 
         let ids: Vec<&[u64]> = parts.iter().map(|part| part.ids.as_slice()).collect();
         let layout = Layout::from_shared_ids(&ids)?;

@@ -22,8 +22,8 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
     let source = load(&args.mesh, args.team.seed)?;
     let mesh = Simplices::from_source(&source)?;
     let (rim, block) = (mesh.rim(), mesh.dimension);
-    let exact = Displacement { dimension: block, material: MATERIAL };
-    let (solution, force) = (|x| exact.at(x), |x| exact.force(x));
+    let known = Displacement { dimension: block, material: MATERIAL };
+    let (solution, force) = (|x| known.at(x), |x| known.force(x));
 
     let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, block)?;
     let of_part =
@@ -37,7 +37,7 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
 
     let alone = cg::alone(&elasticity(&mesh, &rim, MATERIAL, &force, &solution)?, stop);
     let x = dealt.gather(solutions.iter().map(|part| part.x.as_slice()), alone.x.clone())?;
-    let of_node = |&point: &[f64; 3]| exact.at(point).into_iter().take(block);
+    let of_node = |&point: &[f64; 3]| known.at(point).into_iter().take(block);
     let exact: Vec<f64> = mesh.points.iter().flat_map(of_node).collect();
     Ok(Solved {
         title: format!(

@@ -43,8 +43,7 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
     matrix.times(&exact, &mut right);
 
     let machine = args.team.machine()?;
-    let cells = machine.endpoints().count();
-    let partition = divide(&source, args.parts.unwrap_or(cells), args.team.seed)?;
+    let partition = divide(&source, args.parts, machine.endpoints().count(), args.team.seed)?;
     let parts = partition.part_count();
     let first: Vec<u32> = matrix.first.iter().map(|&at| at as u32).collect();
     let csr = Layout::from_csr(&first, &matrix.columns, partition.part_of(), parts)?;

@@ -52,15 +52,25 @@ pub fn load(input: &str, seed: u64) -> Result<Source, Failure> {
     Ok(read(format, input, &bytes)?)
 }
 
-/// The partition of a source: its own where it states one with as many parts, else METIS's.
+/// The partition of a source for a machine of so many cells. If nobody asks for a number of parts
+/// it is the source's own partition, where it states one that fits the machine, else one part for
+/// each cell, as far as there are elements.
 ///
 /// # Errors
 /// More parts than there are elements.
-pub fn divide(source: &Source, parts: usize, seed: u64) -> Result<Partition, Failure> {
-    match partition::stated(source) {
-        Some(own) if own.part_count() == parts => Ok(own),
-        _ => Ok(partition::partition(source, &partition::Options { parts, seed }, "the mesh")?),
+pub fn divide(
+    source: &Source,
+    parts: Option<usize>,
+    cells: usize,
+    seed: u64,
+) -> Result<Partition, Failure> {
+    if let Some(own) = partition::stated(source)
+        && parts.map_or(own.part_count() <= cells, |parts| parts == own.part_count())
+    {
+        return Ok(own);
     }
+    let parts = parts.unwrap_or(cells.min(partition::item_count(source)).max(1));
+    Ok(partition::partition(source, &partition::Options { parts, seed }, "the mesh")?)
 }
 
 impl Simplices {
