@@ -48,9 +48,9 @@ impl Assembled {
         let set = layout.set("halo", block)?;
         let place = placement::place(&machine, &set, parts.len(), args.seed)?;
         let layout = layout.placed(&place, machine.cell_count())?;
-        let [reduce, broadcast] = tree_sets(&machine, 2)?;
-        let team =
-            Team::gather(args, &machine, vec![layout.set("halo", block)?, reduce, broadcast])?;
+        let mut sets = tree_sets(&machine, 2)?.to_vec();
+        sets.push(layout.set("halo", block)?);
+        let team = Team::gather(args, &machine, sets)?;
         Ok(Self {
             parts: by_cell(machine.cell_count(), &place, parts)?,
             plan: Plan::new(team.image(), "halo", layout, block)?,

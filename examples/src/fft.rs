@@ -6,7 +6,8 @@
 //! meet the other's columns, two words for each complex number.
 //!
 //! There is no plan and no layout here: the set is made by hand ([`transpose_set`]), and the
-//! buffers of [`Cell::exchange`] are the blocks.
+//! buffers of [`Cell::exchange`] are the blocks. [`Cell::msg_exchange`] takes the same buffers and
+//! sends them as messages: compare the clocks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,11 +37,21 @@ pub struct Spectrum {
     pub account: Account,
 }
 
+/// How the blocks are exchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// By the compiled phases.
+    #[default]
+    Phases,
+    /// By messages.
+    Messages,
+}
+
 /// Transforms a matrix of noise, on cells and alone.
 ///
 /// # Errors
 /// A machine that is none or cannot do the transpose; a run that failed.
-pub fn solve(args: &TeamArgs, size: usize) -> Result<Spectrum, Failure> {
+pub fn solve(args: &TeamArgs, size: usize, by: By) -> Result<Spectrum, Failure> {
     let input = matrix(size, args.seed);
     let machine = args.machine()?;
     let cells = machine.endpoints().count();
@@ -51,7 +62,7 @@ pub fn solve(args: &TeamArgs, size: usize) -> Result<Spectrum, Failure> {
 
     let (blocks, account) = team.run(|cell, meter| {
         let rank = ranks[cell.id().index()];
-        let grid = Grid { size, cells, rank };
+        let grid = Grid { size, cells, rank, by };
         let own = grid.rows(rank);
         let rows = input[own.start * size..own.end * size].to_vec();
         on_cell(cell, meter, &grid, &transform, rows)
@@ -60,7 +71,7 @@ pub fn solve(args: &TeamArgs, size: usize) -> Result<Spectrum, Failure> {
     // Over MPI a process has some of the rows, and checks those.
     let mut values = alone.clone();
     for (cell, block) in team.own_cells().into_iter().zip(&blocks) {
-        let grid = Grid { size, cells, rank: ranks[cell.index()] };
+        let grid = Grid { size, cells, rank: ranks[cell.index()], by };
         values[grid.rows(grid.rank).start * size..][..block.len()].copy_from_slice(block);
     }
     let power = |values: &[Complex64]| values.iter().map(|x| x.norm_sqr()).sum();
@@ -83,7 +94,7 @@ pub fn matrix(size: usize, seed: u64) -> Vec<Complex64> {
 /// without rows neither send nor receive.
 fn transpose_set(machine: &Machine, size: usize) -> Result<ConnectionSet, Failure> {
     let cells: Vec<_> = machine.endpoints().collect();
-    let rows = |rank| Grid { size, cells: cells.len(), rank }.rows(rank).len();
+    let rows = |rank| Grid { size, cells: cells.len(), rank, by: By::Phases }.rows(rank).len();
     let mut connections = Vec::new();
     for (from, &source) in cells.iter().enumerate() {
         for (to, &target) in cells.iter().enumerate() {
@@ -109,6 +120,7 @@ struct Grid {
     size: usize,
     cells: usize,
     rank: usize,
+    by: By,
 }
 
 impl Grid {
@@ -160,7 +172,10 @@ fn transposed(
     let outgoing: Vec<Vec<f64>> = grid.others().map(|rank| flat(&columns(rank))).collect();
     let mut incoming: Vec<Vec<f64>> =
         grid.others().map(|rank| vec![0.0; 2 * own.len() * grid.rows(rank).len()]).collect();
-    meter.exchange(cell, |cell| cell.exchange("transpose", &outgoing, &mut incoming))?;
+    meter.exchange(cell, |cell| match grid.by {
+        By::Phases => cell.exchange("transpose", &outgoing, &mut incoming),
+        By::Messages => cell.msg_exchange("transpose", &outgoing, &mut incoming),
+    })?;
 
     let mut result = vec![Complex64::default(); block.len()];
     let mut put = |rank: usize, piece: &[Complex64]| {

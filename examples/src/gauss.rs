@@ -11,7 +11,7 @@
 //! Two pairs of trees are compiled: one for single words, one as wide as a part of a row.
 
 use conset::ir::CellId;
-use conset_runtime::{Cell, CellError, Collectives, Op};
+use conset_runtime::{Cell, CellError, Collectives, Op, tree_sets};
 
 use crate::report::{Agreement, Report};
 use crate::sparse::{dot, max_norm};
@@ -20,6 +20,7 @@ use crate::{Failure, failure, noise};
 
 /// Words of a row that travel at a time.
 const ROW_WORDS: usize = 64;
+const ROW_TREES: [&str; 3] = ["reduce-row", "broadcast-row", "allreduce-row"];
 
 /// The solution.
 #[derive(Clone, Debug)]
@@ -80,12 +81,12 @@ pub fn solve(args: &TeamArgs, size: usize) -> Result<Eliminated, Failure> {
 pub fn solve_system(args: &TeamArgs, system: &Dense) -> Result<Eliminated, Failure> {
     let machine = args.machine()?;
     let width = ROW_WORDS.min(system.size + 1);
-    let mut sets = named_trees(&machine, ["reduce", "broadcast"], 1)?.to_vec();
-    sets.extend(named_trees(&machine, ["reduce-row", "broadcast-row"], width as u32)?);
+    let mut sets = tree_sets(&machine, 1)?.to_vec();
+    sets.extend(named_trees(&machine, "-row", width as u32)?);
     let team = Team::gather(args, &machine, sets)?;
     let shared = Shared {
         words: Collectives::new(team.image())?,
-        rows: Collectives::named(team.image(), "reduce-row", "broadcast-row")?,
+        rows: Collectives::named(team.image(), ROW_TREES)?,
         cells: machine.endpoints().collect(),
         size: system.size,
     };

@@ -49,8 +49,8 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
     let csr = Layout::from_csr(&first, &matrix.columns, partition.part_of(), parts)?;
     let place = placement::place(&machine, &csr.forward.set("ghosts", 1)?, parts, args.team.seed)?;
     let layout = csr.forward.placed(&place, machine.cell_count())?;
-    let [reduce, broadcast] = tree_sets(&machine, 1)?;
-    let sets = vec![layout.set("ghosts", 1)?, reduce, broadcast];
+    let mut sets = tree_sets(&machine, 1)?.to_vec();
+    sets.push(layout.set("ghosts", 1)?);
     let team = Team::gather(&args.team, &machine, sets)?;
     let plan = Plan::new(team.image(), "ghosts", layout, 1)?;
     let trees = Collectives::new(team.image())?;

@@ -187,21 +187,21 @@ fn is_first(transport: &Transport) -> bool {
     }
 }
 
-/// The reduction trees that collectives need, under other names than `reduce` and `broadcast`: a
-/// program may have trees of several widths.
+/// The sets of [`tree_sets`] with `suffix` behind their names: a program may have trees of several
+/// widths.
 ///
 /// # Errors
 /// No words, or more than the limit.
 pub fn named_trees(
     machine: &Machine,
-    names: [&str; 2],
+    suffix: &str,
     words: u32,
-) -> Result<[ConnectionSet; 2], ShapeError> {
-    let [up, down] = tree_sets(machine, words)?;
-    let rename = |set: ConnectionSet, name: &str| {
+) -> Result<Vec<ConnectionSet>, ShapeError> {
+    let rename = |set: ConnectionSet| {
+        let name = format!("{}{suffix}", set.name());
         ConnectionSet::new(name, set.connections().to_vec())?.with_order(set.order().to_vec())
     };
-    Ok([rename(up, names[0])?, rename(down, names[1])?])
+    tree_sets(machine, words)?.into_iter().map(rename).collect()
 }
 
 /// What each cell has been dealt, by cell id: cells without a part have the default.

@@ -128,10 +128,15 @@ fn waves_keep_their_energy_and_stand_where_they_should() {
 #[test]
 fn the_spectrum_is_the_sum_of_its_definition() {
     for (size, machine) in [(12, "iwarp:2x2"), (9, "ring:5"), (3, "iwarp:2x2"), (4, "mesh:1x1")] {
-        let solve = |transport| fft::solve(&team(machine, transport), size).unwrap();
-        let (fabric, threads) = (solve(TransportArg::Fabric), solve(TransportArg::Threads));
-        assert_eq!(fabric.values, threads.values);
-        assert!(fabric.agreement.holds() && threads.agreement.holds(), "{fabric}\n{threads}");
+        let solve = |transport, by| fft::solve(&team(machine, transport), size, by).unwrap();
+        let fabric = solve(TransportArg::Fabric, fft::By::Phases);
+        for transport in [TransportArg::Fabric, TransportArg::Threads] {
+            for by in [fft::By::Phases, fft::By::Messages] {
+                let other = solve(transport, by);
+                assert!(other.agreement.holds(), "{other}");
+                assert_eq!(fabric.values, other.values, "{transport:?} {by:?}");
+            }
+        }
         let input = fft::matrix(size, 1);
         let naive = |k: usize, l: usize| {
             let term = |(at, value): (usize, &Complex64)| {

@@ -200,6 +200,87 @@ impl<'w> Cell<'w> {
         self.ask(|port| port.compute(clocks))
     }
 
+    /// Switches from phases to messages, together with all other cells; costs what a switch to a
+    /// phase does. The machine begins so.
+    ///
+    /// # Errors
+    /// Only the end of the run.
+    pub fn instantiate_messages(&mut self) -> Result<(), CellError> {
+        self.check_running()?;
+        self.ask(|port| port.switch(Context::Messages))?;
+        self.active = None;
+        Ok(())
+    }
+
+    /// Sends a message to a cell; returns when it has left this one. On the emulated machine a
+    /// message that is longer than the queues on its way only leaves as it is received, and one
+    /// to the cell itself, which has no way, never does ([`Cell::msg_exchange`] sends and
+    /// receives at once).
+    ///
+    /// # Errors
+    /// A phase is active, or there is no such cell.
+    pub fn msg_send<W: Word>(&mut self, target: CellId, words: &[W]) -> Result<(), CellError> {
+        self.check_message(target)?;
+        // SAFETY: the slice is lent until this function returns.
+        self.ask(|port| unsafe { port.send_message(target, Row::of(words)) })
+    }
+
+    /// Receives the next message of a cell; returns when all of it is there. Messages of one cell
+    /// are received in the order of their sending.
+    ///
+    /// # Errors
+    /// A phase is active, there is no such cell, or the message has not as many words as the
+    /// buffer.
+    pub fn msg_receive<W: Word>(
+        &mut self,
+        source: CellId,
+        words: &mut [W],
+    ) -> Result<(), CellError> {
+        self.check_message(source)?;
+        let row = Row::of_mut(words);
+        // SAFETY: the slice is lent until this function returns, and not touched meanwhile.
+        let found = self.ask(|port| unsafe { port.receive_message(source, row) })?;
+        if found == row.words {
+            return Ok(());
+        }
+        let (source_cell, expected) = (source, row.words);
+        self.fail(CellError::MessageWords { source_cell, expected, found })
+    }
+
+    /// Exchanges a set by a message for each connection, together with all other cells; the
+    /// buffers are those of [`Cell::exchange`]. Every cell sends its connections in the order of
+    /// the set, one after the other, and receives as they come. From a phase it switches as
+    /// [`Cell::instantiate_messages`] does.
+    ///
+    /// # Errors
+    /// No such set, or buffers that do not fit it.
+    pub fn msg_exchange<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
+        &mut self,
+        set: impl SetRef,
+        outgoing: &[S],
+        incoming: &mut [R],
+    ) -> Result<(), CellError> {
+        self.check_running()?;
+        let set = self.set(&set)?;
+        if self.active.is_some() {
+            self.instantiate_messages()?;
+        }
+        self.exchange_rows(set, By::Messages, outgoing, incoming)
+    }
+
+    fn check_message(&mut self, other: CellId) -> Result<(), CellError> {
+        self.check_running()?;
+        if let Some((set, phase)) = self.active {
+            let phase = self.loaded.phase_name(set, phase);
+            return self.fail(CellError::NotMessages { phase });
+        }
+        let machine = self.loaded.image.machine();
+        if other.index() >= machine.cell_count() || !machine.is_endpoint(other) {
+            return self.fail(CellError::NoCell { cell: other });
+        }
+        Ok(())
+    }
+
     fn exchange_rows<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
         &mut self,
         set: usize,

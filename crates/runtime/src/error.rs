@@ -61,6 +61,16 @@ pub enum RunError {
         /// Words sent and not received.
         words: u64,
     },
+    /// A message was sent that its target did not receive before a switch or its end.
+    #[error("{cell} has not received a message of {words} words from {from}")]
+    UnreceivedMessage {
+        /// The target.
+        cell: CellId,
+        /// The cell that sent it.
+        from: CellId,
+        /// Its words.
+        words: usize,
+    },
     /// No cell can go on: each waits for the next.
     #[error("deadlock: {}", chain(.waits, *.closed))]
     Stuck {
@@ -135,6 +145,16 @@ pub enum Awaiting {
         /// The one ordered before it.
         before: ConnectionId,
     },
+    /// A message.
+    Message {
+        /// The cell that is to send it.
+        source: CellId,
+    },
+    /// A message of its own is to leave.
+    Departure {
+        /// The cell that is to receive it.
+        target: CellId,
+    },
     /// Nothing: it is in its own code.
     Running,
     /// Nothing: its program has ended.
@@ -159,6 +179,10 @@ impl fmt::Display for CellWait {
             }
             Awaiting::Order { set, connection, before } => {
                 write!(f, "{cell} holds {connection} of {set} back until {before} is received")
+            }
+            Awaiting::Message { source } => write!(f, "{cell} waits for a message from {source}"),
+            Awaiting::Departure { target } => {
+                write!(f, "{cell} waits for {target} to receive its message")
             }
             Awaiting::Running => write!(f, "{cell} is in its own code"),
             Awaiting::Ended => write!(f, "{cell} has ended"),
@@ -248,6 +272,31 @@ pub enum CellError {
         /// Words needed.
         expected: usize,
         /// Words found.
+        found: usize,
+    },
+    /// A message can only be sent and received while no phase is active.
+    #[error(
+        "messages are not sent or received in phase {phase}: all cells have to call \
+         instantiate_messages first"
+    )]
+    NotMessages {
+        /// The active phase.
+        phase: String,
+    },
+    /// There is no such cell, or it is dead.
+    #[error("there is no live cell {cell}")]
+    NoCell {
+        /// What was asked for.
+        cell: CellId,
+    },
+    /// The message has not as many words as there is room for.
+    #[error("message from {source_cell}: expected {expected} words, found {found}")]
+    MessageWords {
+        /// The cell that sent it.
+        source_cell: CellId,
+        /// Words there is room for.
+        expected: usize,
+        /// Words of the message.
         found: usize,
     },
     /// The image does not deliver every word of the set exactly once.

@@ -11,6 +11,7 @@ use corosensei::Yielder;
 use crate::error::CellError;
 use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded::Loaded;
+use crate::mail::{Mail, Subject};
 use crate::port::{By, Context, Port, Row, Stopped, exchange_packed};
 use crate::store::Store;
 
@@ -18,13 +19,19 @@ use crate::store::Store;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     /// Wait for all cells, then switch.
-    Switch(usize, PhaseId),
+    Switch(Context),
     /// One word of a stream; whether it is the first, which opens the stream.
     Element(Operation, bool),
     /// The cell's operation list of the active phase.
     List,
     /// Local work, in clocks.
     Compute(u64),
+    /// Send a letter.
+    Letter(u32),
+    /// Receive a letter of a cell.
+    Receive(CellId),
+    /// The cell's posted letters for a set, and all that come for it.
+    Letters(usize),
 }
 
 /// The scheduler's answer: go on, or end.
@@ -38,6 +45,7 @@ pub(crate) enum Answer {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) store: Store,
+    pub(crate) mail: Mail,
     pub(crate) clock: u64,
     /// The first error of a cell's call.
     pub(crate) error: Option<(CellId, CellError)>,
@@ -61,6 +69,43 @@ impl FabricPort<'_> {
     }
 }
 
+impl FabricPort<'_> {
+    /// Exchanges a set by messages.
+    ///
+    /// # Safety
+    /// As [`Port::exchange`].
+    unsafe fn exchange_letters(
+        &mut self,
+        set: usize,
+        outgoing: &[Row],
+        incoming: &[Row],
+    ) -> Result<(), Stopped> {
+        let (ends, connections) = (&self.loaded.sets[set], self.loaded.set(set));
+        {
+            let mail = &mut self.state.borrow_mut().mail;
+            for (&connection, row) in ends.out.of(self.id).iter().zip(outgoing) {
+                // SAFETY: the caller says that the rows can be read.
+                let words = (0..row.words).map(|index| unsafe { row.get(index) });
+                let ways = (self.id, connections.get(connection).target);
+                let letter = mail.post(ways, Subject::Connection(set, connection), words);
+                mail.posted[self.id.index()].push(letter);
+            }
+        }
+        self.request(Request::Letters(set))?;
+        let mail = &mut self.state.borrow_mut().mail;
+        for (&connection, row) in ends.inn.of(self.id).iter().zip(incoming) {
+            let source = connections.get(connection).source;
+            mail.read(self.id, Subject::Connection(set, connection), source, |words| {
+                for (index, &bits) in words.iter().enumerate().take(row.words) {
+                    // SAFETY: the caller says that incoming rows can be written.
+                    unsafe { row.set(index, bits) };
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
 impl Port for FabricPort<'_> {
     fn has_stopped(&self) -> bool {
         self.state.borrow().aborted
@@ -81,8 +126,7 @@ impl Port for FabricPort<'_> {
     }
 
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
-        let Context::Phase(set, phase) = to;
-        self.request(Request::Switch(set, phase))
+        self.request(Request::Switch(to))
     }
 
     fn send_word(&mut self, word: &Operation, opens: bool, bits: u64) -> Result<(), Stopped> {
@@ -102,11 +146,14 @@ impl Port for FabricPort<'_> {
         outgoing: &[Row],
         incoming: &[Row],
     ) -> Result<(), Stopped> {
-        let By::Phases = by;
+        if by == By::Messages {
+            // SAFETY: handed on.
+            return unsafe { self.exchange_letters(set, outgoing, incoming) };
+        }
         let ends = &self.loaded.sets[set];
         for phase in 0..self.loaded.image.sets()[set].phases.len() {
             let phase = PhaseId::from_index(phase);
-            self.request(Request::Switch(set, phase))?;
+            self.request(Request::Switch(Context::Phase(set, phase)))?;
             if phase == PhaseId(0) {
                 let store = &mut self.state.borrow_mut().store;
                 for (&connection, row) in ends.out.of(self.id).iter().zip(outgoing) {
@@ -135,5 +182,25 @@ impl Port for FabricPort<'_> {
         vector: VectorMut<'_>,
     ) -> Result<(), Stopped> {
         exchange_packed(self, set, lists, op, vector)
+    }
+
+    unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
+        // SAFETY: the caller says that the row can be read.
+        let bits = (0..words.words).map(|index| unsafe { words.get(index) });
+        let letter = self.state.borrow_mut().mail.post((self.id, target), Subject::Plain, bits);
+        self.request(Request::Letter(letter))
+    }
+
+    unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped> {
+        self.request(Request::Receive(source))?;
+        let mail = &mut self.state.borrow_mut().mail;
+        let read = mail.read(self.id, Subject::Plain, source, |words| {
+            if words.len() == into.words {
+                // SAFETY: the caller says that the row can be written.
+                words.iter().enumerate().for_each(|(i, &bits)| unsafe { into.set(i, bits) });
+            }
+            words.len()
+        });
+        Ok(read.expect("the cell is resumed when the letter is there"))
     }
 }

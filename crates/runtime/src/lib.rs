@@ -33,6 +33,7 @@ mod fabric;
 mod layout;
 pub mod lists;
 mod loaded;
+mod mail;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 mod phase;
@@ -42,6 +43,7 @@ mod scheduler;
 mod store;
 mod sync;
 mod threads;
+mod waits;
 mod word;
 mod world;
 

@@ -14,7 +14,7 @@
 //! What is passed is erased to [`Row`]s (a pointer, a length, bytes per word), so that ports need
 //! no generics and a transport is one `impl`.
 
-use conset_ir::{Operation, PhaseId};
+use conset_ir::{CellId, Operation, PhaseId};
 
 use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, gather};
@@ -27,6 +27,8 @@ pub(crate) struct Stopped;
 /// What the machine is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
+    /// Messages; the machine begins with it.
+    Messages,
     /// A phase of a set.
     Phase(usize, PhaseId),
 }
@@ -36,6 +38,8 @@ pub(crate) enum Context {
 pub(crate) enum By {
     /// Its compiled phases.
     Phases,
+    /// A message for each connection.
+    Messages,
 }
 
 /// What carries a cell's words.
@@ -52,7 +56,7 @@ pub(crate) trait Port {
     /// Local work.
     fn compute(&mut self, clocks: u64) -> Result<(), Stopped>;
 
-    /// Collective: all cells have asked, all words sent have been received.
+    /// Collective: all cells have asked, all words and messages sent have been received.
     fn switch(&mut self, to: Context) -> Result<(), Stopped>;
 
     /// Sends the one word of an operation of the active phase; `opens`: it is the first of its
@@ -63,7 +67,8 @@ pub(crate) trait Port {
     fn receive_word(&mut self, word: &Operation, opens: bool) -> Result<u64, Stopped>;
 
     /// Collective: exchanges a set. A row for each connection that starts here and for each that
-    /// ends here, in id order, each as long as its connection.
+    /// ends here, in id order, each as long as its connection. By messages only in the context of
+    /// messages; by phases the machine is switched as need be.
     ///
     /// # Safety
     /// The rows can be read, and those incoming written, until the call returns or unwinds; no
@@ -86,6 +91,19 @@ pub(crate) trait Port {
         op: Op,
         vector: VectorMut<'_>,
     ) -> Result<(), Stopped>;
+
+    /// Sends a message to a live cell; returns when its words may be overwritten.
+    ///
+    /// # Safety
+    /// The row can be read until the call returns or unwinds.
+    unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped>;
+
+    /// Receives the next message of a live cell. If it has not as many words as the row nothing
+    /// is written, and the answer is how many it has.
+    ///
+    /// # Safety
+    /// The row can be written until the call returns or unwinds.
+    unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped>;
 }
 
 /// Words in memory: of which type is forgotten but for its size.

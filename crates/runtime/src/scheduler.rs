@@ -5,6 +5,11 @@
 //! machine runs on. A context switch happens when every cell has asked for it; the machine first
 //! runs until nothing is under way. When nothing is under way otherwise and cells still wait, the
 //! run is stuck, and the reason is worked out.
+//!
+//! The machine has two engines, for connections and for messages ([`messages`]), of which one is
+//! at work at a time; a switch hands the clock over.
+
+mod messages;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +25,11 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use crate::cell::{AbortedProgram, Cell};
 use crate::error::RunError;
 use crate::fabric::{Answer, FabricPort, Request, State};
+use crate::mail::Mail;
+use crate::port::Context;
+use crate::store::Store;
 use crate::world::{RunReport, World};
+use messages::Messages;
 
 /// How a program ended.
 pub(crate) enum Outcome<R> {
@@ -36,11 +45,17 @@ type Coroutines<R> = Vec<Coroutine<Answer, Request, Outcome<R>, DefaultStack>>;
 enum At {
     /// It is to be resumed.
     Ready,
-    Switch(usize, PhaseId),
+    Switch(Context),
     Element(OperationId),
     /// Its operation list, of which so many are unfinished.
     List(u32),
     Computing,
+    /// Its letter is to leave.
+    Letter(u32),
+    /// A letter of a cell is to come.
+    Receive(CellId),
+    /// It exchanges a set by messages.
+    Letters(usize),
     Ended,
 }
 
@@ -48,6 +63,7 @@ enum At {
 pub(crate) struct Run<'w> {
     world: &'w World,
     engine: Engine,
+    messages: Messages,
     cells: Vec<CellId>,
     /// By place in `cells`.
     at: Vec<At>,
@@ -79,6 +95,7 @@ impl<'w> Run<'w> {
         Self {
             world,
             engine: Engine::new(machine.clone()),
+            messages: Messages::new(machine, cells.len()),
             at: vec![At::Ready; cells.len()],
             ready: (0..cells.len() as u32).collect(),
             cells,
@@ -95,7 +112,8 @@ impl<'w> Run<'w> {
         mut self,
         program: &dyn Fn(&mut Cell<'_>) -> R,
     ) -> Result<(Vec<R>, RunReport), RunError> {
-        let shared = RefCell::new(State::default());
+        let mail = Mail::new(self.place.len());
+        let shared = RefCell::new(State { mail, ..State::default() });
         let loaded = &self.world.loaded;
         let mut coroutines: Coroutines<R> = Vec::with_capacity(self.cells.len());
         for &id in &self.cells {
@@ -146,17 +164,15 @@ impl<'w> Run<'w> {
                 self.switch(shared)?;
                 continue;
             }
-            let stop = self.engine.run(&mut shared.borrow_mut().store);
-            if !self.heed(stop)? {
+            if !self.advance(shared)? {
                 if self.ended < self.cells.len() {
-                    return Err(self.stuck());
+                    return Err(self.stuck(&shared.borrow().mail));
                 }
-                if let Some(kind) = self.engine.undrained() {
-                    return Err(self.fault(kind));
-                }
-                self.report.clocks = self.engine.now();
-                self.report.words = self.engine.delivered();
-                self.report.word_hops = self.engine.word_hops();
+                self.check_drained(&shared.borrow().mail)?;
+                self.report.clocks = self.now();
+                let messages = &self.messages.engine;
+                self.report.words = self.engine.delivered() + messages.delivered();
+                self.report.word_hops = self.engine.word_hops() + messages.word_hops();
                 return Ok(());
             }
         }
@@ -169,14 +185,14 @@ impl<'w> Run<'w> {
         coroutines: &mut Coroutines<R>,
         results: &mut [Option<R>],
     ) -> Result<(), RunError> {
-        shared.borrow_mut().clock = self.engine.now();
+        shared.borrow_mut().clock = self.now();
         while !self.ready.is_empty() {
             let mut ready = std::mem::take(&mut self.ready);
             ready.sort_unstable();
             for row in ready {
                 let outcome = match coroutines[row as usize].resume(Answer::Done) {
                     CoroutineResult::Yield(request) => {
-                        self.accept(row as usize, request)?;
+                        self.accept(row as usize, request, &mut shared.borrow_mut().mail)?;
                         continue;
                     }
                     CoroutineResult::Return(outcome) => outcome,
@@ -200,14 +216,20 @@ impl<'w> Run<'w> {
     }
 
     /// Takes a cell's request.
-    fn accept(&mut self, row: usize, request: Request) -> Result<(), RunError> {
+    fn accept(&mut self, row: usize, request: Request, mail: &mut Mail) -> Result<(), RunError> {
         let cell = self.cells[row];
         self.at[row] = match request {
-            Request::Switch(set, phase) => {
-                self.agree(cell, set, phase)?;
+            Request::Switch(context) => {
+                self.agree(cell, context)?;
                 self.waiting += 1;
-                At::Switch(set, phase)
+                At::Switch(context)
             }
+            Request::Letter(letter) => {
+                self.send_letter(mail, letter)?;
+                At::Letter(letter)
+            }
+            Request::Receive(source) => self.receive_letter(mail, row, source),
+            Request::Letters(set) => self.begin_letters(mail, row, set)?,
             Request::Element(operation, first) => {
                 At::Element(self.submit(cell, &operation, first)?)
             }
@@ -222,11 +244,15 @@ impl<'w> Run<'w> {
                 At::List(operations.len() as u32)
             }
             Request::Compute(clocks) => {
-                self.engine.set_timer(clocks, row as u32);
+                if self.messages.active {
+                    self.messages.engine.set_timer(clocks, row as u32);
+                } else {
+                    self.engine.set_timer(clocks, row as u32);
+                }
                 At::Computing
             }
         };
-        if self.at[row] == At::List(0) {
+        if matches!(self.at[row], At::List(0) | At::Ready) {
             self.make_ready(row);
         }
         Ok(())
@@ -245,23 +271,48 @@ impl<'w> Run<'w> {
     }
 
     /// Checks a cell's wish to switch against those of the cells that wait already.
-    fn agree(&self, cell: CellId, set: usize, phase: PhaseId) -> Result<(), RunError> {
-        let (Some(first), Some((other_set, other))) = (self.waiting_cell(), self.wanted()) else {
+    fn agree(&self, cell: CellId, context: Context) -> Result<(), RunError> {
+        let (Some(first), Some(other)) = (self.waiting_cell(), self.wanted()) else {
             return Ok(());
         };
-        if (other_set, other) == (set, phase) {
+        if other == context {
             return Ok(());
         }
-        let (phase, other) = (self.name(other_set, other), self.name(set, phase));
+        let (phase, other) = (self.name(other), self.name(context));
         Err(RunError::Disagree { first, phase, second: cell, other })
     }
 
-    /// The phase that the first waiting cell wants.
-    fn wanted(&self) -> Option<(usize, PhaseId)> {
+    /// What the first waiting cell wants to switch to.
+    fn wanted(&self) -> Option<Context> {
         self.at.iter().find_map(|at| match at {
-            At::Switch(set, phase) => Some((*set, *phase)),
+            At::Switch(context) => Some(*context),
             _ => None,
         })
+    }
+
+    fn now(&self) -> u64 {
+        if self.messages.active { self.messages.engine.now() } else { self.engine.now() }
+    }
+
+    /// Lets the machine run until something happens to a program; `false` if nothing is under
+    /// way.
+    fn advance(&mut self, shared: &RefCell<State>) -> Result<bool, RunError> {
+        let state = &mut *shared.borrow_mut();
+        if self.messages.active {
+            let stop = self.messages.engine.run(&mut state.mail);
+            self.heed_messages(stop, &mut state.mail)
+        } else {
+            let stop = self.engine.run(&mut state.store);
+            self.heed(stop)
+        }
+    }
+
+    /// Nothing is under way: nothing may be left of words and messages.
+    fn check_drained(&mut self, mail: &Mail) -> Result<(), RunError> {
+        if let Some(kind) = self.engine.undrained() {
+            return Err(self.fault(kind));
+        }
+        self.messages.left_over(mail).map_or(Ok(()), Err)
     }
 
     fn make_ready(&mut self, row: usize) {
@@ -271,21 +322,45 @@ impl<'w> Run<'w> {
 
     /// All cells wait: lets the network drain and switches.
     fn switch(&mut self, shared: &RefCell<State>) -> Result<(), RunError> {
-        let (set, phase) = self.wanted().expect("all cells wait for it");
-        loop {
-            let stop = self.engine.run(&mut shared.borrow_mut().store);
-            if !self.heed(stop)? {
-                break;
+        while self.advance(shared)? {}
+        self.check_drained(&shared.borrow().mail)?;
+        let start = self.now();
+        match self.wanted().expect("all cells wait for it") {
+            Context::Messages => {
+                let p = self.world.loaded.image.machine().parameters();
+                let cost = u64::from(p.t_sync) + u64::from(p.t_phase);
+                self.messages.enter(start.saturating_add(cost));
+                self.active = None;
+            }
+            Context::Phase(set, phase) => {
+                self.messages.active = false;
+                pass_until(&mut self.engine, start, shared);
+                self.load(set, phase, start, &mut shared.borrow_mut().store)?;
             }
         }
+        self.report.switches += 1;
+        self.report.switch_clocks += self.now() - start;
+        self.waiting = 0;
+        for row in 0..self.cells.len() {
+            self.make_ready(row);
+        }
+        Ok(())
+    }
+
+    /// Switches the drained machine to a phase.
+    fn load(
+        &mut self,
+        set: usize,
+        phase: PhaseId,
+        start: u64,
+        store: &mut Store,
+    ) -> Result<(), RunError> {
         let image = &self.world.loaded.image.sets()[set];
-        let start = self.engine.now();
         let switched = self.engine.switch(&image.phases[phase.index()]);
         switched.map_err(|kind| self.fault(kind))?;
-        let mut state = shared.borrow_mut();
         let new_set = self.active.is_none_or(|active| active.0 != set);
         if new_set {
-            state.store.start_set(&image.set);
+            store.start_set(&image.set);
         }
         if new_set || phase == PhaseId(0) {
             self.order = Some(OrderKeeper::new(image.set.clone()));
@@ -294,15 +369,9 @@ impl<'w> Run<'w> {
             order.switched();
         }
         self.active = Some((set, phase));
-        self.report.switches += 1;
-        self.report.switch_clocks += self.engine.now() - start;
         if let Some(trace) = &mut self.report.trace {
             let p = self.world.loaded.image.machine().parameters();
             trace.switch(set as u32, phase, start, p.t_sync, p.t_phase);
-        }
-        self.waiting = 0;
-        for row in 0..self.cells.len() {
-            self.make_ready(row);
         }
         Ok(())
     }
@@ -363,13 +432,16 @@ impl<'w> Run<'w> {
     }
 
     /// Nothing is under way and programs have not ended: why.
-    fn stuck(&mut self) -> RunError {
+    fn stuck(&mut self, mail: &Mail) -> RunError {
         let at_switch = self.waiting > 0 && self.waiting + self.ended == self.cells.len();
-        if let (true, Some(waiting), Some((set, phase))) =
+        if let (true, Some(waiting), Some(context)) =
             (at_switch, self.waiting_cell(), self.wanted())
         {
             let ended = self.absent_cell().expect("not all cells wait");
-            return RunError::Ended { ended, waiting, phase: self.name(set, phase) };
+            return RunError::Ended { ended, waiting, phase: self.name(context) };
+        }
+        if self.messages.active {
+            return self.stuck_messages(mail);
         }
         let kind = self.engine.explain(&*self).expect("programs wait");
         self.fault(kind)
@@ -380,11 +452,23 @@ impl<'w> Run<'w> {
             Some((set, phase)) => (self.world.loaded.image.sets()[set].set.name(), Some(phase)),
             None => ("<no phase>", None),
         };
-        RunError::Fault(Fault { set: set.to_owned(), phase, clock: self.engine.now(), kind })
+        RunError::Fault(Fault { set: set.to_owned(), phase, clock: self.now(), kind })
     }
 
-    fn name(&self, set: usize, phase: PhaseId) -> String {
-        self.world.loaded.phase_name(set, phase)
+    fn name(&self, context: Context) -> String {
+        match context {
+            Context::Messages => "messages".to_owned(),
+            Context::Phase(set, phase) => self.world.loaded.phase_name(set, phase),
+        }
+    }
+}
+
+/// Lets time pass on a machine with nothing under way.
+fn pass_until(engine: &mut Engine, clock: u64, shared: &RefCell<State>) {
+    if clock > engine.now() {
+        engine.set_timer(clock - engine.now(), 0);
+        engine.run(&mut shared.borrow_mut().store);
+        engine.take_timers(&mut Vec::new());
     }
 }
 
@@ -394,7 +478,7 @@ impl Programs for Run<'_> {
             At::Switch(..) => Doing::Switch,
             At::Element(id) => Doing::Operation(id),
             At::Ended => Doing::Ended,
-            At::List(_) | At::Ready | At::Computing => Doing::Listed,
+            _ => Doing::Listed,
         }
     }
 

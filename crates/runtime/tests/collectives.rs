@@ -13,6 +13,12 @@ fn with_trees(machine: &Arc<Machine>, words: u32) -> Arc<Image> {
     build::build_all(machine, tree_sets(machine, words).unwrap())
 }
 
+/// Without the set that goes both ways.
+fn with_two_trees(machine: &Arc<Machine>, words: u32) -> Arc<Image> {
+    let [reduce, broadcast, _] = tree_sets(machine, words).unwrap();
+    build::build_all(machine, [reduce, broadcast])
+}
+
 /// Machines of many sizes, some in need of several phases.
 fn machines() -> Vec<Arc<Machine>> {
     let specs = ["ring:1", "ring:2", "ring:3", "ring:7", "mesh:5x3", "torus:4x4", "torus:2x2x3"];
@@ -110,6 +116,7 @@ fn trees_of_all_machines_add_up() {
                 for op in [Op::Add, Op::Min, Op::Max] {
                     check(&image, op, &values, from);
                 }
+                check(&with_two_trees(&machine, words), Op::Add, &values, from);
             }
         }
     }
@@ -170,33 +177,42 @@ fn a_barrier_waits_for_the_last() {
 #[test]
 fn what_is_no_tree_is_refused() {
     let machine = build::machine("ring:4", |p| p.channels_per_cell = 12);
-    let [reduce, broadcast] = tree_sets(&machine, 2).unwrap();
+    let [reduce, broadcast, allreduce] = tree_sets(&machine, 2).unwrap();
     assert!(tree_sets(&machine, 0).is_err());
     let renamed = |name: &str, pairs: &[(u32, u32, u32)]| {
         let set = build::set(pairs);
         ConnectionSet::new(name, set.connections().to_vec()).unwrap()
     };
-    let error = |sets: [ConnectionSet; 2]| {
+    let error = |sets: Vec<ConnectionSet>| {
         Collectives::new(&build::build_all(&machine, sets)).unwrap_err().to_string()
     };
-    let up = |pairs: &[(u32, u32, u32)]| error([renamed("reduce", pairs), broadcast.clone()]);
-    let down = |pairs: &[(u32, u32, u32)]| error([reduce.clone(), renamed("broadcast", pairs)]);
+    let up = |pairs: &[(u32, u32, u32)]| error(vec![renamed("reduce", pairs), broadcast.clone()]);
+    let down = |pairs: &[(u32, u32, u32)]| error(vec![reduce.clone(), renamed("broadcast", pairs)]);
+    let both = |pairs: &[(u32, u32, u32)]| {
+        error(vec![reduce.clone(), broadcast.clone(), renamed("allreduce", pairs)])
+    };
     assert!(up(&[(1, 0, 2)]).contains("1 connections for 4 live cells"));
-    assert!(up(&[(1, 0, 2), (2, 0, 2), (3, 2, 1)]).contains("x2 has 1 words, x0 2"));
+    assert!(up(&[(1, 0, 2), (2, 0, 2), (3, 2, 1)]).contains("x2 has 1 words, expected 2"));
     assert!(up(&[(1, 0, 2), (1, 2, 2), (3, 2, 2)]).contains("c1 sends more than once"));
     assert!(up(&[(1, 0, 2), (2, 3, 2), (3, 2, 2)]).contains("2 of 4 cells reach c0"));
     assert!(up(&[(1, 2, 2), (2, 3, 2), (3, 1, 2)]).contains("1 of 4 cells reach c0"));
-    // Its own name first: the parent sends before the child is heard.
-    assert!(
-        up(&[(2, 0, 2), (1, 0, 2), (3, 2, 2)]).contains("c2 sends x0 before it has what to send")
-    );
-    assert!(down(&[(0, 1, 2)]).contains("1 connections, `reduce` has 3"));
-    assert!(
-        down(&[(0, 1, 2), (0, 2, 2), (0, 3, 2)]).contains("x2 goes from c0 to c3, not to a child")
-    );
-    assert!(down(&[(0, 1, 2), (0, 1, 2), (2, 3, 2)]).contains("c1 receives twice"));
+    // Without order the parent may send before the child is heard.
+    let early = [(2, 0, 2), (1, 0, 2), (3, 2, 2)];
+    assert!(up(&early).contains("c2 sends x0 before it has what to send"));
+    assert!(down(&[(0, 1, 2)]).contains("1 connections, expected 3"));
+    let astray = down(&[(0, 1, 2), (0, 2, 2), (0, 3, 2)]);
+    assert!(astray.contains("x2 goes from c0 to c3, which is not its way"), "{astray}");
+    assert!(down(&[(0, 1, 2), (1, 0, 2), (2, 3, 2)]).contains("x1 goes from c1 to c0"));
+    assert!(down(&[(0, 1, 2), (0, 1, 2), (2, 3, 2)]).contains("x1 goes from c0 to c1 once more"));
     assert!(down(&[(0, 1, 2), (0, 2, 2), (2, 3, 1)]).contains("x2 has 1 words, expected 2"));
     assert!(down(&[(2, 3, 2), (0, 1, 2), (0, 2, 2)]).contains("c2 sends x0 before"));
+    assert!(both(&[(1, 0, 2)]).contains("1 connections, expected 6"));
+    let early = [(0, 1, 2), (3, 2, 2), (2, 0, 2), (1, 0, 2), (0, 2, 2), (2, 3, 2)];
+    assert!(both(&early).contains("c0 sends x0 before"));
+    let pairs: Vec<(u32, u32, u32)> =
+        allreduce.connections().iter().map(|c| (c.source.0, c.target.0, c.words)).collect();
+    let whole = [reduce.clone(), broadcast.clone(), renamed("allreduce", &pairs)];
+    assert!(Collectives::new(&build::build_all(&machine, whole)).is_ok());
     let without = build::build_all(&machine, [reduce]);
     assert!(Collectives::new(&without).unwrap_err().to_string().contains("no set \"broadcast\""));
     let alone = build::build_all(&build::machine("ring:1", |_| ()), []);

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use conset_runtime::ir::{CellId, ConnectionId, Image};
 use conset_runtime::{
-    Layout, Number, Op, Owned, Plan, PlanError, RunError, ThreadOptions, Transport, Word, World,
+    Layout, Number, Op, Owned, Pending, Plan, PlanError, RunError, ThreadOptions, Transport, Word,
+    World,
 };
 use proptest::prelude::*;
 
@@ -243,6 +244,7 @@ proptest! {
             while !pending.is_empty() {
                 let (i, plan, token) = pending.remove(turn as usize % pending.len());
                 turn /= 5;
+                let token = Pending::from_numbers(token.to_numbers());
                 if turn % 3 == 0 {
                     while !cell.test(&token)? {}
                 }
@@ -384,6 +386,10 @@ fn misuse_is_an_error() {
         }),
         "c0: this exchange of `halo` has been ended already"
     );
+    for forged in [[0, 0, 0], [u64::MAX; 3]].map(Pending::from_numbers) {
+        let message = refused(|cell, plan| cell.end(plan, forged, &mut [0.0; 3]));
+        assert!(message.contains("in this run or another"), "{message}");
+    }
     assert_eq!(
         refused(|cell, plan| {
             let token = cell.begin(plan, Op::Add, &[0.0f64; 3])?;
@@ -489,4 +495,28 @@ fn plans_fit_their_image_or_are_none() {
         "the layout has items on c3, and the machine has 3 cells"
     );
     assert!(Plan::new(&image, 0, layout, 1).is_ok());
+}
+
+/// The two ends of a connection need not cut its words into items alike.
+#[test]
+fn words_meet_words_whatever_the_items() {
+    let far = u64::MAX - 10;
+    let fine = Layout::from_shared_ids(&[[far, far + 1, far + 2, 5], [far + 2, far + 1, far, 6]]);
+    let coarse = Layout::from_shared_ids(&[[7, far], [far, 8]]).unwrap();
+    let fine = fine.unwrap();
+    let image = build::build_all(&build::machine("ring:2", |_| ()), [fine.set("s", 2).unwrap()]);
+    let plans = [plan(&image, 0, &fine, 2), plan(&image, 0, &coarse, 6)];
+    for transport in TRANSPORTS {
+        let (found, _) = World::new(image.clone())
+            .on(transport)
+            .try_run(|cell| {
+                let first = cell.id() == CellId(0);
+                let mut x: Vec<u32> = if first { (0..8).collect() } else { (20..32).collect() };
+                cell.exchange_nodes(&plans[cell.id().index()], Op::Copy, &mut x)?;
+                Ok(x)
+            })
+            .unwrap();
+        assert_eq!(found[0], [20, 21, 22, 23, 24, 25, 6, 7]);
+        assert_eq!(found[1], [0, 1, 2, 3, 4, 5, 26, 27, 28, 29, 30, 31]);
+    }
 }

@@ -13,11 +13,14 @@ struct Args {
     /// Rows and columns.
     #[arg(long, value_name = "N", default_value_t = 128)]
     size: usize,
+    /// How the blocks are exchanged.
+    #[arg(long, value_enum, default_value_t)]
+    by: fft::By,
     #[command(flatten)]
     team: conset_examples::team::TeamArgs,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(fft::solve(&args.team, args.size))
+    finish(fft::solve(&args.team, args.size, args.by))
 }

@@ -1,6 +1,6 @@
 //! Reductions, broadcasts and barriers over trees that were compiled like any other set.
 //!
-//! [`tree_sets`] makes two connection sets; whoever compiles the program compiles them with it.
+//! [`tree_sets`] makes the connection sets; whoever compiles the program compiles them with it.
 //! [`Collectives`] checks that what the image has are such trees, once, outside of the program. A
 //! cell then walks them element by element, in whatever phases and order the compiler gave them:
 //! what it receives from its children it combines with its own values and sends on.
@@ -27,8 +27,8 @@ use crate::error::CellError;
 use crate::lists::{Number, Op};
 use crate::plan::{PlanError, PlanUse};
 use crate::word::Word;
-use tree::Tree;
 pub use tree::tree_sets;
+use tree::{Tree, Way};
 
 /// The trees of an image, ready to be walked. It belongs to all cells.
 #[derive(Debug)]
@@ -40,20 +40,21 @@ pub struct Collectives {
 }
 
 impl Collectives {
-    /// The trees `reduce` and `broadcast` of an image ([`tree_sets`]).
+    /// The trees `reduce`, `broadcast` and, if it is there, `allreduce` of an image
+    /// ([`tree_sets`]).
     ///
     /// # Errors
     /// An image without them, or in which they are no trees to compute with.
     pub fn new(image: &Arc<Image>) -> Result<Self, PlanError> {
-        Self::named(image, "reduce", "broadcast")
+        Self::named(image, ["reduce", "broadcast", "allreduce"])
     }
 
-    /// Trees of other names.
+    /// Trees of other names: to the root, from it, and both if there is such a set.
     ///
     /// # Errors
     /// As [`Collectives::new`].
-    pub fn named(image: &Arc<Image>, reduce: &str, broadcast: &str) -> Result<Self, PlanError> {
-        let tree = Tree::new(image, reduce, broadcast)?;
+    pub fn named(image: &Arc<Image>, names: [&str; 3]) -> Result<Self, PlanError> {
+        let tree = Tree::new(image, names)?;
         let scratch = tree.children.iter().map(|_| Mutex::default()).collect();
         Ok(Self { image: image.clone(), tree, scratch })
     }
@@ -83,8 +84,7 @@ impl Cell<'_> {
     ) -> Result<(), CellError> {
         self.check_trees(trees)?;
         for piece in x.chunks_mut(trees.words()) {
-            self.walk_up(trees, piece, |own, child, _| op.apply(own, child))?;
-            self.walk_down(trees, piece)?;
+            self.walk_both(trees, piece, |own, child, _| op.apply(own, child))?;
         }
         Ok(())
     }
@@ -101,13 +101,14 @@ impl Cell<'_> {
         x: &mut [W],
     ) -> Result<(), CellError> {
         self.check_trees(trees)?;
+        let Some((up, ..)) = trees.tree.sets else { return Ok(()) };
         for piece in x.chunks_mut(trees.words()) {
-            self.walk_up(trees, piece, |own, child, _| op.apply(own, child))?;
+            self.walk(trees, up, Way::Up, piece, |own, child, _| op.apply(own, child))?;
         }
         Ok(())
     }
 
-    /// Gives all cells the array of one. From the root it takes one tree, from others two.
+    /// Gives all cells the array of one; sooner from the root than from others.
     ///
     /// # Errors
     /// A cell that is not in the tree; as [`Cell::allreduce`].
@@ -125,16 +126,13 @@ impl Cell<'_> {
         }
         let chosen = self.branch_of(tree, from);
         for piece in x.chunks_mut(trees.words()) {
-            if from != tree.root {
-                self.walk_up(
-                    trees,
-                    piece,
-                    |own, child, row| {
-                        if Some(row) == chosen { child } else { own }
-                    },
-                )?;
+            if from == tree.root {
+                let Some((_, down, _)) = tree.sets else { break };
+                self.walk(trees, down, Way::Down, piece, |own, _, _| own)?;
+            } else {
+                let choose = |own, child, row| if Some(row) == chosen { child } else { own };
+                self.walk_both(trees, piece, choose)?;
             }
-            self.walk_down(trees, piece)?;
         }
         Ok(())
     }
@@ -158,76 +156,91 @@ impl Cell<'_> {
 
     /// Which of this cell's children has `cell` in its branch.
     fn branch_of(&self, tree: &Tree, cell: CellId) -> Option<usize> {
-        let [reduce, _] = tree.sets?;
-        let set = &self.image().sets()[reduce].set;
         let mut at = cell;
         while at != tree.root && tree.parent[at.index()] != self.id() {
             at = tree.parent[at.index()];
         }
-        tree.children[self.id().index()].iter().position(|&x| set.get(x).source == at)
+        tree.children[self.id().index()].iter().position(|&child| child == at)
     }
 
-    /// Towards the root: `x` becomes what `combine(own, child's, which child)` makes of it.
-    fn walk_up<W: Number>(
+    /// To the root and back, by one set or by two.
+    fn walk_both<W: Number>(
         &mut self,
         trees: &Collectives,
         x: &mut [W],
         combine: impl Fn(W, W, usize) -> W,
     ) -> Result<(), CellError> {
-        let Some([reduce, _]) = trees.tree.sets else { return Ok(()) };
-        let (id, width) = (self.id(), trees.words());
-        let children = &trees.tree.children[id.index()];
+        match trees.tree.sets {
+            None => Ok(()),
+            Some((_, _, Some(both))) => self.walk(trees, both, Way::Both, x, combine),
+            Some((up, down, None)) => {
+                self.walk(trees, up, Way::Up, x, combine)?;
+                self.walk(trees, down, Way::Down, x, |own, _, _| own)
+            }
+        }
+    }
+
+    /// Does this cell's operations of a set, in all its phases. Up goes what
+    /// `combine(own, child's, which child)` makes of `x`, down goes what came from above. `x` ends
+    /// as what was made (on the way up, and at the root) or came.
+    fn walk<W: Number>(
+        &mut self,
+        trees: &Collectives,
+        set: usize,
+        way: Way,
+        x: &mut [W],
+        combine: impl Fn(W, W, usize) -> W,
+    ) -> Result<(), CellError> {
+        let (id, width, tree) = (self.id(), trees.words(), &trees.tree);
+        let children = &tree.children[id.index()];
         let slot = &trees.scratch[id.index()];
         let lock = || slot.lock().unwrap_or_else(PoisonError::into_inner);
         let mut arrived = std::mem::take(&mut *lock());
         arrived.clear();
         arrived.resize(children.len() * width, 0);
         let combined = |arrived: &[u64], x: &[W], word: usize| {
-            let own = x.get(word).copied().unwrap_or(W::from_bits(0));
             let rows = arrived.chunks(width).enumerate();
-            rows.fold(own, |own, (row, words)| combine(own, W::from_bits(words[word]), row))
+            rows.fold(value(x, word), |own, (row, words)| {
+                combine(own, W::from_bits(words[word]), row)
+            })
         };
-        let image = self.image();
-        for (row, phase) in image.sets()[reduce].phases.iter().enumerate() {
-            self.instantiate_phase((reduce, PhaseId::from_index(row)))?;
+        let combines = way == Way::Up || way == Way::Both && id == tree.root;
+        let image = &self.image().sets()[set];
+        for (row, phase) in image.phases.iter().enumerate() {
+            self.instantiate_phase((set, PhaseId::from_index(row)))?;
             for operation in phase.cell(id).operations {
-                let x_id = operation.connection;
+                let connection = operation.connection;
+                let ends = image.set.get(connection);
+                let up = tree.leads_up(ends);
                 for word in tree::span(operation) {
                     if operation.direction == Direction::Send {
-                        self.send_element(x_id, combined(&arrived, x, word))?;
-                    } else if let Some(child) = children.iter().position(|&child| child == x_id) {
-                        arrived[child * width + word] = self.receive_element::<u64>(x_id)?;
+                        let made = up || combines;
+                        let word = if made { combined(&arrived, x, word) } else { value(x, word) };
+                        self.send_element(connection, word)?;
+                        continue;
+                    }
+                    let bits = self.receive_element::<u64>(connection)?;
+                    if !up {
+                        if let Some(own) = x.get_mut(word) {
+                            *own = W::from_bits(bits);
+                        }
+                    } else if let Ok(child) = children.binary_search(&ends.source) {
+                        arrived[child * width + word] = bits;
                     }
                 }
             }
         }
-        for word in 0..x.len() {
-            x[word] = combined(&arrived, x, word);
+        if combines {
+            for word in 0..x.len() {
+                x[word] = combined(&arrived, x, word);
+            }
         }
         *lock() = arrived;
         Ok(())
     }
+}
 
-    /// From the root on.
-    fn walk_down<W: Word>(&mut self, trees: &Collectives, x: &mut [W]) -> Result<(), CellError> {
-        let Some([_, broadcast]) = trees.tree.sets else { return Ok(()) };
-        let (id, image) = (self.id(), self.image());
-        for (row, phase) in image.sets()[broadcast].phases.iter().enumerate() {
-            self.instantiate_phase((broadcast, PhaseId::from_index(row)))?;
-            for operation in phase.cell(id).operations {
-                for word in tree::span(operation) {
-                    if operation.direction == Direction::Send {
-                        let value = x.get(word).map_or(0, |value| value.to_bits());
-                        self.send_element(operation.connection, value)?;
-                    } else {
-                        let value = self.receive_element(operation.connection)?;
-                        if let Some(own) = x.get_mut(word) {
-                            *own = value;
-                        }
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
+/// A word of an array; 0 beyond its end.
+fn value<W: Word>(x: &[W], word: usize) -> W {
+    x.get(word).copied().unwrap_or(W::from_bits(0))
 }

@@ -17,121 +17,156 @@ use conset_ir::{
 
 use crate::plan::{PlanError, find_set};
 
-/// The two trees over all live cells of a machine, to be compiled with the program: `reduce`
-/// towards the first live cell and `broadcast` from it, `words` words on each connection. Longer
-/// arrays go in pieces of as many words, shorter ones as if they were that long.
+/// The trees over all live cells of a machine, to be compiled with the program, `words` words on
+/// each connection: `reduce` towards the first live cell, `broadcast` from it, and `allreduce`,
+/// which is both in one set and saves a context switch. Longer arrays go in pieces of as many
+/// words, shorter ones as if they were that long.
 ///
 /// # Errors
 /// No words, or more than the limit.
-pub fn tree_sets(machine: &Machine, words: u32) -> Result<[ConnectionSet; 2], ShapeError> {
+pub fn tree_sets(machine: &Machine, words: u32) -> Result<[ConnectionSet; 3], ShapeError> {
     let cells: Vec<CellId> = machine.endpoints().collect();
     // Parents have lower numbers, so descending order has children before their parents.
     let up: Vec<(usize, usize)> = (1..cells.len()).rev().map(|i| (i, i & (i - 1))).collect();
     let down: Vec<(usize, usize)> =
         up.iter().rev().map(|&(child, parent)| (parent, child)).collect();
-    let set = |name: &str, pairs: &[(usize, usize)]| {
+    let set = |name: &str, pairs: &[(usize, usize)], order| {
         let connection =
             |&(from, to): &(usize, usize)| Connection::new(cells[from], cells[to], words);
-        let set = ConnectionSet::new(name, pairs.iter().map(connection).collect())?;
-        set.with_order(chain(cells.len(), pairs))
+        ConnectionSet::new(name, pairs.iter().map(connection).collect())?.with_order(order)
     };
-    Ok([set("reduce", &up)?, set("broadcast", &down)?])
+    let nodes = cells.len();
+    let both = [up.as_slice(), &down].concat();
+    let mut order = chain(nodes, &up, 0);
+    order.extend(chain(nodes, &down, up.len()));
+    let into_root = (0..up.len()).filter(|&row| up[row].1 == 0);
+    for before in into_root.map(ConnectionId::from_index) {
+        let from_root = (0..down.len()).filter(|&row| down[row].0 == 0);
+        order.extend(from_root.map(|row| (before, ConnectionId::from_index(up.len() + row))));
+    }
+    Ok([
+        set("reduce", &up, chain(nodes, &up, 0))?,
+        set("broadcast", &down, chain(nodes, &down, 0))?,
+        set("allreduce", &both, order)?,
+    ])
 }
 
-/// What arrives at a node before what leaves it.
-fn chain(nodes: usize, pairs: &[(usize, usize)]) -> Vec<(ConnectionId, ConnectionId)> {
+/// What arrives at a node before what leaves it, in a set in which the pairs begin at row `first`.
+fn chain(
+    nodes: usize,
+    pairs: &[(usize, usize)],
+    first: usize,
+) -> Vec<(ConnectionId, ConnectionId)> {
     let mut into = vec![Vec::new(); nodes];
     for (row, &(_, to)) in pairs.iter().enumerate() {
-        into[to].push(ConnectionId::from_index(row));
+        into[to].push(ConnectionId::from_index(first + row));
     }
     let mut order = Vec::new();
     for (row, &(from, _)) in pairs.iter().enumerate() {
-        order.extend(into[from].iter().map(|&before| (before, ConnectionId::from_index(row))));
+        let after = ConnectionId::from_index(first + row);
+        order.extend(into[from].iter().map(|&before| (before, after)));
     }
     order
 }
 
-/// A pair of compiled trees, as the cells walk them.
+/// Which way a set leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To the root.
+    Up,
+    /// From the root.
+    Down,
+    /// To the root and from it.
+    Both,
+}
+
+/// Compiled trees, as the cells walk them.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// Rows of the two sets in the image; `None` where there is one cell and nothing to do.
-    pub(super) sets: Option<[usize; 2]>,
+    /// Rows of the sets in the image: up, down, and both where there is one; `None` where there
+    /// is one cell and nothing to do.
+    pub(super) sets: Option<(usize, usize, Option<usize>)>,
     pub(super) name: String,
     /// Words on each connection; at least 1.
     pub(super) words: usize,
     pub(super) root: CellId,
     /// Of each cell of the machine; the root's, and a dead cell's, is itself.
     pub(super) parent: Vec<CellId>,
-    /// The connections from each cell's children, in the order of the children's ids.
-    pub(super) children: Vec<Vec<ConnectionId>>,
+    /// Of each cell, ascending.
+    pub(super) children: Vec<Vec<CellId>>,
 }
 
 impl Tree {
-    pub(super) fn new(image: &Image, reduce: &str, broadcast: &str) -> Result<Self, PlanError> {
+    pub(super) fn new(image: &Image, names: [&str; 3]) -> Result<Self, PlanError> {
         let machine = image.machine();
         let cells: Vec<CellId> = machine.endpoints().collect();
-        let alone = |cells: &[CellId]| Self {
+        let mut tree = Self {
             sets: None,
-            name: reduce.to_owned(),
+            name: names[0].to_owned(),
             words: 1,
             root: cells.first().copied().unwrap_or_default(),
             parent: machine.cells().collect(),
             children: vec![Vec::new(); machine.cell_count()],
         };
         if cells.len() <= 1 {
-            return Ok(alone(&cells));
+            return Ok(tree);
         }
-        let sets = [find_set(image, reduce)?, find_set(image, broadcast)?];
-        let mut tree = alone(&cells);
-        tree.sets = Some(sets);
-        let up = &image.sets()[sets[0]];
-        tree.read(up, &cells).map_err(|problem| wrong(up, problem))?;
-        tree.check_order(up, true).map_err(|problem| wrong(up, problem))?;
-        let down = &image.sets()[sets[1]];
-        tree.check_mirror(&up.set, &down.set).map_err(|problem| wrong(down, problem))?;
-        tree.check_order(down, false).map_err(|problem| wrong(down, problem))?;
-        for set in [up, down] {
+        let (up, down) = (find_set(image, names[0])?, find_set(image, names[1])?);
+        let both = find_set(image, names[2]).ok();
+        let set = &image.sets()[up];
+        tree.read(&set.set, &cells).map_err(|problem| wrong(set, problem))?;
+        let ways = [(Some(up), Way::Up), (Some(down), Way::Down), (both, Way::Both)];
+        for (row, way) in ways.into_iter().filter_map(|(row, way)| Some((row?, way))) {
+            let set = &image.sets()[row];
+            tree.check_set(&set.set, way).map_err(|problem| wrong(set, problem))?;
+            tree.check_order(set, way).map_err(|problem| wrong(set, problem))?;
             if let Some(kind) = conset_fabric::coverage_fault(set) {
                 return Err(PlanError::Image { set: set.set.name().to_owned(), kind });
             }
         }
+        tree.sets = Some((up, down, both));
         Ok(tree)
     }
 
     pub(super) fn is_node(&self, cell: CellId) -> bool {
-        let parent = self.parent.get(cell.index());
-        cell == self.root || parent.is_some_and(|&parent| parent != cell)
+        cell == self.root || self.is_child(cell)
+    }
+
+    fn is_child(&self, cell: CellId) -> bool {
+        self.parent.get(cell.index()).is_some_and(|&parent| parent != cell)
+    }
+
+    /// Whether a connection leads from a child to its parent.
+    pub(super) fn leads_up(&self, connection: &Connection) -> bool {
+        self.is_child(connection.source)
+            && self.parent[connection.source.index()] == connection.target
     }
 
     /// Takes parents and children from the set that leads to the root.
-    fn read(&mut self, image: &SetImage, cells: &[CellId]) -> Result<(), String> {
-        let set = &image.set;
+    fn read(&mut self, set: &ConnectionSet, cells: &[CellId]) -> Result<(), String> {
         if set.len() != cells.len() - 1 {
             return Err(format!("{} connections for {} live cells", set.len(), cells.len()));
         }
         self.words = set.get(ConnectionId(0)).words as usize;
-        for (id, connection) in set.iter() {
+        for connection in set.connections() {
             let (child, parent) = (connection.source, connection.target);
-            if connection.words as usize != self.words {
-                return Err(format!("{id} has {} words, x0 {}", connection.words, self.words));
-            }
-            if self.parent[child.index()] != child || child == parent {
+            if self.is_child(child) || child == parent {
                 return Err(format!("{child} sends more than once, or to itself"));
             }
             self.parent[child.index()] = parent;
-            self.children[parent.index()].push(id);
+            self.children[parent.index()].push(child);
         }
         for children in &mut self.children {
-            children.sort_unstable_by_key(|&id| set.get(id).source);
+            children.sort_unstable();
         }
         // One connection fewer than cells, no cell sends twice: one cell sends nothing. All are
         // connected if as many are reached from it.
-        let root = cells.iter().find(|cell| self.parent[cell.index()] == **cell);
+        let root = cells.iter().find(|&&cell| !self.is_child(cell));
         self.root = *root.ok_or("no cell is the root")?;
         let (mut reached, mut open) = (0, vec![self.root]);
         while let Some(cell) = open.pop() {
             reached += 1;
-            open.extend(self.children[cell.index()].iter().map(|&id| set.get(id).source));
+            open.extend_from_slice(&self.children[cell.index()]);
         }
         if reached != cells.len() {
             return Err(format!("{reached} of {} cells reach {}", cells.len(), self.root));
@@ -139,17 +174,21 @@ impl Tree {
         Ok(())
     }
 
-    /// The set from the root on is the one towards it, turned round.
-    fn check_mirror(&self, up: &ConnectionSet, down: &ConnectionSet) -> Result<(), String> {
-        if down.len() != up.len() {
-            return Err(format!("{} connections, `{}` has {}", down.len(), up.name(), up.len()));
+    /// The set is this tree, each connection once each way that it leads.
+    fn check_set(&self, set: &ConnectionSet, way: Way) -> Result<(), String> {
+        let edges: usize = self.children.iter().map(Vec::len).sum();
+        let expected = if way == Way::Both { 2 * edges } else { edges };
+        if set.len() != expected {
+            return Err(format!("{} connections, expected {expected}", set.len()));
         }
-        let mut seen = vec![false; self.parent.len()];
-        for (id, connection) in down.iter() {
-            let child = connection.target.index();
-            if self.parent[child] != connection.source || child == connection.source.index() {
-                let (from, to) = (connection.source, connection.target);
-                return Err(format!("{id} goes from {from} to {to}, not to a child"));
+        let mut seen = [vec![false; self.parent.len()], vec![false; self.parent.len()]];
+        for (id, connection) in set.iter() {
+            let (from, to) = (connection.source, connection.target);
+            let up = self.leads_up(connection);
+            let down = self.is_child(to) && self.parent[to.index()] == from;
+            let allowed = (up && way != Way::Down) || (down && way != Way::Up);
+            if !allowed {
+                return Err(format!("{id} goes from {from} to {to}, which is not its way"));
             }
             if connection.words as usize != self.words {
                 return Err(format!(
@@ -157,29 +196,36 @@ impl Tree {
                     connection.words, self.words
                 ));
             }
-            if std::mem::replace(&mut seen[child], true) {
-                return Err(format!("{} receives twice", connection.target));
+            let child = if up { from } else { to };
+            if std::mem::replace(&mut seen[usize::from(up)][child.index()], true) {
+                return Err(format!("{id} goes from {from} to {to} once more"));
             }
         }
         Ok(())
     }
 
     /// No cell sends a word before all that it is made of have been received: from all children
-    /// towards the root (`up`), from the parent otherwise.
-    fn check_order(&self, image: &SetImage, up: bool) -> Result<(), String> {
+    /// towards the root, and at the root; from the parent elsewhere.
+    fn check_order(&self, image: &SetImage, way: Way) -> Result<(), String> {
         for cell in (0..self.parent.len()).map(CellId::from_index) {
-            let own = self.children[cell.index()].len();
-            let sources = if up { own } else { usize::from(cell != self.root) };
-            let mut received = vec![0usize; self.words];
+            let children = self.children[cell.index()].len();
+            let mut heard = [vec![0usize; self.words], vec![0usize; self.words]];
             for operation in image.phases.iter().flat_map(|phase| phase.cell(cell).operations) {
-                let span = &mut received[span(operation)];
-                match operation.direction {
-                    Direction::Receive => span.iter_mut().for_each(|count| *count += 1),
-                    Direction::Send if span.iter().any(|&count| count < sources) => {
-                        let x = operation.connection;
-                        return Err(format!("{cell} sends {x} before it has what to send"));
-                    }
-                    Direction::Send => {}
+                let up = self.leads_up(image.set.get(operation.connection));
+                if operation.direction == Direction::Receive {
+                    let words = &mut heard[usize::from(up)][span(operation)];
+                    words.iter_mut().for_each(|count| *count += 1);
+                    continue;
+                }
+                let (from_children, needed) = match (up, cell == self.root) {
+                    (true, _) => (true, children),
+                    (false, true) => (true, if way == Way::Both { children } else { 0 }),
+                    (false, false) => (false, 1),
+                };
+                let words = &heard[usize::from(from_children)][span(operation)];
+                if words.iter().any(|&count| count < needed) {
+                    let x = operation.connection;
+                    return Err(format!("{cell} sends {x} before it has what to send"));
                 }
             }
         }

@@ -31,6 +31,18 @@ pub struct Pending {
     number: u64,
 }
 
+impl Pending {
+    /// The token as numbers, for languages that keep it so.
+    pub fn to_numbers(self) -> [u64; 3] {
+        [u64::from(self.cell.0), self.run, self.number]
+    }
+
+    /// The token of such numbers. Others than those of a token are found out when it is used.
+    pub fn from_numbers([cell, run, number]: [u64; 3]) -> Self {
+        Self { cell: CellId(u32::try_from(cell).unwrap_or(u32::MAX)), run, number }
+    }
+}
+
 /// The exchanges that a cell has begun and not ended, in the order in which they were begun.
 #[derive(Debug)]
 pub(crate) struct Flights {

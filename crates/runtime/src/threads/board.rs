@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use conset_ir::{CellId, ConnectionId, PhaseId};
 
+use super::inbox::Inbox;
 use crate::error::RunError;
 use crate::loaded::Loaded;
 use crate::port::Row;
@@ -22,25 +23,29 @@ pub(crate) struct Slot {
     size: AtomicUsize,
     /// Null where the words follow each other.
     positions: AtomicPtr<u32>,
+    /// Words of a position.
+    block: AtomicUsize,
 }
 
 impl Slot {
     #[inline]
-    pub(crate) fn put(&self, row: Row, positions: *const u32) {
+    pub(crate) fn put(&self, row: Row, positions: *const u32, block: usize) {
         self.pointer.store(row.pointer, Ordering::Relaxed);
         self.words.store(row.words, Ordering::Relaxed);
         self.size.store(row.size, Ordering::Relaxed);
         self.positions.store(positions.cast_mut(), Ordering::Relaxed);
+        self.block.store(block, Ordering::Relaxed);
     }
 
     #[inline]
-    pub(crate) fn get(&self) -> (Row, *const u32) {
+    pub(crate) fn get(&self) -> (Row, *const u32, usize) {
         let row = Row {
             pointer: self.pointer.load(Ordering::Relaxed),
             words: self.words.load(Ordering::Relaxed),
             size: self.size.load(Ordering::Relaxed),
         };
-        (row, self.positions.load(Ordering::Relaxed))
+        let positions = self.positions.load(Ordering::Relaxed);
+        (row, positions, self.block.load(Ordering::Relaxed))
     }
 }
 
@@ -135,6 +140,8 @@ pub(crate) struct Board<'r> {
     pub(crate) published: Box<[Apart<Counter>]>,
     pub(crate) done: Box<[Apart<Counter>]>,
     pub(crate) sets: Vec<SetBoard>,
+    /// Per cell.
+    pub(crate) mail: Box<[Inbox]>,
     failure: Mutex<Option<(CellId, Failure)>>,
 }
 
@@ -155,6 +162,7 @@ impl<'r> Board<'r> {
             published: counters(cells),
             done: counters(cells),
             sets: loaded.image.sets().iter().map(|s| set_board(s.set.len())).collect(),
+            mail: (0..cells).map(|_| Inbox::default()).collect(),
             failure: Mutex::new(None),
         }
     }
@@ -178,37 +186,49 @@ impl<'r> Board<'r> {
 /// What cells can do together, as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collective {
+    Messages,
     Phase(usize, PhaseId),
     Exchange(usize),
     Lists(usize),
+    Letters(usize),
 }
 
 impl Collective {
     pub(crate) fn number(self, loaded: &Loaded) -> u32 {
         let phases = loaded.first_phase.last().copied().unwrap_or(0);
         match self {
-            Collective::Phase(set, phase) => loaded.first_phase[set] + phase.0,
-            Collective::Exchange(set) => phases + 2 * set as u32,
-            Collective::Lists(set) => phases + 2 * set as u32 + 1,
+            Collective::Messages => 0,
+            Collective::Phase(set, phase) => 1 + loaded.first_phase[set] + phase.0,
+            Collective::Exchange(set) => 1 + phases + 3 * set as u32,
+            Collective::Lists(set) => 2 + phases + 3 * set as u32,
+            Collective::Letters(set) => 3 + phases + 3 * set as u32,
         }
     }
 
     pub(crate) fn of_number(number: u32, loaded: &Loaded) -> Self {
         let phases = loaded.first_phase.last().copied().unwrap_or(0);
+        let Some(number) = number.checked_sub(1) else { return Collective::Messages };
         if number < phases {
             let set = loaded.first_phase.partition_point(|&first| first <= number) - 1;
             return Collective::Phase(set, PhaseId(number - loaded.first_phase[set]));
         }
-        let (set, kind) = (((number - phases) / 2) as usize, (number - phases) % 2);
-        if kind == 0 { Collective::Exchange(set) } else { Collective::Lists(set) }
+        let set = ((number - phases) / 3) as usize;
+        match (number - phases) % 3 {
+            0 => Collective::Exchange(set),
+            1 => Collective::Lists(set),
+            _ => Collective::Letters(set),
+        }
     }
 
     /// What a program would call it, after "switches to".
     pub(crate) fn name(self, loaded: &Loaded) -> String {
+        let name = |set: usize| loaded.set(set).name();
         match self {
+            Collective::Messages => "messages".to_owned(),
             Collective::Phase(set, phase) => loaded.phase_name(set, phase),
-            Collective::Exchange(set) => format!("the exchange of {}", loaded.set(set).name()),
-            Collective::Lists(set) => format!("the vector exchange of {}", loaded.set(set).name()),
+            Collective::Exchange(set) => format!("the exchange of {}", name(set)),
+            Collective::Lists(set) => format!("the vector exchange of {}", name(set)),
+            Collective::Letters(set) => format!("the exchange of {} by messages", name(set)),
         }
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! Programs give the same results as on the emulated machine, to the bit. What differs:
 //!
-//! * Sending an element never waits for room: each connection has room for all its words.
+//! * Sending an element never waits for room: each connection has room for all its words. Nor
+//!   does sending a message: it is copied into the inbox of its target.
 //! * An exchange is one step, not one for each phase; a cell cannot take part in it by
 //!   instantiating its phases.
 //! * Of two errors at the same time, which one is told may differ from run to run.
@@ -18,6 +19,7 @@
 //! takes.
 
 mod board;
+mod inbox;
 mod port;
 mod verdict;
 mod worker;

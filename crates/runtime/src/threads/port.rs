@@ -234,7 +234,8 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         if !lists.is_mixed() {
             let slots = &self.board.sets[set].slots;
             for (place, connection) in loaded.sets[set].out.of(self.id).iter().enumerate() {
-                slots[connection.index()].put(vector, lists.send().row(place).as_ptr());
+                let positions = lists.send().row(place).as_ptr();
+                slots[connection.index()].put(vector, positions, block);
             }
         }
         self.publish();
@@ -244,13 +245,13 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             if positions.is_empty() {
                 continue;
             }
-            let (row, there) = self.slot_of(set, connection)?.get();
+            let (row, there, there_block) = self.slot_of(set, connection)?.get();
             let here = vector.pointer.cast::<W>();
             // SAFETY: the memory is there and nobody writes what is read: see the module. Both
             // ends have checked that their lists have as many positions as the connection has
-            // blocks and stay within their vectors.
+            // blocks, each of its own size, and stay within their vectors.
             unsafe {
-                let there = Source { row, positions: there, block };
+                let there = Source { row, positions: there, block: there_block };
                 self.worker.moved(positions.len() * block);
                 combine_from(op, positions, block, &there, here);
             }
@@ -277,7 +278,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             // SAFETY: the row lies within the buffer.
             let row = unsafe { pointer.add(begin) };
             let row = Row { pointer: row.cast(), words, size: size_of::<W>() };
-            slots[connection.index()].put(row, std::ptr::null());
+            slots[connection.index()].put(row, std::ptr::null(), 1);
         }
     }
 }
@@ -287,13 +288,14 @@ struct Source {
     row: Row,
     /// Null where the words follow each other.
     positions: *const u32,
+    /// Words of a position, as the source has them.
     block: usize,
 }
 
 /// Combines what is at `there` into the positions.
 ///
 /// # Safety
-/// The words can be read, as many as there are positions, times `block`; `here` can be written at
+/// As many words can be read as there are positions, times `block`; `here` can be written at
 /// the positions; what is written is not read.
 unsafe fn combine_from<W: Number>(
     op: Op,
@@ -328,7 +330,7 @@ unsafe fn with_source<W: Number>(
     // SAFETY: positions and places are within both vectors; where the sizes are equal a word
     // there has a `W`'s bits.
     unsafe {
-        match (there.positions.is_null(), same_size, block) {
+        match (there.positions.is_null(), same_size, block.max(there.block)) {
             (true, true, _) => {
                 each(positions, block, here, |place| words.add(place).read(), &keep);
             }
@@ -412,19 +414,29 @@ impl Port for ThreadPort<'_, '_> {
     }
 
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
-        let Context::Phase(set, phase) = to;
-        let collective = Collective::Phase(set, phase);
+        let collective = match to {
+            Context::Messages => Collective::Messages,
+            Context::Phase(set, phase) => Collective::Phase(set, phase),
+        };
         if self.by_hand.is_some() {
             self.step(collective)?;
         } else {
             self.arrive(collective)?;
             self.meet()?;
         }
+        if let Some(error) = self.board.mail[self.id.index()].unread(self.id) {
+            self.board.fail(self.id, Failure::Known(error));
+            return Err(Stopped);
+        }
+        self.worker.switched(self.id);
+        let Context::Phase(set, phase) = to else {
+            self.ordered = None;
+            return Ok(());
+        };
         if self.ordered != Some(set) || phase.0 == 0 {
             self.begin_order(set);
         }
         self.by_hand = Some(set);
-        self.worker.switched(self.id);
         Ok(())
     }
 
@@ -468,19 +480,23 @@ impl Port for ThreadPort<'_, '_> {
         outgoing: &[Row],
         incoming: &[Row],
     ) -> Result<(), Stopped> {
-        let By::Phases = by;
-        self.step(Collective::Exchange(set))?;
-        self.order_done(set);
+        match by {
+            By::Phases => {
+                self.step(Collective::Exchange(set))?;
+                self.order_done(set);
+            }
+            By::Messages => self.step(Collective::Letters(set))?,
+        }
         let (board, loaded) = (self.board, self.board.loaded);
         for (&connection, &row) in loaded.sets[set].out.of(self.id).iter().zip(outgoing) {
-            board.sets[set].slots[connection.index()].put(row, std::ptr::null());
+            board.sets[set].slots[connection.index()].put(row, std::ptr::null(), 1);
         }
         self.publish();
         for (&connection, row) in loaded.sets[set].inn.of(self.id).iter().zip(incoming) {
             if row.words == 0 {
                 continue;
             }
-            let (there, _) = self.slot_of(set, connection)?.get();
+            let (there, ..) = self.slot_of(set, connection)?.get();
             // SAFETY: the memory is there and nobody writes what is read: see the module. Both
             // rows are as long as the connection, which both cells have checked, and the one
             // here overlaps no other.
@@ -507,9 +523,46 @@ impl Port for ThreadPort<'_, '_> {
             VectorMut::I32(x) => self.exchange_vectors(set, lists, op, x),
         }
     }
+
+    unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
+        self.check()?;
+        // SAFETY: the caller says that the row can be read.
+        let bits = (0..words.words).map(|index| unsafe { words.get(index) });
+        self.board.mail[target.index()].put(self.id, bits);
+        Ok(())
+    }
+
+    unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped> {
+        let found = self.receive(source, |words| {
+            if words.len() == into.words {
+                // SAFETY: the caller says that the row can be written.
+                words.iter().enumerate().for_each(|(i, &bits)| unsafe { into.set(i, bits) });
+            }
+            words.len()
+        })?;
+        self.worker.moved(found);
+        Ok(found)
+    }
 }
 
 impl ThreadPort<'_, '_> {
+    /// Hands the words of the next message of a cell to `read`, when there is one.
+    fn receive<T>(
+        &mut self,
+        source: CellId,
+        mut read: impl FnMut(&[u64]) -> T,
+    ) -> Result<T, Stopped> {
+        self.check()?;
+        let inbox = &self.board.mail[self.id.index()];
+        loop {
+            let come = inbox.come.value();
+            if let Some(result) = inbox.take(source, &mut read) {
+                return Ok(result);
+            }
+            self.wait(&inbox.come, come + 1, Why::Message(source))?;
+        }
+    }
+
     /// An exchange of the whole set keeps its order by itself, and leaves nothing of it open.
     fn order_done(&mut self, set: usize) {
         self.order.clear();

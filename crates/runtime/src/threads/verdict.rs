@@ -9,6 +9,7 @@ use super::board::{Board, Collective, Failure};
 use super::worker::{At, Left, Place, Why};
 use crate::error::{Awaiting, CellWait, RunError};
 use crate::loaded::Loaded;
+use crate::waits::follow;
 
 /// The error of a run, if it had one.
 pub(crate) fn error_of<R>(board: &mut Board<'_>, left: &[Left<R>]) -> Option<RunError> {
@@ -56,6 +57,11 @@ fn ended_while(loaded: &Loaded, ended: &Place, waiting: &Place) -> RunError {
 
 /// Words sent and not received, where all have ended.
 fn unreceived(board: &Board<'_>) -> Option<RunError> {
+    for (cell, inbox) in board.mail.iter().enumerate() {
+        if let Some(error) = inbox.unread(CellId(cell as u32)) {
+            return Some(error);
+        }
+    }
     for (row, shared) in board.sets.iter().enumerate() {
         let Some(elements) = shared.used_elements() else { continue };
         let set = board.loaded.set(row);
@@ -85,20 +91,10 @@ fn stuck(loaded: &Loaded, places: &[Place]) -> RunError {
     if let (true, Some(ended)) = (all_together, places.iter().find(missing)) {
         return ended_while(loaded, ended, waiting);
     }
-    let (mut waits, mut seen) = (Vec::new(), vec![false; places.len()]);
-    let mut at = Some(waiting);
-    while let Some(place) = at {
-        let row = places.partition_point(|other| other.cell < place.cell);
-        if std::mem::replace(&mut seen[row], true) {
-            // What led here is no part of the circle.
-            let begin = waits.iter().position(|wait: &CellWait| wait.cell == place.cell);
-            waits.drain(..begin.unwrap_or(0));
-            return RunError::Stuck { waits, closed: true };
-        }
-        waits.push(CellWait { cell: place.cell, awaiting: awaiting(loaded, place) });
-        at = next(loaded, places, place);
-    }
-    RunError::Stuck { waits, closed: false }
+    let wait =
+        |row: usize| CellWait { cell: places[row].cell, awaiting: awaiting(loaded, &places[row]) };
+    let start = places.partition_point(|other| other.cell < waiting.cell);
+    follow(start, wait, |row| next(loaded, places, &places[row]))
 }
 
 fn awaiting(loaded: &Loaded, place: &Place) -> Awaiting {
@@ -116,21 +112,23 @@ fn awaiting(loaded: &Loaded, place: &Place) -> Awaiting {
             Awaiting::Readers { set: name(set), connection }
         }
         At::Waiting(Why::Word(set, connection)) => Awaiting::Word { set: name(set), connection },
+        At::Waiting(Why::Message(source)) => Awaiting::Message { source },
         At::Waiting(Why::Order(set, connection, before)) => {
             Awaiting::Order { set: name(set), connection, before }
         }
     }
 }
 
-/// The cell that a cell waits for.
-fn next<'a>(loaded: &Loaded, places: &'a [Place], place: &Place) -> Option<&'a Place> {
+/// The place of the cell that a cell waits for.
+fn next(loaded: &Loaded, places: &[Place], place: &Place) -> Option<usize> {
     let At::Waiting(why) = place.at else { return None };
     let ends = |set: usize, connection: ConnectionId| loaded.set(set).get(connection);
     let cell = match why {
-        Why::Arrival(step) => return places.iter().find(|other| other.step.0 < step),
+        Why::Arrival(step) => return places.iter().position(|other| other.step.0 < step),
         Why::Rows(set, connection) | Why::Word(set, connection) => ends(set, connection).source,
         Why::Readers(set, connection) => ends(set, connection).target,
         Why::Order(set, _, before) => ends(set, before).target,
+        Why::Message(source) => source,
     };
-    places.iter().find(|other| other.cell == cell)
+    places.binary_search_by_key(&cell, |other| other.cell).ok()
 }

@@ -50,6 +50,8 @@ pub(crate) enum Why {
     Word(usize, ConnectionId),
     /// A connection is to be received that is ordered before the one to be sent.
     Order(usize, ConnectionId, ConnectionId),
+    /// A message of a cell is to come.
+    Message(CellId),
 }
 
 /// What the cells of a worker do at a step.
