@@ -62,16 +62,16 @@ pub fn solve(args: &TeamArgs, size: usize, by: By) -> Result<Spectrum, Failure> 
 
     let (blocks, account) = team.run(|cell, meter| {
         let rank = ranks[cell.id().index()];
-        let grid = Grid { size, cells, rank, by };
+        let grid = Grid { size, cells, rank };
         let own = grid.rows(rank);
         let rows = input[own.start * size..own.end * size].to_vec();
-        on_cell(cell, meter, &grid, &transform, rows)
+        on_cell(cell, meter, (&grid, by), &transform, rows)
     })?;
     let alone = alone(&transform, size, input.clone());
     // Over MPI a process has some of the rows, and checks those.
     let mut values = alone.clone();
     for (cell, block) in team.own_cells().into_iter().zip(&blocks) {
-        let grid = Grid { size, cells, rank: ranks[cell.index()], by };
+        let grid = Grid { size, cells, rank: ranks[cell.index()] };
         values[grid.rows(grid.rank).start * size..][..block.len()].copy_from_slice(block);
     }
     let power = |values: &[Complex64]| values.iter().map(|x| x.norm_sqr()).sum();
@@ -94,7 +94,7 @@ pub fn matrix(size: usize, seed: u64) -> Vec<Complex64> {
 /// without rows neither send nor receive.
 fn transpose_set(machine: &Machine, size: usize) -> Result<ConnectionSet, Failure> {
     let cells: Vec<_> = machine.endpoints().collect();
-    let rows = |rank| Grid { size, cells: cells.len(), rank, by: By::Phases }.rows(rank).len();
+    let rows = |rank| Grid { size, cells: cells.len(), rank }.rows(rank).len();
     let mut connections = Vec::new();
     for (from, &source) in cells.iter().enumerate() {
         for (to, &target) in cells.iter().enumerate() {
@@ -120,7 +120,6 @@ struct Grid {
     size: usize,
     cells: usize,
     rank: usize,
-    by: By,
 }
 
 impl Grid {
@@ -140,7 +139,7 @@ impl Grid {
 fn on_cell(
     cell: &mut Cell<'_>,
     meter: &mut Meter,
-    grid: &Grid,
+    (grid, by): (&Grid, By),
     transform: &Arc<dyn Fft<f64>>,
     mut block: Vec<Complex64>,
 ) -> Result<Vec<Complex64>, CellError> {
@@ -150,7 +149,7 @@ fn on_cell(
     for _ in 0..2 {
         transform.process(&mut block);
         meter.compute(cell, flops)?;
-        block = transposed(cell, meter, grid, &block)?;
+        block = transposed(cell, meter, (grid, by), &block)?;
     }
     Ok(block)
 }
@@ -159,7 +158,7 @@ fn on_cell(
 fn transposed(
     cell: &mut Cell<'_>,
     meter: &mut Meter,
-    grid: &Grid,
+    (grid, by): (&Grid, By),
     block: &[Complex64],
 ) -> Result<Vec<Complex64>, CellError> {
     let own = grid.rows(grid.rank);
@@ -172,7 +171,7 @@ fn transposed(
     let outgoing: Vec<Vec<f64>> = grid.others().map(|rank| flat(&columns(rank))).collect();
     let mut incoming: Vec<Vec<f64>> =
         grid.others().map(|rank| vec![0.0; 2 * own.len() * grid.rows(rank).len()]).collect();
-    meter.exchange(cell, |cell| match grid.by {
+    meter.exchange(cell, |cell| match by {
         By::Phases => cell.exchange("transpose", &outgoing, &mut incoming),
         By::Messages => cell.msg_exchange("transpose", &outgoing, &mut incoming),
     })?;
