@@ -128,6 +128,28 @@ fn trees_survive_any_division_into_phases() {
     }
 }
 
+#[test]
+fn one_set_both_ways_saves_a_switch() {
+    let machine = Arc::new(Machine::from_spec("iwarp").unwrap());
+    let [reduce, broadcast, allreduce] = tree_sets(&machine, 1).unwrap();
+    let run = |sets: Vec<ConnectionSet>| {
+        let image = compile_sets(&machine, sets, &Options::default()).unwrap();
+        let trees = Collectives::new(&image).unwrap();
+        let program = |cell: &mut conset_runtime::Cell<'_>| {
+            let mut x = [1.0f64];
+            cell.allreduce(&trees, Op::Add, &mut x)?;
+            Ok(x[0])
+        };
+        let (found, report) = World::new(image).try_run(program).unwrap();
+        assert_eq!(found, [64.0; 64]);
+        println!("{} switches, {} clocks", report.switches, report.clocks);
+        (report.switches, report.clocks)
+    };
+    let two = run(vec![reduce.clone(), broadcast.clone()]);
+    let one = run(vec![reduce, broadcast, allreduce]);
+    assert!(one.0 < two.0 && one.1 < two.1, "{one:?} {two:?}");
+}
+
 fn sets() -> [ConnectionSet; 2] {
     let named =
         Connection { name: Some("east".into()), ..Connection::new(CellId(0), CellId(1), 3) };

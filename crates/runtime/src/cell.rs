@@ -207,6 +207,7 @@ impl<'w> Cell<'w> {
     /// Only the end of the run.
     pub fn instantiate_messages(&mut self) -> Result<(), CellError> {
         self.check_running()?;
+        self.arrive_all()?;
         self.ask(|port| port.switch(Context::Messages))?;
         self.active = None;
         Ok(())
@@ -261,6 +262,7 @@ impl<'w> Cell<'w> {
         incoming: &mut [R],
     ) -> Result<(), CellError> {
         self.check_running()?;
+        self.arrive_all()?;
         let set = self.set(&set)?;
         if self.active.is_some() {
             self.instantiate_messages()?;

@@ -2,6 +2,7 @@
 //! fit together, or the fabric found a fault.
 
 use std::fmt;
+use std::time::Duration;
 
 use conset_fabric::{Fault, FaultKind};
 use conset_ir::{CellId, ConnectionId, Direction};
@@ -78,6 +79,14 @@ pub enum RunError {
         waits: Vec<CellWait>,
         /// Whether the last waits for the first.
         closed: bool,
+    },
+    /// A cell made no call for longer than it may ([`crate::ThreadOptions::time_out`]).
+    #[error("{cell} has been in its own code for more than {time_out:?}")]
+    TimeOut {
+        /// The cell.
+        cell: CellId,
+        /// The time it had.
+        time_out: Duration,
     },
     /// The fabric found a fault; a deadlock is one.
     #[error(transparent)]

@@ -2,8 +2,14 @@
 //!
 //! A *program* is one function, executed by every live cell with an agent. It speaks the paper's
 //! language (section 2): it instantiates a phase, sends and receives elements of connections, or
-//! exchanges a whole set by the compiled operation lists. The cells run on the emulated machine
-//! of `conset-fabric`, so that every word really travels and every clock is accounted for.
+//! exchanges a whole set by the compiled operation lists. It can also send messages, or exchange a
+//! set by messages, to be compared: the same buffers, one word changed.
+//!
+//! What carries the words is chosen by the [`World`], and the program does not change:
+//!
+//! * the emulated machine of `conset-fabric`, where every word really travels and every clock is
+//!   accounted for, for connections and for messages;
+//! * [`threads`], a few workers with many cells each, that read each other's memory.
 //!
 //! ```
 //! use conset_runtime::{Image, World};
@@ -19,12 +25,45 @@
 //! }
 //! ```
 //!
-//! Each cell is a stackful coroutine; there are no threads, and one runs at a time, in the order
-//! of cell ids within a clock. The same program gives the same words, clocks and errors on every
-//! run. A run never hangs: when nothing can go on, it ends with an error that says who waits for
-//! whom. Any error of any cell ends the run for all.
+//! Solvers exchange vectors. A [`Layout`] says which of their entries belong together, its set is
+//! compiled, a [`Plan`] puts layout and image together, and [`Collectives`] reduce:
 //!
-//! What it does not do: threads and MPI as transports, and packing of vectors by node lists.
+//! ```
+//! use std::sync::Arc;
+//! use conset_runtime::{Collectives, Image, Layout, Op, Plan, World, tree_sets};
+//! use conset_runtime::ir::{ConnectionSet, Machine};
+//!
+//! fn norms(
+//!     machine: &Machine,
+//!     ids: &[Vec<u64>],
+//!     compile: impl Fn(Vec<ConnectionSet>) -> Arc<Image>,
+//! ) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
+//!     let layout = Layout::from_shared_ids(ids)?;
+//!     let mut sets = vec![layout.set("halo", 1)?];
+//!     sets.extend(tree_sets(machine, 1)?);
+//!     let image = compile(sets);
+//!     let halo = Plan::new(&image, "halo", layout, 1)?;
+//!     let trees = Collectives::new(&image)?;
+//!     let (norms, _report) = World::new(image).try_run(|cell| {
+//!         let mut x = vec![1.0; ids[cell.id().index()].len()];
+//!         cell.sum_shared(&halo, &mut x)?;
+//!         let mut norm = [x.iter().map(|x| x * x).sum::<f64>()];
+//!         cell.allreduce(&trees, Op::Add, &mut norm)?;
+//!         Ok(norm[0].sqrt())
+//!     })?;
+//!     Ok(norms)
+//! }
+//! ```
+//!
+//! Each cell is a stackful coroutine. On the emulated machine one runs at a time, in the order of
+//! cell ids within a clock: the same program gives the same words, clocks and errors on every
+//! run. On threads it gives the same words. A run never hangs: when nothing can go on, it ends
+//! with an error that says who waits for whom. Any error of any cell ends the run for all.
+//!
+//! A cell talks to its transport through one internal trait, `port::Port`; what cells do wrong by
+//! themselves is found before that, so it is the same everywhere.
+//!
+//! What it does not do: MPI as a transport; and compiling, which is the facade crate's.
 
 mod cell;
 mod collectives;
@@ -42,7 +81,7 @@ mod port;
 mod scheduler;
 mod store;
 mod sync;
-mod threads;
+pub mod threads;
 mod waits;
 mod word;
 mod world;

@@ -201,3 +201,6 @@ pub(crate) enum Look {
     /// No cell of any worker can ever go on.
     Stuck,
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,16 +142,21 @@ proptest! {
         let layouts = [&shared, &both.forward, &both.backward];
         let plans: Vec<Plan> = (0..3).map(|i| plan(&image, i, layouts[i], block)).collect();
         let x = values(&ids, block, seed);
-        let world = World::new(image.clone()).on(transport);
+        let world = World::new(image).on(transport);
         for (layout, plan) in layouts.into_iter().zip(&plans) {
             for op in OPS {
                 let (found, _) = world.try_run(|cell| {
                     let mut x = of_all(&x)[cell.id().index()].clone();
+                    let mut by_messages = x.clone();
                     cell.exchange_nodes(plan, op, &mut x)?;
-                    Ok(x)
+                    cell.msg_exchange_nodes(plan, op, &mut by_messages)?;
+                    Ok([x, by_messages])
                 }).unwrap();
-                let expected = of_all(&exchanged(layout, op, block, &x));
-                prop_assert_eq!(bits(&found), bits(&expected), "{:?}", op);
+                let expected = bits(&of_all(&exchanged(layout, op, block, &x)));
+                for way in 0..2 {
+                    let found: Vec<Vec<f64>> = found.iter().map(|x| x[way].clone()).collect();
+                    prop_assert_eq!(&bits(&found), &expected, "{:?} {}", op, way);
+                }
             }
         }
     }

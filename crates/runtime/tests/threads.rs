@@ -4,7 +4,8 @@
 mod build;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use conset_ir::{CellId, ConnectionId, Image, PhaseId};
 use conset_runtime::lists::{CellLists, Positions};
@@ -274,6 +275,31 @@ fn waits_that_nobody_ends_are_told() {
         }));
         assert!(text.contains("c1 receives x0") && text.contains("c0 waits for all"), "{text}");
     }
+}
+
+/// Cell 1 makes calls all the time, and hears of the end; cell 0 makes none until it has.
+#[test]
+fn a_cell_that_makes_no_call_for_too_long_is_named() {
+    let options = ThreadOptions { workers: Some(2), time_out: Some(Duration::from_millis(50)) };
+    let world = World::new(ring_image(2, 1)).on(Transport::Threads(options));
+    let ended = AtomicBool::new(false);
+    let error = world.try_run(|cell| {
+        if cell.id() == CellId(0) {
+            while !ended.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            return cell.compute(1);
+        }
+        loop {
+            if let Err(error) = cell.compute(1) {
+                ended.store(true, Ordering::Relaxed);
+                return Err::<(), _>(error);
+            }
+        }
+    });
+    // Where the system keeps cell 1 from running for as long it is found first.
+    let text = message(error);
+    assert!(text.ends_with(" has been in its own code for more than 50ms"), "{text}");
 }
 
 /// Lists of positions for a set: outgoing positions in the first half of a vector, incoming ones

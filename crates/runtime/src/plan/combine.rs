@@ -11,6 +11,7 @@ use super::{Plan, PlanUse};
 use crate::cell::Cell;
 use crate::error::CellError;
 use crate::lists::{Number, Op};
+use crate::port::By;
 
 /// The copies of a cell's shared items: where they arrive, in the order of their cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,7 +133,7 @@ impl Cell<'_> {
         x: &mut [W],
     ) -> Result<(), CellError> {
         let id = self.id();
-        self.carry(plan, &mut [x], |wires, _, vectors| {
+        self.carry(plan, By::Phases, &mut [x], |wires, _, vectors| {
             let (copies, width, x) = (plan.copies(id), plan.block(), &mut *vectors[0]);
             match op {
                 Op::Copy => copies.combine(wires, width, x, |lowest, _| lowest),

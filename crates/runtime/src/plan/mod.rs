@@ -35,12 +35,13 @@ use crate::error::CellError;
 use crate::layout::Layout;
 use crate::lists::{CellLists, Number, Op, Positions};
 use crate::phase::SetRef;
+use crate::port::By;
 use crate::word::Word;
 use combine::Copies;
 pub use error::{PlanError, PlanUse};
 pub(crate) use flights::Flights;
 pub use flights::Pending;
-pub(crate) use wires::Wires;
+use wires::{Lists, Wires};
 
 /// How the vectors of one set are exchanged.
 #[derive(Debug)]
@@ -269,15 +270,36 @@ impl Cell<'_> {
         op: Op,
         vectors: &mut [&mut [W]],
     ) -> Result<(), CellError> {
-        self.carry(plan, vectors, |wires, lists, vectors| wires.unpack(lists, op, vectors))
+        let unpack = |wires: &Wires, lists: &Lists<'_>, vectors: &mut [&mut [W]]| {
+            wires.unpack(lists, op, vectors);
+        };
+        self.carry(plan, By::Phases, vectors, unpack)
+    }
+
+    /// [`Cell::exchange_nodes`] by a message for each connection ([`Cell::msg_exchange`]): the
+    /// same result, another price.
+    ///
+    /// # Errors
+    /// As [`Cell::exchange_nodes`].
+    pub fn msg_exchange_nodes<W: Number>(
+        &mut self,
+        plan: &Plan,
+        op: Op,
+        x: &mut [W],
+    ) -> Result<(), CellError> {
+        let unpack = |wires: &Wires, lists: &Lists<'_>, vectors: &mut [&mut [W]]| {
+            wires.unpack(lists, op, vectors);
+        };
+        self.carry(plan, By::Messages, &mut [x], unpack)
     }
 
     /// Packs, exchanges, and lets `unpack` do with the words what it will.
     fn carry<W: Number>(
         &mut self,
         plan: &Plan,
+        by: By,
         vectors: &mut [&mut [W]],
-        unpack: impl FnOnce(&Wires, &wires::Lists<'_>, &mut [&mut [W]]),
+        unpack: impl FnOnce(&Wires, &Lists<'_>, &mut [&mut [W]]),
     ) -> Result<(), CellError> {
         self.check_running()?;
         self.check_plan(plan, vectors)?;
@@ -286,7 +308,10 @@ impl Cell<'_> {
         let lists = plan.lists(self.id());
         wires.pack(&lists, vectors);
         // An error ends the run, so the buffers may go with it.
-        self.exchange_now(plan.set, &wires.outgoing, &mut wires.incoming)?;
+        match by {
+            By::Phases => self.exchange_now(plan.set, &wires.outgoing, &mut wires.incoming)?,
+            By::Messages => self.msg_exchange(plan.set, &wires.outgoing, &mut wires.incoming)?,
+        }
         unpack(&wires, &lists, vectors);
         plan.give_back(self.id(), wires);
         Ok(())

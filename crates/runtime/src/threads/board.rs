@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use conset_ir::{CellId, ConnectionId, PhaseId};
 
 use super::inbox::Inbox;
+use super::watch::Activity;
 use crate::error::RunError;
 use crate::loaded::Loaded;
 use crate::port::Row;
@@ -134,6 +135,8 @@ pub(crate) struct Board<'r> {
     pub(crate) ending: Ending,
     pub(crate) idle: Idle,
     pub(crate) agreement: Agreement,
+    /// Per worker.
+    pub(crate) activity: Box<[Apart<Activity>]>,
     /// Per worker: the step at which all its cells have arrived.
     pub(crate) arrived: Box<[Apart<Counter>]>,
     /// Per cell: the step at which its rows are published, and at which it has read all it reads.
@@ -158,6 +161,7 @@ impl<'r> Board<'r> {
             ending: Ending::new(workers),
             idle: Idle::new(workers),
             agreement: Agreement::new(),
+            activity: (0..workers).map(|_| Apart::default()).collect(),
             arrived: counters(workers),
             published: counters(cells),
             done: counters(cells),

@@ -2,8 +2,8 @@
 //!
 //! A few *workers*, by default as many as there are cores, run contiguous blocks of cells each.
 //! A cell is a coroutine that stays on its worker. Cells read each other's buffers directly
-//! ([`port`]); who waits lets the worker's other cells go on, then spins, then yields the core
-//! ([`worker`]).
+//! (module `port`); who waits lets the worker's other cells go on, then spins, then yields the core
+//! (module `worker`).
 //!
 //! Programs give the same results as on the emulated machine, to the bit. What differs:
 //!
@@ -15,14 +15,17 @@
 //!
 //! A run ends as soon as any cell fails or panics, cells disagree on what they do together, or no
 //! cell can ever go on, which is found out exactly and not by waiting for some time
-//! ([`crate::sync::Idle`]). A cell that computes and makes no call is waited for as long as it
-//! takes.
+//! (`sync::Idle`). A cell that computes and makes no call is waited for as long as it
+//! takes, unless a time-out is asked for ([`ThreadOptions::time_out`]).
 
 mod board;
 mod inbox;
 mod port;
 mod verdict;
+mod watch;
 mod worker;
+
+use std::time::Duration;
 
 use conset_ir::CellId;
 
@@ -37,12 +40,17 @@ use worker::{Left, run_worker};
 pub struct ThreadOptions {
     /// Threads; as many as there are cores if not said. No more are used than there are cells.
     pub workers: Option<usize>,
+    /// How long a cell may be in its own code without any call; for ever if not said. Cells that
+    /// wait for others are found out without. A cell that takes longer ends the run with
+    /// [`RunError::TimeOut`] at its next call, and the process if it makes none for as long again
+    /// (10 seconds at least), as a thread cannot be ended from outside.
+    pub time_out: Option<Duration>,
 }
 
 impl ThreadOptions {
     /// So many threads.
     pub fn workers(workers: usize) -> Self {
-        Self { workers: Some(workers) }
+        Self { workers: Some(workers), ..Self::default() }
     }
 
     fn count(&self, cells: usize) -> usize {
@@ -75,6 +83,9 @@ pub(crate) fn run<R: Send>(
                 scope.spawn(move || run_worker(shared, number, cells, world.stack_size, program))
             })
             .collect();
+        if let Some(time_out) = options.time_out {
+            watch::watch(shared, &threads, time_out);
+        }
         let joined = threads.into_iter().map(|thread| thread.join().expect("workers do not panic"));
         joined.collect()
     });

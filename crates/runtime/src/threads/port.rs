@@ -96,6 +96,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     }
 
     fn check(&self) -> Result<(), Stopped> {
+        self.board.activity[self.worker.number].0.call();
         if self.has_stopped() { Err(Stopped) } else { Ok(()) }
     }
 
@@ -263,10 +264,12 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     fn copy_out<W: Number>(&mut self, set: usize, lists: &CellLists, vector: &[W]) {
         let send = lists.send();
         let words = send.all().len() * lists.block();
-        self.wire.clear();
-        self.wire.resize((words * size_of::<W>()).div_ceil(8), 0);
+        let room = (words * size_of::<W>()).div_ceil(8);
+        if self.wire.len() < room {
+            self.wire.resize(room, 0);
+        }
         let pointer = self.wire.as_mut_ptr().cast::<W>();
-        // SAFETY: the buffer holds as many bytes, is aligned to 8 and initialised, and a number
+        // SAFETY: the buffer holds as many bytes or more, is aligned to 8 and initialised, and a number
         // may have any bits. It is not touched otherwise until this cell's next exchange.
         let wire = unsafe { std::slice::from_raw_parts_mut(pointer, words) };
         gather(send.all(), lists.block(), vector, wire);

@@ -265,7 +265,9 @@ fn turn<R>(board: &Board<'_>, number: usize, seats: &mut [Seat<'_, R>]) -> bool 
         let mut resumed = false;
         for seat in seats.iter_mut().filter(|seat| seat.can_go_on()) {
             resumed = true;
+            board.activity[number].0.enter(seat.cell);
             resume(board, seat);
+            board.activity[number].0.leave();
             left -= usize::from(seat.ended);
         }
         if resumed {
