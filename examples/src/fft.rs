@@ -18,7 +18,7 @@ pub use rustfft::num_complex::Complex64;
 use rustfft::{Fft, FftPlanner};
 
 use crate::report::{Agreement, Report};
-use crate::team::{Account, Meter, Team, TeamArgs};
+use crate::team::{Account, By, Meter, Team, TeamArgs};
 use crate::{Failure, noise};
 
 /// The spectrum.
@@ -35,16 +35,6 @@ pub struct Spectrum {
     pub agreement: Agreement,
     /// What the run took.
     pub account: Account,
-}
-
-/// How the blocks are exchanged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum By {
-    /// By the compiled phases.
-    #[default]
-    Phases,
-    /// By messages.
-    Messages,
 }
 
 /// Transforms a matrix of noise, on cells and alone.

@@ -3,7 +3,8 @@
 //! The matrix has for each vertex its number of edges plus 1 on the diagonal, and -1 for each
 //! edge. Rows have owners; before a product each cell needs the entries of its rows' columns that
 //! others own. [`Layout::from_csr`] numbers each cell's rows and ghosts and finds who sends what;
-//! [`Cell::exchange_nodes`] with [`Op::Copy`] brings the ghosts up to date. Every entry has one
+//! [`Cell::exchange_nodes`] with [`Op::Copy`] brings the ghosts up to date, or by messages
+//! [`Cell::msg_exchange_nodes`]. Every entry has one
 //! owner, so inner products are over own rows.
 //!
 //! The right-hand side is the product with a known vector.
@@ -16,7 +17,7 @@ use crate::cg::{Solution, Stop};
 use crate::mesh::{divide, load};
 use crate::report::{Agreement, History, MeshArgs, Solved};
 use crate::sparse::{Csr, add_scaled, dot, max_difference};
-use crate::team::{Meter, Team, by_cell};
+use crate::team::{By, Meter, Team, by_cell};
 use crate::{Failure, failure, noise};
 
 /// The rows of one cell.
@@ -32,7 +33,7 @@ struct Rows {
 ///
 /// # Errors
 /// A file that is no graph, parts that do not fit the machine, a run that failed.
-pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
+pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
     let source = load(&args.mesh, args.team.seed)?;
     let Source::Graph(graph) = &source else {
         return Err(failure(format!("{}: not a graph; `poisson` solves on meshes", args.mesh)));
@@ -65,8 +66,9 @@ pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
         ids: local.ids.clone(),
     };
     let rows = by_cell(machine.cell_count(), &place, csr.parts.iter().map(rows).collect())?;
-    let (solutions, account) = team
-        .run(|cell, meter| on_cell(cell, meter, (&plan, &trees), &rows[cell.id().index()], stop))?;
+    let (solutions, account) = team.run(|cell, meter| {
+        on_cell(cell, meter, (&plan, &trees), &rows[cell.id().index()], (stop, by))
+    })?;
 
     let alone = alone(&matrix, &right, stop);
     // Over MPI a process has some of the rows, and checks those.
@@ -96,7 +98,7 @@ fn on_cell(
     meter: &mut Meter,
     (plan, trees): (&Plan, &Collectives),
     Rows { matrix, right, ids }: &Rows,
-    stop: Stop,
+    (stop, by): (Stop, By),
 ) -> Result<Solution, CellError> {
     let own = matrix.rows();
     let mut x = vec![0.0; own];
@@ -110,7 +112,10 @@ fn on_cell(
     let mut rr = first;
     let mut residuals = Vec::new();
     while residuals.len() < stop.iterations && rr > stop.tolerance.powi(2) * first {
-        meter.exchange(cell, |cell| cell.exchange_nodes(plan, Op::Copy, &mut p))?;
+        meter.exchange(cell, |cell| match by {
+            By::Phases => cell.exchange_nodes(plan, Op::Copy, &mut p),
+            By::Messages => cell.msg_exchange_nodes(plan, Op::Copy, &mut p),
+        })?;
         matrix.times(&p, &mut q);
         meter.compute(cell, 2 * matrix.nonzeros() + 10 * own)?;
         let mut pq = [dot(&p[..own], &q)];

@@ -56,6 +56,16 @@ pub enum TransportArg {
     Mpi,
 }
 
+/// How sets are exchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// By the compiled phases.
+    #[default]
+    Phases,
+    /// By a message for each connection.
+    Messages,
+}
+
 /// Router and scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum AlgorithmArg {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use conset_examples::cg::Stop;
 use conset_examples::fft::Complex64;
 use conset_examples::report::{Agreement, MeshArgs, Report, Solved};
-use conset_examples::team::{TeamArgs, TransportArg};
+use conset_examples::team::{By, TeamArgs, TransportArg};
 use conset_examples::{elasticity, fft, gauss, laplacian, poisson, wave};
 
 const STOP: Stop = Stop { tolerance: 1e-11, iterations: 2_000 };
@@ -129,9 +129,9 @@ fn waves_keep_their_energy_and_stand_where_they_should() {
 fn the_spectrum_is_the_sum_of_its_definition() {
     for (size, machine) in [(12, "iwarp:2x2"), (9, "ring:5"), (3, "iwarp:2x2"), (4, "mesh:1x1")] {
         let solve = |transport, by| fft::solve(&team(machine, transport), size, by).unwrap();
-        let fabric = solve(TransportArg::Fabric, fft::By::Phases);
+        let fabric = solve(TransportArg::Fabric, By::Phases);
         for transport in [TransportArg::Fabric, TransportArg::Threads] {
-            for by in [fft::By::Phases, fft::By::Messages] {
+            for by in [By::Phases, By::Messages] {
                 let other = solve(transport, by);
                 assert!(other.agreement.holds(), "{other}");
                 assert_eq!(fabric.values, other.values, "{transport:?} {by:?}");
@@ -218,8 +218,12 @@ fn a_mesh_of_gmsh() {
 fn graphs() {
     for name in ["walshaw/crack.graph", "walshaw/fe_body.graph"] {
         let Some(graph) = shared(name) else { return };
-        let solved =
-            both(|transport| laplacian::solve(&on(&graph, "iwarp:4x4", transport), STOP).unwrap());
-        assert!(solved.error < 1e-8, "{solved}");
+        let solve = |transport, by| {
+            laplacian::solve(&on(&graph, "iwarp:4x4", transport), STOP, by).unwrap()
+        };
+        let phases = both(|transport| solve(transport, By::Phases));
+        let messages = both(|transport| solve(transport, By::Messages));
+        assert!(phases.error < 1e-8, "{phases}");
+        assert_eq!(bits(&phases.x), bits(&messages.x));
     }
 }

@@ -207,13 +207,21 @@ int conset_probe(struct conset_comm *c, int peer, int tag, int *words)
     return MPI_Get_count(&status, MPI_UINT64_T, words);
 }
 
-/* Tries some times to complete requests. */
-int conset_requests_test(struct conset_requests *r, int first, int count, int tries, int *done)
+/* Completes requests in their order, from *at on, and moves *at over those that are done. Gives up
+ * after some tries at one that is not. */
+int conset_requests_test(struct conset_requests *r, int *at, int end, int tries)
 {
     int code = MPI_SUCCESS;
-    *done = 0;
-    while (tries-- > 0 && code == MPI_SUCCESS && !*done)
-        code = MPI_Testall(count, r->handles + first, done, MPI_STATUSES_IGNORE);
+    while (*at < end && tries > 0) {
+        int done = 0;
+        code = MPI_Test(&r->handles[*at], &done, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS)
+            break;
+        if (done)
+            ++*at;
+        else
+            --tries;
+    }
     return code;
 }
 

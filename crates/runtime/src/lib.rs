@@ -63,7 +63,7 @@
 //! A cell talks to its transport through one internal trait, `port::Port`; what cells do wrong by
 //! themselves is found before that, so it is the same everywhere.
 //!
-//! What it does not do: MPI as a transport; and compiling, which is the facade crate's.
+//! What it does not do: compiling, which is the facade crate's.
 
 mod cell;
 mod collectives;

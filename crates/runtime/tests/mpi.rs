@@ -1,6 +1,7 @@
 //! Programs over MPI. Without a job around it, this program starts itself as jobs of several
 //! ranks, one for each case, and looks at how they end; `CONSET_MPI_RANKS` says of how many
-//! (4 and 8 unless it is set). A name as argument runs only the cases that contain it.
+//! (4 and 8 unless it is set). Cases that end well share a job. With a part of a name as argument
+//! only the cases of such a name run, each in a job of its own.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test program of its own")]
 
@@ -10,33 +11,46 @@ mod build;
 mod mpi_cases;
 
 use std::process::{Command, ExitCode, Output};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use mpi_cases::Case;
 
 /// The environment variable by which a rank knows its case.
 const CASE: &str = "CONSET_MPI_CASE";
 /// Seconds after which a job is ended that should have ended long ago.
-const SECONDS: &str = "60";
+const SECONDS: &str = "100";
+/// Jobs at a time.
+const TOGETHER: usize = 3;
 
 fn main() -> ExitCode {
     if let Ok(case) = std::env::var(CASE) {
         return mpi_cases::run(&case);
     }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let filter = filter.unwrap_or_default();
     let ranks = std::env::var("CONSET_MPI_RANKS").unwrap_or_else(|_| "4,8".to_owned());
     let ranks: Vec<usize> = ranks.split(',').map(|n| n.parse().expect("a number")).collect();
-    let mut failed = 0;
-    for case in mpi_cases::CASES.iter().filter(|case| case.name.contains(&filter)) {
-        for &ranks in &ranks {
-            let verdict = judge(case, ranks, &launch(case.name, ranks));
-            println!(
-                "test {} on {ranks} ranks ... {}",
-                case.name,
-                verdict.as_deref().unwrap_or("ok")
-            );
-            failed += usize::from(verdict.is_some());
+    let cases = match &filter {
+        Some(filter) => mpi_cases::CASES.iter().filter(|c| c.name.contains(filter)).collect(),
+        None => mpi_cases::jobs(),
+    };
+    let jobs: Vec<(&Case, usize)> =
+        cases.iter().flat_map(|&case| ranks.iter().map(move |&ranks| (case, ranks))).collect();
+    // Most of their time jobs that are to fail wait.
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..TOGETHER {
+            scope.spawn(|| {
+                while let Some((case, ranks)) = jobs.get(next.fetch_add(1, Relaxed)) {
+                    let wrong = judge(case, *ranks, &launch(case.name, *ranks));
+                    failed.fetch_add(usize::from(wrong.is_some()), Relaxed);
+                    let verdict = wrong.as_deref().unwrap_or("ok");
+                    println!("test {} on {ranks} ranks ... {verdict}", case.name);
+                }
+            });
         }
-    }
-    ExitCode::from(u8::from(failed > 0))
+    });
+    ExitCode::from(u8::from(failed.into_inner() > 0))
 }
 
 fn launch(case: &str, ranks: usize) -> Output {
@@ -56,7 +70,7 @@ fn launch(case: &str, ranks: usize) -> Output {
 }
 
 /// What is wrong with how a job ended.
-fn judge(case: &mpi_cases::Case, ranks: usize, output: &Output) -> Option<String> {
+fn judge(case: &Case, ranks: usize, output: &Output) -> Option<String> {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     let text = String::from_utf8_lossy(&text);
     let code = output.status.code();

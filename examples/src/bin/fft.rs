@@ -15,7 +15,7 @@ struct Args {
     size: usize,
     /// How the blocks are exchanged.
     #[arg(long, value_enum, default_value_t)]
-    by: fft::By,
+    by: conset_examples::team::By,
     #[command(flatten)]
     team: conset_examples::team::TeamArgs,
 }

@@ -220,6 +220,15 @@ impl Comm {
         self.abort(1)
     }
 
+    /// [`Comm::give_up`] after a time-out: leaves others a moment to say for whom they wait, as
+    /// this rank may wait for one that only waits itself.
+    #[expect(clippy::print_stderr, reason = "the process ends, and the job's user must see why")]
+    pub(super) fn give_up_slowly(&self, why: &dyn std::fmt::Display) -> ! {
+        eprintln!("conset: rank {} ends the job: {why}", self.rank);
+        std::thread::sleep(Duration::from_millis(500));
+        self.abort(1)
+    }
+
     /// From now on a panic on any thread of this process ends the job, after the panic has been
     /// reported as before. Without that the other ranks would wait for their time-out.
     pub fn abort_on_panic(&self) {

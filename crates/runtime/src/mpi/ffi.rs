@@ -84,10 +84,9 @@ unsafe extern "C" {
     ) -> c_int;
     pub(super) fn conset_requests_test(
         requests: *mut RawRequests,
-        first: c_int,
-        count: c_int,
+        at: *mut c_int,
+        end: c_int,
         tries: c_int,
-        done: *mut c_int,
     ) -> c_int;
     pub(super) fn conset_request_done(
         requests: *mut RawRequests,

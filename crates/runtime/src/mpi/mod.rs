@@ -1,4 +1,34 @@
-//! MPI as a transport.
+//! MPI as a transport, with the feature `mpi`.
+//!
+//! ```text
+//! let comm = Comm::world()?;                          // or Comm::from_fortran(handle)
+//! let world = World::new(image).on(Transport::Mpi(comm));
+//! let (results, _) = world.try_run(program)?;         // of the cells of this rank
+//! ```
+//!
+//! The same program runs on every rank of a job (`mpirun -n 8 program`). The cells are dealt to
+//! the ranks in contiguous blocks; the cells of one rank take turns on one thread and hand words
+//! to each other without MPI. An exchange keeps its compiled phases: at a cell a phase begins when
+//! all of the one before has been sent and received. What arrives is combined in the order of
+//! connection ids, so results have the same bits as on the other transports.
+//!
+//! * [`Comm`] is the runtime's own duplicate of a communicator, one for any number of worlds.
+//! * Requests are persistent and belong to a set in a run; an exchange allocates nothing.
+//! * Every run first compares the digests of the ranks' images; if some differ, every rank gets an
+//!   error that names the odd ones.
+//! * Switches and the end of a run are agreed upon by all ranks, and what is wrong there is an error
+//!   on all of them. What one rank alone finds (an error of a cell, a panic, a time-out) it prints,
+//!   and ends the job, as nobody could tell the others. With one rank these are values too.
+//! * A wait without anything going on at this rank ends after a time-out ([`Comm::timeout`]), with
+//!   an error that says who waits for whom in which phase. It cannot know a rank that is lost from
+//!   one that computes for long.
+//!
+//! What it does not do: more than one run at a time on a communicator, more than one thread on a
+//! rank, and clocks.
+//!
+//! Bottom up: `ffi` (the C shim), `requests`, `comm`, `wait`; `meet` (what all ranks do together),
+//! `mail` (words one by one, messages), `place` and `wires` (exchanges); `run` and `port`.
+
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
 mod comm;

@@ -33,6 +33,16 @@ impl Placement {
         &self.cells[self.rows(rank)]
     }
 
+    /// All cells that execute programs, ascending.
+    pub(super) fn cells(&self) -> &[CellId] {
+        &self.cells
+    }
+
+    /// The most cells of any rank.
+    pub(super) fn most(&self) -> usize {
+        self.cells.len().div_ceil(self.active.max(1))
+    }
+
     fn rows(&self, rank: usize) -> Range<usize> {
         if rank >= self.active {
             return 0..0;

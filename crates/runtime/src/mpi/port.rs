@@ -1,6 +1,6 @@
 //! The port of a cell over MPI.
 
-use conset_ir::{CellId, ConnectionId, Operation, PhaseId};
+use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::Yielder;
 
 use super::mail::{Address, Letter};
@@ -11,8 +11,10 @@ use crate::lists::{CellLists, Number, Op, VectorMut, greater, smaller};
 use crate::port::{By, Context, Port, Row, Stopped};
 use crate::word::Word;
 
-/// Tries to complete an exchange before other cells of the rank have their turn.
-const TRIES: u32 = 4;
+/// Tries to complete an exchange before other cells of the rank have their turn, and before the
+/// rank does what else there is to do if there are no others.
+const TRIES: u32 = 2;
+const TRIES_ALONE: u32 = 32;
 
 /// The port of one cell.
 pub(super) struct MpiPort<'r> {
@@ -76,7 +78,9 @@ impl MpiPort<'_> {
             self.wait(Waits::Reader, || Ok(wires.free(row).then_some(())))?;
         }
         self.noted(wires.begin(row, fill))?;
-        let poll = |wires: &Wires| Ok(wires.poll(row, TRIES)?.then_some(()));
+        let alone = self.rank.waits.borrow().len() == 1;
+        let tries = if alone { TRIES_ALONE } else { TRIES };
+        let poll = |wires: &Wires| Ok(wires.poll(row, tries)?.then_some(()));
         self.wait(Waits::Exchange(set, by), || poll(&wires))?;
         self.noted(wires.end(row, read))
     }
@@ -157,7 +161,10 @@ impl Port for MpiPort<'_> {
         let before = self.rank.switches.get();
         let switched = || Ok((self.rank.switches.get() > before).then_some(()));
         self.wait(Waits::Switch(to), switched)?;
-        let Context::Phase(set, phase) = to;
+        let Context::Phase(set, phase) = to else {
+            self.active = usize::MAX;
+            return Ok(());
+        };
         if set != self.active || phase == PhaseId(0) {
             self.begin_order(set);
         }
@@ -224,6 +231,26 @@ impl Port for MpiPort<'_> {
         self.exchange_by(set, by, fill, read)
     }
 
+    unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
+        // SAFETY: the caller says that the row can be read.
+        let bits = (0..words.words).map(|index| unsafe { words.get(index) }).collect();
+        let to = self.rank.message(self.id, target, Direction::Send);
+        self.noted(self.rank.mail.send(to, bits))
+    }
+
+    unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped> {
+        let from = self.rank.message(source, self.id, Direction::Receive);
+        let what = Waits::Message(source);
+        let words = self.next_letter(from, what)?;
+        self.open(from, words, what, |words| {
+            if words.len() == into.words {
+                // SAFETY: the caller says that the row can be written.
+                words.iter().enumerate().for_each(|(i, &bits)| unsafe { into.set(i, bits) });
+            }
+            words.len()
+        })
+    }
+
     fn exchange_lists(
         &mut self,
         set: usize,
@@ -247,18 +274,12 @@ fn check_extent(lists: &CellLists, words: usize) {
     assert!(lists.words().is_some_and(|needed| needed <= words), "the cell has checked that");
 }
 
-/// Calls `visit` with the place in the vector of each word of a run.
+/// Calls `visit` with the place in the vector of each word of a run, for blocks of several words.
 #[inline(always)]
-fn each_place(positions: &[u32], block: usize, run: &Run, mut visit: impl FnMut(usize)) {
-    if block == 1 {
-        for &position in &positions[run.words.clone()] {
-            visit(position as usize);
-        }
-        return;
-    }
+fn each_place(positions: &[u32], block: usize, run: &Run, mut visit: impl FnMut(usize, usize)) {
     let (mut row, mut offset) = (run.words.start / block, run.words.start % block);
-    for _ in run.words.clone() {
-        visit(positions[row] as usize * block + offset);
+    for index in 0..run.words.len() {
+        visit(index, positions[row] as usize * block + offset);
         offset += 1;
         if offset == block {
             (row, offset) = (row + 1, 0);
@@ -270,15 +291,18 @@ fn each_place(positions: &[u32], block: usize, run: &Run, mut visit: impl FnMut(
 ///
 /// # Safety
 /// The vector is as long as the lists need ([`check_extent`]).
+#[inline(always)]
 unsafe fn pack<W: Word>(lists: &CellLists, run: &Run, vector: &[W], wire: &mut [u64]) {
-    assert_eq!(wire.len(), run.words.len());
-    let mut wire = wire.iter_mut();
-    each_place(lists.send().row(run.slot), lists.block(), run, |place| {
-        if let Some(word) = wire.next() {
-            // SAFETY: the place is that of one of the lists' positions.
-            *word = unsafe { vector.get_unchecked(place) }.to_bits();
+    // SAFETY: the place is that of one of the lists' positions.
+    let word = |place: usize| unsafe { vector.get_unchecked(place) }.to_bits();
+    let (positions, block) = (lists.send().row(run.slot), lists.block());
+    if block == 1 {
+        for (wire, &position) in wire.iter_mut().zip(&positions[run.words.clone()]) {
+            *wire = word(position as usize);
         }
-    });
+    } else {
+        each_place(positions, block, run, |index, place| wire[index] = word(place));
+    }
 }
 
 /// Combines a run's words into the positions of its connection.
@@ -293,13 +317,17 @@ unsafe fn unpack<W: Number>(
     vector: &mut [W],
     combine: impl Fn(W, W) -> W,
 ) {
-    assert_eq!(wire.len(), run.words.len());
-    let mut wire = wire.iter();
-    each_place(lists.receive().row(run.slot), lists.block(), run, |place| {
-        if let Some(&word) = wire.next() {
-            // SAFETY: the place is that of one of the lists' positions.
-            let here = unsafe { vector.get_unchecked_mut(place) };
-            *here = combine(*here, W::from_bits(word));
+    let mut take = |place: usize, word: u64| {
+        // SAFETY: the place is that of one of the lists' positions.
+        let here = unsafe { vector.get_unchecked_mut(place) };
+        *here = combine(*here, W::from_bits(word));
+    };
+    let (positions, block) = (lists.receive().row(run.slot), lists.block());
+    if block == 1 {
+        for (&word, &position) in wire.iter().zip(&positions[run.words.clone()]) {
+            take(position as usize, word);
         }
-    });
+    } else {
+        each_place(positions, block, run, |index, place| take(place, wire[index]));
+    }
 }

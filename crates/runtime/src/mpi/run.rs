@@ -45,6 +45,7 @@ pub(super) enum Waits {
     /// A cell of its own rank, to read what it sent last.
     Reader,
     Word(usize, ConnectionId),
+    Message(CellId),
     Switch(Context),
     Ended,
 }
@@ -63,7 +64,7 @@ pub(super) struct Rank<'w> {
     pub(super) switches: Slot<u64>,
     /// By row: switches and exchanges that the cell has begun.
     steps: RefCell<Vec<u64>>,
-    /// The set whose phase was last switched to.
+    /// The set whose phase is active, or messages are.
     active: Slot<Option<usize>>,
     /// Raised whenever a cell goes on.
     pub(super) turns: Slot<u64>,
@@ -72,7 +73,8 @@ pub(super) struct Rank<'w> {
     why: RefCell<Option<RunError>>,
     /// That is so on all ranks, with the same reason.
     known_to_all: Slot<bool>,
-    /// The tag of the first connection's elements.
+    /// The tag of the first pair's messages, and of the first connection's elements.
+    messages: u64,
     elements: u64,
 }
 
@@ -90,6 +92,9 @@ pub(crate) fn run<R>(
     let rank = Rank::new(comm, &world.loaded)?;
     let result = rank.run(world.stack_size, program);
     if let (Err(error), false) = (&result, rank.known_to_all.get() || comm.size() == 1) {
+        if let RunError::Mpi(MpiError::Missing { .. }) = error {
+            comm.give_up_slowly(error);
+        }
         comm.give_up(error);
     }
     result
@@ -105,12 +110,14 @@ impl<'w> Rank<'w> {
     fn new(comm: &Comm, loaded: &'w Loaded) -> Result<Self, MpiError> {
         let placement = Placement::new(loaded.image.machine(), comm.size());
         let own = placement.of_rank(comm.rank()).len();
-        let elements = meet::TAGS;
+        let messages = meet::TAGS;
+        let most = placement.most() as u64;
+        let elements = messages + most * most;
         let connections = loaded.image.sets().iter().map(|set| set.set.len() as u64);
         let bulk = elements + connections.max().unwrap_or(0);
         let limit = comm.tags() as u64;
         if bulk > limit {
-            let what = "tags for the connections of a set";
+            let what = "tags for cells of a rank and connections of a set";
             return Err(MpiError::Limit { what, found: bulk, limit });
         }
         Ok(Self {
@@ -128,6 +135,7 @@ impl<'w> Rank<'w> {
             words: Slot::new(0),
             why: RefCell::default(),
             known_to_all: Slot::new(false),
+            messages,
             elements,
         })
     }
@@ -261,7 +269,8 @@ impl<'w> Rank<'w> {
             return Ok(wires.clone());
         }
         let image = &*self.loaded.image;
-        if let Some((phase, connection, sent, received)) = unsound(image, set) {
+        let unequal = if phased { unsound(image, set) } else { None };
+        if let Some((phase, connection, sent, received)) = unequal {
             let phase = self.loaded.phase_name(set, phase);
             return Err(MpiError::Unequal { phase, connection, sent, received }.into());
         }
@@ -270,7 +279,7 @@ impl<'w> Rank<'w> {
             &self.comm,
             &self.placement,
             &mut self.tags.borrow_mut(),
-            (image, set),
+            (image, set, by),
             (&|cell| ends.out.of(cell), &|cell| ends.inn.of(cell)),
         )?);
         self.wires.borrow_mut().insert((set, phased), wires.clone());
@@ -287,6 +296,15 @@ impl<'w> Rank<'w> {
         let (rank, _) = self.placement.find(other).expect("ends of connections are live");
         let tag = self.elements + u64::from(operation.connection.0);
         Address { rank, tag: tag as i32 }
+    }
+
+    /// Where a message between live cells goes or comes from.
+    pub(super) fn message(&self, source: CellId, target: CellId, way: Direction) -> Address {
+        let find = |cell| self.placement.find(cell).expect("the cell is live");
+        let (source, target) = (find(source), find(target));
+        let pair = source.1 * self.placement.most() + target.1;
+        let rank = if way == Direction::Send { target.0 } else { source.0 };
+        Address { rank, tag: (self.messages + pair as u64) as i32 }
     }
 
     /// All ranks must have the same image.
@@ -343,8 +361,11 @@ impl<'w> Rank<'w> {
         let ended = verdict[0] == END;
         self.known_to_all.set(verdict[0] != GO_ON);
         self.heed(&verdict)?;
-        if let Some(Context::Phase(set, _)) = wishes[0].to {
-            self.active.set(Some(set));
+        if let Some(context) = wishes[0].to {
+            self.active.set(match context {
+                Context::Messages => None,
+                Context::Phase(set, _) => Some(set),
+            });
             self.switches.set(self.switches.get() + 1);
         }
         Ok(ended)
@@ -395,57 +416,75 @@ impl<'w> Rank<'w> {
         }
     }
 
-    /// Words were sent that nobody received. Takes them away, so that the next run does not find
-    /// them, and says which they were.
+    /// Mail was sent that nobody received. Takes it away, so that the next run does not find it,
+    /// and says what it was.
     fn left_over(&self, sent: u64, received: u64) -> Result<RunError, MpiError> {
-        let active = self.active.get();
-        let mut found: BTreeMap<ConnectionId, u64> = BTreeMap::new();
+        let addresses = self.addresses_in();
+        let (mut count, mut first) = (0, vec![u64::MAX; 4]);
         let mut patience = self.comm.patience();
-        let members = Members {
-            heard: self.placement.active(),
-            told: self.placement.active(),
-            for_ever: false,
-        };
+        let active = self.placement.active();
+        let members = Members { heard: active, told: active, for_ever: false };
         loop {
-            for (connection, from) in self.addresses_in(active) {
-                while let Some(words) = self.mail.look(from)? {
-                    let mut letter = self.mail.take(from, words)?;
+            for (left, from) in &addresses {
+                let (mut pieces, mut words) = (0, 0);
+                while let Some(length) = self.mail.look(*from)? {
+                    let mut letter = self.mail.take(*from, length)?;
                     while letter.open()?.is_none() {}
-                    *found.entry(connection).or_default() += 1;
+                    (pieces, words) = (pieces + 1, words + length as u64);
+                }
+                count += pieces;
+                if pieces > 0 {
+                    first = first.min([&left.words()[..], &[words]].concat());
                 }
             }
-            let (&first, &words) = found.first_key_value().unwrap_or((&ConnectionId(u32::MAX), &0));
-            let own = vec![found.values().sum(), u64::from(first.0), words];
-            let place = || "the search for words that were not received".to_owned();
-            let all_found = |all: Vec<Vec<u64>>| {
+            let own = [&[count][..], &first].concat();
+            let place = || "the search for what was not received".to_owned();
+            let judge = |all: Vec<Vec<u64>>| {
                 let total: u64 = all.iter().map(|words| words[0]).sum();
-                let first = all.iter().min_by_key(|words| words[1]).cloned().unwrap_or_default();
-                (if total == sent - received { first } else { Vec::new() }, false)
+                let first = all.iter().map(|words| words[1..].to_vec()).min();
+                let found = total == sent - received;
+                (first.filter(|_| found).unwrap_or_default(), false)
             };
-            let verdict = meet(&self.comm, members, own, &place, all_found)?;
-            if let ([_, connection, words], Some(set)) = (&verdict[..], active) {
-                let (connection, words) = (ConnectionId(*connection as u32), *words);
-                let set = self.loaded.set(set);
-                let (cell, set) = (set.get(connection).target, set.name().to_owned());
-                return Ok(RunError::Unreceived { cell, set, connection, words });
+            let verdict = meet(&self.comm, members, own, &place, judge)?;
+            if let [kind, one, two, words] = verdict[..] {
+                return Ok(self.unreceived(&Left::read([kind, one, two]), words));
             }
-            // They are still on their way.
+            // It is still on its way.
             if patience.wait().is_err() {
                 return Ok(MpiError::LeftOver { sent, received }.into());
             }
         }
     }
 
-    /// Where elements of a set come from that end at this rank's cells.
-    fn addresses_in(&self, set: Option<usize>) -> Vec<(ConnectionId, Address)> {
-        let Some(set) = set else { return Vec::new() };
+    fn unreceived(&self, left: &Left, words: u64) -> RunError {
+        match *left {
+            Left::Words(set, connection) => {
+                let set = self.loaded.set(set);
+                let (cell, set) = (set.get(connection).target, set.name().to_owned());
+                RunError::Unreceived { cell, set, connection, words }
+            }
+            Left::Message { target: cell, source: from } => {
+                RunError::UnreceivedMessage { cell, from, words: words as usize }
+            }
+        }
+    }
+
+    /// Where mail for this rank's cells may come from, of the active phase or of messages.
+    fn addresses_in(&self) -> Vec<(Left, Address)> {
         let mut addresses = Vec::new();
-        for &cell in self.placement.of_rank(self.comm.rank()) {
-            for &connection in self.loaded.sets[set].inn.of(cell) {
+        for &target in self.placement.of_rank(self.comm.rank()) {
+            let Some(set) = self.active.get() else {
+                for &source in self.placement.cells() {
+                    let from = self.message(source, target, Direction::Receive);
+                    addresses.push((Left::Message { target, source }, from));
+                }
+                continue;
+            };
+            for &connection in self.loaded.sets[set].inn.of(target) {
                 let source = self.loaded.set(set).get(connection).source;
                 let (rank, _) = self.placement.find(source).expect("ends of connections are live");
                 let tag = (self.elements + u64::from(connection.0)) as i32;
-                addresses.push((connection, Address { rank, tag }));
+                addresses.push((Left::Words(set, connection), Address { rank, tag }));
             }
         }
         addresses
@@ -453,6 +492,7 @@ impl<'w> Rank<'w> {
 
     fn context(&self, context: Context) -> String {
         match context {
+            Context::Messages => "messages".to_owned(),
             Context::Phase(set, phase) => self.loaded.phase_name(set, phase),
         }
     }
@@ -488,7 +528,10 @@ impl<'w> Rank<'w> {
                 let Ok(wires) = self.wires(set, by) else { return Default::default() };
                 let awaited = wires.awaited(row, self.placement.of_rank(self.comm.rank()));
                 let phase = awaited.first().map(|first| first.phase);
-                let name = phase.map(|phase| self.loaded.phase_name(set, phase));
+                let name = phase.map(|phase| match by {
+                    By::Phases => self.loaded.phase_name(set, phase),
+                    By::Messages => format!("{} by messages", self.loaded.set(set).name()),
+                });
                 let mut cells: Vec<CellId> = awaited.iter().map(|one| one.cell).collect();
                 cells.sort_unstable();
                 cells.dedup();
@@ -498,6 +541,7 @@ impl<'w> Rank<'w> {
                 let source = self.loaded.set(set).get(connection).source;
                 (format!("a word of {connection}"), vec![source])
             }
+            Waits::Message(source) => ("a message".to_owned(), vec![source]),
             Waits::Nothing | Waits::Reader | Waits::Switch(_) | Waits::Ended => Default::default(),
         }
     }
@@ -505,6 +549,32 @@ impl<'w> Rank<'w> {
 
 /// How many awaited ranks an error text names at least before it stops.
 const NAMED: usize = 8;
+
+/// Mail that was not received.
+enum Left {
+    /// Words of a set's connection.
+    Words(usize, ConnectionId),
+    Message {
+        target: CellId,
+        source: CellId,
+    },
+}
+
+impl Left {
+    fn words(&self) -> [u64; 3] {
+        match *self {
+            Left::Words(set, connection) => [0, set as u64, u64::from(connection.0)],
+            Left::Message { target, source } => [1, u64::from(target.0), u64::from(source.0)],
+        }
+    }
+
+    fn read([kind, one, two]: [u64; 3]) -> Self {
+        match kind {
+            0 => Left::Words(one as usize, ConnectionId(two as u32)),
+            _ => Left::Message { target: CellId(one as u32), source: CellId(two as u32) },
+        }
+    }
+}
 
 /// What a cell wants at a meeting: to switch, or to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -534,6 +604,7 @@ impl Wish {
         let (kind, set, phase) = match self.to {
             None => (0, 0, 0),
             Some(Context::Phase(set, phase)) => (1, set as u64, u64::from(phase.0)),
+            Some(Context::Messages) => (2, 0, 0),
         };
         [u64::from(self.cell.0), self.steps, kind, set, phase]
     }
@@ -541,6 +612,7 @@ impl Wish {
     fn read(words: &[u64]) -> Self {
         let to = match words[2] {
             0 => None,
+            2 => Some(Context::Messages),
             _ => Some(Context::Phase(words[3] as usize, PhaseId(words[4] as u32))),
         };
         Self { cell: CellId(words[0] as u32), steps: words[1], to }

@@ -20,12 +20,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
+use conset_ir::{
+    CellId, ChannelId, Connection, ConnectionId, Direction, Image, Operation, PhaseId,
+};
 
 use super::comm::Comm;
 use super::error::MpiError;
 use super::place::Placement;
 use super::requests::{Message, Persistent};
+use crate::port::By;
 
 /// A run of a connection's words in a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,18 +102,20 @@ impl Tags {
         Self { sends: BTreeMap::new(), receives: BTreeMap::new(), first, limit: limit as u64 }
     }
 
-    fn next(&mut self, direction: Direction, rank: usize) -> Result<i32, MpiError> {
+    /// The first of some tags for messages to or from a rank.
+    fn next(&mut self, direction: Direction, rank: usize, count: u64) -> Result<i32, MpiError> {
         let next = match direction {
             Direction::Send => self.sends.entry(rank).or_default(),
             Direction::Receive => self.receives.entry(rank).or_default(),
         };
-        let tag = self.first + *next;
-        *next += 1;
-        if tag > self.limit {
+        let first = self.first + *next;
+        *next += count;
+        let last = first + count;
+        if last > self.limit {
             let what = "tags of messages between two ranks";
-            return Err(MpiError::Limit { what, found: tag, limit: self.limit });
+            return Err(MpiError::Limit { what, found: last, limit: self.limit });
         }
-        Ok(tag as i32)
+        Ok(first as i32)
     }
 }
 
@@ -124,7 +129,7 @@ struct Bundle {
     /// Where the other end is: its rank, and its row there.
     rank: usize,
     row: usize,
-    /// The message's tag, if the other end is on another rank.
+    /// The tag of its first message, if the other end is on another rank.
     tag: i32,
 }
 
@@ -133,25 +138,59 @@ impl Bundle {
         self.operations.iter().map(|operation| operation.words as usize).sum()
     }
 
+    /// Words of each message but the last. Up to about 4 KB MPI libraries send at once; above they
+    /// ask the target first, which takes longer than some more messages do.
+    fn piece(&self) -> usize {
+        const PIECE: usize = 480;
+        const PIECES: usize = 8;
+        if self.words() <= PIECES * PIECE { PIECE } else { self.words() }
+    }
+
     fn end(&self, direction: Direction) -> Awaited {
         let cell = if direction == Direction::Send { self.target } else { self.source };
         Awaited { direction, cell, phase: PhaseId::from_index(self.phase) }
     }
 }
 
+/// The operations of a cell in each phase of a set; by messages there is one phase, and an
+/// operation for each connection.
+fn operations(
+    (image, set, by): (&Image, usize, By),
+    cell: CellId,
+    direction: Direction,
+) -> Vec<Vec<Operation>> {
+    let set = &image.sets()[set];
+    if by == By::Phases {
+        return set.phases.iter().map(|phase| phase.cell(cell).operations.to_vec()).collect();
+    }
+    let end = |connection: &Connection| match direction {
+        Direction::Send => connection.source,
+        Direction::Receive => connection.target,
+    };
+    let own = set.set.iter().filter(|(_, connection)| end(connection) == cell);
+    let whole = own.map(|(id, connection)| Operation {
+        direction,
+        connection: id,
+        channel: ChannelId(0),
+        words: connection.words,
+        first_word: 0,
+        start: 0,
+    });
+    vec![whole.collect()]
+}
+
 /// What a cell sends or receives in a set, by phase, source and target.
 fn bundles(
-    image: &Image,
-    set: usize,
+    what: (&Image, usize, By),
     placement: &Placement,
     cell: CellId,
     direction: Direction,
 ) -> Vec<Bundle> {
-    let set = &image.sets()[set];
+    let set = &what.0.sets()[what.1];
     let mut bundles = Vec::new();
-    for (phase, tables) in set.phases.iter().enumerate() {
+    for (phase, operations) in operations(what, cell, direction).iter().enumerate() {
         let mut by_pair: BTreeMap<(CellId, CellId), Vec<Operation>> = BTreeMap::new();
-        for operation in tables.cell(cell).operations {
+        for operation in operations {
             if operation.direction == direction && operation.words > 0 {
                 let connection = set.set.get(operation.connection);
                 let pair = (connection.source, connection.target);
@@ -170,20 +209,20 @@ fn bundles(
 
 /// The bundles of all cells of this rank, with tags given in an order that both ends know.
 fn tagged_bundles(
-    image: &Image,
-    set: usize,
+    what: (&Image, usize, By),
     placement: &Placement,
     (own, tags): (usize, &mut Tags),
     direction: Direction,
 ) -> Result<Vec<Vec<Bundle>>, MpiError> {
     let cells = placement.of_rank(own).iter();
     let mut all: Vec<Vec<Bundle>> =
-        cells.map(|&cell| bundles(image, set, placement, cell, direction)).collect();
+        cells.map(|&cell| bundles(what, placement, cell, direction)).collect();
     let mut order: Vec<&mut Bundle> = all.iter_mut().flatten().collect();
     order.sort_by_key(|bundle| (bundle.phase, bundle.source, bundle.target));
     for bundle in order {
         if bundle.rank != own {
-            bundle.tag = tags.next(direction, bundle.rank)?;
+            let pieces = bundle.words().div_ceil(bundle.piece());
+            bundle.tag = tags.next(direction, bundle.rank, pieces as u64)?;
         }
     }
     Ok(all)
@@ -202,12 +241,16 @@ struct Messages {
 
 impl Messages {
     fn push(&mut self, bundle: &Bundle, direction: Direction) {
-        let at = self.messages.len();
-        let range = &mut self.ranges[bundle.phase];
-        *range = if *range == (0..0) { at..at + 1 } else { range.start..at + 1 };
-        let words = self.room..self.room + bundle.words();
-        self.messages.push(Message { words, rank: bundle.rank, tag: bundle.tag });
-        self.ends.push(bundle.end(direction));
+        let (begin, end) = (self.room, self.room + bundle.words());
+        let pieces = (begin..end).step_by(bundle.piece()).zip(bundle.tag..);
+        for (from, tag) in pieces {
+            let at = self.messages.len();
+            let range = &mut self.ranges[bundle.phase];
+            *range = if *range == (0..0) { at..at + 1 } else { range.start..at + 1 };
+            let words = from..(from + bundle.piece()).min(end);
+            self.messages.push(Message { words, rank: bundle.rank, tag });
+            self.ends.push(bundle.end(direction));
+        }
     }
 }
 
@@ -244,9 +287,8 @@ fn lay_sends(
     (messages, runs, targets)
 }
 
-/// What arrives at a cell: messages with the last phase first, so that those of the first phase
-/// lie beside its sends; runs by connection and first word; and by phase the rows of sources on
-/// this rank.
+/// What arrives at a cell: messages; runs by connection and first word; and by phase the rows of
+/// sources on this rank.
 fn lay_receives(
     own: usize,
     phases: usize,
@@ -256,9 +298,7 @@ fn lay_receives(
 ) -> (Messages, Vec<Run>, Vec<Vec<usize>>) {
     let mut messages = Messages { ranges: vec![0..0; phases], ..Messages::default() };
     let (mut runs, mut sources) = (Vec::new(), vec![Vec::new(); phases]);
-    let mut order: Vec<&Bundle> = bundles.iter().collect();
-    order.sort_by_key(|bundle| std::cmp::Reverse(bundle.phase));
-    for bundle in order {
+    for bundle in bundles {
         if bundle.rank != own {
             messages.push(bundle, Direction::Receive);
             for operation in &bundle.operations {
@@ -298,14 +338,17 @@ impl Wires {
         comm: &Comm,
         placement: &Placement,
         tags: &mut Tags,
-        (image, set): (&Image, usize),
+        what: (&Image, usize, By),
         (out, inn): (Connections<'_>, Connections<'_>),
     ) -> Result<Self, MpiError> {
         let own = comm.rank();
         let cells = placement.of_rank(own);
-        let phases = image.sets()[set].phases.len();
-        let leaving = tagged_bundles(image, set, placement, (own, tags), Direction::Send)?;
-        let arriving = tagged_bundles(image, set, placement, (own, tags), Direction::Receive)?;
+        let phases = match what.2 {
+            By::Phases => what.0.sets()[what.1].phases.len(),
+            By::Messages => 1,
+        };
+        let leaving = tagged_bundles(what, placement, (own, tags), Direction::Send)?;
+        let arriving = tagged_bundles(what, placement, (own, tags), Direction::Receive)?;
         let mut local = Local::new();
         let sends: Vec<_> = cells
             .iter()
@@ -391,11 +434,8 @@ impl Wires {
             let begun = progress[row].begun;
             let local = |&source: &usize| progress[source].sent[phase] >= begun;
             let (receives, sends) = (&wires.receives[phase], &wires.sends[phase]);
-            let done = if receives.end == sends.start {
-                requests.test(receives.start..sends.end, tries)?
-            } else {
-                requests.test(receives.clone(), tries)? && requests.test(sends.clone(), tries)?
-            };
+            let done =
+                requests.test(receives.clone(), tries)? && requests.test(sends.clone(), tries)?;
             if !done || !wires.sources[phase].iter().all(local) {
                 return Ok(false);
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use conset_runtime::ir::{CellId, ConnectionId, Duplex, Image};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::{Comm, MpiError};
-use conset_runtime::{Cell, CellError, Op, RunError, Transport, World};
+use conset_runtime::{Cell, CellError, Op, RunError, ThreadOptions, Transport, World};
 
 use crate::build;
 
@@ -25,6 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric),
     good("lists_as_on_the_fabric", lists_as_on_the_fabric),
     good("elements_as_on_the_fabric", elements_as_on_the_fabric),
+    good("messages_as_on_threads", messages_as_on_threads),
     good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
     good("callers_communicator", callers_communicator),
@@ -35,7 +36,7 @@ pub(crate) const CASES: &[Case] = &[
     good("left_over", left_over),
     good("left_over_at_the_end", left_over_at_the_end),
     bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
-    bad("missing_cell", &["awaits c3", "s/p0", "for rank 3", "2000 ms"], missing_cell),
+    bad("missing_cell", &["awaits c3", "s/p0", "for rank 3"], missing_cell),
     bad("missing_word", &["awaits c3", "a word of x3", "for rank 3"], missing_word),
     bad("killed_rank", &[], killed_rank),
     bad("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
@@ -55,9 +56,25 @@ const fn bad(name: &'static str, says: &'static [&'static str], run: fn(&Comm)) 
     Case { name, succeeds: false, says, run }
 }
 
+/// All cases that end well, one after the other.
+const ALL_GOOD: Case = good("all_that_end_well", |comm| {
+    for case in CASES.iter().filter(|case| case.succeeds) {
+        if comm.rank() == 0 {
+            println!("{}", case.name);
+        }
+        (case.run)(comm);
+    }
+});
+
+/// What to run for all cases.
+pub(crate) fn jobs() -> Vec<&'static Case> {
+    std::iter::once(&ALL_GOOD).chain(CASES.iter().filter(|case| !case.succeeds)).collect()
+}
+
 /// Runs a case as one rank of a job.
 pub(crate) fn run(name: &str) -> ExitCode {
-    let case = CASES.iter().find(|case| case.name == name).expect("a case");
+    let mut all = CASES.iter().chain([&ALL_GOOD]);
+    let case = all.find(|case| case.name == name).expect("a case");
     let comm = Comm::world().expect("MPI works").timeout(Duration::from_secs(2));
     let size = std::env::var("CONSET_MPI_SIZE").expect("set by the launcher");
     assert_eq!(size, comm.size().to_string(), "the launcher is of another MPI library");
@@ -81,9 +98,18 @@ fn same_as_on_the_fabric<R: PartialEq + std::fmt::Debug + Send>(
     image: &Arc<Image>,
     program: impl Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync,
 ) {
+    same_as_on(Transport::Fabric, comm, image, program);
+}
+
+fn same_as_on<R: PartialEq + std::fmt::Debug + Send>(
+    transport: Transport,
+    comm: &Comm,
+    image: &Arc<Image>,
+    program: impl Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync,
+) {
     let world = World::new(image.clone()).on(Transport::Mpi(comm.clone()));
     let (own, _) = world.try_run(&program).unwrap();
-    let (all, _) = World::new(image.clone()).try_run(&program).unwrap();
+    let (all, _) = World::new(image.clone()).on(transport).try_run(&program).unwrap();
     let cells: Vec<CellId> = image.machine().endpoints().collect();
     assert_eq!(own.len(), world.own_cells().len());
     for (cell, result) in world.own_cells().iter().zip(&own) {
@@ -127,6 +153,13 @@ fn exchanges_as_on_the_fabric(comm: &Comm) {
 }
 
 fn sums_of_exchanges(cell: &mut Cell<'_>) -> Result<u64, CellError> {
+    sums(cell, |cell, out, inn| cell.exchange("s", out, inn))
+}
+
+fn sums(
+    cell: &mut Cell<'_>,
+    exchange: impl Fn(&mut Cell<'_>, &[Vec<f64>], &mut [Vec<f64>]) -> Result<(), CellError>,
+) -> Result<u64, CellError> {
     let set = cell.image().sets()[0].set.clone();
     let (out, inn) = (cell.connections_out(0)?, cell.connections_in("s")?);
     let words = |x: &ConnectionId| set.get(*x).words as usize;
@@ -135,7 +168,7 @@ fn sums_of_exchanges(cell: &mut Cell<'_>) -> Result<u64, CellError> {
     for round in 0..5 {
         let row = |x: &ConnectionId| (0..words(x)).map(|word| value(round, *x, word)).collect();
         let outgoing: Vec<Vec<f64>> = out.iter().map(row).collect();
-        cell.exchange("s", &outgoing, &mut incoming)?;
+        exchange(cell, &outgoing, &mut incoming)?;
         total += incoming.iter().flatten().sum::<f64>();
     }
     Ok(total.to_bits())
@@ -304,6 +337,40 @@ fn left_over(comm: &Comm) {
     assert_eq!(error, Err(expected));
     // The communicator is as good as before.
     same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+}
+
+fn messages_as_on_threads(comm: &Comm) {
+    let n = comm.size() as u32;
+    for cells in [n, 2 * n + 1, 3] {
+        let machine = build::machine(&format!("ring:{cells}"), |p| p.channels_per_cell = 2);
+        let pair = |i: u32| (i % cells, (i * 5 + 1) % cells, 1 + i % 700);
+        let pairs: Vec<_> = (0..3 * cells).map(pair).filter(|(a, b, _)| a != b).collect();
+        let image = Arc::new(build::build(&machine, build::set(&pairs)));
+        let threads = Transport::Threads(ThreadOptions::workers(2));
+        same_as_on(threads, comm, &image, |cell| {
+            let (next, n) = (CellId((cell.id().0 + 1) % cells), cells);
+            let last = CellId((cell.id().0 + n - 1) % n);
+            let mut results = vec![];
+            for round in 0..3 {
+                let words: Vec<f64> = (0..700).map(|i| value(round, ConnectionId(1), i)).collect();
+                let (mut into, mut number) = (vec![0.0; 700], [0u32]);
+                cell.msg_send(next, &words)?;
+                cell.msg_send(next, &[round])?;
+                cell.msg_receive(last, &mut into)?;
+                cell.msg_receive(last, &mut number)?;
+                results.push(into.iter().sum::<f64>().to_bits() + u64::from(number[0]));
+                results.push(sums(cell, |cell, out, inn| cell.msg_exchange("s", out, inn))?);
+                results.push(sums_of_exchanges(cell)?);
+                cell.instantiate_messages()?;
+            }
+            Ok(results)
+        });
+    }
+    let error = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(3) { cell.msg_send(CellId(1), &[1.0, 2.0]) } else { Ok(()) }
+    });
+    let expected = RunError::UnreceivedMessage { cell: CellId(1), from: CellId(3), words: 2 };
+    assert_eq!(error, Err(expected));
 }
 
 /// Where nobody else waits, errors and panics are values as on the other transports.
