@@ -104,7 +104,10 @@ impl TeamArgs {
         }
         Ok(match self.transport {
             TransportArg::Fabric => Transport::Fabric,
-            TransportArg::Threads => Transport::Threads(ThreadOptions { workers: self.workers }),
+            TransportArg::Threads => Transport::Threads(ThreadOptions {
+                workers: self.workers,
+                ..ThreadOptions::default()
+            }),
             #[cfg(feature = "mpi")]
             TransportArg::Mpi => Transport::Mpi(conset_runtime::mpi::Comm::world()?),
         })

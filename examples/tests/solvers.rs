@@ -188,8 +188,8 @@ fn what_cannot_be_solved_on_is_refused() {
     assert!(solve("no/such.msh", "iwarp:2x2").contains("no/such.msh"));
     assert!(solve("no-ending", "iwarp:2x2").contains("format"));
     assert!(solve("generate:plate:4x4", "no-machine").contains("no-machine"));
-    let graph =
-        laplacian::solve(&on("generate:plate:4x4", "iwarp:2x2", TransportArg::Fabric), STOP);
+    let mesh = on("generate:plate:4x4", "iwarp:2x2", TransportArg::Fabric);
+    let graph = laplacian::solve(&mesh, STOP, By::Phases);
     assert!(graph.unwrap_err().to_string().contains("not a graph"));
 }
 
