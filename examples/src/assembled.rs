@@ -60,7 +60,8 @@ impl Assembled {
         })
     }
 
-    /// Runs a program on every cell; the results are those of [`Team::own_cells`].
+    /// Runs a program on every cell; the results are those of [`Team::own_cells`]. Then times the
+    /// exchange by itself.
     ///
     /// # Errors
     /// What went wrong in the run.
@@ -68,7 +69,11 @@ impl Assembled {
         &self,
         program: impl Fn(&mut Cell<'_>, &mut Meter) -> Result<R, CellError> + Sync,
     ) -> Result<(Vec<R>, Account), Failure> {
-        self.team.run(program)
+        let (results, mut account) = self.team.run(program)?;
+        let zeros = |cell: CellId| vec![0.0; self.parts[cell.index()].ids.len() * self.block];
+        let timed = self.team.time(zeros, |cell, x| cell.sum_shared(&self.plan, x))?;
+        account.alone = Some(timed);
+        Ok((results, account))
     }
 
     /// Number of parts.

@@ -9,6 +9,7 @@
 //!
 //! The right-hand side is the product with a known vector.
 
+use conset::ir::CellId;
 use conset::mesh::{Graph, Source};
 use conset::partition_route::placement;
 use conset_runtime::{Cell, CellError, Collectives, Layout, LocalCsr, Op, Plan, tree_sets};
@@ -66,9 +67,12 @@ pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
         ids: local.ids.clone(),
     };
     let rows = by_cell(machine.cell_count(), &place, csr.parts.iter().map(rows).collect())?;
-    let (solutions, account) = team.run(|cell, meter| {
+    let (solutions, mut account) = team.run(|cell, meter| {
         on_cell(cell, meter, (&plan, &trees), &rows[cell.id().index()], (stop, by))
     })?;
+
+    let zeros = |cell: CellId| vec![0.0; rows[cell.index()].ids.len()];
+    account.alone = Some(team.time(zeros, |cell, p| update_ghosts(cell, &plan, by, p))?);
 
     let alone = alone(&matrix, &right, stop);
     // Over MPI a process has some of the rows, and checks those.
@@ -112,10 +116,7 @@ fn on_cell(
     let mut rr = first;
     let mut residuals = Vec::new();
     while residuals.len() < stop.iterations && rr > stop.tolerance.powi(2) * first {
-        meter.exchange(cell, |cell| match by {
-            By::Phases => cell.exchange_nodes(plan, Op::Copy, &mut p),
-            By::Messages => cell.msg_exchange_nodes(plan, Op::Copy, &mut p),
-        })?;
+        meter.exchange(cell, |cell| update_ghosts(cell, plan, by, &mut p))?;
         matrix.times(&p, &mut q);
         meter.compute(cell, 2 * matrix.nonzeros() + 10 * own)?;
         let mut pq = [dot(&p[..own], &q)];
@@ -131,6 +132,14 @@ fn on_cell(
         residuals.push((rr / first).sqrt());
     }
     Ok(Solution { x, residuals })
+}
+
+/// Owners send, ghosts receive.
+fn update_ghosts(cell: &mut Cell<'_>, plan: &Plan, by: By, p: &mut [f64]) -> Result<(), CellError> {
+    match by {
+        By::Phases => cell.exchange_nodes(plan, Op::Copy, p),
+        By::Messages => cell.msg_exchange_nodes(plan, Op::Copy, p),
+    }
 }
 
 /// Conjugate gradients on one processor.

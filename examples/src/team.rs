@@ -187,7 +187,30 @@ impl Team {
         })?;
         let (results, spent) = results.into_iter().unzip();
         let (sets, wall) = (self.sets.clone(), begin.elapsed());
-        Ok((results, Account { sets, spent, report, wall, speaks: self.speaks }))
+        Ok((results, Account { sets, spent, report, wall, alone: None, speaks: self.speaks }))
+    }
+
+    /// Times an exchange by itself, with no computation between one and the next: `exchange` is
+    /// called with what `prepare` made for the cell.
+    ///
+    /// # Errors
+    /// What went wrong in the run.
+    pub fn time<B>(
+        &self,
+        prepare: impl Fn(CellId) -> B + Sync,
+        exchange: impl Fn(&mut Cell<'_>, &mut B) -> Result<(), CellError> + Sync,
+    ) -> Result<Calls, Failure> {
+        let (timed, _) = self.world.try_run(|cell| {
+            let mut buffers = prepare(cell.id());
+            // What is made when first needed is not timed.
+            exchange(cell, &mut buffers)?;
+            let mut calls = Calls::default();
+            for _ in 0..TIMED {
+                calls.count(cell, |cell| exchange(cell, &mut buffers))?;
+            }
+            Ok(calls)
+        })?;
+        Ok(timed.into_iter().max_by_key(|calls| calls.wall).unwrap_or_default())
     }
 }
 
@@ -236,6 +259,9 @@ pub fn by_cell<T: Default>(
     }
     Ok(dealt)
 }
+
+/// Exchanges of which the time is the mean.
+const TIMED: usize = 20;
 
 /// Counts what one cell does.
 #[derive(Debug)]
@@ -316,6 +342,15 @@ impl Calls {
         Ok(result)
     }
 
+    fn mean(&self) -> String {
+        let count = self.count.max(1);
+        let microseconds = self.wall.as_secs_f64() * 1e6 / count as f64;
+        match self.clocks / count {
+            0 => format!("{microseconds:.1} us"),
+            clocks => format!("{microseconds:.1} us (of emulation), {clocks} clocks"),
+        }
+    }
+
     fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.clocks += other.clocks;
@@ -334,6 +369,8 @@ pub struct Account {
     pub report: RunReport,
     /// Wall time of the run, start and end of the cells included.
     pub wall: Duration,
+    /// Exchanges by themselves ([`Team::time`]), where they were timed.
+    pub alone: Option<Calls>,
     /// Whether this process is the one of the job that tells the user.
     pub speaks: bool,
 }
@@ -349,15 +386,12 @@ impl std::fmt::Display for Account {
             collectives.merge(&spent.collectives);
         }
         let cells = self.spent.len().max(1) as u64;
+        if let Some(alone) = &self.alone {
+            writeln!(f, "an exchange by itself: {}", alone.mean())?;
+        }
         for (name, calls) in [("exchanges", &exchanges), ("collectives", &collectives)] {
-            let count = calls.count.max(1);
-            writeln!(
-                f,
-                "{name}: {} by each of {cells} cells, {:.1} us of wall time and {} clocks for each, waiting included",
-                calls.count / cells,
-                calls.wall.as_secs_f64() * 1e6 / count as f64,
-                calls.clocks / count,
-            )?;
+            let (times, mean) = (calls.count / cells, calls.mean());
+            writeln!(f, "{name}: {times} by each of {cells} cells, {mean} with waiting")?;
         }
         if self.report.clocks > 0 {
             let compute = self.spent.iter().map(|spent| spent.compute);
@@ -365,7 +399,8 @@ impl std::fmt::Display for Account {
             let clocks = self.report.clocks;
             writeln!(
                 f,
-                "clocks: {clocks}; computation {} (mean) to {most} (most), communication and waiting {} (mean), {:.1} %",
+                "clocks: {clocks}; computation {} (mean) to {most} (most); communication and waiting {} \
+                 (mean), {:.1} %",
                 sum / cells,
                 clocks - sum / cells,
                 100.0 * (clocks - sum / cells) as f64 / clocks as f64,
