@@ -5,7 +5,7 @@
 //! is an exchange of all with all: from each cell to each other the block where the one's rows
 //! meet the other's columns, two words for each complex number.
 //!
-//! There is no plan and no layout here: the set is made by hand ([`transpose_set`]), and the
+//! There is no plan and no layout here: the set is made by hand (`transpose_set`), and the
 //! buffers of [`Cell::exchange`] are the blocks. [`Cell::msg_exchange`] takes the same buffers and
 //! sends them as messages: compare the clocks.
 

@@ -176,14 +176,18 @@ impl Part {
     }
 }
 
-/// The coordinates, moved and scaled into the box from 0 to 1.
+/// The coordinates, moved and scaled into the box from 0 to 1. Triangles must lie in a plane of
+/// constant third coordinate.
 fn scaled(mesh: &Mesh, dimension: usize) -> Result<Vec<[f64; 3]>, Failure> {
     let (mut low, mut high) = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
     for point in mesh.coordinates() {
-        for axis in 0..dimension {
+        for axis in 0..3 {
             low[axis] = low[axis].min(point[axis]);
             high[axis] = high[axis].max(point[axis]);
         }
+    }
+    if dimension == 2 && low[2] != high[2] {
+        return Err(failure("its triangles are a surface in space, expected a flat mesh"));
     }
     let side = (0..dimension).map(|axis| high[axis] - low[axis]).fold(0.0, f64::max);
     if side <= 0.0 {

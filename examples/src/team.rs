@@ -39,7 +39,7 @@ pub struct TeamArgs {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Clocks that a cell takes for one operation on floating point numbers.
-    #[arg(long, value_name = "CLOCKS", default_value_t = 2)]
+    #[arg(long, value_name = "CLOCKS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=1000))]
     pub clocks_per_flop: u64,
 }
 
@@ -298,8 +298,8 @@ impl Meter {
     /// # Errors
     /// Only the end of the run.
     pub fn compute(&mut self, cell: &mut Cell<'_>, flops: usize) -> Result<(), CellError> {
-        let clocks = flops as u64 * self.clocks_per_flop;
-        self.spent.compute += clocks;
+        let clocks = (flops as u64).saturating_mul(self.clocks_per_flop);
+        self.spent.compute = self.spent.compute.saturating_add(clocks);
         cell.compute(clocks)
     }
 

@@ -11,8 +11,8 @@ use conset_examples::report::finish;
 #[command(max_term_width = 100, after_help = "Example: fft --size 256 --machine iwarp")]
 struct Args {
     /// Rows and columns.
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    size: usize,
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    size: u32,
     /// How the blocks are exchanged.
     #[arg(long, value_enum, default_value_t)]
     by: conset_examples::team::By,
@@ -22,5 +22,5 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(fft::solve(&args.team, args.size, args.by))
+    finish(fft::solve(&args.team, args.size as usize, args.by))
 }
