@@ -48,7 +48,7 @@ fn stages(c: &mut Criterion) {
             b.iter(|| bounds::bounds(&machine, black_box(&set)));
         });
         group.bench_function(BenchmarkId::new("place", name), |b| {
-            b.iter(|| placement::place(&machine, black_box(&set), 64, 1));
+            b.iter(|| placement::place(&machine, black_box(&set), 64, placement::Method::Best, 1));
         });
         let options = apr::Options::default();
         group.bench_function(BenchmarkId::new("route", name), |b| {

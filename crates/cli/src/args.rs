@@ -115,12 +115,28 @@ pub(crate) struct InputArgs {
     /// What is divided into parts: what the file lists, or the triangles of a nodal graph.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) elements: ElementsArg,
+    /// How parts come to cells [default: best; given for a connection set or a pattern, whose
+    /// cells are placed anew as if they were parts if this is said].
+    #[arg(long, value_enum)]
+    pub(crate) placement: Option<PlacementArg>,
     /// Words of each connection of a pattern [default: 32].
     #[arg(long, value_name = "K")]
     pub(crate) words: Option<u32>,
     /// The seed of every random choice.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PlacementArg {
+    /// Part i on the i-th live cell.
+    Given,
+    /// Along a space-filling curve.
+    Curve,
+    /// By recursive bisection, for few word-hops.
+    Bisect,
+    /// All of these, improved for phases, links and word-hops; the cheapest.
+    Best,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -140,12 +156,33 @@ pub(crate) struct CompilerArgs {
     /// What `best` minimises [default: time].
     #[arg(long, value_enum)]
     pub(crate) objective: Option<ObjectiveArg>,
+    /// Sets that may be exchanged at the same time (halo,flux), because what the one sends does
+    /// not depend on what the other received: they are joined into one set where that is faster.
+    /// May be repeated.
+    #[arg(long, value_name = "SETS", conflicts_with_all = ["from", "budget"])]
+    pub(crate) fuse: Vec<String>,
     /// Rounds of rip-up and reroute (the paper's k).
     #[arg(long, value_name = "K")]
     pub(crate) reroutes: Option<u32>,
     /// Refuse a set that takes more phases than this, with a witness and the cheapest fix.
     #[arg(long, value_name = "N")]
     pub(crate) max_phases: Option<u32>,
+    /// Let `best` make plans for so many seconds, or until one is at the bound. The result depends
+    /// on the machine it is compiled on; --attempts can be repeated.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        conflicts_with = "attempts",
+        allow_negative_numbers = true
+    )]
+    pub(crate) budget: Option<f64>,
+    /// Let `best` make so many plans of each set, or until one is at the bound.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) attempts: Option<u32>,
+    /// Keep what still fits of an older compile (a schedule or image for the same machine), and
+    /// say how much of the tables changed.
+    #[arg(long, value_name = "OLD")]
+    pub(crate) from: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -279,6 +316,9 @@ pub(crate) struct EmitArgs {
     /// without it, the crate depends on the published version.
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime: Option<PathBuf>,
+    /// What C names begin with.
+    #[arg(long, value_name = "NAME", default_value = "conset_program")]
+    pub(crate) name: String,
     /// The folder to write into; made if it is not there.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
@@ -288,6 +328,8 @@ pub(crate) struct EmitArgs {
 pub(crate) enum Language {
     /// A crate with typed connection names that links against conset-runtime.
     Rust,
+    /// A header of names and a source that holds the image, for the C library.
+    C,
     /// A readable listing of contexts and operation lists.
     Listing,
     /// The image in the text form (.cset).

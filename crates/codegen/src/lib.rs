@@ -4,13 +4,15 @@
 //!  Verified<Timetable> ─► image ─► Image ─┬─► listing   text to read
 //!                                         ├─► delta     what each switch changes
 //!                                         ├─► module    names, to be included beside its file
-//!                                         └─► rust      a crate that rebuilds the image
+//!                                         ├─► rust      a crate that rebuilds the image
+//!                                         └─► c         a header of names and the image's bytes
 //! ```
 //!
 //! Code is generated from verified timetables only: what is wrong cannot get this far, so nothing
 //! here checks routes or times again. Whether the image says what the timetable said is checked by
 //! `conset-verify`, which follows the tables and shares no code with this crate.
 
+pub mod c;
 pub mod delta;
 pub mod image;
 pub mod listing;

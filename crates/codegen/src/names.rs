@@ -107,6 +107,12 @@ pub fn modules<'a>(sets: impl Iterator<Item = &'a str>) -> Vec<String> {
     .collect()
 }
 
+/// The names of sets behind a prefix, where no keyword can be meant.
+pub(crate) fn prefixed<'a>(sets: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut unique = Unique::default();
+    sets.map(|name| unique.take(identifier(&name.to_ascii_lowercase(), 'n'))).collect()
+}
+
 /// A name with everything replaced that no identifier can hold.
 fn identifier(name: &str, prefix: char) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
@@ -120,14 +126,15 @@ fn identifier(name: &str, prefix: char) -> String {
 
 /// Names given out so far.
 #[derive(Default)]
-struct Unique {
+pub(crate) struct Unique {
     taken: HashSet<String>,
     /// The number that the next of several equal names tries first.
     next: HashMap<String, u32>,
 }
 
 impl Unique {
-    fn take(&mut self, name: String) -> String {
+    /// The name, or what it becomes because it is taken.
+    pub(crate) fn take(&mut self, name: String) -> String {
         if self.taken.insert(name.clone()) {
             return name;
         }

@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use common::{compiled, machine};
 use conset_codegen::rust::Runtime;
-use conset_codegen::{EmitError, Options, emit, emit_with, image};
+use conset_codegen::{EmitError, Options, c, emit, emit_with, image};
+use conset_ir::document::Document;
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Image, Machine, NodeLists, Parameters,
-    Topology,
+    Topology, binary,
 };
 
 /// All-to-all on the 8x8 torus: some thirty phases of 64 cells.
@@ -191,5 +192,96 @@ fn manifests_are_written_with_escapes() {
     assert!(files[0].1.contains("conset-runtime = { path = \"C:\\\\a \\\"b\\\"\" }\n"));
     for name in ["", "1st", "a b", "a\"\n[x]"] {
         assert!(matches!(with(name, "x"), Err(EmitError::CrateName { .. })), "{name}");
+    }
+}
+
+/// What the emitted C sources need of the C library, as far as they need it to be compiled here;
+/// crate conset-c links them with the real one.
+const CONSET_H: &str = "\
+#include <stddef.h>
+typedef struct conset_image conset_image;
+int conset_image_parse(const void *bytes, size_t size, conset_image **image);
+";
+
+/// Compiles emitted C sources with a program that writes out what would be parsed, and the
+/// values of some names.
+fn run_c(folder: &Path, image: &Image, uses: &str) -> (Vec<u8>, String) {
+    std::fs::create_dir_all(folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("conset.h", CONSET_H);
+    for (name, text) in c::emit(image, "my_program").unwrap() {
+        write(&name, &text);
+    }
+    write(
+        "main.c",
+        &format!(
+            "#include <stdio.h>\n#include \"my_program.h\"\n\
+             int conset_image_parse(const void *bytes, size_t size, conset_image **image)\n{{\n    \
+             *image = NULL;\n    return fwrite(bytes, 1, size, stdout) == size ? 0 : 1;\n}}\n\
+             int main(void)\n{{\n    conset_image *image;\n    {uses}\n    \
+             return my_program_image(&image);\n}}\n"
+        ),
+    );
+    let program = folder.join("program");
+    let output = Command::new("cc")
+        .args(["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(folder)
+        .args([folder.join("main.c"), folder.join("my_program.c")])
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .expect("a C compiler, which building METIS takes anyway");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(program).output().unwrap();
+    assert!(output.status.success());
+    (output.stdout, String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn emitted_c_sources_hold_their_images() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emitted-c");
+    let nothing = image(&machine("ring:1", |_| {}), &[]).unwrap();
+    for (name, image) in [("large", &large()), ("odd", &odd()), ("nothing", &nothing)] {
+        let uses = match name {
+            "odd" => {
+                "fprintf(stderr, \"%d %d %d %d %s\", MY_PROGRAM_LIB, MY_PROGRAM_MATCH_P0, \
+                 MY_PROGRAM_MATCH_EAST_1_2, MY_PROGRAM_MATCH_C0_TO_C2, MY_PROGRAM_LIB_NAME);"
+            }
+            _ => "",
+        };
+        let (bytes, names) = run_c(&folder.join(name), image, uses);
+        assert_eq!(bytes, binary::write(&Document::Image(image.clone())), "{name}");
+        if name == "odd" {
+            assert_eq!(names, "1 0 1 5 Lib");
+        }
+    }
+}
+
+#[test]
+fn c_names_do_not_collide_and_none_are_made_of_what_is_no_name() {
+    // A set `a` with a connection `b_P0` and a set `a_b` with a phase 0; a connection `P0`.
+    let machine = machine("ring:4", |_| {});
+    let named = |name: &str| Connection {
+        name: Some(name.into()),
+        ..Connection::new(CellId(0), CellId(1), 1)
+    };
+    let sets = [("a", vec![named("b_P0"), named("P0"), named("NAME")]), ("a_b", vec![named("x")])];
+    let sets = sets.map(|(name, connections)| {
+        compiled(&machine, ConnectionSet::new(name, connections).unwrap(), 1 << 20)
+    });
+    let image = image(&machine, &sets).unwrap();
+    let header = &c::emit(&image, "p").unwrap()[0].1;
+    for line in [
+        "    P_A = 0,",
+        "    P_A_P0 = 0,",
+        "    P_A_B_P0 = 0, /* c0 to c1, 1 words */",
+        "    P_A_P0_2 = 1, /* c0 to c1, 1 words */",
+        "    P_A_NAME_2 = 2, /* c0 to c1, 1 words */",
+        "    P_A_B_P0_2 = 0,",
+    ] {
+        assert!(header.lines().any(|l| l == line), "{line}\n{header}");
+    }
+    for name in ["", "1st", "a b", "a-b", "a\"", "ä"] {
+        assert!(matches!(c::emit(&image, name), Err(c::EmitError::Name { .. })), "{name}");
     }
 }

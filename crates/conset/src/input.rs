@@ -3,19 +3,25 @@
 //!
 //! The format is taken from the file's name or given; the project's own forms are also known by
 //! their first bytes. What is not yet divided into parts is partitioned, the parts' halo becomes
-//! a connection set, and the parts are placed on cells so that neighbours are near. A connection
-//! set and a pattern already name cells and are taken as they are.
+//! a connection set, and the parts are placed on cells for the objective. A connection set and a
+//! pattern already name cells and are taken as they are, unless [`place`] is asked to place them.
 
 use std::sync::Arc;
 
 use conset_ir::document::{Document, Form};
-use conset_ir::{At, CellId, Image, InputError, Machine, Program, Schedule};
+use conset_ir::{
+    At, CellId, Connection, ConnectionSet, Image, InputError, Machine, Program, Schedule,
+    ShapeError,
+};
 use conset_mesh::halo::{self, Halo};
 use conset_mesh::partition::{self, Partition};
 use conset_mesh::read::{self, Format};
 use conset_mesh::{Source, patterns, triangles};
-use conset_partition_route::placement;
+use conset_partition_route::placement::{self, Method};
 
+use serde::Serialize;
+
+use crate::compile::wrong_ends;
 use crate::{CompileError, Observer, Progress};
 
 /// What an input is, by its name, its first bytes or the user's word.
@@ -48,6 +54,8 @@ pub struct LoadOptions<'a> {
     pub partition: Option<(&'a str, &'a [u8])>,
     /// What is partitioned.
     pub elements: Elements,
+    /// How parts come to cells.
+    pub placement: Method,
     /// The seed of partitioner and placement.
     pub seed: u64,
 }
@@ -61,6 +69,19 @@ pub struct Loaded {
     pub machine: Option<Arc<Machine>>,
     /// Where the sets come from a mesh, graph, matrix or decomposition: the parts.
     pub halo: Option<PlacedHalo>,
+    /// How the parts, or the cells that the sets named, came to the cells where they are; without
+    /// it, the sets are as they were read.
+    pub placement: Option<Placement>,
+}
+
+/// Who lives where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Placement {
+    /// How that was decided: given, curve, bisect or best.
+    pub method: &'static str,
+    /// The cell of each part, or of each cell with a live agent that the sets named, in their
+    /// order.
+    pub cells: Vec<CellId>,
 }
 
 /// A halo and the cells its parts were placed on.
@@ -94,7 +115,7 @@ pub const PATTERN: &str = "pattern:";
 /// An unknown pattern, or one that the machine has not the shape for.
 pub fn pattern(spec: &str, machine: &Machine, words: u32) -> Result<Loaded, InputError> {
     let set = patterns::generate(spec, machine, words)?;
-    Ok(Loaded { program: set.into(), machine: None, halo: None })
+    Ok(Loaded { program: set.into(), machine: None, halo: None, placement: None })
 }
 
 /// Says what a file is from its name, its first bytes and the user's word.
@@ -155,7 +176,7 @@ pub fn load(
     match kind(name, bytes, options.format)? {
         Kind::Document => Ok(match parse_document(name, bytes, options)? {
             Document::Program { machine, program } => {
-                Input::Program(Box::new(Loaded { program, machine, halo: None }))
+                Input::Program(Box::new(Loaded { program, machine, halo: None, placement: None }))
             }
             Document::Schedule(schedule) => Input::Schedule(schedule),
             Document::Image(image) => Input::Image(image),
@@ -222,15 +243,61 @@ pub(crate) fn from_source(
     };
     observer(Progress::Stage("partitioning"));
     let partition = partition_of(name, &source, machine, options)?;
+    observer(Progress::Stage("finding the halo"));
     let halo = halo::halo(&source, &partition, "halo").map_err(|e| e.in_file(name))?;
     observer(Progress::Stage("placing parts"));
-    let place = placement::place(machine, &halo.set, halo.summary.parts, options.seed)?;
-    let set = halo
-        .set
-        .clone()
-        .placed(&place)
-        .map_err(|e| CompileError::Bug { stage: "placement", message: e.to_string() })?;
-    Ok(Loaded { program: set.into(), machine: None, halo: Some(PlacedHalo { halo, place }) })
+    let parts = halo.summary.parts;
+    let place = placement::place(machine, &halo.set, parts, options.placement, options.seed)?;
+    let set = halo.set.clone().placed(&place).map_err(|e| misplaced(&e))?;
+    let placement = Placement { method: options.placement.name(), cells: place.clone() };
+    let halo = Some(PlacedHalo { halo, place });
+    Ok(Loaded { program: set.into(), machine: None, halo, placement: Some(placement) })
+}
+
+fn misplaced(error: &ShapeError) -> CompileError {
+    CompileError::Bug { stage: "placement", message: error.to_string() }
+}
+
+/// Places a program whose sets name cells already as if those were parts: what they say of the
+/// `i`-th cell with a live agent then holds for `placement.cells[i]`. All sets get the same
+/// placement, the best for all of them together.
+///
+/// # Errors
+/// Sets whose ends are not live cells of the machine with an agent.
+pub fn place(
+    loaded: &mut Loaded,
+    machine: &Machine,
+    method: Method,
+    seed: u64,
+    observer: &mut Observer<'_>,
+) -> Result<(), CompileError> {
+    observer(Progress::Stage("placing parts"));
+    let homes: Vec<CellId> = machine.endpoints().collect();
+    let mut part_of: Vec<CellId> = machine.cells().collect();
+    for (part, home) in homes.iter().enumerate() {
+        part_of[home.index()] = CellId::from_index(part);
+    }
+    let mut connections = Vec::new();
+    for (row, set) in loaded.program.sets().iter().enumerate() {
+        set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
+        let parts = ConnectionSet::clone(set).placed(&part_of).map_err(|e| misplaced(&e))?;
+        let ends = parts.connections().iter();
+        connections.extend(ends.map(|c| Connection::new(c.source, c.target, c.words)));
+    }
+    let all = ConnectionSet::new("all-sets", connections).map_err(|e| misplaced(&e))?;
+    let cells = placement::place(machine, &all, homes.len(), method, seed)?;
+    let mut moved: Vec<CellId> = machine.cells().collect();
+    for (&home, &cell) in homes.iter().zip(&cells) {
+        moved[home.index()] = cell;
+    }
+    let sets = loaded.program.sets().iter().map(|set| {
+        let placed = ConnectionSet::clone(set).placed(&moved).map_err(|e| misplaced(&e))?;
+        Ok(Arc::new(placed))
+    });
+    let sets = sets.collect::<Result<Vec<_>, CompileError>>()?;
+    loaded.program = Program::new(sets).map_err(|e| misplaced(&e))?;
+    loaded.placement = Some(Placement { method: method.name(), cells });
+    Ok(())
 }
 
 /// The partition file's, else the one in the input (unless another number of parts is asked

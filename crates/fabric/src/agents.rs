@@ -22,14 +22,15 @@
 //! the port is free again; a word received gives up its room when the port takes it, and is
 //! delivered when the port is free again.
 
+mod opening;
 mod period;
 
 use std::collections::VecDeque;
 
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, Parameters};
 
+use crate::agenda::Agenda;
 use crate::engine::Payload;
-use crate::lane::Lane;
 use crate::network::{NONE, Network, Tag};
 use crate::turns::Turns;
 pub(crate) use period::AgentsState;
@@ -47,7 +48,7 @@ pub(crate) enum State {
     Finished,
 }
 
-/// An operation under way.
+/// An operation, from when it is submitted to the end of its context.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     pub(crate) cell: CellId,
@@ -55,11 +56,8 @@ pub(crate) struct Stream {
     pub(crate) direction: Direction,
     /// The channel behind its gate.
     pub(crate) row: u32,
-    /// The places in the connection of the first word and of the next.
+    /// The place in the connection of the first word.
     pub(crate) first: u32,
-    pub(crate) next: u32,
-    /// Words that have not begun to move.
-    pub(crate) left: u32,
     pub(crate) words: u32,
     pub(crate) held: bool,
     pub(crate) state: State,
@@ -84,8 +82,6 @@ impl Stream {
             direction: operation.direction,
             row,
             first: operation.first_word,
-            next: operation.first_word,
-            left: operation.words,
             words: operation.words,
             held,
             state: State::Listed,
@@ -97,18 +93,27 @@ impl Stream {
     }
 }
 
+/// An open stream, as far as words are concerned.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// The operation; `NONE` in an empty slot.
+    stream: u32,
+    send: bool,
+    row: u32,
+    connection: ConnectionId,
+    /// The place in the connection of the next word.
+    next: u32,
+    /// Words that have not begun to move.
+    left: u32,
+}
+
 /// One side of an agent, or with half duplex all of it.
 #[derive(Clone, Debug)]
 struct Port {
     turns: Turns,
-    /// The open stream of each slot.
-    slots: Vec<u32>,
+    slots: Vec<Flow>,
     open: u32,
-    /// Operations that are not open, in order.
-    list: VecDeque<u32>,
-    /// Opens next, whatever the list says: the other half of a connection to itself.
-    partner: u32,
-    /// The stream that the port is busy with.
+    /// The slot of the stream that the port is busy with.
     moving: u32,
     tag: Tag,
     /// Neither busy nor listed to be served.
@@ -124,15 +129,36 @@ impl Port {
             turns: Turns::default(),
             slots: Vec::new(),
             open: 0,
-            list: VecDeque::new(),
-            partner: NONE,
             moving: NONE,
-            tag: Tag { stream: NONE, index: 0 },
+            tag: Tag::NOTHING,
             idle: true,
             look: false,
             words: 0,
         }
     }
+}
+
+/// Operations of a port that are not open.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// In order.
+    list: VecDeque<u32>,
+    /// Opens next, whatever the list says: the other half of a connection to itself.
+    partner: u32,
+}
+
+/// A side of a channel's gate.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    /// The operation at it, from when its opening begins.
+    stream: u32,
+    /// Where that is told that words or room have come; no port, `NONE`, while it is not open.
+    port: u32,
+    slot: u32,
+}
+
+impl Gate {
+    const FREE: Self = Self { stream: NONE, port: NONE, slot: NONE };
 }
 
 /// A word that was delivered to an operation it was not sent for.
@@ -144,12 +170,6 @@ pub(crate) struct Wrong {
     pub(crate) tag: Tag,
 }
 
-/// The time that agents' doings take.
-pub(crate) struct AgentLanes<'a> {
-    pub(crate) access: &'a mut Lane,
-    pub(crate) setup: &'a mut Lane,
-}
-
 /// The agents of all cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Agents {
@@ -157,12 +177,17 @@ pub(crate) struct Agents {
     limit: u32,
     setup: bool,
     ports: Vec<Port>,
+    waiting: Vec<Waiting>,
     pub(crate) streams: Vec<Stream>,
-    /// The stream open at the feed gate and at the sink gate of each channel.
-    sender: Vec<u32>,
-    receiver: Vec<u32>,
+    /// The feed gate and the sink gate of each channel.
+    feeds: Vec<Gate>,
+    sinks: Vec<Gate>,
     /// Free ports that may have something to do.
-    ready: Vec<u32>,
+    ready: Agenda,
+    /// Ports that began to move a word, and ports that began to open a stream, since these were
+    /// last emptied, in order.
+    pub(crate) begun: Vec<u32>,
+    pub(crate) opening: Vec<u32>,
     /// Streams finished since this was last emptied.
     pub(crate) finished: Vec<u32>,
     pub(crate) unfinished: usize,
@@ -176,15 +201,19 @@ pub(crate) struct Agents {
 impl Agents {
     pub(crate) fn new(agents: usize, parameters: &Parameters) -> Self {
         let full = parameters.duplex == Duplex::Full;
+        let ports = if full { 2 * agents } else { agents };
         Self {
             full,
             limit: parameters.streams,
             setup: parameters.stream_setup > 0,
-            ports: vec![Port::new(); if full { 2 * agents } else { agents }],
+            ports: vec![Port::new(); ports],
+            waiting: vec![Waiting { list: VecDeque::new(), partner: NONE }; ports],
             streams: Vec::new(),
-            sender: Vec::new(),
-            receiver: Vec::new(),
-            ready: Vec::new(),
+            feeds: Vec::new(),
+            sinks: Vec::new(),
+            ready: Agenda::new(ports),
+            begun: Vec::new(),
+            opening: Vec::new(),
             finished: Vec::new(),
             unfinished: 0,
             wrong: None,
@@ -199,16 +228,20 @@ impl Agents {
         for port in &mut self.ports {
             port.turns = Turns::default();
             port.slots.clear();
-            port.list.clear();
-            (port.open, port.partner, port.words) = (0, NONE, 0);
-            (port.idle, port.look) = (true, false);
+            (port.open, port.words, port.idle, port.look) = (0, 0, true, false);
+        }
+        for waiting in &mut self.waiting {
+            waiting.list.clear();
+            waiting.partner = NONE;
         }
         self.streams.clear();
-        for gates in [&mut self.sender, &mut self.receiver] {
+        for gates in [&mut self.feeds, &mut self.sinks] {
             gates.clear();
-            gates.resize(channels, NONE);
+            gates.resize(channels, Gate::FREE);
         }
         self.ready.clear();
+        self.begun.clear();
+        self.opening.clear();
         self.finished.clear();
         self.unfinished = 0;
         self.wrong = None;
@@ -230,7 +263,7 @@ impl Agents {
         stream.port = self.port_of(stream.cell, stream.direction);
         self.streams.push(stream);
         self.unfinished += 1;
-        self.ports[stream.port as usize].list.push_back(number);
+        self.waiting[stream.port as usize].list.push_back(number);
         self.ports[stream.port as usize].look = true;
         self.list(stream.port);
         number
@@ -248,10 +281,8 @@ impl Agents {
     #[inline]
     fn list(&mut self, number: u32) {
         let port = &mut self.ports[number as usize];
-        if port.idle {
-            port.idle = false;
-            self.ready.push(number);
-        }
+        self.ready.add_if(number, port.idle);
+        port.idle = false;
     }
 
     /// Whether no port waits to be served in this clock.
@@ -260,195 +291,87 @@ impl Agents {
         self.ready.is_empty()
     }
 
-    /// The stream can move a word.
+    /// The stream in this slot of a port can move a word.
     #[inline]
-    fn make_ready(&mut self, number: u32) {
-        let Stream { port, slot, .. } = self.streams[number as usize];
-        self.ports[port as usize].turns.set(slot);
-        self.list(port);
+    fn make_ready(&mut self, number: u32, slot: u32) {
+        let port = &mut self.ports[number as usize];
+        port.turns.set(slot);
+        self.ready.add_if(number, port.idle);
+        port.idle = false;
     }
 
     /// Hears what the network has to say: room where there was none, first words.
     #[inline]
     pub(crate) fn listen(&mut self, network: &mut Network) {
         while let Some(row) = network.room.pop() {
-            let number = self.sender[row as usize];
-            if number != NONE {
-                self.make_ready(number);
+            let Gate { port, slot, .. } = self.feeds[row as usize];
+            if port != NONE {
+                self.make_ready(port, slot);
             }
         }
         while let Some(row) = network.words.pop() {
-            let number = self.receiver[row as usize];
-            if number != NONE && self.streams[number as usize].state == State::Open {
-                self.make_ready(number);
+            let Gate { port, slot, .. } = self.sinks[row as usize];
+            if port != NONE {
+                self.make_ready(port, slot);
             }
         }
     }
 
     /// Gives every listed port something to do.
-    pub(crate) fn settle(&mut self, now: u64, network: &mut Network, lanes: &mut AgentLanes<'_>) {
+    pub(crate) fn settle(&mut self, now: u64, network: &mut Network) {
         while let Some(port) = self.ready.pop() {
-            self.serve(now, port, network, lanes);
+            self.serve(now, port, network);
         }
     }
 
     /// These ports have moved their words and take the next.
-    pub(crate) fn free(
-        &mut self,
-        now: u64,
-        ports: &[u32],
-        network: &mut Network,
-        lanes: &mut AgentLanes<'_>,
-    ) {
+    pub(crate) fn free(&mut self, now: u64, ports: &[u32], network: &mut Network) {
         for &port in ports {
-            self.serve(now, port, network, lanes);
+            self.serve(now, port, network);
         }
     }
 
     /// Gives a port that does nothing something to do, or leaves it idle.
-    #[inline]
-    fn serve(&mut self, now: u64, port: u32, network: &mut Network, lanes: &mut AgentLanes<'_>) {
+    #[inline(always)]
+    fn serve(&mut self, now: u64, port: u32, network: &mut Network) {
         let look = self.ports[port as usize].look;
-        if look && self.open_streams(now, port, network, lanes) {
+        if look && self.open_streams(now, port, network) {
             return;
         }
-        self.move_word(now, port, network, lanes);
+        self.move_word(port, network);
     }
 
-    /// Opens what may open on a free port; whether the port is now busy with it.
-    fn open_streams(
-        &mut self,
-        now: u64,
-        number: u32,
-        network: &Network,
-        lanes: &mut AgentLanes<'_>,
-    ) -> bool {
-        while let Some(stream) = self.next_to_open(number) {
-            let port = &mut self.ports[number as usize];
-            let free = port.slots.iter().position(|&open| open == NONE);
-            let slot = free.unwrap_or(port.slots.len());
-            if slot == port.slots.len() {
-                port.slots.push(stream);
-                port.turns.grow(slot + 1);
-            }
-            port.slots[slot] = stream;
-            port.open += 1;
-            let Stream { direction, row, costs, .. } = self.streams[stream as usize];
-            let gates = match direction {
-                Direction::Send => &mut self.sender,
-                Direction::Receive => &mut self.receiver,
-            };
-            gates[row as usize] = stream;
-            let this = &mut self.streams[stream as usize];
-            (this.slot, this.state, this.opened) = (slot as u32, State::Opening, now);
-            if costs && self.setup {
-                port.moving = stream;
-                lanes.setup.begin(now, number);
-                return true;
-            }
-            self.opened(stream, network);
-        }
-        self.ports[number as usize].look = false;
-        false
-    }
-
-    /// Takes the operation that may open next out of a port's list.
-    fn next_to_open(&mut self, number: u32) -> Option<u32> {
-        let port = &mut self.ports[number as usize];
-        if port.partner != NONE {
-            return Some(std::mem::replace(&mut port.partner, NONE));
-        }
-        if port.open >= self.limit.max(2) {
-            return None;
-        }
-        let head = *port.list.front()?;
-        let Stream { held, row, direction, .. } = self.streams[head as usize];
-        let gates = match direction {
-            Direction::Send => &self.sender,
-            Direction::Receive => &self.receiver,
-        };
-        if held || gates[row as usize] != NONE {
-            return None;
-        }
-        let partner = if self.full { None } else { self.partner_of(number, head) };
-        let port = &mut self.ports[number as usize];
-        let (need, limit) = match partner {
-            Some(_) => (2, self.limit.max(2)),
-            None => (1, self.limit),
-        };
-        if port.open + need > limit {
-            return None;
-        }
-        if partner.is_some_and(|place| self.streams[port.list[place] as usize].held) {
-            return None;
-        }
-        if let Some(place) = partner {
-            port.partner = port.list.remove(place).expect("found in the list");
-        }
-        port.list.pop_front()
-    }
-
-    /// Where in the list of a half-duplex port the other half of a connection to itself stands.
-    fn partner_of(&self, number: u32, head: u32) -> Option<usize> {
-        let Stream { connection, row, direction, .. } = self.streams[head as usize];
-        let gates = match direction {
-            Direction::Send => &self.receiver,
-            Direction::Receive => &self.sender,
-        };
-        if gates[row as usize] != NONE {
-            return None;
-        }
-        self.ports[number as usize].list.iter().position(|&other| {
-            let other = &self.streams[other as usize];
-            other.row == row && other.connection == connection && other.direction != direction
-        })
-    }
-
-    fn opened(&mut self, number: u32, network: &Network) {
-        let stream = &mut self.streams[number as usize];
-        stream.state = State::Open;
-        // A send finds out by trying whether there is room.
-        if stream.direction == Direction::Send || network.queued(stream.row) > 0 {
-            self.make_ready(number);
-        }
-    }
-
-    /// Moves a word of the stream whose turn it is through a free port.
-    fn move_word(
-        &mut self,
-        now: u64,
-        number: u32,
-        network: &mut Network,
-        lanes: &mut AgentLanes<'_>,
-    ) {
+    /// Moves a word of the stream whose turn it is through a free port. That its bit is set says
+    /// that it has a word left, so no count passes 0.
+    #[inline(always)]
+    fn move_word(&mut self, number: u32, network: &mut Network) {
         let port = &mut self.ports[number as usize];
         while let Some(slot) = port.turns.next() {
-            let moving = port.slots[slot as usize];
-            let stream = &mut self.streams[moving as usize];
-            let last = match stream.direction {
-                Direction::Send => {
-                    if !network.has_room(stream.row) {
-                        port.turns.clear(slot);
-                        network.wait_for_room(stream.row);
-                        continue;
-                    }
-                    let tag = Tag { stream: stream.connection.0, index: stream.next };
-                    network.put(stream.row, tag);
-                    self.injected += 1;
-                    stream.next += 1;
-                    stream.left -= 1;
-                    stream.left == 0
+            let flow = &mut port.slots[slot as usize];
+            let row = flow.row;
+            let left = flow.left.wrapping_sub(1);
+            let stops = if flow.send {
+                if !network.has_room(row) {
+                    port.turns.clear(slot);
+                    network.wait_for_room(row);
+                    continue;
                 }
-                Direction::Receive => {
-                    port.tag = network.take(stream.row);
-                    stream.left -= 1;
-                    stream.left == 0 || network.queued(stream.row) == 0
+                let full = network.put(row, Tag::new(flow.connection.0, flow.next));
+                flow.next = flow.next.wrapping_add(1);
+                self.injected = self.injected.wrapping_add(1);
+                if full & (left > 0) {
+                    network.wait_for_room(row);
                 }
+                full
+            } else {
+                port.tag = network.take(row);
+                network.queued(row) == 0
             };
-            port.turns.served(slot, last);
-            port.moving = moving;
-            port.words += 1;
-            lanes.access.begin(now, number);
+            flow.left = left;
+            port.turns.served(slot, stops | (left == 0));
+            port.moving = slot;
+            port.words = port.words.wrapping_add(1);
+            self.begun.push(number);
             return;
         }
         port.idle = true;
@@ -456,75 +379,48 @@ impl Agents {
 
     /// A port has opened the stream it was busy with; it is to be freed then.
     pub(crate) fn end_setup(&mut self, number: u32, network: &Network) {
-        let stream = self.ports[number as usize].moving;
+        let port = &self.ports[number as usize];
+        let stream = port.slots[port.moving as usize].stream;
         self.opened(stream, network);
     }
 
     /// A port has moved its word; it is to be freed when all words have arrived.
     #[inline]
     pub(crate) fn end_word(&mut self, number: u32, network: &mut Network, data: &mut dyn Payload) {
-        let port = &self.ports[number as usize];
-        let moving = port.moving;
-        let stream = &mut self.streams[moving as usize];
-        match stream.direction {
-            Direction::Send => network.arrive(stream.row),
-            Direction::Receive => {
-                let (tag, expected) = (port.tag, stream.next);
-                stream.next += 1;
-                self.delivered += 1;
-                if tag.stream != stream.connection.0 || tag.index != expected {
-                    self.wrong.get_or_insert(Wrong { stream: moving, expected, tag });
-                    self.wrong_words += 1;
-                }
-                let from = (ConnectionId(tag.stream), tag.index);
-                data.transfer(from, (stream.connection, expected));
+        let port = &mut self.ports[number as usize];
+        let flow = &mut port.slots[port.moving as usize];
+        if flow.send {
+            network.arrive(flow.row);
+        } else {
+            let (tag, expected) = (port.tag, flow.next);
+            flow.next = flow.next.wrapping_add(1);
+            self.delivered = self.delivered.wrapping_add(1);
+            if tag != Tag::new(flow.connection.0, expected) {
+                self.wrong.get_or_insert(Wrong { stream: flow.stream, expected, tag });
+                self.wrong_words += 1;
             }
+            let from = (ConnectionId(tag.stream()), tag.index());
+            data.transfer(from, (flow.connection, expected));
         }
-        if stream.left == 0 {
-            self.finish(moving);
+        if flow.left == 0 {
+            let stream = flow.stream;
+            self.finish(stream);
         }
     }
 
+    #[cold]
     fn finish(&mut self, number: u32) {
         let stream = &mut self.streams[number as usize];
         stream.state = State::Finished;
-        let gates = match stream.direction {
-            Direction::Send => &mut self.sender,
-            Direction::Receive => &mut self.receiver,
-        };
-        gates[stream.row as usize] = NONE;
-        let port = &mut self.ports[stream.port as usize];
-        port.slots[stream.slot as usize] = NONE;
+        let Stream { direction, row, port, slot, .. } = *stream;
+        self.gates(direction)[row as usize] = Gate::FREE;
+        let port = &mut self.ports[port as usize];
+        port.slots[slot as usize].stream = NONE;
         // Its channel may have got words or room meanwhile, for who comes next.
-        port.turns.clear(stream.slot);
+        port.turns.clear(slot);
         port.open -= 1;
         port.look = true;
         self.unfinished -= 1;
         self.finished.push(number);
-    }
-
-    /// The operation that a channel's words come from (`Send`) or go to (`Receive`): the open
-    /// one, or the first listed one.
-    pub(crate) fn at_gate(&self, row: u32, cell: CellId, direction: Direction) -> Option<u32> {
-        let gates = match direction {
-            Direction::Send => &self.sender,
-            Direction::Receive => &self.receiver,
-        };
-        if gates[row as usize] != NONE {
-            return Some(gates[row as usize]);
-        }
-        let port = self.ports.get(self.port_of(cell, direction) as usize)?;
-        port.list.iter().copied().find(|&number| {
-            let stream = &self.streams[number as usize];
-            stream.row == row && stream.direction == direction
-        })
-    }
-
-    /// What keeps a listed operation from opening: one before it in the list, or an open one.
-    pub(crate) fn in_front_of(&self, number: u32) -> Option<u32> {
-        let stream = &self.streams[number as usize];
-        let port = &self.ports[stream.port as usize];
-        let head = port.list.front().copied().filter(|&head| head != number);
-        head.or_else(|| port.slots.iter().copied().find(|&open| open != NONE))
     }
 }

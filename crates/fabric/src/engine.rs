@@ -11,19 +11,17 @@
 //! [`Payload`] moves it from the sender's data to the receiver's. Data that is still under way
 //! must therefore not be changed by the sender.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use conset_ir::{
     CellId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Operation, PhaseImage,
 };
 
-use crate::agents::{AgentLanes, Agents, AgentsState, Stream};
+use crate::agents::{Agents, AgentsState, Stream};
+use crate::base::{Base, BaseState};
 use crate::fault::{FaultKind, GateProblem};
-use crate::lane::Lane;
-use crate::network::{Network, NetworkState};
-use crate::period::{Allowed, Lanes, Look, Watch};
+use crate::lane::{Lane, LaneState};
+use crate::period::Look;
 use crate::tables::{Row, Tables};
 
 /// The data that connections carry.
@@ -96,26 +94,20 @@ impl Submission {
 /// Links, channels, agents and time.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    machine: Arc<Machine>,
-    now: u64,
-    pub(crate) network: Network,
+    pub(crate) base: Base<u32>,
     pub(crate) agents: Agents,
     pub(crate) tables: Tables,
-    links: Lane,
-    access: Lane,
-    setup: Lane,
-    timers: BinaryHeap<Reverse<(u64, u32)>>,
-    rung: Vec<u32>,
-    watch: Watch,
+    access: Lane<u32>,
+    setup: Lane<u32>,
     past: Box<Past>,
 }
 
 /// A snapshot to find periods with.
 #[derive(Clone, Debug, Default)]
 struct Past {
-    network: NetworkState,
+    base: BaseState,
     agents: AgentsState,
-    lanes: Lanes<2>,
+    access: LaneState<u32>,
 }
 
 impl Engine {
@@ -123,18 +115,12 @@ impl Engine {
     pub fn new(machine: Arc<Machine>) -> Self {
         let parameters = machine.parameters();
         Self {
-            now: 0,
-            network: Network::new(machine.link_count(), parameters.channel_depth),
             agents: Agents::new(machine.agent_count(), parameters),
             tables: Tables::default(),
-            links: Lane::new(parameters.link_clocks_per_word),
             access: Lane::new(parameters.access_clocks_per_word),
             setup: Lane::new(parameters.stream_setup),
-            timers: BinaryHeap::new(),
-            rung: Vec::new(),
-            watch: Watch::new(parameters.link_clocks_per_word, parameters.access_clocks_per_word),
             past: Box::default(),
-            machine,
+            base: Base::new(machine),
         }
     }
 
@@ -142,23 +128,23 @@ impl Engine {
     /// results, only later: whole periods are skipped otherwise, where the machine repeats itself.
     #[must_use]
     pub fn without_skipping(mut self) -> Self {
-        self.watch.switch_off();
+        self.base.watch.switch_off();
         self
     }
 
     /// The machine.
     pub fn machine(&self) -> &Arc<Machine> {
-        &self.machine
+        &self.base.machine
     }
 
     /// Clocks since the engine was made.
     pub fn now(&self) -> u64 {
-        self.now
+        self.base.now
     }
 
     /// Words carried over links since the engine was made.
     pub fn word_hops(&self) -> u64 {
-        self.network.word_hops
+        self.base.network.word_hops
     }
 
     /// Words delivered since the engine was made.
@@ -186,24 +172,25 @@ impl Engine {
         if let Some(fault) = self.undrained() {
             return Err(fault);
         }
-        let written = self.tables.write(&self.machine, phase)?;
-        self.watch.disturb();
+        let written = self.tables.write(&self.base.machine, phase)?;
+        self.base.watch.disturb();
         self.agents.load(written.channels.len());
-        self.network.load(written.channels, &written.counts);
-        for lane in [&mut self.links, &mut self.access, &mut self.setup] {
-            lane.clear();
-        }
-        self.now = self.now.saturating_add(self.machine.parameters().switch_clocks());
+        self.base.network.load(written.channels, &written.counts);
+        self.base.links.clear();
+        self.access.clear();
+        self.setup.clear();
+        self.base.now =
+            self.base.now.saturating_add(self.base.machine.parameters().switch_clocks());
         Ok(())
     }
 
     /// The words left in channels, as a fault, or `None` where all are empty.
     pub fn undrained(&self) -> Option<FaultKind> {
-        let (row, _) = self.network.occupied().next()?;
+        let (row, _) = self.base.network.occupied().next()?;
         let Row { cell, channel, .. } = self.tables.rows[row as usize];
-        let stream = self.network.head(row).expect("it holds words").stream;
-        let words = self.network.occupied().map(|(_, words)| u64::from(words)).sum();
-        let channels = self.network.occupied().count();
+        let stream = self.base.network.head(row).expect("it holds words").stream();
+        let words = self.base.network.occupied().map(|(_, words)| u64::from(words)).sum();
+        let channels = self.base.network.occupied().count();
         let connection = ConnectionId(stream);
         Some(FaultKind::Undrained { cell, channel, connection, words, channels })
     }
@@ -211,13 +198,13 @@ impl Engine {
     /// Throws away every word in the channels, and says how many there were. For who counts
     /// errors and goes on; a real machine has no such thing.
     pub fn discard(&mut self) -> u64 {
-        let words = self.network.occupied().map(|(_, words)| u64::from(words)).sum();
-        self.watch.disturb();
-        self.network.load(Vec::new(), &[]);
+        let words = self.base.network.occupied().map(|(_, words)| u64::from(words)).sum();
+        self.base.watch.disturb();
+        self.base.network.load(Vec::new(), &[]);
         self.agents.load(0);
-        for lane in [&mut self.links, &mut self.access, &mut self.setup] {
-            lane.clear();
-        }
+        self.base.links.clear();
+        self.access.clear();
+        self.setup.clear();
         words
     }
 
@@ -226,6 +213,9 @@ impl Engine {
     /// # Errors
     /// A cell without a live agent or at the wrong end of the connection, or a gate that the
     /// cell's table has not.
+    ///
+    /// # Panics
+    /// If the operation moves no words, which no image has.
     pub fn submit(
         &mut self,
         set: &ConnectionSet,
@@ -233,9 +223,10 @@ impl Engine {
         operation: &Operation,
         how: Submission,
     ) -> Result<OperationId, FaultKind> {
-        let Operation { direction, connection, channel, .. } = *operation;
+        let Operation { direction, connection, channel, words, .. } = *operation;
+        assert!(words > 0, "an operation moves words");
         let fail = |problem| FaultKind::Gate { cell, channel, connection, direction, problem };
-        if cell.index() >= self.machine.cell_count() || !self.machine.is_endpoint(cell) {
+        if cell.index() >= self.base.machine.cell_count() || !self.base.machine.is_endpoint(cell) {
             return Err(fail(GateProblem::NoAgent));
         }
         let ends = set.get(connection);
@@ -245,19 +236,19 @@ impl Engine {
         }
         let row = self.tables.gate(cell, operation)?;
         let stream = Stream::new(cell, operation, row, how.held, how.costs_setup);
-        self.watch.disturb();
+        self.base.watch.disturb();
         Ok(OperationId(self.agents.submit(stream)))
     }
 
     /// Lets an operation that was submitted as held open when its turn comes.
     pub fn release(&mut self, operation: OperationId) {
-        self.watch.disturb();
+        self.base.watch.disturb();
         self.agents.release(operation.0);
     }
 
     /// Sets a timer that goes off in `clocks` clocks, under the number `key`.
     pub fn set_timer(&mut self, clocks: u64, key: u32) {
-        self.timers.push(Reverse((self.now.saturating_add(clocks), key)));
+        self.base.set_timer(clocks, key);
     }
 
     /// Runs until there is something to tell. Whatever can happen in the present clock has
@@ -265,18 +256,18 @@ impl Engine {
     pub fn run(&mut self, data: &mut dyn Payload) -> Stop {
         loop {
             self.settle();
-            if self.network.stray.is_some() || self.agents.wrong.is_some() {
+            if self.base.network.stray.is_some() || self.agents.wrong.is_some() {
                 return Stop::Fault;
             }
             if !self.agents.finished.is_empty() {
-                self.watch.disturb();
+                self.base.watch.disturb();
                 return Stop::Finished;
             }
-            if !self.rung.is_empty() {
-                self.watch.disturb();
+            if !self.base.rung.is_empty() {
+                self.base.watch.disturb();
                 return Stop::Timer;
             }
-            if self.now >= self.watch.next {
+            if self.base.now >= self.base.watch.next {
                 self.look(data);
             }
             if !self.advance(data) {
@@ -288,91 +279,91 @@ impl Engine {
     /// Looks whether the machine repeats itself, and jumps over whole periods if so.
     #[cold]
     fn look(&mut self, data: &mut dyn Payload) {
-        let (now, past) = (self.now, &mut *self.past);
-        let lanes = [&self.links, &self.access];
-        let period = match self.watch.look(now) {
-            Look::Compare(period) => {
-                let same = past.lanes.same(now, lanes)
-                    && self.agents.is_as(&past.agents)
-                    && self.network.is_as(&past.network);
-                same.then_some(period)
-            }
+        let now = self.base.now;
+        let found = match self.base.watch.look(now) {
+            Look::Compare(period) => self.is_as_before().then_some(period),
             Look::Take => None,
             Look::Wait => return,
         };
-        let Some(period) = period else {
-            if self.watch.is_to_take(now) {
-                past.lanes.take(now, lanes);
-                self.agents.save(&mut past.agents);
-                self.network.save(&mut past.network);
-            }
-            return;
-        };
-        let mut allowed = Allowed::all();
-        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
-        for at in [self.setup.next(), timer].into_iter().flatten() {
-            allowed.before(now, period, at);
+        if let Some(period) = found {
+            self.jump(period, data);
+            self.base.watch.jumped(self.base.now, period);
+        } else if self.base.watch.is_to_take(now) {
+            self.base.save(&mut self.past.base);
+            self.access.save(now, &mut self.past.access);
+            self.agents.save(&mut self.past.agents);
+        }
+    }
+
+    fn is_as_before(&self) -> bool {
+        let past = &*self.past;
+        self.access.is_as(self.base.now, &past.access)
+            && self.agents.is_as(&past.agents)
+            && self.base.is_as(&past.base)
+    }
+
+    /// Jumps as many periods as can be.
+    fn jump(&mut self, period: u64, data: &mut dyn Payload) {
+        let past = &*self.past;
+        let mut allowed = self.base.allowed(period);
+        if let Some(at) = self.setup.next() {
+            allowed.before(self.base.now, period, at);
         }
         self.agents.allow(&past.agents, &mut allowed);
         let periods = allowed.periods();
         if periods > 0 {
             self.agents.jump(&past.agents, periods, data);
-            self.network.jump(&past.network, periods);
-            self.links.delay(period * periods);
-            self.access.delay(period * periods);
-            self.now += period * periods;
+            let clocks = self.base.jump(&past.base, period, periods);
+            self.access.delay(clocks);
         }
-        self.watch.jumped(self.now, period);
     }
 
     /// Lets everything move that can in the present clock.
     fn settle(&mut self) {
         loop {
-            self.network.settle(self.now, &mut self.links);
-            self.agents.listen(&mut self.network);
-            let mut lanes = AgentLanes { access: &mut self.access, setup: &mut self.setup };
-            self.agents.settle(self.now, &mut self.network, &mut lanes);
-            let heard = self.network.words.is_empty() && self.network.room.is_empty();
-            if heard && self.network.is_settled() && self.agents.is_settled() {
-                return;
+            self.base.network.settle();
+            self.agents.listen(&mut self.base.network);
+            self.agents.settle(self.base.now, &mut self.base.network);
+            let heard = self.base.network.words.is_empty() && self.base.network.room.is_empty();
+            if heard && self.base.network.is_settled() && self.agents.is_settled() {
+                break;
             }
         }
+        self.base.begin();
+        self.access.begin(self.base.now, &mut self.agents.begun);
+        self.setup.begin(self.base.now, &mut self.agents.opening);
     }
 
     /// Goes on to the next clock in which something ends; `false` if nothing is under way.
     fn advance(&mut self, data: &mut dyn Payload) -> bool {
-        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
-        let next = [self.links.next(), self.access.next(), self.setup.next(), timer];
-        let Some(now) = next.into_iter().flatten().min() else { return false };
-        self.now = now;
+        let words = [self.base.links.next(), self.access.next()];
+        let next = words.into_iter().chain([self.setup.next(), self.base.next_timer()]);
+        let Some(now) = next.flatten().min() else { return false };
+        self.base.now = now;
         // Everything arrives before anything new begins.
-        let links = self.links.end(now);
-        self.network.end(&links);
+        let links = self.base.links.end(now);
+        self.base.network.end(&links);
         let ports = self.access.end(now);
         for &port in &ports {
-            self.agents.end_word(port, &mut self.network, data);
+            self.agents.end_word(port, &mut self.base.network, data);
         }
         let opened = self.setup.end(now);
         for &port in &opened {
-            self.agents.end_setup(port, &self.network);
+            self.agents.end_setup(port, &self.base.network);
         }
-        self.network.free(now, &links, &mut self.links);
-        self.agents.listen(&mut self.network);
-        let mut lanes = AgentLanes { access: &mut self.access, setup: &mut self.setup };
+        self.base.network.free(&links);
+        self.agents.listen(&mut self.base.network);
         for freed in [&ports, &opened] {
-            self.agents.free(now, freed, &mut self.network, &mut lanes);
+            self.agents.free(now, freed, &mut self.base.network);
         }
-        self.links.recycle(links);
+        self.base.links.recycle(links);
         self.access.recycle(ports);
         if !opened.is_empty() {
-            self.watch.disturb();
+            self.base.watch.disturb();
         }
         self.setup.recycle(opened);
-        while let Some(&Reverse((at, key))) = self.timers.peek()
-            && at == now
-        {
-            self.timers.pop();
-            self.rung.push(key);
+        while let Some(key) = self.base.ring() {
+            self.base.rung.push(key);
         }
         true
     }
@@ -385,19 +376,18 @@ impl Engine {
 
     /// The timers that went off since the last call.
     pub fn take_timers(&mut self, into: &mut Vec<u32>) {
-        into.clear();
-        into.append(&mut self.rung);
+        self.base.take_timers(into);
     }
 
     /// What made [`Engine::run`] stop with [`Stop::Fault`]. Wrong words can be passed over by
     /// running on; a word that went astray cannot.
     pub fn take_fault(&mut self) -> Option<FaultKind> {
-        if let Some(row) = self.network.stray {
+        if let Some(row) = self.base.network.stray {
             let Row { cell, channel, feed, .. } = self.tables.rows[row as usize];
-            let tag = self.network.head(row).expect("a word is there");
+            let tag = self.base.network.head(row).expect("a word is there");
             let link = if let Feed::Link(link) = feed { link } else { LinkId::NONE };
-            let connection = ConnectionId(tag.stream);
-            return Some(FaultKind::Stray { cell, channel, link, connection, word: tag.index });
+            let (connection, word) = (ConnectionId(tag.stream()), tag.index());
+            return Some(FaultKind::Stray { cell, channel, link, connection, word });
         }
         let wrong = self.agents.wrong.take()?;
         let stream = &self.agents.streams[wrong.stream as usize];
@@ -406,8 +396,8 @@ impl Engine {
             channel: self.tables.rows[stream.row as usize].channel,
             expected: stream.connection,
             expected_word: wrong.expected,
-            connection: ConnectionId(wrong.tag.stream),
-            word: wrong.tag.index,
+            connection: ConnectionId(wrong.tag.stream()),
+            word: wrong.tag.index(),
         })
     }
 
@@ -427,7 +417,7 @@ impl Engine {
 
     /// Words that a link has carried in this context.
     pub fn link_words(&self, link: LinkId) -> u64 {
-        self.network.wires[link.index()].words
+        self.base.link_words(link)
     }
 
     /// Words that a cell's agent has moved in this context, both directions together.
@@ -445,9 +435,10 @@ impl Engine {
     /// Conservation: what was injected was delivered, is in a queue, or is in an agent's hands.
     #[cfg(test)]
     pub(crate) fn audit(&self) {
-        self.network.audit();
-        let queued: u64 = self.network.occupied().map(|(_, words)| u64::from(words)).sum();
+        self.base.network.audit(self.base.links.iter());
+        let queued: u64 = self.base.network.occupied().map(|(_, words)| u64::from(words)).sum();
         let under_way = self.agents.injected - self.agents.delivered - queued;
-        assert!(under_way <= self.access.len() as u64, "{under_way} words nowhere");
+        let busy = self.access.iter().count() + self.agents.begun.len();
+        assert!(under_way <= busy as u64, "{under_way} words nowhere");
     }
 }

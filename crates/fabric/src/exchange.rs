@@ -208,17 +208,8 @@ impl Fabric {
     fn finish(&mut self, run: &mut SetRun<'_>, phase: PhaseId, id: OperationId) {
         let done = self.engine.operation(id);
         if self.options.trace {
-            self.trace.streams.push(StreamSpan {
-                set: run.row,
-                phase,
-                cell: done.cell,
-                direction: done.direction,
-                connection: done.connection,
-                words: done.words,
-                slot: done.slot,
-                open: done.opened,
-                close: self.engine.now(),
-            });
+            let span = StreamSpan::new(run.row, phase, &done, self.engine.now());
+            self.trace.streams.push(span);
         }
         if done.direction == Direction::Receive {
             run.coverage.add(done.connection, done.first_word, done.words);

@@ -3,48 +3,54 @@
 //! Every word over a link takes the same number of clocks, and so does every word through an
 //! agent and every opening of a stream. What is under way of one kind is therefore a plain queue,
 //! already sorted by its end, and the next thing to happen is at the head of one of three queues.
-//! No tick, no wheel: clocks in which nothing happens cost nothing, and no cost needs a common
+//! What begins in one clock ends in one clock and is one *batch*, so that all that is done for a
+//! single thing is to write its number down. No tick, no wheel: clocks in which nothing happens cost nothing, and no cost needs a common
 //! divisor with another.
 
 use std::collections::VecDeque;
 
 /// Things under way that all take the same time.
 #[derive(Clone, Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Lane<T> {
     duration: u64,
     /// What ends together, and when.
-    batches: VecDeque<(u64, Vec<u32>)>,
+    batches: VecDeque<(u64, Vec<T>)>,
     /// Emptied batches, to be filled again.
-    spare: Vec<Vec<u32>>,
+    spare: Vec<Vec<T>>,
 }
 
 /// What is under way in a lane, relative to now.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LaneState {
+#[derive(Clone, Debug)]
+pub(crate) struct LaneState<T> {
     /// Clocks yet to go, and how many things.
     batches: Vec<(u64, usize)>,
-    ids: Vec<u32>,
+    things: Vec<T>,
 }
 
-impl Lane {
+impl<T> Default for LaneState<T> {
+    fn default() -> Self {
+        Self { batches: Vec::new(), things: Vec::new() }
+    }
+}
+
+impl<T: Copy + PartialEq> Lane<T> {
     pub(crate) fn new(duration: u32) -> Self {
         Self { duration: u64::from(duration), batches: VecDeque::new(), spare: Vec::new() }
     }
 
-    /// Thing `id` begins now.
-    #[inline]
-    pub(crate) fn begin(&mut self, now: u64, id: u32) {
+    /// Things begin now, in this order; `things` is empty afterwards.
+    pub(crate) fn begin(&mut self, now: u64, things: &mut Vec<T>) {
+        if things.is_empty() {
+            return;
+        }
         let end = now.saturating_add(self.duration);
         match self.batches.back_mut() {
-            Some(batch) if batch.0 == end => batch.1.push(id),
-            _ => self.begin_batch(end, id),
+            Some(batch) if batch.0 == end => batch.1.append(things),
+            _ => {
+                let spare = self.spare.pop().unwrap_or_default();
+                self.batches.push_back((end, std::mem::replace(things, spare)));
+            }
         }
-    }
-
-    fn begin_batch(&mut self, end: u64, id: u32) {
-        let mut ids = self.spare.pop().unwrap_or_default();
-        ids.push(id);
-        self.batches.push_back((end, ids));
     }
 
     /// When the first thing ends.
@@ -55,7 +61,7 @@ impl Lane {
 
     /// Takes out everything that ends at `now`, in the order it began. To be given back with
     /// [`Lane::recycle`].
-    pub(crate) fn end(&mut self, now: u64) -> Vec<u32> {
+    pub(crate) fn end(&mut self, now: u64) -> Vec<T> {
         match self.batches.front() {
             Some(batch) if batch.0 == now => self.batches.pop_front().unwrap_or_default().1,
             _ => Vec::new(),
@@ -63,37 +69,37 @@ impl Lane {
     }
 
     /// Takes the memory of an ended batch back.
-    pub(crate) fn recycle(&mut self, mut ended: Vec<u32>) {
+    pub(crate) fn recycle(&mut self, mut ended: Vec<T>) {
         if ended.capacity() > 0 {
             ended.clear();
             self.spare.push(ended);
         }
     }
 
-    /// Number of things under way.
+    /// What is under way.
     #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.batches.iter().map(|batch| batch.1.len()).sum()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.batches.iter().flat_map(|batch| batch.1.iter().copied())
     }
 
     /// Takes a snapshot.
-    pub(crate) fn save(&self, now: u64, state: &mut LaneState) {
+    pub(crate) fn save(&self, now: u64, state: &mut LaneState<T>) {
         state.batches.clear();
-        state.ids.clear();
-        for (end, ids) in &self.batches {
-            state.batches.push((end - now, ids.len()));
-            state.ids.extend_from_slice(ids);
+        state.things.clear();
+        for (end, things) in &self.batches {
+            state.batches.push((end - now, things.len()));
+            state.things.extend_from_slice(things);
         }
     }
 
     /// Whether what is under way is as in the snapshot.
-    pub(crate) fn is_as(&self, now: u64, state: &LaneState) -> bool {
-        let mut then = &state.ids[..];
+    pub(crate) fn is_as(&self, now: u64, state: &LaneState<T>) -> bool {
+        let mut then = &state.things[..];
         self.batches.len() == state.batches.len()
-            && self.batches.iter().zip(&state.batches).all(|((end, ids), &(left, count))| {
+            && self.batches.iter().zip(&state.batches).all(|((end, things), &(left, count))| {
                 let (these, rest) = then.split_at(count);
                 then = rest;
-                end - now == left && ids[..] == *these
+                end - now == left && things[..] == *these
             })
     }
 
@@ -117,14 +123,14 @@ mod tests {
     #[test]
     fn what_began_together_ends_together_and_in_order() {
         let mut lane = Lane::new(5);
-        for (now, id) in [(0, 7), (0, 3), (2, 9)] {
-            lane.begin(now, id);
+        for (now, ids) in [(0, vec![7]), (0, vec![3, 4]), (1, vec![]), (2, vec![9])] {
+            lane.begin(now, &mut ids.clone());
         }
         assert_eq!(lane.next(), Some(5));
         assert!(lane.end(4).is_empty());
         let ended = lane.end(5);
-        assert_eq!(ended, [7, 3]);
+        assert_eq!(ended, [7, 3, 4]);
         lane.recycle(ended);
-        assert_eq!((lane.next(), lane.len()), (Some(7), 1));
+        assert_eq!((lane.next(), lane.iter().count()), (Some(7), 1));
     }
 }

@@ -31,7 +31,9 @@
 //! and judging an image as such. A wrong image may run well by luck; the checker is where it is
 //! refused.
 
+mod agenda;
 mod agents;
+mod base;
 pub mod check;
 mod coverage;
 pub mod engine;

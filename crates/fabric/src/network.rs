@@ -13,105 +13,30 @@
 //! * Among the channels of a link with a word waiting and room ahead, turns are taken word by
 //!   word.
 //!
-//! A queued word is only a tag (stream, index within the stream). A channel normally carries one
-//! stream, whose words follow each other, so a queue is a *run*: stream, first index, length. A
-//! wrong table can mix streams in a channel; the runs behind the first one then go to a map on
-//! the side, so that the tags stay exact and the record stays 32 bytes.
+//! A queued word is only a tag (stream, index within the stream); `channel` says how few numbers a
+//! queue of them takes, `mixed` what becomes of it where a wrong table lets streams mix.
+//!
+//! # How it is made fast
+//!
+//! What can move is known without asking: a bit for each channel of a link says that it has a word
+//! and that there may be room ahead. The bit is set when a first word arrives and when room is
+//! made, and cleared with the last word and when the word just moved took the last room. A link
+//! without a bit is idle and not looked at until it gets one.
 //!
 //! The network knows neither agents nor operations. Whoever stands outside is told when the first
 //! word reaches an empty gate queue (`words`), when there is room again where there was none
 //! (`room`), and when a word ends where no table sends it on (`stray`).
 
+mod channel;
+mod mixed;
 mod period;
 
-use std::collections::{BTreeMap, VecDeque};
-
-use crate::lane::Lane;
+use crate::agenda::Agenda;
 use crate::turns::Turns;
+use channel::OUTSIDE;
+pub(crate) use channel::{Channel, GATE, NONE, Tag, VOID};
+use mixed::Mixed;
 pub(crate) use period::NetworkState;
-
-/// No channel, stream, operation or connection.
-pub(crate) const NONE: u32 = u32::MAX;
-/// `Channel::server`: words are taken out by an agent.
-pub(crate) const GATE: u32 = u32::MAX - 1;
-/// `Channel::server`: nothing is here; a word that arrives has gone astray.
-pub(crate) const VOID: u32 = u32::MAX - 2;
-/// `Channel::waiter`: an agent waits for room.
-const OUTSIDE: u32 = u32::MAX - 1;
-
-/// What a queue remembers of a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tag {
-    /// The stream: the connection that the sender meant.
-    pub(crate) stream: u32,
-    /// The word's place in the connection.
-    pub(crate) index: u32,
-}
-
-/// A channel, in half a cache line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(32))]
-pub(crate) struct Channel {
-    /// The first run of words: stream, index of the first word, length.
-    stream: u32,
-    index: u32,
-    run: u32,
-    /// The channel ahead, where a link serves this one.
-    next: u32,
-    /// The link that serves it, `GATE` or `VOID`.
-    server: u32,
-    /// Who waits for room here.
-    waiter: u32,
-    /// Words that occupy room, those on their way included.
-    held: u16,
-    /// Words that have arrived.
-    queued: u16,
-    /// Its number among the link's channels.
-    slot: u16,
-}
-
-impl Channel {
-    /// An empty channel served by `server` as its client `slot`, forwarding to `next`.
-    pub(crate) fn new(server: u32, slot: u16, next: u32) -> Self {
-        let (stream, index, run, waiter, held, queued) = (NONE, 0, 0, NONE, 0, 0);
-        Self { stream, index, run, next, server, waiter, held, queued, slot }
-    }
-
-    /// The channel ahead.
-    pub(crate) fn next(&self) -> Option<u32> {
-        (self.next != NONE).then_some(self.next)
-    }
-
-    /// Takes the first word out. The counts cannot pass 0, as there is a word: nothing is
-    /// checked, here and in `push`, because these two are half of all that the fabric does.
-    #[inline]
-    fn pop(&mut self) -> Tag {
-        let tag = Tag { stream: self.stream, index: self.index };
-        self.index = self.index.wrapping_add(1);
-        self.run = self.run.wrapping_sub(1);
-        self.held = self.held.wrapping_sub(1);
-        self.queued = self.queued.wrapping_sub(1);
-        tag
-    }
-
-    /// Occupies room with a word; whether it follows the words before it, and is in the run.
-    #[inline]
-    fn push(&mut self, tag: Tag) -> bool {
-        // An empty channel's run is 0 long, so that one rule extends or begins the run. Without
-        // branches: whether a channel is empty is a coin toss that costs more than the sums.
-        let follows = (self.stream == tag.stream)
-            & (self.run == u32::from(self.held))
-            & (self.index.wrapping_add(self.run) == tag.index);
-        let in_run = follows | (self.held == 0);
-        self.held = self.held.wrapping_add(1);
-        if in_run {
-            self.stream = tag.stream;
-            self.index = tag.index.wrapping_sub(self.run);
-            self.run = self.run.wrapping_add(1);
-        }
-        in_run
-    }
-}
 
 /// A link.
 #[derive(Clone, Debug, Default)]
@@ -119,27 +44,29 @@ pub(crate) struct Wire {
     turns: Turns,
     /// The link's first client in `Network::clients`.
     first: u32,
-    /// The channel that the word under way goes to, if there is one.
-    moving: u32,
     /// Neither carries a word nor is listed to be given one.
     idle: bool,
     /// Words carried in this phase.
     pub(crate) words: u64,
 }
 
-/// A channel that a link serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A channel that a link serves, and the one ahead of it, so that both are looked up at once.
+#[derive(Clone, Copy, Debug)]
 struct Client {
-    /// The channel, and the one ahead of it.
     row: u32,
     next: u32,
-    /// The place of the last word to cross, which is told in `Network::tails`; `NONE` where words
-    /// follow without end.
-    last: u32,
 }
 
 impl Client {
-    const NOBODY: Self = Self { row: NONE, next: NONE, last: NONE };
+    const NOBODY: Self = Self { row: NONE, next: NONE };
+}
+
+/// A word on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Carried {
+    link: u32,
+    /// The channel it goes to.
+    to: u32,
 }
 
 /// All channels in use and all links of a machine.
@@ -151,9 +78,8 @@ pub(crate) struct Network {
     /// The channels each link serves, link by link.
     clients: Vec<Client>,
     /// Links that got a ready channel when they were idle.
-    ready: Vec<u32>,
-    /// The runs behind the first, of channels in which streams mix.
-    mixed: BTreeMap<u32, VecDeque<(Tag, u32)>>,
+    ready: Agenda,
+    mixed: Mixed,
     /// Further waiters: (channel, who waits for room there). Only wrong tables have any.
     crowd: Vec<(u32, u32)>,
     /// Gate channels whose first word arrived since this was last emptied.
@@ -162,6 +88,8 @@ pub(crate) struct Network {
     pub(crate) room: Vec<u32>,
     /// The first void that a word arrived at.
     pub(crate) stray: Option<u32>,
+    /// Links that were given a word since this was last emptied, in order.
+    pub(crate) begun: Vec<Carried>,
     /// Channels to which the last word of what was connected is now on its way.
     pub(crate) tails: Vec<u32>,
     /// Words carried over links since the machine was started.
@@ -175,12 +103,13 @@ impl Network {
             channels: Vec::new(),
             wires: vec![Wire::default(); links],
             clients: Vec::new(),
-            ready: Vec::new(),
-            mixed: BTreeMap::new(),
+            ready: Agenda::new(links),
+            mixed: Mixed::default(),
             crowd: Vec::new(),
             words: Vec::new(),
             room: Vec::new(),
             stray: None,
+            begun: Vec::new(),
             tails: Vec::new(),
             word_hops: 0,
         }
@@ -192,13 +121,7 @@ impl Network {
         self.channels = channels;
         let mut first = 0;
         for (wire, &count) in self.wires.iter_mut().zip(counts) {
-            *wire = Wire {
-                turns: Turns::new(count as usize),
-                first,
-                moving: NONE,
-                idle: true,
-                words: 0,
-            };
+            *wire = Wire { turns: Turns::new(count as usize), first, idle: true, words: 0 };
             first += count;
         }
         self.clients.clear();
@@ -206,7 +129,7 @@ impl Network {
         for (row, channel) in self.channels.iter().enumerate() {
             if let Some(wire) = self.wires.get(channel.server as usize) {
                 let client = wire.first as usize + usize::from(channel.slot);
-                self.clients[client] = Client { row: row as u32, next: channel.next, last: NONE };
+                self.clients[client] = Client { row: row as u32, next: channel.next };
             }
         }
         self.ready.clear();
@@ -215,6 +138,7 @@ impl Network {
         self.words.clear();
         self.room.clear();
         self.stray = None;
+        self.begun.clear();
         self.tails.clear();
     }
 
@@ -222,9 +146,10 @@ impl Network {
     /// `next`, as client `slot` of the link, up to the word at place `last`.
     pub(crate) fn connect(&mut self, row: u32, (link, slot): (u32, u16), next: u32, last: u32) {
         let client = self.wires[link as usize].first as usize + usize::from(slot);
-        self.clients[client] = Client { row, next, last };
+        self.clients[client] = Client { row, next };
         let channel = &mut self.channels[row as usize];
-        (channel.server, channel.slot, channel.next) = (link, slot, next);
+        (channel.server, channel.slot) = (link, slot);
+        (channel.next, channel.last) = (next, last);
         self.make_ready(link, u32::from(slot));
     }
 
@@ -232,9 +157,10 @@ impl Network {
     /// must have left it. Returns the channel.
     pub(crate) fn disconnect(&mut self, (link, slot): (u32, u16)) -> u32 {
         let client = self.wires[link as usize].first as usize + usize::from(slot);
-        let row = std::mem::replace(&mut self.clients[client], Client::NOBODY).row;
+        let Client { row, .. } = std::mem::replace(&mut self.clients[client], Client::NOBODY);
         let channel = &mut self.channels[row as usize];
-        (channel.server, channel.slot, channel.next) = (GATE, 0, NONE);
+        (channel.server, channel.slot) = (GATE, 0);
+        (channel.next, channel.last) = (NONE, NONE);
         row
     }
 
@@ -259,7 +185,7 @@ impl Network {
     /// The word at the head of channel `row`, arrived or on its way.
     pub(crate) fn head(&self, row: u32) -> Option<Tag> {
         let channel = &self.channels[row as usize];
-        (channel.held > 0).then_some(Tag { stream: channel.stream, index: channel.index })
+        (channel.held > 0).then_some(channel.head)
     }
 
     /// The channel that channel `row` forwards to and the link between, where there is one.
@@ -274,32 +200,24 @@ impl Network {
         self.channels[row as usize].waiter = OUTSIDE;
     }
 
-    /// Occupies room in channel `row` with a word that is on its way there.
+    /// Occupies room in channel `row` with a word that is on its way there; whether it was the
+    /// last room.
     #[inline]
-    pub(crate) fn put(&mut self, row: u32, tag: Tag) {
-        if !self.channels[row as usize].push(tag) {
-            self.mix(row, tag);
+    pub(crate) fn put(&mut self, row: u32, tag: Tag) -> bool {
+        let channel = &mut self.channels[row as usize];
+        let follows = channel.push(tag);
+        let full = channel.held == self.depth;
+        if !follows | !self.mixed.is_empty() {
+            self.no_follower(row, tag);
         }
-    }
-
-    #[cold]
-    fn mix(&mut self, row: u32, tag: Tag) {
-        let runs = self.mixed.entry(row).or_default();
-        match runs.back_mut() {
-            Some((last, count))
-                if last.stream == tag.stream && last.index.wrapping_add(*count) == tag.index =>
-            {
-                *count += 1;
-            }
-            _ => runs.push_back((tag, 1)),
-        }
+        full
     }
 
     /// A word that was on its way is now in the queue of channel `row`.
     #[inline]
     pub(crate) fn arrive(&mut self, row: u32) {
         let channel = &mut self.channels[row as usize];
-        channel.queued += 1;
+        channel.queued = channel.queued.wrapping_add(1);
         if channel.queued > 1 {
             return;
         }
@@ -316,13 +234,13 @@ impl Network {
     }
 
     /// Takes the first arrived word out of channel `row`, which must have one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, row: u32) -> Tag {
         let channel = &mut self.channels[row as usize];
-        let tag = channel.pop();
-        let waiter = channel.waiter;
-        if channel.run == 0 && channel.held > 0 {
-            self.next_run(row);
+        let (tag, waiter) = (channel.head, channel.waiter);
+        channel.pop();
+        if !self.mixed.is_empty() {
+            self.popped_mixed(row);
         }
         if waiter != NONE {
             self.wake(row, waiter);
@@ -330,20 +248,9 @@ impl Network {
         tag
     }
 
-    #[cold]
-    fn next_run(&mut self, row: u32) {
-        let runs = self.mixed.get_mut(&row).expect("words behind the run are in the map");
-        let (tag, count) = runs.pop_front().expect("words behind the run are in the map");
-        if runs.is_empty() {
-            self.mixed.remove(&row);
-        }
-        let channel = &mut self.channels[row as usize];
-        (channel.stream, channel.index, channel.run) = (tag.stream, tag.index, count);
-    }
-
-    #[inline]
+    /// There is room in channel `row` for who waited.
+    #[inline(always)]
     fn wake(&mut self, row: u32, waiter: u32) {
-        self.channels[row as usize].waiter = NONE;
         if waiter == OUTSIDE {
             self.room.push(row);
         } else {
@@ -372,92 +279,79 @@ impl Network {
         }
     }
 
+    /// Client `slot` of a link can move a word.
     #[inline]
     fn make_ready(&mut self, link: u32, slot: u32) {
         let wire = &mut self.wires[link as usize];
         wire.turns.set(slot);
-        if wire.idle {
-            wire.idle = false;
-            self.ready.push(link);
-        }
+        self.ready.add_if(link, wire.idle);
+        wire.idle = false;
     }
 
     /// Gives every free link a word, as long as there are any to give.
-    pub(crate) fn settle(&mut self, now: u64, lane: &mut Lane) {
+    pub(crate) fn settle(&mut self) {
         while let Some(link) = self.ready.pop() {
-            self.serve(now, link, lane);
+            self.serve(link);
         }
     }
 
     /// Gives free link `link` a word of the channel whose turn it is.
-    #[inline]
-    fn serve(&mut self, now: u64, link: u32, lane: &mut Lane) {
+    #[inline(always)]
+    fn serve(&mut self, link: u32) {
         let wire = &mut self.wires[link as usize];
-        let channels = &mut self.channels[..];
-        let (row, next, end, slot) = loop {
+        loop {
             let Some(slot) = wire.turns.next() else {
                 wire.idle = true;
-                wire.moving = NONE;
                 return;
             };
-            let Client { row, next, last } = self.clients[(wire.first.wrapping_add(slot)) as usize];
-            let ahead = &mut channels[next as usize];
-            if ahead.held < self.depth {
-                break (row, next, last, slot);
+            let Client { row, next } = self.clients[wire.first.wrapping_add(slot) as usize];
+            let Channel { head: tag, waiter, last, queued, .. } = self.channels[row as usize];
+            let ahead = &mut self.channels[next as usize];
+            if ahead.held >= self.depth {
+                wire.turns.clear(slot);
+                if ahead.waiter == NONE {
+                    ahead.waiter = row;
+                } else {
+                    self.crowd.push((next, row));
+                }
+                continue;
             }
-            wire.turns.clear(slot);
-            if ahead.waiter == NONE {
-                ahead.waiter = row;
-            } else {
-                self.crowd.push((next, row));
+            let follows = ahead.push(tag);
+            // Whether it has another word is a coin toss, so this is done without branches.
+            let more = queued > 1;
+            let waits = more & (ahead.held == self.depth) & (ahead.waiter == NONE);
+            ahead.waiter = if waits { row } else { ahead.waiter };
+            wire.turns.served(slot, !more | waits);
+            wire.words = wire.words.wrapping_add(1);
+            self.channels[row as usize].pop();
+            self.begun.push(Carried { link, to: next });
+            if tag.index() == last {
+                self.tails.push(next);
             }
-        };
-        wire.moving = next;
-        wire.words = wire.words.wrapping_add(1);
-        lane.begin(now, link);
-        let channel = &mut channels[row as usize];
-        let last = channel.queued == 1;
-        let tag = channel.pop();
-        let waiter = channel.waiter;
-        let mixed = channel.run == 0 && channel.held > 0;
-        wire.turns.served(slot, last);
-        let in_run = channels[next as usize].push(tag);
-        if tag.index == end {
-            self.tails.push(next);
-        }
-        if mixed | !in_run {
-            self.serve_mixed(row, mixed, next, tag, in_run);
-        }
-        if waiter != NONE {
-            self.wake(row, waiter);
+            if !follows | !self.mixed.is_empty() {
+                self.no_follower(next, tag);
+                self.popped_mixed(row);
+            }
+            if waiter != NONE {
+                self.wake(row, waiter);
+            }
+            return;
         }
     }
 
-    /// The part of `serve` for channels in which streams mix.
-    #[cold]
-    fn serve_mixed(&mut self, row: u32, mixed: bool, next: u32, tag: Tag, in_run: bool) {
-        if mixed {
-            self.next_run(row);
-        }
-        if !in_run {
-            self.mix(next, tag);
+    /// These words arrive. Their links are not idle, so that nobody lists them, until they take
+    /// their next words ([`Network::free`]).
+    pub(crate) fn end(&mut self, carried: &[Carried]) {
+        self.word_hops += carried.len() as u64;
+        for word in carried {
+            self.arrive(word.to);
         }
     }
 
-    /// The words under way on these links arrive. The links are not idle, so that nobody lists
-    /// them, until they take their next words ([`Network::free`]).
-    pub(crate) fn end(&mut self, links: &[u32]) {
-        self.word_hops += links.len() as u64;
-        for &link in links {
-            let row = self.wires[link as usize].moving;
-            self.arrive(row);
-        }
-    }
-
-    /// These links take their next words.
-    pub(crate) fn free(&mut self, now: u64, links: &[u32], lane: &mut Lane) {
-        for &link in links {
-            self.serve(now, link, lane);
+    /// The links of these words take their next.
+    pub(crate) fn free(&mut self, carried: &[Carried]) {
+        for word in carried {
+            self.serve(word.link);
         }
     }
 
@@ -473,19 +367,19 @@ impl Network {
         rows.filter(|(_, c)| c.held > 0).map(|(row, c)| (row as u32, u32::from(c.held)))
     }
 
-    /// Checks what must hold at every moment: runs agree with counts, no queue is deeper than
+    /// Checks what must hold at every moment: runs of mixed streams agree with counts, no queue is deeper than
     /// it can be, and a link carries only into a channel with a word on its way.
     #[cfg(test)]
-    pub(crate) fn audit(&self) {
+    pub(crate) fn audit(&self, carried: impl Iterator<Item = Carried>) {
         let mut on_the_way = vec![0u32; self.channels.len()];
-        for wire in self.wires.iter().filter(|wire| wire.moving != NONE) {
-            on_the_way[wire.moving as usize] += 1;
+        for word in carried.chain(self.begun.iter().copied()) {
+            on_the_way[word.to as usize] += 1;
         }
         for (row, channel) in self.channels.iter().enumerate() {
-            let behind: u32 =
-                self.mixed.get(&(row as u32)).map_or(0, |runs| runs.iter().map(|r| r.1).sum());
             assert!(channel.held <= self.depth, "row {row} is too deep");
-            assert_eq!(channel.run + behind, u32::from(channel.held), "row {row}");
+            if let Some(words) = self.mixed.words_of(row as u32) {
+                assert_eq!(words, channel.held, "row {row}");
+            }
             assert!(u32::from(channel.held - channel.queued) >= on_the_way[row], "row {row}");
         }
     }

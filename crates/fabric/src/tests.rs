@@ -111,12 +111,12 @@ fn a_stalled_receiver_freezes_its_own_route_and_nothing_else() {
     }
     assert_eq!(count.0, [100, 0, 100, 100, 100]);
     assert_eq!(engine.unfinished(), 1);
-    let frozen: Vec<(u32, u32)> = engine.network.occupied().collect();
+    let frozen: Vec<(u32, u32)> = engine.base.network.occupied().collect();
     assert_eq!(frozen.len(), 4, "a channel on each of its cells");
     for (row, words) in frozen {
-        assert_eq!((words, engine.network.queued(row)), (5, 5), "every queue is full");
-        assert_eq!(engine.network.head(row).unwrap().stream, stalled.0);
-        assert_eq!(engine.network.held(row), 5);
+        assert_eq!((words, engine.base.network.queued(row)), (5, 5), "every queue is full");
+        assert_eq!(engine.base.network.head(row).unwrap().stream(), stalled.0);
+        assert_eq!(engine.base.network.held(row), 5);
     }
 }
 

@@ -9,6 +9,8 @@ use std::fmt::Write;
 
 use conset_ir::{CellId, ConnectionId, Direction, PhaseId};
 
+use crate::engine::OperationState;
+
 /// The seven steps of a context switch (paper, section 4.2).
 pub const SWITCH_STEPS: [&str; 7] = [
     "disable global events",
@@ -41,6 +43,15 @@ pub struct StreamSpan {
     pub open: u64,
     /// When its last word was sent or received, in clocks.
     pub close: u64,
+}
+
+impl StreamSpan {
+    /// The stream of operation `done`, whose last word moved at clock `close` in phase `phase` of
+    /// set number `set`.
+    pub fn new(set: u32, phase: PhaseId, done: &OperationState, close: u64) -> Self {
+        let OperationState { cell, direction, connection, words, opened: open, slot, .. } = *done;
+        Self { set, phase, cell, direction, connection, words, slot, open, close }
+    }
 }
 
 /// A step of a context switch.

@@ -2,23 +2,25 @@
 //!
 //! A server (a link, or an agent's port) has numbered clients. Those that can move a word now
 //! have a bit set; the turn is a pointer just past the client served last. The next client is the
-//! first ready one from the pointer on, round the end. Up to 64 clients are one machine word,
-//! which is every real machine; more clients take one word per 64.
+//! first ready one from the pointer on, round the end. The first 64 clients are one machine word,
+//! which is all of them on every real machine; more clients take one more word per 64.
 
 /// The ready clients of one server and the turn. Small, since there is one for every link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::box_collection, reason = "a third of the size, for what is never used")]
 pub(crate) struct Turns {
-    few: u64,
+    ready: u64,
     turn: u32,
-    many: Option<Box<Vec<u64>>>,
+    /// The clients from the 65th on.
+    others: Option<Box<Vec<u64>>>,
 }
 
 impl Turns {
     /// Room for `clients` clients, none of them ready.
     pub(crate) fn new(clients: usize) -> Self {
-        let many = (clients > 64).then(|| Box::new(vec![0; clients.div_ceil(64)]));
-        Self { few: 0, turn: 0, many }
+        let mut turns = Self::default();
+        turns.grow(clients);
+        turns
     }
 
     /// Makes room for one more client than before, numbered `clients - 1`.
@@ -26,71 +28,84 @@ impl Turns {
         if clients <= 64 {
             return;
         }
-        let words = self.many.get_or_insert_with(|| Box::new(vec![self.few]));
-        words.resize(clients.div_ceil(64).max(words.len()), 0);
+        // Behind the 64th came the first so far.
+        self.turn = if self.others.is_none() { self.turn % 64 } else { self.turn };
+        let words = self.others.get_or_insert_default();
+        words.resize((clients - 64).div_ceil(64).max(words.len()), 0);
     }
 
     /// The client can move a word.
     #[inline]
     pub(crate) fn set(&mut self, client: u32) {
-        match &mut self.many {
-            None => self.few |= 1 << client,
-            Some(words) => words[client as usize / 64] |= 1 << (client % 64),
+        if client < 64 {
+            self.ready |= 1 << client;
+        } else {
+            let (word, bit) = self.other(client);
+            *word |= bit;
         }
     }
 
     /// The client cannot move a word.
     #[inline]
     pub(crate) fn clear(&mut self, client: u32) {
-        match &mut self.many {
-            None => self.few &= !(1 << client),
-            Some(words) => words[client as usize / 64] &= !(1 << (client % 64)),
+        if client < 64 {
+            self.ready &= !(1 << client);
+        } else {
+            let (word, bit) = self.other(client);
+            *word &= !bit;
         }
     }
 
     /// The ready client whose turn it is.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
-        match &self.many {
-            None => {
-                if self.few == 0 {
-                    return None;
-                }
-                let later = self.few & (!0u64 << self.turn);
-                Some(if later != 0 { later } else { self.few }.trailing_zeros())
-            }
-            Some(words) => next_of_many(words, self.turn as usize),
+        if self.others.is_some() {
+            return self.next_of_many();
         }
+        // A turn of 64 is a turn of 0, as the shift has it. Which half is chosen is hard to
+        // foresee, so there is no branch.
+        let later = self.ready & u64::MAX.wrapping_shl(self.turn);
+        let bits = if later != 0 { later } else { self.ready };
+        (bits != 0).then(|| bits.trailing_zeros())
     }
 
     /// The client was served and the turn passes on; if that was its last word for now, it is
     /// not ready any more.
     #[inline]
     pub(crate) fn served(&mut self, client: u32, last: bool) {
-        match &mut self.many {
-            None => {
-                self.few &= !(u64::from(last) << client);
-                self.turn = client.wrapping_add(1) & 63;
-            }
-            Some(words) => {
-                words[client as usize / 64] &= !(u64::from(last) << (client % 64));
-                self.turn = (client + 1) % (64 * words.len() as u32);
-            }
+        self.turn = client.wrapping_add(1);
+        if client < 64 {
+            self.ready &= !(u64::from(last) << client);
+        } else if last {
+            self.clear(client);
         }
     }
-}
 
-fn next_of_many(words: &[u64], turn: usize) -> Option<u32> {
-    let home = turn / 64;
-    let later = words[home] & (!0u64 << (turn % 64));
-    if later != 0 {
-        return Some((home * 64) as u32 + later.trailing_zeros());
+    /// The word and the bit of a client that is not among the first.
+    #[cold]
+    fn other(&mut self, client: u32) -> (&mut u64, u64) {
+        let others = self.others.as_mut().expect("so many clients have room");
+        (&mut others[client as usize / 64 - 1], 1 << (client % 64))
     }
-    // All the others, then what lies before the turn in its own word.
-    (1..=words.len())
-        .map(|step| (home + step) % words.len())
-        .find(|&at| words[at] != 0)
-        .map(|at| (at * 64) as u32 + words[at].trailing_zeros())
+
+    /// The same as [`Turns::next`], where there are more than 64 clients.
+    #[cold]
+    fn next_of_many(&self) -> Option<u32> {
+        let others = self.others.as_deref().map_or(&[][..], Vec::as_slice);
+        let word = |at: usize| if at == 0 { self.ready } else { others[at - 1] };
+        let first = |at: usize, bits: u64| (at * 64) as u32 + bits.trailing_zeros();
+        let words = others.len() + 1;
+        let (home, bit) = (self.turn as usize / 64 % words, self.turn % 64);
+        let later = word(home) & (u64::MAX << bit);
+        if later != 0 {
+            return Some(first(home, later));
+        }
+        // All the others, then what lies before the turn in its own word.
+        (1..=words)
+            .map(|step| (home + step) % words)
+            .find(|&at| word(at) != 0)
+            .map(|at| first(at, word(at)))
+    }
 }
 
 #[cfg(test)]

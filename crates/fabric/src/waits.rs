@@ -138,12 +138,13 @@ impl Engine {
     fn follow_full(&self, row: u32) -> (Wait, Option<Node>) {
         let place = self.tables.rows[row as usize];
         let (cell, channel) = (place.cell, place.channel);
-        if let Some((next, link)) = self.network.ahead(row) {
+        if let Some((next, link)) = self.base.network.ahead(row) {
             let link = conset_ir::LinkId(link);
             let waiting = Waiting::Ahead { channel, link };
             return (Wait { cell, waiting }, Some(Node::Full(next)));
         }
-        let connection = self.network.head(row).map_or(ConnectionId(0), |t| ConnectionId(t.stream));
+        let connection =
+            self.base.network.head(row).map_or(ConnectionId(0), |t| ConnectionId(t.stream()));
         let receiver = self.agents.at_gate(row, cell, Direction::Receive);
         let next = match (receiver, place.sink) {
             (Some(number), _) => Some(Node::Stream(number)),
@@ -163,7 +164,7 @@ impl Engine {
                 let lacks = Node::Lacks(place.cell, true, connection);
                 return Some(sender.map_or(lacks, Node::Stream));
             }
-            let channels = self.network.channels.iter();
+            let channels = self.base.network.channels.iter();
             at = channels.into_iter().position(|c| c.next() == Some(at))? as u32;
         }
     }

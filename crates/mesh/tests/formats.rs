@@ -217,6 +217,37 @@ fn packs_give_mesh_parts_and_lists() {
 }
 
 #[test]
+fn vtu_files_give_meshes_in_every_coding() {
+    for coding in ["ascii", "binary", "raw", "base64"] {
+        for (zlib, header, big) in
+            [(false, 4, false), (true, 4, true), (false, 8, true), (true, 8, false)]
+        {
+            let mesh = mesh(Format::Vtu, &common::vtu(coding, zlib, header, big));
+            assert_eq!(mesh.elements().collect::<Vec<_>>(), [[0, 1, 2], [1, 3, 2]], "{coding}");
+            assert_eq!((mesh.dimension(), mesh.node_count()), (2, 4));
+            assert_eq!(mesh.coordinates()[3], [1.0, 1.0, 0.5]);
+        }
+    }
+    let text = String::from_utf8(common::vtu("ascii", false, 4, false)).unwrap();
+    let replaced = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from:?}");
+        refused(Format::Vtu, &text.replacen(from, to, 1))
+    };
+    check(&replaced("UnstructuredGrid\" b", "PolyData\" b"), 2, 1, "expected UnstructuredGrid");
+    check(&replaced("0 1 0 1 2 1 3 2<", "0 1 0 1 2 1 4 2<"), 9, 1, "cell 2 has node 4 of 4");
+    check(&replaced("0 1 0 1 2 1 3 2<", "0 1 0 1 2 1 3<"), 9, 1, "should have 8 numbers, it has 7");
+    check(&replaced("2 5 8<", "2 6 8<"), 10, 1, "cell 1 of type 5 has 4 nodes");
+    check(&replaced("2 5 8<", "2 1 8<"), 10, 1, "cell 1 ends at 1");
+    check(&replaced("3 5 5<", "3 5 42<"), 11, 1, "type 42");
+    check(&replaced("</Piece>", "</Piece><Piece/>"), 13, 9, "a second Piece");
+    check(&replaced("NumberOfPoints=\"4\"", "NumberOfPoints=\"-4\""), 4, 1, "NumberOfPoints");
+    check(&replaced("</Points>", ""), 13, 1, "no XML");
+    let packed = String::from_utf8(common::vtu("binary", true, 4, false)).unwrap();
+    let other = packed.replacen("vtkZLib", "vtkLZ4", 1);
+    check(&refused(Format::Vtu, &other), 2, 1, "vtkLZ4DataCompressor");
+}
+
+#[test]
 fn su2_and_tetgen_files_give_meshes() {
     for (format, name) in [(Format::Su2, "a.su2"), (Format::Tetgen, "a.ele")] {
         let sample = samples().into_iter().find(|s| s.name == name).unwrap();

@@ -128,6 +128,17 @@ fn meshes_have_their_counts() {
 }
 
 #[test]
+fn vtu_files_of_two_writers_are_the_mesh_they_were_made_from() {
+    let Some(reference) = mesh("derived/sf10.ele") else { return };
+    for name in ["derived/sf10.zlib.vtu", "derived/sf10.vtk_binary_zlib.vtu"] {
+        let Some(mesh) = mesh(name) else { continue };
+        assert_eq!((mesh.node_count(), mesh.dimension()), (7294, 3), "{name}");
+        assert_eq!(mesh.coordinates().len(), 7294);
+        assert_eq!(as_set(&mesh), as_set(&reference), "{name}");
+    }
+}
+
+#[test]
 fn the_four_gmsh_codings_are_one_mesh() {
     let Some(reference) = mesh("derived/gmsh_plate.v41a.msh") else { return };
     assert_eq!(reference.dimension(), 2);

@@ -22,6 +22,7 @@
 //! * `search`: the search in one copy.
 //! * `wants`: bandwidth and latency requirements close edges to the search.
 //! * `reroute`: an iteration tries to empty the emptiest phase.
+//! * `insert`: the same searches for what was added to a set whose routes stand.
 //!
 //! The search begins with as many phases as the lower bound says are needed anyway, so that
 //! routes spread over all of them. The first pass always succeeds (a new phase is always legal
@@ -47,6 +48,7 @@
 
 mod copies;
 mod costs;
+mod insert;
 mod order;
 mod reroute;
 mod search;
@@ -60,6 +62,7 @@ use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 use crate::network::Network;
 use crate::{bounds, channels, explain};
 use copies::Copies;
+pub use insert::{Extended, extend};
 use reroute::Reroute;
 
 /// What the router may do.
@@ -162,6 +165,15 @@ pub(crate) fn phases_needed(
 
 fn phases_of(copies: &Copies) -> Vec<u32> {
     copies.state.phase_of.clone()
+}
+
+/// How many phases [`route`] divides a set into; placement asks that of its last candidates.
+pub(crate) fn phase_count(
+    machine: &Machine,
+    set: &ConnectionSet,
+    options: &Options,
+) -> Result<u32, Infeasible> {
+    Ok(assign(machine, set, options, &mut |_| ())?.state.phases)
 }
 
 /// Steps 1 to 4: a phase and a path for each connection.

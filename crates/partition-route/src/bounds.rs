@@ -236,9 +236,24 @@ struct Work {
 }
 
 impl Work {
+    /// The sums over a grid of which nothing is dead, where hops need no search.
+    fn on_grid(network: &Network, set: &ConnectionSet) -> Option<Self> {
+        let grid = network.grid()?;
+        let mut work = Work { channels: 0, word_hops: 0 };
+        for connection in set.connections() {
+            let hops = u128::from(grid.between(connection.source.0, connection.target.0));
+            work.channels += hops + 1;
+            work.word_hops += hops * u128::from(connection.words);
+        }
+        Some(work)
+    }
+
     /// One search for each distinct source, as far as its furthest target.
     fn new(machine: &Machine, set: &ConnectionSet) -> Result<Self, Infeasible> {
         let network = Network::new(machine);
+        if let Some(work) = Self::on_grid(&network, set) {
+            return Ok(work);
+        }
         let by_source = BySource::new(network.cells, set);
         let mut work = Work { channels: 0, word_hops: 0 };
         let mut ball = Ball::new(network.cells);

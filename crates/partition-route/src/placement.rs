@@ -1,41 +1,83 @@
 //! Placement: which cell each part of the program lives on.
 //!
-//! Routes are short where parts that talk much are near each other, so the aim is few word-hops
-//! (words times distance). Cells and parts are bisected together, over and over: the cells where
-//! the machine is longest, the parts into two halves of matching sizes with few words between
-//! them (sweeps and greedy growing, then Fiduccia-Mattheyses passes), where a part is
-//! also drawn towards its partners in other regions. A bounded search then swaps neighbours while
-//! that saves word-hops. Small programs get several tries. One more begins with part `i` on the
-//! `i`-th live cell, which is best for patterns that are numbered like the machine.
+//! The aim is the time of the compiled set, as far as it depends on where parts live: channels
+//! taken decide the number of phases, loads of links decide how long a phase lasts when agents do
+//! not, and short ways make both small (module `cost`). Ways to place:
 //!
-//! Fewer parts than cells get a compact region: a block of the grid, the first leaves of a
-//! fat-tree, the neighbourhood of a cell in other graphs. Dead cells and switches hold no part.
+//! * *given*: part `i` on the `i`-th live cell with an agent;
+//! * *curve*: parts in breadth-first order along a serpentine through the cells;
+//! * *bisect*: cells and parts are bisected together, over and over: the cells where the machine is
+//!   longest, the parts into two halves of matching sizes with few words between them (sweeps
+//!   and greedy growing, then Fiduccia-Mattheyses passes), where a part is also drawn towards its
+//!   partners in other regions; a bounded descent then swaps neighbours while that shortens ways;
+//! * *best*: all of these are starts, some of them several times and with weights for words and
+//!   for channels; the best are improved by local searches under the whole cost (module
+//!   `anneal`), a first routing tells the phases of the last few candidates, and the cheapest
+//!   is taken. As given and by bisection are always among the candidates, so it costs no more
+//!   than either.
 //!
-//! It looks at distances in the intact machine where that has coordinates (dead links may make
-//! ways longer) and does not look at phases or channels.
+//! Fewer parts than cells get a compact region (module `region`) to start from. Dead cells and
+//! switches hold no part.
+//!
+//! Distances are those of the intact machine where that has coordinates (dead links may make
+//! ways longer); a graph has a table of hops if it is small enough, and else only "here" and
+//! "elsewhere". Time is about in proportion to connections and cells, with fixed budgets for the
+//! searches; only sets of some thousand connections are routed for a trial.
 
+mod anneal;
+mod best;
 mod bisect;
+mod cost;
+mod curve;
 mod graph;
 mod metric;
+mod region;
+mod shares;
+mod starts;
 mod swap;
+mod talk;
 
-use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine, Topology};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine};
+pub use cost::Cost;
 
-use crate::explain;
-use crate::network::{Ball, Network};
-use graph::PartGraph;
+use crate::network::Network;
+use crate::{apr, explain};
+use cost::Loads;
 use metric::Metric;
+use shares::Shares;
+use starts::Starts;
+use talk::Talk;
 
-/// Bisections tried, with other random choices, where they are cheap.
-const TRIES: usize = 4;
-/// Pairs of parts that talk, in all tries together, before those are cut down.
-const WORK: usize = 1 << 15;
-/// Pairs of parts that talk, beyond which one try has to do.
-const LARGE: usize = 1 << 18;
-/// Neighbourhoods tried for a region in a graph without coordinates.
-const STARTS: usize = 16;
+/// Connections up to which the last candidates are routed to know their phases.
+const ROUTED: usize = 1 << 13;
+/// Connections of all such routings of one candidate; small sets get several.
+const TRIALS: usize = 1 << 12;
+
+/// How parts come to cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Method {
+    /// Part `i` on the `i`-th live cell with an agent.
+    Given,
+    /// Along a space-filling curve.
+    Curve,
+    /// By recursive bisection for few word-hops.
+    Bisect,
+    /// All of these and a local search; the cheapest.
+    #[default]
+    Best,
+}
+
+impl Method {
+    /// The spelling in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Given => "given",
+            Method::Curve => "curve",
+            Method::Bisect => "bisect",
+            Method::Best => "best",
+        }
+    }
+}
 
 /// A cell for each part: `place[part]`. The set's cells are part numbers, from 0 to `parts`.
 ///
@@ -45,52 +87,54 @@ pub fn place(
     machine: &Machine,
     set: &ConnectionSet,
     parts: usize,
+    method: Method,
     seed: u64,
 ) -> Result<Vec<CellId>, Infeasible> {
-    let homes = machine.endpoints().count();
-    if parts > homes {
-        return Err(too_many_parts(set, parts, homes));
-    }
-    let stray = |c: &&conset_ir::Connection| c.source.index().max(c.target.index()) >= parts;
-    if let Some(stray) = set.connections().iter().find(stray) {
-        return Err(Infeasible {
-            set: set.name().to_owned(),
-            reason: format!(
-                "a connection from part {} to part {}, but there are {parts} parts",
-                stray.source.0, stray.target.0
-            ),
-            overfull: Vec::new(),
-            connections: Vec::new(),
-            fixes: vec![Fix::Other("give the number of parts that the set has".to_owned())],
-        });
-    }
-    let network = Network::new(machine);
-    let metric = Metric::new(machine, &network);
-    let unrolled = metric.unrolled();
-    let graph = PartGraph::new(set, parts);
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let identity: Vec<u32> = machine.endpoints().take(parts).map(|cell| cell.0).collect();
-    let cells = region(machine, &network, parts);
-    let swaps = swap::Swaps::new(machine, &network);
-    let finished = |mut place: Vec<u32>| {
-        swaps.improve(&metric, &graph, &mut place);
-        (swap::word_hops(&graph, &metric, &place), place)
+    check(machine, set, parts)?;
+    let given: Vec<u32> = machine.endpoints().take(parts).map(|cell| cell.0).collect();
+    let place = match method {
+        Method::Given => given,
+        Method::Curve | Method::Bisect | Method::Best => {
+            let network = Network::new(machine);
+            let placer = Placer::new(machine, &network, set, parts, seed);
+            let mut starts = Starts::new(&placer);
+            match method {
+                Method::Curve => starts.curve(),
+                Method::Bisect => starts.bisected(given),
+                _ => best::best(&placer, &mut starts, given),
+            }
+        }
     };
-    let mut best = finished(identity);
-    let least = if graph.len() > LARGE { 1 } else { 2 };
-    let tries = (WORK / (graph.len() + parts).max(1)).clamp(least, TRIES);
-    for turn in 0..tries {
-        // Few programs are rings. On a torus as it is, the two sides of a region are equally far
-        // from the region across, and parts can be led to either.
-        let flat = if turn % 2 == 0 { &unrolled } else { &metric };
-        let bisected = bisect::assign(machine, &network, flat, &graph, cells.clone(), &mut rng);
-        let next = finished(bisected);
-        if next.0 < best.0 {
-            best = next;
+    Ok(place.into_iter().map(CellId).collect())
+}
+
+/// What a placement of a set costs by the estimate that [`Method::Best`] minimises.
+///
+/// # Errors
+/// As [`place`], and a placement that is not one: other than one cell for each part, two parts on
+/// a cell, a cell that has no live agent.
+pub fn cost(
+    machine: &Machine,
+    set: &ConnectionSet,
+    place: &[CellId],
+    seed: u64,
+) -> Result<Cost, Infeasible> {
+    check(machine, set, place.len())?;
+    let mut taken = vec![false; machine.cell_count()];
+    for (part, &cell) in place.iter().enumerate() {
+        let fits = cell.index() < taken.len() && machine.is_endpoint(cell);
+        if !fits || std::mem::replace(&mut taken[cell.index()], true) {
+            let reason = format!("part {part} cannot live on {cell}: no live agent, or taken");
+            return Err(refusal(set, reason, vec![]));
         }
     }
-    let place = best.1;
-    Ok(place.into_iter().map(CellId).collect())
+    let network = Network::new(machine);
+    let placer = Placer::new(machine, &network, set, place.len(), seed);
+    let shares = Shares::new(machine, &network, &placer.metric);
+    let mut loads = Loads::new(machine, &shares, &placer.talk);
+    let place: Vec<u32> = place.iter().map(|cell| cell.0).collect();
+    loads.load(&placer.talk, &place);
+    Ok(placer.judge(&loads, &place))
 }
 
 /// Words times distance of a set whose cells are cells of the machine, over live links.
@@ -102,95 +146,86 @@ pub fn word_hops(machine: &Machine, set: &ConnectionSet) -> Result<u128, Infeasi
     crate::bounds::word_hops(machine, set)
 }
 
+/// A machine and a set made ready for placing.
+struct Placer<'a> {
+    machine: &'a Machine,
+    network: &'a Network,
+    set: &'a ConnectionSet,
+    metric: Metric,
+    talk: Talk,
+    seed: u64,
+}
+
+impl<'a> Placer<'a> {
+    fn new(
+        machine: &'a Machine,
+        network: &'a Network,
+        set: &'a ConnectionSet,
+        parts: usize,
+        seed: u64,
+    ) -> Self {
+        let metric = Metric::new(machine, network);
+        let talk = Talk::new(machine, set, parts);
+        Self { machine, network, set, metric, talk, seed }
+    }
+
+    /// The cost of a placement that is loaded: with the phases of a first routing, unless the set
+    /// is so large that this would take long.
+    fn judge(&self, loads: &Loads<'_>, place: &[u32]) -> Cost {
+        if self.set.len() > ROUTED {
+            return loads.cost(None);
+        }
+        let cells: Vec<CellId> = place.iter().copied().map(CellId).collect();
+        let Ok(set) = self.set.clone().placed(&cells) else { return loads.cost(None) };
+        let mut fewest: Option<u32> = None;
+        for trial in 0..(TRIALS / self.set.len().max(1)).clamp(1, 4) {
+            let seed = self.seed.wrapping_add(trial as u64);
+            let options = apr::Options { seed, ..apr::Options::default() };
+            match apr::phase_count(self.machine, &set, &options) {
+                Ok(phases) => fewest = Some(fewest.map_or(phases, |fewest| fewest.min(phases))),
+                // What cannot be routed (a wish that is not granted, two pieces of a machine) is
+                // left to the estimate; the router will say what is wrong.
+                Err(_) => break,
+            }
+            if fewest.is_some_and(|fewest| f64::from(fewest) <= loads.least_phases()) {
+                break;
+            }
+        }
+        loads.cost(fewest)
+    }
+}
+
+fn check(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(), Infeasible> {
+    let homes = machine.endpoints().count();
+    if parts > homes {
+        return Err(too_many_parts(set, parts, homes));
+    }
+    let stray = |c: &&conset_ir::Connection| c.source.index().max(c.target.index()) >= parts;
+    let Some(stray) = set.connections().iter().find(stray) else { return Ok(()) };
+    let (source, target) = (stray.source.0, stray.target.0);
+    let reason =
+        format!("a connection from part {source} to part {target}, but there are {parts} parts");
+    let fix = Fix::Other("give the number of parts that the set has".to_owned());
+    Err(refusal(set, reason, vec![fix]))
+}
+
 fn too_many_parts(set: &ConnectionSet, parts: usize, homes: usize) -> Infeasible {
+    let reason = format!("{parts} parts do not fit on {homes} live cells, one to each");
+    let fixes = vec![
+        Fix::Other(format!("make at most {homes} parts (--parts {homes})")),
+        Fix::Other(format!("take a machine of {parts} cells or more (--machine)")),
+    ];
+    refusal(set, reason, fixes)
+}
+
+fn refusal(set: &ConnectionSet, reason: String, fixes: Vec<Fix>) -> Infeasible {
     Infeasible {
         set: set.name().to_owned(),
-        reason: format!("{parts} parts do not fit on {homes} live cells, one to each"),
+        reason,
         overfull: Vec::new(),
         connections: Vec::new(),
-        fixes: vec![
-            Fix::Other(format!("make at most {homes} parts (--parts {homes})")),
-            Fix::Other(format!("take a machine of {parts} cells or more (--machine)")),
-        ],
+        fixes,
     }
-}
-
-/// The cells that get the parts: as many, close together.
-fn region(machine: &Machine, network: &Network, parts: usize) -> Vec<u32> {
-    let homes = machine.endpoints().map(|cell| cell.0);
-    match machine.topology() {
-        Topology::FatTree { .. } => homes.take(parts).collect(),
-        Topology::Graph { .. } => neighbourhood(&homes.collect::<Vec<_>>(), network, parts),
-        topology => match topology.dims() {
-            Some(dims) => block(machine, &dims, parts),
-            None => homes.take(parts).collect(),
-        },
-    }
-}
-
-/// The live cells of a block of the grid that is as long in each dimension as in the others,
-/// where the grid allows.
-fn block(machine: &Machine, dims: &[u32], parts: usize) -> Vec<u32> {
-    let inside = |cell: CellId, size: &[u32]| {
-        let mut rest = cell.0;
-        dims.iter().zip(size).all(|(&d, &s)| {
-            let at = rest % d;
-            rest /= d;
-            at < s
-        })
-    };
-    let mut size = vec![1u32; dims.len()];
-    loop {
-        let volume = size.iter().fold(1usize, |v, &s| v.saturating_mul(s as usize));
-        if volume >= parts || size == dims {
-            let cells = machine.endpoints().filter(|&cell| inside(cell, &size));
-            let cells: Vec<u32> = cells.map(|cell| cell.0).take(parts).collect();
-            if cells.len() == parts {
-                return cells;
-            }
-        }
-        let open = (0..dims.len()).filter(|&d| size[d] < dims[d]);
-        // The whole grid holds all endpoints, of which there are enough.
-        let Some(shortest) = open.min_by_key(|&d| size[d]) else { return Vec::new() };
-        size[shortest] += 1;
-    }
-}
-
-/// The endpoints nearest to one of them, the one with the nearest of several tried.
-fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
-    if parts == homes.len() {
-        return homes.to_vec();
-    }
-    let mut is_home = vec![false; network.cells];
-    for &home in homes {
-        is_home[home as usize] = true;
-    }
-    let mut ball = Ball::new(network.cells);
-    let mut best: Option<(std::cmp::Reverse<usize>, u64, Vec<u32>)> = None;
-    for &start in homes.iter().step_by(homes.len().div_ceil(STARTS).max(1)) {
-        let mut found = Vec::with_capacity(parts);
-        let mut hops = 0;
-        ball.grow(&network.next, start, |cell, distance| {
-            if is_home[cell as usize] && found.len() < parts {
-                found.push(cell);
-                hops += u64::from(distance);
-            }
-            found.len() == parts
-        });
-        let key = (std::cmp::Reverse(found.len()), hops, found);
-        if best.as_ref().is_none_or(|b| (key.0, key.1) < (b.0, b.1)) {
-            best = Some(key);
-        }
-    }
-    let mut cells = best.map_or_else(Vec::new, |b| b.2);
-    // A graph in pieces: what is missing comes from anywhere.
-    for &cell in &cells {
-        is_home[cell as usize] = false;
-    }
-    let rest = homes.iter().copied().filter(|&home| is_home[home as usize]);
-    let missing = parts - cells.len();
-    cells.extend(rest.take(missing));
-    cells
 }
 
 #[cfg(test)]

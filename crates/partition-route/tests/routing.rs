@@ -82,7 +82,7 @@ fn halos_fit_into_a_phase_or_two_after_placement() {
         }
     }
     let parts = set(&rows);
-    let place = placement::place(&iwarp, &parts, 64, 5).unwrap();
+    let place = placement::place(&iwarp, &parts, 64, placement::Method::Best, 5).unwrap();
     assert!(phases(&iwarp, parts.placed(&place).unwrap(), 5) <= 2);
 }
 
@@ -99,7 +99,7 @@ fn near_sets_in_three_dimensions_come_within_one_phase_of_the_bound() {
     }
     let parts = set(&rows);
     for seed in 0..3 {
-        let place = placement::place(&iwarp, &parts, 64, seed).unwrap();
+        let place = placement::place(&iwarp, &parts, 64, placement::Method::Best, seed).unwrap();
         let placed = parts.clone().placed(&place).unwrap();
         let bound = bounds(&iwarp, &placed).unwrap().summary().phases as usize;
         assert!(phases(&iwarp, placed, seed) <= bound + 1);

@@ -312,7 +312,8 @@ impl<'w> Run<'w> {
         if let Some(kind) = self.engine.undrained() {
             return Err(self.fault(kind));
         }
-        self.messages.left_over(mail).map_or(Ok(()), Err)
+        self.messages.left_over(mail).map_or(Ok(()), Err)?;
+        self.check_exchanges()
     }
 
     fn make_ready(&mut self, row: usize) {
@@ -410,17 +411,8 @@ impl<'w> Run<'w> {
             order.received(&mut self.engine, done.connection, done.words);
         }
         if let (Some(trace), Some((set, phase))) = (&mut self.report.trace, self.active) {
-            trace.streams.push(StreamSpan {
-                set: set as u32,
-                phase,
-                cell: done.cell,
-                direction: done.direction,
-                connection: done.connection,
-                words: done.words,
-                slot: done.slot,
-                open: done.opened,
-                close: self.engine.now(),
-            });
+            let close = self.engine.now();
+            trace.streams.push(StreamSpan::new(set as u32, phase, &done, close));
         }
         let row = self.place[done.cell.index()] as usize;
         match &mut self.at[row] {

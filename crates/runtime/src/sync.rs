@@ -153,10 +153,11 @@ impl Idle {
         self.running.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// A worker that rested runs cells again.
+    /// A worker that rested runs cells again. It counts as running first: who sees the new
+    /// version and nobody running must see what this worker then published.
     pub(crate) fn rise(&self) {
-        self.version.fetch_add(1, Ordering::SeqCst);
         self.running.fetch_add(1, Ordering::SeqCst);
+        self.version.fetch_add(1, Ordering::SeqCst);
     }
 
     /// All cells of a worker have ended; it never runs any again.
@@ -167,11 +168,12 @@ impl Idle {
 
     /// A resting worker looks, with `can_go_on`, whether one of its cells can go on.
     ///
-    /// Why the last answer is right: let `v` be the version that all have voted for. A worker
-    /// that runs cells at any time after the first of these votes either was running when the
-    /// vote's look found that nobody ran, which cannot be, or has raised the version to more than
-    /// `v` before, and votes for that next. A worker whose look found nothing while nobody ran
-    /// saw all counters as they then were, as stopping to run comes after all that was published.
+    /// Why the last answer is right: let `v` be the version that all have voted for and that is
+    /// still the version. A worker that ran cells after the first of these votes would have
+    /// raised the version to more than `v` before, as nobody ran when that vote was cast. So no
+    /// counter has changed since, and each worker looked at counters as they now are: that nobody
+    /// ran it read from the last worker that stopped, after all that was published. A worker
+    /// whose cells have all ended casts its vote for good before it stops.
     pub(crate) fn look(&self, worker: usize, mut can_go_on: impl FnMut() -> bool) -> Look {
         let version = self.version.load(Ordering::SeqCst);
         let nobody_runs = self.running.load(Ordering::SeqCst) == 0;

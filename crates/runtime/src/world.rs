@@ -85,6 +85,11 @@ impl World {
         self
     }
 
+    /// What carries the words.
+    pub fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
     /// The image.
     pub fn image(&self) -> &Arc<Image> {
         &self.loaded.image

@@ -214,6 +214,17 @@ fn wrong_messages_end_the_run() {
             // A message that stands in the network keeps its sender from going on.
             assert_eq!(text, "c0 has not received a message of 2 words from c1");
         }
+        // All take part in an exchange, also who has no part in it.
+        let machine = build::machine("ring:4", |_| ());
+        let part = build::build(&machine, build::set(&[(0, 1, 2), (1, 0, 2)]));
+        let world_of_two = World::new(part).on(world.transport().clone());
+        let text = message(world_of_two.try_run(|cell| match cell.id().0 {
+            3 => Ok(()),
+            _ => solve(cell, true, 1).map(drop),
+        }));
+        let expected =
+            "c3 has ended while c0 waits for all cells to switch to the exchange of s by messages";
+        assert_eq!(text, expected);
         let text = message(world.try_run(|cell| match cell.id().0 {
             1 => cell.instantiate_messages(),
             _ => cell.instantiate_phase("s/p0"),

@@ -16,12 +16,11 @@ use proptest::prelude::*;
 const OPS: [Op; 4] = [Op::Copy, Op::Add, Op::Min, Op::Max];
 
 /// The same on all transports.
-const TRANSPORTS: [Transport; 4] = [
-    Transport::Fabric,
-    Transport::Threads(ThreadOptions { workers: Some(1) }),
-    Transport::Threads(ThreadOptions { workers: Some(2) }),
-    Transport::Threads(ThreadOptions { workers: Some(5) }),
-];
+const TRANSPORTS: [Transport; 4] = [Transport::Fabric, threads(1), threads(2), threads(5)];
+
+const fn threads(workers: usize) -> Transport {
+    Transport::Threads(ThreadOptions { workers: Some(workers), time_out: None })
+}
 
 fn transports() -> impl Strategy<Value = Transport> {
     prop::sample::select(TRANSPORTS.to_vec())
@@ -339,7 +338,7 @@ fn one_cell_exchanges_with_nobody() {
 fn plans_are_shared_by_worlds_and_threads() {
     let (layout, image) = small(4);
     let plan = Plan::new(&image, "halo", layout, 1).unwrap();
-    let world = World::new(image).on(TRANSPORTS[2]);
+    let world = World::new(image).on(TRANSPORTS[2].clone());
     let run = || {
         let (found, _) = world
             .try_run(|cell| {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use conset::codegen::rust;
+use conset::codegen::{c, rust};
 use conset_ir::document::Document;
 use serde::Serialize;
 
@@ -24,6 +24,7 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
         Language::Rust => {
             rust::emit_with(image, &options(args)).map_err(|e| Failure::Rejected(e.to_string()))?
         }
+        Language::C => c::emit(image, &args.name).map_err(|e| Failure::Rejected(e.to_string()))?,
         Language::Listing => {
             vec![("listing.txt".to_owned(), conset::codegen::listing::listing(image))]
         }

@@ -5,8 +5,8 @@
 //! marks and crosses, computed from its tables (its drawings are not at hand, and Figure 5 has
 //! no numbers in the text, so it is ours alone).
 
-use super::svg::{Chart, Line, Series, Style};
 use super::{Bandwidths, meshes, paper, patterns};
+use crate::chart::{Chart, Line, Series, Style};
 
 const CONSET: &str = "#0072b2";
 const MESSAGES: &str = "#d55e00";

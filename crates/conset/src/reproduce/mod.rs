@@ -16,7 +16,6 @@ pub mod figures;
 pub mod meshes;
 pub mod paper;
 pub mod patterns;
-mod svg;
 
 use std::sync::Arc;
 

@@ -1,8 +1,6 @@
 //! The agents' part in skipping ([`crate::period`]).
 
-use conset_ir::Direction;
-
-use super::{Agents, Port};
+use super::{Agents, Flow, Port};
 use crate::engine::Payload;
 use crate::network::NONE;
 use crate::period::Allowed;
@@ -11,8 +9,9 @@ use crate::period::Allowed;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentsState {
     ports: Vec<PortState>,
-    /// Open streams, port by port: which, and its next word.
-    streams: Vec<(u32, u32)>,
+    /// The next word of each open stream, port by port. Which streams are open does not change
+    /// as long as a snapshot is of use.
+    next: Vec<u32>,
     injected: u64,
     delivered: u64,
     wrong_words: u64,
@@ -28,8 +27,8 @@ struct PortState {
 }
 
 impl Port {
-    fn open(&self) -> impl Iterator<Item = u32> + '_ {
-        self.slots.iter().copied().filter(|&stream| stream != NONE)
+    pub(super) fn open(&self) -> impl Iterator<Item = &Flow> {
+        self.slots.iter().filter(|flow| flow.stream != NONE)
     }
 }
 
@@ -37,12 +36,12 @@ impl Agents {
     /// Takes a snapshot.
     pub(crate) fn save(&self, state: &mut AgentsState) {
         state.ports.clear();
-        state.streams.clear();
+        state.next.clear();
         for port in &self.ports {
             let (turns, moving, tag) = (port.turns.clone(), port.moving, port.tag);
             let (idle, words) = (port.idle, port.words);
             state.ports.push(PortState { turns, moving, tag, idle, words });
-            state.streams.extend(port.open().map(|s| (s, self.streams[s as usize].next)));
+            state.next.extend(port.open().map(|flow| flow.next));
         }
         (state.injected, state.delivered) = (self.injected, self.delivered);
         state.wrong_words = self.wrong_words;
@@ -55,15 +54,14 @@ impl Agents {
             && self.ports.iter().zip(&state.ports).all(|(now, then)| {
                 now.moving == then.moving
                     && now.idle == then.idle
-                    && now.tag.stream == then.tag.stream
+                    && now.tag.stream() == then.tag.stream()
                     && now.turns == then.turns
             })
     }
 
     /// No stream may run out of words during the jump.
     pub(crate) fn allow(&self, state: &AgentsState, allowed: &mut Allowed) {
-        for &(stream, then) in &state.streams {
-            let now = &self.streams[stream as usize];
+        for (now, &then) in self.ports.iter().flat_map(Port::open).zip(&state.next) {
             allowed.steps(now.next - then, now.left.saturating_sub(1));
         }
     }
@@ -72,15 +70,14 @@ impl Agents {
     /// snapshot, and moves the words. All of them are right, as those of the last period were.
     pub(crate) fn jump(&mut self, state: &AgentsState, periods: u64, data: &mut dyn Payload) {
         for (now, then) in self.ports.iter_mut().zip(&state.ports) {
-            let words = now.tag.index.wrapping_sub(then.tag.index);
-            now.tag.index = now.tag.index.wrapping_add(words.wrapping_mul(periods as u32));
+            now.tag = now.tag.jump(then.tag, periods);
             now.words += (now.words - then.words) * periods;
         }
-        for &(stream, then) in &state.streams {
-            let now = &mut self.streams[stream as usize];
+        let slots = self.ports.iter_mut().flat_map(|port| &mut port.slots);
+        for (now, &then) in slots.filter(|flow| flow.stream != NONE).zip(&state.next) {
             // At most `left`, so it fits.
             let words = (now.next - then) * periods as u32;
-            if now.direction == Direction::Receive && words > 0 {
+            if !now.send && words > 0 {
                 let place = (now.connection, now.next);
                 data.transfer_run(place, place, words);
             }

@@ -6,8 +6,9 @@
 //! | module | rules |
 //! |---|---|
 //! | `routes`, `updown` | which way, which pool, why nothing deadlocks |
-//! | [`engine`] | headers, channels, tails; what drives the machine and what it tells |
-//! | `agents` | what sending and receiving cost and when; half duplex |
+//! | [`engine`] | time; what drives the machine and what it tells |
+//! | `pathways` | headers, channels, tails |
+//! | `agents`, `service` | what sending and receiving cost and when; half duplex |
 //! | [`order`] | in which order a cell sends |
 //! | [`run`] | a whole set, checked word by word |
 //! | [`mod@predict`] | the paper's cost model |
@@ -32,10 +33,12 @@
 mod agents;
 pub mod engine;
 pub mod order;
+mod pathways;
 mod period;
 pub mod predict;
 mod routes;
 pub mod run;
+mod service;
 mod updown;
 mod waits;
 

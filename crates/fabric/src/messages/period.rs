@@ -2,16 +2,18 @@
 
 use super::agents::{Agent, Receiving, Sending};
 use super::engine::MessageEngine;
+use crate::base::BaseState;
 use crate::engine::Payload;
-use crate::network::NetworkState;
-use crate::period::{Allowed, Lanes, Look};
+use crate::lane::LaneState;
+use crate::period::{Allowed, Look};
 
 /// A snapshot to find periods with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
-    network: NetworkState,
+    base: BaseState,
     agents: Vec<AgentState>,
-    lanes: Lanes<3>,
+    sends: LaneState<u32>,
+    receives: LaneState<u32>,
     wrong_words: u64,
 }
 
@@ -46,7 +48,7 @@ impl MessageEngine {
     /// Looks whether the machine repeats itself, and jumps over whole periods if so.
     #[cold]
     pub(crate) fn look(&mut self, data: &mut dyn Payload) {
-        let found = match self.watch.look(self.now) {
+        let found = match self.base.watch.look(self.base.now) {
             Look::Compare(period) => self.is_as_before().then_some(period),
             Look::Take => None,
             Look::Wait => return,
@@ -56,37 +58,36 @@ impl MessageEngine {
             if periods > 0 {
                 self.jump(period, periods, data);
             }
-            self.watch.jumped(self.now, period);
-        } else if self.watch.is_to_take(self.now) {
+            self.base.watch.jumped(self.base.now, period);
+        } else if self.base.watch.is_to_take(self.base.now) {
             self.snapshot();
         }
     }
 
     fn snapshot(&mut self) {
         let past = &mut *self.past;
-        past.lanes.take(self.now, [&self.links, &self.sends, &self.receives]);
+        self.base.save(&mut past.base);
+        self.sends.save(self.base.now, &mut past.sends);
+        self.receives.save(self.base.now, &mut past.receives);
         past.agents.clear();
         past.agents.extend(self.agents.iter().map(AgentState::of));
-        self.network.save(&mut past.network);
         past.wrong_words = self.wrong_words;
     }
 
     fn is_as_before(&self) -> bool {
         let past = &*self.past;
         let agents = self.agents.iter().zip(&past.agents);
-        past.lanes.same(self.now, [&self.links, &self.sends, &self.receives])
+        self.sends.is_as(self.base.now, &past.sends)
+            && self.receives.is_as(self.base.now, &past.receives)
             && agents.into_iter().all(|(now, then)| AgentState::of(now).is_like(*then))
-            && self.network.is_as(&past.network)
+            && self.base.is_as(&past.base)
             && self.wrong_words == past.wrong_words
     }
 
     /// What runs out first of a message is its sender: queues that hold what they held before are
     /// filled as fast as they are emptied, so tails that have been sent are in none of them.
     fn allowed(&self, period: u64) -> Allowed {
-        let mut allowed = Allowed::all();
-        if let Some(&std::cmp::Reverse((at, _))) = self.timers.peek() {
-            allowed.before(self.now, period, at);
-        }
+        let mut allowed = self.base.allowed(period);
         for (now, then) in self.agents.iter().zip(&self.past.agents) {
             if now.send_next != then.send_next {
                 // One word is left, so that the sender does not find out that it has none.
@@ -98,7 +99,7 @@ impl MessageEngine {
     }
 
     fn jump(&mut self, period: u64, periods: u64, data: &mut dyn Payload) {
-        let extra = self.machine.parameters().message_extra_words;
+        let extra = self.base.machine.parameters().message_extra_words;
         for (now, then) in self.agents.iter_mut().zip(&self.past.agents) {
             // What moves is limited by a message's length, and so is its product.
             now.send_next += (now.send_next - then.send_next) * periods as u32;
@@ -116,11 +117,8 @@ impl MessageEngine {
                 self.delivered += u64::from(delivered);
             }
         }
-        self.network.jump(&self.past.network, periods);
-        let clocks = period * periods;
-        for lane in [&mut self.links, &mut self.sends, &mut self.receives] {
-            lane.delay(clocks);
-        }
-        self.now += clocks;
+        let clocks = self.base.jump(&self.past.base, period, periods);
+        self.sends.delay(clocks);
+        self.receives.delay(clocks);
     }
 }

@@ -60,13 +60,13 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
         let mut then = 0;
         loop {
             let on = engine.step(&mut data);
-            engine.network.audit();
-            let queued: u32 = engine.network.occupied().map(|(_, words)| words).sum();
+            engine.base.network.audit(engine.base.links.iter());
+            let queued: u32 = engine.base.network.occupied().map(|(_, words)| words).sum();
             let live = (0..engine.worms.len() as u32).filter(|&n| engine.worms[n as usize].live);
             assert_eq!(live.map(|n| under_way(&engine, n)).sum::<u32>(), queued, "{spec}");
-            for (row, _) in engine.network.occupied().filter(|&(row, _)| row < engine.launch) {
-                let words = engine.network.head(row).unwrap();
-                assert_eq!(engine.slots[row as usize].owner, words.stream, "{spec}");
+            for (row, _) in engine.base.network.occupied().filter(|&(row, _)| row < engine.launch) {
+                let words = engine.base.network.head(row).unwrap();
+                assert_eq!(engine.slots[row as usize].owner, words.stream(), "{spec}");
             }
             let most = (engine.now() - then) / u64::from(link) + 1;
             then = engine.now();

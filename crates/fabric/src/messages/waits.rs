@@ -77,7 +77,7 @@ impl MessageEngine {
             return Some((Wait { cell, waiting }, Some(holder)));
         }
         let agent = &self.agents[cell.index()];
-        let first = self.network.head(agent.arrivals.head)?.stream;
+        let first = self.base.network.head(agent.arrivals.head)?.stream();
         let before = match agent.receiving {
             Receiving::Nothing if first == number => {
                 return Some((Wait { cell, waiting: Waiting::Unwanted { message } }, None));

@@ -1,6 +1,6 @@
 //! The network's part in skipping ([`crate::period`]): its state without the words' numbers.
 
-use super::{Channel, Network, Wire};
+use super::{Channel, Network, Tag, Wire};
 
 /// The state of a network at a settled clock.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,8 @@ impl Channel {
     /// Whether two states differ in nothing but the words' numbers.
     #[inline]
     fn is_like(&self, other: &Self) -> bool {
-        Self { index: 0, ..*self } == Self { index: 0, ..*other }
+        self.head.stream() == other.head.stream()
+            && Self { head: Tag::NOTHING, ..*self } == Self { head: Tag::NOTHING, ..*other }
     }
 }
 
@@ -35,9 +36,7 @@ impl Network {
         let channels = self.channels.iter().zip(&state.channels);
         self.channels.len() == state.channels.len()
             && channels.into_iter().all(|(now, then)| now.is_like(then))
-            && wires.into_iter().all(|(now, then)| {
-                now.moving == then.moving && now.idle == then.idle && now.turns == then.turns
-            })
+            && wires.into_iter().all(|(now, then)| now.idle == then.idle && now.turns == then.turns)
             && self.mixed.is_empty()
             && self.crowd == state.crowd
     }
@@ -46,8 +45,7 @@ impl Network {
     /// snapshot.
     pub(crate) fn jump(&mut self, state: &NetworkState, periods: u64) {
         for (now, then) in self.channels.iter_mut().zip(&state.channels) {
-            let words = now.index.wrapping_sub(then.index);
-            now.index = now.index.wrapping_add(words.wrapping_mul(periods as u32));
+            now.head = now.head.jump(then.head, periods);
         }
         for (now, then) in self.wires.iter_mut().zip(&state.wires) {
             now.words += (now.words - then.words) * periods;

@@ -15,8 +15,9 @@
 //! | `spark98` | `.pack` | a mesh cut into parts, with its lists of shared nodes |
 //! | `su2` | `.su2` | nodes and elements of one zone |
 //! | `tetgen` | `.ele` | elements of Triangle and TetGen; their `.node` file is not needed |
+//! | `vtu` | `.vtu` | unstructured grids of VTK: text, base64 or appended, plain or zlib |
 //!
-//! Not read: VTU, Medit and Abaqus files (Gmsh and meshio convert them).
+//! Not read: Medit and Abaqus files (Gmsh and meshio convert them).
 
 mod cursor;
 mod gmsh;
@@ -26,6 +27,7 @@ mod numbering;
 mod spark98;
 mod su2;
 mod tetgen;
+mod vtu;
 
 use conset_ir::{At, InputError, Result};
 
@@ -52,11 +54,13 @@ pub enum Format {
     Su2,
     /// Triangle or TetGen elements.
     Tetgen,
+    /// VTK unstructured grid, XML.
+    Vtu,
 }
 
 impl Format {
     /// Every format, in the order in which help texts list them.
-    pub const ALL: [Format; 8] = [
+    pub const ALL: [Format; 9] = [
         Format::Gmsh,
         Format::MetisGraph,
         Format::GraphConnections,
@@ -65,6 +69,7 @@ impl Format {
         Format::Spark98,
         Format::Su2,
         Format::Tetgen,
+        Format::Vtu,
     ];
 
     /// The name that `--format` takes.
@@ -78,6 +83,7 @@ impl Format {
             Format::Spark98 => "spark98",
             Format::Su2 => "su2",
             Format::Tetgen => "tetgen",
+            Format::Vtu => "vtu",
         }
     }
 
@@ -92,6 +98,7 @@ impl Format {
             Format::Spark98 => Some("pack"),
             Format::Su2 => Some("su2"),
             Format::Tetgen => Some("ele"),
+            Format::Vtu => Some("vtu"),
         }
     }
 
@@ -132,6 +139,7 @@ pub fn read(format: Format, file: &str, bytes: &[u8]) -> Result<Source> {
         Format::Spark98 => spark98::read(file, bytes).map(Source::Decomposition),
         Format::Su2 => su2::read(file, bytes).map(Source::Mesh),
         Format::Tetgen => tetgen::read(file, bytes).map(Source::Mesh),
+        Format::Vtu => vtu::read(file, bytes).map(Source::Mesh),
     }
 }
 

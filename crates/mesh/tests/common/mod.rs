@@ -29,6 +29,11 @@ pub(crate) fn samples() -> Vec<Sample> {
         text("a.pack", Format::Spark98, PACK),
         text("a.su2", Format::Su2, SU2),
         text("a.ele", Format::Tetgen, "2 3 1 # two\n1 1 2 3 0.5\n2 2 4 3 7\n# end\n"),
+        sample("a.vtu", Format::Vtu, vtu("ascii", false, 4, false)),
+        sample("b.vtu", Format::Vtu, vtu("binary", false, 4, false)),
+        sample("z.vtu", Format::Vtu, vtu("binary", true, 8, true)),
+        sample("raw.vtu", Format::Vtu, vtu("raw", false, 8, false)),
+        sample("appended.vtu", Format::Vtu, vtu("base64", true, 4, false)),
     ]
 }
 
@@ -151,4 +156,82 @@ fn gmsh_41_binary(big: bool, wide: bool) -> Vec<u8> {
     }
     w.text("\n$EndElements\n");
     w.bytes
+}
+
+/// A VTU file of a line and two triangles; `coding` is ascii, binary, raw or base64 (the last two
+/// appended), `header` the bytes of a number in an array's header.
+pub(crate) fn vtu(coding: &str, zlib: bool, header: usize, big: bool) -> Vec<u8> {
+    let order = |bytes: &[u8]| -> Vec<u8> {
+        if big { bytes.iter().rev().copied().collect() } else { bytes.to_vec() }
+    };
+    let number = |n: usize| order(&(n as u64).to_le_bytes()[..header]);
+    let points: [f32; 12] = [0., 0., 0., 1., 0., 0., 0., 1., 0., 1., 1., 0.5];
+    let nodes: [i64; 8] = [0, 1, 0, 1, 2, 1, 3, 2];
+    let arrays: [(&str, &str, &str, Vec<u8>); 4] = [
+        (
+            "Points",
+            "Float32",
+            "0 0 0 1 0 0 0 1 0 1 1 0.5",
+            points.iter().flat_map(|x| order(&x.to_le_bytes())).collect(),
+        ),
+        (
+            "connectivity",
+            "Int64",
+            "0 1 0 1 2 1 3 2",
+            nodes.iter().flat_map(|x| order(&x.to_le_bytes())).collect(),
+        ),
+        (
+            "offsets",
+            "Int32",
+            "2 5 8",
+            [2i32, 5, 8].iter().flat_map(|x| order(&x.to_le_bytes())).collect(),
+        ),
+        ("types", "UInt8", "3 5 5", vec![3, 5, 5]),
+    ];
+    // Header and data of an array, each of which base64 pads on its own where there is zlib.
+    let stored = |plain: &[u8]| -> (Vec<u8>, Vec<u8>) {
+        if !zlib {
+            return ([number(plain.len()).as_slice(), plain].concat(), Vec::new());
+        }
+        let mut encoder = flate2::read::ZlibEncoder::new(plain, flate2::Compression::fast());
+        let mut packed = Vec::new();
+        std::io::Read::read_to_end(&mut encoder, &mut packed).unwrap();
+        let head = [1, plain.len(), 0, packed.len()];
+        (head.iter().flat_map(|&n| number(n)).collect(), packed)
+    };
+    let text =
+        |bytes: &[u8]| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes);
+    let mut appended = Vec::new();
+    let mut out = Vec::new();
+    let compressor = if zlib { " compressor=\"vtkZLibDataCompressor\"" } else { "" };
+    let byte_order = if big { "BigEndian" } else { "LittleEndian" };
+    out.extend(format!("<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" byte_order=\"{byte_order}\" header_type=\"UInt{}\"{compressor}>\n<UnstructuredGrid>\n<Piece NumberOfPoints=\"4\" NumberOfCells=\"3\">\n<Points>\n", 8 * header).bytes());
+    for (name, kind, ascii, plain) in &arrays {
+        let (head, data) = stored(plain);
+        let (format, content) = match coding {
+            "ascii" => ("ascii".to_owned(), (*ascii).to_owned()),
+            "binary" => ("binary".to_owned(), text(&head) + &text(&data)),
+            _ => {
+                let format = format!("appended\" offset=\"{}", appended.len());
+                match coding {
+                    "raw" => appended.extend([head, data].concat()),
+                    _ => appended.extend((text(&head) + &text(&data)).bytes()),
+                }
+                (format, String::new())
+            }
+        };
+        let components = if *name == "Points" { " NumberOfComponents=\"3\"" } else { "" };
+        out.extend(format!("<DataArray type=\"{kind}\" Name=\"{name}\"{components} format=\"{format}\">{content}</DataArray>\n").bytes());
+        if *name == "Points" {
+            out.extend(b"</Points>\n<Cells>\n");
+        }
+    }
+    out.extend(b"</Cells>\n</Piece>\n</UnstructuredGrid>\n");
+    if !appended.is_empty() {
+        out.extend(format!("<AppendedData encoding=\"{coding}\">\n _").bytes());
+        out.extend(&appended);
+        out.extend(b"\n</AppendedData>\n");
+    }
+    out.extend(b"</VTKFile>\n");
+    out
 }

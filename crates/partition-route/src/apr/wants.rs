@@ -156,6 +156,12 @@ impl Wants {
         self.used[at] < self.most[at].min(self.links[edge].saturating_mul(sharing))
     }
 
+    /// Whether no edge has more routes than its strictest one leaves, and none has several links.
+    pub(crate) fn are_kept(&self) -> bool {
+        let shared = self.used.iter().zip(&self.most);
+        self.links.iter().all(|&links| links <= 1) && shared.into_iter().all(|(u, m)| u <= m)
+    }
+
     /// Notes that a connection's route is now in a phase.
     pub(crate) fn put(&mut self, network: &Network, phase: u32, connection: u32, route: &[u32]) {
         let sharing = self.wants[connection as usize].sharing;

@@ -1,6 +1,10 @@
-//! Which parts talk to one another, and how much: words both ways, added up.
+//! Which parts talk to one another, and how much it matters that they are near: weights both ways,
+//! added up. A weight is a connection's words, and perhaps something for its channels.
 
-use conset_ir::ConnectionSet;
+use super::talk::Talk;
+
+/// Words beyond which more make no difference, so that sums of weight times hops stay in range.
+const HEAVY: i64 = 1 << 36;
 
 /// An undirected graph of parts; row `p` is `rows[first[p]..first[p + 1]]`, ascending.
 #[derive(Clone, Debug)]
@@ -10,15 +14,15 @@ pub(super) struct PartGraph {
 }
 
 impl PartGraph {
-    /// The graph of a set whose cells are part numbers below `parts`.
-    pub(super) fn new(set: &ConnectionSet, parts: usize) -> Self {
-        let mut pairs: Vec<(u32, u32, i64)> = Vec::with_capacity(2 * set.len());
-        for connection in set.connections() {
-            let (a, b) = (connection.source.0, connection.target.0);
-            if a != b {
-                pairs.push((a, b, i64::from(connection.words)));
-                pairs.push((b, a, i64::from(connection.words)));
-            }
+    /// The graph of all flows; each weighs its words and `channel` for each connection.
+    pub(super) fn new(talk: &Talk, channel: i64) -> Self {
+        let parts = talk.parts();
+        let mut pairs: Vec<(u32, u32, i64)> = Vec::with_capacity(2 * talk.flows.len());
+        for flow in &talk.flows {
+            let words = i64::try_from(flow.words).unwrap_or(HEAVY).min(HEAVY);
+            let weight = words + channel * i64::from(flow.count);
+            pairs.push((flow.source, flow.target, weight));
+            pairs.push((flow.target, flow.source, weight));
         }
         pairs.sort_unstable();
         pairs.dedup_by(|later, kept| {
@@ -35,7 +39,7 @@ impl PartGraph {
         for part in 0..parts {
             first[part + 1] += first[part];
         }
-        Self { first, rows: pairs.into_iter().map(|(_, b, words)| (b, words)).collect() }
+        Self { first, rows: pairs.into_iter().map(|(_, b, weight)| (b, weight)).collect() }
     }
 
     /// Number of parts.
@@ -43,7 +47,7 @@ impl PartGraph {
         self.first.len() - 1
     }
 
-    /// A part's partners, with the words to and from each.
+    /// A part's partners, with the weight of each.
     pub(super) fn of(&self, part: u32) -> &[(u32, i64)] {
         &self.rows[self.first[part as usize] as usize..self.first[part as usize + 1] as usize]
     }

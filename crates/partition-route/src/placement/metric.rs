@@ -82,10 +82,13 @@ impl Metric {
             Metric::Grid { at, dims, wraps } => {
                 let n = dims.len();
                 let (a, b) = (&at[a as usize * n..][..n], &at[b as usize * n..][..n]);
-                let mut hops = 0;
-                for d in 0..n {
-                    let apart = a[d].abs_diff(b[d]);
-                    hops += if *wraps { apart.min(dims[d] - apart) } else { apart };
+                // Asked for more than all else: without checks of what cannot overflow, since
+                // coordinates are less than sizes and a sum of sizes is small.
+                let mut hops = 0u32;
+                for ((a, b), size) in a.iter().zip(b).zip(dims) {
+                    let apart = a.abs_diff(*b);
+                    let round = if *wraps { size.wrapping_sub(apart) } else { apart };
+                    hops = hops.wrapping_add(apart.min(round));
                 }
                 i64::from(hops)
             }

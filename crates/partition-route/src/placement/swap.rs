@@ -1,4 +1,4 @@
-//! Local search: swaps of parts on nearby cells, while they save word-hops.
+//! A quick descent: swaps of parts on nearby cells, while they shorten weighted ways.
 //!
 //! For each part in turn the cells near its partners are tried: what would it save to go there,
 //! the part that lives there (if any) coming here? The best swap that saves something is made.
@@ -16,43 +16,28 @@ const ROUNDS: usize = 8;
 const NEAR: usize = 8;
 /// Cells looked at to find them.
 const LOOK: usize = 256;
-/// Partners of a part whose surroundings are tried, those with the most words.
+/// Partners of a part whose surroundings are tried, those with the most weight.
 const PARTNERS: usize = 8;
 /// Pairs of parts looked at in all rounds together.
 const WORK: usize = 1 << 24;
 
-const NOBODY: u32 = u32::MAX;
+/// Lives on a free cell.
+pub(super) const NOBODY: u32 = u32::MAX;
 
-/// Words times distance, as placement sees it.
-pub(super) fn word_hops(graph: &PartGraph, metric: &Metric, place: &[u32]) -> i128 {
+/// Weight times distance.
+pub(super) fn weighted_hops(graph: &PartGraph, metric: &Metric, place: &[u32]) -> i128 {
     let of = |part: u32| {
         let here = place[part as usize];
         let row = graph.of(part).iter();
-        row.map(|&(other, words)| i128::from(words * metric.hops(here, place[other as usize])))
+        row.map(|&(other, weight)| i128::from(weight * metric.hops(here, place[other as usize])))
             .sum::<i128>()
     };
     (0..place.len() as u32).map(of).sum()
 }
 
-/// The cells near each cell: what the search needs of a machine.
-pub(super) struct Swaps {
-    near: Near,
-}
-
-impl Swaps {
-    /// Looks around each live cell with an agent.
-    pub(super) fn new(machine: &Machine, network: &Network) -> Self {
-        Self { near: Near::new(machine, network) }
-    }
-
-    /// Swaps parts, or moves them to free cells, while that saves word-hops.
-    pub(super) fn improve(&self, metric: &Metric, graph: &PartGraph, place: &mut [u32]) {
-        improve(&self.near, metric, graph, place);
-    }
-}
-
-fn improve(near: &Near, metric: &Metric, graph: &PartGraph, place: &mut [u32]) {
-    let mut lives = vec![NOBODY; near.first.len() - 1];
+/// Swaps parts, or moves them to free cells, while that saves weight times hops.
+pub(super) fn improve(near: &Near, metric: &Metric, graph: &PartGraph, place: &mut [u32]) {
+    let mut lives = vec![NOBODY; near.cells()];
     for (part, &cell) in place.iter().enumerate() {
         lives[cell as usize] = part as u32;
     }
@@ -97,7 +82,7 @@ fn improve(near: &Near, metric: &Metric, graph: &PartGraph, place: &mut [u32]) {
     }
 }
 
-/// Word-hops saved by moving a part, its distance to `partner` (who moves the other way) left out.
+/// Weight times hops saved by moving a part, its distance to `partner` (who moves the other way) left out.
 fn saving(
     graph: &PartGraph,
     metric: &Metric,
@@ -143,13 +128,14 @@ fn near_partners(
 }
 
 /// The endpoints nearest to each endpoint.
-struct Near {
+pub(super) struct Near {
     first: Vec<u32>,
     cells: Vec<u32>,
 }
 
 impl Near {
-    fn new(machine: &Machine, network: &Network) -> Self {
+    /// Looks around each live cell with an agent.
+    pub(super) fn new(machine: &Machine, network: &Network) -> Self {
         let mut this = Self { first: vec![0], cells: Vec::new() };
         let mut ball = Ball::new(network.cells);
         for centre in machine.cells() {
@@ -169,7 +155,13 @@ impl Near {
         this
     }
 
-    fn of(&self, cell: u32) -> &[u32] {
+    /// Cells of the machine, dead ones and switches too.
+    pub(super) fn cells(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// The endpoints near a cell.
+    pub(super) fn of(&self, cell: u32) -> &[u32] {
         let cell = cell as usize;
         &self.cells[self.first[cell] as usize..self.first[cell + 1] as usize]
     }

@@ -28,6 +28,10 @@ pub(super) struct Messages {
     under_way: BTreeSet<u32>,
     /// By place of the cell.
     rounds: Vec<Round>,
+    /// Exchanges begun: the set and the first cell; and how many each cell has begun. They are
+    /// collective, though cells without a part in one wait for nobody.
+    exchanges: Vec<(usize, CellId)>,
+    taken_part: Vec<usize>,
     /// For sets with an order: its pairs the other way round, sorted.
     before: BTreeMap<usize, Vec<(ConnectionId, ConnectionId)>>,
     /// For sets with an order: how often each connection was received, by set.
@@ -54,6 +58,8 @@ impl Messages {
             active: true,
             under_way: BTreeSet::new(),
             rounds: vec![Round::default(); cells],
+            exchanges: Vec::new(),
+            taken_part: vec![0; cells],
             before: BTreeMap::new(),
             received: BTreeMap::new(),
             begun: BTreeMap::new(),
@@ -112,6 +118,7 @@ impl Run<'_> {
     ) -> Result<At, RunError> {
         let (cell, loaded) = (self.cells[row], &self.world.loaded);
         let connections = loaded.set(set);
+        self.take_part(row, set)?;
         let mut round = Round::default();
         for &connection in loaded.sets[set].inn.of(cell) {
             let source = connections.get(connection).source;
@@ -136,6 +143,37 @@ impl Run<'_> {
         self.at[row] = At::Letters(set);
         self.send_next(mail, row, set)?;
         Ok(if self.messages.rounds[row].is_over() { At::Ready } else { At::Letters(set) })
+    }
+
+    /// A cell begins an exchange: the same as the other cells.
+    fn take_part(&mut self, row: usize, set: usize) -> Result<(), RunError> {
+        let (cell, number) = (self.cells[row], self.messages.taken_part[row]);
+        self.messages.taken_part[row] += 1;
+        match self.messages.exchanges.get(number) {
+            None => self.messages.exchanges.push((set, cell)),
+            Some(&(other, first)) if other != set => {
+                let (phase, other) = (self.exchange_name(other), self.exchange_name(set));
+                return Err(RunError::Disagree { first, phase, second: cell, other });
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether all cells have begun the same exchanges.
+    pub(super) fn check_exchanges(&self) -> Result<(), RunError> {
+        let taken_part = &self.messages.taken_part;
+        let all = self.messages.exchanges.len();
+        let Some(absent) = taken_part.iter().position(|&number| number < all) else {
+            return Ok(());
+        };
+        let (set, waiting) = self.messages.exchanges[taken_part[absent]];
+        let phase = self.exchange_name(set);
+        Err(RunError::Ended { ended: self.cells[absent], waiting, phase })
+    }
+
+    fn exchange_name(&self, set: usize) -> String {
+        format!("the exchange of {} by messages", self.world.loaded.set(set).name())
     }
 
     /// Hands over the next letter of a cell that may be sent.

@@ -1,6 +1,6 @@
 //! Charts as SVG text: points and lines over logarithmic axes, and bars.
 //!
-//! Only what the paper's figures need. Sizes are in pixels of the drawing; colours are ones that
+//! Only what the paper's figures and our reports need. Sizes are in pixels of the drawing; colours are ones that
 //! stay apart for colour-blind readers, and series differ by line and marker as well. Numbers are
 //! written with one decimal, so equal data give equal bytes.
 
@@ -15,7 +15,7 @@ const BOTTOM: f64 = 62.0;
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub enum Line {
     /// A solid line with filled marks.
     Solid,
     /// A dashed line with filled marks.
@@ -28,7 +28,7 @@ pub(crate) enum Line {
 
 /// How the values of a chart are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
     /// Points joined by lines.
     Lines,
     /// Points that stand alone.
@@ -38,29 +38,38 @@ pub(crate) enum Style {
 }
 
 /// A series of points.
-pub(crate) struct Series {
-    pub(crate) name: String,
-    pub(crate) colour: &'static str,
-    pub(crate) line: Line,
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// What the legend says.
+    pub name: String,
+    /// An SVG colour.
+    pub colour: &'static str,
+    /// How it is drawn.
+    pub line: Line,
     /// Place on the x axis (see [`Chart::x_ticks`]) and value.
-    pub(crate) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
 }
 
 /// A chart over named places on the x axis, with a logarithmic y axis.
-pub(crate) struct Chart {
-    pub(crate) title: String,
-    pub(crate) x_label: String,
-    pub(crate) y_label: String,
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// Above the chart.
+    pub title: String,
+    /// Below the x axis.
+    pub x_label: String,
+    /// Beside the y axis.
+    pub y_label: String,
     /// Places from 0 to 1 across the chart, and their names.
-    pub(crate) x_ticks: Vec<(f64, String)>,
-    pub(crate) series: Vec<Series>,
+    pub x_ticks: Vec<(f64, String)>,
+    /// What is drawn, in the order of the legend.
+    pub series: Vec<Series>,
     /// How values are drawn.
-    pub(crate) style: Style,
+    pub style: Style,
 }
 
 impl Chart {
     /// The chart as an SVG document.
-    pub(crate) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
              viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"13\">\n\

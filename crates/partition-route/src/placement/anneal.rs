@@ -1,0 +1,203 @@
+//! Local search by the whole cost: swaps of two parts, some of which may cost a little.
+//!
+//! A part, chosen at random, is to go next to one of its partners; who lives there comes here.
+//! Both parts' connections are booked anew, which gives the cost at once. A swap is made if it
+//! costs no more than a threshold, which falls to nothing (threshold accepting: as annealing, and
+//! without a function that differs between machines). What the swap does to the ways alone
+//! is cheap to know and settles most bad swaps before anything is booked.
+//!
+//! The number of proposals is in proportion to the parts, the resources touched are limited, and
+//! the best placement seen is kept.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::cost::Loads;
+use super::metric::Metric;
+use super::swap::{NOBODY, Near};
+use super::talk::Talk;
+
+/// Proposals for each part.
+const PROPOSALS: usize = 512;
+/// Looks at whether the placement is the best so far.
+const LOOKS: usize = 32;
+/// The threshold at first, in what an average flow's hop costs.
+const THRESHOLD: f64 = 1.5;
+/// Thresholds that a swap may cost in ways before its loads are looked at.
+const DETOUR: f64 = 4.0;
+
+/// Improves a placement, within so many touched resources. Never makes it worse.
+pub(super) fn improve(
+    near: &Near,
+    metric: &Metric,
+    talk: &Talk,
+    loads: &mut Loads<'_>,
+    place: &mut [u32],
+    budget: u64,
+    rng: &mut ChaCha8Rng,
+) {
+    loads.load(talk, place);
+    let limit = loads.touched.saturating_add(budget);
+    let mut search = Search::new(near, metric, talk, loads, place);
+    if talk.flows.is_empty() || talk.parts() < 2 {
+        return;
+    }
+    let proposals = talk.parts().saturating_mul(PROPOSALS);
+    let first = search.mean_hop() * THRESHOLD;
+    let mut best = (search.loads.clocks(), search.place.to_vec());
+    'looks: for look in 0..LOOKS {
+        // The last quarter only goes downhill.
+        let left = 1.0 - look as f64 / (LOOKS * 3 / 4) as f64;
+        let threshold = first * left.max(0.0);
+        for step in 0..proposals.div_ceil(LOOKS) {
+            search.propose(threshold, rng);
+            // Looks come at fixed shares of the budget too, however dear a proposal is.
+            if step.is_multiple_of(64) && search.loads.touched > share(limit, budget, look + 1) {
+                if look + 1 == LOOKS {
+                    break 'looks;
+                }
+                break;
+            }
+        }
+        search.loads.settle();
+        let clocks = search.loads.clocks();
+        if clocks < best.0 {
+            best.0 = clocks;
+            best.1.copy_from_slice(search.place);
+        }
+    }
+    place.copy_from_slice(&best.1);
+}
+
+/// What may have been touched by the end of a look.
+fn share(limit: u64, budget: u64, looks: usize) -> u64 {
+    limit - budget / LOOKS as u64 * (LOOKS - looks) as u64
+}
+
+struct Search<'a, 'b> {
+    near: &'a Near,
+    metric: &'a Metric,
+    talk: &'a Talk,
+    loads: &'a mut Loads<'b>,
+    place: &'a mut [u32],
+    lives: Vec<u32>,
+    per_hop: (f64, f64),
+}
+
+impl<'a, 'b> Search<'a, 'b> {
+    fn new(
+        near: &'a Near,
+        metric: &'a Metric,
+        talk: &'a Talk,
+        loads: &'a mut Loads<'b>,
+        place: &'a mut [u32],
+    ) -> Self {
+        let mut lives = vec![NOBODY; near.cells()];
+        for (part, &cell) in place.iter().enumerate() {
+            lives[cell as usize] = part as u32;
+        }
+        let per_hop = loads.constants.per_hop(loads.slack);
+        Self { near, metric, talk, loads, place, lives, per_hop }
+    }
+
+    /// What a hop of an average flow costs where nothing binds.
+    fn mean_hop(&self) -> f64 {
+        let flows = &self.talk.flows;
+        let sum: f64 = flows.iter().map(|flow| self.hop(flow.count, flow.words)).sum();
+        sum / flows.len().max(1) as f64
+    }
+
+    fn hop(&self, count: u32, words: u64) -> f64 {
+        f64::from(count) * self.per_hop.0 + words as f64 * self.per_hop.1
+    }
+
+    fn propose(&mut self, threshold: f64, rng: &mut ChaCha8Rng) {
+        let part = rng.random_range(0..self.place.len() as u32);
+        let flows = self.talk.of(part);
+        if flows.is_empty() {
+            return;
+        }
+        let flow = &self.talk.flows[flows[rng.random_range(0..flows.len())] as usize];
+        let partner = if flow.source == part { flow.target } else { flow.source };
+        let around = self.near.of(self.place[partner as usize]);
+        if around.is_empty() {
+            return;
+        }
+        let there = around[rng.random_range(0..around.len())];
+        let here = self.place[part as usize];
+        if there == here {
+            return;
+        }
+        let other = self.lives[there as usize];
+        let mut dearer = self.dearer(part, there, other);
+        if other != NOBODY {
+            dearer += self.dearer(other, here, part);
+        }
+        if dearer > threshold * DETOUR {
+            return;
+        }
+        let before = (self.loads.clocks(), self.loads.sums);
+        self.swap(part, there, other);
+        if self.loads.clocks() > before.0 + threshold {
+            self.swap(part, here, other);
+            self.loads.sums = before.1;
+        }
+    }
+
+    /// What a part's ways cost more if it goes there, those to `partner` (who comes here) left
+    /// out.
+    fn dearer(&mut self, part: u32, there: u32, partner: u32) -> f64 {
+        let here = self.place[part as usize];
+        let mut dearer = 0.0;
+        let flows = self.talk.of(part);
+        for &id in flows {
+            let flow = &self.talk.flows[id as usize];
+            let other = if flow.source == part { flow.target } else { flow.source };
+            if other != partner {
+                let cell = self.place[other as usize];
+                let hops = self.metric.hops(there, cell) - self.metric.hops(here, cell);
+                dearer += hops as f64 * self.hop(flow.count, flow.words);
+            }
+        }
+        self.loads.touched += flows.len() as u64;
+        dearer
+    }
+
+    /// A part goes there; `other`, if anybody, comes to where it was.
+    fn swap(&mut self, part: u32, there: u32, other: u32) {
+        let here = self.place[part as usize];
+        self.book(part, other, false);
+        self.place[part as usize] = there;
+        self.lives[there as usize] = part;
+        self.lives[here as usize] = other;
+        if other != NOBODY {
+            self.place[other as usize] = here;
+        }
+        self.book(part, other, true);
+    }
+
+    /// All flows of two parts, those between them once.
+    fn book(&mut self, part: u32, other: u32, add: bool) {
+        for &id in self.talk.of(part) {
+            self.loads.book(&self.talk.flows[id as usize], self.place, add);
+        }
+        self.book_own(part, add);
+        if other == NOBODY {
+            return;
+        }
+        for &id in self.talk.of(other) {
+            let flow = &self.talk.flows[id as usize];
+            if flow.source != part && flow.target != part {
+                self.loads.book(flow, self.place, add);
+            }
+        }
+        self.book_own(other, add);
+    }
+
+    fn book_own(&mut self, part: u32, add: bool) {
+        let own = self.talk.own[part as usize];
+        if own > 0 {
+            self.loads.book_own(self.place[part as usize], own, add);
+        }
+    }
+}

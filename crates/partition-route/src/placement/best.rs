@@ -1,0 +1,106 @@
+//! The best placement: all starts, local searches from two of them, a trial of the last few.
+//!
+//! One search begins with the cheapest start and is after few phases; one begins with the fewest
+//! word-hops and is after short ways. Which of the two aims binds is known only when phases are
+//! counted, so the ends of both are candidates, beside the starts themselves.
+//!
+//! In a fat-tree, where phases follow from the fullest group of switches, one search after the
+//! other then tries for a phase less, until one fails or the bound is reached.
+
+use conset_ir::Machine;
+
+use super::cost::{Loads, Slack};
+use super::metric::Metric;
+use super::shares::Shares;
+use super::starts::Starts;
+use super::{Placer, anneal};
+
+/// Resources that a search may touch: some hundredths of a second.
+const TOUCHED: u64 = 1 << 22;
+/// Searches for a phase less that may fail, with other random choices.
+const FAILURES: u32 = 2;
+
+/// The cheapest of all candidates.
+pub(super) fn best(placer: &Placer<'_>, starts: &mut Starts<'_>, given: Vec<u32>) -> Vec<u32> {
+    let shares = Shares::new(placer.machine, placer.network, &placer.metric);
+    let mut search = Search {
+        placer,
+        loads: Loads::new(placer.machine, &shares, &placer.talk),
+        starts,
+        candidates: Vec::new(),
+    };
+    let short = search.starts.bisected(given.clone());
+    let channels = search.starts.for_channels(given.clone());
+    let all = [&given, &short].into_iter().chain(&channels);
+    let mut cheapest = (f64::INFINITY, &given);
+    for place in all {
+        search.loads.load(&placer.talk, place);
+        let clocks = search.loads.clocks();
+        if clocks < cheapest.0 {
+            cheapest = (clocks, place);
+        }
+    }
+    let cheapest = cheapest.1.clone();
+    let mut few = search.improved(cheapest.clone(), Slack::CHANNELS);
+    if matches!(placer.metric, Metric::Tree) {
+        few = search.fewer_phases(placer.machine, few);
+    }
+    search.candidates.push(few);
+    let shorter = search.improved(short.clone(), Slack::LINKS);
+    search.candidates.extend([shorter, short, cheapest, given]);
+    search.cheapest_candidate()
+}
+
+struct Search<'a, 'b> {
+    placer: &'a Placer<'a>,
+    loads: Loads<'a>,
+    starts: &'a mut Starts<'b>,
+    candidates: Vec<Vec<u32>>,
+}
+
+impl Search<'_, '_> {
+    fn improved(&mut self, mut place: Vec<u32>, slack: Slack) -> Vec<u32> {
+        self.loads.slack = slack;
+        let Starts { near, rng, .. } = &mut *self.starts;
+        let Placer { metric, talk, .. } = self.placer;
+        anneal::improve(near, metric, talk, &mut self.loads, &mut place, TOUCHED, rng);
+        place
+    }
+
+    /// Searches for a phase less, and again.
+    fn fewer_phases(&mut self, machine: &Machine, mut place: Vec<u32>) -> Vec<u32> {
+        let talk = &self.placer.talk;
+        let mut failures = 0;
+        self.loads.load(talk, &place);
+        let mut phases = self.loads.fullest_phases();
+        while failures < FAILURES && u64::from(phases) > talk.phases.max(1) {
+            self.loads.aim(machine, Some(phases - 1));
+            let next = self.improved(place.clone(), Slack::CHANNELS);
+            self.loads.load(talk, &next);
+            let reached = self.loads.fullest_phases();
+            if reached < phases {
+                (phases, place) = (reached, next);
+            } else {
+                failures += 1;
+            }
+        }
+        self.loads.aim(machine, None);
+        place
+    }
+
+    /// Of equally cheap candidates the first. Routing is spared where nothing can be won.
+    fn cheapest_candidate(&mut self) -> Vec<u32> {
+        let mut best: Option<(f64, Vec<u32>)> = None;
+        for place in std::mem::take(&mut self.candidates) {
+            self.loads.load(&self.placer.talk, &place);
+            if best.as_ref().is_some_and(|best| self.loads.least() >= best.0) {
+                continue;
+            }
+            let clocks = self.placer.judge(&self.loads, &place).clocks;
+            if best.as_ref().is_none_or(|best| clocks < best.0) {
+                best = Some((clocks, place));
+            }
+        }
+        best.map(|best| best.1).unwrap_or_default()
+    }
+}

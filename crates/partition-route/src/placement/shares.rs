@@ -1,0 +1,204 @@
+//! Where the words of a connection probably pass: shares of routes, before there are routes.
+//!
+//! A router that evens out loads divides a connection's choices about evenly. So a connection is
+//! booked in two halves: over a grid along the dimensions upwards and downwards (and both ways
+//! round where a ring leaves the choice), over a graph by two of its shortest ways. In a
+//! fat-tree all switches of a group are alike, so a group is one resource with the channels and
+//! the links of them all, and the booking is exact. In a graph too large for a table of hops only
+//! the ends are known.
+
+use conset_ir::{Machine, Topology};
+
+use super::metric::Metric;
+use crate::network::Network;
+
+/// Halves of a connection: what one booking on a resource amounts to.
+pub(super) const WHOLE: u32 = 2;
+
+/// The resources of a machine, and the way over them between any two cells.
+pub(super) struct Shares<'a> {
+    network: &'a Network,
+    metric: &'a Metric,
+    /// Distance between neighbours of a dimension in the numbering of cells.
+    strides: Vec<u32>,
+    /// First resource of each level of a fat-tree; leaves are level 0.
+    levels: Vec<u32>,
+    /// Cells (or groups of switches) that one channel count stands for, by resource.
+    pub(super) cells: Vec<u32>,
+    /// Links that one load stands for, by resource.
+    pub(super) links: Vec<u32>,
+}
+
+impl<'a> Shares<'a> {
+    /// The resources of a machine whose distances are known.
+    pub(super) fn new(machine: &Machine, network: &'a Network, metric: &'a Metric) -> Self {
+        let mut this = Self {
+            network,
+            metric,
+            strides: Vec::new(),
+            levels: Vec::new(),
+            cells: vec![1; network.cells],
+            links: Vec::new(),
+        };
+        match metric {
+            Metric::Grid { dims, .. } => {
+                let mut stride = 1u32;
+                for &size in dims {
+                    this.strides.push(stride);
+                    stride = stride.saturating_mul(size);
+                }
+                this.links = vec![1; network.cells * 2 * dims.len()];
+            }
+            Metric::Tree => this.add_levels(machine),
+            Metric::Table { .. } => this.count_links(machine),
+            Metric::Unknown => {}
+        }
+        this
+    }
+
+    /// Level `l` has a group for each 4^l leaves: 2^(l-1) switches, 2^l links upwards.
+    fn add_levels(&mut self, machine: &Machine) {
+        let Topology::FatTree { leaves } = machine.topology() else { return };
+        self.cells.clear();
+        let mut groups = *leaves as usize;
+        for level in 0.. {
+            self.levels.push(self.cells.len() as u32);
+            let switches = if level == 0 { 1 } else { 1 << (level - 1) };
+            self.cells.extend(std::iter::repeat_n(switches, groups));
+            self.links.extend(std::iter::repeat_n(1 << level, 2 * groups));
+            if groups <= 1 {
+                return;
+            }
+            groups = groups.div_ceil(4);
+        }
+    }
+
+    fn count_links(&mut self, machine: &Machine) {
+        self.links = vec![0; self.network.next.edge_count()];
+        for cell in machine.cells() {
+            for &link in machine.outgoing(cell) {
+                let edge = self.network.next.edge(cell.0, machine.link(link).target.0);
+                self.links[edge] += 1;
+            }
+        }
+    }
+
+    /// Tells of every resource between two cells: `cell(resource, halves)` for channels, with both
+    /// ends among them, `link(resource, halves)` for links.
+    pub(super) fn walk(
+        &self,
+        from: u32,
+        to: u32,
+        mut cell: impl FnMut(u32, u32),
+        mut link: impl FnMut(u32, u32),
+    ) {
+        if from == to {
+            cell(from, WHOLE);
+            return;
+        }
+        match self.metric {
+            Metric::Grid { at, dims, wraps } => {
+                let n = dims.len();
+                let ends = [&at[from as usize * n..][..n], &at[to as usize * n..][..n]];
+                self.along_dimensions(from, ends, dims, *wraps, &mut cell, &mut link);
+            }
+            Metric::Tree => self.through_groups(from, to, &mut cell, &mut link),
+            Metric::Table { hops, cells } => {
+                let left = |at: u32| hops[at as usize * cells + to as usize];
+                if usize::from(left(from)) < *cells {
+                    self.downhill(from, to, left, false, &mut cell, &mut link);
+                    self.downhill(from, to, left, true, &mut cell, &mut link);
+                }
+            }
+            Metric::Unknown => {
+                cell(from, WHOLE);
+                cell(to, WHOLE);
+            }
+        }
+    }
+
+    fn along_dimensions(
+        &self,
+        from: u32,
+        [a, b]: [&[u32]; 2],
+        dims: &[u32],
+        wraps: bool,
+        cell: &mut impl FnMut(u32, u32),
+        link: &mut impl FnMut(u32, u32),
+    ) {
+        let differing = a.iter().zip(b).filter(|(a, b)| a != b).count();
+        let halfway = |d: usize| wraps && a[d].abs_diff(b[d]) * 2 == dims[d];
+        let choice = differing > 1 || (0..dims.len()).any(halfway);
+        let halves = if choice { 1 } else { WHOLE };
+        for second in 0..if choice { 2 } else { 1 } {
+            let mut here = from;
+            cell(here, halves);
+            for row in 0..dims.len() {
+                let d = if second == 1 { dims.len() - 1 - row } else { row };
+                let apart = a[d].abs_diff(b[d]);
+                // Ways round of equal length: one each.
+                let round = wraps && (apart * 2 > dims[d] || apart * 2 == dims[d] && second == 1);
+                let up = (b[d] > a[d]) != round;
+                let steps = if round { dims[d] - apart } else { apart };
+                let mut position = a[d];
+                for _ in 0..steps {
+                    link((here * dims.len() as u32 + d as u32) * 2 + u32::from(up), halves);
+                    let stride = self.strides[d];
+                    if up {
+                        let last = position + 1 == dims[d];
+                        here = if last { here - position * stride } else { here + stride };
+                        position = if last { 0 } else { position + 1 };
+                    } else {
+                        let first = position == 0;
+                        here = if first { here + (dims[d] - 1) * stride } else { here - stride };
+                        position = if first { dims[d] - 1 } else { position - 1 };
+                    }
+                    cell(here, halves);
+                }
+            }
+        }
+    }
+
+    fn through_groups(
+        &self,
+        from: u32,
+        to: u32,
+        cell: &mut impl FnMut(u32, u32),
+        link: &mut impl FnMut(u32, u32),
+    ) {
+        let top = (32 - (from ^ to).leading_zeros()).div_ceil(2);
+        for level in 0..top {
+            let group = |leaf: u32| self.levels[level as usize] + (leaf >> (2 * level));
+            for (down, leaf) in [from, to].into_iter().enumerate() {
+                cell(group(leaf), WHOLE);
+                link(2 * group(leaf) + down as u32, WHOLE);
+            }
+        }
+        cell(self.levels[top as usize] + (from >> (2 * top)), WHOLE);
+    }
+
+    /// A shortest way: from each cell to the first, or the last, neighbour that is nearer.
+    fn downhill(
+        &self,
+        from: u32,
+        to: u32,
+        left: impl Fn(u32) -> u16,
+        last: bool,
+        cell: &mut impl FnMut(u32, u32),
+        link: &mut impl FnMut(u32, u32),
+    ) {
+        let next = &self.network.next;
+        let mut here = from;
+        cell(here, 1);
+        while here != to {
+            let nearer = |edge: &usize| left(next.far_end(*edge)) < left(here);
+            let mut edges = next.edges(here);
+            let edge = if last { edges.rfind(nearer) } else { edges.find(nearer) };
+            // A table of hops always has one.
+            let Some(edge) = edge else { return };
+            link(edge as u32, 1);
+            here = next.far_end(edge);
+            cell(here, 1);
+        }
+    }
+}
