@@ -7,7 +7,7 @@
 
 use conset::ir::CellId;
 use conset::mesh::Source;
-use conset::partition_route::placement;
+use conset::partition_route::placement::{self, Method};
 use conset_runtime::{Cell, CellError, Collectives, Layout, Plan, tree_sets};
 
 use crate::mesh::{Part, Simplices, divide};
@@ -46,7 +46,7 @@ impl Assembled {
         let ids: Vec<&[u64]> = parts.iter().map(|part| part.ids.as_slice()).collect();
         let layout = Layout::from_shared_ids(&ids)?;
         let set = layout.set("halo", block)?;
-        let place = placement::place(&machine, &set, parts.len(), args.seed)?;
+        let place = placement::place(&machine, &set, parts.len(), Method::default(), args.seed)?;
         let layout = layout.placed(&place, machine.cell_count())?;
         let mut sets = tree_sets(&machine, 2)?.to_vec();
         sets.push(layout.set("halo", block)?);

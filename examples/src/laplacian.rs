@@ -11,7 +11,7 @@
 
 use conset::ir::CellId;
 use conset::mesh::{Graph, Source};
-use conset::partition_route::placement;
+use conset::partition_route::placement::{self, Method};
 use conset_runtime::{Cell, CellError, Collectives, Layout, LocalCsr, Op, Plan, tree_sets};
 
 use crate::cg::{Solution, Stop};
@@ -49,7 +49,8 @@ pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
     let parts = partition.part_count();
     let first: Vec<u32> = matrix.first.iter().map(|&at| at as u32).collect();
     let csr = Layout::from_csr(&first, &matrix.columns, partition.part_of(), parts)?;
-    let place = placement::place(&machine, &csr.forward.set("ghosts", 1)?, parts, args.team.seed)?;
+    let set = csr.forward.set("ghosts", 1)?;
+    let place = placement::place(&machine, &set, parts, Method::default(), args.team.seed)?;
     let layout = csr.forward.placed(&place, machine.cell_count())?;
     let mut sets = tree_sets(&machine, 1)?.to_vec();
     sets.push(layout.set("ghosts", 1)?);

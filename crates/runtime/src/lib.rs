@@ -66,8 +66,6 @@
 //! themselves is found before that, so it is the same everywhere.
 //!
 //! What it does not do: compiling, which is the facade crate's.
-//!
-//! With the feature `mpi` the cells can be dealt to the ranks of an MPI job (`mpi`).
 
 mod cell;
 mod collectives;
