@@ -32,6 +32,10 @@ use crate::compile::{CompileError, Objective, Options, gap};
 struct Priced {
     timetable: Timetable,
     clocks: u64,
+    /// What each phase takes, without the switch.
+    phases: Vec<u64>,
+    /// The rounds of a plan that has them.
+    rounds: Option<Vec<Vec<u32>>>,
 }
 
 /// Connections up to which searches are tried although a plan is good.
@@ -46,6 +50,9 @@ const MEASURED: u64 = 1 << 18;
 /// Attempts to balance a small set, and connections of all attempts together.
 const ATTEMPTS: usize = 8;
 const TRIED: usize = 1 << 13;
+
+/// Negotiations of a set of a few connections.
+const NEGOTIATED: u64 = 3;
 
 /// Connections up to which timetables are varied.
 const PASSED: usize = 1 << 17;
@@ -202,8 +209,12 @@ impl<'a> Search<'a> {
             Until::Attempts(most) if more >= u64::from(most) => return None,
             Until::Attempts(_) | Until::Stopped => (),
         }
-        let searched = self.searched && self.set.len() <= SEARCHED && more % 4 == 3;
-        let way = if searched { Way::SearchedRounds } else { Way::Balanced };
+        let searched = self.searched && self.set.len() <= SEARCHED;
+        let way = match more % 4 {
+            1 if self.options.objective == Objective::Time => Way::Negotiated,
+            3 if searched => Way::SearchedRounds,
+            _ => Way::Balanced,
+        };
         let doubled = (more / u64::from(SAME_EFFORT)).min(u64::from(DOUBLED)) as u32;
         Some(Try { way, seed: self.usual.len() as u64 + more, doubled })
     }
@@ -214,10 +225,11 @@ impl<'a> Search<'a> {
     /// A set that cannot be planned, where there is no plan yet; a bug of a stage.
     pub(crate) fn wave(&mut self) -> Result<(), CompileError> {
         let most = if self.set.len() > WIDE { 1 } else { rayon::current_num_threads().min(WAVE) };
-        // What costs little and may be perfect comes alone.
-        let alone = |row: usize| self.usual.get(row).is_some_and(|t| t.way != Way::Balanced);
-        let end = if alone(self.next) { self.next + 1 } else { self.next + most };
-        let tries: Vec<Try> = (self.next..end).map_while(|row| self.attempt(row)).collect();
+        // Ways that come first may end the trying, or tell what is not worth while behind them.
+        let way = self.usual.get(self.next).map(|first| first.way);
+        let same = |row: &usize| self.usual.get(*row).is_none_or(|t| Some(t.way) == way);
+        let rows = (self.next..self.next + most).take_while(same);
+        let tries: Vec<Try> = rows.map_while(|row| self.attempt(row)).collect();
         if tries.is_empty() {
             self.ended = Some(Ended::Enough);
             return Ok(());
@@ -279,10 +291,18 @@ impl<'a> Search<'a> {
             max_phases: self.options.max_phases,
             effort: default.effort << doubled,
         };
-        match best::plan(self.machine, self.set, way, &route) {
-            Ok(plan) => plan.map(|plan| price(plan, route.seed)),
-            Err(infeasible) => Some(Err(infeasible.into())),
-        }
+        let plans = match best::plans(self.machine, self.set, way, &route) {
+            Ok(plans) => plans,
+            Err(infeasible) => return Some(Err(infeasible.into())),
+        };
+        let better = |found: Option<Priced>, plan| {
+            let new = price(plan, route.seed)?;
+            Ok(match found {
+                Some(old) if !is_better(&new, &old, self.options.objective) => Some(old),
+                _ => Some(new),
+            })
+        };
+        plans.into_iter().try_fold(None, better).transpose()
     }
 
     /// Whether trying ends here, and why.
@@ -308,7 +328,7 @@ impl<'a> Search<'a> {
     /// No way applied, which is a bug.
     pub(crate) fn finish(self) -> Result<(Timetable, predict::Prediction, Attempts), CompileError> {
         let none = || CompileError::bug("the router", &"no way to plan applies");
-        let found = self.found.ok_or_else(none)?;
+        let found = joined(self.found.ok_or_else(none)?, self.options.seed)?;
         let prediction = predict::predict(&found.timetable);
         let ended = self.ended.unwrap_or(Ended::Enough);
         Ok((found.timetable, prediction, Attempts { made: self.made, ended }))
@@ -329,10 +349,12 @@ fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (
     let most = ATTEMPTS.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
     let first: &[Way] = match objective {
-        Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Orbits],
+        Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Negotiated, Way::Orbits],
         Objective::Phases => &[Way::Orbits, Way::RingRounds],
     };
-    let first = first.iter().map(|&way| (way, 0));
+    let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
+    let times = move |way: Way| if way == Way::Negotiated { negotiated } else { 1 };
+    let first = first.iter().flat_map(move |&way| (0..times(way)).map(move |again| (way, again)));
     first.chain((0..balanced).map(|attempt| (Way::Balanced, attempt)))
 }
 
@@ -358,8 +380,8 @@ fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
 
 fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
     let bug = |e| CompileError::bug("the scheduler", &e);
-    let tables = match plan.rounds {
-        Some(rounds) => vec![links::in_rounds(plan.routing, &rounds).map_err(bug)?],
+    let tables = match &plan.rounds {
+        Some(rounds) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
         None => {
             let passes = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
             links::by_links(plan.routing, passes, seed).map_err(bug)?
@@ -371,9 +393,61 @@ fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
     // Phases start on an empty machine, so their prices do not depend on each other.
     let phases = 0..timetable.phases().len();
     let least = |phase: usize| prices.iter().map(|table| table[phase]).min().unwrap_or(0);
+    let phases: Vec<u64> = phases.map(least).collect();
     let switch = timetable.routing().machine().parameters().switch_clocks();
-    let clocks = phases.map(|phase| switch.saturating_add(least(phase)));
-    Ok(Priced { clocks: clocks.fold(0, u64::saturating_add), timetable })
+    let clocks = phases.iter().map(|phase| switch.saturating_add(*phase));
+    let clocks = clocks.fold(0, u64::saturating_add);
+    Ok(Priced { clocks, timetable, phases, rounds: plan.rounds })
+}
+
+/// Connections up to which phases are joined, and attempts at it.
+const JOINED: usize = 1 << 13;
+const JOINS: usize = 24;
+
+/// Connections up to which rounds are given up where links alone do better.
+const POLISHED: usize = 1 << 12;
+
+/// Joins phases of a plan of rounds where that saves more than it costs.
+fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
+    if found.timetable.routing().set().len() > JOINED {
+        return Ok(found);
+    }
+    let bug = |e| CompileError::bug("the router", &e);
+    let switch = found.timetable.routing().machine().parameters().switch_clocks();
+    let mut tried = best::Tried::new();
+    for _ in 0..JOINS {
+        let Some(rounds) = &found.rounds else { break };
+        let routing = found.timetable.routing().clone();
+        let plan = Plan { routing, rounds: Some(rounds.clone()) };
+        let pairs = best::joinable(&plan, &mut tried);
+        if pairs.is_empty() {
+            break;
+        }
+        let trial = price(best::join(&plan, &pairs).map_err(bug)?, seed)?;
+        let gains = |&(a, b): &(u32, u32)| {
+            let place = a as usize - pairs.iter().filter(|pair| pair.1 < a).count();
+            let apart = found.phases[a as usize] + found.phases[b as usize] + switch;
+            trial.phases[place] < apart
+        };
+        let good: Vec<(u32, u32)> = pairs.iter().copied().filter(gains).collect();
+        if good.len() == pairs.len() {
+            found = trial;
+        } else if !good.is_empty() {
+            found = price(best::join(&plan, &good).map_err(bug)?, seed)?;
+        }
+    }
+    if found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
+        // The routes by links instead of by rounds: better for some phases of unequal words.
+        let routing = found.timetable.routing().clone();
+        let other = price(Plan { routing, rounds: None }, seed)?;
+        let tables = [found.timetable.clone(), other.timetable];
+        let prices = [found.phases, other.phases];
+        let phases = prices[0].iter().zip(&prices[1]).map(|(a, b)| *a.min(b)).collect::<Vec<_>>();
+        found.timetable = links::combine(&tables, &prices);
+        found.clocks = phases.iter().map(|phase| phase + switch).sum();
+        found.phases = phases;
+    }
+    Ok(found)
 }
 
 /// What each phase takes, without the switch.

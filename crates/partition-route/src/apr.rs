@@ -53,7 +53,7 @@ mod order;
 mod reroute;
 mod search;
 mod state;
-mod wants;
+pub(crate) mod wants;
 
 use std::sync::Arc;
 

@@ -136,6 +136,11 @@ impl Wants {
         self.wants[connection as usize]
     }
 
+    /// Routes that there may be on an edge for what one connection asks.
+    pub(crate) fn most(&self, edge: usize, connection: u32) -> u32 {
+        self.links[edge].saturating_mul(self.wants[connection as usize].sharing)
+    }
+
     /// Adds a phase at the end.
     pub(crate) fn open_phase(&mut self) {
         self.used.resize(self.used.len() + self.edges, 0);
