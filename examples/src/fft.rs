@@ -12,7 +12,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use conset::ir::{Connection, ConnectionSet, Machine};
+use conset::ir::{CellId, Connection, ConnectionSet, Machine};
 use conset_runtime::{Cell, CellError};
 pub use rustfft::num_complex::Complex64;
 use rustfft::{Fft, FftPlanner};
@@ -50,13 +50,21 @@ pub fn solve(args: &TeamArgs, size: usize, by: By) -> Result<Spectrum, Failure> 
     // Cells that are dead or have no agent do not count.
     let ranks: Vec<usize> = rank_by_cell(&machine);
 
-    let (blocks, account) = team.run(|cell, meter| {
+    let (blocks, mut account) = team.run(|cell, meter| {
         let rank = ranks[cell.id().index()];
         let grid = Grid { size, cells, rank };
         let own = grid.rows(rank);
         let rows = input[own.start * size..own.end * size].to_vec();
         on_cell(cell, meter, (&grid, by), &transform, rows)
     })?;
+    let buffers = |cell: CellId| {
+        let grid = Grid { size, cells, rank: ranks[cell.index()] };
+        (grid.buffers(), grid.buffers())
+    };
+    account.alone = Some(
+        team.time(buffers, |cell, (outgoing, incoming)| exchange(cell, by, outgoing, incoming))?,
+    );
+
     let alone = alone(&transform, size, input.clone());
     // Over MPI a process has some of the rows, and checks those.
     let mut values = alone.clone();
@@ -123,6 +131,25 @@ impl Grid {
         let some = !self.rows(self.rank).is_empty();
         (0..self.cells).filter(move |&r| some && r != self.rank && !self.rows(r).is_empty())
     }
+
+    /// Room for the block of each of the others.
+    fn buffers(&self) -> Vec<Vec<f64>> {
+        let words = |rank| 2 * self.rows(self.rank).len() * self.rows(rank).len();
+        self.others().map(|rank| vec![0.0; words(rank)]).collect()
+    }
+}
+
+/// Each cell's blocks to all others.
+fn exchange(
+    cell: &mut Cell<'_>,
+    by: By,
+    outgoing: &[Vec<f64>],
+    incoming: &mut [Vec<f64>],
+) -> Result<(), CellError> {
+    match by {
+        By::Phases => cell.exchange("transpose", outgoing, incoming),
+        By::Messages => cell.msg_exchange("transpose", outgoing, incoming),
+    }
 }
 
 /// The part of one cell: `block` are its rows.
@@ -159,12 +186,8 @@ fn transposed(
         pairs.map(|(row, column)| at(row, column)).collect::<Vec<_>>()
     };
     let outgoing: Vec<Vec<f64>> = grid.others().map(|rank| flat(&columns(rank))).collect();
-    let mut incoming: Vec<Vec<f64>> =
-        grid.others().map(|rank| vec![0.0; 2 * own.len() * grid.rows(rank).len()]).collect();
-    meter.exchange(cell, |cell| match by {
-        By::Phases => cell.exchange("transpose", &outgoing, &mut incoming),
-        By::Messages => cell.msg_exchange("transpose", &outgoing, &mut incoming),
-    })?;
+    let mut incoming = grid.buffers();
+    meter.exchange(cell, |cell| exchange(cell, by, &outgoing, &mut incoming))?;
 
     let mut result = vec![Complex64::default(); block.len()];
     let mut put = |rank: usize, piece: &[Complex64]| {
