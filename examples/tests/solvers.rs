@@ -156,6 +156,14 @@ fn the_spectrum_is_the_sum_of_its_definition() {
 }
 
 #[test]
+fn transposes_by_messages_can_follow_each_other_at_once() {
+    // Letters of the next transpose come to cells that are still sending those of this one.
+    let team = team("iwarp:4x4", TransportArg::Fabric);
+    let spectrum = fft::solve(&team, 64, By::Messages).unwrap();
+    assert!(spectrum.account.alone.is_some_and(|calls| calls.clocks > 0), "{spectrum}");
+}
+
+#[test]
 fn elimination_is_the_sequential_one_to_the_bit() {
     for (size, machine) in [(24, "iwarp:2x2"), (70, "ring:3"), (2, "iwarp:2x2"), (5, "mesh:1x1")] {
         let solve = |transport| gauss::solve(&team(machine, transport), size).unwrap();
