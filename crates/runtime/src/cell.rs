@@ -200,6 +200,14 @@ impl<'w> Cell<'w> {
         self.ask(|port| port.compute(clocks))
     }
 
+    /// Ends the run for all cells, with a reason of the program's own: a solver diverges, say.
+    /// Returns the error that the run then ends with, to be handed on.
+    pub fn give_up(&mut self, why: impl Into<String>) -> CellError {
+        match self.fail::<std::convert::Infallible>(CellError::Program { message: why.into() }) {
+            Err(error) => error,
+        }
+    }
+
     /// Switches from phases to messages, together with all other cells; costs what a switch to a
     /// phase does. The machine begins so.
     ///

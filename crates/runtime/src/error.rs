@@ -319,6 +319,12 @@ pub enum CellError {
     /// A plan was used in a way it is not for.
     #[error(transparent)]
     Plan(#[from] PlanUse),
+    /// The program itself ended the run ([`crate::Cell::give_up`]).
+    #[error("{message}")]
+    Program {
+        /// Why, in its own words.
+        message: String,
+    },
     /// The run has ended because of an error of another cell.
     #[error("the run has ended")]
     Aborted,

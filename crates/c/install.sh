@@ -1,0 +1,68 @@
+#!/bin/sh
+# Builds conset's C library and installs it below PREFIX:
+#
+#   install.sh PREFIX [--mpi] [--profile PROFILE]
+#
+#   include/conset.h                 the interface
+#   lib/libconset.so.X.Y.Z           the shared library, with links libconset.so.X and libconset.so
+#   lib/libconset.a                  the static library
+#   lib/pkgconfig/conset.pc          flags for both (pkg-config --cflags --libs [--static] conset)
+#   share/conset/conset.f90          the Fortran module, to be compiled with one's own compiler
+#
+# --mpi takes MPI as a transport along; MPICC names the MPI library's compiler, mpicc unless set.
+# --profile names a profile of cargo's, release unless given.
+set -eu
+
+usage() {
+    sed -n '2,4p' "$0" >&2
+    exit 2
+}
+
+prefix= features= profile=release
+while [ $# -gt 0 ]; do
+    case $1 in
+    --mpi) features=mpi ;;
+    --profile) [ $# -gt 1 ] || usage; shift; profile=$1 ;;
+    -*) usage ;;
+    *) [ -z "$prefix" ] || usage; prefix=$1 ;;
+    esac
+    shift
+done
+[ -n "$prefix" ] || usage
+mkdir -p "$prefix/include" "$prefix/lib/pkgconfig" "$prefix/share/conset"
+prefix=$(cd "$prefix" && pwd)
+
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here"
+# Cargo's messages say where the libraries are, and which system libraries the static one needs.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cargo build -p conset-c --locked --profile "$profile" --features "$features" \
+    --message-format=json-render-diagnostics >"$log"
+built() {
+    grep '"name":"conset_c"' "$log" | grep -o "\"[^\"]*/libconset_c$1\"" | tail -n 1 | tr -d '"'
+}
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' ../../Cargo.toml | head -n 1)
+major=${version%%.*}
+
+install -m 644 include/conset.h "$prefix/include/conset.h"
+install -m 644 fortran/conset.f90 "$prefix/share/conset/conset.f90"
+install -m 644 "$(built .a)" "$prefix/lib/libconset.a"
+shared=$(built .so)
+if [ -n "$shared" ]; then
+    install -m 755 "$shared" "$prefix/lib/libconset.so.$version"
+    ln -sf "libconset.so.$version" "$prefix/lib/libconset.so.$major"
+    ln -sf "libconset.so.$major" "$prefix/lib/libconset.so"
+else
+    shared=$(built .dylib)
+    install -m 755 "$shared" "$prefix/lib/libconset.$major.dylib"
+    ln -sf "libconset.$major.dylib" "$prefix/lib/libconset.dylib"
+fi
+
+private="-lpthread -ldl -lm -lgcc_s"
+if [ "$features" = mpi ]; then
+    private="$private $("${MPICC:-mpicc}" -show | tr ' ' '\n' | grep '^-[Ll]' | tr '\n' ' ')"
+fi
+sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" -e "s|@PRIVATE@|$private|" \
+    conset.pc.in >"$prefix/lib/pkgconfig/conset.pc"
+echo "installed conset $version below $prefix"

@@ -1,0 +1,306 @@
+//! Cells: lent to the callback, one pointer for each.
+//!
+//! A lent cell knows whether a call of it is under way and on which thread it lives. So a pointer
+//! that one callback hands to another, or to a thread of its own, is an error and not a race. One
+//! that is kept until after the run cannot be told; the header forbids it.
+//!
+//! A call that fails ends the run for all cells, whether the runtime found the fault or the
+//! arguments were wrong before it could look at them.
+
+use std::cell::Cell as Slot;
+use std::ffi::{c_char, c_int, c_void};
+
+use conset::ir::{CellId, ConnectionId, PhaseId};
+use conset_runtime::Cell;
+
+use crate::entry::{enter, enter_for};
+use crate::memory::{self, Handle, Tagged, array, array_mut, text, typed, write};
+use crate::status::{Fault, Status};
+
+/// A cell while a callback has it.
+#[derive(Debug)]
+pub struct Lent {
+    /// Lives as long as the callback runs; its own lifetime is not known here.
+    cell: *mut Cell<'static>,
+    thread: usize,
+    busy: Slot<bool>,
+}
+
+/// `conset_cell`.
+pub type ConsetCell = Handle<Lent>;
+
+impl Tagged for Lent {
+    const TAG: [u8; 8] = *b"cscell_1";
+    const NAME: &'static str = "conset_cell";
+}
+
+/// A number that no other living thread has.
+fn thread() -> usize {
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here).addr())
+}
+
+/// Lends a cell to a callback.
+pub(crate) fn lend(cell: &mut Cell<'_>, callback: impl FnOnce(*mut ConsetCell) -> c_int) -> c_int {
+    let cell = std::ptr::from_mut(cell).cast::<Cell<'static>>();
+    let mut lent = memory::handle(Lent { cell, thread: thread(), busy: Slot::new(false) });
+    callback(&raw mut lent)
+}
+
+/// A call of a cell is under way.
+struct Busy<'a>(&'a Slot<bool>);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+/// Does something with a cell.
+///
+/// # Safety
+/// The pointer is the one that the callback was given, and the callback has not returned.
+unsafe fn with<T>(
+    pointer: *const ConsetCell,
+    body: impl FnOnce(&mut Cell<'_>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    // SAFETY: the caller's promise.
+    let lent = unsafe { memory::value(pointer, "cell")? };
+    if lent.thread != thread() {
+        let message = "a cell is called from another thread than its callback's";
+        return Err(Fault::new(Status::BadHandle, message));
+    }
+    if lent.busy.replace(true) {
+        let message = "a call of this cell is under way: it is another callback's";
+        return Err(Fault::new(Status::BadHandle, message));
+    }
+    let _busy = Busy(&lent.busy);
+    // SAFETY: `lend` borrowed the cell for as long as the callback runs and does not touch it
+    // meanwhile; `busy` keeps other calls away. `body` must do with any lifetime of the cell.
+    body(unsafe { &mut *lent.cell })
+}
+
+/// The body of a call: what fails before the runtime could look at it ends the run, too.
+///
+/// # Safety
+/// As [`with`].
+pub(crate) unsafe fn call(
+    function: &str,
+    pointer: *mut ConsetCell,
+    body: impl FnOnce(&mut Cell<'_>) -> Result<(), Fault>,
+) -> c_int {
+    enter(function, || {
+        // SAFETY: the caller's promise.
+        unsafe {
+            with(pointer, |cell| {
+                body(cell).inspect_err(|fault| {
+                    if is_ours(fault.status) {
+                        let _ = cell.give_up(format!("{function}: {}", fault.message));
+                    }
+                })
+            })
+        }
+    })
+}
+
+/// Faults of arguments, which the runtime does not know of.
+fn is_ours(status: Status) -> bool {
+    matches!(status, Status::NullPointer | Status::BadArgument | Status::BadHandle)
+}
+
+/// The cell's number; the largest number for what is no cell.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_id(cell: *const ConsetCell) -> u32 {
+    enter_for("conset_id", u32::MAX, || {
+        // SAFETY: the callback's own cell.
+        unsafe { with(cell, |cell| Ok(cell.id().0)) }
+    })
+}
+
+/// Number of cells.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_cells(cell: *const ConsetCell) -> usize {
+    enter_for("conset_cells", 0, || {
+        // SAFETY: the callback's own cell.
+        unsafe { with(cell, |cell| Ok(cell.cells())) }
+    })
+}
+
+/// Clocks since the run began.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_clock(cell: *const ConsetCell) -> u64 {
+    enter_for("conset_clock", 0, || {
+        // SAFETY: the callback's own cell.
+        unsafe { with(cell, |cell| Ok(cell.clock())) }
+    })
+}
+
+/// Works for a number of clocks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_compute(cell: *mut ConsetCell, clocks: u64) -> c_int {
+    // SAFETY: the callback's own cell.
+    unsafe { call("conset_compute", cell, |cell| Ok(cell.compute(clocks)?)) }
+}
+
+/// Ends the run for all cells.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_give_up(cell: *mut ConsetCell, why: *const c_char) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_give_up", cell, |cell| {
+            let why = text(why, "why")?;
+            Err(cell.give_up(why).into())
+        })
+    }
+}
+
+/// The connections of a set that start at the cell.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_connections_out(
+    cell: *mut ConsetCell,
+    set: u32,
+    connections: *mut *const u32,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_connections_out", cell, |cell| {
+            give_list(cell.connections_out(set as usize)?, connections, count)
+        })
+    }
+}
+
+/// The connections of a set that end at the cell.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_connections_in(
+    cell: *mut ConsetCell,
+    set: u32,
+    connections: *mut *const u32,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_connections_in", cell, |cell| {
+            give_list(cell.connections_in(set as usize)?, connections, count)
+        })
+    }
+}
+
+/// # Safety
+/// The places are null or can be written.
+unsafe fn give_list(
+    list: &[ConnectionId],
+    connections: *mut *const u32,
+    count: *mut usize,
+) -> Result<(), Fault> {
+    // An id is one number, and laid out as that.
+    const { assert!(size_of::<ConnectionId>() == size_of::<u32>()) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        write(connections, "connections", list.as_ptr().cast())?;
+        write(count, "count", list.len())
+    }
+}
+
+/// Switches to a phase, together with all cells.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_instantiate_phase(
+    cell: *mut ConsetCell,
+    set: u32,
+    phase: u32,
+) -> c_int {
+    // SAFETY: the callback's own cell.
+    unsafe {
+        call("conset_instantiate_phase", cell, |cell| {
+            Ok(cell.instantiate_phase((set as usize, PhaseId(phase)))?)
+        })
+    }
+}
+
+/// Switches to messages, together with all cells.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_instantiate_messages(cell: *mut ConsetCell) -> c_int {
+    // SAFETY: the callback's own cell.
+    unsafe { call("conset_instantiate_messages", cell, |cell| Ok(cell.instantiate_messages()?)) }
+}
+
+/// Sends one word.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_send_element(
+    cell: *mut ConsetCell,
+    connection: u32,
+    number_type: c_int,
+    word: *const c_void,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_send_element", cell, |cell| {
+            let connection = ConnectionId(connection);
+            typed!(number_type, W => {
+                let word = array(word.cast::<W>(), 1, "word")?[0];
+                Ok(cell.send_element(connection, word)?)
+            })
+        })
+    }
+}
+
+/// Receives one word.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_receive_element(
+    cell: *mut ConsetCell,
+    connection: u32,
+    number_type: c_int,
+    word: *mut c_void,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_receive_element", cell, |cell| {
+            let connection = ConnectionId(connection);
+            typed!(number_type, W => {
+                let word = array_mut(word.cast::<W>(), 1, "word")?;
+                word[0] = cell.receive_element(connection)?;
+                Ok(())
+            })
+        })
+    }
+}
+
+/// Sends a message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_msg_send(
+    cell: *mut ConsetCell,
+    target: u32,
+    number_type: c_int,
+    words: *const c_void,
+    count: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_msg_send", cell, |cell| {
+            typed!(number_type, W => {
+                let words = array(words.cast::<W>(), count, "words")?;
+                Ok(cell.msg_send(CellId(target), words)?)
+            })
+        })
+    }
+}
+
+/// Receives a message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_msg_receive(
+    cell: *mut ConsetCell,
+    source: u32,
+    number_type: c_int,
+    words: *mut c_void,
+    count: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_msg_receive", cell, |cell| {
+            typed!(number_type, W => {
+                let words = array_mut(words.cast::<W>(), count, "words")?;
+                Ok(cell.msg_receive(CellId(source), words)?)
+            })
+        })
+    }
+}

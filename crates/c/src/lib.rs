@@ -1,0 +1,75 @@
+//! conset for programs in C and Fortran: images, layouts, plans, and runs of a callback.
+//!
+//! `include/conset.h` is the interface and its documentation; the functions here are the same ones,
+//! in the same order, module by module. A test compares the two, types and numbers included.
+//!
+//! ```text
+//!  C ──► extern "C" fn ──entry::enter──► arguments (memory) ──► conset, conset-runtime
+//!                        └─ status ◄── Fault (status) ◄── their errors
+//! ```
+//!
+//! Rules:
+//!
+//! * Every function goes through [`entry`]: nothing unwinds into C, what fails becomes a status
+//!   and a text of the thread.
+//! * Pointers are touched in [`memory`] first, which checks what can be checked. All other promises
+//!   are the caller's and stand at the top of the header.
+//! * A handle is a box with a tag before it; images, layouts and plans are shared behind it, so
+//!   handles may be freed in any order, and while others still stand on them.
+//! * A cell is lent to the callback ([`cell`]) and is none after it. A call of a cell that fails
+//!   ends the run for all cells, as in Rust, whatever the callback does then.
+//!
+//! What it does not do: anything that the Rust interfaces do not.
+
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "what callers have to promise stands in include/conset.h, for the functions together"
+)]
+
+pub mod cell;
+pub mod compile;
+mod entry;
+pub mod exchange;
+pub mod image;
+pub mod layout;
+mod memory;
+pub mod plan;
+pub mod run;
+mod status;
+pub mod words;
+
+use std::ffi::{CStr, c_char, c_int};
+
+pub use memory::Handle;
+pub use status::Status;
+
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+
+/// The library's version, as text.
+#[unsafe(no_mangle)]
+pub extern "C" fn conset_version() -> *const c_char {
+    VERSION.as_ptr().cast()
+}
+
+/// The text of the calling thread's last fault.
+#[unsafe(no_mangle)]
+pub extern "C" fn conset_error() -> *const c_char {
+    entry::last()
+}
+
+/// What a status means.
+#[unsafe(no_mangle)]
+pub extern "C" fn conset_status_text(status: c_int) -> *const c_char {
+    let found = usize::try_from(status).ok().and_then(|row| Status::ALL.get(row));
+    found.map_or(c"no status", |status| status.text()).as_ptr()
+}
+
+/// The version as a C string, for tests of the crate.
+pub fn version() -> &'static CStr {
+    CStr::from_bytes_with_nul(VERSION.as_bytes()).expect("ends with a zero")
+}
+
+/// The guide's Rust program, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+pub mod guide {}

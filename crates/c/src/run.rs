@@ -1,0 +1,209 @@
+//! Runs: a callback, executed by every cell, on a transport of the caller's choice.
+//!
+//! On threads the callback is called from several threads at a time with the same `data`; what it
+//! shares through that is the C program's to protect, as the header says.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::time::Duration;
+
+use conset_runtime::{RunReport, ThreadOptions, Transport, World};
+
+use crate::cell::{ConsetCell, lend};
+use crate::entry::enter;
+use crate::image::ConsetImage;
+use crate::memory::{self, Handle, Tagged, options, value, write};
+use crate::status::{Fault, Status};
+
+/// A communicator of MPI; of nothing where the library was built without.
+#[derive(Debug)]
+pub struct Communicator {
+    #[cfg(feature = "mpi")]
+    comm: conset_runtime::mpi::Comm,
+}
+
+/// `conset_communicator`.
+pub type ConsetCommunicator = Handle<Communicator>;
+
+impl Tagged for Communicator {
+    const TAG: [u8; 8] = *b"cscommu1";
+    const NAME: &'static str = "conset_communicator";
+}
+
+const WITHOUT_MPI: &str = "this library was built without MPI; build it with the feature `mpi` \
+                           (install.sh --mpi)";
+
+/// Takes a communicator of the caller's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_communicator_new(
+    fortran: c_int,
+    time_out_ms: c_uint,
+    communicator: *mut *mut ConsetCommunicator,
+) -> c_int {
+    enter("conset_communicator_new", || {
+        let made = open(fortran, time_out_ms)?;
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe { memory::give(communicator, made) }
+    })
+}
+
+#[cfg(feature = "mpi")]
+fn open(fortran: c_int, time_out_ms: c_uint) -> Result<Communicator, Fault> {
+    let comm = conset_runtime::mpi::Comm::from_fortran(fortran)?;
+    let comm = match time_out_ms {
+        0 => comm,
+        time_out => comm.timeout(Duration::from_millis(time_out.into())),
+    };
+    Ok(Communicator { comm })
+}
+
+#[cfg(not(feature = "mpi"))]
+fn open(_: c_int, _: c_uint) -> Result<Communicator, Fault> {
+    Err(Fault::new(Status::Unsupported, WITHOUT_MPI))
+}
+
+/// Gives the communicator back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_communicator_free(communicator: *mut ConsetCommunicator) {
+    // SAFETY: the caller keeps the rules of `memory`.
+    enter("conset_communicator_free", || unsafe { memory::free(communicator) });
+}
+
+/// `conset_options`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ConsetOptions {
+    /// Bytes of this structure.
+    pub size: usize,
+    /// `conset_transport`.
+    pub transport: c_int,
+    /// Threads; 0 for as many as there are cores.
+    pub workers: c_uint,
+    /// Milliseconds that a cell on threads may go without any call; 0 for ever.
+    pub time_out_ms: c_uint,
+    /// Bytes of a cell's stack; 0 for the usual.
+    pub stack_bytes: usize,
+    /// The communicator for MPI.
+    pub communicator: *const ConsetCommunicator,
+}
+
+fn defaults() -> ConsetOptions {
+    ConsetOptions {
+        size: size_of::<ConsetOptions>(),
+        transport: 0,
+        workers: 0,
+        time_out_ms: 0,
+        stack_bytes: 0,
+        communicator: std::ptr::null(),
+    }
+}
+
+/// Sets the defaults.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_options_init(options: *mut ConsetOptions) -> c_int {
+    // SAFETY: the caller keeps the rules of `memory`.
+    enter("conset_options_init", || unsafe { write(options, "options", defaults()) })
+}
+
+/// `conset_report`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConsetReport {
+    /// Clocks until all was done, on the emulated machine.
+    pub clocks: u64,
+    /// Context switches.
+    pub switches: u64,
+    /// Their clocks.
+    pub switch_clocks: u64,
+    /// Words delivered.
+    pub words: u64,
+    /// Words carried, counted once on every link.
+    pub word_hops: u64,
+}
+
+impl From<RunReport> for ConsetReport {
+    fn from(report: RunReport) -> Self {
+        let RunReport { clocks, switches, switch_clocks, words, word_hops, .. } = report;
+        Self { clocks, switches, switch_clocks, words, word_hops }
+    }
+}
+
+/// `conset_program`.
+pub type ConsetProgram = Option<unsafe extern "C" fn(*mut ConsetCell, *mut c_void) -> c_int>;
+
+/// What callbacks are given beside their cell.
+struct Data(*mut c_void);
+
+// SAFETY: the pointer is never followed here; the callbacks that are given it may be called from
+// other threads, which the header says.
+unsafe impl Sync for Data {}
+
+/// Runs a callback on every cell.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_run(
+    image: *const ConsetImage,
+    options: *const ConsetOptions,
+    program: ConsetProgram,
+    data: *mut c_void,
+    report: *mut ConsetReport,
+) -> c_int {
+    enter("conset_run", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        let image = unsafe { value(image, "image")? }.clone();
+        // SAFETY: the same.
+        let options = unsafe { self::options(options, defaults())? };
+        let program = program.ok_or_else(|| Fault::new(Status::NullPointer, "program is null"))?;
+        // SAFETY: the options' communicator is null or a handle.
+        let mut world = World::new(image).on(unsafe { transport(&options)? });
+        if options.stack_bytes > 0 {
+            world = world.stack_size(stack(options.stack_bytes)?);
+        }
+        let data = &Data(data);
+        let (_, found) = world.run(|cell| {
+            let Data(data) = *data;
+            // SAFETY: the caller gave the callback for such calls; the cell is lent for this one.
+            let status = lend(cell, |lent| unsafe { program(lent, data) });
+            if status != 0 {
+                // The run keeps the error, unless it has ended already.
+                let _ = cell.give_up(format!("its program returned {status}"));
+            }
+        })?;
+        if report.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe { write(report, "report", found.into()) }
+    })
+}
+
+/// Stacks of which there can be one.
+fn stack(bytes: usize) -> Result<usize, Fault> {
+    const LEAST: usize = 1 << 14;
+    const MOST: usize = 1 << 40;
+    if (LEAST..=MOST).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(Fault::argument(format!("options.stack_bytes is {bytes}, expected {LEAST} to {MOST}")))
+}
+
+/// # Safety
+/// The communicator is null or a handle.
+unsafe fn transport(options: &ConsetOptions) -> Result<Transport, Fault> {
+    match options.transport {
+        0 => Ok(Transport::Fabric),
+        1 => {
+            let workers = (options.workers > 0).then_some(options.workers as usize);
+            let time_out = u64::from(options.time_out_ms);
+            let time_out = (time_out > 0).then(|| Duration::from_millis(time_out));
+            Ok(Transport::Threads(ThreadOptions { workers, time_out }))
+        }
+        #[cfg(feature = "mpi")]
+        2 => {
+            // SAFETY: the caller's promise.
+            let communicator = unsafe { value(options.communicator, "options.communicator")? };
+            Ok(Transport::Mpi(communicator.comm.clone()))
+        }
+        #[cfg(not(feature = "mpi"))]
+        2 => Err(Fault::new(Status::Unsupported, WITHOUT_MPI)),
+        other => Err(Fault::argument(format!("{other} is no transport (enum conset_transport)"))),
+    }
+}

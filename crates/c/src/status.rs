@@ -1,0 +1,213 @@
+//! What a call returns: a number for the kind of fault, and a text that says what and where.
+//!
+//! A number tells a program what it can do about it: give another pointer, another file, another
+//! machine. The text is that of the Rust interfaces, behind the name of the function that failed.
+
+use conset::CompileError;
+use conset::ir::{InputError, ShapeError};
+use conset::verify::Rejection;
+use conset_runtime::{CellError, LayoutError, PlanError, RunError};
+
+/// Kinds of faults; `conset_status` in the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Status {
+    /// None.
+    Ok = 0,
+    /// A pointer is null.
+    NullPointer,
+    /// A size, number or text is wrong.
+    BadArgument,
+    /// A handle is of another kind, or a cell is not this callback's.
+    BadHandle,
+    /// A file cannot be read or written.
+    File,
+    /// What a file or a specification says is wrong.
+    Input,
+    /// The checker refuses it.
+    Rejected,
+    /// The machine cannot do it.
+    Infeasible,
+    /// No layout can be made of it.
+    Layout,
+    /// Layout and image do not fit together.
+    Plan,
+    /// A cell asked for what it cannot have.
+    Cell,
+    /// A callback returned another number than 0.
+    Program,
+    /// The calls of two cells do not fit together.
+    Mismatch,
+    /// A cell took too long.
+    TimeOut,
+    /// The emulated machine found a fault.
+    Fault,
+    /// There is no memory for a cell's stack.
+    Memory,
+    /// Something between the ranks of a job.
+    Mpi,
+    /// This library was built without it.
+    Unsupported,
+    /// The run has ended because of another cell, or of an earlier call.
+    Aborted,
+    /// A bug of conset.
+    Bug,
+}
+
+impl Status {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Status; 20] = [
+        Status::Ok,
+        Status::NullPointer,
+        Status::BadArgument,
+        Status::BadHandle,
+        Status::File,
+        Status::Input,
+        Status::Rejected,
+        Status::Infeasible,
+        Status::Layout,
+        Status::Plan,
+        Status::Cell,
+        Status::Program,
+        Status::Mismatch,
+        Status::TimeOut,
+        Status::Fault,
+        Status::Memory,
+        Status::Mpi,
+        Status::Unsupported,
+        Status::Aborted,
+        Status::Bug,
+    ];
+
+    /// What the kind is.
+    pub const fn text(self) -> &'static std::ffi::CStr {
+        match self {
+            Status::Ok => c"no error",
+            Status::NullPointer => c"a pointer is null",
+            Status::BadArgument => c"an argument is wrong",
+            Status::BadHandle => c"a handle is not what the function takes",
+            Status::File => c"a file cannot be read or written",
+            Status::Input => c"an input is wrong",
+            Status::Rejected => c"the checker refuses it",
+            Status::Infeasible => c"the machine cannot do it",
+            Status::Layout => c"no layout can be made of it",
+            Status::Plan => c"layout and image do not fit together",
+            Status::Cell => c"a cell asked for what it cannot have",
+            Status::Program => c"a callback returned an error",
+            Status::Mismatch => c"the calls of cells do not fit together",
+            Status::TimeOut => c"a cell took too long",
+            Status::Fault => c"the emulated machine found a fault",
+            Status::Memory => c"there is no memory for a stack",
+            Status::Mpi => c"something is wrong between the ranks of a job",
+            Status::Unsupported => c"the library was built without it",
+            Status::Aborted => c"the run has ended",
+            Status::Bug => c"a bug of conset",
+        }
+    }
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) status: Status,
+    pub(crate) message: String,
+}
+
+impl Fault {
+    pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    pub(crate) fn argument(message: impl Into<String>) -> Self {
+        Self::new(Status::BadArgument, message)
+    }
+
+    fn of(status: Status, error: &dyn std::error::Error) -> Self {
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<InputError> for Fault {
+    fn from(error: InputError) -> Self {
+        Self::of(Status::Input, &error)
+    }
+}
+
+impl From<ShapeError> for Fault {
+    fn from(error: ShapeError) -> Self {
+        Self::of(Status::BadArgument, &error)
+    }
+}
+
+impl From<Rejection> for Fault {
+    fn from(rejection: Rejection) -> Self {
+        Self::new(Status::Rejected, rejection.to_string())
+    }
+}
+
+impl From<CompileError> for Fault {
+    fn from(error: CompileError) -> Self {
+        let status = match &error {
+            CompileError::Input(_) => Status::Input,
+            CompileError::Infeasible(_) => Status::Infeasible,
+            CompileError::Rejected(_) => Status::Rejected,
+            CompileError::Bug { .. } => Status::Bug,
+        };
+        Self::of(status, &error)
+    }
+}
+
+impl From<LayoutError> for Fault {
+    fn from(error: LayoutError) -> Self {
+        Self::of(Status::Layout, &error)
+    }
+}
+
+impl From<PlanError> for Fault {
+    fn from(error: PlanError) -> Self {
+        Self::of(Status::Plan, &error)
+    }
+}
+
+impl From<CellError> for Fault {
+    fn from(error: CellError) -> Self {
+        Self::of(status_of_cell(&error), &error)
+    }
+}
+
+fn status_of_cell(error: &CellError) -> Status {
+    match error {
+        CellError::Aborted => Status::Aborted,
+        CellError::Program { .. } => Status::Program,
+        CellError::Image { .. } => Status::Rejected,
+        _ => Status::Cell,
+    }
+}
+
+impl From<RunError> for Fault {
+    fn from(error: RunError) -> Self {
+        let status = match &error {
+            RunError::Cell { error, .. } => status_of_cell(error),
+            // Callbacks do not panic.
+            RunError::Panic { .. } => Status::Bug,
+            RunError::Disagree { .. }
+            | RunError::Ended { .. }
+            | RunError::Unreceived { .. }
+            | RunError::UnreceivedMessage { .. }
+            | RunError::Stuck { .. } => Status::Mismatch,
+            RunError::TimeOut { .. } => Status::TimeOut,
+            RunError::Fault(_) => Status::Fault,
+            #[cfg(feature = "mpi")]
+            RunError::Mpi(_) => Status::Mpi,
+            RunError::Stack { .. } => Status::Memory,
+        };
+        Self::of(status, &error)
+    }
+}
+
+#[cfg(feature = "mpi")]
+impl From<conset_runtime::mpi::MpiError> for Fault {
+    fn from(error: conset_runtime::mpi::MpiError) -> Self {
+        Self::of(Status::Mpi, &error)
+    }
+}

@@ -1,0 +1,238 @@
+//! The header, the Fortran module and the code say the same.
+//!
+//! The functions' Rust signatures are read from the sources and written as C declarations behind
+//! the header's own: a C compiler refuses a second declaration of another type. So it is with the
+//! sizes and places of structures' fields, and the numbers of statuses.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::mem::offset_of;
+use std::process::Command;
+
+use conset_c::Status;
+use conset_c::compile::{ConsetCompileOptions, ConsetSet};
+use conset_c::exchange::ConsetPending;
+use conset_c::image::{ConsetConnection, ConsetOperation};
+use conset_c::layout::ConsetLocalCsr;
+use conset_c::run::{ConsetOptions, ConsetReport};
+
+use crate::tools::{folder, here, read, succeed};
+
+const SOURCES: [&str; 8] = ["lib", "image", "layout", "compile", "plan", "run", "cell", "exchange"];
+
+/// The functions of the library: name, and C declaration.
+pub(crate) fn functions() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let words = [("words", read("src/words.rs"))];
+    let sources = SOURCES.map(|name| (name, read(&format!("src/{name}.rs"))));
+    for (_, text) in sources.iter().chain(&words) {
+        let marks = text.match_indices("#[unsafe(no_mangle)]");
+        for (at, _) in marks {
+            let text = &text[at..];
+            let begin = text.find("fn ").unwrap() + 3;
+            let signature = &text[begin..begin + text[begin..].find('{').unwrap()];
+            let (name, declaration) = declaration(signature);
+            assert!(found.insert(name, declaration).is_none());
+        }
+    }
+    found
+}
+
+/// `name(a: *const T, ...) -> c_int` in C.
+fn declaration(signature: &str) -> (String, String) {
+    let (name, rest) = signature.split_once('(').unwrap();
+    let (arguments, result) = rest.rsplit_once(')').unwrap();
+    let types: Vec<String> = arguments
+        .split(',')
+        .filter_map(|argument| argument.split_once(':'))
+        .map(|(_, kind)| c_type(kind.trim()))
+        .collect();
+    let arguments = if types.is_empty() { "void".to_owned() } else { types.join(", ") };
+    let result = result.trim().strip_prefix("->").map_or("void".to_owned(), |r| c_type(r.trim()));
+    (name.to_owned(), format!("{result} {name}({arguments});"))
+}
+
+fn c_type(rust: &str) -> String {
+    if let Some(target) = rust.strip_prefix("*const ") {
+        return format!("{} const *", c_type(target));
+    }
+    if let Some(target) = rust.strip_prefix("*mut ") {
+        return format!("{} *", c_type(target));
+    }
+    match rust {
+        "c_int" => "int".to_owned(),
+        "c_uint" => "unsigned".to_owned(),
+        "c_char" => "char".to_owned(),
+        "c_void" => "void".to_owned(),
+        "usize" => "size_t".to_owned(),
+        "u32" => "uint32_t".to_owned(),
+        "u64" => "uint64_t".to_owned(),
+        name if name.starts_with("Conset") => snake(name),
+        other => panic!("`{other}` has no type in C"),
+    }
+}
+
+/// `ConsetLocalCsr` as `conset_local_csr`.
+fn snake(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.extend(c.to_lowercase());
+    }
+    out
+}
+
+/// The names before an opening parenthesis in a declaration, without comments.
+fn declared(text: &str) -> Vec<(String, usize)> {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("/*") {
+        code.push_str(&rest[..at]);
+        rest = &rest[at..];
+        rest = &rest[rest.find("*/").unwrap() + 2..];
+    }
+    code.push_str(rest);
+    let mut found = Vec::new();
+    for statement in code.split(';') {
+        let Some((before, arguments)) = statement.split_once('(') else { continue };
+        let name = before.rsplit([' ', '*', '\n']).next().unwrap();
+        if name.starts_with("conset_") && !statement.contains("typedef") {
+            let count =
+                if arguments.starts_with("void)") { 0 } else { arguments.split(',').count() };
+            found.push((name.to_owned(), count));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn fields(out: &mut String, name: &str, size: usize, offsets: &[(&str, usize)]) {
+    writeln!(out, "_Static_assert(sizeof({name}) == {size}, \"{name}\");").unwrap();
+    for (field, offset) in offsets {
+        let place = format!("offsetof({name}, {field}) == {offset}");
+        writeln!(out, "_Static_assert({place}, \"{name}.{field}\");").unwrap();
+    }
+}
+
+macro_rules! structure {
+    ($out:expr, $kind:ident { $($field:ident),* }) => {
+        fields(
+            $out,
+            &snake(stringify!($kind)),
+            size_of::<$kind>(),
+            &[$((stringify!($field), offset_of!($kind, $field))),*],
+        )
+    };
+}
+
+fn structures() -> String {
+    let mut out = String::new();
+    structure!(&mut out, ConsetConnection { source, target, words });
+    structure!(&mut out, ConsetOperation { connection, sends, first_word, words });
+    structure!(&mut out, ConsetLocalCsr { items, owned, entries, ids, ptr, idx });
+    structure!(&mut out, ConsetSet { name, layout, block });
+    structure!(&mut out, ConsetCompileOptions { size, seed, tree_words, max_phases, algorithm });
+    structure!(
+        &mut out,
+        ConsetOptions { size, transport, workers, time_out_ms, stack_bytes, communicator }
+    );
+    structure!(&mut out, ConsetReport { clocks, switches, switch_clocks, words, word_hops });
+    structure!(&mut out, ConsetPending { numbers });
+    for status in Status::ALL {
+        let name = snake(&format!("{status:?}")).to_uppercase();
+        let number = status as i32;
+        writeln!(out, "_Static_assert(CONSET_{name} == {number}, \"{name}\");").unwrap();
+    }
+    let count = Status::ALL.len();
+    writeln!(out, "_Static_assert(CONSET_BUG == {count} - 1, \"the last status\");").unwrap();
+    let version: Vec<&str> = env!("CARGO_PKG_VERSION").split('.').collect();
+    for (part, number) in ["MAJOR", "MINOR", "PATCH"].iter().zip(version) {
+        writeln!(out, "_Static_assert(CONSET_VERSION_{part} == {number}, \"version\");").unwrap();
+    }
+    out
+}
+
+#[test]
+fn the_header_declares_what_the_library_has() {
+    let functions = functions();
+    let declared = declared(&read("include/conset.h"));
+    let names: Vec<&String> = declared.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, functions.keys().collect::<Vec<_>>());
+    let mut source = "#include <conset.h>\n".to_owned();
+    for declaration in functions.values() {
+        writeln!(source, "{declaration}").unwrap();
+    }
+    source.push_str(&structures());
+    let file = folder("header").join("declarations.c");
+    std::fs::write(&file, source).unwrap();
+    succeed(
+        Command::new("cc")
+            .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"])
+            .arg("-I")
+            .arg(here().join("include"))
+            .arg(file),
+    );
+}
+
+#[test]
+fn a_wrong_declaration_would_be_refused() {
+    let file = folder("header").join("wrong.c");
+    let source = "#include <conset.h>\nint conset_image_cells(const conset_image *);\n";
+    std::fs::write(&file, source).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.arg("-fsyntax-only").arg("-I").arg(here().join("include")).arg(file);
+    assert!(!crate::tools::run(&mut compiler).status.success());
+}
+
+#[test]
+fn the_header_is_c99_and_cpp() {
+    let include = here().join("include/conset.h");
+    for (compiler, language, standard) in
+        [("cc", "c", "-std=c99"), ("cc", "c", "-std=c17"), ("c++", "c++", "-std=c++11")]
+    {
+        if !crate::tools::have(compiler, "the header in C++") {
+            continue;
+        }
+        succeed(
+            Command::new(compiler)
+                .args(["-x", language, standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+                .arg("-fsyntax-only")
+                .arg(&include),
+        );
+    }
+}
+
+#[test]
+fn the_fortran_module_has_the_functions_of_the_header() {
+    let text = read("fortran/conset.f90").replace("&\n", " ");
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let line = line.strip_prefix("function ").or_else(|| line.strip_prefix("subroutine "));
+        let Some((name, rest)) = line.and_then(|line| line.split_once('(')) else { continue };
+        if !name.starts_with("conset_") || !rest.contains("bind(c)") {
+            continue;
+        }
+        let arguments = rest.split(')').next().unwrap().trim();
+        let count = if arguments.is_empty() { 0 } else { arguments.split(',').count() };
+        found.push((name.to_owned(), count));
+    }
+    found.sort();
+    assert_eq!(found, declared(&read("include/conset.h")));
+}
+
+/// The guide's C is the example's, which is compiled and run.
+#[test]
+fn the_guide_shows_the_example() {
+    let guide = read("../../docs/guide.md");
+    let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+    let example = lines(&read("examples/cg.c"));
+    let mut blocks = 0;
+    for block in guide.split("```c\n").skip(1) {
+        let block = lines(block.split("```").next().unwrap());
+        assert!(example.contains(block.trim()), "not in examples/cg.c:\n{block}");
+        blocks += 1;
+    }
+    assert_eq!(blocks, 2);
+}

@@ -1,0 +1,227 @@
+//! Programs against an installed library: `install.sh` into a folder, then a compiler with the
+//! flags of `pkg-config`, as a user does it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+
+use crate::header::functions;
+use crate::tools::{all, folder, have, here, limited, run, succeed};
+
+/// The folder that the library is installed in, once for all tests.
+fn prefix() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let prefix = folder("prefix");
+        let mut install = Command::new("sh");
+        install.arg(here().join("install.sh")).arg(&prefix);
+        if cfg!(debug_assertions) {
+            // What this test was built with is there already.
+            install.args(["--profile", "dev"]);
+        }
+        if cfg!(feature = "mpi") {
+            install.arg("--mpi");
+        }
+        let said = succeed(&mut install);
+        assert!(said.contains("installed conset"), "{said}");
+        prefix
+    })
+}
+
+/// The flags that programs are compiled with, and a path to find the library when they start.
+fn flags() -> Vec<String> {
+    let prefix = prefix();
+    let library = prefix.join("lib");
+    let mut flags = if have("pkg-config", "flags by pkg-config (explicit ones are taken)") {
+        let mut ask = Command::new("pkg-config");
+        ask.args(["--cflags", "--libs", "conset"]);
+        ask.env("PKG_CONFIG_PATH", library.join("pkgconfig"));
+        succeed(&mut ask).split_whitespace().map(str::to_owned).collect()
+    } else {
+        vec![
+            format!("-I{}", prefix.join("include").display()),
+            format!("-L{}", library.display()),
+            "-lconset".to_owned(),
+        ]
+    };
+    flags.push(format!("-Wl,-rpath,{}", library.display()));
+    flags.push("-lm".to_owned());
+    flags
+}
+
+const STRICT: [&str; 6] = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+/// Compiles a C program.
+fn compile(sources: &[PathBuf], more: &[&str], name: &str) -> PathBuf {
+    let program = folder("programs").join(name);
+    let mut cc = Command::new("cc");
+    succeed(cc.args(STRICT).args(more).args(sources).args(flags()).arg("-o").arg(&program));
+    program
+}
+
+fn example(name: &str) -> PathBuf {
+    here().join("examples").join(name)
+}
+
+/// What a program prints with an argument.
+fn says(program: &Path, argument: &str) -> String {
+    succeed(limited(program).arg(argument))
+}
+
+#[test]
+fn conjugate_gradients_in_c_have_the_same_bits_on_the_fabric_and_on_threads() {
+    let program = compile(&[example("cg.c")], &[], "cg");
+    let fabric = says(&program, "fabric");
+    assert!(fabric.starts_with("iterations ") && fabric.contains("residual 0x1"), "{fabric}");
+    for _ in 0..3 {
+        assert_eq!(says(&program, "threads"), fabric);
+    }
+}
+
+#[test]
+fn every_way_to_exchange_in_c() {
+    let program = compile(&[example("halo.c")], &[], "halo");
+    let fabric = says(&program, "fabric");
+    assert!(fabric.contains("all as expected on 16 cells"), "{fabric}");
+    assert_eq!(says(&program, "threads"), fabric);
+}
+
+#[test]
+fn the_static_library_links_too() {
+    if !have("pkg-config", "the static library") {
+        return;
+    }
+    let library = prefix().join("lib");
+    let mut ask = Command::new("pkg-config");
+    ask.args(["--static", "--cflags", "--libs", "conset"]);
+    ask.env("PKG_CONFIG_PATH", library.join("pkgconfig"));
+    let flags = succeed(&mut ask).replace("-lconset", "-l:libconset.a");
+    let program = folder("programs").join("halo-static");
+    let mut cc = Command::new("cc");
+    cc.args(STRICT).arg(example("halo.c")).args(flags.split_whitespace()).arg("-o").arg(&program);
+    succeed(&mut cc);
+    assert!(says(&program, "threads").contains("all as expected"));
+}
+
+#[test]
+fn conjugate_gradients_in_fortran() {
+    if !have("gfortran", "the Fortran example") {
+        return;
+    }
+    let (module, program) = (prefix().join("share/conset/conset.f90"), folder("fortran"));
+    let program = program.join("cg");
+    let mut compiler = Command::new("gfortran");
+    compiler.current_dir(folder("fortran")).args(["-O1", "-Wall"]);
+    succeed(compiler.arg(module).arg(example("cg.f90")).args(flags()).arg("-o").arg(&program));
+    let fabric = says(&program, "fabric");
+    assert!(fabric.contains("iterations ") && fabric.contains(" error "), "{fabric}");
+    assert_eq!(says(&program, "threads"), fabric);
+}
+
+#[test]
+fn misuse_is_an_error_with_a_text() {
+    let source = here().join("tests/capi/misuse.c");
+    let program = compile(&[source], &["-D_POSIX_C_SOURCE=200809L", "-pthread"], "misuse");
+    let output = run(&mut limited(&program));
+    assert!(output.status.success(), "{}", all(&output));
+}
+
+/// Address and undefined-behaviour sanitizers on the C side; memory of both sides is watched.
+#[test]
+fn a_sanitizer_finds_nothing() {
+    let probe = folder("programs").join("probe.c");
+    std::fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
+    let mut cc = Command::new("cc");
+    cc.arg("-fsanitize=address,undefined").arg(&probe).arg("-o").arg(probe.with_extension(""));
+    if !run(&mut cc).status.success() {
+        have("-fsanitize=address", "the sanitizer");
+        return;
+    }
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
+    for name in ["cg", "halo"] {
+        let source = example(&format!("{name}.c"));
+        let program = compile(&[source], &flags, &format!("{name}-sanitized"));
+        for transport in ["fabric", "threads"] {
+            let mut limited = limited(&program);
+            let output = run(limited.arg(transport));
+            assert!(output.status.success(), "{name} {transport}: {}", all(&output));
+        }
+    }
+}
+
+/// What `conset emit --lang c` writes, compiled and linked.
+#[test]
+fn emitted_tables_link_and_run() {
+    let machine = Arc::new(Machine::from_spec("torus:3x3").unwrap());
+    let pairs = (0..9u32).flat_map(|a| (1..9).map(move |k| (a, (a + k) % 9)));
+    let connections = pairs.map(|(a, b)| Connection::new(CellId(a), CellId(b), 1 + (a + b) % 5));
+    let set = |name: &str| ConnectionSet::new(name, connections.clone().collect()).unwrap();
+    let sets = [set("first"), set("halo")];
+    let image = conset::compile_sets(&machine, sets, &conset::Options::default()).unwrap();
+    let folder = folder("emitted");
+    let mut sources = vec![here().join("tests/capi/emitted.c")];
+    for (name, text) in conset::codegen::c::emit(&image, "tables").unwrap() {
+        std::fs::write(folder.join(&name), text).unwrap();
+        if name.ends_with(".c") {
+            sources.push(folder.join(name));
+        }
+    }
+    let include = format!("-I{}", folder.display());
+    let program = compile(&sources, &[&include], "emitted");
+    for transport in ["fabric", "threads"] {
+        assert_eq!(says(&program, transport), "all words as expected\n");
+    }
+}
+
+/// The caller's communicator, on two and four ranks with several cells each.
+#[cfg(feature = "mpi")]
+#[test]
+fn over_mpi() {
+    let (compiler, launcher) = (tool("MPICC", "mpicc"), tool("MPIRUN", "mpirun"));
+    let program = folder("programs").join("mpi");
+    let mut mpicc = Command::new(compiler);
+    mpicc.args(STRICT).arg(example("mpi.c")).args(flags()).arg("-o").arg(&program);
+    succeed(&mut mpicc);
+    for ranks in ["1", "2", "4"] {
+        let mut job = limited(Path::new(&launcher));
+        job.args(["-n", ranks])
+            .arg(&program)
+            // More ranks than cores, and perhaps as root in a container.
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+            .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+        let fine = all(&run(&mut job));
+        assert_eq!(fine.matches("as on the fabric").count().to_string(), ranks, "{fine}");
+        let output = run(job.arg("fail"));
+        let text = all(&output);
+        assert!(!output.status.success(), "{text}");
+        assert!(text.contains("c3: its program returned 7"), "{text}");
+    }
+}
+
+#[cfg(feature = "mpi")]
+fn tool(variable: &str, usual: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| usual.to_owned())
+}
+
+#[test]
+fn the_shared_library_has_its_name_and_exports_the_header_alone() {
+    let library = prefix().join("lib/libconset.so");
+    if !library.exists() || !have("readelf", "symbols") {
+        return;
+    }
+    let dynamic = succeed(Command::new("readelf").arg("-d").arg(&library));
+    assert!(dynamic.contains("Library soname: [libconset.so.0]"), "{dynamic}");
+    let symbols = succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
+    let mut exported: Vec<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .filter(|name| !name.starts_with("rust_"))
+        .collect();
+    exported.sort_unstable();
+    let functions = functions();
+    assert_eq!(exported, functions.keys().map(String::as_str).collect::<Vec<_>>());
+}

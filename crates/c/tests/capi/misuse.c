@@ -1,0 +1,344 @@
+/* What is wrong is an error with a text, never a crash and never a hang. */
+#include <conset.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifndef NO_THREADS
+#include <pthread.h>
+#endif
+
+enum { CELLS = 4 };
+
+static int failures;
+
+/* `status` is `expected`, and the error text has `says` in it. */
+static void expect_at(int line, int status, int expected, const char *says)
+{
+    if (status == expected && (expected == CONSET_OK || strstr(conset_error(), says)))
+        return;
+    failures++;
+    fprintf(stderr, "line %d: expected %d (%s) with `%s`, found %d with `%s`\n", line, expected,
+            conset_status_text(expected), says, status, conset_error());
+}
+#define EXPECT(status, expected, says) expect_at(__LINE__, status, expected, says)
+
+static conset_image *image;
+static conset_layout *layout;
+static conset_plan *plan;
+static conset_trees *trees;
+
+static void arguments(void)
+{
+    conset_image *none = NULL;
+    conset_layout *l = NULL;
+    const size_t first[3] = {0, 2, 4}, falling[3] = {0, 3, 2}, late[3] = {1, 2, 4};
+    const uint64_t ids[4] = {1, 2, 2, 3}, twice[4] = {1, 1, 2, 3};
+    EXPECT(conset_image_parse(NULL, 5, &none), CONSET_NULL_POINTER, "bytes is null");
+    EXPECT(conset_image_parse("no image", 8, &none), CONSET_INPUT, "not a conset file");
+    EXPECT(conset_image_parse(NULL, 0, &none), CONSET_INPUT, "conset_image_parse: <memory>");
+    EXPECT(conset_image_parse("conset set 1\nset s\n c0 -> c1 words 2\n", 37, &none), CONSET_INPUT,
+           "compile it first");
+    EXPECT(conset_image_read(NULL, &none), CONSET_NULL_POINTER, "path is null");
+    EXPECT(conset_image_read("there is no such file", &none), CONSET_FILE, "no such file");
+    EXPECT(conset_image_read("\xff\xfe", &none), CONSET_BAD_ARGUMENT, "not UTF-8");
+    EXPECT(conset_image_write(image, "/there/is/no/such/folder"), CONSET_FILE, "/there");
+    EXPECT(conset_image_digest(image, NULL), CONSET_NULL_POINTER, "digest is null");
+    EXPECT(conset_image_digest((conset_image *)layout, (uint64_t *)first), CONSET_BAD_HANDLE,
+           "image is no conset_image");
+    EXPECT(conset_image_digest(NULL, NULL), CONSET_NULL_POINTER, "image is null");
+    uint32_t number;
+    EXPECT(conset_image_set(image, "nowhere", &number), CONSET_BAD_ARGUMENT, "no set `nowhere`");
+    EXPECT(conset_image_phases(image, 99, &number), CONSET_BAD_ARGUMENT, "set 99");
+    conset_connection connection;
+    EXPECT(conset_image_connection(image, 0, 99, &connection), CONSET_BAD_ARGUMENT, "connection 99");
+    size_t count;
+    EXPECT(conset_image_operations(image, 0, 99, 0, NULL, 0, &count), CONSET_BAD_ARGUMENT, "phase 99");
+    EXPECT(conset_image_operations(image, 0, 0, 99, NULL, 0, &count), CONSET_BAD_ARGUMENT, "cell 99");
+    if (conset_image_cells(NULL) != 0 || conset_image_cells(image) != CELLS)
+        failures++;
+
+    EXPECT(conset_layout_from_shared_ids(2, first, NULL, &l), CONSET_NULL_POINTER, "ids is null");
+    EXPECT(conset_layout_from_shared_ids(2, NULL, ids, &l), CONSET_NULL_POINTER, "first is null");
+    EXPECT(conset_layout_from_shared_ids(2, first, ids, NULL), CONSET_NULL_POINTER, "handle is null");
+    EXPECT(conset_layout_from_shared_ids(2, falling, ids, &l), CONSET_BAD_ARGUMENT,
+           "first[2] is 2, expected at least 3");
+    EXPECT(conset_layout_from_shared_ids(2, late, ids, &l), CONSET_BAD_ARGUMENT, "first[0] is 1");
+    EXPECT(conset_layout_from_shared_ids((size_t)-1, first, ids, &l), CONSET_BAD_ARGUMENT, "at most");
+    EXPECT(conset_layout_from_shared_ids(2, first, twice, &l), CONSET_LAYOUT, "lists id 1 twice");
+    EXPECT(conset_layout_from_shared_ids(2, (const size_t *)((const char *)first + 1), ids, &l),
+           CONSET_BAD_ARGUMENT, "aligned to 8");
+    const size_t owned[2] = {2, 2};
+    EXPECT(conset_layout_from_owned(2, first, ids, owned, &l, NULL), CONSET_LAYOUT, "is owned by");
+    const uint32_t place[4] = {0, 0, 1, 2};
+    EXPECT(conset_layout_placed(layout, 4, place, 4, &l), CONSET_LAYOUT, "both placed on c0");
+    EXPECT(conset_layout_from_image(image, "reduce", 1, 2, first, ids, &l), CONSET_LAYOUT,
+           "carries no lists");
+
+    const int32_t ptr[3] = {0, 1, 2}, minus[3] = {0, 1, -2}, idx[2] = {0, 7};
+    const uint32_t owner[2] = {0, 1}, nobody[2] = {0, 9};
+    conset_matrix *m = NULL;
+    EXPECT(conset_matrix_new(2, CONSET_INT32, ptr, idx, owner, 2, &m), CONSET_LAYOUT, "column 7");
+    EXPECT(conset_matrix_new(2, CONSET_INT32, minus, idx, owner, 2, &m), CONSET_BAD_ARGUMENT,
+           "ptr[2] is -2");
+    EXPECT(conset_matrix_new(2, CONSET_INT32, ptr, idx, nobody, 2, &m), CONSET_LAYOUT, "cell 9");
+    EXPECT(conset_matrix_new(2, CONSET_DOUBLE, ptr, idx, owner, 2, &m), CONSET_BAD_ARGUMENT,
+           "no type of integers");
+    EXPECT(conset_matrix_new(2, CONSET_INT32, NULL, idx, owner, 2, &m), CONSET_NULL_POINTER, "ptr");
+
+    conset_set set = {"s", layout, 1}, two[2] = {{"s", layout, 1}, {"s", layout, 1}};
+    EXPECT(conset_compile("torus:4y4", &set, 1, NULL, &none), CONSET_INPUT, "is not a size");
+    EXPECT(conset_compile("ring:4 speed", &set, 1, NULL, &none), CONSET_INPUT, "NAME=VALUE");
+    EXPECT(conset_compile("none.toml", &set, 1, NULL, &none), CONSET_FILE, "none.toml");
+    EXPECT(conset_compile("ring:2", &set, 1, NULL, &none), CONSET_INPUT, "cannot be an end");
+    EXPECT(conset_compile("ring:4", NULL, 1, NULL, &none), CONSET_NULL_POINTER, "sets is null");
+    EXPECT(conset_compile("ring:4", two, 2, NULL, &none), CONSET_INPUT, "s");
+    set.block = 0;
+    EXPECT(conset_compile("ring:4", &set, 1, NULL, &none), CONSET_BAD_ARGUMENT, "0 words");
+    set.block = (size_t)1 << 62;
+    EXPECT(conset_compile("ring:4", &set, 1, NULL, &none), CONSET_BAD_ARGUMENT, "at most");
+    set.layout = NULL;
+    EXPECT(conset_compile("ring:4", &set, 1, NULL, &none), CONSET_NULL_POINTER, "sets[0].layout");
+    conset_compile_options how = {0};
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "options.size is 0");
+    conset_compile_options_init(&how);
+    how.algorithm = 7;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "no algorithm");
+    conset_compile_options_init(&how);
+    how.max_phases = 1;
+    EXPECT(conset_compile("ring:4 channels_per_cell=1", two, 1, &how, &none), CONSET_INFEASIBLE,
+           "conset_compile");
+
+    conset_plan *p = NULL;
+    EXPECT(conset_plan_new(image, "nowhere", layout, 1, &p), CONSET_PLAN, "nowhere");
+    EXPECT(conset_plan_new(image, "halo", layout, 2, &p), CONSET_PLAN, "compile the set");
+    conset_image *treeless;
+    EXPECT(conset_compile_options_init(&how), CONSET_OK, "");
+    how.tree_words = 0;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &treeless), CONSET_OK, "");
+    conset_trees *t = NULL;
+    EXPECT(conset_trees_new(treeless, &t), CONSET_PLAN, "no set");
+    conset_image_free(treeless);
+    if (none || l || m || p || t)
+        failures++, fprintf(stderr, "something was handed out by a call that failed\n");
+    conset_image_free(NULL);
+    conset_layout_free(NULL);
+    conset_matrix_free(NULL);
+    conset_plan_free(NULL);
+    conset_trees_free(NULL);
+    conset_communicator_free(NULL);
+}
+
+/* Programs; `data` says which cell is the odd one. */
+
+static int fine(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    (void)data;
+    return conset_sum_shared(cell, plan, CONSET_DOUBLE, x, 2);
+}
+
+static int is_odd(conset_cell *cell, void *data)
+{
+    return conset_id(cell) == *(const uint32_t *)data;
+}
+
+static int fails(conset_cell *cell, void *data)
+{
+    return is_odd(cell, data) ? 7 : fine(cell, data);
+}
+
+static int leaves(conset_cell *cell, void *data)
+{
+    return is_odd(cell, data) ? 0 : fine(cell, data);
+}
+
+static int gives_up(conset_cell *cell, void *data)
+{
+    return is_odd(cell, data) ? conset_give_up(cell, "it diverges") : fine(cell, data);
+}
+
+static int short_vector(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    return conset_exchange(cell, plan, CONSET_ADD, CONSET_DOUBLE, x, is_odd(cell, data) ? 1 : 2);
+}
+
+static int null_vector(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    void *vector = is_odd(cell, data) ? NULL : x;
+    const int status = conset_exchange(cell, plan, CONSET_ADD, CONSET_DOUBLE, vector, 2);
+    return vector || status == CONSET_NULL_POINTER ? 0 : 1;
+}
+
+static int no_op(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    return conset_exchange(cell, plan, is_odd(cell, data) ? 9 : CONSET_ADD, CONSET_DOUBLE, x, 2);
+}
+
+static int overlap(conset_cell *cell, void *data)
+{
+    double x[3] = {1, 2, 3};
+    void *vectors[2] = {x, x + 1};
+    const size_t words[2] = {2, 2};
+    (void)data;
+    return conset_exchange_many(cell, plan, CONSET_ADD, CONSET_DOUBLE, vectors, words, 2);
+}
+
+static int forgets(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    conset_pending pending;
+    (void)data;
+    return conset_begin(cell, plan, CONSET_ADD, CONSET_DOUBLE, x, 2, &pending);
+}
+
+static int made_up(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    const conset_pending pending = {{0, 1, 2}};
+    (void)data;
+    return conset_end(cell, plan, &pending, CONSET_DOUBLE, x, 2);
+}
+
+static int no_phase(conset_cell *cell, void *data)
+{
+    (void)data;
+    return conset_instantiate_phase(cell, 77, 0);
+}
+
+static int no_root(conset_cell *cell, void *data)
+{
+    double x = 1;
+    (void)data;
+    return conset_broadcast(cell, trees, 99, CONSET_DOUBLE, &x, 1);
+}
+
+static int wrong_plan(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    (void)data;
+    return conset_sum_shared(cell, (const conset_plan *)trees, CONSET_DOUBLE, x, 2);
+}
+
+/* Goes on after the end of the run. */
+static int deaf(conset_cell *cell, void *data)
+{
+    if (is_odd(cell, data))
+        return 3;
+    int told = 0;
+    for (int i = 0; i < 1000; i++) {
+        double x[2] = {1, 2};
+        told += conset_sum_shared(cell, plan, CONSET_DOUBLE, x, 2) == CONSET_ABORTED;
+    }
+    return told == 1000 ? 0 : 99;
+}
+
+static conset_cell *kept;
+
+/* Uses the cell of another callback, which waits in a call. */
+static int stolen(conset_cell *cell, void *data)
+{
+    if (conset_id(cell) == 0) {
+        kept = cell;
+        return fine(cell, data);
+    }
+    if (conset_id(cell) == 1)
+        EXPECT(conset_barrier(kept, trees), CONSET_BAD_HANDLE, "another callback's");
+    return fine(cell, data);
+}
+
+#ifndef NO_THREADS
+static void *elsewhere(void *cell)
+{
+    EXPECT(conset_barrier(cell, trees), CONSET_BAD_HANDLE, "another thread");
+    return NULL;
+}
+
+static int handed_on(conset_cell *cell, void *data)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, elsewhere, cell) == 0)
+        pthread_join(thread, NULL);
+    return fine(cell, data);
+}
+#endif
+
+static void programs(int transport)
+{
+    conset_options options;
+    uint32_t odd = 2;
+    conset_options_init(&options);
+    options.transport = transport;
+    options.workers = 2;
+#define RUN(program, status, says) EXPECT(conset_run(image, &options, program, &odd, NULL), status, says)
+    RUN(fine, CONSET_OK, "");
+    RUN(NULL, CONSET_NULL_POINTER, "program is null");
+    RUN(fails, CONSET_PROGRAM, "c2: its program returned 7");
+    RUN(leaves, CONSET_MISMATCH, "c2 has ended");
+    RUN(gives_up, CONSET_PROGRAM, "c2: it diverges");
+    RUN(short_vector, CONSET_CELL, "c2: vector 0 has 1 words");
+    RUN(null_vector, CONSET_PROGRAM, "c2: conset_exchange: x is null");
+    RUN(no_op, CONSET_PROGRAM, "c2: conset_exchange: 9 is no operation");
+    RUN(overlap, CONSET_PROGRAM, "two vectors overlap");
+    RUN(forgets, CONSET_CELL, "not ended");
+    RUN(made_up, CONSET_CELL, "begun by");
+    RUN(no_phase, CONSET_CELL, "no phase");
+    RUN(no_root, CONSET_CELL, "c99");
+    RUN(wrong_plan, CONSET_PROGRAM, "plan is no conset_plan");
+    RUN(deaf, CONSET_PROGRAM, "c2: its program returned 3");
+    if (transport == CONSET_FABRIC)
+        RUN(stolen, CONSET_OK, "");
+#ifndef NO_THREADS
+    RUN(handed_on, CONSET_OK, "");
+#endif
+    RUN(fine, CONSET_OK, "");
+}
+
+static void options(void)
+{
+    conset_options o;
+    uint32_t odd = 0;
+    EXPECT(conset_options_init(NULL), CONSET_NULL_POINTER, "options is null");
+    conset_options_init(&o);
+    o.transport = 9;
+    EXPECT(conset_run(image, &o, fine, &odd, NULL), CONSET_BAD_ARGUMENT, "9 is no transport");
+    o.transport = CONSET_OVER_MPI;
+    const int status = conset_run(image, &o, fine, &odd, NULL);
+    if (status != CONSET_UNSUPPORTED && status != CONSET_NULL_POINTER)
+        EXPECT(status, CONSET_UNSUPPORTED, "without MPI");
+    conset_options_init(&o);
+    o.stack_bytes = 5;
+    EXPECT(conset_run(image, &o, fine, &odd, NULL), CONSET_BAD_ARGUMENT, "stack_bytes is 5");
+    o.size = 1000;
+    EXPECT(conset_run(image, &o, fine, &odd, NULL), CONSET_BAD_ARGUMENT, "options.size is 1000");
+    EXPECT(conset_run(NULL, NULL, fine, &odd, NULL), CONSET_NULL_POINTER, "image is null");
+    EXPECT(conset_run(image, NULL, fine, &odd, NULL), CONSET_OK, "");
+    EXPECT(conset_barrier(NULL, trees), CONSET_NULL_POINTER, "cell is null");
+    if (conset_id(NULL) != UINT32_MAX || conset_cells(NULL) != 0 || conset_clock(NULL) != 0)
+        failures++;
+    if (strcmp(conset_status_text(-1), "no status") != 0 || *conset_status_text(CONSET_BUG) == 0)
+        failures++;
+}
+
+int main(void)
+{
+    const size_t first[CELLS + 1] = {0, 2, 4, 6, 8};
+    const uint64_t ids[2 * CELLS] = {0, 1, 1, 2, 2, 3, 3, 0};
+    EXPECT(conset_layout_from_shared_ids(CELLS, first, ids, &layout), CONSET_OK, "");
+    const conset_set set = {"halo", layout, 1};
+    EXPECT(conset_compile("ring:4", &set, 1, NULL, &image), CONSET_OK, "");
+    EXPECT(conset_plan_new(image, "halo", layout, 1, &plan), CONSET_OK, "");
+    EXPECT(conset_trees_new(image, &trees), CONSET_OK, "");
+    arguments();
+    options();
+    programs(CONSET_FABRIC);
+    programs(CONSET_THREADS);
+    conset_trees_free(trees);
+    conset_plan_free(plan);
+    conset_layout_free(layout);
+    conset_image_free(image);
+    printf("%d failures\n", failures);
+    return failures != 0;
+}
