@@ -17,7 +17,7 @@
 //! ```
 //!
 //! What it does: reads the machine and the inputs, compiles them through the checker as
-//! [`conset::compile`] does, writes the image and a module of typed names
+//! [`conset::compile()`] does, writes the image and a module of typed names
 //! ([`conset::codegen::module`]) into `OUT_DIR`, and tells cargo which files to watch. The same
 //! inputs and options give the same bytes, and a file that is as it should be is not written
 //! again, so cargo builds nothing anew.

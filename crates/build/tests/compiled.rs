@@ -142,7 +142,6 @@ fn one_set_both_ways_saves_a_switch() {
         };
         let (found, report) = World::new(image).try_run(program).unwrap();
         assert_eq!(found, [64.0; 64]);
-        println!("{} switches, {} clocks", report.switches, report.clocks);
         (report.switches, report.clocks)
     };
     let two = run(vec![reduce.clone(), broadcast.clone()]);
@@ -237,7 +236,7 @@ fn builds_repeat_and_leave_what_is_right() {
         .out_dir(folder.path())
         .quiet();
     let built = build.compile().unwrap();
-    assert_eq!(built.read, [machine, graph.clone()]);
+    assert_eq!(built.read, [machine, graph]);
     assert_eq!(built.halos.len(), 1);
     assert_eq!(built.compiled.image().sets().len(), 2);
     let read = || (std::fs::read(&built.image).unwrap(), std::fs::read(&built.module).unwrap());

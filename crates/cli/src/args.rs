@@ -156,12 +156,33 @@ pub(crate) struct CompilerArgs {
     /// What `best` minimises [default: time].
     #[arg(long, value_enum)]
     pub(crate) objective: Option<ObjectiveArg>,
+    /// Sets that may be exchanged at the same time (halo,flux), because what the one sends does
+    /// not depend on what the other received: they are joined into one set where that is faster.
+    /// May be repeated.
+    #[arg(long, value_name = "SETS", conflicts_with_all = ["from", "budget"])]
+    pub(crate) fuse: Vec<String>,
     /// Rounds of rip-up and reroute (the paper's k).
     #[arg(long, value_name = "K")]
     pub(crate) reroutes: Option<u32>,
     /// Refuse a set that takes more phases than this, with a witness and the cheapest fix.
     #[arg(long, value_name = "N")]
     pub(crate) max_phases: Option<u32>,
+    /// Let `best` make plans for so many seconds, or until one is at the bound. The result depends
+    /// on the machine it is compiled on; --attempts can be repeated.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        conflicts_with = "attempts",
+        allow_negative_numbers = true
+    )]
+    pub(crate) budget: Option<f64>,
+    /// Let `best` make so many plans of each set, or until one is at the bound.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) attempts: Option<u32>,
+    /// Keep what still fits of an older compile (a schedule or image for the same machine), and
+    /// say how much of the tables changed.
+    #[arg(long, value_name = "OLD")]
+    pub(crate) from: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use conset::fuse::compile_fused;
 use conset::input::{self, Elements, Input, LoadOptions, Loaded};
 use conset::partition_route::placement::Method;
-use conset::{CompileError, Compiled, Options, adopt, adopt_image, compile};
-use conset_ir::{At, InputError, Machine, machine_file};
+use conset::{CompileError, Compiled, More, Options, adopt, adopt_image, compile_with};
+use conset_ir::{At, InputError, Machine, Schedule, machine_file};
 
 use crate::args::{
     AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs, ObjectiveArg, PlacementArg,
@@ -191,7 +193,23 @@ pub(crate) fn compiled(
             }
             options.max_phases = compiler.max_phases;
             options.reroutes = compiler.reroutes;
-            compile(&job.machine, &loaded.program, &options, &mut |p| bar.observe(p))
+            options.attempts = compiler.attempts;
+            let end = deadline(compiler)?;
+            let old = compiler.from.as_deref().map(|file| older(file, bar)).transpose()?;
+            let is_over = || end.is_some_and(|end| Instant::now() >= end);
+            let more = More {
+                should_stop: end.is_some().then_some(&is_over as &dyn Fn() -> bool),
+                from: old.as_ref(),
+            };
+            let program = &loaded.program;
+            if compiler.fuse.is_empty() {
+                compile_with(&job.machine, program, &options, &more, &mut |p| bar.observe(p))
+            } else {
+                let names =
+                    |group: &String| group.split(',').map(|n| n.trim().to_owned()).collect();
+                let groups: Vec<Vec<String>> = compiler.fuse.iter().map(names).collect();
+                compile_fused(&job.machine, program, &groups, &options, &mut |p| bar.observe(p))
+            }
         }
         Input::Schedule(schedule) => {
             refuse_recompiling(&input.machine, Some(compiler), "schedule")?;
@@ -203,7 +221,47 @@ pub(crate) fn compiled(
         }
         Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
     };
-    result.map_err(|e| Failure::of_compile(e, &job.bytes))
+    result.map_err(|e| match (e, &compiler.from) {
+        // What we make ourselves is never the file's fault, so it is the older compile.
+        (CompileError::Rejected(rejection), Some(old)) => {
+            Failure::Rejected(format!("{}: {rejection}", old.display()))
+        }
+        (e, _) => Failure::of_compile(e, &job.bytes),
+    })
+}
+
+/// The longest budget: a year, so that no clock overflows.
+const BUDGET_SECONDS_MAX: f64 = 365.0 * 86400.0;
+
+/// When the budget is used up, if there is one.
+fn deadline(compiler: &CompilerArgs) -> Result<Option<Instant>, InputError> {
+    let wrong = |option: &str, at: At, message: &str| InputError::new(option, at, message);
+    let tried =
+        [("--budget", compiler.budget.is_some()), ("--attempts", compiler.attempts.is_some())];
+    if let (Some(AlgorithmArg::Paper), Some((option, _))) =
+        (compiler.algorithm, tried.iter().find(|(_, given)| *given))
+    {
+        return Err(wrong(option, At::Whole, "the paper's algorithm makes one plan only")
+            .help("add --algorithm best"));
+    }
+    let Some(seconds) = compiler.budget else { return Ok(None) };
+    if !(0.0..=BUDGET_SECONDS_MAX).contains(&seconds) {
+        let at = At::Path(seconds.to_string());
+        return Err(wrong("--budget", at, "expected seconds, from 0 to those of a year"));
+    }
+    Ok(Some(Instant::now() + Duration::from_secs_f64(seconds)))
+}
+
+/// The schedule of an older compile. It is for the library to check it.
+fn older(file: &Path, bar: &mut Bar) -> Result<Schedule, Failure> {
+    let (name, bytes) = files::read(file)?;
+    match document(&name, &bytes, bar)? {
+        Input::Schedule(schedule) => Ok(schedule),
+        Input::Image(image) => adopt_image(image, &mut |p| bar.observe(p))
+            .map(|compiled| compiled.schedule().clone())
+            .map_err(|e| Failure::of_compile(e, &bytes)),
+        Input::Program(_) | Input::Machine(_) => Err(not_compiled(&name).into()),
+    }
 }
 
 /// The error for a file that is none of what the verb takes.
@@ -232,6 +290,10 @@ pub(crate) fn refuse_recompiling(
         ("--objective", given(|c| c.objective.is_some())),
         ("--reroutes", given(|c| c.reroutes.is_some())),
         ("--max-phases", given(|c| c.max_phases.is_some())),
+        ("--budget", given(|c| c.budget.is_some())),
+        ("--attempts", given(|c| c.attempts.is_some())),
+        ("--from", given(|c| c.from.is_some())),
+        ("--fuse", given(|c| !c.fuse.is_empty())),
     ];
     match options.iter().find(|(_, given)| *given) {
         None => Ok(()),

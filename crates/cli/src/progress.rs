@@ -70,8 +70,12 @@ impl Bar {
                 self.bar.set_position(0);
             }
             Progress::Done { done, total } => {
-                self.bar.set_length(total.max(1));
+                self.bar.set_length(total.max(done).max(1));
                 self.bar.set_position(done);
+            }
+            Progress::Found { clocks, bound } => {
+                let gap = conset::compile::gap(clocks, bound);
+                self.bar.set_message(format!("gap {gap:.3}"));
             }
         }
         self.bar.tick();

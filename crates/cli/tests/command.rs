@@ -426,6 +426,29 @@ fn why_says_what_else_there_was() {
 }
 
 #[test]
+fn sets_are_joined_where_that_is_faster() {
+    let folder = folder();
+    let text = "conset set 1\nset a\n  c0 -> c1 words 9\nset b\n  c8 -> c9 words 9\n";
+    std::fs::write(folder.path().join("two.cset"), text).unwrap();
+    let made = conset_in(folder.path(), "compile two.cset --fuse a,b -o two.json");
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert!(made.stdout.contains("sets a, b: joined; 2 phases"), "{}", made.stdout);
+    let run = conset_in(folder.path(), "run two.json --json");
+    let report: Value = serde_json::from_str(&run.stdout).expect(&run.stderr);
+    assert_eq!((report["set"].as_str(), report["phases"].as_u64()), (Some("a.b"), Some(1)));
+    for (words, says) in [
+        ("compile two.cset --fuse a", "two or more"),
+        ("compile two.cset --fuse a,c", "no set `c`"),
+        ("compile two.json --fuse a,b", "--fuse"),
+        ("compile two.cset --fuse a,b --budget 1", "cannot be used with"),
+    ] {
+        let wrong = conset_in(folder.path(), words);
+        assert_eq!(wrong.code, 2, "{words}");
+        assert!(wrong.stderr.contains(says), "{words}: {}", wrong.stderr);
+    }
+}
+
+#[test]
 fn diff_says_what_changed_and_identical_where_nothing_did() {
     let folder = folder();
     for words in [
@@ -454,7 +477,7 @@ fn diff_says_what_changed_and_identical_where_nothing_did() {
 
 #[test]
 fn parts_are_placed_as_asked_and_stages_are_timed() {
-    let mesh = "compile fixtures/meshes/plate.msh --machine mesh:5x5 --parts 20";
+    let mesh = "compile fixtures/meshes/plate.msh --machine mesh:5x5 --parts 20 --algorithm paper";
     let best = json(mesh);
     assert_eq!(best["placement"]["method"], "best");
     for stage in ["reading", "partitioning", "placing parts", "routing", "checking"] {
@@ -479,11 +502,89 @@ fn sets_that_name_cells_are_placed_only_when_asked() {
         let sets = report["sets"].as_array().unwrap();
         sets.iter().map(|set| set["hops"].as_u64().unwrap()).sum()
     };
-    assert_eq!((hops(""), hops("--placement given")), (16, 16));
+    assert_eq!((hops(""), hops("--placement given")), (12, 12));
     assert_eq!(hops("--placement best"), 2);
     assert_eq!(conset_in(folder.path(), "compile far.cset -o far.json").code, 0);
     let compiled = conset_in(folder.path(), "run far.json --placement best");
     assert_eq!(compiled.code, 2, "{}", compiled.stderr);
     assert!(compiled.stderr.contains("--placement"), "{}", compiled.stderr);
     assert_eq!(conset_in(folder.path(), "compile far.cset --placement elsewhere").code, 2);
+}
+
+#[test]
+fn best_says_how_it_was_found_and_what_is_optimal() {
+    let input = "compile pattern:hypercube --machine iwarp:4x4 --algorithm best";
+    let text = done(&format!("{input} --objective phases"));
+    assert!(text.contains("(optimal: phases at the bound)") && text.contains("tried "), "{text}");
+    let usual = json(input);
+    let set = &usual["sets"][0];
+    assert!(set["phases_gap"].is_number() && set["bound_phases_by"].is_string(), "{usual}");
+    assert!(set["fewest_phases"].is_boolean() && set["fewest_clocks"].is_boolean(), "{usual}");
+    // Five plans are five plans on any machine; time is not.
+    let folder = folder();
+    for name in ["a.csb", "b.csb"] {
+        let made = conset_in(folder.path(), &format!("{input} --attempts 5 -o {name}"));
+        assert_eq!(made.code, 0, "{}", made.stderr);
+    }
+    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(read("a.csb"), read("b.csb"));
+    let none = json(&format!("{input} --budget 0"));
+    assert_eq!(none["sets"][0]["attempts"]["made"], 1, "{none}");
+    assert!(none["sets"][0]["attempts"]["ended"].is_string(), "{none}");
+    for (words, says) in [
+        ("--budget 1 --attempts 2", "cannot be used with"),
+        ("--budget -1", "--budget"),
+        ("--budget nan", "expected seconds"),
+        ("--budget inf", "expected seconds"),
+        ("--attempts 0", "--attempts"),
+        ("--algorithm paper --budget 1", "--algorithm best"),
+        ("--algorithm paper --attempts 1", "--algorithm best"),
+    ] {
+        let words = format!("compile pattern:hypercube --algorithm best {words}");
+        let words = words.replace("best --algorithm paper", "paper");
+        let wrong = conset_in(folder.path(), &words);
+        assert_eq!(wrong.code, 2, "{words}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains(says), "{words}: {}", wrong.stderr);
+    }
+}
+
+#[test]
+fn an_older_compile_is_kept_where_it_fits() {
+    let folder = folder();
+    let rows = |gone: u32, words: u32| {
+        let row = |i: u32| format!("  c{} -> c{} words {words}\n", i % 16, (i * 7 + 3) % 16);
+        let rows: String = (0..48).filter(|&i| i != gone).map(row).collect();
+        format!("conset set 1\nmachine iwarp:4x4\nset one\n{rows}")
+    };
+    std::fs::write(folder.path().join("a.cset"), rows(99, 9)).unwrap();
+    std::fs::write(folder.path().join("b.cset"), rows(7, 9)).unwrap();
+    std::fs::write(folder.path().join("c.cset"), rows(99, 8)).unwrap();
+    let run = |words: &str| conset_in(folder.path(), words);
+    for name in ["old.csb", "old.json", "old.csi"] {
+        let made = run(&format!("compile a.cset --algorithm best -o {name}"));
+        assert_eq!(made.code, 0, "{}", made.stderr);
+    }
+    let same = run("compile a.cset --from old.csb -o same.csb");
+    assert!(same.stdout.contains("48 connections kept"), "{}{}", same.stdout, same.stderr);
+    assert!(same.stdout.contains("100.0 % stand"), "{}", same.stdout);
+    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(read("same.csb"), read("old.csb"));
+    for old in ["old.json", "old.csi"] {
+        let new = run(&format!("compile b.cset --from {old} --json -o new.json"));
+        let object: Value = serde_json::from_str(&new.stdout).expect(&new.stderr);
+        let kept = &object["sets"][0]["from"]["kept"];
+        assert_eq!((kept["removed"].as_u64(), kept["inserted"].as_u64()), (Some(1), Some(0)));
+        assert!(kept["entries"]["stability"].as_f64().unwrap() > 0.9, "{kept}");
+        assert_eq!(run("verify new.json").code, 0);
+    }
+    let fresh = run("compile c.cset --from old.csb");
+    assert!(fresh.stdout.contains("compiled afresh"), "{}{}", fresh.stdout, fresh.stderr);
+    let other = run("compile a.cset --from old.csb --machine iwarp:5x4");
+    assert_eq!(other.code, 2, "{}", other.stderr);
+    assert!(other.stderr.contains("another machine"), "{}", other.stderr);
+    for words in ["--from old.csb", "--budget 1 --algorithm best", "--max-phases 3"] {
+        let compiled = run(&format!("run old.csb {words}"));
+        assert_eq!(compiled.code, 2, "{words}: {}", compiled.stderr);
+    }
+    assert_eq!(run("compile a.cset --from a.cset").code, 2);
 }

@@ -58,6 +58,7 @@ pub mod image;
 pub mod json;
 pub mod limits;
 pub mod links;
+pub mod lists;
 pub mod machine;
 pub mod machine_file;
 pub mod position;
@@ -77,6 +78,7 @@ pub use image::{
     CellContext, ChannelEntry, Direction, Feed, Image, Operation, PhaseImage, SetImage, Sink,
 };
 pub use links::LinkFinder;
+pub use lists::Lists;
 pub use machine::{Duplex, Link, Machine, Parameters};
 pub use routing::{PhaseRoutes, RouteRef, Routing};
 pub use schedule::{Binding, Bounds, Origin, Schedule, SetSchedule};

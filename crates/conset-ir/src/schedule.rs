@@ -33,6 +33,10 @@ pub enum Binding {
     DimensionCut,
     /// Clocks: words that must cross the best bisection found.
     Bisection,
+    /// Phases: lengths given to cells, and how long routes then are at least.
+    ChannelFlow,
+    /// Clocks: lengths given to links, and how far words then travel at least.
+    LinkFlow,
 }
 
 impl Binding {
@@ -42,11 +46,13 @@ impl Binding {
             Binding::Nothing => "nothing",
             Binding::Endpoints => "endpoints",
             Binding::ChannelTotal => "channel-total",
+            Binding::ChannelFlow => "channel-flow",
             Binding::Order => "order",
             Binding::AgentLoad => "agent-load",
             Binding::AverageLink => "average-link",
             Binding::DimensionCut => "dimension-cut",
             Binding::Bisection => "bisection",
+            Binding::LinkFlow => "link-flow",
         }
     }
 
@@ -56,7 +62,7 @@ impl Binding {
     }
 
     /// Every bound there is.
-    pub const ALL: [Binding; 8] = [
+    pub const ALL: [Binding; 10] = [
         Binding::Nothing,
         Binding::Endpoints,
         Binding::ChannelTotal,
@@ -65,6 +71,8 @@ impl Binding {
         Binding::AverageLink,
         Binding::DimensionCut,
         Binding::Bisection,
+        Binding::ChannelFlow,
+        Binding::LinkFlow,
     ];
 }
 

@@ -6,6 +6,7 @@
 //! the timetable). [`adopt`] takes the same way from the checker on with a schedule that came
 //! from a file.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conset_ir::{
@@ -16,7 +17,11 @@ use conset_partition_route::{apr, bounds};
 use conset_scheduler::{greedy, planned, predict};
 use conset_verify::{Rejection, Report, Verified};
 
-use crate::best;
+use rayon::prelude::*;
+
+use crate::best::{Attempts, Search, Until};
+use crate::from::{self, Fresh, FromOld};
+use crate::fuse::Fusion;
 use crate::{Observer, Progress};
 
 /// Which router and scheduler.
@@ -72,6 +77,22 @@ pub struct Options {
     pub reroutes: Option<u32>,
     /// The most phases a set may take; without it, as many as it needs.
     pub max_phases: Option<u32>,
+    /// Plans that [`Algorithm::Best`] makes of each set, fewer only if one is at the bound; without
+    /// it, until nothing much better can be expected. At least one is made.
+    pub attempts: Option<u32>,
+}
+
+/// What a compile can be given beside its options. Nothing of it is needed.
+#[derive(Clone, Copy, Default)]
+pub struct More<'a> {
+    /// [`Algorithm::Best`] makes plans until this is true or one is at the bound, with at least
+    /// one plan of each set. It is asked between plans, so a plan that takes long is not cut
+    /// short. What comes out depends on when this becomes true, and on nothing else beside inputs
+    /// and options; [`Options::attempts`] is not looked at.
+    pub should_stop: Option<&'a dyn Fn() -> bool>,
+    /// An older compile for the same machine, of which what still fits is kept
+    /// ([`crate::from`]). It is checked first.
+    pub from: Option<&'a Schedule>,
 }
 
 /// Why there is no compiled program. Each variant says whose fault it is.
@@ -100,7 +121,7 @@ impl Default for Options {
     fn default() -> Self {
         let apr::Options { seed, max_phases, .. } = apr::Options::default();
         let (algorithm, objective) = (Algorithm::default(), Objective::default());
-        Self { algorithm, objective, seed, reroutes: None, max_phases }
+        Self { algorithm, objective, seed, reroutes: None, max_phases, attempts: None }
     }
 }
 
@@ -116,6 +137,7 @@ pub struct Compiled {
     schedule: Schedule,
     image: Arc<Image>,
     sets: Vec<CompiledSet>,
+    pub(crate) fusions: Vec<Fusion>,
 }
 
 /// What is known of one compiled set beside its schedule.
@@ -127,6 +149,10 @@ pub struct CompiledSet {
     pub prediction: predict::Prediction,
     /// What the checker counted.
     pub checked: Report,
+    /// How the plan was found, where several were made.
+    pub attempts: Option<Attempts>,
+    /// What became of an older compile, where there was one.
+    pub from: Option<FromOld>,
 }
 
 impl Compiled {
@@ -140,10 +166,32 @@ impl Compiled {
         &self.image
     }
 
+    /// What became of sets that were allowed to be joined ([`crate::fuse`]).
+    pub fn fusions(&self) -> &[Fusion] {
+        &self.fusions
+    }
+
     /// What is known of each set, in the schedule's order.
     pub fn sets(&self) -> &[CompiledSet] {
         &self.sets
     }
+}
+
+/// A set's timetable, its price, and how it was found.
+type Planned = (Timetable, predict::Prediction, How);
+
+/// How a set's plan came about.
+#[derive(Default)]
+struct How {
+    attempts: Option<Attempts>,
+    from: Option<FromOld>,
+}
+
+/// What is known of a set before the checker has seen it.
+struct Known {
+    bounds: bounds::BoundsReport,
+    prediction: predict::Prediction,
+    how: How,
 }
 
 /// Compiles every set of a program for a machine.
@@ -156,43 +204,54 @@ pub fn compile(
     options: &Options,
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
-    let mut sets = Vec::with_capacity(program.sets().len());
-    for (row, set) in program.sets().iter().enumerate() {
-        set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
-        observer(Progress::Stage("bounding"));
-        let bounds = bounds::bounds(machine, set)?;
-        observer(Progress::Stage("routing"));
-        let (timetable, prediction) = match options.algorithm {
-            Algorithm::Paper => paper(machine, set, options, observer)?,
-            Algorithm::Best => best::best(machine, set, &bounds.summary(), options, observer)?,
-        };
-        sets.push((
-            SetSchedule {
-                timetable,
-                bounds: bounds.summary(),
-                predicted_clocks: prediction.clocks,
-            },
-            bounds,
-            prediction,
-        ));
+    compile_with(machine, program, options, &More::default(), observer)
+}
+
+/// Compiles every set of a program for a machine, for as long as there is time.
+///
+/// # Errors
+/// See [`CompileError`].
+pub fn compile_with(
+    machine: &Arc<Machine>,
+    program: &Program,
+    options: &Options,
+    more: &More<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Compiled, CompileError> {
+    let bounds = bound(machine, program)?;
+    let old = more.from.map(|old| Old::new(machine, old, observer)).transpose()?;
+    let planned = match &old {
+        Some(old) => from_old(machine, program, &bounds, old, options, more, observer)?,
+        None => fresh(machine, program.sets(), &bounds, options, more, observer)?,
+    };
+    let mut sets = Vec::with_capacity(planned.len());
+    let mut known = Vec::with_capacity(planned.len());
+    for (bounds, (timetable, prediction, how)) in bounds.into_iter().zip(planned) {
+        let predicted_clocks = prediction.clocks;
+        sets.push(SetSchedule { timetable, bounds: bounds.summary(), predicted_clocks });
+        known.push(Known { bounds, prediction, how });
     }
+    let kept = known.iter().any(|known| matches!(known.how.from, Some(FromOld::Kept(_))));
     let origin = Origin {
         generator: concat!("conset ", env!("CARGO_PKG_VERSION")).to_owned(),
-        algorithm: options.algorithm.name().to_owned(),
+        algorithm: options.algorithm.name().to_owned() + if kept { "+from" } else { "" },
         seed: options.seed,
     };
-    let (schedules, known): (Vec<_>, Vec<_>) = sets
-        .into_iter()
-        .map(|(schedule, bounds, prediction)| (schedule, (bounds, prediction)))
-        .unzip();
-    let schedule = Schedule::new(machine.clone(), schedules, Some(origin))
+    // What is as it was came about as it did.
+    let same = more.from.filter(|old| old.sets() == sets);
+    let origin = same.map_or(Some(origin), |old| old.origin().cloned());
+    let schedule = Schedule::new(machine.clone(), sets, origin)
         .map_err(|e| CompileError::bug("the compiler", &e))?;
     let verified = checked(&schedule, observer).map_err(|e| match e {
         // We made it ourselves, so it is nobody else's fault.
         CompileError::Rejected(rejection) => CompileError::bug("a stage", &rejection),
         other => other,
     })?;
-    finish(schedule, &verified, known, observer)
+    let mut compiled = finish(schedule, &verified, known, observer)?;
+    if let Some(old) = &old {
+        old.compare(&mut compiled)?;
+    }
+    Ok(compiled)
 }
 
 /// Compiles sets for a machine, for programs that know their sets when they start: the image that
@@ -208,6 +267,183 @@ pub fn compile_sets(
     let program = Program::new(sets.into_iter().map(Arc::new).collect())
         .map_err(|e| InputError::new("<sets>", conset_ir::At::Path(e.place), e.message))?;
     Ok(compile(machine, &program, options, &mut |_| ())?.image)
+}
+
+/// Plans of sets for which there is no older compile.
+fn fresh(
+    machine: &Arc<Machine>,
+    sets: &[Arc<ConnectionSet>],
+    bounds: &[bounds::BoundsReport],
+    options: &Options,
+    more: &More<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Planned>, CompileError> {
+    if options.algorithm == Algorithm::Best {
+        return planned(machine, sets, bounds, options, more, observer);
+    }
+    let route = |set| {
+        observer(Progress::Stage("routing"));
+        paper(machine, set, options, observer)
+            .map(|(t, prediction)| (t, prediction, How::default()))
+    };
+    sets.iter().map(route).collect()
+}
+
+/// An older compile that the checker has seen.
+struct Old<'a> {
+    schedule: &'a Schedule,
+    /// The sets by name.
+    rows: BTreeMap<&'a str, usize>,
+    image: Image,
+}
+
+impl<'a> Old<'a> {
+    fn new(
+        machine: &Machine,
+        schedule: &'a Schedule,
+        observer: &mut Observer<'_>,
+    ) -> Result<Self, CompileError> {
+        let wrong = |message: String| InputError::new("--from", conset_ir::At::Whole, message);
+        if schedule.sets().is_empty() {
+            return Err(wrong("the older compile has no sets, so there is nothing to keep".into())
+                .help("leave out --from")
+                .into());
+        }
+        let changes = crate::diff::machine_changes(schedule.machine(), machine);
+        if let Some(change) = changes.iter().find(|change| change.what != "name") {
+            let (what, a, b) = (&change.what, &change.a, &change.b);
+            return Err(wrong(format!(
+                "the older compile is for another machine: its {what} is {a}, here it is {b}"
+            ))
+            .help("compile for the same machine (--machine, --set), or leave out --from")
+            .into());
+        }
+        observer(Progress::Stage("checking the older compile"));
+        let checked: Vec<_> = schedule
+            .sets()
+            .par_iter()
+            .map(|s| conset_verify::timetable(s.timetable.clone()))
+            .collect();
+        let checked = checked
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|rejection| CompileError::Rejected(Box::new(rejection)))?;
+        let image = conset_codegen::image::image(schedule.machine(), &checked)
+            .map_err(|e| CompileError::bug("codegen", &e))?;
+        let names = schedule.sets().iter().map(|s| s.timetable.routing().set().name());
+        Ok(Self { schedule, rows: names.zip(0..).collect(), image })
+    }
+
+    /// Says of each set that was made from this how its tables changed.
+    fn compare(&self, compiled: &mut Compiled) -> Result<(), CompileError> {
+        for (row, known) in compiled.sets.iter_mut().enumerate() {
+            let Some(FromOld::Kept(kept)) = &mut known.from else { continue };
+            let set = compiled.schedule.sets()[row].timetable.routing().set();
+            let before = self.rows[set.name()];
+            let old = self.schedule.sets()[before].timetable.routing().set();
+            kept.entries = Some(crate::diff::entries(
+                (old, &self.image.sets()[before]),
+                (set, &compiled.image.sets()[row]),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Plans that keep what they can of an older compile; the rest is planned afresh.
+fn from_old(
+    machine: &Arc<Machine>,
+    program: &Program,
+    bounds: &[bounds::BoundsReport],
+    old: &Old<'_>,
+    options: &Options,
+    more: &More<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Planned>, CompileError> {
+    observer(Progress::Stage("keeping what fits"));
+    let keep = |(set, bounds): (&Arc<ConnectionSet>, &bounds::BoundsReport)| {
+        let Some(&row) = old.rows.get(set.name()) else { return Ok(Err(Fresh::NoSuchSet)) };
+        let clocks = bounds.summary().clocks;
+        from::from(machine, set, &old.schedule.sets()[row], clocks, options)
+    };
+    let kept: Vec<Result<_, CompileError>> =
+        program.sets().par_iter().zip(bounds).map(keep).collect();
+    let mut planned = Vec::with_capacity(kept.len());
+    for ((kept, set), bounds) in kept.into_iter().zip(program.sets()).zip(bounds) {
+        planned.push(match kept? {
+            Ok((timetable, prediction, kept)) => {
+                let from = Some(FromOld::Kept(Box::new(kept)));
+                (timetable, prediction, How { attempts: None, from })
+            }
+            Err(why) => {
+                let (set, bounds) = (std::slice::from_ref(set), std::slice::from_ref(bounds));
+                let mut made = fresh(machine, set, bounds, options, more, observer)?;
+                let (timetable, prediction, how) = made.remove(0);
+                (timetable, prediction, How { from: Some(FromOld::Fresh(why)), ..how })
+            }
+        });
+    }
+    Ok(planned)
+}
+
+/// Connections of all sets that are planned at once: more are planned one set after the other.
+const TOGETHER: usize = 1 << 17;
+
+/// Plans of all sets. Each makes its attempts wave by wave, all sets in turn, so that none waits
+/// for another to have used up the time.
+fn planned(
+    machine: &Arc<Machine>,
+    sets: &[Arc<ConnectionSet>],
+    bounds: &[bounds::BoundsReport],
+    options: &Options,
+    more: &More<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Planned>, CompileError> {
+    observer(Progress::Stage("planning"));
+    let until = match (more.should_stop, options.attempts) {
+        (Some(_), _) => Until::Stopped,
+        (None, Some(attempts)) => Until::Attempts(attempts.max(1)),
+        (None, None) => Until::Good,
+    };
+    let search = |(set, bounds): (_, &bounds::BoundsReport)| {
+        Search::new(machine, set, bounds.summary(), options, until)
+    };
+    let mut searches: Vec<Search<'_>> = sets.iter().zip(bounds).map(search).collect();
+    let few = sets.iter().map(|set| set.len()).sum::<usize>() <= TOGETHER;
+    while searches.iter().any(|search| !search.is_over()) {
+        let made: Vec<Result<(), CompileError>> = if few && sets.len() > 1 {
+            let open = searches.par_iter_mut().filter(|search| !search.is_over());
+            open.map(Search::wave).collect()
+        } else {
+            searches.iter_mut().filter(|search| !search.is_over()).map(Search::wave).collect()
+        };
+        made.into_iter().collect::<Result<(), _>>()?;
+        tell(&searches, observer);
+        if more.should_stop.is_some_and(|should_stop| should_stop()) {
+            searches.iter_mut().filter(|search| search.has_plan()).for_each(Search::stop);
+        }
+    }
+    observer(Progress::Stage("pricing"));
+    searches
+        .into_iter()
+        .map(|search| {
+            let (timetable, prediction, made) = search.finish()?;
+            Ok((timetable, prediction, How { attempts: Some(made), from: None }))
+        })
+        .collect()
+}
+
+/// How far the searches are, and the gap if all have a plan.
+fn tell(searches: &[Search<'_>], observer: &mut Observer<'_>) {
+    let sums = searches.iter().map(Search::done);
+    let (done, total) = sums.fold((0, 0), |sum, at| (sum.0 + at.0, sum.1 + at.1));
+    observer(Progress::Done { done, total });
+    let clocks: Option<Vec<(u64, u64)>> = searches.iter().map(Search::clocks).collect();
+    if let Some(clocks) = clocks {
+        let add = |sum: (u64, u64), at: &(u64, u64)| (sum.0.saturating_add(at.0), sum.1 + at.1);
+        let (clocks, bound) = clocks.iter().fold((0, 0), add);
+        observer(Progress::Found { clocks, bound });
+    }
 }
 
 /// The paper's router and timetable.
@@ -251,7 +487,8 @@ pub fn adopt(schedule: Schedule, observer: &mut Observer<'_>) -> Result<Compiled
         .map(|set| {
             let routing = set.timetable.routing();
             let bounds = bounds::bounds(routing.machine(), routing.set())?;
-            Ok((bounds, predict::predict(&set.timetable)))
+            let prediction = predict::predict(&set.timetable);
+            Ok(Known { bounds, prediction, how: How::default() })
         })
         .collect::<Result<Vec<_>, CompileError>>()?;
     finish(schedule, &verified, known, observer)
@@ -262,8 +499,11 @@ fn checked(
     observer: &mut Observer<'_>,
 ) -> Result<Vec<Verified<SetSchedule>>, CompileError> {
     observer(Progress::Stage("checking"));
-    let sets = schedule.sets().iter().map(|set| conset_verify::set_schedule(set.clone()));
-    sets.collect::<Result<_, _>>().map_err(|r| CompileError::Rejected(Box::new(r)))
+    let sets = schedule.sets().par_iter().map(|set| conset_verify::set_schedule(set.clone()));
+    // All of them, then the first refusal: the same on any number of threads.
+    let sets: Vec<Result<_, _>> = sets.collect();
+    let sets: Result<Vec<_>, _> = sets.into_iter().collect();
+    sets.map_err(|rejection| CompileError::Rejected(Box::new(rejection)))
 }
 
 /// Takes over an image: checks it, follows its tables back to routes and starts, and prices
@@ -288,18 +528,19 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
             predicted_clocks: prediction.clocks,
         };
         let verified = conset_verify::set_schedule(schedule).map_err(rejected)?;
-        sets.push(CompiledSet { bounds, prediction, checked: *verified.report() });
+        let checked = *verified.report();
+        sets.push(CompiledSet { bounds, prediction, checked, attempts: None, from: None });
         schedules.push(verified.into_inner());
     }
     let schedule = Schedule::new(image.machine().clone(), schedules, None)
         .map_err(|e| CompileError::bug("lifting", &e))?;
-    Ok(Compiled { schedule, image: Arc::new(image), sets })
+    Ok(Compiled { schedule, image: Arc::new(image), sets, fusions: Vec::new() })
 }
 
 fn finish(
     schedule: Schedule,
     verified: &[Verified<SetSchedule>],
-    known: Vec<(bounds::BoundsReport, predict::Prediction)>,
+    known: Vec<Known>,
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
     let reports: Vec<Report> = verified.iter().map(|set| *set.report()).collect();
@@ -313,9 +554,15 @@ fn finish(
     let sets = known
         .into_iter()
         .zip(reports)
-        .map(|((bounds, prediction), checked)| CompiledSet { bounds, prediction, checked })
+        .map(|(known, checked)| CompiledSet {
+            bounds: known.bounds,
+            prediction: known.prediction,
+            checked,
+            attempts: known.how.attempts,
+            from: known.how.from,
+        })
         .collect();
-    Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets })
+    Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets, fusions: Vec::new() })
 }
 
 pub(crate) fn wrong_ends(row: usize, name: &str, error: ShapeError) -> CompileError {
@@ -336,15 +583,16 @@ pub fn bound(
     machine: &Machine,
     program: &Program,
 ) -> Result<Vec<bounds::BoundsReport>, CompileError> {
-    program
+    let bounds: Vec<Result<_, CompileError>> = program
         .sets()
-        .iter()
+        .par_iter()
         .enumerate()
         .map(|(row, set)| {
             set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
             Ok(bounds::bounds(machine, set)?)
         })
-        .collect()
+        .collect();
+    bounds.into_iter().collect()
 }
 
 /// Result over bound, 1 where both are 0: how far from the best possible a result is at most.

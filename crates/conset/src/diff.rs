@@ -27,10 +27,18 @@ use conset_ir::{
 };
 use serde::Serialize;
 
-use self::pairs::Pairs;
+pub(crate) use self::pairs::Pairs;
 use crate::compile::Compiled;
 
 pub use self::entries::{CellTable, Entries, EntryChange};
+
+/// Compares the forwarding tables of two compiles of a set for one machine, without details.
+pub(crate) fn entries(
+    a: (&conset_ir::ConnectionSet, &conset_ir::SetImage),
+    b: (&conset_ir::ConnectionSet, &conset_ir::SetImage),
+) -> Entries {
+    entries::compare(a.1, b.1, &Pairs::of(a.0, b.0), true, 0)
+}
 
 /// What changed between two compiles, before (`a`) and after (`b`).
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -260,7 +268,7 @@ fn change(what: &str, a: &dyn ToString, b: &dyn ToString) -> Option<Change> {
     (a != b).then(|| Change { what: what.to_owned(), a, b })
 }
 
-fn machine_changes(a: &Machine, b: &Machine) -> Vec<Change> {
+pub(crate) fn machine_changes(a: &Machine, b: &Machine) -> Vec<Change> {
     let mut changes = Vec::new();
     changes.extend(change("name", &a.name(), &b.name()));
     if a.topology() != b.topology() {

@@ -39,7 +39,7 @@ pub struct Fusion {
 }
 
 /// Compiles a program in which each group of sets, given by name, may be joined into one; those
-/// are joined for which that is faster.
+/// are joined for which that is faster. [`Compiled::fusions`] says what became of each group.
 ///
 /// # Errors
 /// A group of fewer than two sets, a name that no set has or that is in two groups, a joined set
@@ -50,10 +50,10 @@ pub fn compile_fused(
     groups: &[Vec<String>],
     options: &Options,
     observer: &mut Observer<'_>,
-) -> Result<(Compiled, Vec<Fusion>), CompileError> {
+) -> Result<Compiled, CompileError> {
     let groups = members(program, groups)?;
     let joined = groups.iter().map(|rows| join(program, rows)).collect::<Result<Vec<_>, _>>()?;
-    let apart = compile(machine, program, options, observer)?;
+    let mut apart = compile(machine, program, options, observer)?;
     let mut sets: Vec<Option<SetSchedule>> =
         apart.schedule().sets().iter().cloned().map(Some).collect();
     let mut fusions = Vec::new();
@@ -84,17 +84,19 @@ pub fn compile_fused(
         fusions.push(fusion);
     }
     if fusions.iter().all(|fusion| !fusion.fused) {
-        return Ok((apart, fusions));
+        apart.fusions = fusions;
+        return Ok(apart);
     }
     let origin = apart.schedule().origin().cloned();
     let sets: Vec<SetSchedule> = sets.into_iter().flatten().collect();
     let schedule = Schedule::new(machine.clone(), sets, origin)
         .map_err(|e| CompileError::bug("joining sets", &e))?;
-    let compiled = adopt(schedule, observer).map_err(|e| match e {
+    let mut compiled = adopt(schedule, observer).map_err(|e| match e {
         CompileError::Rejected(rejection) => CompileError::bug("joining sets", &rejection),
         other => other,
     })?;
-    Ok((compiled, fusions))
+    compiled.fusions = fusions;
+    Ok(compiled)
 }
 
 fn wrong(message: String) -> InputError {

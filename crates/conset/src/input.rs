@@ -248,13 +248,13 @@ pub(crate) fn from_source(
     observer(Progress::Stage("placing parts"));
     let parts = halo.summary.parts;
     let place = placement::place(machine, &halo.set, parts, options.placement, options.seed)?;
-    let set = halo.set.clone().placed(&place).map_err(misplaced)?;
+    let set = halo.set.clone().placed(&place).map_err(|e| misplaced(&e))?;
     let placement = Placement { method: options.placement.name(), cells: place.clone() };
     let halo = Some(PlacedHalo { halo, place });
     Ok(Loaded { program: set.into(), machine: None, halo, placement: Some(placement) })
 }
 
-fn misplaced(error: ShapeError) -> CompileError {
+fn misplaced(error: &ShapeError) -> CompileError {
     CompileError::Bug { stage: "placement", message: error.to_string() }
 }
 
@@ -280,22 +280,22 @@ pub fn place(
     let mut connections = Vec::new();
     for (row, set) in loaded.program.sets().iter().enumerate() {
         set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
-        let parts = ConnectionSet::clone(set).placed(&part_of).map_err(misplaced)?;
+        let parts = ConnectionSet::clone(set).placed(&part_of).map_err(|e| misplaced(&e))?;
         let ends = parts.connections().iter();
         connections.extend(ends.map(|c| Connection::new(c.source, c.target, c.words)));
     }
-    let all = ConnectionSet::new("all-sets", connections).map_err(misplaced)?;
+    let all = ConnectionSet::new("all-sets", connections).map_err(|e| misplaced(&e))?;
     let cells = placement::place(machine, &all, homes.len(), method, seed)?;
     let mut moved: Vec<CellId> = machine.cells().collect();
     for (&home, &cell) in homes.iter().zip(&cells) {
         moved[home.index()] = cell;
     }
     let sets = loaded.program.sets().iter().map(|set| {
-        let placed = ConnectionSet::clone(set).placed(&moved).map_err(misplaced)?;
+        let placed = ConnectionSet::clone(set).placed(&moved).map_err(|e| misplaced(&e))?;
         Ok(Arc::new(placed))
     });
     let sets = sets.collect::<Result<Vec<_>, CompileError>>()?;
-    loaded.program = Program::new(sets).map_err(misplaced)?;
+    loaded.program = Program::new(sets).map_err(|e| misplaced(&e))?;
     loaded.placement = Some(Placement { method: method.name(), cells });
     Ok(())
 }

@@ -16,6 +16,7 @@ mod best;
 pub mod chart;
 pub mod compile;
 pub mod diff;
+pub mod from;
 pub mod fuse;
 pub mod input;
 pub mod report;
@@ -23,9 +24,10 @@ pub mod reproduce;
 pub mod run;
 pub mod why;
 
+pub use best::{Attempts, Ended};
 pub use compile::{
-    Algorithm, CompileError, Compiled, Objective, Options, adopt, adopt_image, compile,
-    compile_sets,
+    Algorithm, CompileError, Compiled, More, Objective, Options, adopt, adopt_image, compile,
+    compile_sets, compile_with,
 };
 pub use conset_codegen as codegen;
 pub use conset_fabric as fabric;
@@ -44,8 +46,15 @@ pub enum Progress {
     Done {
         /// How many.
         done: u64,
-        /// Of how many.
+        /// Of how many; 0 where that is not known.
         total: u64,
+    },
+    /// What the best plans found so far take.
+    Found {
+        /// Predicted clocks of all sets.
+        clocks: u64,
+        /// No plan takes fewer.
+        bound: u64,
     },
 }
 

@@ -6,7 +6,9 @@
 use conset_ir::{Binding, Machine, SetSchedule};
 use serde::Serialize;
 
+use crate::best::Attempts;
 use crate::compile::{Compiled, CompiledSet, gap};
+use crate::from::FromOld;
 use crate::input::PlacedHalo;
 
 /// One compiled set in numbers.
@@ -32,8 +34,18 @@ pub struct SetSummary {
     pub bound_clocks_by: Binding,
     /// Predicted clocks over the bound.
     pub gap: f64,
-    /// Whether the phases are proved to be the fewest possible.
+    /// Phases over the bound.
+    pub phases_gap: f64,
+    /// Whether the phases are proved to be the fewest possible: they are the bound.
     pub fewest_phases: bool,
+    /// Whether the predicted clocks are proved to be the fewest possible: they are the bound.
+    pub fewest_clocks: bool,
+    /// How the plan was found, where several were made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<Attempts>,
+    /// What became of an older compile, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<FromOld>,
     /// The most channels taken on a cell in a phase.
     pub max_channels: u32,
     /// The most routes that share a link in a phase.
@@ -58,7 +70,11 @@ impl SetSummary {
             bound_clocks: bounds.clocks,
             bound_clocks_by: bounds.clocks_by,
             gap: gap(schedule.predicted_clocks, bounds.clocks),
+            phases_gap: gap(routing.phases().len() as u64, u64::from(bounds.phases)),
             fewest_phases: routing.phases().len() == bounds.phases as usize,
+            fewest_clocks: schedule.predicted_clocks <= bounds.clocks,
+            attempts: known.attempts,
+            from: known.from.clone(),
             max_channels: known.checked.max_occupancy,
             max_sharing: known.checked.max_sharing,
             hops: known.checked.hops,
@@ -196,6 +212,10 @@ pub struct RunSummary {
     pub phases: usize,
     /// No schedule has fewer.
     pub bound_phases: u32,
+    /// What makes it so.
+    pub bound_phases_by: Binding,
+    /// Whether the phases are the bound, hence the fewest possible.
+    pub fewest_phases: bool,
     /// Clocks measured on the fabric, switches included.
     pub clocks: u64,
     /// Clocks that the model predicted.

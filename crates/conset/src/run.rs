@@ -51,6 +51,8 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
         set: set.name().to_owned(),
         phases: report.phases.len(),
         bound_phases: schedule.bounds.phases,
+        bound_phases_by: schedule.bounds.phases_by,
+        fewest_phases: report.phases.len() == schedule.bounds.phases as usize,
         clocks: report.clocks,
         predicted_clocks: schedule.predicted_clocks,
         bound_clocks: schedule.bounds.clocks,

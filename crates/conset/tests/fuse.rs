@@ -36,9 +36,10 @@ fn two_shifts_share_a_phase_and_the_third_set_stays() {
     let south = nodes(shift("south", 64, 8, 20)).with_order(order).unwrap();
     let program = program(vec![east, shift("far", 64, 9, 5), south]);
     let options = Options::default();
-    let (compiled, fusions) =
+    let compiled =
         compile_fused(&machine, &program, &groups(&["south", "east"]), &options, &mut |_| ())
             .unwrap();
+    let fusions = compiled.fusions();
     assert!(fusions[0].fused, "{fusions:?}");
     assert_eq!((fusions[0].phases_apart, fusions[0].phases_fused), (2, 1));
     let sets = compiled.schedule().sets();
@@ -63,8 +64,9 @@ fn what_is_not_faster_together_stays_apart() {
     let machine = Arc::new(machine.with_parameters(parameters).unwrap());
     let program = program(vec![shift("a", 4, 1, 50), shift("b", 4, 1, 50)]);
     let options = Options::default();
-    let (compiled, fusions) =
+    let compiled =
         compile_fused(&machine, &program, &groups(&["a", "b"]), &options, &mut |_| ()).unwrap();
+    let fusions = compiled.fusions();
     assert!(!fusions[0].fused, "{fusions:?}");
     let alone = compile(&machine, &program, &options, &mut |_| ()).unwrap();
     assert_eq!(compiled.schedule(), alone.schedule());

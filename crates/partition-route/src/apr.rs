@@ -22,6 +22,7 @@
 //! * `search`: the search in one copy.
 //! * `wants`: bandwidth and latency requirements close edges to the search.
 //! * `reroute`: an iteration tries to empty the emptiest phase.
+//! * `insert`: the same searches for what was added to a set whose routes stand.
 //!
 //! The search begins with as many phases as the lower bound says are needed anyway, so that
 //! routes spread over all of them. The first pass always succeeds (a new phase is always legal
@@ -47,11 +48,12 @@
 
 mod copies;
 mod costs;
+mod insert;
 mod order;
 mod reroute;
 mod search;
 mod state;
-mod wants;
+pub(crate) mod wants;
 
 use std::sync::Arc;
 
@@ -60,6 +62,7 @@ use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 use crate::network::Network;
 use crate::{bounds, channels, explain};
 use copies::Copies;
+pub use insert::{Extended, extend};
 use reroute::Reroute;
 
 /// What the router may do.

@@ -11,6 +11,9 @@
 //!   the distance, so the sum over all connections, over the channels of all live cells, rounded
 //!   up.
 //!
+//! * *channel flow*: lengths given to cells, such that routes are long where channels are short
+//!   of; more than the others where a machine is narrow, as a fat-tree is (module `flow`).
+//!
 //! Ordering constraints bound nothing: ordered connections may share a phase.
 //!
 //! Clocks: the phases of the phase bound each cost a context switch, and the rest is at least the
@@ -20,13 +23,18 @@
 //!   added up if the agent is half duplex.
 //! * *average link*: words times distance times link clocks, over all live links.
 //! * *dimension cuts* and *bisection*: words that must leave a set of cells, over the live links
-//!   that do (module `cuts` says which sets are tried).
+//!   that do (module `cuts` says which sets are tried);
+//! * *link flow*: lengths given to links, which proves what the best division of all words over
+//!   all routes would take (module `flow`).
+//!
+//! Flows are computed where they are more than the bounds before them.
 //!
 //! Every bound comes with a witness in words. Distances are over live links; a connection without
 //! a way makes the set infeasible. On very large machines with far connections, distances are
 //! counted as 1 once a thousand million cells were looked at, which is less and still true.
 
 mod cuts;
+mod flow;
 
 use conset_ir::{Binding, Bounds, CellId, ConnectionSet, Duplex, Infeasible, Machine};
 
@@ -84,12 +92,15 @@ pub fn bounds(machine: &Machine, set: &ConnectionSet) -> Result<BoundsReport, In
         return Ok(BoundsReport { phases: nothing.clone(), clocks: nothing });
     }
     let work = Work::new(machine, set)?;
-    let phases = vec![endpoint_bound(machine, set), total_bound(machine, work.channels)];
+    let mut phases = vec![endpoint_bound(machine, set), total_bound(machine, work.channels)];
+    phases.extend(flow::phases(machine, set, greatest(&phases).1));
     let switches =
         u128::from(greatest(&phases).1) * u128::from(machine.parameters().switch_clocks());
     let mut clocks = vec![agent_bound(machine, set)];
     clocks.extend(link_bound(machine, work.word_hops));
     clocks.extend(cuts::bounds(machine, set));
+    let known = clocks.iter().map(|bound| bound.1).max().unwrap_or(0);
+    clocks.extend(flow::clocks(machine, set, known));
     let clocks = clocks
         .into_iter()
         .map(|(binding, load, witness)| (binding, clamp(switches + load), witness))
@@ -236,9 +247,24 @@ struct Work {
 }
 
 impl Work {
+    /// The sums over a grid of which nothing is dead, where hops need no search.
+    fn on_grid(network: &Network, set: &ConnectionSet) -> Option<Self> {
+        let grid = network.grid()?;
+        let mut work = Work { channels: 0, word_hops: 0 };
+        for connection in set.connections() {
+            let hops = u128::from(grid.between(connection.source.0, connection.target.0));
+            work.channels += hops + 1;
+            work.word_hops += hops * u128::from(connection.words);
+        }
+        Some(work)
+    }
+
     /// One search for each distinct source, as far as its furthest target.
     fn new(machine: &Machine, set: &ConnectionSet) -> Result<Self, Infeasible> {
         let network = Network::new(machine);
+        if let Some(work) = Self::on_grid(&network, set) {
+            return Ok(work);
+        }
         let by_source = BySource::new(network.cells, set);
         let mut work = Work { channels: 0, word_hops: 0 };
         let mut ball = Ball::new(network.cells);

@@ -18,13 +18,14 @@ use conset_ir::{
 use crate::network::Network;
 
 /// The links of each edge of the network: row `e` is `ids[first[e]..first[e + 1]]`.
-struct EdgeLinks {
+pub(crate) struct EdgeLinks {
     first: Vec<u32>,
     ids: Vec<LinkId>,
 }
 
 impl EdgeLinks {
-    fn new(machine: &Machine, network: &Network) -> Self {
+    /// The live links of every edge.
+    pub(crate) fn new(machine: &Machine, network: &Network) -> Self {
         let mut this = Self { first: vec![0], ids: Vec::new() };
         for cell in machine.cells() {
             for edge in network.next.edges(cell.0) {
@@ -36,7 +37,8 @@ impl EdgeLinks {
         this
     }
 
-    fn of(&self, edge: usize) -> &[LinkId] {
+    /// The links of an edge, the lowest first.
+    pub(crate) fn of(&self, edge: usize) -> &[LinkId] {
         &self.ids[self.first[edge] as usize..self.first[edge + 1] as usize]
     }
 }

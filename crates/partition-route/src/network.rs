@@ -71,6 +71,8 @@ pub(crate) struct Network {
     pub(crate) next: Neighbours,
     /// Where links into a cell come from.
     pub(crate) back: Neighbours,
+    /// The sides of a grid without a dead cell or link, and whether they close to rings.
+    grid: Option<(Vec<u32>, bool)>,
 }
 
 impl Network {
@@ -83,7 +85,16 @@ impl Network {
         let back = Neighbours::new(cells, |cell, row| {
             row.extend(machine.incoming(cell).iter().map(|&l| machine.link(l).source.0));
         });
-        Self { cells, next, back }
+        let whole = machine.dead_cells().is_empty() && machine.dead_links().is_empty();
+        let dims = if whole { machine.topology().dims() } else { None };
+        let grid = dims.map(|dims| (dims, machine.topology().wraps()));
+        Self { cells, next, back, grid }
+    }
+
+    /// Hops without a search, on a grid without a dead cell or link.
+    pub(crate) fn grid(&self) -> Option<Grid> {
+        let (dims, wraps) = self.grid.as_ref()?;
+        Some(Grid::new(self.cells, dims, *wraps))
     }
 }
 
@@ -157,15 +168,71 @@ impl Ball {
 
 /// Hops to a target, for the search's sense of direction.
 ///
-/// Small machines get a table with a row for each target in use; in large ones the search for
-/// each connection looks around its target just as far as its source.
+/// Small machines get a table with a row for each target in use; in large grids hops are the sum
+/// over the dimensions; in other large ones the search for each connection looks around its
+/// target just as far as its source.
 #[derive(Clone, Debug)]
 pub(crate) struct Distances {
     rows: Vec<u16>,
     row_of: Vec<u32>,
     cells: usize,
     base: usize,
-    ball: Option<Ball>,
+    far: Option<Far>,
+}
+
+/// How hops are found where there is no room for a table.
+#[derive(Clone, Debug)]
+enum Far {
+    Ball(Ball),
+    Grid(Grid),
+}
+
+/// Hops of a grid.
+#[derive(Clone, Debug)]
+pub(crate) struct Grid {
+    dims: Vec<u32>,
+    wraps: bool,
+    /// The coordinates of every cell, one after the other.
+    coordinates: Vec<u32>,
+    target: Vec<u32>,
+}
+
+impl Grid {
+    fn new(cells: usize, dims: &[u32], wraps: bool) -> Self {
+        let mut coordinates = Vec::with_capacity(cells * dims.len());
+        for cell in 0..cells as u32 {
+            let mut rest = cell;
+            for &d in dims {
+                coordinates.push(rest % d);
+                rest /= d;
+            }
+        }
+        Self { dims: dims.to_vec(), wraps, coordinates, target: vec![0; dims.len()] }
+    }
+
+    fn of(&self, cell: u32) -> &[u32] {
+        let start = cell as usize * self.dims.len();
+        &self.coordinates[start..start + self.dims.len()]
+    }
+
+    /// Hops between two cells.
+    pub(crate) fn between(&self, a: u32, b: u32) -> u32 {
+        self.apart(self.of(a), self.of(b))
+    }
+
+    fn hops(&self, cell: u32) -> u32 {
+        self.apart(self.of(cell), &self.target)
+    }
+
+    fn apart(&self, from: &[u32], to: &[u32]) -> u32 {
+        let both = from.iter().zip(to);
+        both.zip(&self.dims)
+            .map(|((&a, &b), &d)| {
+                let apart = a.abs_diff(b);
+                if self.wraps { apart.min(d - apart) } else { apart }
+            })
+            .sum()
+    }
 }
 
 /// Entries a distance table may have: 64 MB.
@@ -186,7 +253,11 @@ impl Distances {
         let mut ball = Ball::new(cells);
         // Below 65535 cells every distance fits a u16 beside the mark for "no way".
         if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
-            return Self { rows: Vec::new(), row_of, cells, base: 0, ball: Some(ball) };
+            let far = match network.grid() {
+                Some(grid) => Far::Grid(grid),
+                None => Far::Ball(ball),
+            };
+            return Self { rows: Vec::new(), row_of, cells, base: 0, far: Some(far) };
         }
         let mut rows = Vec::with_capacity(used.len() * cells);
         for &target in &used {
@@ -195,14 +266,19 @@ impl Distances {
                 (0..cells as u32).map(|cell| ball.hops(cell).min(u32::from(u16::MAX)) as u16),
             );
         }
-        Self { rows, row_of, cells, base: 0, ball: None }
+        Self { rows, row_of, cells, base: 0, far: None }
     }
 
     /// Turns to another target, to be reached from `source`; returns the hops between them.
     pub(crate) fn aim(&mut self, network: &Network, source: u32, target: u32) -> u32 {
-        match &mut self.ball {
-            Some(ball) => {
+        match &mut self.far {
+            Some(Far::Ball(ball)) => {
                 ball.grow(&network.back, target, |cell, _| cell == source);
+            }
+            Some(Far::Grid(grid)) => {
+                let at = target as usize * grid.dims.len();
+                let of = at..at + grid.dims.len();
+                grid.target.copy_from_slice(&grid.coordinates[of]);
             }
             None => self.base = self.row_of[target as usize] as usize * self.cells,
         }
@@ -213,12 +289,38 @@ impl Distances {
     /// source; [`UNREACHABLE`] where there is no way.
     #[inline]
     pub(crate) fn to_target(&self, cell: u32) -> u32 {
-        match &self.ball {
-            Some(ball) => ball.hops(cell),
+        match &self.far {
+            Some(Far::Ball(ball)) => ball.hops(cell),
+            Some(Far::Grid(grid)) => grid.hops(cell),
             None => match self.rows[self.base + cell as usize] {
                 u16::MAX => UNREACHABLE,
                 hops => u32::from(hops),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hops_of_a_grid_are_those_that_a_search_finds() {
+        for spec in ["torus:5x4x3", "torus:2x6", "mesh:4x7", "ring:9", "hypercube:4", "torus:1x3"] {
+            let machine = Machine::from_spec(spec).unwrap();
+            let network = Network::new(&machine);
+            let mut grid = network.grid().unwrap();
+            let mut ball = Ball::new(network.cells);
+            for target in 0..network.cells as u32 {
+                ball.grow(&network.back, target, |_, _| false);
+                let at = grid.of(target).to_vec();
+                grid.target.copy_from_slice(&at);
+                for cell in 0..network.cells as u32 {
+                    assert_eq!(grid.between(cell, target), ball.hops(cell));
+                    assert_eq!(grid.hops(cell), ball.hops(cell), "{spec}: {cell} to {target}");
+                }
+            }
+        }
+        assert!(Network::new(&Machine::from_spec("fat-tree:16").unwrap()).grid().is_none());
     }
 }

@@ -157,10 +157,10 @@ fn by_message(cell: &mut Cell<'_>) -> Result<[Vec<f64>; 3], CellError> {
     let part = Part::new(cell)?;
     let lists = part.lists();
     let by_hand = Baseline::new(&part.neighbours, &part.gather, &part.scatter);
-    let mut x = [part.vector.clone(), part.vector.clone(), part.vector.clone()];
-    let mut times = [vec![], vec![], vec![]];
+    let mut x = [part.vector.clone(), part.vector.clone(), part.vector];
+    let mut times: [Vec<f64>; 3] = Default::default();
     for turn in 0..TURNS + 1 {
-        for way in 0..3 {
+        for (way, times) in times.iter_mut().enumerate() {
             by_hand.barrier();
             let start = Instant::now();
             match way {
@@ -175,7 +175,7 @@ fn by_message(cell: &mut Cell<'_>) -> Result<[Vec<f64>; 3], CellError> {
             by_hand.barrier();
             // The first turn is for warming up.
             if turn > 0 {
-                times[way].push(start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
+                times.push(start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
             }
         }
     }
@@ -190,7 +190,7 @@ fn by_message(cell: &mut Cell<'_>) -> Result<[Vec<f64>; 3], CellError> {
 fn by_threads(cell: &mut Cell<'_>) -> Result<Vec<f64>, CellError> {
     let part = Part::new(cell)?;
     let lists = part.lists();
-    let mut x = part.vector.clone();
+    let mut x = part.vector;
     let mut times = Vec::new();
     for turn in 0..TURNS + 1 {
         let start = Instant::now();

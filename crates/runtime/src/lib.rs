@@ -55,6 +55,8 @@
 //! }
 //! ```
 //!
+//! With the feature `mpi` the cells can be dealt to the ranks of an MPI job (`mpi`).
+//!
 //! Each cell is a stackful coroutine. On the emulated machine one runs at a time, in the order of
 //! cell ids within a clock: the same program gives the same words, clocks and errors on every
 //! run. On threads it gives the same words. A run never hangs: when nothing can go on, it ends

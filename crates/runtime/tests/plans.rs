@@ -338,7 +338,7 @@ fn one_cell_exchanges_with_nobody() {
 fn plans_are_shared_by_worlds_and_threads() {
     let (layout, image) = small(4);
     let plan = Plan::new(&image, "halo", layout, 1).unwrap();
-    let world = World::new(image).on(TRANSPORTS[2]);
+    let world = World::new(image).on(TRANSPORTS[2].clone());
     let run = || {
         let (found, _) = world
             .try_run(|cell| {

@@ -18,6 +18,7 @@ use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 use crate::cost::{Compact, Costs};
 use crate::list::{self, Job};
 use crate::order::PhaseOrder;
+use crate::parallel;
 use crate::{ScheduleError, greedy};
 
 /// Gives every route of every phase a slot. `rounds` has, for each phase, the round of each
@@ -75,10 +76,10 @@ fn phase_in_rounds(
     Ok(PhaseTimes { slots, makespan: end })
 }
 
-/// Work of a pass in which routes times ends of streams is above this is not repeated.
-const REPEATED: usize = 1 << 16;
+/// Routes of a phase above which passes are few.
+const REPEATED: usize = 1 << 8;
 
-/// Work of a pass above which none is made: a phase of some thousand routes.
+/// Links of all routes of a phase above which no pass is made, for the memory it would take.
 const TRIED: usize = 1 << 25;
 
 /// Gives every route of every phase a slot when its agents and links are free, in several ways:
@@ -91,15 +92,20 @@ const TRIED: usize = 1 << 25;
 pub fn by_links(routing: Routing, passes: u32, seed: u64) -> Result<Vec<Timetable>, ScheduleError> {
     let greedy = greedy::timetable(routing)?;
     let routing = greedy.routing().clone();
-    let mut planner = Planner::new(&routing);
     let mut tables = vec![greedy.phases().to_vec()];
-    for (phase, routes) in routing.iter() {
-        let plans = planner.phase(&routing, routes, passes, seed ^ u64::from(phase.0) << 32);
+    let plans = parallel::phases(
+        &routing,
+        || Planner::new(&routing),
+        |planner, phase, routes| {
+            planner.phase(&routing, routes, passes, seed ^ u64::from(phase.0) << 32)
+        },
+    );
+    for (phase, plans) in plans.into_iter().enumerate() {
         for (row, times) in plans.into_iter().enumerate() {
             if tables.len() <= row + 1 {
                 tables.push(greedy.phases().to_vec());
             }
-            tables[row + 1][phase.index()] = times;
+            tables[row + 1][phase] = times;
         }
     }
     let timetable = |phases| Timetable::new(routing.clone(), phases).expect("one slot each");
@@ -175,9 +181,9 @@ impl Planner {
         };
         self.sides.clear();
         self.links.clear();
-        let most = match phase.work() {
-            work if work > TRIED => 0,
-            work if work > REPEATED => 2,
+        let most = match (phase.links.len(), phase.jobs.len()) {
+            (links, _) if links > TRIED => 0,
+            (_, jobs) if jobs > REPEATED => 2,
             _ => passes,
         };
         let passes = passes.min(most);

@@ -110,46 +110,6 @@ impl Compact {
     }
 }
 
-/// Lists of small numbers, one per row: row `r` is `items[first[r]..first[r + 1]]`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lists {
-    first: Vec<u32>,
-    items: Vec<u32>,
-}
-
-impl Lists {
-    /// Sorts pairs `(row, item)` into lists; a list keeps the order of its pairs.
-    pub(crate) fn new(rows: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
-        let mut first = vec![0u32; rows + 1];
-        for (row, _) in pairs.clone() {
-            first[row as usize + 1] += 1;
-        }
-        for row in 0..rows {
-            first[row + 1] += first[row];
-        }
-        let mut next = first.clone();
-        let mut items = vec![0; first[rows] as usize];
-        for (row, item) in pairs {
-            items[next[row as usize] as usize] = item;
-            next[row as usize] += 1;
-        }
-        Self { first, items }
-    }
-
-    #[inline]
-    pub(crate) fn of(&self, row: u32) -> &[u32] {
-        &self.items[self.first[row as usize] as usize..self.first[row as usize + 1] as usize]
-    }
-
-    pub(crate) fn of_mut(&mut self, row: u32) -> &mut [u32] {
-        &mut self.items[self.first[row as usize] as usize..self.first[row as usize + 1] as usize]
-    }
-
-    pub(crate) fn rows(&self) -> u32 {
-        (self.first.len() - 1) as u32
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,7 +28,7 @@
 
 use std::collections::VecDeque;
 
-use crate::cost::Lists;
+use conset_ir::Lists;
 
 /// Relative change of a level that counts as none.
 const TOLERANCE: f64 = 1e-9;

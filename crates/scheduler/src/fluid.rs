@@ -26,7 +26,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::cost::Lists;
+use conset_ir::Lists;
+
 use crate::fair::Fair;
 use crate::order::PhaseOrder;
 

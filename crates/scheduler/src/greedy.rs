@@ -47,12 +47,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
+use conset_ir::{Lists, PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
 use crate::ScheduleError;
-use crate::cost::{Compact, Costs, Lists};
+use crate::cost::{Compact, Costs};
 use crate::gaps::Gaps;
 use crate::order::PhaseOrder;
+use crate::parallel;
 use crate::rounds;
 
 /// How many equally long connections of a processor are compared.
@@ -70,15 +71,15 @@ pub const PASSES: u32 = 8;
 /// A phase whose durations add up to 2^63 clocks or more.
 pub fn timetable(routing: Routing) -> Result<Timetable, ScheduleError> {
     let costs = Costs::new(routing.machine().parameters());
-    let mut scratch = Scratch {
+    let scratch = || Scratch {
         sides: Compact::new(costs.side_count(routing.machine())),
         connections: Compact::new(routing.set().len()),
         gaps: Vec::new(),
     };
-    let mut phases = Vec::with_capacity(routing.phases().len());
-    for (phase, routes) in routing.iter() {
-        phases.push(schedule_phase(&routing, phase, routes, &costs, &mut scratch)?);
-    }
+    let phases = parallel::phases(&routing, scratch, |scratch, phase, routes| {
+        schedule_phase(&routing, phase, routes, &costs, scratch)
+    });
+    let phases = phases.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(Timetable::new(routing, phases).expect("one slot was made for each route"))
 }
 

@@ -12,6 +12,9 @@
 //! share links and agents fairly and says when the last word has arrived. The two differ by what
 //! link sharing costs, which is what the paper's own prediction left out (section 5.1.4).
 //!
+//! Phases begin on an empty machine and know nothing of each other, so they are worked at on all
+//! threads (`parallel`); the results are the same on any number of them.
+//!
 //! # What this crate does not do
 //!
 //! It never changes a route or moves a route to another phase, and it trusts no input to be
@@ -26,6 +29,7 @@ mod gaps;
 pub mod greedy;
 mod list;
 mod order;
+mod parallel;
 pub mod planned;
 pub mod predict;
 mod rounds;

@@ -5,9 +5,9 @@
 //! (parts) in a phase; the order holds between all parts of the one and all parts of the other,
 //! so it is kept between *groups*, the connections present, and never spelled out part by part.
 
-use conset_ir::{ConnectionSet, PhaseRoutes};
+use conset_ir::{ConnectionSet, Lists, PhaseRoutes};
 
-use crate::cost::{Compact, Lists};
+use crate::cost::Compact;
 
 /// The order inside one phase.
 #[derive(Debug)]

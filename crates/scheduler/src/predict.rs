@@ -16,13 +16,15 @@
 //! unevenness of word-by-word turns. The fabric has all of these and is the reference.
 
 use conset_ir::{
-    CellId, Connection, Direction, Duplex, LinkId, Machine, PhaseRoutes, PhaseTimes, Timetable,
+    CellId, Connection, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes,
+    Timetable,
 };
 
-use crate::cost::{Compact, Lists};
+use crate::cost::Compact;
 use crate::fair::Fair;
 use crate::fluid;
 use crate::order::PhaseOrder;
+use crate::parallel;
 
 /// What a compiled set is predicted to take.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -83,14 +85,11 @@ pub struct AgentLoad {
 /// Time and memory follow what happens: O(routes x hops) memory per phase, and at each start and
 /// end of a stream the work of the rates it really changes.
 pub fn predict(timetable: &Timetable) -> Prediction {
-    let mut model = Model::new(timetable);
-    let phases: Vec<PhasePrediction> = timetable
-        .routing()
-        .phases()
-        .iter()
-        .zip(timetable.phases())
-        .map(|(routes, times)| model.phase(routes, times))
-        .collect();
+    let phases: Vec<PhasePrediction> = parallel::phases(
+        timetable.routing(),
+        || Model::new(timetable),
+        |model, phase, routes| model.phase(routes, &timetable.phases()[phase.index()]),
+    );
     let clocks =
         phases.iter().fold(0u64, |sum, p| sum.saturating_add(p.switch).saturating_add(p.clocks));
     Prediction { clocks, phases }

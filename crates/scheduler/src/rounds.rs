@@ -19,9 +19,8 @@
 //!
 //! Not for phases with an order: swapping rounds would break it.
 
-use conset_ir::PhaseTimes;
+use conset_ir::{Lists, PhaseTimes};
 
-use crate::cost::Lists;
 use crate::greedy::Job;
 
 /// Most looks at a connection in the repair of one phase.

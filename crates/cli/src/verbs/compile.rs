@@ -4,9 +4,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use conset::Compiled;
+use conset::from::{FromOld, Kept};
+use conset::fuse::Fusion;
 use conset::input::{Input, Placement};
 use conset::report::{SetSummary, Summary};
+use conset::{Attempts, Compiled, Ended};
 use conset_ir::document::Document;
 use conset_ir::{At, InputError};
 use serde::Serialize;
@@ -26,6 +28,9 @@ struct CompileReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<Placement>,
     output: Option<String>,
+    /// Sets that were allowed to be joined.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fusions: Vec<Fusion>,
     /// From the input read to the schedule checked.
     seconds: f64,
     /// Each stage that ran; one that ran several times is added up.
@@ -54,6 +59,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
         summary: Summary::new(&compiled, halo),
         output: args.output.as_ref().map(|path| path.display().to_string()),
         placement: loaded.and_then(|loaded| loaded.placement.clone()),
+        fusions: compiled.fusions().to_vec(),
         seconds,
         stage_seconds: stages.iter().map(|(name, s)| ((*name).to_owned(), (*s).into())).collect(),
     };
@@ -63,6 +69,9 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
     }
     terminal.print(&report, |out| {
         write_summary(out, &report.summary)?;
+        for fusion in &report.fusions {
+            write_fusion(out, fusion)?;
+        }
         writeln!(out, "compiled and verified in {:.1} ms", report.seconds * 1e3)?;
         write_stages(out, &stages)?;
         match &report.output {
@@ -70,6 +79,19 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
             None => Ok(()),
         }
     })
+}
+
+fn write_fusion(out: &mut dyn Write, fusion: &Fusion) -> io::Result<()> {
+    let what = if fusion.fused { "joined" } else { "not joined, as that is not faster" };
+    writeln!(
+        out,
+        "sets {}: {what}; {} and {} clocks apart, {} and {} as one",
+        fusion.sets.join(", "),
+        text::count(fusion.phases_apart as u64, "phase"),
+        text::number(fusion.clocks_apart),
+        text::count(fusion.phases_fused as u64, "phase"),
+        text::number(fusion.clocks_fused),
+    )
 }
 
 fn write_stages(out: &mut dyn Write, stages: &[(&'static str, f64)]) -> io::Result<()> {
@@ -176,16 +198,28 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         set.phases,
         set.bound_phases,
         set.bound_phases_by,
-        if set.fewest_phases { " (proved fewest)" } else { "" },
+        match set.fewest_phases {
+            true => " (optimal: phases at the bound)".to_owned(),
+            false => format!(", gap {:.2}", set.phases_gap),
+        },
     )?;
     writeln!(
         out,
-        "clocks   {} predicted, bound {} by {}, gap {:.2}",
+        "clocks   {} predicted, bound {} by {}, gap {:.2}{}",
         text::number(set.predicted_clocks),
         text::number(set.bound_clocks),
         set.bound_clocks_by,
         set.gap,
+        if set.fewest_clocks { " (optimal: clocks at the bound)" } else { "" },
     )?;
+    if let Some(attempts) = &set.attempts {
+        write_attempts(out, attempts)?;
+    }
+    match &set.from {
+        Some(FromOld::Kept(kept)) => write_kept(out, kept, set.gap)?,
+        Some(FromOld::Fresh(why)) => writeln!(out, "from     compiled afresh: {}", why.text())?,
+        None => (),
+    }
     writeln!(
         out,
         "checked  {}, at most {} channels on a cell, {} routes on a link",
@@ -193,4 +227,52 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         set.max_channels,
         set.max_sharing,
     )
+}
+
+fn write_attempts(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
+    let plans = text::count(u64::from(attempts.made), "plan");
+    match attempts.ended {
+        Ended::Enough => writeln!(out, "tried    {plans}"),
+        Ended::Bound => writeln!(out, "tried    {plans}, the last of them at the bound"),
+        Ended::Attempts => writeln!(out, "tried    {plans}, as many as asked for"),
+        Ended::Time => writeln!(
+            out,
+            "tried    {plans} until the time was up: the result depends on that; --attempts {} \
+             repeats it",
+            attempts.made
+        ),
+    }
+}
+
+fn write_kept(out: &mut dyn Write, kept: &Kept, gap: f64) -> io::Result<()> {
+    writeln!(
+        out,
+        "from     {} kept, {} moved, {} inserted, {} removed; {} of the timetable made anew, {} \
+         before",
+        text::count(kept.kept as u64, "connection"),
+        kept.moved,
+        kept.inserted,
+        kept.removed,
+        text::count(kept.phases_touched as u64, "phase"),
+        kept.phases_before,
+    )?;
+    if let Some(entries) = &kept.entries {
+        writeln!(
+            out,
+            "tables   {} unchanged, {} changed, {} removed, {} added: {:.1} % stand",
+            text::count(entries.unchanged, "entry"),
+            entries.changed,
+            entries.removed,
+            entries.added,
+            100.0 * entries.stability,
+        )?;
+    }
+    if kept.drifted {
+        writeln!(
+            out,
+            "advice   the gap was {:.2} and is {gap:.2}: compile afresh, without --from",
+            kept.gap_before
+        )?;
+    }
+    Ok(())
 }

@@ -7,14 +7,14 @@
 use conset_ir::{ConnectionId, ConnectionSet};
 
 /// The pairs, looked up from either side.
-pub(super) struct Pairs {
+pub(crate) struct Pairs {
     in_b: Vec<Option<ConnectionId>>,
     in_a: Vec<Option<ConnectionId>>,
 }
 
 impl Pairs {
     /// Pairs the connections of two sets. O(n log n).
-    pub(super) fn of(a: &ConnectionSet, b: &ConnectionSet) -> Self {
+    pub(crate) fn of(a: &ConnectionSet, b: &ConnectionSet) -> Self {
         let mut pairs = Self { in_b: vec![None; a.len()], in_a: vec![None; b.len()] };
         pairs.merge(keys(a, |c| c.name.as_deref()), keys(b, |c| c.name.as_deref()));
         for (named_a, named_b) in [(false, false), (false, true), (true, false)] {
@@ -26,12 +26,12 @@ impl Pairs {
     }
 
     /// The partner of a connection of the first set.
-    pub(super) fn in_b(&self, id: ConnectionId) -> Option<ConnectionId> {
+    pub(crate) fn in_b(&self, id: ConnectionId) -> Option<ConnectionId> {
         self.in_b[id.index()]
     }
 
     /// The partner of a connection of the second set.
-    pub(super) fn in_a(&self, id: ConnectionId) -> Option<ConnectionId> {
+    pub(crate) fn in_a(&self, id: ConnectionId) -> Option<ConnectionId> {
         self.in_a[id.index()]
     }
 

@@ -191,6 +191,28 @@ impl Copies {
         None
     }
 
+    /// The shortest path for a connection in one phase; the path is left in [`Copies::path`].
+    pub(crate) fn search_one(&mut self, phase: u32, connection: u32) -> Option<u32> {
+        let (source, target) = self.ends[connection as usize];
+        self.distances.aim(&self.network, source, target);
+        let cost = self.search_in(phase, connection, u32::MAX, None)?;
+        std::mem::swap(&mut self.path, &mut self.search.path);
+        Some(cost)
+    }
+
+    /// Whether what is routed keeps all requirements. Where links are parallel and there are
+    /// requirements, nobody looks which link of an edge a route has, so the answer is no.
+    pub(crate) fn keeps_wants(&self) -> bool {
+        let Some(wants) = &self.wants else { return true };
+        let connections = 0..self.ends.len() as u32;
+        let routed =
+            connections.filter(|&x| self.state.phase_of[x as usize] != super::state::UNROUTED);
+        wants.are_kept()
+            && routed
+                .into_iter()
+                .all(|x| self.state.route(x).len() as u64 <= u64::from(wants.of(x).hops) + 1)
+    }
+
     /// The shortest path over the copies gathered, which are forgotten.
     fn search_classes(&mut self, connection: u32, lower: u32, first_fit: bool) -> Option<Found> {
         if first_fit {

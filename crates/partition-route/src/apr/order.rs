@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
 
-use conset_ir::ConnectionSet;
+use conset_ir::{ConnectionSet, Lists};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -22,42 +22,12 @@ use super::state::{State, UNROUTED};
 /// Connections looked at to find the legal phases of one. Beyond, none is legal.
 const WALK: usize = 1 << 12;
 
-/// Rows of connections: row `x` is `ids[first[x]..first[x + 1]]`.
-#[derive(Clone, Debug, Default)]
-struct Rows {
-    first: Vec<u32>,
-    ids: Vec<u32>,
-}
-
-impl Rows {
-    fn new(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
-        let mut first = vec![0u32; count + 1];
-        for (row, _) in pairs.clone() {
-            first[row as usize + 1] += 1;
-        }
-        for row in 0..count {
-            first[row + 1] += first[row];
-        }
-        let mut next = first.clone();
-        let mut ids = vec![0; first[count] as usize];
-        for (row, id) in pairs {
-            ids[next[row as usize] as usize] = id;
-            next[row as usize] += 1;
-        }
-        Self { first, ids }
-    }
-
-    fn of(&self, row: u32) -> &[u32] {
-        &self.ids[self.first[row as usize] as usize..self.first[row as usize + 1] as usize]
-    }
-}
-
 /// The ordering constraints of a set.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     any: bool,
-    before: Rows,
-    after: Rows,
+    before: Lists,
+    after: Lists,
     /// Scratch of the walk.
     seen: Vec<u32>,
     now: u32,
@@ -72,8 +42,8 @@ impl Order {
         let pairs = set.order().iter().map(|&(before, after)| (before.0, after.0));
         Self {
             any,
-            before: Rows::new(count, pairs.clone().map(|(before, after)| (after, before))),
-            after: Rows::new(count, pairs),
+            before: Lists::new(count, pairs.clone().map(|(before, after)| (after, before))),
+            after: Lists::new(count, pairs),
             seen: vec![0; count],
             now: 0,
             stack: Vec::new(),

@@ -73,6 +73,33 @@ impl Reroute {
         true
     }
 
+    /// Routes a connection that finds no room, by moving others in any phase. If it cannot,
+    /// nothing has changed.
+    pub(crate) fn insert(&mut self, copies: &mut Copies, x: u32) -> bool {
+        self.former.clear();
+        self.queue.clear();
+        self.ripped.clear();
+        self.ripped.resize(copies.ends.len(), 0);
+        self.fights.clear();
+        self.fights.resize(copies.state.phases as usize * copies.network.cells, 0);
+        let enough = copies.effort() + LEAST_EFFORT;
+        let mut work = FEWEST;
+        self.queue.push_back(x);
+        while let Some(next) = self.queue.pop_front() {
+            if copies.effort() > enough || !self.reroute(copies, next, u32::MAX, &mut work) {
+                if copies.state.phase_of[x as usize] != UNROUTED {
+                    copies.take(x);
+                }
+                // It had no route before, so it has none to be given back.
+                self.former.retain(|former| former.0 != x);
+                self.undo(copies);
+                return false;
+            }
+        }
+        copies.state.pack();
+        true
+    }
+
     fn rip(&mut self, copies: &mut Copies, x: u32) {
         if self.ripped[x as usize] == 0 {
             let phase = copies.state.phase_of[x as usize];

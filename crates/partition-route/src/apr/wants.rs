@@ -136,6 +136,11 @@ impl Wants {
         self.wants[connection as usize]
     }
 
+    /// Routes that there may be on an edge for what one connection asks.
+    pub(crate) fn most(&self, edge: usize, connection: u32) -> u32 {
+        self.links[edge].saturating_mul(self.wants[connection as usize].sharing)
+    }
+
     /// Adds a phase at the end.
     pub(crate) fn open_phase(&mut self) {
         self.used.resize(self.used.len() + self.edges, 0);
@@ -154,6 +159,12 @@ impl Wants {
     pub(crate) fn is_open(&self, phase: u32, edge: usize, sharing: u32) -> bool {
         let at = phase as usize * self.edges + edge;
         self.used[at] < self.most[at].min(self.links[edge].saturating_mul(sharing))
+    }
+
+    /// Whether no edge has more routes than its strictest one leaves, and none has several links.
+    pub(crate) fn are_kept(&self) -> bool {
+        let shared = self.used.iter().zip(&self.most);
+        self.links.iter().all(|&links| links <= 1) && shared.into_iter().all(|(u, m)| u <= m)
     }
 
     /// Notes that a connection's route is now in a phase.

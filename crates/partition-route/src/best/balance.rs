@@ -12,8 +12,10 @@
 //! * channels are a hard limit: a route goes round full cells, or the move is not made;
 //! * of all divisions seen, the one with the least sum of greatest loads is kept.
 //!
-//! With one phase that leaves routes to choose. The number of moves is in proportion to the connections, so time is too. Sets with an order or
-//! with required bandwidths or latencies are left as they are.
+//! With one phase that leaves routes to choose. The number of moves is in proportion to the
+//! connections, so time is too; where routes are so long that the searches for them look at more
+//! than [`LOOKED_AT`] cells, the search cools faster and ends there. Sets with an order or with
+//! required bandwidths or latencies are left as they are.
 
 use conset_ir::{ConnectionSet, Duplex, Machine};
 use rand::{RngExt, SeedableRng};
@@ -37,6 +39,9 @@ const COLD: f64 = 0.001;
 /// Cells of all phases together that the search holds loads of.
 const HELD: usize = 1 << 24;
 
+/// Cells that the searches for routes look at in all. Every 8x8 machine stays far below it.
+const LOOKED_AT: u64 = 1 << 27;
+
 /// Balances the phases of a division with so many moves; returns the best division seen.
 pub(super) fn balance(
     machine: &Machine,
@@ -55,7 +60,11 @@ pub(super) fn balance(
     let mut best = (search.time(), search.division.clone());
     let mut changed = false;
     for step in 0..moves {
-        let heat = HOT * (COLD / HOT).powf(step as f64 / moves as f64);
+        let used = search.looked_at as f64 / LOOKED_AT as f64;
+        if used >= 1.0 {
+            break;
+        }
+        let heat = HOT * (COLD / HOT).powf((step as f64 / moves as f64).max(used));
         changed |= search.propose(&mut rng, heat);
         if changed && step % CHECK == 0 {
             changed = false;
@@ -94,6 +103,7 @@ struct Search<'a> {
     unit: f64,
     way: Way,
     distances: Distances,
+    looked_at: u64,
 }
 
 impl<'a> Search<'a> {
@@ -163,6 +173,7 @@ impl<'a> Search<'a> {
             way: Way::new(cells),
             distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
             division,
+            looked_at: 0,
         };
         for x in 0..set.len() {
             this.book(x, true);
@@ -326,6 +337,8 @@ impl<'a> Search<'a> {
             let share = (load * 4 / unit.max(1)).min(16) as u32;
             share * share
         };
-        self.way.find(self.network, &self.distances, (source, target), cell, link)
+        let found = self.way.find(self.network, &self.distances, (source, target), cell, link);
+        self.looked_at += self.way.looked_at() as u64;
+        found
     }
 }

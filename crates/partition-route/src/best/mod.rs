@@ -7,9 +7,10 @@
 //!
 //! | way | for | how |
 //! |---|---|---|
-//! | [`Way::RingRounds`] | dense sets on a torus of two dimensions | `template`: steps of rings, multiplied; `pack`: rounds into phases |
+//! | [`Way::RingRounds`] | dense sets on a torus, ring or hypercube | `template`: steps of rings, multiplied; `compact`: holes filled; `pack`: rounds into phases |
 //! | [`Way::Orbits`] | sets that look the same from every cell of a torus; fewest phases | `orbits`: one connection stands for all its copies |
 //! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
+//! | [`Way::Negotiated`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together, again and again; `pack` |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //!
 //! No way looks at what a set is called or where it came from. Which way is best for a set is
@@ -17,6 +18,9 @@
 //! Ways that do not apply to a set yield nothing.
 
 mod balance;
+mod compact;
+mod join;
+mod negotiate;
 mod orbits;
 mod pack;
 mod paths;
@@ -29,9 +33,12 @@ use std::sync::Arc;
 
 use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 
-use crate::network::Network;
+use crate::apr::wants::Wants;
+use crate::network::{Distances, Network};
 use crate::{apr, bounds, channels, explain};
 use paths::Paths;
+
+pub use join::{Tried, join, joinable};
 
 /// A way to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +49,8 @@ pub enum Way {
     Orbits,
     /// Rounds are searched for, for sets of equal or nearly equal words.
     SearchedRounds,
+    /// Rounds, phases and routes are chosen together, in passes that learn from each other.
+    Negotiated,
     /// The paper's division with the loads of its phases evened out.
     Balanced,
 }
@@ -75,28 +84,30 @@ pub struct Plan {
     pub rounds: Option<Vec<Vec<u32>>>,
 }
 
-/// Plans a set one way; `None` where the way does not apply to the set or the machine, or needs
-/// more phases than allowed.
+/// Plans a set one way: the plans that are worth being priced, the one with the fewest phases
+/// first; none where the way does not apply to the set or the machine, or needs more phases than
+/// allowed.
 ///
 /// # Errors
 /// Ends that are not live cells with an agent.
-pub fn plan(
+pub fn plans(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     way: Way,
     options: &Options,
-) -> Result<Option<Plan>, Infeasible> {
+) -> Result<Vec<Plan>, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
-    let plan = match way {
+    let mut plans = match way {
         Way::RingRounds => ring_rounds(machine, set)?,
-        Way::Orbits => regular(machine, set)?,
+        Way::Orbits => regular(machine, set)?.into_iter().collect(),
         Way::SearchedRounds => searched_rounds(machine, set, options)?,
-        Way::Balanced => balanced(machine, set, options)?,
+        Way::Negotiated => negotiated(machine, set, options)?,
+        Way::Balanced => balanced(machine, set, options)?.into_iter().collect(),
     };
-    let allowed = |plan: &Plan| {
+    plans.retain(|plan| {
         options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
-    };
-    Ok(plan.filter(allowed))
+    });
+    Ok(plans)
 }
 
 /// Whether connections ask for more than that their words arrive.
@@ -109,15 +120,15 @@ fn is_whole(machine: &Machine) -> bool {
     machine.dead_cells().is_empty() && machine.dead_links().is_empty()
 }
 
-fn ring_rounds(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-) -> Result<Option<Plan>, Infeasible> {
+fn ring_rounds(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Vec<Plan>, Infeasible> {
     if has_wishes(set) || !is_whole(machine) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let Some(template) = template::rounds(machine.topology(), set) else { return Ok(None) };
-    packed_rounds(machine, set, template.rounds, &template.round_of, &template.paths).map(Some)
+    let Some(template) = template::rounds(machine.topology(), set) else { return Ok(Vec::new()) };
+    let template::Template { rounds, round_of, paths } = template;
+    let network = Network::new(machine);
+    let (rounds, round_of) = compact::compact(&network, set, rounds, round_of, &paths);
+    packed_rounds(machine, set, rounds, &round_of, &paths)
 }
 
 fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Plan>, Infeasible> {
@@ -190,11 +201,11 @@ fn searched_rounds(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     options: &Options,
-) -> Result<Option<Plan>, Infeasible> {
+) -> Result<Vec<Plan>, Infeasible> {
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
     let uneven = longest * set.len() as u64 > UNEVEN * set.words();
     if has_wishes(set) || uneven || set.len() > SEARCHED {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let network = Network::new(machine);
     let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTES);
@@ -212,8 +223,8 @@ fn searched_rounds(
             best = Some(found);
         }
     }
-    let Some(best) = best else { return Ok(None) };
-    packed_rounds(machine, set, best.rounds, &best.round_of, &best.paths).map(Some)
+    let Some(best) = best else { return Ok(Vec::new()) };
+    packed_rounds(machine, set, best.rounds, &best.round_of, &best.paths)
 }
 
 /// Rounds that the bounds of time leave, where every round lasts as long as `longest` words.
@@ -226,23 +237,74 @@ fn fewest_rounds(machine: &Machine, set: &ConnectionSet, longest: u64) -> Result
     Ok(u32::try_from(clocks.div_ceil(round.max(1))).unwrap_or(u32::MAX))
 }
 
-/// A plan of rounds: packed into phases, channels numbered.
+/// Connections up to which a negotiation is tried, and its steps for each.
+const NEGOTIATED: usize = 1 << 17;
+const STEPS: usize = 1 << 24;
+
+fn negotiated(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+) -> Result<Vec<Plan>, Infeasible> {
+    if set.len() > NEGOTIATED {
+        return Ok(Vec::new());
+    }
+    let network = Network::new(machine);
+    let bounds = bounds::bounds(machine, set)?.summary();
+    let clocks = bounds.clocks - u64::from(bounds.phases) * machine.parameters().switch_clocks();
+    // What no route can give is refused before anything is tried.
+    let mut distances = Distances::new(&network, set.connections().iter().map(|c| c.target.0));
+    let hops = |c: &conset_ir::Connection| distances.aim(&network, c.source.0, c.target.0);
+    let hops: Vec<u32> = set.connections().iter().map(hops).collect();
+    let wants = Wants::new(machine, &network, set, &hops)?;
+    let found = negotiate::negotiate(machine, set, &network, clocks, STEPS, options.seed);
+    let Some(found) = found else { return Ok(Vec::new()) };
+    packed(machine, set, found.rounds, &found.round_of, &found.paths, wants.as_ref())
+}
+
+/// Connections up to which rounds are packed in two ways.
+const TWICE: usize = 1 << 15;
+
+/// Plans of rounds of a set without requirements.
 fn packed_rounds(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
-    rounds: u32,
+    count: u32,
     round_of: &[u32],
     paths: &Paths,
-) -> Result<Plan, Infeasible> {
+) -> Result<Vec<Plan>, Infeasible> {
+    packed(machine, set, count, round_of, paths, None)
+}
+
+/// Plans of rounds: packed into phases, channels numbered.
+fn packed(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    count: u32,
+    round_of: &[u32],
+    paths: &Paths,
+    wants: Option<&Wants>,
+) -> Result<Vec<Plan>, Infeasible> {
     let channels = machine.parameters().channels_per_cell;
-    let packed = pack::pack(machine.cell_count(), channels, rounds, round_of, paths);
-    let members = by_phase(packed.phases, &packed.phase_of);
-    let routing = number(machine, set, &members, paths)?;
-    let rounds = members
-        .iter()
-        .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
-        .collect();
-    Ok(Plan { routing, rounds: Some(rounds) })
+    let network = Network::new(machine);
+    let sides = negotiate::sides(machine, set);
+    let ordered = !set.order().is_empty();
+    let rounds = pack::Rounds { count, round_of, paths, sides: &sides, ordered, wants };
+    let mut packings = vec![pack::pack(&network, channels, rounds, pack::Packing::Dense)];
+    if set.len() <= TWICE {
+        let other = pack::pack(&network, channels, rounds, pack::Packing::InStep);
+        packings.extend((other.phases > packings[0].phases).then_some(other));
+    }
+    let plan = |packed: &pack::Packed| {
+        let members = by_phase(packed.phases, &packed.phase_of);
+        let routing = number(machine, set, &members, paths)?;
+        let rounds = members
+            .iter()
+            .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
+            .collect();
+        Ok(Plan { routing, rounds: Some(rounds) })
+    };
+    packings.iter().map(plan).collect()
 }
 
 /// The connections of each phase, ascending.

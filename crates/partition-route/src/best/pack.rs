@@ -1,10 +1,21 @@
 //! Rounds into phases: as many rounds as the channels of every cell hold.
 //!
 //! Rounds are taken in order, and each goes into the first open phase where it fits as a whole;
-//! only the last [`OPEN`] phases are open. A round that needs more channels than there are is
-//! split, connection by connection, over as many phases as it takes.
+//! only the last [`OPEN`] phases are open, or the last alone where connections are ordered. A
+//! round that needs more channels than there are is split, connection by connection, over as many
+//! phases as it takes.
+//!
+//! Nothing but its agents holds a connection back until its round: with two idle agents it starts
+//! early, on links that others use, and what waits for those is late. Only a switch keeps all
+//! cells in step. So rounds can be packed [`Packing::InStep`] too: a round joins a phase only if
+//! none of its connections would come early onto links that are in use then.
+//!
+//! Where bandwidths or latencies are asked for, connections are packed one by one: each goes where
+//! its links have few enough routes for it and for all that are there.
 
 use super::paths::Paths;
+use crate::apr::wants::Wants;
+use crate::network::Network;
 
 /// Phases looked at for each round.
 const OPEN: usize = 64;
@@ -20,16 +31,55 @@ pub(super) struct Packed {
     pub(super) phase_of: Vec<u32>,
 }
 
-/// Packs rounds of connections into phases. Every path visits a cell once at most.
-pub(super) fn pack(
-    cells: usize,
-    channels: u32,
-    rounds: u32,
-    round_of: &[u32],
-    paths: &Paths,
-) -> Packed {
+/// Which rounds go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// As many as fit.
+    Dense,
+    /// Those that stay in step.
+    InStep,
+}
+
+/// What is packed.
+#[derive(Clone, Copy)]
+pub(super) struct Rounds<'a> {
+    pub(super) count: u32,
+    pub(super) round_of: &'a [u32],
+    /// Every path visits a cell once at most.
+    pub(super) paths: &'a Paths,
+    /// The sides of its agents that each connection keeps busy, two numbers below twice the cells.
+    pub(super) sides: &'a [[u32; 2]],
+    /// Whether phases have to come in the order of their rounds.
+    pub(super) ordered: bool,
+    /// Required bandwidths and latencies.
+    pub(super) wants: Option<&'a Wants>,
+}
+
+/// Packs rounds of connections into phases.
+pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: Packing) -> Packed {
+    let Rounds { round_of, paths, .. } = what;
+    let rounds = what.count;
+    let cells = network.cells;
+    let places = match packing {
+        Packing::Dense => 0,
+        Packing::InStep => 2 * cells + network.next.edge_count(),
+    };
+    let most = if what.ordered { 1 } else { (HELD / (cells + places).max(1)).clamp(1, OPEN) };
     let members = Members::new(rounds as usize, round_of);
-    let mut packer = Packer { cells, channels, first: 0, open: Vec::new(), taken: Vec::new() };
+    let edges = if what.wants.is_some() { network.next.edge_count() } else { 0 };
+    let mut packer = Packer {
+        cells,
+        places,
+        edges,
+        channels,
+        most,
+        first: 0,
+        wants: what.wants,
+        open: Vec::new(),
+        taken: Vec::new(),
+    };
+    let apart = edges > 0;
+    let mut uses: Vec<Use> = Vec::new();
     let mut phase_of = vec![0; round_of.len()];
     let mut needs = vec![0u32; cells];
     for round in 0..rounds as usize {
@@ -46,15 +96,23 @@ pub(super) fn pack(
                 needs[cell as usize] += 1;
             }
         }
-        let fits_alone = used.iter().all(|&cell| needs[cell as usize] <= channels);
+        let fits_alone = !apart && used.iter().all(|&cell| needs[cell as usize] <= channels);
+        uses.clear();
+        if fits_alone && packing == Packing::InStep {
+            uses.extend(members.iter().map(|&x| Use::new(network, what, x)));
+        }
         if fits_alone {
-            let phase = packer.take(&used, |cell| needs[cell as usize]);
+            let phase = packer.take(&used, |cell| needs[cell as usize], &uses);
             for &x in members {
                 phase_of[x as usize] = phase;
             }
         } else {
             for &x in members {
-                phase_of[x as usize] = packer.take(paths.of(x as usize), |_| 1);
+                uses.clear();
+                if apart {
+                    uses.push(Use::new(network, what, x));
+                }
+                phase_of[x as usize] = packer.take(paths.of(x as usize), |_| 1, &uses);
             }
         }
         for cell in used {
@@ -93,39 +151,133 @@ impl Members {
     }
 }
 
-struct Packer {
-    cells: usize,
-    channels: u32,
-    /// Phases closed already.
-    first: u32,
-    /// Channels taken on each cell in each open phase.
-    open: Vec<Vec<u16>>,
-    /// Memory of closed phases.
-    taken: Vec<Vec<u16>>,
+/// The sides and edges of a connection.
+struct Use {
+    connection: u32,
+    sides: [u32; 2],
+    edges: Vec<u32>,
 }
 
-impl Packer {
+impl Use {
+    fn new(network: &Network, what: Rounds<'_>, connection: u32) -> Self {
+        let x = connection as usize;
+        let path = what.paths.of(x).windows(2);
+        let edges = path.map(|pair| network.next.edge(pair[0], pair[1]) as u32).collect();
+        Self { connection, sides: what.sides[x], edges }
+    }
+}
+
+/// A phase that can still take rounds.
+#[derive(Default)]
+struct Phase {
+    /// Channels taken on each cell.
+    taken: Vec<u16>,
+    /// Rounds in it.
+    rounds: u16,
+    /// By side, then by edge: the last of its rounds that keeps it busy, counted from 1.
+    last: Vec<u16>,
+    /// By edge: its routes, and how many there may be for what they ask.
+    shared: Vec<(u32, u32)>,
+}
+
+impl Phase {
+    /// Whether one more connection on its links leaves all there what they ask for.
+    fn shares(&self, wants: &Wants, one: &Use) -> bool {
+        one.edges.iter().all(|&edge| {
+            let (used, most) = self.shared[edge as usize];
+            used < most.min(wants.most(edge as usize, one.connection))
+        })
+    }
+
+    /// Whether a round's connections would stay off links that are in use.
+    fn keeps_step(&self, sides: usize, round: &[Use]) -> bool {
+        if self.last.is_empty() {
+            return true;
+        }
+        round.iter().all(|one| {
+            let [a, b] = one.sides.map(|side| self.last[side as usize]);
+            let start = a.max(b);
+            start == self.rounds
+                || one.edges.iter().all(|&edge| self.last[sides + edge as usize] <= start)
+        })
+    }
+
+    fn note(&mut self, sides: usize, wants: Option<&Wants>, round: &[Use]) {
+        for one in round.iter().filter(|_| wants.is_some()) {
+            for &edge in &one.edges {
+                let most =
+                    wants.map_or(u32::MAX, |wants| wants.most(edge as usize, one.connection));
+                let shared = &mut self.shared[edge as usize];
+                *shared = (shared.0 + 1, shared.1.min(most));
+            }
+        }
+        if self.last.is_empty() {
+            return;
+        }
+        self.rounds += 1;
+        for one in round {
+            for side in one.sides {
+                self.last[side as usize] = self.rounds;
+            }
+            for &edge in &one.edges {
+                self.last[sides + edge as usize] = self.rounds;
+            }
+        }
+    }
+}
+
+struct Packer<'a> {
+    cells: usize,
+    /// Sides and edges of which phases know who used them last.
+    places: usize,
+    /// Edges of which phases know how they are shared; only then connections come one by one.
+    edges: usize,
+    channels: u32,
+    /// Phases that are open at most.
+    most: usize,
+    /// Phases closed already.
+    first: u32,
+    wants: Option<&'a Wants>,
+    open: Vec<Phase>,
+    /// Memory of closed phases.
+    taken: Vec<Phase>,
+}
+
+impl Packer<'_> {
     /// Takes channels in the first open phase that has them, else in a new one.
-    fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32) -> u32 {
-        let fits = |phase: &Vec<u16>| {
-            used.iter().all(|&cell| u32::from(phase[cell as usize]) + need(cell) <= self.channels)
+    fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32, round: &[Use]) -> u32 {
+        let sides = 2 * self.cells;
+        let fits = |phase: &Phase| {
+            let free =
+                |&cell: &u32| u32::from(phase.taken[cell as usize]) + need(cell) <= self.channels;
+            let asks = |one: &Use| self.wants.is_none_or(|wants| phase.shares(wants, one));
+            used.iter().all(free) && phase.keeps_step(sides, round) && round.iter().all(asks)
         };
         let found = self.open.iter().position(fits);
         let place = found.unwrap_or_else(|| self.begin());
+        let phase = &mut self.open[place];
         for &cell in used {
-            self.open[place][cell as usize] += need(cell) as u16;
+            phase.taken[cell as usize] += need(cell) as u16;
+        }
+        if !round.is_empty() {
+            phase.note(sides, self.wants, round);
         }
         self.first + place as u32
     }
 
     fn begin(&mut self) -> usize {
-        if self.open.len() >= (HELD / self.cells.max(1)).clamp(1, OPEN) {
+        if self.open.len() >= self.most {
             self.taken.push(self.open.remove(0));
             self.first += 1;
         }
         let mut phase = self.taken.pop().unwrap_or_default();
-        phase.clear();
-        phase.resize(self.cells, 0);
+        phase.rounds = 0;
+        phase.taken.clear();
+        phase.taken.resize(self.cells, 0);
+        phase.last.clear();
+        phase.last.resize(self.places, 0);
+        phase.shared.clear();
+        phase.shared.resize(self.edges, (0, u32::MAX));
         self.open.push(phase);
         self.open.len() - 1
     }

@@ -1,15 +1,25 @@
 //! The complete exchange of a ring, cut into steps that use every link once.
 //!
-//! On a ring of `n` cells (`n` = 2m, and m even) four messages close the ring in one direction:
-//! from `i` over `d` links, on over `m - d`, and the same from the far side: the cells of the
-//! *step* `{i, i + d, i + m, i + m + d}` each send one message and receive one, and every link of
-//! that direction carries one. Messages over m links go half one way and half the other, and make
-//! up a step with two cells that send to themselves. The steps of both directions have the same
-//! cells, and they come in *classes* whose steps' cells tile the ring. (The idea of closing rings:
-//! Hinrichs, Kosak, O'Hallaron, Stricker, Take 1994; the classes are our own derivation.)
+//! On a ring of `n` cells (`n` = 2m) four messages close the ring in one direction: from `i` over
+//! `d` links, on over `m - d`, and the same from the far side: the cells of the *step*
+//! `{i, i + d, i + m, i + m + d}` each send one message and receive one, and every link of that
+//! direction carries one. So there is a step in each direction for every two of the `m` *places*
+//! (coordinates modulo m), and both have the same cells. Two messages over m links close the ring
+//! as well; half of them go one way and half the other, and the cells of their place send to
+//! themselves the other way. (The idea of closing rings: Hinrichs, Kosak, O'Hallaron, Stricker,
+//! Take 1994; the classes are our own derivation.)
 //!
-//! A class of a distance `d` is every second step round the cycles that `d` makes modulo m; they
-//! tile only if these cycles are even, which they are where n is a power of two.
+//! Steps come in *classes* whose cells tile the ring. Pairs of places are the edges of a complete
+//! graph, whose perfect matchings are classes; they are the rounds of a tournament:
+//!
+//! * m even: m - 1 classes of m/2 pairs, and one for the long messages, whose steps are two of
+//!   them together, one in each direction. Every step uses every link. The first class has the
+//!   same pairs of places as the last.
+//! * m odd: m classes of (m - 1)/2 pairs and the place that is left over, whose step has the long
+//!   messages in one direction only; in the other its links are idle.
+//!
+//! A ring of an odd number of cells is the next larger one in which one cell is nothing but a
+//! wire. Steps then have holes, and long messages go a link further than they would have to.
 
 /// The steps of a ring of one size.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +29,7 @@ pub(super) struct Ring {
 }
 
 /// Where a message of a ring belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Step {
     /// The class, below [`Ring::classes`].
     pub(super) class: u32,
@@ -30,9 +40,10 @@ pub(super) struct Step {
 }
 
 impl Ring {
-    /// The steps of a ring; `None` for sizes whose steps do not tile.
+    /// The steps of a ring; `None` for a single cell, which has no links.
     pub(super) fn new(cells: u32) -> Option<Self> {
-        (cells >= 4 && cells.is_power_of_two()).then_some(Self { cells, half: cells / 2 })
+        let half = cells.div_ceil(2);
+        (cells >= 2).then_some(Self { cells: 2 * half, half })
     }
 
     /// Number of classes.
@@ -42,71 +53,79 @@ impl Ring {
 
     /// The first class whose steps have the same cells as those of `class`.
     pub(super) fn cells_of(self, class: u32) -> u32 {
-        class.min(self.half - 2)
+        if self.has_selves(class) { 0 } else { class }
     }
 
-    /// Whether cells send to themselves in a class.
+    /// Whether half the cells of every step of a class send to themselves.
     pub(super) fn has_selves(self, class: u32) -> bool {
-        class == self.half - 1
+        self.half.is_multiple_of(2) && class == self.half - 1
     }
 
     /// Steps in each class.
     pub(super) fn steps(self) -> u32 {
-        self.half / 2
+        self.half.div_ceil(2)
     }
 
     /// The step of the message between two coordinates.
     pub(super) fn step_of(self, source: u32, target: u32) -> Step {
-        let (m, quarter) = (self.half, self.half / 2);
-        let ahead = (target + self.cells - source) % self.cells;
-        let place = source % m;
+        let m = self.half;
+        let ahead = if target >= source { target - source } else { target + self.cells - source };
+        let place = if source >= m { source - m } else { source };
         if ahead == 0 || ahead == m {
             // Where one direction has its long messages, the other's cells send to themselves.
-            let forward = (place < quarter) == (ahead == m);
-            return Step { class: m - 1, step: place % quarter, forward };
+            let (class, step, long_forward) = match m % 2 {
+                0 => (m - 1, place % (m / 2), place < m / 2),
+                _ => (place, 0, place.is_multiple_of(2)),
+            };
+            return Step { class, step, forward: long_forward == (ahead == m) };
         }
-        let forward = ahead < m;
-        let hops = if forward { ahead } else { self.cells - ahead };
-        if hops == quarter {
-            return Step { class: m - 2, step: place % quarter, forward };
-        }
-        let short = hops.min(m - hops);
-        // The step's first cell: its short message forwards starts there, backwards ends there.
-        let first = if (hops == short) == forward { place } else { (place + m - short) % m };
-        let (turn, cycle) = self.place_in_cycle(first, short);
-        let step = cycle * (m / gcd(short, m) / 2) + turn / 2;
-        Step { class: 2 * (short - 1) + turn % 2, step, forward }
+        let other = if target >= m { target - m } else { target };
+        let (class, step) = self.class_of(place, other);
+        Step { class, step, forward: ahead < m }
     }
 
-    /// The cycles of `+ by` modulo m: how many turns from its start `place` is, and which cycle.
-    fn place_in_cycle(self, place: u32, by: u32) -> (u32, u32) {
-        let (m, cycle) = (self.half, place % gcd(by, self.half));
-        let mut at = cycle;
-        let mut turn = 0;
-        while at != place {
-            at = (at + by) % m;
-            turn += 1;
+    /// The class of two different places, and their step in it.
+    fn class_of(self, a: u32, b: u32) -> (u32, u32) {
+        let m = self.half;
+        if m % 2 == 1 {
+            return tournament(a, b, m);
         }
-        (turn, cycle)
+        // Players are numbered so that in round 0 those play that are half of the places apart.
+        let player = |place: u32| match place.checked_sub(m / 2) {
+            None => place,
+            Some(k) => m - 1 - k,
+        };
+        let (a, b) = (player(a), player(b));
+        match (a == m - 1, b == m - 1) {
+            (true, _) => (b, 0),
+            (_, true) => (a, 0),
+            _ => tournament(a, b, m - 1),
+        }
     }
 }
 
-fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { gcd(b, a % b) }
+/// The round of a tournament of an odd number of players in which two play: that of the player
+/// just between them, who has none to play with; and how far they are from that one.
+fn tournament(a: u32, b: u32, players: u32) -> (u32, u32) {
+    let sum = (a + b) % players;
+    let between = if sum.is_multiple_of(2) { sum / 2 } else { (sum + players) / 2 };
+    let apart = (a + players - between) % players;
+    (between, apart.min(players - apart))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every step uses every link of its direction once, each of its cells sends once and
-    /// receives once, and the steps of a class tile the ring in the same way both ways.
+    /// Each cell of a step sends once and receives once, no link is used twice, those of even
+    /// rings all once, and the steps of a class tile the ring in the same way both ways.
     #[test]
     fn steps_close_the_ring_and_tile_it() {
-        for n in [4u32, 8, 16, 32] {
+        for n in (2u32..=21).chain([32, 64]) {
             let ring = Ring::new(n).unwrap();
             for class in 0..ring.classes() {
                 let mut owner = vec![None; n as usize];
+                let mut idle = 0;
                 for forward in [true, false] {
                     let mut sends = 0;
                     for step in 0..ring.steps() {
@@ -126,18 +145,34 @@ mod tests {
                                 at = if forward { (at + 1) % n } else { (at + n - 1) % n };
                             }
                         }
-                        assert!(links.iter().all(|&l| l == 1), "{n} {class} {step} {links:?}");
+                        assert!(links.iter().all(|&l| l <= 1), "{n} {class} {step} {links:?}");
+                        idle += usize::from(links.iter().all(|&l| l == 0));
+                        assert!(n % 2 == 1 || links.iter().all(|&l| l == links[0]));
                         assert!(received.iter().all(|&r| r <= 1));
                     }
-                    assert_eq!(sends, n, "{n} {class} {forward}");
+                    assert!(sends == n || n % 2 == 1, "{n} {class} {forward}");
                 }
                 assert!(owner.iter().all(Option::is_some));
+                assert!(n % 2 == 1 || idle == usize::from(n % 4 == 2), "{n} {class}");
             }
         }
     }
 
     #[test]
-    fn other_sizes_have_no_steps() {
-        assert!([0, 1, 2, 3, 5, 6, 12].into_iter().all(|n| Ring::new(n).is_none()));
+    fn classes_of_the_same_cells_have_the_same_steps() {
+        for n in [4u32, 8, 12, 16, 20] {
+            let ring = Ring::new(n).unwrap();
+            let last = ring.classes() - 1;
+            assert_eq!((ring.cells_of(last), ring.has_selves(last)), (0, true));
+            for (s, t) in (0..n).flat_map(|s| (0..n).map(move |t| (s, t))) {
+                let (step, own) = (ring.step_of(s, t), ring.step_of(s, s));
+                assert!(step.class != 0 || step.step == own.step, "{n} {s} {t}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_cell_has_no_steps() {
+        assert!([0, 1].into_iter().all(|n| Ring::new(n).is_none()));
     }
 }

@@ -1,12 +1,17 @@
-//! Rounds of a torus of two dimensions: the steps of its rings, multiplied.
+//! Rounds of a torus: the steps of its rings, multiplied.
 //!
-//! A connection crosses its row, then its column. Its row's message belongs to a step of the ring
-//! ([`super::ring`]), its column's to another; the product of two steps has 16 connections that
-//! use all links of four rows in one direction and of four columns. A *round* holds products of
-//! one class of rows and one of columns: the k-th step of the rows with the (k + j)-th of the
-//! columns forwards, and with the (k + j + 1)-th backwards, so that no cell sends or receives
-//! twice and no link is used twice. On 8x8 cells the 64 rounds use every link and every agent all
-//! the time, which no timetable can beat; on n x n the n^3/8 rounds use every link.
+//! A connection crosses the dimensions in order. What it does in each belongs to a step of that
+//! dimension's ring ([`super::ring`]); the product of a step for each dimension has connections
+//! that use each of its rings' links once: of a dimension, the rings through the cells of the
+//! other dimensions' steps. A *round* holds products of one class for each dimension, such that
+//! two products differ in two dimensions at least, so that no ring is used twice: of the steps'
+//! numbers k, l, m, ..., those whose last less all others is the same modulo the greatest number
+//! of steps in a dimension. Products in some directions and those in the opposite directions do
+//! not meet on a link, so they share rounds, the second ones shifted, so that no cell sends or
+//! receives twice. On 8x8 cells the 64 rounds use every link and every agent all the time,
+//! which no timetable can beat; on n x n the n^3/8 rounds use every link, where n is a multiple
+//! of 4. On dimensions of 2 they are the exchanges with the cell whose number differs in certain
+//! bits.
 //!
 //! Rounds in succession have the same cells. That matters where only some cells are busy in a
 //! round, as on large tori: an idle cell would start its share of the next round early, on links
@@ -29,68 +34,111 @@ pub(super) struct Template {
     pub(super) paths: Paths,
 }
 
-/// Puts the connections of a set into the rounds of a torus; `None` where the topology has none.
+/// A dimension of more than one cell.
+struct Dimension {
+    size: u32,
+    stride: u32,
+    ring: Ring,
+}
+
+/// Puts the connections of a set into the rounds of a torus, ring or hypercube; `None` where the
+/// topology has none.
 pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<Template> {
-    let Topology::Torus { dims } = topology else { return None };
-    let &[width, height] = dims.as_slice() else { return None };
-    let (row, column) = (Ring::new(width)?, Ring::new(height)?);
-    let shifts = row.steps().max(column.steps()).max(2);
-    let mut round_of = Vec::with_capacity(set.len());
+    if !topology.wraps() && !matches!(topology, Topology::Hypercube { .. }) {
+        return None;
+    }
+    let mut stride = 1;
+    let mut dimensions = Vec::new();
+    for size in topology.dims()? {
+        dimensions.extend(Ring::new(size).map(|ring| Dimension { size, stride, ring }));
+        stride = stride.checked_mul(size)?;
+    }
+    if dimensions.is_empty() {
+        return None;
+    }
+    let shifts = dimensions.iter().map(|d| d.ring.steps()).max().unwrap_or(0).max(2);
+    let mut keys = Vec::with_capacity(set.len());
     let mut paths = Paths::with_capacity(set.len());
+    let mut steps = vec![Step::default(); dimensions.len()];
     for connection in set.connections() {
         let (s, t) = (connection.source.0, connection.target.0);
-        let along = row.step_of(s % width, t % width);
-        let across = column.step_of(s / width, t / width);
-        let shift = across.step + 2 * shifts - along.step - u32::from(!along.forward);
-        let classes = u64::from(row.cells_of(along.class)) * u64::from(column.classes());
-        let tiling = classes + u64::from(column.cells_of(across.class));
-        let cells = tiling * u64::from(shifts) + u64::from(shift % shifts);
-        let family = u64::from(along.forward != across.forward);
-        let among = match (row.has_selves(along.class), column.has_selves(across.class)) {
-            (false, false) => 2 * family,
-            (true, true) => 2 * family + 1,
-            (false, true) => 4 + family,
-            (true, false) => 6 + family,
-        };
-        round_of.push(8 * cells + among);
-        paths.push(path((s, t), (width, height), (along, across)));
+        for (step, d) in steps.iter_mut().zip(&dimensions) {
+            *step = d.ring.step_of(s / d.stride % d.size, t / d.stride % d.size);
+        }
+        keys.push(key(&dimensions, &steps, shifts));
+        paths.push(path((s, t), &dimensions, &steps));
     }
-    let (rounds, round_of) = without_holes(&round_of);
+    let (rounds, round_of) = without_holes(&keys);
     Some(Template { rounds, round_of, paths })
 }
 
-/// Numbers the rounds that are used from 0, in their order: a large torus has billions.
-fn without_holes(round_of: &[u64]) -> (u32, Vec<u32>) {
-    let mut used = round_of.to_vec();
-    used.sort_unstable();
-    used.dedup();
-    let place = |round: &u64| used.partition_point(|other| other < round) as u32;
-    (used.len() as u32, round_of.iter().map(place).collect())
+/// What tells rounds apart, in their order: first by the cells, then those without cells that
+/// send to themselves first.
+fn key(dimensions: &[Dimension], steps: &[Step], shifts: u32) -> u64 {
+    let forward = steps[0].forward;
+    let (mut tiling, mut family, mut selves) = (0u64, 0u64, 0u64);
+    for (d, step) in dimensions.iter().zip(steps) {
+        tiling = tiling * u64::from(d.ring.classes()) + u64::from(d.ring.cells_of(step.class));
+        family = 2 * family + u64::from(step.forward != forward);
+        selves = 2 * selves + u64::from(d.ring.has_selves(step.class));
+    }
+    let (last, others) = steps.split_last().expect("a dimension");
+    let others: u32 = others.iter().map(|step| step.step).sum();
+    let shift = (last.step + others * (shifts - 1)) % shifts;
+    // Backwards two shifts change places, so that two rounds have the same cells, or all the
+    // shifts move on by one.
+    let shift = match (forward, shifts % 2) {
+        (true, _) => shift,
+        (false, 0) => shift ^ 1,
+        (false, _) => (shift + shifts - 1) % shifts,
+    };
+    let cells = tiling * u64::from(shifts) + u64::from(shift);
+    let families = 1u64 << (dimensions.len() - 1);
+    let all = 2 * families - 1;
+    let among = match selves {
+        0 => 2 * family,
+        _ if selves == all => 2 * family + 1,
+        _ => (1 + selves) * families + family,
+    };
+    cells * 2 * families * families + among
 }
 
-/// The cells of a route along the row, then across.
-fn path(
+/// Numbers the rounds that are used from 0, in their order: a large torus has billions.
+fn without_holes(keys: &[u64]) -> (u32, Vec<u32>) {
+    let mut used = keys.to_vec();
+    used.sort_unstable();
+    used.dedup();
+    let place = |key: &u64| used.partition_point(|other| other < key) as u32;
+    (used.len() as u32, keys.iter().map(place).collect())
+}
+
+/// The cells of a route over the dimensions in order.
+fn path<'a>(
     (s, t): (u32, u32),
-    (width, height): (u32, u32),
-    (along, across): (Step, Step),
-) -> impl Iterator<Item = u32> {
-    let (mut x, mut y) = (s % width, s / width);
-    let (to_x, to_y) = (t % width, t / width);
-    let mut over = false;
-    std::iter::from_fn(move || {
-        if over {
-            return None;
-        }
-        let cell = x + width * y;
-        if x != to_x {
-            x = if along.forward { x + 1 } else { x + width - 1 } % width;
-        } else if y != to_y {
-            y = if across.forward { y + 1 } else { y + height - 1 } % height;
-        } else {
-            over = true;
-        }
-        Some(cell)
-    })
+    dimensions: &'a [Dimension],
+    steps: &'a [Step],
+) -> impl Iterator<Item = u32> + 'a {
+    let mut at = s;
+    let ahead = dimensions.iter().zip(steps).flat_map(move |(d, step)| {
+        let (mut place, to) = (s / d.stride % d.size, t / d.stride % d.size);
+        std::iter::from_fn(move || {
+            if place == to {
+                return None;
+            }
+            let from = place;
+            place = match step.forward {
+                true if place + 1 == d.size => 0,
+                true => place + 1,
+                false if place == 0 => d.size - 1,
+                false => place - 1,
+            };
+            Some((from, place, d.stride))
+        })
+    });
+    std::iter::once(s).chain(ahead.map(move |(from, place, stride)| {
+        at = at - from * stride + place * stride;
+        at
+    }))
 }
 
 #[cfg(test)]
@@ -98,16 +146,22 @@ mod tests {
     use super::*;
     use conset_ir::{CellId, Connection};
 
+    fn complete(cells: u32) -> ConnectionSet {
+        let pairs = (0..cells).flat_map(|s| (0..cells).map(move |t| (s, t)));
+        let connections = pairs.map(|(s, t)| Connection::new(CellId(s), CellId(t), 1)).collect();
+        ConnectionSet::new("all", connections).unwrap()
+    }
+
     /// In a complete exchange no round has two connections of one agent or one link.
     #[test]
     fn rounds_share_nothing() {
-        for (width, height) in [(4, 4), (8, 8), (4, 8), (16, 8), (16, 16)] {
-            let cells = width * height;
-            let pairs = (0..cells).flat_map(|s| (0..cells).map(move |t| (s, t)));
-            let connections =
-                pairs.map(|(s, t)| Connection::new(CellId(s), CellId(t), 1)).collect();
-            let set = ConnectionSet::new("all", connections).unwrap();
-            let topology = Topology::Torus { dims: vec![width, height] };
+        let torus = |dims: &[u32]| Topology::Torus { dims: dims.to_vec() };
+        let tori = [&[4u32, 4][..], &[8, 8], &[4, 8], &[16, 8], &[16, 16], &[12, 12], &[6, 10]];
+        let more = [&[4u32, 4, 4][..], &[8, 4, 2], &[3, 5, 6], &[7], &[1, 9, 1], &[2, 2, 2, 3]];
+        let others = [Topology::Ring { cells: 16 }, Topology::Hypercube { dimension: 5 }];
+        let all = tori.into_iter().chain(more).map(torus).chain(others);
+        for topology in all {
+            let set = complete(topology.agents().unwrap() as u32);
             let template = rounds(&topology, &set).unwrap();
             let mut seen = std::collections::BTreeSet::new();
             for (x, c) in set.iter() {
@@ -115,12 +169,28 @@ mod tests {
                 assert!(round < template.rounds);
                 let path = template.paths.of(x.index());
                 assert_eq!((path[0], path[path.len() - 1]), (c.source.0, c.target.0));
-                assert!(seen.insert((round, "send", c.source.0, 0)), "{width}x{height}");
-                assert!(seen.insert((round, "receive", c.target.0, 0)), "{width}x{height}");
+                assert!(seen.insert((round, "send", c.source.0, 0)), "{topology:?}");
+                assert!(seen.insert((round, "receive", c.target.0, 0)), "{topology:?}");
                 for pair in path.windows(2) {
-                    assert!(seen.insert((round, "link", pair[0], pair[1])), "{width}x{height}");
+                    assert!(seen.insert((round, "link", pair[0], pair[1])), "{topology:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn rounds_are_as_few_as_links_and_agents_allow() {
+        let torus = |dims: &[u32]| Topology::Torus { dims: dims.to_vec() };
+        for (topology, fewest) in [
+            (torus(&[8, 8]), 64),
+            (torus(&[12, 12]), 216),
+            (torus(&[16, 8]), 256),
+            (torus(&[4, 4, 4]), 64),
+            (Topology::Ring { cells: 16 }, 32),
+            (Topology::Hypercube { dimension: 6 }, 64),
+        ] {
+            let set = complete(topology.agents().unwrap() as u32);
+            assert_eq!(rounds(&topology, &set).unwrap().rounds, fewest, "{topology:?}");
         }
     }
 
@@ -128,9 +198,10 @@ mod tests {
     fn other_machines_have_no_rounds() {
         let set = ConnectionSet::new("none", vec![]).unwrap();
         for topology in [
-            Topology::Torus { dims: vec![8] },
-            Topology::Torus { dims: vec![6, 8] },
-            Topology::Torus { dims: vec![4, 4, 4] },
+            Topology::Torus { dims: vec![1, 1] },
+            Topology::Ring { cells: 1 },
+            Topology::Hypercube { dimension: 0 },
+            Topology::FatTree { leaves: 16 },
             Topology::Mesh { dims: vec![8, 8] },
         ] {
             assert!(rounds(&topology, &set).is_none());

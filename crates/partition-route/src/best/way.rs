@@ -76,6 +76,11 @@ impl Way {
         false
     }
 
+    /// Cells that the last search looked at.
+    pub(super) fn looked_at(&self) -> usize {
+        self.touched.len()
+    }
+
     fn reach(&mut self, cell: u32, cost: u32, from: u32, hops: u32) {
         if self.cost[cell as usize] == CLOSED {
             self.touched.push(cell);

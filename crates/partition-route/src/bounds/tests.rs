@@ -121,3 +121,135 @@ fn words_beyond_64_bits_of_clocks_do_not_overflow() {
     let big = vec![(0, 2, 1 << 30); 1 << 12];
     assert!(bounds(&machine, &set(&big)).unwrap().summary().clocks > 1 << 60);
 }
+
+#[test]
+fn flows_see_narrow_places() {
+    let bound = |spec: &str| {
+        let machine = Machine::from_spec(spec).unwrap();
+        bounds(&machine, &all_to_all(&machine, 100)).unwrap().summary()
+    };
+    // Routes between leaves of different fours pass one of eight switches, those between
+    // different sixteens two: 64 x 12 + 2 x 64 x 48 channels of 8 x 12.
+    let tree = bound("fat-tree:64");
+    assert_eq!((tree.phases, tree.phases_by), (72, Binding::ChannelFlow));
+    // The middle of a mesh is narrower than its channels are on average.
+    assert_eq!(bound("mesh:8x8").phases, 35);
+    // Where everything is even there is nothing to be gained.
+    assert_eq!(bound("iwarp").phases_by, Binding::ChannelTotal);
+    assert_eq!(bound("iwarp").clocks_by, Binding::AverageLink);
+    // A transpose is dense along the diagonal, on whatever routes.
+    let pairs = (0..64).map(|c| (c, c / 8 + 8 * (c % 8), 1000));
+    let pairs: Vec<_> = pairs.filter(|p| p.0 != p.1).collect();
+    let transpose = summary("iwarp", &pairs);
+    assert_eq!(transpose.clocks_by, Binding::LinkFlow);
+    assert!((528 + 2100..=528 + 2200).contains(&transpose.clocks), "{}", transpose.clocks);
+}
+
+/// All simple paths between two cells.
+fn paths(machine: &Machine, from: CellId, to: CellId) -> Vec<Vec<CellId>> {
+    fn walk(machine: &Machine, path: &mut Vec<CellId>, to: CellId, found: &mut Vec<Vec<CellId>>) {
+        let at = path[path.len() - 1];
+        if at == to {
+            found.push(path.clone());
+            return;
+        }
+        let mut next: Vec<CellId> =
+            machine.outgoing(at).iter().map(|&link| machine.link(link).target).collect();
+        next.dedup();
+        for cell in next {
+            if !path.contains(&cell) {
+                path.push(cell);
+                walk(machine, path, to, found);
+                path.pop();
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(machine, &mut vec![from], to, &mut found);
+    found
+}
+
+/// The fewest phases, and the least clocks that the loads of links and agents leave, of all
+/// divisions and routes. Loads of parallel links are counted as if words could change links.
+fn optimum(machine: &Machine, set: &ConnectionSet) -> (u32, u64) {
+    let routes: Vec<_> =
+        set.connections().iter().map(|c| paths(machine, c.source, c.target)).collect();
+    let parameters = machine.parameters();
+    let count = set.len() as u32;
+    let choices: Vec<u32> = routes.iter().map(|r| r.len() as u32 * count).collect();
+    let all: u32 = choices.iter().product();
+    let (mut phases, mut clocks) = (u32::MAX, u64::MAX);
+    'all: for choice in 0..all {
+        let mut rest = choice;
+        let mut used = std::collections::BTreeMap::new();
+        let mut load = std::collections::BTreeMap::new();
+        for (x, (c, n)) in set.connections().iter().zip(&choices).enumerate() {
+            let (path, phase) = ((rest % n / count) as usize, rest % count);
+            rest /= n;
+            let path = &routes[x][path];
+            for cell in path {
+                *used.entry((phase, *cell)).or_insert(0) += 1;
+            }
+            let words = u64::from(c.words);
+            for pair in path.windows(2) {
+                let links = machine.links_between(pair[0], pair[1]).count() as u64;
+                let clocks = words * u64::from(parameters.link_clocks_per_word);
+                *load.entry((phase, 0, pair[0], pair[1])).or_insert(0) += 60 * clocks / links;
+            }
+            let agent = words * u64::from(parameters.access_clocks_per_word)
+                + u64::from(parameters.stream_setup);
+            *load.entry((phase, 1, c.source, c.source)).or_insert(0) += 60 * agent;
+            *load.entry((phase, 2, c.target, c.target)).or_insert(0) += 60 * agent;
+        }
+        if used.values().any(|&used| used > parameters.channels_per_cell) {
+            continue 'all;
+        }
+        let mut most = std::collections::BTreeMap::new();
+        for ((phase, ..), load) in load {
+            let most = most.entry(phase).or_insert(0);
+            *most = load.max(*most);
+        }
+        phases = phases.min(most.len() as u32);
+        let switches = most.len() as u64 * parameters.switch_clocks();
+        clocks = clocks.min(switches + most.values().sum::<u64>().div_ceil(60));
+    }
+    (phases, clocks)
+}
+
+#[test]
+fn no_bound_exceeds_the_best_of_all_schedules() {
+    let mut random = 1u64;
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((random >> 33) % below) as u32
+    };
+    let mut flows = 0;
+    for case in 0..120 {
+        let spec = ["ring:4", "mesh:2x3", "ring:2", "fat-tree:5", "mesh:4", "torus:3x2"][case % 6];
+        let machine = Machine::from_spec(spec).unwrap();
+        let parameters = Parameters {
+            channels_per_cell: 1 + next(3),
+            t_sync: next(4),
+            t_phase: 0,
+            ..machine.parameters().clone()
+        };
+        let machine = machine.with_parameters(parameters).unwrap();
+        let cells: Vec<u32> = machine.endpoints().map(|c| c.0).collect();
+        let any = cells.len() as u64;
+        let rows: Vec<_> = (0..3)
+            .map(|_| (cells[next(any) as usize], cells[next(any) as usize], 1 + next(9)))
+            .collect();
+        let set = set(&rows);
+        let (phases, clocks) = optimum(&machine, &set);
+        let report = bounds(&machine, &set).unwrap();
+        for bound in &report.phases {
+            flows += usize::from(bound.0 == Binding::ChannelFlow);
+            assert!(bound.1 <= u64::from(phases), "{spec} {rows:?} {bound:?} {phases}");
+        }
+        for bound in &report.clocks {
+            flows += usize::from(bound.0 == Binding::LinkFlow);
+            assert!(bound.1 <= clocks, "{spec} {rows:?} {bound:?} {clocks}");
+        }
+    }
+    assert!(flows > 0, "no flow was tried");
+}

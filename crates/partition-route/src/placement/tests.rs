@@ -169,7 +169,7 @@ fn any_case() -> impl Strategy<Value = (Machine, usize, ConnectionSet)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn every_method_puts_each_part_on_a_live_cell_of_its_own((machine, parts, set) in any_case()) {

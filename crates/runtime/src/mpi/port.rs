@@ -96,7 +96,7 @@ impl MpiPort<'_> {
         let vector = std::cell::RefCell::new(vector);
         let fill = |run: &Run, wire: &mut [u64]| {
             // SAFETY: the extent was checked.
-            unsafe { pack(lists, run, &**vector.borrow(), wire) };
+            unsafe { pack(lists, run, &vector.borrow(), wire) };
         };
         let read = |run: &Run, wire: &[u64]| {
             let vector = &mut **vector.borrow_mut();

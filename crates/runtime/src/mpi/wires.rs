@@ -487,7 +487,7 @@ impl Wires {
         let mut at = requests.unfinished(wires.receives[phase].clone());
         at.extend(requests.unfinished(wires.sends[phase].clone()));
         let mut awaited: Vec<Awaited> = at.into_iter().map(|at| wires.ends[at]).collect();
-        for &source in wires.sources[phase].iter() {
+        for &source in &wires.sources[phase] {
             if progress[source].sent[phase] < begun {
                 awaited.push(Awaited {
                     direction: Direction::Receive,

@@ -3,8 +3,10 @@
 //!
 //! A cell that exchanges a set sends its letters in the order of the set, the next when the last
 //! has left, and a letter not before all those ordered before it were received in this round. It
-//! asks for as many letters as it waits for. Whatever else comes is kept for later, and one more
-//! asked for in its place: so letters of the next round do no harm.
+//! asks for as many letters as it waits for, and for one to spare. Whatever else comes is kept for
+//! later, and one more asked for in its place: so letters of the next round do no harm, even to a
+//! cell that has received all of its own and is still sending. (Without the spare one they would
+//! stand in the network before such cells, and hold the channels that its letters need.)
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -28,6 +30,8 @@ pub(super) struct Messages {
     under_way: BTreeSet<u32>,
     /// By place of the cell.
     rounds: Vec<Round>,
+    /// By place of the cell: it has asked for one more letter than it waits for.
+    spare: Vec<bool>,
     /// Exchanges begun: the set and the first cell; and how many each cell has begun. They are
     /// collective, though cells without a part in one wait for nobody.
     exchanges: Vec<(usize, CellId)>,
@@ -58,6 +62,7 @@ impl Messages {
             active: true,
             under_way: BTreeSet::new(),
             rounds: vec![Round::default(); cells],
+            spare: vec![false; cells],
             exchanges: Vec::new(),
             taken_part: vec![0; cells],
             before: BTreeMap::new(),
@@ -138,7 +143,9 @@ impl Run<'_> {
         }
         round.unsent = std::mem::take(&mut mail.posted[cell.index()]).into();
         round.left = round.unsent.len();
-        self.messages.engine.receive(cell, round.awaited.len() as u64);
+        let spare = std::mem::replace(&mut self.messages.spare[row], true);
+        let asked = round.awaited.len() as u64 + u64::from(!spare);
+        self.messages.engine.receive(cell, asked);
         self.messages.rounds[row] = round;
         self.at[row] = At::Letters(set);
         self.send_next(mail, row, set)?;
@@ -256,8 +263,10 @@ impl Run<'_> {
             }
             _ => false,
         };
-        if !expected {
+        if !expected && matches!(self.at[row], At::Letters(_) | At::Receive(_)) {
             self.messages.engine.receive(target, 1);
+        } else if !expected {
+            self.messages.spare[row] = false;
         }
         if let Subject::Connection(set, connection) = subject {
             self.release(mail, set, connection)?;

@@ -19,6 +19,7 @@
 //! takes, unless a time-out is asked for ([`ThreadOptions::time_out`]).
 
 mod board;
+mod combine;
 mod inbox;
 mod port;
 mod verdict;

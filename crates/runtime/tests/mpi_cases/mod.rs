@@ -7,7 +7,7 @@ use std::time::Duration;
 use conset_runtime::ir::{CellId, ConnectionId, Duplex, Image};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::{Comm, MpiError};
-use conset_runtime::{Cell, CellError, Op, RunError, ThreadOptions, Transport, World};
+use conset_runtime::{Cell, CellError, Op, RunError, Transport, World};
 
 use crate::build;
 
@@ -25,7 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric),
     good("lists_as_on_the_fabric", lists_as_on_the_fabric),
     good("elements_as_on_the_fabric", elements_as_on_the_fabric),
-    good("messages_as_on_threads", messages_as_on_threads),
+    good("messages_arrive", messages_arrive),
     good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
     good("callers_communicator", callers_communicator),
@@ -98,18 +98,9 @@ fn same_as_on_the_fabric<R: PartialEq + std::fmt::Debug + Send>(
     image: &Arc<Image>,
     program: impl Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync,
 ) {
-    same_as_on(Transport::Fabric, comm, image, program);
-}
-
-fn same_as_on<R: PartialEq + std::fmt::Debug + Send>(
-    transport: Transport,
-    comm: &Comm,
-    image: &Arc<Image>,
-    program: impl Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync,
-) {
     let world = World::new(image.clone()).on(Transport::Mpi(comm.clone()));
     let (own, _) = world.try_run(&program).unwrap();
-    let (all, _) = World::new(image.clone()).on(transport).try_run(&program).unwrap();
+    let (all, _) = World::new(image.clone()).try_run(&program).unwrap();
     let cells: Vec<CellId> = image.machine().endpoints().collect();
     assert_eq!(own.len(), world.own_cells().len());
     for (cell, result) in world.own_cells().iter().zip(&own) {
@@ -339,32 +330,33 @@ fn left_over(comm: &Comm) {
     same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
 }
 
-fn messages_as_on_threads(comm: &Comm) {
+fn messages_arrive(comm: &Comm) {
     let n = comm.size() as u32;
     for cells in [n, 2 * n + 1, 3] {
         let machine = build::machine(&format!("ring:{cells}"), |p| p.channels_per_cell = 2);
         let pair = |i: u32| (i % cells, (i * 5 + 1) % cells, 1 + i % 700);
         let pairs: Vec<_> = (0..3 * cells).map(pair).filter(|(a, b, _)| a != b).collect();
-        let image = Arc::new(build::build(&machine, build::set(&pairs)));
-        let threads = Transport::Threads(ThreadOptions::workers(2));
-        same_as_on(threads, comm, &image, |cell| {
-            let (next, n) = (CellId((cell.id().0 + 1) % cells), cells);
-            let last = CellId((cell.id().0 + n - 1) % n);
-            let mut results = vec![];
-            for round in 0..3 {
-                let words: Vec<f64> = (0..700).map(|i| value(round, ConnectionId(1), i)).collect();
-                let (mut into, mut number) = (vec![0.0; 700], [0u32]);
-                cell.msg_send(next, &words)?;
+        let world = on(comm, build::build(&machine, build::set(&pairs)));
+        let exchanged = world.try_run(|cell| {
+            let next = CellId((cell.id().0 + 1) % cells);
+            let last = CellId((cell.id().0 + cells - 1) % cells);
+            let words = |cell: CellId| {
+                (0..700).map(|i| value(0, ConnectionId(cell.0), i)).collect::<Vec<f64>>()
+            };
+            for round in 0..3u32 {
+                cell.msg_send(next, &words(cell.id()))?;
                 cell.msg_send(next, &[round])?;
+                let (mut into, mut number) = (vec![0.0; 700], [0u32]);
                 cell.msg_receive(last, &mut into)?;
                 cell.msg_receive(last, &mut number)?;
-                results.push(into.iter().sum::<f64>().to_bits() + u64::from(number[0]));
-                results.push(sums(cell, |cell, out, inn| cell.msg_exchange("s", out, inn))?);
-                results.push(sums_of_exchanges(cell)?);
+                assert_eq!((into, number), (words(last), [round]));
+                let by_messages = sums(cell, |cell, out, inn| cell.msg_exchange("s", out, inn))?;
+                assert_eq!(by_messages, sums_of_exchanges(cell)?);
                 cell.instantiate_messages()?;
             }
-            Ok(results)
+            Ok(())
         });
+        exchanged.unwrap();
     }
     let error = on(comm, ring(comm.size(), 3)).try_run(|cell| {
         if cell.id() == CellId(3) { cell.msg_send(CellId(1), &[1.0, 2.0]) } else { Ok(()) }
@@ -413,8 +405,13 @@ fn missing_rank(comm: &Comm) {
 }
 
 fn missing_cell(comm: &Comm) {
-    let _ = on(comm, ring(comm.size(), 3))
-        .try_run(|cell| if cell.id() == CellId(3) { Ok(0) } else { sums_of_exchanges(cell) });
+    // One exchange: only the next cell waits, and not others for it.
+    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(3) {
+            return Ok(());
+        }
+        cell.exchange("s", &[[1.0; 3]], &mut [[0.0; 3]])
+    });
 }
 
 fn missing_word(comm: &Comm) {

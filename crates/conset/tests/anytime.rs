@@ -1,0 +1,92 @@
+//! The same bytes on any number of threads, and more attempts for more patience.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use conset::{Algorithm, Ended, More, Options, Progress, compile, compile_with, input};
+use conset_ir::document::Document;
+use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program, binary};
+
+fn machine(spec: &str) -> Arc<Machine> {
+    Arc::new(Machine::from_spec(spec).unwrap())
+}
+
+/// Sets of several kinds: dense, sparse, uneven, empty.
+fn program(machine: &Arc<Machine>) -> Program {
+    let cells = machine.cell_count() as u32;
+    let mut sets: Vec<Arc<ConnectionSet>> = Vec::new();
+    for spec in ["all-to-all", "hypercube"] {
+        sets.extend(input::pattern(spec, machine, 40).unwrap().program.sets().iter().cloned());
+    }
+    let uneven = (0..200u32)
+        .map(|i| Connection::new(CellId(i * 7 % cells), CellId(i * i % cells), 1 + i * 13 % 500))
+        .collect();
+    sets.push(Arc::new(ConnectionSet::new("uneven", uneven).unwrap()));
+    sets.push(Arc::new(ConnectionSet::new("none", Vec::new()).unwrap()));
+    Program::new(sets).unwrap()
+}
+
+fn options(attempts: Option<u32>) -> Options {
+    Options { algorithm: Algorithm::Best, attempts, seed: 3, ..Options::default() }
+}
+
+fn bytes(program: &Program, options: &Options, threads: usize) -> Vec<u8> {
+    let machine = machine("torus:4x4");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let compiled = pool.install(|| compile(&machine, program, options, &mut |_| ()).unwrap());
+    binary::write(&Document::Schedule(compiled.schedule().clone()))
+}
+
+#[test]
+fn the_bytes_are_the_same_on_any_number_of_threads() {
+    let program = program(&machine("torus:4x4"));
+    for options in [options(None), options(Some(11))] {
+        let one = bytes(&program, &options, 1);
+        for threads in [2, 5] {
+            assert!(bytes(&program, &options, threads) == one, "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn as_many_attempts_are_made_as_were_asked_for_and_more_never_cost() {
+    let machine = machine("torus:4x4");
+    let uneven = Program::from(program(&machine).sets()[2].as_ref().clone());
+    let mut last = u64::MAX;
+    for attempts in [1, 4, 12] {
+        let compiled = compile(&machine, &uneven, &options(Some(attempts)), &mut |_| ()).unwrap();
+        let made = compiled.sets()[0].attempts.unwrap();
+        assert_eq!((made.made, made.ended), (attempts, Ended::Attempts));
+        // The price that is minimised may be the fabric's, so the model's may rise a little.
+        let clocks = compiled.sets()[0].prediction.clocks;
+        assert!(clocks <= last.saturating_add(last / 20), "{attempts}: {clocks} after {last}");
+        last = clocks;
+    }
+}
+
+#[test]
+fn trying_goes_on_until_it_is_stopped_or_at_the_bound() {
+    let machine = machine("torus:4x4");
+    let program = program(&machine);
+    let asked = Cell::new(0);
+    let should_stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 12
+    };
+    let more = More { should_stop: Some(&should_stop), ..More::default() };
+    let mut gaps = 0;
+    let mut observer = |p: Progress| gaps += usize::from(matches!(p, Progress::Found { .. }));
+    let compiled = compile_with(&machine, &program, &options(None), &more, &mut observer).unwrap();
+    assert!(gaps > 0);
+    for (set, name) in compiled.sets().iter().zip(["all", "cube", "uneven", "none"]) {
+        let attempts = set.attempts.unwrap();
+        assert!(
+            attempts.made > 0 && matches!(attempts.ended, Ended::Time | Ended::Bound),
+            "{name}"
+        );
+    }
+    assert_eq!(compiled.sets()[2].attempts.unwrap().ended, Ended::Time);
+    // Where there is no time at all there is a plan of each set all the same.
+    let more = More { should_stop: Some(&|| true), ..More::default() };
+    compile_with(&machine, &program, &options(None), &more, &mut |_| ()).unwrap();
+}

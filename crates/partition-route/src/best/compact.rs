@@ -1,0 +1,162 @@
+//! Fewer rounds: holes are filled.
+//!
+//! Rounds made for a complete exchange have holes where a set lacks connections, and where the
+//! sides of a torus are no multiples of 4. Rounds are taken anew, those with the longest
+//! connections and of these the fullest first; each connection goes into the first round taken
+//! before where its agents and its links are free, else it stays. So a round never gets longer,
+//! and rounds run in the order that they had. Routes stay as they are.
+//!
+//! For each agent side and edge a set of bits says in which rounds it is busy; the cost is in
+//! proportion to connections, hops and rounds / 64.
+
+use conset_ir::ConnectionSet;
+
+use super::paths::Paths;
+use crate::network::Network;
+
+/// Words of bits that are held.
+const HELD: usize = 1 << 24;
+
+/// Words of bits that are looked at for all connections together.
+const LOOKED_AT: usize = 1 << 32;
+
+/// Moves connections into holes of other rounds; returns the number of rounds and the round of
+/// each connection.
+pub(super) fn compact(
+    network: &Network,
+    set: &ConnectionSet,
+    rounds: u32,
+    round_of: Vec<u32>,
+    paths: &Paths,
+) -> (u32, Vec<u32>) {
+    let words = (rounds as usize).div_ceil(64);
+    let rows = network.next.edge_count() + 2 * network.cells;
+    let hops: usize = (0..set.len()).map(|x| paths.of(x).len() + 1).sum();
+    if rows.saturating_mul(words) > HELD
+        || hops.saturating_mul(words) > LOOKED_AT
+        || rounds <= fewest(network, set, paths, rows)
+    {
+        return (rounds, round_of);
+    }
+    let order = by_length(set, rounds, &round_of);
+    let mut rank = vec![0u32; rounds as usize];
+    for (row, &round) in order.iter().enumerate() {
+        rank[round as usize] = row as u32;
+    }
+    let mut sequence: Vec<u32> = (0..set.len() as u32).collect();
+    sequence.sort_by_key(|&x| {
+        let hops = paths.of(x as usize).len();
+        (rank[round_of[x as usize] as usize], std::cmp::Reverse(hops))
+    });
+    let mut busy = vec![0u64; rows * words];
+    let mut taken = vec![0u64; words];
+    let mut placed = vec![0u32; set.len()];
+    let mut at = Vec::new();
+    for x in sequence {
+        let own = rank[round_of[x as usize] as usize];
+        at.clear();
+        at.extend(resources(network, set, paths, x as usize));
+        taken.fill(0);
+        for &row in &at {
+            let busy = &busy[row * words..][..own as usize / 64 + 1];
+            taken.iter_mut().zip(busy).for_each(|(taken, busy)| *taken |= busy);
+        }
+        let free = taken.iter().position(|&word| word != u64::MAX);
+        let free = free.map(|word| 64 * word as u32 + taken[word].trailing_ones());
+        let place = free.map_or(own, |free| free.min(own));
+        placed[x as usize] = place;
+        for &row in &at {
+            busy[row * words + place as usize / 64] |= 1 << (place % 64);
+        }
+    }
+    let mut used = vec![false; rounds as usize];
+    for &place in &placed {
+        used[order[place as usize] as usize] = true;
+    }
+    let mut number = vec![0u32; rounds as usize];
+    let mut count = 0;
+    for (round, _) in used.iter().enumerate().filter(|(_, used)| **used) {
+        number[round] = count;
+        count += 1;
+    }
+    (count, placed.iter().map(|&place| number[order[place as usize] as usize]).collect())
+}
+
+/// The agent sides and the edges that a connection keeps busy.
+fn resources<'a>(
+    network: &'a Network,
+    set: &ConnectionSet,
+    paths: &'a Paths,
+    x: usize,
+) -> impl Iterator<Item = usize> + 'a {
+    let edges = network.next.edge_count();
+    let c = &set.connections()[x];
+    let sides = [edges + 2 * c.source.index(), edges + 2 * c.target.index() + 1];
+    let links = paths.of(x).windows(2).map(|pair| network.next.edge(pair[0], pair[1]));
+    sides.into_iter().chain(links)
+}
+
+/// Connections of the busiest agent side or edge.
+fn fewest(network: &Network, set: &ConnectionSet, paths: &Paths, rows: usize) -> u32 {
+    let mut load = vec![0u32; rows];
+    for x in 0..set.len() {
+        for row in resources(network, set, paths, x) {
+            load[row] += 1;
+        }
+    }
+    load.into_iter().max().unwrap_or(0)
+}
+
+/// The rounds, those with the longest connections and of these the fullest first.
+fn by_length(set: &ConnectionSet, rounds: u32, round_of: &[u32]) -> Vec<u32> {
+    let mut weight = vec![(0u32, 0u32); rounds as usize];
+    for (c, &round) in set.connections().iter().zip(round_of) {
+        let weight = &mut weight[round as usize];
+        *weight = (weight.0.max(c.words), weight.1 + 1);
+    }
+    let mut order: Vec<u32> = (0..rounds).collect();
+    order.sort_by_key(|&round| std::cmp::Reverse(weight[round as usize]));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::template;
+    use super::*;
+    use conset_ir::{CellId, Connection, Machine};
+
+    fn compacted(spec: &str, pairs: &[(u32, u32)]) -> (u32, u32) {
+        let machine = Machine::from_spec(spec).unwrap();
+        let connect = |&(s, t): &(u32, u32)| Connection::new(CellId(s), CellId(t), 5);
+        let set = ConnectionSet::new("s", pairs.iter().map(connect).collect()).unwrap();
+        let found = template::rounds(machine.topology(), &set).unwrap();
+        let network = Network::new(&machine);
+        let (rounds, round_of) =
+            compact(&network, &set, found.rounds, found.round_of.clone(), &found.paths);
+        let mut seen = std::collections::BTreeSet::new();
+        for (x, &round) in round_of.iter().enumerate() {
+            assert!(round < rounds);
+            for row in resources(&network, &set, &found.paths, x) {
+                assert!(seen.insert((round, row)), "{spec} {x}");
+            }
+        }
+        (found.rounds, rounds)
+    }
+
+    #[test]
+    fn holes_are_filled_and_nothing_is_shared() {
+        let all = |n: u32| -> Vec<(u32, u32)> {
+            (0..n).flat_map(|s| (0..n).map(move |t| (s, t))).filter(|(s, t)| s != t).collect()
+        };
+        // Nothing to gain where links are all in use.
+        let (before, after) = compacted("torus:12x12", &all(144));
+        assert_eq!((before, after), (216, 216));
+        for (spec, n, most) in [("torus:6x10", 60, 84), ("torus:5x5", 25, 32), ("ring:9", 9, 13)] {
+            let (before, after) = compacted(spec, &all(n));
+            assert!(after <= most, "{spec} {before} {after}");
+        }
+        let shift: Vec<(u32, u32)> = (0..64).map(|s| (s, (s + 1) % 64)).collect();
+        assert!(compacted("torus:8x8", &shift).1 <= 3);
+        assert_eq!(compacted("torus:8x8", &[]), (0, 0));
+    }
+}

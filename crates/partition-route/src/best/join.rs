@@ -1,0 +1,140 @@
+//! Two phases into one, where that saves more than a switch.
+//!
+//! How long a phase of several rounds takes is for the scheduler to say, and the fewest phases are
+//! seldom the fastest (see `pack`). So the caller is told which phases could be joined, prices
+//! them joined, and has those joined that gain by it. Phases of an ordered set are joined with the
+//! next only.
+
+use std::collections::BTreeSet;
+
+use conset_ir::{Connection, Infeasible};
+
+use super::paths::Paths;
+use super::{Plan, number};
+
+/// Pairs of phases that were proposed before, by the first connection of each.
+pub type Tried = BTreeSet<(u32, u32)>;
+
+/// Cells of all phases together that are looked at.
+const HELD: usize = 1 << 24;
+
+/// Pairs of phases of a plan of rounds whose routes have channels together, the earlier phase
+/// first and no phase twice; none of those tried before, and they count as tried from now on.
+/// None for plans without rounds and for sets that ask for bandwidth or latency.
+pub fn joinable(plan: &Plan, tried: &mut Tried) -> Vec<(u32, u32)> {
+    let machine = plan.routing.machine();
+    let phases = plan.routing.phases();
+    let cells = machine.cell_count();
+    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    if plan.rounds.is_none()
+        || plan.routing.set().connections().iter().any(asks)
+        || phases.len().saturating_mul(cells) > HELD
+    {
+        return Vec::new();
+    }
+    let mut taken = vec![0u32; phases.len() * cells];
+    let mut names = Vec::with_capacity(phases.len());
+    for (phase, routes) in plan.routing.iter() {
+        let row = &mut taken[phase.index() * cells..][..cells];
+        for route in routes.iter() {
+            route.cells.iter().for_each(|cell| row[cell.index()] += 1);
+        }
+        names.push(routes.iter().map(|route| route.connection.0).min().unwrap_or(u32::MAX));
+    }
+    let channels = machine.parameters().channels_per_cell;
+    let ordered = !plan.routing.set().order().is_empty();
+    let fit = |a: usize, b: usize| {
+        let (a, b) = (&taken[a * cells..][..cells], &taken[b * cells..][..cells]);
+        a.iter().zip(b).all(|(a, b)| a + b <= channels)
+    };
+    let mut pairs = Vec::new();
+    let mut paired = vec![false; phases.len()];
+    for a in 0..phases.len() {
+        let end = if ordered { (a + 2).min(phases.len()) } else { phases.len() };
+        if paired[a] {
+            continue;
+        }
+        let free = |&b: &usize| !paired[b] && !tried.contains(&(names[a], names[b])) && fit(a, b);
+        if let Some(b) = (a + 1..end).find(free) {
+            paired[b] = true;
+            tried.insert((names[a], names[b]));
+            pairs.push((a as u32, b as u32));
+        }
+    }
+    pairs
+}
+
+/// A plan in which pairs of phases are one, in the place of the first of them. Pairs are as
+/// [`joinable`] gives them.
+///
+/// # Errors
+/// None for pairs whose routes have channels together.
+pub fn join(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Plan, Infeasible> {
+    let (machine, set) = (plan.routing.machine(), plan.routing.set());
+    let mut members: Vec<Vec<u32>> = Vec::with_capacity(plan.routing.phases().len());
+    let mut paths = Paths::with_capacity(set.len());
+    let mut cells_of: Vec<Vec<u32>> = vec![Vec::new(); set.len()];
+    let mut round_of = vec![0u32; set.len()];
+    for (phase, routes) in plan.routing.iter() {
+        let mut row = Vec::with_capacity(routes.len());
+        for (place, route) in routes.iter().enumerate() {
+            let x = route.connection;
+            cells_of[x.index()] = route.cells.iter().map(|cell| cell.0).collect();
+            round_of[x.index()] =
+                plan.rounds.as_ref().map_or(0, |rounds| rounds[phase.index()][place]);
+            row.push(x.0);
+        }
+        members.push(row);
+    }
+    for cells in cells_of {
+        paths.push(cells);
+    }
+    for &(a, b) in pairs {
+        let more = std::mem::take(&mut members[b as usize]);
+        members[a as usize].extend(more);
+        members[a as usize].sort_unstable();
+    }
+    members.retain(|members| !members.is_empty());
+    let routing = number(machine, set, &members, &paths)?;
+    let rounds = |members: &Vec<u32>| members.iter().map(|&x| round_of[x as usize]).collect();
+    Ok(Plan { routing, rounds: Some(members.iter().map(rounds).collect()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::best::{Options, Way, plans};
+    use conset_ir::{CellId, ConnectionSet, Machine};
+    use std::sync::Arc;
+
+    #[test]
+    fn joined_phases_hold_everything_and_fit() {
+        // The middle ones would start early, on links that the long ones use: a phase of their own.
+        let machine = Arc::new(Machine::from_spec("mesh:4").unwrap());
+        let ends = [(0, 3), (1, 2), (3, 0), (2, 1)];
+        let connect = |(s, t)| Connection::new(CellId(s), CellId(t), 9);
+        let set = Arc::new(ConnectionSet::new("s", ends.map(connect).to_vec()).unwrap());
+        let mut plan =
+            plans(&machine, &set, Way::Negotiated, &Options::default()).unwrap().pop().unwrap();
+        let before = plan.routing.phases().len();
+        let mut tried = Tried::new();
+        for _ in 0..10 {
+            let pairs = joinable(&plan, &mut tried);
+            let phases = plan.routing.phases().len();
+            plan = join(&plan, &pairs).unwrap();
+            assert_eq!(plan.routing.phases().len(), phases - pairs.len());
+        }
+        assert_eq!((before, plan.routing.phases().len()), (2, 1));
+        let mut seen = vec![0; set.len()];
+        for (phase, routes) in plan.routing.iter() {
+            assert_eq!(plan.rounds.as_ref().unwrap()[phase.index()].len(), routes.len());
+            let mut taken = vec![0; machine.cell_count()];
+            for route in routes.iter() {
+                seen[route.connection.index()] += 1;
+                route.cells.iter().for_each(|cell| taken[cell.index()] += 1);
+            }
+            assert!(taken.into_iter().all(|taken| taken <= 12));
+        }
+        assert!(seen.into_iter().all(|seen| seen == 1));
+    }
+}

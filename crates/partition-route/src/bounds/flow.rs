@@ -1,0 +1,334 @@
+//! Flows: prices of links and of channels, which no routes can undercut.
+//!
+//! Give every link a *length*, whichever. A word that goes from a cell to another travels the
+//! shortest distance by these lengths at least, on any route, and in a clock all links together
+//! carry words over the sum of their lengths at most. So words times distances over the sum of the
+//! lengths bounds the time from below. With the same length everywhere that is the average link,
+//! with lengths on the links of a cut alone it is that cut; the best lengths of all give what the
+//! best division of every connection over all its routes takes, which no schedule beats (the
+//! duality of linear programs). The same with lengths of cells bounds phases: a phase has room for
+//! routes of as much length as the cells have together, times the channels of each.
+//!
+//! Lengths are searched for by making those dearer over which the shortest routes lead
+//! (multiplicative weights; routes of equal length share). Every step gives a bound, in whole
+//! numbers and therefore exact, and the best is kept. The search ends when
+//!
+//! * the flows that were sent so far prove that it cannot get better, or not than what is known
+//!   from elsewhere;
+//! * it was long: a number of steps, and of links looked at in all. Large machines with many
+//!   sources get none at all.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use conset_ir::{Binding, CellId, ConnectionSet, Machine};
+
+use super::{Bound, BySource, Load, clamp};
+use crate::network::Network;
+
+/// Links and cells that a search looks at in all.
+const LOOKED_AT: usize = 1 << 22;
+/// Steps of a search, most and least; a search with fewer is not begun.
+const STEPS: usize = 96;
+const FEW: usize = 4;
+/// The greatest length; the least is 1 while flows are sent.
+const LONGEST: f64 = (1 << 10) as f64;
+/// In the end all lengths below the longest over so much are tried as 0.
+const SHORT: [u32; 4] = [2, 4, 8, 16];
+/// How much longer the busiest place gets in the first step.
+const GROWTH: f64 = 0.5;
+/// A gap between flow and bound that is small enough, as a share of the bound.
+const CLOSE: f64 = 0.002;
+
+/// Clocks that words take on the links, if that is more than `known`.
+pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<Load> {
+    let link_clocks = u128::from(machine.parameters().link_clocks_per_word);
+    let network = Network::new(machine);
+    let room: Vec<u32> = machine
+        .cells()
+        .flat_map(|cell| network.next.edges(cell.0).map(move |edge| (cell, edge)))
+        .map(|(cell, edge)| {
+            machine.links_between(cell, CellId(network.next.far_end(edge))).count() as u32
+        })
+        .collect();
+    let weights = set.connections().iter().map(|c| u64::from(c.words)).collect();
+    let mut flow = Flow::new(&network, set, weights, false, room)?;
+    let found = flow.search(known / link_clocks.max(1))?;
+    let clocks = (found.travelled * link_clocks).div_ceil(found.room);
+    (clocks > known).then(|| {
+        let witness = format!(
+            "with lengths given to links, words travel {} at least, and all links are {} long; {}",
+            found.travelled,
+            found.room,
+            flow.longest(&found)
+        );
+        (Binding::LinkFlow, clocks, witness)
+    })
+}
+
+/// Phases that the channels of cells in narrow places need, if that is more than `known`.
+pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Option<Bound> {
+    let network = Network::new(machine);
+    let channels = machine.parameters().channels_per_cell;
+    let mut room = vec![channels; network.cells];
+    machine.dead_cells().iter().for_each(|cell| room[cell.index()] = 0);
+    let mut flow = Flow::new(&network, set, vec![1; set.len()], true, room)?;
+    let found = flow.search(u128::from(known))?;
+    let phases = clamp(found.travelled.div_ceil(found.room));
+    (phases > known).then(|| {
+        let witness = format!(
+            "with lengths given to cells, routes are {} long at least, and the channels of all \
+             cells {}; {}",
+            found.travelled,
+            found.room,
+            flow.longest(&found)
+        );
+        (Binding::ChannelFlow, phases, witness)
+    })
+}
+
+/// Lengths, and what they prove: `travelled / room`.
+#[derive(Clone, Debug)]
+struct Found {
+    travelled: u128,
+    room: u128,
+    lengths: Vec<u32>,
+}
+
+struct Flow<'a> {
+    network: &'a Network,
+    set: &'a ConnectionSet,
+    by_source: BySource,
+    weights: Vec<u64>,
+    /// Whether cells have lengths; else edges do.
+    of_cells: bool,
+    /// What each place (cell or edge) carries at a time.
+    room: Vec<u32>,
+    lengths: Vec<u32>,
+    steps: usize,
+    // Scratch of one source.
+    distance: Vec<u64>,
+    order: Vec<u32>,
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    through: Vec<f64>,
+    /// Weights times distances so far.
+    travelled: u128,
+    /// What the shortest routes of a step bring to each place.
+    load: Vec<f64>,
+}
+
+impl<'a> Flow<'a> {
+    fn new(
+        network: &'a Network,
+        set: &'a ConnectionSet,
+        weights: Vec<u64>,
+        of_cells: bool,
+        room: Vec<u32>,
+    ) -> Option<Self> {
+        let by_source = BySource::new(network.cells, set);
+        let sources = (0..network.cells as u32).filter(|&s| !by_source.of(s).is_empty()).count();
+        let step = sources * (network.cells + network.next.edge_count()) + set.len();
+        let steps = (LOOKED_AT / step.max(1)).min(STEPS);
+        (steps >= FEW && room.iter().any(|&room| room > 0)).then(|| Self {
+            network,
+            set,
+            by_source,
+            weights,
+            of_cells,
+            lengths: vec![LONGEST as u32; room.len()],
+            load: vec![0.0; room.len()],
+            room,
+            steps,
+            distance: vec![u64::MAX; network.cells],
+            order: Vec::new(),
+            heap: BinaryHeap::new(),
+            through: vec![0.0; network.cells],
+            travelled: 0,
+        })
+    }
+
+    /// The best lengths found; `known` is a bound that is not worth proving again.
+    fn search(&mut self, known: u128) -> Option<Found> {
+        let mut best: Option<(f64, Found)> = None;
+        let mut exact = vec![1.0f64; self.room.len()];
+        let mut sum = vec![0.0f64; self.room.len()];
+        for step in 1..=self.steps {
+            let found = self.step();
+            let value = found.travelled as f64 / found.room as f64;
+            if best.as_ref().is_none_or(|best| value > best.0) {
+                best = Some((value, found));
+            }
+            let proved = best.as_ref().map_or(0.0, |best| best.0);
+            // Flows of single steps and the mean of all are true flows; none is below the bound.
+            let most = |loads: &[f64]| self.greatest(loads);
+            let now = most(&self.load);
+            sum.iter_mut().zip(&self.load).for_each(|(sum, load)| *sum += load);
+            let reached = now.min(most(&sum) / step as f64);
+            if reached <= known as f64 || reached <= proved * (1.0 + CLOSE) {
+                break;
+            }
+            let growth = GROWTH / (step as f64).sqrt();
+            for ((exact, &load), &room) in exact.iter_mut().zip(&self.load).zip(&self.room) {
+                if room > 0 {
+                    *exact *= 1.0 + growth * load / f64::from(room) / now;
+                }
+            }
+            let longest = exact.iter().copied().fold(0.0, f64::max);
+            for (length, exact) in self.lengths.iter_mut().zip(&mut exact) {
+                *exact /= longest;
+                *length = ((*exact * LONGEST) as u32).max(1);
+            }
+        }
+        let longest = LONGEST as u32;
+        let (mut value, mut found) = best?;
+        let lengths = found.lengths.clone();
+        for short in SHORT {
+            let cut = |&length: &u32| if length < longest / short { 0 } else { length };
+            self.lengths = lengths.iter().map(cut).collect();
+            let other = self.proof();
+            let better = other.travelled as f64 / other.room as f64;
+            if better > value {
+                (value, found) = (better, other);
+            }
+        }
+        Some(found)
+    }
+
+    fn greatest(&self, loads: &[f64]) -> f64 {
+        let rooms = loads.iter().zip(&self.room).filter(|(_, room)| **room > 0);
+        rooms.map(|(load, &room)| load / f64::from(room)).fold(0.0, f64::max)
+    }
+
+    /// Sends all weights over the shortest routes; what the lengths prove.
+    fn step(&mut self) -> Found {
+        self.load.fill(0.0);
+        for source in 0..self.network.cells as u32 {
+            if !self.by_source.of(source).is_empty() {
+                self.measure(source);
+                self.send(source);
+            }
+        }
+        self.found()
+    }
+
+    /// What the lengths prove.
+    fn proof(&mut self) -> Found {
+        self.travelled = 0;
+        for source in 0..self.network.cells as u32 {
+            if !self.by_source.of(source).is_empty() {
+                self.measure(source);
+                self.travel(source);
+            }
+        }
+        self.found()
+    }
+
+    fn found(&mut self) -> Found {
+        let travelled = std::mem::take(&mut self.travelled);
+        let room = self.lengths.iter().zip(&self.room);
+        let room = room.map(|(&length, &room)| u128::from(length) * u128::from(room)).sum();
+        Found { travelled, room, lengths: self.lengths.clone() }
+    }
+
+    fn length(&self, edge: usize) -> u64 {
+        let place = if self.of_cells { self.network.next.far_end(edge) as usize } else { edge };
+        u64::from(self.lengths[place])
+    }
+
+    /// Distances from a source, and the cells in their order.
+    fn measure(&mut self, source: u32) {
+        self.distance.fill(u64::MAX);
+        self.order.clear();
+        self.heap.clear();
+        let start = if self.of_cells { u64::from(self.lengths[source as usize]) } else { 0 };
+        self.distance[source as usize] = start;
+        self.heap.push(Reverse((start, source)));
+        while let Some(Reverse((distance, cell))) = self.heap.pop() {
+            if distance > self.distance[cell as usize] {
+                continue;
+            }
+            self.order.push(cell);
+            for edge in self.network.next.edges(cell) {
+                let next = self.network.next.far_end(edge);
+                let reached = distance + self.length(edge);
+                if reached < self.distance[next as usize] {
+                    self.distance[next as usize] = reached;
+                    self.heap.push(Reverse((reached, next)));
+                }
+            }
+        }
+    }
+
+    /// How far the weights of a source travel.
+    fn travel(&mut self, source: u32) {
+        for &x in self.by_source.of(source) {
+            let target = self.set.connections()[x as usize].target.index();
+            let weight = u128::from(self.weights[x as usize]);
+            self.travelled += weight * u128::from(self.distance[target]);
+        }
+    }
+
+    /// Sends the weights of a source. Where several edges are on shortest routes to a cell, they
+    /// get equal shares.
+    fn send(&mut self, source: u32) {
+        self.travel(source);
+        for &x in self.by_source.of(source) {
+            let target = self.set.connections()[x as usize].target.index();
+            self.through[target] += self.weights[x as usize] as f64;
+        }
+        for row in (0..self.order.len()).rev() {
+            let cell = self.order[row];
+            let through = std::mem::take(&mut self.through[cell as usize]);
+            if through == 0.0 {
+                continue;
+            }
+            if self.of_cells {
+                self.load[cell as usize] += through;
+            }
+            if cell == source {
+                continue;
+            }
+            let network = self.network;
+            let back = network.back.of(cell);
+            let count = back.iter().filter(|&&from| self.last_step(from, cell).is_some()).count();
+            let share = through / count as f64;
+            for &from in back {
+                let Some(edge) = self.last_step(from, cell) else { continue };
+                self.through[from as usize] += share;
+                if !self.of_cells {
+                    self.load[edge] += share;
+                }
+            }
+        }
+    }
+
+    /// The edge between two neighbours, if a shortest route ends with it.
+    fn last_step(&self, from: u32, cell: u32) -> Option<usize> {
+        let edge = self.network.next.edge(from, cell);
+        let before = self.distance[from as usize];
+        let shortest =
+            before != u64::MAX && before + self.length(edge) == self.distance[cell as usize];
+        shortest.then_some(edge)
+    }
+
+    /// The places with the greatest lengths, in words.
+    fn longest(&self, found: &Found) -> String {
+        let most = found.lengths.iter().copied().max().unwrap_or(0);
+        let near = |&(_, &length): &(usize, &u32)| length >= most - most / 4;
+        let places = found.lengths.iter().enumerate().filter(near).map(|(place, _)| place);
+        let edges = |cell: u32| self.network.next.edges(cell).map(move |edge| (cell, edge));
+        let ends: Vec<(u32, usize)> = (0..self.network.cells as u32).flat_map(edges).collect();
+        let name = |place: usize| match self.of_cells {
+            true => CellId(place as u32).to_string(),
+            false => {
+                let (from, edge) = ends[place];
+                format!("{} to {}", CellId(from), CellId(self.network.next.far_end(edge)))
+            }
+        };
+        let mut names: Vec<String> = places.map(name).collect();
+        let count = names.len();
+        names.truncate(4);
+        let more = if count > 4 { format!(" and {} more", count - 4) } else { String::new() };
+        format!("the longest are {}{more}", names.join(", "))
+    }
+}

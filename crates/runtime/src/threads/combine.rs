@@ -1,0 +1,116 @@
+//! Combining words that are read where another cell has them, by lists of positions.
+//!
+//! The loops that take most of an exchange's time; they check nothing, all has been checked.
+
+use crate::lists::{Number, Op, greater, smaller};
+use crate::port::Row;
+
+/// Words to be read at another cell.
+pub(super) struct Source {
+    pub(super) row: Row,
+    /// Null where the words follow each other.
+    pub(super) positions: *const u32,
+    pub(super) block: usize,
+}
+
+/// Combines what is at `there` into the positions.
+///
+/// # Safety
+/// The words can be read, as many as there are positions, times `block`; `here` can be written at
+/// the positions; what is written is not read.
+pub(super) unsafe fn combine_from<W: Number>(
+    op: Op,
+    positions: &[u32],
+    block: usize,
+    there: &Source,
+    here: *mut W,
+) {
+    // SAFETY: handed on.
+    unsafe {
+        match op {
+            Op::Copy => with_source(positions, block, there, here, |_, other| other),
+            Op::Add => with_source(positions, block, there, here, W::plus),
+            Op::Min => with_source(positions, block, there, here, smaller),
+            Op::Max => with_source(positions, block, there, here, greater),
+        }
+    }
+}
+
+/// # Safety
+/// As [`combine_from`].
+#[inline]
+unsafe fn with_source<W: Number>(
+    positions: &[u32],
+    block: usize,
+    there: &Source,
+    here: *mut W,
+    keep: impl Fn(W, W) -> W,
+) {
+    let same_size = there.row.size == size_of::<W>();
+    let words = there.row.pointer.cast::<W>();
+    // SAFETY: positions and places are within both vectors; where the sizes are equal a word
+    // there has a `W`'s bits.
+    unsafe {
+        match (there.positions.is_null(), same_size, block.max(there.block)) {
+            (true, true, _) => {
+                each(positions, block, here, |place| words.add(place).read(), &keep);
+            }
+            (false, true, 1) => {
+                let at = |place: usize| words.add(*there.positions.add(place) as usize).read();
+                each(positions, 1, here, at, &keep);
+            }
+            (false, true, _) => {
+                let at = |place| words.add(there.place(place)).read();
+                each(positions, block, here, at, &keep);
+            }
+            (packed, false, _) => {
+                let at = |place| if packed { place } else { there.place(place) };
+                each(positions, block, here, |place| W::from_bits(there.row.get(at(place))), &keep);
+            }
+        }
+    }
+}
+
+impl Source {
+    /// Where a word is in the vector.
+    ///
+    /// # Safety
+    /// The source has positions, more than `word / block`.
+    #[inline]
+    unsafe fn place(&self, word: usize) -> usize {
+        // SAFETY: said above.
+        let position = unsafe { *self.positions.add(word / self.block) } as usize;
+        position * self.block + word % self.block
+    }
+}
+
+/// # Safety
+/// `here` can be read and written at the positions; `at` can be called for all their words.
+#[inline]
+unsafe fn each<W: Number>(
+    positions: &[u32],
+    block: usize,
+    here: *mut W,
+    at: impl Fn(usize) -> W,
+    keep: impl Fn(W, W) -> W,
+) {
+    if block == 1 {
+        for (place, &position) in positions.iter().enumerate() {
+            // SAFETY: said above.
+            unsafe {
+                let word = here.add(position as usize);
+                word.write(keep(word.read(), at(place)));
+            }
+        }
+        return;
+    }
+    for (place, &position) in positions.iter().enumerate() {
+        for index in 0..block {
+            // SAFETY: said above.
+            unsafe {
+                let word = here.add(position as usize * block + index);
+                word.write(keep(word.read(), at(place * block + index)));
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A mesh dealt to the cells of a machine, its shared nodes compiled into an exchange.
+//!
+//! From the global ids of the parts' nodes the runtime finds who shares what with whom
+//! ([`Layout::from_shared_ids`]); the layout's set is placed on the machine and compiled with the
+//! trees for sums; the plan joins layout and image. Then every cell runs its program with the
+//! plan, the trees and its part.
+
+use conset::ir::CellId;
+use conset::mesh::Source;
+use conset::partition_route::placement::{self, Method};
+use conset_runtime::{Cell, CellError, Collectives, Layout, Plan, tree_sets};
+
+use crate::mesh::{Part, Simplices, divide};
+use crate::team::{Account, Meter, Team, TeamArgs, by_cell};
+use crate::{Failure, failure};
+
+/// A mesh in parts, ready to be exchanged.
+#[derive(Debug)]
+pub struct Assembled {
+    /// The part of each cell, by cell id; empty where a cell has none.
+    pub parts: Vec<Part>,
+    /// Sums of shared nodes.
+    pub plan: Plan,
+    /// Sums over all cells.
+    pub trees: Collectives,
+    team: Team,
+    block: usize,
+}
+
+impl Assembled {
+    /// Deals a mesh to cells ([`divide`]) and compiles the exchange of its shared nodes, `block`
+    /// values for each.
+    ///
+    /// # Errors
+    /// A machine that is none, parts that do not fit it, a mesh that cannot be dealt.
+    pub fn new(
+        args: &TeamArgs,
+        (mesh, source): (&Simplices, &Source),
+        parts: Option<usize>,
+        block: usize,
+    ) -> Result<Self, Failure> {
+        let machine = args.machine()?;
+        let partition = divide(source, parts, machine.endpoints().count(), args.seed)?;
+        let parts = mesh.deal(source, &partition)?;
+
+        let ids: Vec<&[u64]> = parts.iter().map(|part| part.ids.as_slice()).collect();
+        let layout = Layout::from_shared_ids(&ids)?;
+        let set = layout.set("halo", block)?;
+        let place = placement::place(&machine, &set, parts.len(), Method::default(), args.seed)?;
+        let layout = layout.placed(&place, machine.cell_count())?;
+        let mut sets = tree_sets(&machine, 2)?.to_vec();
+        sets.push(layout.set("halo", block)?);
+        let team = Team::gather(args, &machine, sets)?;
+        Ok(Self {
+            parts: by_cell(machine.cell_count(), &place, parts)?,
+            plan: Plan::new(team.image(), "halo", layout, block)?,
+            trees: Collectives::new(team.image())?,
+            team,
+            block,
+        })
+    }
+
+    /// Runs a program on every cell; the results are those of [`Team::own_cells`]. Then times the
+    /// exchange by itself.
+    ///
+    /// # Errors
+    /// What went wrong in the run.
+    pub fn run<R: Send>(
+        &self,
+        program: impl Fn(&mut Cell<'_>, &mut Meter) -> Result<R, CellError> + Sync,
+    ) -> Result<(Vec<R>, Account), Failure> {
+        let (results, mut account) = self.team.run(program)?;
+        let zeros = |cell: CellId| vec![0.0; self.parts[cell.index()].ids.len() * self.block];
+        let timed = self.team.time(zeros, |cell, x| cell.sum_shared(&self.plan, x))?;
+        account.alone = Some(timed);
+        Ok((results, account))
+    }
+
+    /// Number of parts.
+    pub fn part_count(&self) -> usize {
+        self.parts.iter().filter(|part| !part.ids.is_empty()).count()
+    }
+
+    /// Puts the vectors of this process's cells, in the order of [`Assembled::run`], into `whole`,
+    /// that of the whole mesh. Nodes that none of them has keep what is there.
+    ///
+    /// # Errors
+    /// Copies of a node that are not the same, bit for bit.
+    pub fn gather<'a>(
+        &self,
+        local: impl Iterator<Item = &'a [f64]>,
+        mut whole: Vec<f64>,
+    ) -> Result<Vec<f64>, Failure> {
+        let mut seen = vec![None; whole.len() / self.block];
+        for (cell, values) in self.team.own_cells().into_iter().zip(local) {
+            for (&id, own) in self.parts[cell.index()].ids.iter().zip(values.chunks(self.block)) {
+                let place = &mut whole[id as usize * self.block..][..self.block];
+                if let Some(other) = seen[id as usize]
+                    && !same_bits(place, own)
+                {
+                    return Err(differ(id, other, cell));
+                }
+                seen[id as usize] = Some(cell);
+                place.copy_from_slice(own);
+            }
+        }
+        Ok(whole)
+    }
+}
+
+fn same_bits(a: &[f64], b: &[f64]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+}
+
+fn differ(node: u64, first: CellId, second: CellId) -> Failure {
+    failure(format!("the copies of node {node} on {first} and {second} differ: a bug"))
+}

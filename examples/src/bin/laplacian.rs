@@ -1,0 +1,25 @@
+//! A graph's Laplacian plus the identity; the solver is in `conset_examples::laplacian`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use conset_examples::laplacian;
+use conset_examples::report::{MeshArgs, StopArgs, finish};
+
+/// A graph's Laplacian plus the identity by rows: conjugate gradients with owners and ghosts.
+#[derive(Parser, Debug)]
+#[command(max_term_width = 100, after_help = "Example: laplacian crack.graph")]
+struct Args {
+    #[command(flatten)]
+    mesh: MeshArgs,
+    #[command(flatten)]
+    stop: StopArgs,
+    /// How ghosts are brought up to date.
+    #[arg(long, value_enum, default_value_t)]
+    by: conset_examples::team::By,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    finish(laplacian::solve(&args.mesh, args.stop.into(), args.by))
+}

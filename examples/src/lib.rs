@@ -1,0 +1,47 @@
+//! Solvers that communicate by compiled connection sets.
+//!
+//! One binary for each solver; here is what they are made of:
+//!
+//! * the solvers: [`poisson`] and [`elasticity`] (finite elements), [`wave`] (explicit in time),
+//!   [`laplacian`] (a graph's matrix by rows), [`fft`] (transposes), [`gauss`] (dense
+//!   elimination). Each is one function that a cell runs, one that a single processor runs, and
+//!   one that compares them;
+//! * the numerics: [`mesh`], [`element`], [`system`], [`sparse`], [`cg`];
+//! * the way to the cells: [`team`] compiles sets and runs programs, [`assembled`] does so for a
+//!   mesh whose parts share nodes.
+//!
+//! The solvers are to be read; they are neither the fastest nor the most general of their kind.
+
+pub mod assembled;
+pub mod cg;
+pub mod elasticity;
+pub mod element;
+pub mod fft;
+pub mod gauss;
+pub mod laplacian;
+pub mod mesh;
+pub mod poisson;
+pub mod report;
+pub mod sparse;
+pub mod system;
+pub mod team;
+pub mod wave;
+
+/// Why an example could not do what was asked.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A failure with a message of its own.
+pub fn failure(message: impl Into<String>) -> Failure {
+    message.into().into()
+}
+
+/// A number in (-1, 1) for each index: the same on every machine, with no pattern to the eye.
+pub fn noise(seed: u64, index: u64) -> f64 {
+    // The finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
+    let mut x =
+        seed.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^= x >> 31;
+    (x >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}

@@ -1,0 +1,415 @@
+//! From connection sets to cells that run: the compiler, the transport, and what a run takes.
+//!
+//! A solver says which sets it needs; [`Team::gather`] compiles them for a machine and loads the
+//! image. The solver's program is then run by every cell, with a [`Meter`] that it uses for what
+//! it wants counted: its own work in clocks, and its calls to the machine.
+//!
+//! Clocks are the emulated machine's: an operation on floating point numbers takes
+//! `--clocks-per-flop`, a call takes what the fabric says. On threads all clocks are 0; wall time
+//! is measured everywhere, waiting for other cells included.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use conset::ir::{CellId, ConnectionSet, Machine, Program, ShapeError};
+use conset::{Algorithm, Options, compile};
+use conset_runtime::{
+    Cell, CellError, Image, RunReport, ThreadOptions, Transport, World, tree_sets,
+};
+
+use crate::{Failure, failure};
+
+/// Where and how a solver runs.
+#[derive(clap::Args, Clone, Debug)]
+pub struct TeamArgs {
+    /// What carries the words.
+    #[arg(long, value_enum, default_value_t)]
+    pub transport: TransportArg,
+    /// Threads on which the cells run, with --transport threads [default: one per core].
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+    /// The machine that is compiled for: iwarp:4x4, torus:4x4x4, mesh:8x8, ring:16, ...
+    #[arg(long, value_name = "SPEC", default_value = "iwarp")]
+    pub machine: String,
+    /// Router and scheduler.
+    #[arg(long, value_enum, default_value_t)]
+    pub algorithm: AlgorithmArg,
+    /// The seed of every random choice.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Clocks that a cell takes for one operation on floating point numbers.
+    #[arg(long, value_name = "CLOCKS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=1000))]
+    pub clocks_per_flop: u64,
+}
+
+/// What carries the words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TransportArg {
+    /// The emulated machine, clock by clock.
+    #[default]
+    Fabric,
+    /// Threads of this process.
+    Threads,
+    /// The ranks of an MPI job, each with some of the cells; start it with mpirun.
+    #[cfg(feature = "mpi")]
+    Mpi,
+}
+
+/// How sets are exchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// By the compiled phases.
+    #[default]
+    Phases,
+    /// By a message for each connection.
+    Messages,
+}
+
+/// Router and scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum AlgorithmArg {
+    /// The ConSet paper's own.
+    Paper,
+    /// Several ways to plan, the best of them kept.
+    #[default]
+    Best,
+}
+
+impl Default for TeamArgs {
+    fn default() -> Self {
+        Self {
+            transport: TransportArg::default(),
+            workers: None,
+            machine: "iwarp".to_owned(),
+            algorithm: AlgorithmArg::default(),
+            seed: 1,
+            clocks_per_flop: 2,
+        }
+    }
+}
+
+impl TeamArgs {
+    /// The machine.
+    ///
+    /// # Errors
+    /// No such machine.
+    pub fn machine(&self) -> Result<Arc<Machine>, Failure> {
+        Ok(Arc::new(Machine::from_spec(&self.machine)?))
+    }
+
+    fn transport(&self) -> Result<Transport, Failure> {
+        if self.workers.is_some() && self.transport != TransportArg::Threads {
+            return Err(failure("--workers: only --transport threads has workers"));
+        }
+        Ok(match self.transport {
+            TransportArg::Fabric => Transport::Fabric,
+            TransportArg::Threads => Transport::Threads(ThreadOptions {
+                workers: self.workers,
+                ..ThreadOptions::default()
+            }),
+            #[cfg(feature = "mpi")]
+            TransportArg::Mpi => Transport::Mpi(conset_runtime::mpi::Comm::world()?),
+        })
+    }
+}
+
+/// The cells of a machine with the sets that they exchange.
+#[derive(Debug)]
+pub struct Team {
+    world: World,
+    clocks_per_flop: u64,
+    sets: Vec<String>,
+    speaks: bool,
+}
+
+impl Team {
+    /// Compiles sets for a machine.
+    ///
+    /// # Errors
+    /// Sets that the machine cannot do.
+    pub fn gather(
+        args: &TeamArgs,
+        machine: &Arc<Machine>,
+        sets: Vec<ConnectionSet>,
+    ) -> Result<Self, Failure> {
+        let program = Program::new(sets.into_iter().map(Arc::new).collect())?;
+        let algorithm = match args.algorithm {
+            AlgorithmArg::Paper => Algorithm::Paper,
+            AlgorithmArg::Best => Algorithm::Best,
+        };
+        let options = Options { algorithm, seed: args.seed, ..Options::default() };
+        let compiled = compile(machine, &program, &options, &mut |_| {})?;
+        let describe = |set: &conset::ir::SetSchedule| {
+            let routing = set.timetable.routing();
+            format!(
+                "{}: {} connections, {} words, {} phases, {} clocks predicted",
+                routing.set().name(),
+                routing.set().len(),
+                routing.set().words(),
+                routing.phases().len(),
+                set.predicted_clocks
+            )
+        };
+        let transport = args.transport()?;
+        Ok(Self {
+            sets: compiled.schedule().sets().iter().map(describe).collect(),
+            speaks: is_first(&transport),
+            world: World::new(compiled.image().clone()).on(transport),
+            clocks_per_flop: args.clocks_per_flop,
+        })
+    }
+
+    /// The image that all cells have loaded.
+    pub fn image(&self) -> &Arc<Image> {
+        self.world.image()
+    }
+
+    /// The cells that run in this process: all, but over MPI.
+    pub fn own_cells(&self) -> Vec<CellId> {
+        self.world.own_cells()
+    }
+
+    /// Runs a program on every cell; the results are those of [`Team::own_cells`].
+    ///
+    /// # Errors
+    /// What went wrong in the run.
+    pub fn run<R: Send>(
+        &self,
+        program: impl Fn(&mut Cell<'_>, &mut Meter) -> Result<R, CellError> + Sync,
+    ) -> Result<(Vec<R>, Account), Failure> {
+        let begin = Instant::now();
+        let (results, report) = self.world.try_run(|cell| {
+            let mut meter =
+                Meter { clocks_per_flop: self.clocks_per_flop, spent: Spent::default() };
+            let result = program(cell, &mut meter)?;
+            Ok((result, meter.spent))
+        })?;
+        let (results, spent) = results.into_iter().unzip();
+        let (sets, wall) = (self.sets.clone(), begin.elapsed());
+        Ok((results, Account { sets, spent, report, wall, alone: None, speaks: self.speaks }))
+    }
+
+    /// Times an exchange by itself, with no computation between one and the next: `exchange` is
+    /// called with what `prepare` made for the cell. Of many calls the median is taken, of all
+    /// cells the slowest.
+    ///
+    /// # Errors
+    /// What went wrong in the run.
+    pub fn time<B>(
+        &self,
+        prepare: impl Fn(CellId) -> B + Sync,
+        exchange: impl Fn(&mut Cell<'_>, &mut B) -> Result<(), CellError> + Sync,
+    ) -> Result<Calls, Failure> {
+        let (timed, _) = self.world.try_run(|cell| {
+            let mut buffers = prepare(cell.id());
+            // What is made when first needed is not timed.
+            exchange(cell, &mut buffers)?;
+            let mut calls = [Calls::default(); TIMED];
+            for call in &mut calls {
+                call.count(cell, |cell| exchange(cell, &mut buffers))?;
+            }
+            calls.sort_unstable_by_key(|call| (call.clocks, call.wall));
+            Ok(calls[TIMED / 2])
+        })?;
+        Ok(timed.into_iter().max_by_key(|call| (call.clocks, call.wall)).unwrap_or_default())
+    }
+}
+
+/// Whether this process is the one of the job that tells the user.
+fn is_first(transport: &Transport) -> bool {
+    match transport {
+        Transport::Fabric | Transport::Threads(_) => true,
+        #[cfg(feature = "mpi")]
+        Transport::Mpi(comm) => comm.rank() == 0,
+    }
+}
+
+/// The sets of [`tree_sets`] with `suffix` behind their names: a program may have trees of several
+/// widths.
+///
+/// # Errors
+/// No words, or more than the limit.
+pub fn named_trees(
+    machine: &Machine,
+    suffix: &str,
+    words: u32,
+) -> Result<Vec<ConnectionSet>, ShapeError> {
+    let rename = |set: ConnectionSet| {
+        let name = format!("{}{suffix}", set.name());
+        ConnectionSet::new(name, set.connections().to_vec())?.with_order(set.order().to_vec())
+    };
+    tree_sets(machine, words)?.into_iter().map(rename).collect()
+}
+
+/// What each cell has been dealt, by cell id: cells without a part have the default.
+///
+/// # Errors
+/// Not one place for each part.
+pub fn by_cell<T: Default>(
+    cells: usize,
+    place: &[CellId],
+    parts: Vec<T>,
+) -> Result<Vec<T>, Failure> {
+    if place.len() != parts.len() {
+        return Err(failure(format!("{} places for {} parts", place.len(), parts.len())));
+    }
+    let mut dealt: Vec<T> = Vec::new();
+    dealt.resize_with(cells, T::default);
+    for (cell, part) in place.iter().zip(parts) {
+        dealt[cell.index()] = part;
+    }
+    Ok(dealt)
+}
+
+/// Exchanges of which the median is taken.
+const TIMED: usize = 51;
+
+/// Counts what one cell does.
+#[derive(Debug)]
+pub struct Meter {
+    clocks_per_flop: u64,
+    spent: Spent,
+}
+
+/// What one cell did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    /// Clocks of its own work.
+    pub compute: u64,
+    /// Exchanges of vectors.
+    pub exchanges: Calls,
+    /// Reductions and broadcasts.
+    pub collectives: Calls,
+}
+
+/// Calls to the machine, with what they took including the wait for other cells.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Calls {
+    /// How many.
+    pub count: u64,
+    /// Clocks in all.
+    pub clocks: u64,
+    /// Wall time in all.
+    pub wall: Duration,
+}
+
+impl Meter {
+    /// Accounts for so many operations on floating point numbers.
+    ///
+    /// # Errors
+    /// Only the end of the run.
+    pub fn compute(&mut self, cell: &mut Cell<'_>, flops: usize) -> Result<(), CellError> {
+        let clocks = (flops as u64).saturating_mul(self.clocks_per_flop);
+        self.spent.compute = self.spent.compute.saturating_add(clocks);
+        cell.compute(clocks)
+    }
+
+    /// Counts a call as an exchange.
+    ///
+    /// # Errors
+    /// The call's.
+    pub fn exchange<'w, R>(
+        &mut self,
+        cell: &mut Cell<'w>,
+        call: impl FnOnce(&mut Cell<'w>) -> Result<R, CellError>,
+    ) -> Result<R, CellError> {
+        self.spent.exchanges.count(cell, call)
+    }
+
+    /// Counts a call as a collective one.
+    ///
+    /// # Errors
+    /// The call's.
+    pub fn collective<'w, R>(
+        &mut self,
+        cell: &mut Cell<'w>,
+        call: impl FnOnce(&mut Cell<'w>) -> Result<R, CellError>,
+    ) -> Result<R, CellError> {
+        self.spent.collectives.count(cell, call)
+    }
+}
+
+impl Calls {
+    fn count<'w, R>(
+        &mut self,
+        cell: &mut Cell<'w>,
+        call: impl FnOnce(&mut Cell<'w>) -> Result<R, CellError>,
+    ) -> Result<R, CellError> {
+        let (clock, begin) = (cell.clock(), Instant::now());
+        let result = call(cell)?;
+        self.count += 1;
+        self.clocks += cell.clock() - clock;
+        self.wall += begin.elapsed();
+        Ok(result)
+    }
+
+    fn mean(&self) -> String {
+        let count = self.count.max(1);
+        let microseconds = self.wall.as_secs_f64() * 1e6 / count as f64;
+        match self.clocks / count {
+            0 => format!("{microseconds:.1} us"),
+            clocks => format!("{microseconds:.1} us (of emulation), {clocks} clocks"),
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.clocks += other.clocks;
+        self.wall += other.wall;
+    }
+}
+
+/// What a run took.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// A line for each compiled set.
+    pub sets: Vec<String>,
+    /// What each cell of this process spent.
+    pub spent: Vec<Spent>,
+    /// The machine's own account.
+    pub report: RunReport,
+    /// Wall time of the run, start and end of the cells included.
+    pub wall: Duration,
+    /// Exchanges by themselves ([`Team::time`]), where they were timed.
+    pub alone: Option<Calls>,
+    /// Whether this process is the one of the job that tells the user.
+    pub speaks: bool,
+}
+
+impl std::fmt::Display for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for set in &self.sets {
+            writeln!(f, "set {set}")?;
+        }
+        let (mut exchanges, mut collectives) = (Calls::default(), Calls::default());
+        for spent in &self.spent {
+            exchanges.merge(&spent.exchanges);
+            collectives.merge(&spent.collectives);
+        }
+        let cells = self.spent.len().max(1) as u64;
+        if let Some(alone) = &self.alone {
+            writeln!(f, "an exchange by itself: {}", alone.mean())?;
+        }
+        for (name, calls) in [("exchanges", &exchanges), ("collectives", &collectives)] {
+            let (times, mean) = (calls.count / cells, calls.mean());
+            if times > 0 {
+                writeln!(f, "{name}: {times} by each of {cells} cells, {mean} with waiting")?;
+            }
+        }
+        if self.report.clocks > 0 {
+            let compute = self.spent.iter().map(|spent| spent.compute);
+            let (sum, most) = (compute.clone().sum::<u64>(), compute.max().unwrap_or(0));
+            let clocks = self.report.clocks;
+            writeln!(
+                f,
+                "clocks: {clocks}; computation {} (mean) to {most} (most); communication and waiting {} \
+                 (mean), {:.1} %",
+                sum / cells,
+                clocks - sum / cells,
+                100.0 * (clocks - sum / cells) as f64 / clocks as f64,
+            )?;
+        }
+        write!(f, "wall time: {:.3} s", self.wall.as_secs_f64())
+    }
+}

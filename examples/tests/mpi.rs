@@ -1,0 +1,91 @@
+//! The solvers over MPI: the same bits as on the emulated machine. Without a job around it, this
+//! program starts itself as jobs of 3 and 6 ranks (`CONSET_MPIRUN` names another launcher than
+//! `mpirun`): with 4 cells that is one rank with two cells, and ranks without any.
+//!
+//! Each rank runs each solver twice, over MPI and by itself on the emulated machine. Residuals,
+//! energies and the unknowns of the elimination come from all cells, and every rank has them.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test program of its own")]
+
+use std::process::{Command, ExitCode};
+
+use conset_examples::cg::Stop;
+use conset_examples::report::{MeshArgs, Report};
+use conset_examples::team::{By, TeamArgs, TransportArg};
+use conset_examples::{elasticity, fft, gauss, poisson, wave};
+
+/// The environment variable by which a rank knows that it is one.
+const RANK: &str = "CONSET_EXAMPLES_RANK";
+const STOP: Stop = Stop { tolerance: 1e-10, iterations: 500 };
+
+fn main() -> ExitCode {
+    if std::env::var_os(RANK).is_some() {
+        as_rank();
+        return ExitCode::SUCCESS;
+    }
+    let failed = ["3", "6"].into_iter().filter(|ranks| !job(ranks)).count();
+    ExitCode::from(u8::from(failed > 0))
+}
+
+/// Whether a job of so many ranks ends well.
+fn job(ranks: &str) -> bool {
+    let launcher = std::env::var("CONSET_MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
+    let output = Command::new("timeout")
+        .args(["-k", "5", "100", &launcher, "-n", ranks])
+        .arg(std::env::current_exe().expect("this program"))
+        .env(RANK, "1")
+        // More ranks than cores, and perhaps as root in a container; other libraries ignore it.
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+        .output()
+        .expect("timeout and the MPI launcher can be run");
+    let good = output.status.success();
+    println!("test solvers on {ranks} ranks ... {}", if good { "ok" } else { "FAILED" });
+    if !good {
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    good
+}
+
+fn as_rank() {
+    let team =
+        |transport| TeamArgs { machine: "iwarp:2x2".into(), transport, ..TeamArgs::default() };
+    let on = |mesh: &str, transport| MeshArgs {
+        mesh: format!("generate:{mesh}"),
+        parts: None,
+        team: team(transport),
+    };
+    let both = [TransportArg::Mpi, TransportArg::Fabric];
+
+    let [mpi, fabric] = both.map(|t| poisson::solve(&on("plate:8x8", t), STOP).unwrap());
+    same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
+
+    let [mpi, fabric] = both.map(|t| elasticity::solve(&on("tets:3x3x3", t), STOP).unwrap());
+    same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
+
+    let duration = wave::Duration { steps: 20, energy_every: 1 };
+    let [mpi, fabric] = both.map(|t| wave::solve(&on("tets:3x3x3", t), duration, None).unwrap());
+    let energies = |waves: &wave::Waves| waves.energies.iter().map(|e| e.1).collect::<Vec<_>>();
+    same(&energies(&mpi), &energies(&fabric), &mpi);
+
+    for by in [By::Phases, By::Messages] {
+        let [mpi, fabric] = both.map(|t| fft::solve(&team(t), 10, by).unwrap());
+        assert_eq!(mpi.values, fabric.values);
+        same(&[], &[], &mpi);
+    }
+
+    let [mpi, fabric] = both.map(|t| gauss::solve(&team(t), 20).unwrap());
+    same(&mpi.x, &fabric.x, &mpi);
+}
+
+fn same(mpi: &[f64], fabric: &[f64], report: &impl Report) {
+    assert!(report.agreement().holds(), "{report}");
+    // A rank without cells has what the sequential run gave.
+    if report.account().spent.is_empty() {
+        return;
+    }
+    let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(mpi), bits(fabric), "{report}");
+}

@@ -1,0 +1,237 @@
+//! The solvers on small meshes: the error falls as it should, the cells' result is the sequential
+//! one to rounding, and all transports give the same bits.
+//!
+//! Meshes made by others are in the folder that CONSET_MESHES names, or beside the checkout;
+//! without them those tests say so and pass.
+
+use std::path::PathBuf;
+
+use conset_examples::cg::Stop;
+use conset_examples::fft::Complex64;
+use conset_examples::report::{Agreement, MeshArgs, Report, Solved};
+use conset_examples::team::{By, TeamArgs, TransportArg};
+use conset_examples::{elasticity, fft, gauss, laplacian, poisson, wave};
+
+const STOP: Stop = Stop { tolerance: 1e-11, iterations: 2_000 };
+
+fn team(machine: &str, transport: TransportArg) -> TeamArgs {
+    let workers = (transport == TransportArg::Threads).then_some(2);
+    TeamArgs { machine: machine.to_owned(), transport, workers, ..TeamArgs::default() }
+}
+
+fn on(mesh: &str, machine: &str, transport: TransportArg) -> MeshArgs {
+    MeshArgs { mesh: mesh.to_owned(), parts: None, team: team(machine, transport) }
+}
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// Solves on the fabric and on threads, checks each and that they are the same.
+fn both(solve: impl Fn(TransportArg) -> Solved) -> Solved {
+    let (fabric, threads) = (solve(TransportArg::Fabric), solve(TransportArg::Threads));
+    for solved in [&fabric, &threads] {
+        assert!(solved.agreement.holds(), "{solved}");
+        let last = solved.history.residuals.last().copied().unwrap_or(0.0);
+        assert!(last <= STOP.tolerance, "{solved}");
+    }
+    assert_eq!(bits(&fabric.x), bits(&threads.x), "{fabric}\n{threads}");
+    assert_eq!(bits(&fabric.history.residuals), bits(&threads.history.residuals));
+    assert!(fabric.account.report.clocks > 0, "{fabric}");
+    fabric
+}
+
+fn solve_poisson(mesh: &str, machine: &str) -> Solved {
+    both(|transport| poisson::solve(&on(mesh, machine, transport), STOP).unwrap())
+}
+
+fn solve_elasticity(mesh: &str, machine: &str) -> Solved {
+    both(|transport| elasticity::solve(&on(mesh, machine, transport), STOP).unwrap())
+}
+
+/// A file of the shared meshes, if they are here.
+#[allow(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn shared(name: &str) -> Option<String> {
+    let folder = std::env::var_os("CONSET_MESHES").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/meshes")),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    if !path.exists() {
+        eprintln!("skipped: {} is not here", path.display());
+        return None;
+    }
+    path.to_str().map(str::to_owned)
+}
+
+#[test]
+fn poisson_converges_with_the_square_of_the_element_size() {
+    for (coarse, fine) in [("plate:12x12", "plate:24x24"), ("tets:4x4x4", "tets:8x8x8")] {
+        let error = |mesh: &str| solve_poisson(&format!("generate:{mesh}"), "iwarp:2x2").error;
+        let (coarse, fine) = (error(coarse), error(fine));
+        assert!(fine * 3.0 < coarse && fine * 5.0 > coarse, "{coarse} to {fine}");
+    }
+}
+
+#[test]
+fn elasticity_converges_with_the_square_of_the_element_size() {
+    for (coarse, fine) in [("plate:8x8", "plate:16x16"), ("tets:3x3x3", "tets:6x6x6")] {
+        let error = |mesh: &str| solve_elasticity(&format!("generate:{mesh}"), "iwarp:2x2").error;
+        let (coarse, fine) = (error(coarse), error(fine));
+        assert!(fine * 3.0 < coarse && fine * 6.0 > coarse, "{coarse} to {fine}");
+    }
+}
+
+#[test]
+fn odd_machines_and_meshes() {
+    // One cell; a ring of two; three dimensions; a mesh in two pieces; more cells than elements.
+    for (mesh, machine) in [
+        ("generate:plate:6x6", "mesh:1x1"),
+        ("generate:plate:6x6", "ring:2"),
+        ("generate:tets:3x3x3", "torus:2x2x2"),
+        ("generate:two-plates:5x5", "iwarp:3x3"),
+        ("generate:plate:2x2", "iwarp:4x4"),
+    ] {
+        solve_poisson(mesh, machine);
+    }
+}
+
+#[test]
+fn fewer_parts_than_cells() {
+    both(|transport| {
+        let args = on("generate:plate:6x6", "iwarp:4x4", transport);
+        poisson::solve(&MeshArgs { parts: Some(3), ..args }, STOP).unwrap()
+    });
+}
+
+#[test]
+fn waves_keep_their_energy_and_stand_where_they_should() {
+    // cos(pi x) stands on a square: it swings with cos(pi t).
+    let standing = |point: [f64; 3]| (std::f64::consts::PI * point[0]).cos();
+    let duration = wave::Duration { steps: 60, energy_every: 5 };
+    let run = |mesh: &str, transport| {
+        let waves = wave::solve(&on(mesh, "iwarp:2x2", transport), duration, Some(&standing));
+        let waves = waves.unwrap();
+        assert!(waves.agreement.holds(), "{waves}");
+        assert!(waves.drift() < 1e-12, "{waves}");
+        waves
+    };
+    let mesh = "generate:plate:24x24";
+    let (fabric, threads) = (run(mesh, TransportArg::Fabric), run(mesh, TransportArg::Threads));
+    assert_eq!(bits(&fabric.u), bits(&threads.u));
+    let swing = (std::f64::consts::PI * fabric.dt * duration.steps as f64).cos();
+    // The value at the corner where x is 0, the most there is.
+    let found = fabric.u.iter().copied().fold(0.0f64, |a, b| a.max(b.abs()));
+    assert!((found - swing.abs()).abs() < 0.01, "{found} for {swing}");
+}
+
+#[test]
+fn the_spectrum_is_the_sum_of_its_definition() {
+    for (size, machine) in [(12, "iwarp:2x2"), (9, "ring:5"), (3, "iwarp:2x2"), (4, "mesh:1x1")] {
+        let solve = |transport, by| fft::solve(&team(machine, transport), size, by).unwrap();
+        let fabric = solve(TransportArg::Fabric, By::Phases);
+        for transport in [TransportArg::Fabric, TransportArg::Threads] {
+            for by in [By::Phases, By::Messages] {
+                let other = solve(transport, by);
+                assert!(other.agreement.holds(), "{other}");
+                assert_eq!(fabric.values, other.values, "{transport:?} {by:?}");
+            }
+        }
+        let input = fft::matrix(size, 1);
+        let naive = |k: usize, l: usize| {
+            let term = |(at, value): (usize, &Complex64)| {
+                let (re, im) = (value.re, value.im);
+                let turns = (at / size * k + at % size * l) as f64 / size as f64;
+                let (sin, cos) = (-std::f64::consts::TAU * turns).sin_cos();
+                (re * cos - im * sin, re * sin + im * cos)
+            };
+            input.iter().enumerate().map(term).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
+        };
+        let naive = (0..size * size).map(|at| naive(at / size, at % size));
+        let naive: Vec<f64> = naive.flat_map(|(re, im)| [re, im]).collect();
+        let found: Vec<f64> = fabric.values.iter().flat_map(|value| [value.re, value.im]).collect();
+        let agreement = Agreement::of(&found, &naive, 1e-12);
+        assert!(agreement.holds(), "{size} on {machine}: {agreement}");
+    }
+}
+
+#[test]
+fn transposes_by_messages_can_follow_each_other_at_once() {
+    // Letters of the next transpose come to cells that are still sending those of this one.
+    let team = team("iwarp:4x4", TransportArg::Fabric);
+    let spectrum = fft::solve(&team, 64, By::Messages).unwrap();
+    assert!(spectrum.account.alone.is_some_and(|calls| calls.clocks > 0), "{spectrum}");
+}
+
+#[test]
+fn elimination_is_the_sequential_one_to_the_bit() {
+    for (size, machine) in [(24, "iwarp:2x2"), (70, "ring:3"), (2, "iwarp:2x2"), (5, "mesh:1x1")] {
+        let solve = |transport| gauss::solve(&team(machine, transport), size).unwrap();
+        let (fabric, threads) = (solve(TransportArg::Fabric), solve(TransportArg::Threads));
+        assert_eq!(bits(&fabric.x), bits(&threads.x));
+        for solved in [&fabric, &threads] {
+            assert_eq!(solved.agreement().difference, 0.0, "{solved}");
+            assert!(solved.residual < 1e-13, "{solved}");
+        }
+    }
+}
+
+#[test]
+fn a_singular_matrix_is_said_to_be_one_on_all_cells() {
+    let mut system = gauss::Dense::noise(6, 3);
+    system.rows[4] = system.rows[1].iter().map(|x| 2.0 * x).collect();
+    for transport in [TransportArg::Fabric, TransportArg::Threads] {
+        let error = gauss::solve_system(&team("iwarp:2x2", transport), &system).unwrap_err();
+        assert!(error.to_string().contains("singular"), "{error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_solved_on_is_refused() {
+    let solve = |mesh: &str, machine: &str| {
+        let solved = poisson::solve(&on(mesh, machine, TransportArg::Fabric), STOP);
+        solved.map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(solve("generate:bricks:2x2x2", "iwarp:2x2").contains("8 corners"));
+    assert!(solve("no/such.msh", "iwarp:2x2").contains("no/such.msh"));
+    assert!(solve("no-ending", "iwarp:2x2").contains("format"));
+    assert!(solve("generate:plate:4x4", "no-machine").contains("no-machine"));
+    let mesh = on("generate:plate:4x4", "iwarp:2x2", TransportArg::Fabric);
+    let graph = laplacian::solve(&mesh, STOP, By::Phases);
+    assert!(graph.unwrap_err().to_string().contains("not a graph"));
+}
+
+#[test]
+fn the_spark98_mesh_in_its_own_64_parts() {
+    let Some(mesh) = shared("spark98/sf10.64.pack") else { return };
+    let solved = solve_poisson(&mesh, "iwarp");
+    assert!(solved.title.contains("64 parts"), "{solved}");
+    assert!(solved.error < 5e-3, "{solved}");
+    let duration = wave::Duration { steps: 40, energy_every: 10 };
+    let run = |transport| wave::solve(&on(&mesh, "iwarp", transport), duration, None).unwrap();
+    let (fabric, threads) = (run(TransportArg::Fabric), run(TransportArg::Threads));
+    assert!(fabric.agreement.holds() && fabric.drift() < 1e-12, "{fabric}");
+    assert_eq!(bits(&fabric.u), bits(&threads.u));
+}
+
+#[test]
+fn a_mesh_of_gmsh() {
+    for name in ["derived/gmsh_plate.v41a.msh", "derived/gmsh_box.v41b.msh"] {
+        let Some(mesh) = shared(name) else { return };
+        assert!(solve_poisson(&mesh, "iwarp:4x4").error < 5e-3);
+    }
+}
+
+#[test]
+fn graphs() {
+    for name in ["walshaw/crack.graph", "walshaw/fe_body.graph"] {
+        let Some(graph) = shared(name) else { return };
+        let solve = |transport, by| {
+            laplacian::solve(&on(&graph, "iwarp:4x4", transport), STOP, by).unwrap()
+        };
+        let phases = both(|transport| solve(transport, By::Phases));
+        let messages = both(|transport| solve(transport, By::Messages));
+        assert!(phases.error < 1e-8, "{phases}");
+        assert_eq!(bits(&phases.x), bits(&messages.x));
+    }
+}
