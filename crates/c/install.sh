@@ -50,13 +50,20 @@ install -m 644 fortran/conset.f90 "$prefix/share/conset/conset.f90"
 install -m 644 "$(built .a)" "$prefix/lib/libconset.a"
 shared=$(built .so)
 if [ -n "$shared" ]; then
-    install -m 755 "$shared" "$prefix/lib/libconset.so.$version"
-    ln -sf "libconset.so.$version" "$prefix/lib/libconset.so.$major"
+    library=libconset.so.$version
+    install -m 755 "$shared" "$prefix/lib/$library"
+    ln -sf "$library" "$prefix/lib/libconset.so.$major"
     ln -sf "libconset.so.$major" "$prefix/lib/libconset.so"
 else
     shared=$(built .dylib)
-    install -m 755 "$shared" "$prefix/lib/libconset.$major.dylib"
-    ln -sf "libconset.$major.dylib" "$prefix/lib/libconset.dylib"
+    library=libconset.$major.dylib
+    install -m 755 "$shared" "$prefix/lib/$library"
+    ln -sf "$library" "$prefix/lib/libconset.dylib"
+fi
+
+# The release profile keeps lines for backtraces, which are most of the libraries' bytes.
+if [ "$profile" = release ] && command -v strip >/dev/null; then
+    strip -S "$prefix/lib/libconset.a" "$prefix/lib/$library"
 fi
 
 private="-lpthread -ldl -lm -lgcc_s"
