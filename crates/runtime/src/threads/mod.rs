@@ -102,8 +102,11 @@ pub(crate) fn run<R: Send>(
     Ok((results.map(|r| r.expect("all programs have ended")).collect(), report))
 }
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 #[cfg(test)]
-mod tests {
+mod dealing {
     use super::*;
 
     #[test]

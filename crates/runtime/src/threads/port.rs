@@ -32,11 +32,10 @@
 //!   from those written.
 
 use conset_ir::{CellId, ConnectionId, Operation};
-use corosensei::Yielder;
 
 use super::board::{Board, Collective, Failure, Slot};
 use super::combine::{Source, combine_from};
-use super::worker::{Answer, Awaited, Why, Worker};
+use super::worker::{Answer, Awaited, Suspend, Why, Worker};
 use crate::error::{CellError, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, gather};
 use crate::port::{By, Context, Port, Row, Stopped};
@@ -47,7 +46,7 @@ pub(crate) struct ThreadPort<'y, 'b> {
     pub(crate) id: CellId,
     board: &'b Board<'b>,
     worker: &'b Worker,
-    yielder: &'y Yielder<Answer, Awaited<'b>>,
+    yielder: &'y (dyn Suspend<'b> + 'y),
     step: u64,
     /// The set of which a phase was instantiated; elements may have been sent.
     by_hand: Option<usize>,
@@ -68,7 +67,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         id: CellId,
         board: &'b Board<'b>,
         worker: &'b Worker,
-        yielder: &'y Yielder<Answer, Awaited<'b>>,
+        yielder: &'y (dyn Suspend<'b> + 'y),
     ) -> Self {
         Self {
             id,
