@@ -21,7 +21,9 @@
 //!   run goes on and its next suspension, and a worker acknowledges only while none of its cells
 //!   runs; after that its cells get [`Stopped`] before they read anything.
 //!   Nothing between publishing and the end of the call runs code of the program's, so nothing
-//!   unwinds there: rows are erased to pointers before, words are numbers.
+//!   unwinds there: rows are erased to pointers before, words are numbers. What a program panics
+//!   with or returns cannot unwind a worker when it is dropped, and should the runtime itself
+//!   panic on a worker the process ends (module `worker`).
 //! * *The slots are those of this step.* Both cells have compared what they do at the step with
 //!   the same entry of the log before the source publishes, so it filled the slots of the same
 //!   set in the same way. A source cannot be further than the step, as the reader is not done.
