@@ -21,6 +21,18 @@ use crate::word::Word;
 pub(crate) struct AbortedProgram;
 
 /// A cell, lent to its program.
+///
+/// It stays on the stack and the thread of its program: its calls suspend that stack and no
+/// other, so it must reach neither another thread nor a program that runs inside of this one.
+///
+/// ```compile_fail
+/// fn send<T: Send>() {}
+/// send::<conset_runtime::Cell<'static>>();
+/// ```
+/// ```compile_fail
+/// fn share<T: Sync>() {}
+/// share::<conset_runtime::Cell<'static>>();
+/// ```
 pub struct Cell<'w> {
     id: CellId,
     loaded: &'w Loaded,

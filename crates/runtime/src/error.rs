@@ -95,6 +95,14 @@ pub enum RunError {
     #[cfg(feature = "mpi")]
     #[error(transparent)]
     Mpi(#[from] crate::mpi::MpiError),
+    /// The system gave no thread for a worker.
+    #[error("no thread for the worker of {cell}: {message}; ask for fewer workers")]
+    Thread {
+        /// The worker's first cell.
+        cell: CellId,
+        /// What the system said.
+        message: String,
+    },
     /// There was no memory for the stack of a cell.
     #[error("no stack of {bytes} bytes for {cell}: {message}")]
     Stack {

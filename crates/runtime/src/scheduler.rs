@@ -142,7 +142,7 @@ impl<'w> Run<'w> {
             for coroutine in &mut coroutines {
                 if coroutine.started() && !coroutine.done() {
                     // It is told, and returns or is unwound; its outcome does not matter.
-                    let _ = coroutine.resume(Answer::Aborted);
+                    discard(coroutine.resume(Answer::Aborted));
                 }
             }
         }
@@ -500,7 +500,17 @@ pub(crate) fn run_program<R>(
         Err(payload) => {
             let text = payload.downcast_ref::<String>().cloned();
             let text = text.or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+            discard(payload);
             Outcome::Panicked(text.unwrap_or_else(|| "no message".to_owned()))
         }
+    }
+}
+
+/// Drops a value of the program's, whose drop may panic: on the stack of a cell or of a worker
+/// nobody but the runtime would catch that, and while others read the memory of cells nothing may
+/// unwind. What such a panic carries is left alone, as its drop may panic in turn.
+pub(crate) fn discard<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        std::mem::forget(payload);
     }
 }

@@ -205,6 +205,31 @@ fn a_panic_of_one_cell_ends_the_run_and_names_it() {
     }
 }
 
+/// A program panics with something that panics when it is dropped: the run ends as for any other
+/// panic, and no stack is unwound from which others read.
+#[test]
+fn what_panics_when_it_is_dropped_ends_the_run_and_nothing_else() {
+    struct Bad;
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new(()));
+        }
+    }
+    for transport in [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))] {
+        let world = World::new(ring_image(4, 3)).on(transport);
+        let result = world.run(|cell| {
+            if cell.id() == CellId(2) {
+                std::panic::resume_unwind(Box::new(Bad));
+            }
+            // Its neighbours wait for it.
+            let mut incoming = vec![vec![0u64; 3]];
+            cell.exchange("s", &[[1u64; 3]], &mut incoming).is_err()
+        });
+        let error = result.map(|_| ()).unwrap_err();
+        assert!(matches!(error, RunError::Panic { cell: CellId(2), .. }), "{error}");
+    }
+}
+
 #[test]
 fn cells_that_disagree_are_both_named() {
     let machine = build::machine("ring:4", |p| p.channels_per_cell = 1);

@@ -31,7 +31,7 @@ use crate::cell::Cell;
 use crate::error::RunError;
 use crate::loaded::Loaded;
 use crate::port::{By, Context};
-use crate::scheduler::{Outcome, run_program};
+use crate::scheduler::{Outcome, discard, run_program};
 use crate::world::{RunReport, World};
 
 type Coroutines<R> = Vec<Coroutine<(), (), Outcome<R>, DefaultStack>>;
@@ -175,7 +175,7 @@ impl<'w> Rank<'w> {
                 for coroutine in &mut coroutines {
                     while coroutine.started() && !coroutine.done() {
                         // It is told, and returns or is unwound; its outcome does not matter.
-                        let _ = coroutine.resume(());
+                        discard(coroutine.resume(()));
                     }
                 }
             }

@@ -33,7 +33,7 @@ use conset_ir::CellId;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::world::{RunReport, World};
-use board::Board;
+use board::{Board, Failure};
 use worker::{Left, run_worker};
 
 /// How programs are run on threads.
@@ -78,12 +78,17 @@ pub(crate) fn run<R: Send>(
     let mut board = Board::new(&world.loaded, workers);
     let shared = &board;
     let left: Vec<Left<R>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = deal(&cells, workers)
-            .enumerate()
-            .map(|(number, cells)| {
-                scope.spawn(move || run_worker(shared, number, cells, world.stack_size, program))
-            })
-            .collect();
+        let mut threads = Vec::with_capacity(workers);
+        for (number, cells) in deal(&cells, workers).enumerate() {
+            let work = move || run_worker(shared, number, cells, world.stack_size, program);
+            match std::thread::Builder::new().spawn_scoped(scope, work) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    give_up(shared, workers - number, cells, &error);
+                    break;
+                }
+            }
+        }
         if let Some(time_out) = options.time_out {
             watch::watch(shared, &threads, time_out);
         }
@@ -102,8 +107,18 @@ pub(crate) fn run<R: Send>(
     Ok((results.map(|r| r.expect("all programs have ended")).collect(), report))
 }
 
+/// The system gives no more threads: those there are must not wait for the missing ones.
+fn give_up(board: &Board<'_>, missing: usize, cells: &[CellId], error: &std::io::Error) {
+    let cell = cells.first().copied().unwrap_or(CellId(0));
+    board.fail(cell, Failure::Known(RunError::Thread { cell, message: error.to_string() }));
+    (0..missing).for_each(|_| board.ending.acknowledge());
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 #[cfg(test)]
-mod tests {
+mod dealing {
     use super::*;
 
     #[test]

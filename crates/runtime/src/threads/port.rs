@@ -21,7 +21,9 @@
 //!   run goes on and its next suspension, and a worker acknowledges only while none of its cells
 //!   runs; after that its cells get [`Stopped`] before they read anything.
 //!   Nothing between publishing and the end of the call runs code of the program's, so nothing
-//!   unwinds there: rows are erased to pointers before, words are numbers.
+//!   unwinds there: rows are erased to pointers before, words are numbers. What a program panics
+//!   with or returns cannot unwind a worker when it is dropped, and should the runtime itself
+//!   panic on a worker the process ends (module `worker`).
 //! * *The slots are those of this step.* Both cells have compared what they do at the step with
 //!   the same entry of the log before the source publishes, so it filled the slots of the same
 //!   set in the same way. A source cannot be further than the step, as the reader is not done.
@@ -32,11 +34,10 @@
 //!   from those written.
 
 use conset_ir::{CellId, ConnectionId, Operation};
-use corosensei::Yielder;
 
 use super::board::{Board, Collective, Failure, Slot};
 use super::combine::{Source, combine_from};
-use super::worker::{Answer, Awaited, Why, Worker};
+use super::worker::{Answer, Awaited, Suspend, Why, Worker};
 use crate::error::{CellError, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, gather};
 use crate::port::{By, Context, Port, Row, Stopped};
@@ -47,7 +48,7 @@ pub(crate) struct ThreadPort<'y, 'b> {
     pub(crate) id: CellId,
     board: &'b Board<'b>,
     worker: &'b Worker,
-    yielder: &'y Yielder<Answer, Awaited<'b>>,
+    yielder: &'y (dyn Suspend<'b> + 'y),
     step: u64,
     /// The set of which a phase was instantiated; elements may have been sent.
     by_hand: Option<usize>,
@@ -68,7 +69,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         id: CellId,
         board: &'b Board<'b>,
         worker: &'b Worker,
-        yielder: &'y Yielder<Answer, Awaited<'b>>,
+        yielder: &'y (dyn Suspend<'b> + 'y),
     ) -> Self {
         Self {
             id,

@@ -14,7 +14,7 @@ use super::board::{Board, Failure};
 use super::port::ThreadPort;
 use crate::cell::Cell;
 use crate::error::RunError;
-use crate::scheduler::{Outcome, run_program};
+use crate::scheduler::{Outcome, discard, run_program};
 use crate::sync::{Counter, Look, WINDOW};
 
 /// Looks at the waiting cells before a worker rests. A look takes some nanoseconds for each cell;
@@ -52,6 +52,18 @@ pub(crate) enum Why {
     Order(usize, ConnectionId, ConnectionId),
     /// A message of a cell is to come.
     Message(CellId),
+}
+
+/// How a cell waits: until what it waits for is there, or the run has ended for it.
+pub(crate) trait Suspend<'b> {
+    /// Waits. `Aborted` only when no cell reads another's memory any more.
+    fn suspend(&self, awaited: Awaited<'b>) -> Answer;
+}
+
+impl<'b> Suspend<'b> for Yielder<Answer, Awaited<'b>> {
+    fn suspend(&self, awaited: Awaited<'b>) -> Answer {
+        Yielder::suspend(self, awaited)
+    }
 }
 
 /// What the cells of a worker do at a step.
@@ -94,7 +106,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    fn new(number: usize, cells: &[CellId]) -> Self {
+    pub(super) fn new(number: usize, cells: &[CellId]) -> Self {
         let first = cells.first().copied().unwrap_or(CellId(0));
         let last = cells.last().map_or(0, |last| last.index() + 1);
         let mut places = vec![0; last - first.index().min(last)];
@@ -212,6 +224,16 @@ fn seat<'b, R>(
     seats
 }
 
+/// Ends the process if it is dropped: a worker that panics has a bug, and would leave cells that
+/// others still read from, and workers that wait for it for ever.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
 /// Runs the program on some cells, on the calling thread, until all have ended or the run has.
 pub(crate) fn run_worker<R>(
     board: &Board<'_>,
@@ -220,6 +242,8 @@ pub(crate) fn run_worker<R>(
     stack_size: usize,
     program: &(dyn Fn(&mut Cell<'_>) -> R + Sync),
 ) -> Left<R> {
+    // Unwinding from here to the acknowledgement would drop cells whose memory others read.
+    let guard = AbortOnUnwind;
     let worker = Worker::new(number, cells);
     let mut seats = seat(board, &worker, cells, stack_size, program);
     let all_ended = turn(board, number, &mut seats);
@@ -227,6 +251,7 @@ pub(crate) fn run_worker<R>(
         board.idle.retire(number);
     }
     board.ending.acknowledge();
+    std::mem::forget(guard);
     let places = seats.iter().map(|seat| place_of(seat, &worker)).collect();
     if !all_ended {
         end(board, &mut seats);
@@ -328,7 +353,7 @@ fn end<R>(board: &Board<'_>, seats: &mut [Seat<'_, R>]) {
     for seat in seats {
         if seat.coroutine.started() && !seat.coroutine.done() {
             // It is told, and returns or is unwound; its outcome does not matter.
-            let _ = seat.coroutine.resume(Answer::Aborted);
+            discard(seat.coroutine.resume(Answer::Aborted));
         }
     }
 }

@@ -1,0 +1,352 @@
+//! The ports of cells on threads, without coroutines: a worker and a thread for each cell, which
+//! waits by looking again.
+//!
+//! Everything else is what runs: the steps, the slots, reading where the words are, the end of a
+//! run. So Miri, which cannot follow a change of stacks, and ThreadSanitizer, which would have to
+//! be told of it, see all `unsafe` of exchanges between threads here. Programs are small, as Miri
+//! is slow; ordinary test runs go over them many times.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::board::{Board, Failure};
+use super::port::ThreadPort;
+use super::worker::{Answer, Awaited, Suspend, Worker};
+use super::*;
+use crate::error::CellError;
+use crate::lists::{CellLists, Number, Op, Positions};
+use crate::loaded::Loaded;
+use crate::scheduler::{Outcome, run_program};
+use conset_ir::{ConnectionId, ConnectionSet};
+
+#[path = "../../../fabric/tests/build/mod.rs"]
+mod build;
+
+/// How often each program is run.
+const TIMES: usize = if cfg!(miri) { 2 } else { 50 };
+
+/// Waits on the cell's own thread.
+struct Spin<'b> {
+    board: &'b Board<'b>,
+    acknowledged: AtomicBool,
+}
+
+impl Spin<'_> {
+    /// The worker of this cell runs it no more but to end it.
+    fn acknowledge(&self) {
+        if !self.acknowledged.swap(true, Ordering::Relaxed) {
+            self.board.ending.acknowledge();
+        }
+    }
+}
+
+impl<'b> Suspend<'b> for Spin<'b> {
+    fn suspend(&self, awaited: Awaited<'b>) -> Answer {
+        while !self.board.ending.has_begun() {
+            if awaited.counter.has_reached(awaited.value) {
+                return Answer::Done;
+            }
+            std::thread::yield_now();
+        }
+        self.acknowledge();
+        while !self.board.ending.is_acknowledged() {
+            std::thread::yield_now();
+        }
+        Answer::Aborted
+    }
+}
+
+/// Runs a program, each cell on its thread.
+fn run_plainly<R: Send>(
+    loaded: &Loaded,
+    program: impl Fn(&mut Cell<'_>) -> R + Sync,
+) -> Result<Vec<R>, RunError> {
+    let cells: Vec<CellId> = loaded.image.machine().endpoints().collect();
+    let mut board = Board::new(loaded, cells.len());
+    let (shared, program) = (&board, &program);
+    let outcomes: Vec<Outcome<R>> = std::thread::scope(|scope| {
+        let start = |(number, &id): (usize, &CellId)| {
+            scope.spawn(move || {
+                let worker = Worker::new(number, &[id]);
+                let spin = Spin { board: shared, acknowledged: AtomicBool::new(false) };
+                let mut port = ThreadPort::new(id, shared, &worker, &spin);
+                let outcome = run_program(program, &mut Cell::new(id, loaded, &mut port));
+                if let Outcome::Panicked(message) = &outcome {
+                    let error = RunError::Panic { cell: id, message: message.clone() };
+                    shared.fail(id, Failure::Known(error));
+                }
+                spin.acknowledge();
+                outcome
+            })
+        };
+        let threads: Vec<_> = cells.iter().enumerate().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    match board.take_failure() {
+        Some(Failure::Known(error)) => Err(error),
+        Some(other) => panic!("{other:?}"),
+        None => Ok(outcomes
+            .into_iter()
+            .map(|outcome| match outcome {
+                Outcome::Returned(result) => result,
+                Outcome::Panicked(_) | Outcome::Aborted => unreachable!("it did not fail"),
+            })
+            .collect()),
+    }
+}
+
+fn loaded(spec: &str, sets: impl IntoIterator<Item = ConnectionSet>) -> Loaded {
+    let machine = build::machine(spec, |p| p.channels_per_cell = 12);
+    Loaded::new(build::build_all(&machine, sets))
+}
+
+/// Neighbours in both directions, and each cell to itself, of different lengths.
+fn neighbours(cells: u32) -> Loaded {
+    let ends = |c: u32| [(c, (c + 1) % cells, 2 + c % 3), ((c + 1) % cells, c, 4), (c, c, 1)];
+    loaded(&format!("ring:{cells}"), [build::set(&(0..cells).flat_map(ends).collect::<Vec<_>>())])
+}
+
+/// A word that fits 4 bytes.
+fn word(connection: ConnectionId, index: usize, round: usize) -> u64 {
+    (u64::from(connection.0) << 16) | (round as u64) << 8 | index as u64
+}
+
+/// Exchanges the set once, with words of this type; looks at all that come.
+fn exchange_as<W: Number>(
+    cell: &mut Cell<'_>,
+    round: usize,
+    by_messages: bool,
+) -> Result<(), CellError> {
+    let (out, inn) = (cell.connections_out("s")?, cell.connections_in("s")?);
+    let set = cell.image().sets()[0].set.clone();
+    let row = |&x: &ConnectionId, round: usize| -> Vec<W> {
+        (0..set.get(x).words as usize).map(|index| W::from_bits(word(x, index, round))).collect()
+    };
+    let outgoing: Vec<Vec<W>> = out.iter().map(|x| row(x, round)).collect();
+    let mut incoming: Vec<Vec<W>> = inn.iter().map(|x| row(x, round + 99)).collect();
+    match by_messages {
+        true => cell.msg_exchange("s", &outgoing, &mut incoming)?,
+        false => cell.exchange("s", &outgoing, &mut incoming)?,
+    }
+    let bits = |words: &Vec<W>| words.iter().map(|w| w.to_bits()).collect::<Vec<_>>();
+    for (found, x) in incoming.iter().zip(inn) {
+        assert_eq!(bits(found), bits(&row(x, round)), "{x} at {}", cell.id());
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_of_any_words_arrive() {
+    let loaded = neighbours(3);
+    for _ in 0..TIMES {
+        let result = run_plainly(&loaded, |cell| -> Result<(), CellError> {
+            for round in 0..3 {
+                let by_messages = round == 1;
+                match (round + cell.id().index()) % 3 {
+                    0 => exchange_as::<u64>(cell, round, by_messages)?,
+                    1 => exchange_as::<f64>(cell, round, by_messages)?,
+                    _ => exchange_as::<i32>(cell, round, by_messages)?,
+                }
+            }
+            Ok(())
+        });
+        result.unwrap().into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+    }
+}
+
+/// Positions of each connection: the words that go out lie apart from those that come in, or
+/// among them.
+fn lists(loaded: &Loaded, cell: CellId, block: usize, apart: bool) -> CellLists {
+    let mut next = 0;
+    let mut list = |x: &ConnectionId| -> Vec<u32> {
+        let positions = loaded.set(0).get(*x).words / block as u32;
+        next += positions;
+        (next - positions..next).rev().collect()
+    };
+    let send: Vec<Vec<u32>> = loaded.sets[0].out.of(cell).iter().map(&mut list).collect();
+    if !apart {
+        next = 1;
+    }
+    let mut list = |x: &ConnectionId| -> Vec<u32> {
+        let positions = loaded.set(0).get(*x).words / block as u32;
+        next += 1;
+        // Lists overlap, so that several sources meet at a position.
+        (next - 1..next - 1 + positions).collect()
+    };
+    let receive: Vec<Vec<u32>> = loaded.sets[0].inn.of(cell).iter().map(&mut list).collect();
+    CellLists::new(Positions::new(send), Positions::new(receive), block)
+}
+
+/// What each cell's vector begins with.
+fn begin(lists: &CellLists, cell: usize) -> Vec<u64> {
+    (0..lists.words().unwrap()).map(|at| ((cell + 1) * 100 + at) as u64).collect()
+}
+
+/// The vectors after so many exchanges, found one cell after the other.
+fn by_hand(loaded: &Loaded, lists: &[CellLists], op: Op, rounds: usize) -> Vec<Vec<u64>> {
+    let mut vectors: Vec<Vec<u64>> = (0..lists.len()).map(|c| begin(&lists[c], c)).collect();
+    for _ in 0..rounds {
+        let before = vectors.clone();
+        for (cell, vector) in vectors.iter_mut().enumerate() {
+            let (ends, block) = (&loaded.sets[0], lists[cell].block());
+            let inn = ends.inn.of(CellId(cell as u32));
+            for (place, &x) in inn.iter().enumerate() {
+                let source = loaded.set(0).get(x).source;
+                let row = ends.out.of(source).iter().position(|&y| y == x).unwrap();
+                let from = lists[source.index()].send().row(row);
+                let to = lists[cell].receive().row(place);
+                for (&from, &to) in from.iter().zip(to) {
+                    for word in 0..block {
+                        let here = &mut vector[to as usize * block + word];
+                        *here =
+                            op.apply(*here, before[source.index()][from as usize * block + word]);
+                    }
+                }
+            }
+        }
+    }
+    vectors
+}
+
+fn exchange_lists_as<W: Number>(
+    cell: &mut Cell<'_>,
+    lists: &CellLists,
+    op: Op,
+    rounds: usize,
+) -> Result<Vec<u64>, CellError> {
+    let vector = begin(lists, cell.id().index());
+    let mut vector: Vec<W> = vector.into_iter().map(W::from_bits).collect();
+    for _ in 0..rounds {
+        cell.exchange_lists("s", lists, op, &mut vector)?;
+    }
+    Ok(vector.into_iter().map(W::to_bits).collect())
+}
+
+#[test]
+fn vectors_are_read_where_they_are() {
+    let ends = |c: u32| [(c, (c + 1) % 3, 4), ((c + 1) % 3, c, 2), (c, c, 2)];
+    let loaded = loaded("ring:3", [build::set(&(0..3).flat_map(ends).collect::<Vec<_>>())]);
+    for (block, apart, op) in
+        [(1, true, Op::Copy), (1, false, Op::Add), (2, true, Op::Max), (2, false, Op::Min)]
+    {
+        let lists: Vec<_> = (0..3).map(|c| lists(&loaded, CellId(c), block, apart)).collect();
+        assert_eq!(lists[0].is_mixed(), !apart);
+        let expected = by_hand(&loaded, &lists, op, 3);
+        for _ in 0..TIMES {
+            // Small numbers are the same as words of 4 and of 8 bytes.
+            let found = run_plainly(&loaded, |cell| {
+                let lists = &lists[cell.id().index()];
+                match cell.id().0 {
+                    0 => exchange_lists_as::<u64>(cell, lists, op, 3),
+                    1 => exchange_lists_as::<u32>(cell, lists, op, 3),
+                    _ => exchange_lists_as::<i64>(cell, lists, op, 3),
+                }
+            });
+            let found: Vec<Vec<u64>> = found.unwrap().into_iter().map(Result::unwrap).collect();
+            assert_eq!(found, expected, "{op:?} of blocks of {block}, apart: {apart}");
+        }
+    }
+}
+
+#[test]
+fn elements_go_round() {
+    let set: Vec<_> = (0..3).map(|c| (c, (c + 1) % 3, 2)).collect();
+    let loaded = loaded("ring:3", [build::set(&set)]);
+    for _ in 0..TIMES {
+        let sums = run_plainly(&loaded, |cell| -> Result<u64, CellError> {
+            let id = cell.id().0;
+            let mut sum = 0;
+            for _ in 0..3 {
+                cell.instantiate_phase("s/p0")?;
+                let mut passing = u64::from(id) + 1;
+                for _ in 0..2 {
+                    cell.send_element(ConnectionId(id), passing)?;
+                    passing = cell.receive_element(ConnectionId((id + 2) % 3))?;
+                    sum += passing;
+                }
+            }
+            Ok(sum)
+        });
+        let sums: Vec<u64> = sums.unwrap().into_iter().map(Result::unwrap).collect();
+        assert_eq!(sums, [15, 12, 9]);
+    }
+}
+
+#[test]
+fn messages_are_copied() {
+    let loaded = loaded("ring:3", [build::set(&[(0, 1, 1)])]);
+    for _ in 0..TIMES {
+        let result = run_plainly(&loaded, |cell| -> Result<(), CellError> {
+            let id = cell.id().0;
+            for round in 0..4 {
+                let mut words = vec![f64::from(id); round];
+                cell.msg_send(CellId((id + 1) % 3), &words)?;
+                words.fill(-1.0);
+                cell.msg_receive(CellId((id + 2) % 3), &mut words)?;
+                assert_eq!(words, vec![f64::from((id + 2) % 3); round]);
+            }
+            Ok(())
+        });
+        result.unwrap().into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+    }
+}
+
+/// The buffers of a call that ends early are freed at once, while others may just be reading
+/// them: they must not be.
+#[test]
+fn a_run_that_ends_early_frees_nothing_that_is_read() {
+    let loaded = neighbours(3);
+    let lists: Vec<_> = (0..3).map(|c| lists(&loaded, CellId(c), 1, true)).collect();
+    for time in 0..4 * TIMES {
+        let result = run_plainly(&loaded, |cell| -> Result<(), CellError> {
+            let id = cell.id().index();
+            for round in 0..4 {
+                if id == time % 3 && round == time % 4 {
+                    if time % 2 == 0 {
+                        std::panic::resume_unwind(Box::new("enough"));
+                    }
+                    // A receive that nobody has sent.
+                    cell.receive_element::<u64>(ConnectionId(0))?;
+                }
+                exchange_as::<u64>(cell, round, false)?;
+                exchange_lists_as::<f64>(cell, &lists[id], Op::Add, 1)?;
+            }
+            Ok(())
+        });
+        let error = result.unwrap_err();
+        let panicked = matches!(&error, RunError::Panic { message, .. } if message == "enough");
+        assert!(panicked || matches!(error, RunError::Cell { .. }), "{error}");
+    }
+}
+
+/// The log of steps is as long as cells may be apart; its places are used again.
+#[test]
+fn steps_outlast_the_log() {
+    let loaded = loaded("ring:3", [build::set(&[(0, 1, 1)])]);
+    let rounds = crate::sync::WINDOW as usize + 6;
+    for _ in 0..TIMES.div_ceil(10) {
+        let result = run_plainly(&loaded, |cell| -> Result<(), CellError> {
+            (0..rounds).try_for_each(|round| exchange_as::<u32>(cell, round % 7, false))
+        });
+        result.unwrap().into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+    }
+}
+
+/// What a program panics with may panic when it is dropped. Nothing of that reaches a worker.
+#[test]
+fn what_panics_when_it_is_dropped_ends_the_run_and_nothing_else() {
+    struct Bad;
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new(()));
+        }
+    }
+    let loaded = neighbours(3);
+    let result = run_plainly(&loaded, |cell| {
+        if cell.id().0 == 1 {
+            std::panic::resume_unwind(Box::new(Bad));
+        }
+        exchange_as::<u64>(cell, 0, false).is_ok()
+    });
+    let error = result.unwrap_err();
+    assert!(matches!(error, RunError::Panic { cell: CellId(1), .. }), "{error}");
+}

@@ -1,0 +1,4 @@
+//! The JSON form.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::json(bytes));

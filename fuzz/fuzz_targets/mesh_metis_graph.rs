@@ -1,0 +1,7 @@
+//! The reader of `metis-graph` files.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(
+    conset_mesh::Format::MetisGraph,
+    bytes
+));

@@ -1,0 +1,15 @@
+//! What the fuzz targets do with their bytes.
+//!
+//! A reader may accept or refuse. It may not panic, hang, or take memory for what a file only
+//! claims to have (libFuzzer's limits see to the last two). What it accepts has to survive what
+//! comes next: documents are written in every form and read again, and are the same; meshes are
+//! turned into connection sets; schedules and images go to the checker, which may refuse them.
+//!
+//! [`program`] goes the other way: from bytes it makes a machine and a set that are valid, and
+//! then nothing but delivery of every word is right.
+
+mod case;
+mod readers;
+
+pub use case::{Case, program};
+pub use readers::{any, binary, json, machine_file, mesh, partition, text};

@@ -1,0 +1,113 @@
+//! The readers of files.
+
+use std::sync::Arc;
+
+use conset_ir::{Document, binary, json, machine_file, text};
+use conset_mesh::partition::{read_file, stated};
+use conset_mesh::{Format, Source, halo, read, triangles};
+
+/// A mesh file: read, and made the exchange of its own partition and of one by blocks.
+pub fn mesh(format: Format, bytes: &[u8]) {
+    let Ok(source) = read(format, "fuzz", bytes) else { return };
+    if let Source::Graph(graph) = &source {
+        let _ = triangles::from_graph(graph);
+    }
+    let items = conset_mesh::partition::item_count(&source);
+    let halves = (0..items).map(|item| u32::from(item >= items / 2)).collect();
+    let blocks = conset_mesh::Partition::new(2, halves).ok();
+    for partition in [stated(&source), blocks].into_iter().flatten() {
+        let Ok(halo) = halo(&source, &partition, "fuzz") else { continue };
+        assert_eq!(halo.set.connections().len(), halo.set.len());
+    }
+}
+
+/// A document in the text form.
+pub fn text(bytes: &[u8]) {
+    let Ok(file) = str::from_utf8(bytes) else { return };
+    if let Ok(document) = text::parse("fuzz", file) {
+        survives(&document);
+    }
+}
+
+/// A document in the JSON form.
+pub fn json(bytes: &[u8]) {
+    if let Ok(document) = json::parse("fuzz", bytes) {
+        survives(&document);
+    }
+}
+
+/// A document in the binary form: as it is, and with length and checksum put right, without
+/// which no change would get past the container.
+pub fn binary(bytes: &[u8]) {
+    if let Ok(document) = binary::parse("fuzz", bytes) {
+        survives(&document);
+    }
+    let Some((header, rest)) = bytes.split_at_checked(20) else { return };
+    let payload = &rest[..rest.len().saturating_sub(4)];
+    let mut file = binary::MAGIC.to_vec();
+    file.extend_from_slice(&header[8..12]);
+    file.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    file.extend_from_slice(payload);
+    let checksum = crc32fast::hash(&file);
+    file.extend_from_slice(&checksum.to_le_bytes());
+    if let Ok(document) = binary::parse("fuzz", &file) {
+        survives(&document);
+    }
+}
+
+/// A document of whatever form.
+pub fn any(bytes: &[u8]) {
+    if let Ok(document) = Document::parse_any("fuzz", bytes) {
+        survives(&document);
+    }
+}
+
+/// A machine file: what is read is written and read again.
+pub fn machine_file(bytes: &[u8]) {
+    let Ok(file) = str::from_utf8(bytes) else { return };
+    let Ok(machine) = machine_file::parse("fuzz", file) else { return };
+    if machine.cell_count() > LARGE {
+        return;
+    }
+    let again = machine_file::parse("fuzz", &machine_file::write(&machine));
+    assert_eq!(again.as_ref(), Ok(&machine));
+    survives(&Document::Machine(Arc::new(machine)));
+}
+
+/// A partition file.
+pub fn partition(bytes: &[u8]) {
+    let Some((&[items, parts], file)) = bytes.split_first_chunk() else { return };
+    let known = (parts > 0).then_some(usize::from(parts));
+    let Ok(partition) = read_file("fuzz", file, usize::from(items), known) else { return };
+    assert_eq!(partition.part_of().len(), usize::from(items));
+    assert_eq!(partition.sizes().iter().sum::<usize>(), usize::from(items));
+}
+
+/// Cells beyond which a document is only read: a line of text can ask for a million cells, and
+/// what is done here with each would be all that the fuzzer does.
+const LARGE: usize = 1 << 12;
+
+/// The document in every form that can hold it, read again; and what a checker says to it.
+fn survives(document: &Document) {
+    if document.machine().is_some_and(|machine| machine.cell_count() > LARGE) {
+        return;
+    }
+    let written = binary::write(document);
+    assert_eq!(binary::parse("again", &written).as_ref(), Ok(document));
+    let written = text::write(document);
+    assert_eq!(text::parse("again", &written).as_ref(), Ok(document), "{written}");
+    if let Some(written) = json::write(document) {
+        assert_eq!(json::parse("again", written.as_bytes()).as_ref(), Ok(document), "{written}");
+    }
+    match document {
+        Document::Schedule(schedule) => drop(conset::verify::check_schedule(schedule)),
+        Document::Image(image) => {
+            if conset::verify::check_image(image).is_ok() {
+                conset::verify::lift(image).expect("what was accepted can be followed back");
+            }
+        }
+        Document::Timetable(timetable) => drop(conset::verify::check_timetable(timetable)),
+        Document::Routing(routing) => drop(conset::verify::routing(routing)),
+        Document::Machine(_) | Document::Program { .. } => {}
+    }
+}
