@@ -54,6 +54,10 @@ const TRIED: usize = 1 << 13;
 /// Negotiations of a set of a few connections.
 const NEGOTIATED: u64 = 3;
 
+/// Connections up to which they are cut into parts, and how near to the bound none is.
+const CUT: usize = 1 << 12;
+const WHOLE: f64 = 1.04;
+
 /// Connections up to which timetables are varied.
 const PASSED: usize = 1 << 17;
 
@@ -227,7 +231,9 @@ impl<'a> Search<'a> {
         let most = if self.set.len() > WIDE { 1 } else { rayon::current_num_threads().min(WAVE) };
         // Ways that come first may end the trying, or tell what is not worth while behind them.
         let way = self.usual.get(self.next).map(|first| first.way);
-        let same = |row: &usize| self.usual.get(*row).is_none_or(|t| Some(t.way) == way);
+        let kind = |way: Way| std::mem::discriminant(&way);
+        let same =
+            |row: &usize| self.usual.get(*row).is_none_or(|t| Some(kind(t.way)) == way.map(kind));
         let rows = (self.next..self.next + most).take_while(same);
         let tries: Vec<Try> = rows.map_while(|row| self.attempt(row)).collect();
         if tries.is_empty() {
@@ -261,6 +267,7 @@ impl<'a> Search<'a> {
             Err(error) => return Err(error),
         };
         self.made += 1;
+        if std::env::var_os("DBG").is_some() { eprintln!("{:?} {} phases {} clocks {} bound {}", attempt.way, attempt.seed, priced.timetable.phases().len(), priced.clocks, self.bounds.clocks); }
         self.searched |= attempt.way == Way::SearchedRounds;
         // Plans of a wave must not change what the others of it do.
         self.long |= attempt.way != Way::Balanced && squared_hops(&priced) > TOO_LONG;
@@ -278,6 +285,7 @@ impl<'a> Search<'a> {
             let skipped = match way {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
                 Way::Balanced => self.until == Until::Good && self.long,
+                Way::Cut { .. } => !self.may_gain_by_parts(),
                 _ => false,
             };
             if skipped {
@@ -303,6 +311,13 @@ impl<'a> Search<'a> {
             })
         };
         plans.into_iter().try_fold(None, better).transpose()
+    }
+
+    /// Whether plans are so far from the bound that parts of connections could do better.
+    fn may_gain_by_parts(&self) -> bool {
+        let found = self.found.as_ref();
+        self.set.len() <= CUT
+            && found.is_some_and(|found| gap(found.clocks, self.bounds.clocks) > WHOLE)
     }
 
     /// Whether trying ends here, and why.
@@ -349,7 +364,17 @@ fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (
     let most = ATTEMPTS.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
     let first: &[Way] = match objective {
-        Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Negotiated, Way::Orbits],
+        Objective::Time => &[
+            Way::RingRounds,
+            Way::SearchedRounds,
+            Way::Negotiated,
+            Way::Cut { pieces: 2 },
+            Way::Cut { pieces: 3 },
+            Way::Cut { pieces: 4 },
+            Way::Cut { pieces: 6 },
+            Way::Cut { pieces: 8 },
+            Way::Orbits,
+        ],
         Objective::Phases => &[Way::Orbits, Way::RingRounds],
     };
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };

@@ -11,6 +11,7 @@
 //! | [`Way::Orbits`] | sets that look the same from every cell of a torus; fewest phases | `orbits`: one connection stands for all its copies |
 //! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
 //! | [`Way::Negotiated`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together, again and again; `pack` |
+//! | [`Way::Cut`] | sets of uneven words, or short of links | `cut`: long connections in parts; the same with them |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //!
 //! No way looks at what a set is called or where it came from. Which way is best for a set is
@@ -19,6 +20,7 @@
 
 mod balance;
 mod compact;
+mod cut;
 mod join;
 mod negotiate;
 mod orbits;
@@ -51,6 +53,11 @@ pub enum Way {
     SearchedRounds,
     /// Rounds, phases and routes are chosen together, in passes that learn from each other.
     Negotiated,
+    /// The same with long connections cut into parts, none longer than this share of the longest.
+    Cut {
+        /// Parts of the longest connection, at least 2.
+        pieces: u32,
+    },
     /// The paper's division with the loads of its phases evened out.
     Balanced,
 }
@@ -102,6 +109,7 @@ pub fn plans(
         Way::Orbits => regular(machine, set)?.into_iter().collect(),
         Way::SearchedRounds => searched_rounds(machine, set, options)?,
         Way::Negotiated => negotiated(machine, set, options)?,
+        Way::Cut { pieces } => in_parts(machine, set, pieces, options)?,
         Way::Balanced => balanced(machine, set, options)?.into_iter().collect(),
     };
     plans.retain(|plan| {
@@ -246,8 +254,74 @@ fn negotiated(
     set: &Arc<ConnectionSet>,
     options: &Options,
 ) -> Result<Vec<Plan>, Infeasible> {
-    if set.len() > NEGOTIATED {
+    let Some((found, wants)) = negotiation(machine, set, options)? else { return Ok(Vec::new()) };
+    packed(machine, set, found.rounds, &found.round_of, &found.paths, wants.as_ref())
+}
+
+/// Parts up to which connections are cut.
+const PARTS: usize = 1 << 14;
+
+/// Negotiates parts of connections as if they were connections.
+fn in_parts(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    pieces: u32,
+    options: &Options,
+) -> Result<Vec<Plan>, Infeasible> {
+    let Some(cut) = cut::cut(set, pieces, PARTS) else { return Ok(Vec::new()) };
+    let Some((found, wants)) = negotiation(machine, &cut.parts, options)? else {
         return Ok(Vec::new());
+    };
+    let negotiate::Found { rounds, round_of, paths } = found;
+    let packings = packings(machine, &cut.parts, rounds, &round_of, &paths, wants.as_ref());
+    let phases = |packed: &pack::Packed| {
+        let members = by_phase(packed.phases, &packed.phase_of);
+        let part = |&x: &u32| Part {
+            connection: cut.of[x as usize],
+            words: cut.parts.get(conset_ir::ConnectionId(x)).words,
+            round: round_of[x as usize],
+            path: paths.of(x as usize).to_vec(),
+        };
+        members.iter().map(|members| members.iter().map(part).collect()).collect::<Vec<Vec<_>>>()
+    };
+    packings.iter().map(|packed| plan_of_parts(machine, set, phases(packed))).collect()
+}
+
+/// A route of a plan of rounds, on its way from one plan to another.
+struct Part {
+    connection: u32,
+    words: u32,
+    round: u32,
+    path: Vec<u32>,
+}
+
+/// Numbers the channels of phases of parts, each phase in the order of connections and rounds.
+fn plan_of_parts(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    mut phases: Vec<Vec<Part>>,
+) -> Result<Plan, Infeasible> {
+    for parts in &mut phases {
+        parts.sort_by_key(|part| (part.connection, part.round));
+    }
+    let network = Network::new(machine);
+    let routing = channels::number_parts(machine, set, &network, phases.len() as u32, |phase| {
+        let parts = phases[phase as usize].iter();
+        parts.map(|part| (part.connection, part.words, part.path.as_slice()))
+    })
+    .map_err(|error| explain::misshapen(set, &error))?;
+    let rounds = phases.iter().map(|parts| parts.iter().map(|part| part.round).collect());
+    Ok(Plan { routing, rounds: Some(rounds.collect()) })
+}
+
+/// Rounds and routes, with what the connections ask for.
+fn negotiation(
+    machine: &Machine,
+    set: &ConnectionSet,
+    options: &Options,
+) -> Result<Option<(negotiate::Found, Option<Wants>)>, Infeasible> {
+    if set.len() > NEGOTIATED {
+        return Ok(None);
     }
     let network = Network::new(machine);
     let bounds = bounds::bounds(machine, set)?.summary();
@@ -258,8 +332,7 @@ fn negotiated(
     let hops: Vec<u32> = set.connections().iter().map(hops).collect();
     let wants = Wants::new(machine, &network, set, &hops)?;
     let found = negotiate::negotiate(machine, set, &network, clocks, STEPS, options.seed);
-    let Some(found) = found else { return Ok(Vec::new()) };
-    packed(machine, set, found.rounds, &found.round_of, &found.paths, wants.as_ref())
+    Ok(found.map(|found| (found, wants)))
 }
 
 /// Connections up to which rounds are packed in two ways.
@@ -285,16 +358,7 @@ fn packed(
     paths: &Paths,
     wants: Option<&Wants>,
 ) -> Result<Vec<Plan>, Infeasible> {
-    let channels = machine.parameters().channels_per_cell;
-    let network = Network::new(machine);
-    let sides = negotiate::sides(machine, set);
-    let ordered = !set.order().is_empty();
-    let rounds = pack::Rounds { count, round_of, paths, sides: &sides, ordered, wants };
-    let mut packings = vec![pack::pack(&network, channels, rounds, pack::Packing::Dense)];
-    if set.len() <= TWICE {
-        let other = pack::pack(&network, channels, rounds, pack::Packing::InStep);
-        packings.extend((other.phases > packings[0].phases).then_some(other));
-    }
+    let packings = packings(machine, set, count, round_of, paths, wants);
     let plan = |packed: &pack::Packed| {
         let members = by_phase(packed.phases, &packed.phase_of);
         let routing = number(machine, set, &members, paths)?;
@@ -305,6 +369,28 @@ fn packed(
         Ok(Plan { routing, rounds: Some(rounds) })
     };
     packings.iter().map(plan).collect()
+}
+
+/// Rounds packed into phases.
+fn packings(
+    machine: &Machine,
+    set: &ConnectionSet,
+    count: u32,
+    round_of: &[u32],
+    paths: &Paths,
+    wants: Option<&Wants>,
+) -> Vec<pack::Packed> {
+    let channels = machine.parameters().channels_per_cell;
+    let network = Network::new(machine);
+    let sides = negotiate::sides(machine, set);
+    let ordered = !set.order().is_empty();
+    let rounds = pack::Rounds { count, round_of, paths, sides: &sides, ordered, wants };
+    let mut packings = vec![pack::pack(&network, channels, rounds, pack::Packing::Dense)];
+    if set.len() <= TWICE {
+        let other = pack::pack(&network, channels, rounds, pack::Packing::InStep);
+        packings.extend((other.phases > packings[0].phases).then_some(other));
+    }
+    packings
 }
 
 /// The connections of each phase, ascending.

@@ -62,6 +62,8 @@ const KEPT: u32 = 8;
 const KEPT_ORDERED: u32 = 64;
 /// Passes in which all take any route, then as many in which most keep theirs, and so on.
 const TURN: u32 = 32;
+/// Words that differ by no more than this share of them count as equal.
+const EVEN: u32 = 64;
 /// Passes at most.
 const PASSES: u32 = 1 << 12;
 
@@ -591,7 +593,8 @@ impl<'a> Table<'a> {
         for (row, &round) in order.iter().enumerate() {
             rank[round] = row as u32;
         }
-        let even = self.words.iter().all(|&words| words == self.words[0]);
+        let (least, most) = (self.words.iter().min(), self.words.iter().max());
+        let even = least.zip(most).is_some_and(|(least, most)| most - least <= most / EVEN);
         let key = |x: usize| {
             let late = lateness[x];
             let rank = rank[self.round_of[x] as usize];
