@@ -22,7 +22,7 @@ use std::sync::Arc;
 use conset_fabric::run_checked;
 use conset_ir::{Bounds, ConnectionSet, Machine, Timetable};
 use conset_partition_route::best::{self, Plan, Way};
-use conset_scheduler::{best as links, predict};
+use conset_scheduler::{best as links, planned, predict};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -46,6 +46,9 @@ const SEARCHED: usize = 1 << 10;
 
 /// Words times links up to which a timetable is priced on the fabric.
 const MEASURED: u64 = 1 << 18;
+
+/// The same for plans in which streams follow each other closely: small delays add up there.
+const PLANNED: u64 = 1 << 24;
 
 /// Attempts to balance a small set, and connections of all attempts together.
 const ATTEMPTS: usize = 8;
@@ -267,7 +270,6 @@ impl<'a> Search<'a> {
             Err(error) => return Err(error),
         };
         self.made += 1;
-        if std::env::var_os("DBG").is_some() { eprintln!("{:?} {} phases {} clocks {} bound {}", attempt.way, attempt.seed, priced.timetable.phases().len(), priced.clocks, self.bounds.clocks); }
         self.searched |= attempt.way == Way::SearchedRounds;
         // Plans of a wave must not change what the others of it do.
         self.long |= attempt.way != Way::Balanced && squared_hops(&priced) > TOO_LONG;
@@ -285,7 +287,7 @@ impl<'a> Search<'a> {
             let skipped = match way {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
                 Way::Balanced => self.until == Until::Good && self.long,
-                Way::Cut { .. } => !self.may_gain_by_parts(),
+                Way::Cut { .. } | Way::Windows => !self.may_gain_by_parts(),
                 _ => false,
             };
             if skipped {
@@ -370,9 +372,7 @@ fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (
             Way::Negotiated,
             Way::Cut { pieces: 2 },
             Way::Cut { pieces: 3 },
-            Way::Cut { pieces: 4 },
-            Way::Cut { pieces: 6 },
-            Way::Cut { pieces: 8 },
+            Way::Windows,
             Way::Orbits,
         ],
         Objective::Phases => &[Way::Orbits, Way::RingRounds],
@@ -405,14 +405,19 @@ fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
 
 fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
     let bug = |e| CompileError::bug("the scheduler", &e);
-    let tables = match &plan.rounds {
-        Some(rounds) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
-        None => {
+    let most = if plan.starts.is_some() { PLANNED } else { MEASURED };
+    let tables = match (&plan.rounds, &plan.starts) {
+        (Some(rounds), _) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
+        (None, Some(starts)) => {
+            let bug = |e| CompileError::bug("the router", &e);
+            vec![planned::with_starts(plan.routing, starts).map_err(bug)?]
+        }
+        (None, None) => {
             let passes = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
             links::by_links(plan.routing, passes, seed).map_err(bug)?
         }
     };
-    let prices: Vec<_> = tables.par_iter().map(clocks_of_phases).collect();
+    let prices: Vec<_> = tables.par_iter().map(|table| clocks_of_phases(table, most)).collect();
     let prices = prices.into_iter().collect::<Result<Vec<_>, _>>()?;
     let timetable = links::combine(&tables, &prices);
     // Phases start on an empty machine, so their prices do not depend on each other.
@@ -443,7 +448,7 @@ fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
     for _ in 0..JOINS {
         let Some(rounds) = &found.rounds else { break };
         let routing = found.timetable.routing().clone();
-        let plan = Plan { routing, rounds: Some(rounds.clone()) };
+        let plan = Plan { routing, rounds: Some(rounds.clone()), starts: None };
         let pairs = best::joinable(&plan, &mut tried);
         if pairs.is_empty() {
             break;
@@ -464,7 +469,7 @@ fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
     if found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
         // The routes by links instead of by rounds: better for some phases of unequal words.
         let routing = found.timetable.routing().clone();
-        let other = price(Plan { routing, rounds: None }, seed)?;
+        let other = price(Plan { routing, rounds: None, starts: None }, seed)?;
         let tables = [found.timetable.clone(), other.timetable];
         let prices = [found.phases, other.phases];
         let phases = prices[0].iter().zip(&prices[1]).map(|(a, b)| *a.min(b)).collect::<Vec<_>>();
@@ -476,11 +481,11 @@ fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
 }
 
 /// What each phase takes, without the switch.
-fn clocks_of_phases(timetable: &Timetable) -> Result<Vec<u64>, CompileError> {
+fn clocks_of_phases(timetable: &Timetable, most: u64) -> Result<Vec<u64>, CompileError> {
     let routing = timetable.routing();
     let hops = |route: conset_ir::RouteRef<'_>| route.hops() as u64 * u64::from(route.words);
     let work: u64 = routing.phases().iter().flat_map(|p| p.iter()).map(hops).sum();
-    if work > MEASURED {
+    if work > most {
         return Ok(predict::predict(timetable).phases.iter().map(|phase| phase.clocks).collect());
     }
     let verified = conset_verify::timetable(timetable.clone())

@@ -12,6 +12,7 @@
 //! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
 //! | [`Way::Negotiated`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together, again and again; `pack` |
 //! | [`Way::Cut`] | sets of uneven words, or short of links | `cut`: long connections in parts; the same with them |
+//! | [`Way::Windows`] | any set without order or wishes | `window`: phases of a length, connections cut where they end |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //!
 //! No way looks at what a set is called or where it came from. Which way is best for a set is
@@ -30,6 +31,7 @@ mod ring;
 mod rounds;
 mod template;
 mod way;
+mod window;
 
 use std::sync::Arc;
 
@@ -58,6 +60,8 @@ pub enum Way {
         /// Parts of the longest connection, at least 2.
         pieces: u32,
     },
+    /// Phases of a length, filled with connections and parts of connections.
+    Windows,
     /// The paper's division with the loads of its phases evened out.
     Balanced,
 }
@@ -89,6 +93,9 @@ pub struct Plan {
     /// For each phase the round of each route, in the order of the routes; rounds of a phase run
     /// in the order of their numbers.
     pub rounds: Option<Vec<Vec<u32>>>,
+    /// For each phase the planned start of each route, in clocks from the phase's beginning; only
+    /// where there are no rounds.
+    pub starts: Option<Vec<Vec<u64>>>,
 }
 
 /// Plans a set one way: the plans that are worth being priced, the one with the fewest phases
@@ -110,6 +117,7 @@ pub fn plans(
         Way::SearchedRounds => searched_rounds(machine, set, options)?,
         Way::Negotiated => negotiated(machine, set, options)?,
         Way::Cut { pieces } => in_parts(machine, set, pieces, options)?,
+        Way::Windows => windows(machine, set, options)?,
         Way::Balanced => balanced(machine, set, options)?.into_iter().collect(),
     };
     plans.retain(|plan| {
@@ -147,7 +155,7 @@ fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Pl
     let Some(found) = orbits::orbits(machine.topology(), set, channels) else { return Ok(None) };
     let members = by_phase(found.phases, &found.phase_of);
     let routing = number(machine, set, &members, &found.paths)?;
-    Ok(Some(Plan { routing, rounds: None }))
+    Ok(Some(Plan { routing, rounds: None, starts: None }))
 }
 
 /// Moves of a search at most.
@@ -169,7 +177,7 @@ fn balanced(
     };
     let routing = apr::route(machine, set, &first, &mut |_| ())?;
     if has_wishes(set) {
-        return Ok(Some(Plan { routing, rounds: None }));
+        return Ok(Some(Plan { routing, rounds: None, starts: None }));
     }
     let network = Network::new(machine);
     let moves = set.len().saturating_mul(options.effort as usize).min(MOVES);
@@ -180,7 +188,7 @@ fn balanced(
         members[phase as usize].iter().map(|&x| (x, division.paths[x as usize].as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;
-    Ok(Some(Plan { routing, rounds: None }))
+    Ok(Some(Plan { routing, rounds: None, starts: None }))
 }
 
 fn division_of(routing: &Routing) -> balance::Division {
@@ -287,6 +295,42 @@ fn in_parts(
     packings.iter().map(|packed| plan_of_parts(machine, set, phases(packed))).collect()
 }
 
+/// Steps of filling windows for each connection, and at most.
+const FILLED: usize = 1 << 13;
+const FILLING: usize = 1 << 24;
+
+/// Connections up to which windows are filled.
+const WINDOWS: usize = 1 << 13;
+
+/// Fills phases of several lengths.
+fn windows(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+) -> Result<Vec<Plan>, Infeasible> {
+    if has_wishes(set) || set.len() > WINDOWS {
+        return Ok(Vec::new());
+    }
+    let network = Network::new(machine);
+    let fewest = bounds::bounds(machine, set)?.summary().phases;
+    let steps = set.len().saturating_mul(FILLED).min(FILLING);
+    let plan = |phases: window::Phases| {
+        let mut phases = phases;
+        // One part of a connection at most is in a phase.
+        phases.iter_mut().for_each(|streams| streams.sort_by_key(|stream| stream.connection));
+        let routing =
+            channels::number_parts(machine, set, &network, phases.len() as u32, |phase| {
+                let streams = phases[phase as usize].iter();
+                streams.map(|stream| (stream.connection, stream.words, stream.path.as_slice()))
+            })
+            .map_err(|error| explain::misshapen(set, &error))?;
+        let starts = phases.iter().map(|streams| streams.iter().map(|s| s.start).collect());
+        Ok(Plan { routing, rounds: None, starts: Some(starts.collect()) })
+    };
+    let found = window::fill(machine, set, &network, fewest, steps, options.seed);
+    found.into_iter().map(plan).collect()
+}
+
 /// A route of a plan of rounds, on its way from one plan to another.
 struct Part {
     connection: u32,
@@ -311,7 +355,7 @@ fn plan_of_parts(
     })
     .map_err(|error| explain::misshapen(set, &error))?;
     let rounds = phases.iter().map(|parts| parts.iter().map(|part| part.round).collect());
-    Ok(Plan { routing, rounds: Some(rounds.collect()) })
+    Ok(Plan { routing, rounds: Some(rounds.collect()), starts: None })
 }
 
 /// Rounds and routes, with what the connections ask for.
@@ -366,7 +410,7 @@ fn packed(
             .iter()
             .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
             .collect();
-        Ok(Plan { routing, rounds: Some(rounds) })
+        Ok(Plan { routing, rounds: Some(rounds), starts: None })
     };
     packings.iter().map(plan).collect()
 }

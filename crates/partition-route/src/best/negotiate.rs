@@ -69,10 +69,10 @@ const PASSES: u32 = 1 << 12;
 
 /// A hop that a shortest route may take, between cells numbered from the source on.
 #[derive(Clone, Copy)]
-struct Hop {
-    from: u16,
-    to: u16,
-    edge: u32,
+pub(super) struct Hop {
+    pub(super) from: u16,
+    pub(super) to: u16,
+    pub(super) edge: u32,
 }
 
 /// The sides of its agents that each connection keeps busy; with half duplex an agent has one.
@@ -167,7 +167,7 @@ pub(super) fn negotiate(
 }
 
 /// The shortest routes of each connection, as hops in the order of their distance.
-struct Routes {
+pub(super) struct Routes {
     first: Vec<u32>,
     list: Vec<Hop>,
     /// Cells on shortest routes; the last is the target.
@@ -178,7 +178,7 @@ struct Routes {
 }
 
 impl Routes {
-    fn new(network: &Network, set: &ConnectionSet) -> Option<Self> {
+    pub(super) fn new(network: &Network, set: &ConnectionSet) -> Option<Self> {
         let targets = set.connections().iter().map(|c| c.target.0);
         let mut distances = Distances::new(network, targets);
         let mut this = Self {
@@ -233,8 +233,18 @@ impl Routes {
         Some(this)
     }
 
-    fn of(&self, x: usize) -> &[Hop] {
+    pub(super) fn of(&self, x: usize) -> &[Hop] {
         &self.list[self.first[x] as usize..self.first[x + 1] as usize]
+    }
+
+    /// Cells on a connection's routes, as hops number them.
+    pub(super) fn cells(&self, x: usize) -> usize {
+        usize::from(self.cells[x])
+    }
+
+    /// Hops of a connection's routes.
+    pub(super) fn hops(&self, x: usize) -> u32 {
+        self.hops[x]
     }
 
     fn start(&self, x: usize) -> usize {
