@@ -57,8 +57,12 @@ const TRIED: usize = 1 << 13;
 /// Negotiations of a set of a few connections.
 const NEGOTIATED: u64 = 3;
 
-/// Connections up to which they are cut into parts, and how near to the bound none is.
-const CUT: usize = 1 << 12;
+/// Parts of connections up to which they are negotiated.
+const CUT: usize = 1 << 11;
+
+/// Connections up to which windows are filled with parts of them, and how near to the bound a plan
+/// is that is not tried to be bettered by parts.
+const FILLED: usize = 1 << 12;
 const WHOLE: f64 = 1.04;
 
 /// Connections up to which timetables are varied.
@@ -287,7 +291,10 @@ impl<'a> Search<'a> {
             let skipped = match way {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
                 Way::Balanced => self.until == Until::Good && self.long,
-                Way::Cut { .. } | Way::Windows => !self.may_gain_by_parts(),
+                Way::Cut { pieces } => {
+                    self.set.len() * pieces as usize > CUT || !self.may_gain_by_parts()
+                }
+                Way::Windows => !self.may_gain_by_parts(),
                 _ => false,
             };
             if skipped {
@@ -318,7 +325,7 @@ impl<'a> Search<'a> {
     /// Whether plans are so far from the bound that parts of connections could do better.
     fn may_gain_by_parts(&self) -> bool {
         let found = self.found.as_ref();
-        self.set.len() <= CUT
+        self.set.len() <= FILLED
             && found.is_some_and(|found| gap(found.clocks, self.bounds.clocks) > WHOLE)
     }
 

@@ -1,4 +1,4 @@
-//! Long connections cut into parts, and parts put together again.
+//! Long connections cut into parts.
 //!
 //! A round lasts as long as its longest connection, and a connection alone holds its links for all
 //! of its words. Where words are uneven, or where a link must carry two connections that other
@@ -13,8 +13,6 @@
 //! * A connection that asks for a bandwidth or a latency, or has a place in the set's order, stays
 //!   whole: what it was promised is promised for all of its words together.
 //! * Words are dealt out in the order of phases, and in a phase of rounds.
-//! * Parts of one connection on one path in one phase share their route, and its channels, where
-//!   the rounds between them keep neither of its agents busy.
 //!
 //! Whether a cut gains anything is seen by pricing the plan: parts open more streams and take more
 //! channels.
@@ -79,4 +77,46 @@ fn whole(set: &ConnectionSet) -> Vec<bool> {
         whole[after.index()] = true;
     }
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conset_ir::CellId;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_are_all_of_the_words(
+            words in prop::collection::vec((1u32..5000, any::<bool>()), 1..40),
+            order in prop::collection::vec((0usize..40, 0usize..40), 0..3),
+            pieces in 2u32..9,
+        ) {
+            let connect = |&(words, asks): &(u32, bool)| Connection {
+                min_bandwidth: asks.then_some(1),
+                ..Connection::new(CellId(0), CellId(1), words)
+            };
+            let id = |x: usize| ConnectionId((x % words.len()) as u32);
+            let order = order.iter().map(|&(a, b)| (id(a), id(b))).filter(|(a, b)| a < b);
+            let set = ConnectionSet::new("s", words.iter().map(connect).collect()).unwrap();
+            let set = set.with_order(order.collect()).unwrap();
+            let Some(cut) = cut(&set, pieces, 1 << 10) else { return Ok(()) };
+            let mut sums = vec![0; set.len()];
+            let mut counts = vec![0u32; set.len()];
+            for (part, &x) in cut.parts.connections().iter().zip(&cut.of) {
+                sums[x as usize] += part.words;
+                counts[x as usize] += 1;
+            }
+            for (id, c) in set.iter() {
+                prop_assert_eq!(sums[id.index()], c.words);
+                prop_assert!(counts[id.index()] <= pieces);
+                let ordered = set.order().iter().any(|&(a, b)| a == id || b == id);
+                if ordered || c.min_bandwidth.is_some() {
+                    prop_assert_eq!(counts[id.index()], 1);
+                }
+            }
+            prop_assert_eq!(cut.parts.order().len(), set.order().len());
+            prop_assert!(super::cut(&set, pieces, set.len()).is_none());
+        }
+    }
 }

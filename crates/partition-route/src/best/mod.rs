@@ -297,7 +297,7 @@ fn in_parts(
 
 /// Steps of filling windows for each connection, and at most.
 const FILLED: usize = 1 << 13;
-const FILLING: usize = 1 << 24;
+const FILLING: usize = 1 << 23;
 
 /// Connections up to which windows are filled.
 const WINDOWS: usize = 1 << 13;
