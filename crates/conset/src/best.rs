@@ -301,11 +301,18 @@ impl<'a> Search<'a> {
                 return None;
             }
         }
+        let mut max_phases = self.options.max_phases;
+        if way == Way::Congested {
+            // Only for fewer phases than there are, and only where there may be fewer.
+            let phases = self.found.as_ref().map(|found| found.timetable.phases().len() as u32);
+            let fewer = phases.filter(|&phases| phases > self.bounds.phases)? - 1;
+            max_phases = Some(max_phases.map_or(fewer, |most| most.min(fewer)));
+        }
         let default = best::Options::default();
         let route = best::Options {
             seed: self.options.seed.wrapping_add(seed),
             reroutes: self.options.reroutes.unwrap_or(default.reroutes),
-            max_phases: self.options.max_phases,
+            max_phases,
             effort: default.effort << doubled,
         };
         let plans = match best::plans(self.machine, self.set, way, &route) {
@@ -387,7 +394,8 @@ fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
     let times = move |way: Way| if way == Way::Negotiated { negotiated } else { 1 };
     let first = first.iter().flat_map(move |&way| (0..times(way)).map(move |again| (way, again)));
-    first.chain((0..balanced).map(|attempt| (Way::Balanced, attempt)))
+    let last = (objective == Objective::Phases).then_some((Way::Congested, 0));
+    first.chain((0..balanced).map(|attempt| (Way::Balanced, attempt))).chain(last)
 }
 
 /// Whether nothing much better can be expected of more attempts: for a large set that is what a

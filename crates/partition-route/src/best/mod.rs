@@ -13,6 +13,7 @@
 //! | [`Way::Negotiated`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together, again and again; `pack` |
 //! | [`Way::Cut`] | sets of uneven words, or short of links | `cut`: long connections in parts; the same with them |
 //! | [`Way::Windows`] | any set without order or wishes | `window`: phases of a length, connections cut where they end |
+//! | [`Way::Congested`] | few phases | `congest`: a fixed number of phases, from the bound upwards |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //!
 //! No way looks at what a set is called or where it came from. Which way is best for a set is
@@ -21,6 +22,7 @@
 
 mod balance;
 mod compact;
+mod congest;
 mod cut;
 mod join;
 mod negotiate;
@@ -62,6 +64,8 @@ pub enum Way {
     },
     /// Phases of a length, filled with connections and parts of connections.
     Windows,
+    /// Fewer phases than are allowed, by negotiated congestion.
+    Congested,
     /// The paper's division with the loads of its phases evened out.
     Balanced,
 }
@@ -118,6 +122,7 @@ pub fn plans(
         Way::Negotiated => negotiated(machine, set, options)?,
         Way::Cut { pieces } => in_parts(machine, set, pieces, options)?,
         Way::Windows => windows(machine, set, options)?,
+        Way::Congested => congested(machine, set, options)?.into_iter().collect(),
         Way::Balanced => balanced(machine, set, options)?.into_iter().collect(),
     };
     plans.retain(|plan| {
@@ -183,12 +188,39 @@ fn balanced(
     let moves = set.len().saturating_mul(options.effort as usize).min(MOVES);
     let division =
         balance::balance(machine, set, &network, division_of(&routing), moves, options.seed);
+    plan_of(machine, set, &network, &division).map(Some)
+}
+
+/// Phases up to which a number of them is negotiated where none is given.
+const PHASES: u32 = 1 << 12;
+
+fn congested(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+) -> Result<Option<Plan>, Infeasible> {
+    if has_wishes(set) || set.len() > NEGOTIATED {
+        return Ok(None);
+    }
+    let network = Network::new(machine);
+    let fewest = bounds::bounds(machine, set)?.summary().phases;
+    let range = (fewest, options.max_phases.unwrap_or(PHASES));
+    let found = congest::fewest(machine, set, &network, range, options.seed);
+    found.map(|division| plan_of(machine, set, &network, &division)).transpose()
+}
+
+fn plan_of(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    network: &Network,
+    division: &balance::Division,
+) -> Result<Plan, Infeasible> {
     let members = by_phase(division.phases, &division.phase_of);
-    let routing = channels::number(machine, set, &network, division.phases, |phase| {
+    let routing = channels::number(machine, set, network, division.phases, |phase| {
         members[phase as usize].iter().map(|&x| (x, division.paths[x as usize].as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;
-    Ok(Some(Plan { routing, rounds: None, starts: None }))
+    Ok(Plan { routing, rounds: None, starts: None })
 }
 
 fn division_of(routing: &Routing) -> balance::Division {
