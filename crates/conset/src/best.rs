@@ -22,7 +22,7 @@ use std::sync::Arc;
 use conset_fabric::run_checked;
 use conset_ir::{Bounds, ConnectionSet, Machine, Timetable};
 use conset_partition_route::best::{self, Plan, Way};
-use conset_scheduler::{best as links, predict};
+use conset_scheduler::{best as links, planned, predict};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -47,12 +47,23 @@ const SEARCHED: usize = 1 << 10;
 /// Words times links up to which a timetable is priced on the fabric.
 const MEASURED: u64 = 1 << 18;
 
+/// The same for plans in which streams follow each other closely: small delays add up there.
+const PLANNED: u64 = 1 << 24;
+
 /// Attempts to balance a small set, and connections of all attempts together.
 const ATTEMPTS: usize = 8;
 const TRIED: usize = 1 << 13;
 
 /// Negotiations of a set of a few connections.
 const NEGOTIATED: u64 = 3;
+
+/// Parts of connections up to which they are negotiated.
+const CUT: usize = 1 << 11;
+
+/// Connections up to which windows are filled with parts of them, and how near to the bound a plan
+/// is that is not tried to be bettered by parts.
+const FILLED: usize = 1 << 12;
+const WHOLE: f64 = 1.04;
 
 /// Connections up to which timetables are varied.
 const PASSED: usize = 1 << 17;
@@ -227,7 +238,9 @@ impl<'a> Search<'a> {
         let most = if self.set.len() > WIDE { 1 } else { rayon::current_num_threads().min(WAVE) };
         // Ways that come first may end the trying, or tell what is not worth while behind them.
         let way = self.usual.get(self.next).map(|first| first.way);
-        let same = |row: &usize| self.usual.get(*row).is_none_or(|t| Some(t.way) == way);
+        let kind = |way: Way| std::mem::discriminant(&way);
+        let same =
+            |row: &usize| self.usual.get(*row).is_none_or(|t| Some(kind(t.way)) == way.map(kind));
         let rows = (self.next..self.next + most).take_while(same);
         let tries: Vec<Try> = rows.map_while(|row| self.attempt(row)).collect();
         if tries.is_empty() {
@@ -278,17 +291,28 @@ impl<'a> Search<'a> {
             let skipped = match way {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
                 Way::Balanced => self.until == Until::Good && self.long,
+                Way::Cut { pieces } => {
+                    self.set.len() * pieces as usize > CUT || !self.may_gain_by_parts()
+                }
+                Way::Windows => !self.may_gain_by_parts(),
                 _ => false,
             };
             if skipped {
                 return None;
             }
         }
+        let mut max_phases = self.options.max_phases;
+        if way == Way::Congested {
+            // Only for fewer phases than there are, and only where there may be fewer.
+            let phases = self.found.as_ref().map(|found| found.timetable.phases().len() as u32);
+            let fewer = phases.filter(|&phases| phases > self.bounds.phases)? - 1;
+            max_phases = Some(max_phases.map_or(fewer, |most| most.min(fewer)));
+        }
         let default = best::Options::default();
         let route = best::Options {
             seed: self.options.seed.wrapping_add(seed),
             reroutes: self.options.reroutes.unwrap_or(default.reroutes),
-            max_phases: self.options.max_phases,
+            max_phases,
             effort: default.effort << doubled,
         };
         let plans = match best::plans(self.machine, self.set, way, &route) {
@@ -303,6 +327,13 @@ impl<'a> Search<'a> {
             })
         };
         plans.into_iter().try_fold(None, better).transpose()
+    }
+
+    /// Whether plans are so far from the bound that parts of connections could do better.
+    fn may_gain_by_parts(&self) -> bool {
+        let found = self.found.as_ref();
+        self.set.len() <= FILLED
+            && found.is_some_and(|found| gap(found.clocks, self.bounds.clocks) > WHOLE)
     }
 
     /// Whether trying ends here, and why.
@@ -349,13 +380,22 @@ fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (
     let most = ATTEMPTS.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
     let first: &[Way] = match objective {
-        Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Negotiated, Way::Orbits],
+        Objective::Time => &[
+            Way::RingRounds,
+            Way::SearchedRounds,
+            Way::Negotiated,
+            Way::Cut { pieces: 2 },
+            Way::Cut { pieces: 3 },
+            Way::Windows,
+            Way::Orbits,
+        ],
         Objective::Phases => &[Way::Orbits, Way::RingRounds],
     };
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
     let times = move |way: Way| if way == Way::Negotiated { negotiated } else { 1 };
     let first = first.iter().flat_map(move |&way| (0..times(way)).map(move |again| (way, again)));
-    first.chain((0..balanced).map(|attempt| (Way::Balanced, attempt)))
+    let last = (objective == Objective::Phases).then_some((Way::Congested, 0));
+    first.chain((0..balanced).map(|attempt| (Way::Balanced, attempt))).chain(last)
 }
 
 /// Whether nothing much better can be expected of more attempts: for a large set that is what a
@@ -380,14 +420,19 @@ fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
 
 fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
     let bug = |e| CompileError::bug("the scheduler", &e);
-    let tables = match &plan.rounds {
-        Some(rounds) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
-        None => {
+    let most = if plan.starts.is_some() { PLANNED } else { MEASURED };
+    let tables = match (&plan.rounds, &plan.starts) {
+        (Some(rounds), _) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
+        (None, Some(starts)) => {
+            let bug = |e| CompileError::bug("the router", &e);
+            vec![planned::with_starts(plan.routing, starts).map_err(bug)?]
+        }
+        (None, None) => {
             let passes = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
             links::by_links(plan.routing, passes, seed).map_err(bug)?
         }
     };
-    let prices: Vec<_> = tables.par_iter().map(clocks_of_phases).collect();
+    let prices: Vec<_> = tables.par_iter().map(|table| clocks_of_phases(table, most)).collect();
     let prices = prices.into_iter().collect::<Result<Vec<_>, _>>()?;
     let timetable = links::combine(&tables, &prices);
     // Phases start on an empty machine, so their prices do not depend on each other.
@@ -418,7 +463,7 @@ fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
     for _ in 0..JOINS {
         let Some(rounds) = &found.rounds else { break };
         let routing = found.timetable.routing().clone();
-        let plan = Plan { routing, rounds: Some(rounds.clone()) };
+        let plan = Plan { routing, rounds: Some(rounds.clone()), starts: None };
         let pairs = best::joinable(&plan, &mut tried);
         if pairs.is_empty() {
             break;
@@ -439,7 +484,7 @@ fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
     if found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
         // The routes by links instead of by rounds: better for some phases of unequal words.
         let routing = found.timetable.routing().clone();
-        let other = price(Plan { routing, rounds: None }, seed)?;
+        let other = price(Plan { routing, rounds: None, starts: None }, seed)?;
         let tables = [found.timetable.clone(), other.timetable];
         let prices = [found.phases, other.phases];
         let phases = prices[0].iter().zip(&prices[1]).map(|(a, b)| *a.min(b)).collect::<Vec<_>>();
@@ -451,11 +496,11 @@ fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
 }
 
 /// What each phase takes, without the switch.
-fn clocks_of_phases(timetable: &Timetable) -> Result<Vec<u64>, CompileError> {
+fn clocks_of_phases(timetable: &Timetable, most: u64) -> Result<Vec<u64>, CompileError> {
     let routing = timetable.routing();
     let hops = |route: conset_ir::RouteRef<'_>| route.hops() as u64 * u64::from(route.words);
     let work: u64 = routing.phases().iter().flat_map(|p| p.iter()).map(hops).sum();
-    if work > MEASURED {
+    if work > most {
         return Ok(predict::predict(timetable).phases.iter().map(|phase| phase.clocks).collect());
     }
     let verified = conset_verify::timetable(timetable.clone())

@@ -58,6 +58,26 @@ pub(crate) fn number<'a, P>(
 where
     P: Iterator<Item = (u32, &'a [u32])>,
 {
+    number_parts(machine, set, network, phases, |phase| {
+        paths(phase).map(|(x, path)| (x, set.get(ConnectionId(x)).words, path))
+    })
+}
+
+/// The same where a route may carry a part of a connection: `parts(phase)` gives connections with
+/// words and cells.
+///
+/// # Errors
+/// As [`number`].
+pub(crate) fn number_parts<'a, P>(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    network: &Network,
+    phases: u32,
+    parts: impl Fn(u32) -> P,
+) -> Result<Routing, ShapeError>
+where
+    P: Iterator<Item = (u32, u32, &'a [u32])>,
+{
     let links = EdgeLinks::new(machine, network);
     let mut next_channel = vec![0u32; network.cells];
     let mut link_load = vec![0u32; machine.link_count()];
@@ -67,7 +87,7 @@ where
         next_channel.fill(0);
         link_load.fill(0);
         let mut routes = PhaseRoutes::new();
-        for (connection, path) in paths(phase) {
+        for (connection, words, path) in parts(phase) {
             taken.0.clear();
             taken.1.clear();
             taken.2.clear();
@@ -83,8 +103,7 @@ where
                 link_load[link.index()] += 1;
                 taken.1.push(link);
             }
-            let id = ConnectionId(connection);
-            routes.push(id, set.get(id).words, &taken.0, &taken.1, &taken.2)?;
+            routes.push(ConnectionId(connection), words, &taken.0, &taken.1, &taken.2)?;
         }
         routed.push(routes);
     }

@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 use conset_ir::{Connection, Infeasible};
 
-use super::paths::Paths;
-use super::{Plan, number};
+use super::{Part, Plan, plan_of_parts};
 
 /// Pairs of phases that were proposed before, by the first connection of each.
 pub type Tried = BTreeSet<(u32, u32)>;
@@ -70,34 +69,23 @@ pub fn joinable(plan: &Plan, tried: &mut Tried) -> Vec<(u32, u32)> {
 /// # Errors
 /// None for pairs whose routes have channels together.
 pub fn join(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Plan, Infeasible> {
-    let (machine, set) = (plan.routing.machine(), plan.routing.set());
-    let mut members: Vec<Vec<u32>> = Vec::with_capacity(plan.routing.phases().len());
-    let mut paths = Paths::with_capacity(set.len());
-    let mut cells_of: Vec<Vec<u32>> = vec![Vec::new(); set.len()];
-    let mut round_of = vec![0u32; set.len()];
+    let mut phases: Vec<Vec<Part>> = Vec::with_capacity(plan.routing.phases().len());
     for (phase, routes) in plan.routing.iter() {
-        let mut row = Vec::with_capacity(routes.len());
-        for (place, route) in routes.iter().enumerate() {
-            let x = route.connection;
-            cells_of[x.index()] = route.cells.iter().map(|cell| cell.0).collect();
-            round_of[x.index()] =
-                plan.rounds.as_ref().map_or(0, |rounds| rounds[phase.index()][place]);
-            row.push(x.0);
-        }
-        members.push(row);
-    }
-    for cells in cells_of {
-        paths.push(cells);
+        let rounds = plan.rounds.as_ref().map(|rounds| &rounds[phase.index()]);
+        let part = |(place, route): (usize, conset_ir::RouteRef<'_>)| Part {
+            connection: route.connection.0,
+            words: route.words,
+            round: rounds.map_or(0, |rounds| rounds[place]),
+            path: route.cells.iter().map(|cell| cell.0).collect(),
+        };
+        phases.push(routes.iter().enumerate().map(part).collect());
     }
     for &(a, b) in pairs {
-        let more = std::mem::take(&mut members[b as usize]);
-        members[a as usize].extend(more);
-        members[a as usize].sort_unstable();
+        let more = std::mem::take(&mut phases[b as usize]);
+        phases[a as usize].extend(more);
     }
-    members.retain(|members| !members.is_empty());
-    let routing = number(machine, set, &members, &paths)?;
-    let rounds = |members: &Vec<u32>| members.iter().map(|&x| round_of[x as usize]).collect();
-    Ok(Plan { routing, rounds: Some(members.iter().map(rounds).collect()) })
+    phases.retain(|parts| !parts.is_empty());
+    plan_of_parts(plan.routing.machine(), plan.routing.set(), phases)
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@
 //! | [`Way::Orbits`] | sets that look the same from every cell of a torus; fewest phases | `orbits`: one connection stands for all its copies |
 //! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
 //! | [`Way::Negotiated`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together, again and again; `pack` |
+//! | [`Way::Cut`] | sets of uneven words, or short of links | `cut`: long connections in parts; the same with them |
+//! | [`Way::Windows`] | any set without order or wishes | `window`: phases of a length, connections cut where they end |
+//! | [`Way::Congested`] | few phases | `congest`: a fixed number of phases, from the bound upwards |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //!
 //! No way looks at what a set is called or where it came from. Which way is best for a set is
@@ -19,6 +22,8 @@
 
 mod balance;
 mod compact;
+mod congest;
+mod cut;
 mod join;
 mod negotiate;
 mod orbits;
@@ -28,6 +33,7 @@ mod ring;
 mod rounds;
 mod template;
 mod way;
+mod window;
 
 use std::sync::Arc;
 
@@ -51,6 +57,15 @@ pub enum Way {
     SearchedRounds,
     /// Rounds, phases and routes are chosen together, in passes that learn from each other.
     Negotiated,
+    /// The same with long connections cut into parts, none longer than this share of the longest.
+    Cut {
+        /// Parts of the longest connection, at least 2.
+        pieces: u32,
+    },
+    /// Phases of a length, filled with connections and parts of connections.
+    Windows,
+    /// Fewer phases than are allowed, by negotiated congestion.
+    Congested,
     /// The paper's division with the loads of its phases evened out.
     Balanced,
 }
@@ -82,6 +97,9 @@ pub struct Plan {
     /// For each phase the round of each route, in the order of the routes; rounds of a phase run
     /// in the order of their numbers.
     pub rounds: Option<Vec<Vec<u32>>>,
+    /// For each phase the planned start of each route, in clocks from the phase's beginning; only
+    /// where there are no rounds.
+    pub starts: Option<Vec<Vec<u64>>>,
 }
 
 /// Plans a set one way: the plans that are worth being priced, the one with the fewest phases
@@ -102,6 +120,9 @@ pub fn plans(
         Way::Orbits => regular(machine, set)?.into_iter().collect(),
         Way::SearchedRounds => searched_rounds(machine, set, options)?,
         Way::Negotiated => negotiated(machine, set, options)?,
+        Way::Cut { pieces } => in_parts(machine, set, pieces, options)?,
+        Way::Windows => windows(machine, set, options)?,
+        Way::Congested => congested(machine, set, options)?.into_iter().collect(),
         Way::Balanced => balanced(machine, set, options)?.into_iter().collect(),
     };
     plans.retain(|plan| {
@@ -139,7 +160,7 @@ fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Pl
     let Some(found) = orbits::orbits(machine.topology(), set, channels) else { return Ok(None) };
     let members = by_phase(found.phases, &found.phase_of);
     let routing = number(machine, set, &members, &found.paths)?;
-    Ok(Some(Plan { routing, rounds: None }))
+    Ok(Some(Plan { routing, rounds: None, starts: None }))
 }
 
 /// Moves of a search at most.
@@ -161,18 +182,45 @@ fn balanced(
     };
     let routing = apr::route(machine, set, &first, &mut |_| ())?;
     if has_wishes(set) {
-        return Ok(Some(Plan { routing, rounds: None }));
+        return Ok(Some(Plan { routing, rounds: None, starts: None }));
     }
     let network = Network::new(machine);
     let moves = set.len().saturating_mul(options.effort as usize).min(MOVES);
     let division =
         balance::balance(machine, set, &network, division_of(&routing), moves, options.seed);
+    plan_of(machine, set, &network, &division).map(Some)
+}
+
+/// Phases up to which a number of them is negotiated where none is given.
+const PHASES: u32 = 1 << 12;
+
+fn congested(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+) -> Result<Option<Plan>, Infeasible> {
+    if has_wishes(set) || set.len() > NEGOTIATED {
+        return Ok(None);
+    }
+    let network = Network::new(machine);
+    let fewest = bounds::bounds(machine, set)?.summary().phases;
+    let range = (fewest, options.max_phases.unwrap_or(PHASES));
+    let found = congest::fewest(machine, set, &network, range, options.seed);
+    found.map(|division| plan_of(machine, set, &network, &division)).transpose()
+}
+
+fn plan_of(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    network: &Network,
+    division: &balance::Division,
+) -> Result<Plan, Infeasible> {
     let members = by_phase(division.phases, &division.phase_of);
-    let routing = channels::number(machine, set, &network, division.phases, |phase| {
+    let routing = channels::number(machine, set, network, division.phases, |phase| {
         members[phase as usize].iter().map(|&x| (x, division.paths[x as usize].as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;
-    Ok(Some(Plan { routing, rounds: None }))
+    Ok(Plan { routing, rounds: None, starts: None })
 }
 
 fn division_of(routing: &Routing) -> balance::Division {
@@ -246,8 +294,110 @@ fn negotiated(
     set: &Arc<ConnectionSet>,
     options: &Options,
 ) -> Result<Vec<Plan>, Infeasible> {
-    if set.len() > NEGOTIATED {
+    let Some((found, wants)) = negotiation(machine, set, options)? else { return Ok(Vec::new()) };
+    packed(machine, set, found.rounds, &found.round_of, &found.paths, wants.as_ref())
+}
+
+/// Parts up to which connections are cut.
+const PARTS: usize = 1 << 14;
+
+/// Negotiates parts of connections as if they were connections.
+fn in_parts(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    pieces: u32,
+    options: &Options,
+) -> Result<Vec<Plan>, Infeasible> {
+    let Some(cut) = cut::cut(set, pieces, PARTS) else { return Ok(Vec::new()) };
+    let Some((found, wants)) = negotiation(machine, &cut.parts, options)? else {
         return Ok(Vec::new());
+    };
+    let negotiate::Found { rounds, round_of, paths } = found;
+    let packings = packings(machine, &cut.parts, rounds, &round_of, &paths, wants.as_ref());
+    let phases = |packed: &pack::Packed| {
+        let members = by_phase(packed.phases, &packed.phase_of);
+        let part = |&x: &u32| Part {
+            connection: cut.of[x as usize],
+            words: cut.parts.get(conset_ir::ConnectionId(x)).words,
+            round: round_of[x as usize],
+            path: paths.of(x as usize).to_vec(),
+        };
+        members.iter().map(|members| members.iter().map(part).collect()).collect::<Vec<Vec<_>>>()
+    };
+    packings.iter().map(|packed| plan_of_parts(machine, set, phases(packed))).collect()
+}
+
+/// Steps of filling windows for each connection, and at most.
+const FILLED: usize = 1 << 13;
+const FILLING: usize = 1 << 23;
+
+/// Connections up to which windows are filled.
+const WINDOWS: usize = 1 << 13;
+
+/// Fills phases of several lengths.
+fn windows(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    options: &Options,
+) -> Result<Vec<Plan>, Infeasible> {
+    if has_wishes(set) || set.len() > WINDOWS {
+        return Ok(Vec::new());
+    }
+    let network = Network::new(machine);
+    let fewest = bounds::bounds(machine, set)?.summary().phases;
+    let steps = set.len().saturating_mul(FILLED).min(FILLING);
+    let plan = |phases: window::Phases| {
+        let mut phases = phases;
+        // One part of a connection at most is in a phase.
+        phases.iter_mut().for_each(|streams| streams.sort_by_key(|stream| stream.connection));
+        let routing =
+            channels::number_parts(machine, set, &network, phases.len() as u32, |phase| {
+                let streams = phases[phase as usize].iter();
+                streams.map(|stream| (stream.connection, stream.words, stream.path.as_slice()))
+            })
+            .map_err(|error| explain::misshapen(set, &error))?;
+        let starts = phases.iter().map(|streams| streams.iter().map(|s| s.start).collect());
+        Ok(Plan { routing, rounds: None, starts: Some(starts.collect()) })
+    };
+    let found = window::fill(machine, set, &network, fewest, steps, options.seed);
+    found.into_iter().map(plan).collect()
+}
+
+/// A route of a plan of rounds, on its way from one plan to another.
+struct Part {
+    connection: u32,
+    words: u32,
+    round: u32,
+    path: Vec<u32>,
+}
+
+/// Numbers the channels of phases of parts, each phase in the order of connections and rounds.
+fn plan_of_parts(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    mut phases: Vec<Vec<Part>>,
+) -> Result<Plan, Infeasible> {
+    for parts in &mut phases {
+        parts.sort_by_key(|part| (part.connection, part.round));
+    }
+    let network = Network::new(machine);
+    let routing = channels::number_parts(machine, set, &network, phases.len() as u32, |phase| {
+        let parts = phases[phase as usize].iter();
+        parts.map(|part| (part.connection, part.words, part.path.as_slice()))
+    })
+    .map_err(|error| explain::misshapen(set, &error))?;
+    let rounds = phases.iter().map(|parts| parts.iter().map(|part| part.round).collect());
+    Ok(Plan { routing, rounds: Some(rounds.collect()), starts: None })
+}
+
+/// Rounds and routes, with what the connections ask for.
+fn negotiation(
+    machine: &Machine,
+    set: &ConnectionSet,
+    options: &Options,
+) -> Result<Option<(negotiate::Found, Option<Wants>)>, Infeasible> {
+    if set.len() > NEGOTIATED {
+        return Ok(None);
     }
     let network = Network::new(machine);
     let bounds = bounds::bounds(machine, set)?.summary();
@@ -258,8 +408,7 @@ fn negotiated(
     let hops: Vec<u32> = set.connections().iter().map(hops).collect();
     let wants = Wants::new(machine, &network, set, &hops)?;
     let found = negotiate::negotiate(machine, set, &network, clocks, STEPS, options.seed);
-    let Some(found) = found else { return Ok(Vec::new()) };
-    packed(machine, set, found.rounds, &found.round_of, &found.paths, wants.as_ref())
+    Ok(found.map(|found| (found, wants)))
 }
 
 /// Connections up to which rounds are packed in two ways.
@@ -285,6 +434,28 @@ fn packed(
     paths: &Paths,
     wants: Option<&Wants>,
 ) -> Result<Vec<Plan>, Infeasible> {
+    let packings = packings(machine, set, count, round_of, paths, wants);
+    let plan = |packed: &pack::Packed| {
+        let members = by_phase(packed.phases, &packed.phase_of);
+        let routing = number(machine, set, &members, paths)?;
+        let rounds = members
+            .iter()
+            .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
+            .collect();
+        Ok(Plan { routing, rounds: Some(rounds), starts: None })
+    };
+    packings.iter().map(plan).collect()
+}
+
+/// Rounds packed into phases.
+fn packings(
+    machine: &Machine,
+    set: &ConnectionSet,
+    count: u32,
+    round_of: &[u32],
+    paths: &Paths,
+    wants: Option<&Wants>,
+) -> Vec<pack::Packed> {
     let channels = machine.parameters().channels_per_cell;
     let network = Network::new(machine);
     let sides = negotiate::sides(machine, set);
@@ -295,16 +466,7 @@ fn packed(
         let other = pack::pack(&network, channels, rounds, pack::Packing::InStep);
         packings.extend((other.phases > packings[0].phases).then_some(other));
     }
-    let plan = |packed: &pack::Packed| {
-        let members = by_phase(packed.phases, &packed.phase_of);
-        let routing = number(machine, set, &members, paths)?;
-        let rounds = members
-            .iter()
-            .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
-            .collect();
-        Ok(Plan { routing, rounds: Some(rounds) })
-    };
-    packings.iter().map(plan).collect()
+    packings
 }
 
 /// The connections of each phase, ascending.

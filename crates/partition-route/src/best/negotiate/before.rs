@@ -1,0 +1,90 @@
+//! The order of a set, as a negotiation needs it: what comes before a connection, how much comes
+//! after it, and sequences that keep to it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use conset_ir::ConnectionSet;
+
+/// What must be finished before each connection, and how much comes after it.
+pub(super) struct Before {
+    first: Vec<u32>,
+    ids: Vec<u32>,
+    /// Words of the longest chain from each connection on, itself included.
+    pub(super) tail: Vec<u64>,
+    pub(super) any: bool,
+}
+
+impl Before {
+    pub(super) fn new(set: &ConnectionSet) -> Self {
+        let count = set.len();
+        let mut first = vec![0u32; count + 1];
+        for &(_, after) in set.order() {
+            first[after.index() + 1] += 1;
+        }
+        for row in 0..count {
+            first[row + 1] += first[row];
+        }
+        let mut next = first.clone();
+        let mut ids = vec![0; set.order().len()];
+        let mut waiting = vec![0u32; count];
+        for &(before, after) in set.order() {
+            ids[next[after.index()] as usize] = before.0;
+            next[after.index()] += 1;
+            waiting[before.index()] += 1;
+        }
+        let words = |x: usize| u64::from(set.connections()[x].words);
+        let mut this = Self { first, ids, tail: (0..count).map(words).collect(), any: false };
+        this.any = !set.order().is_empty();
+        // From the ends of the chains to their beginnings.
+        let mut ready: Vec<u32> = (0..count as u32).filter(|&x| waiting[x as usize] == 0).collect();
+        while let Some(x) = ready.pop() {
+            for row in this.first[x as usize]..this.first[x as usize + 1] {
+                let before = this.ids[row as usize] as usize;
+                let tail = words(before) + this.tail[x as usize];
+                this.tail[before] = this.tail[before].max(tail);
+                waiting[before] -= 1;
+                if waiting[before] == 0 {
+                    ready.push(before as u32);
+                }
+            }
+        }
+        this
+    }
+
+    pub(super) fn of(&self, x: usize) -> &[u32] {
+        &self.ids[self.first[x] as usize..self.first[x + 1] as usize]
+    }
+
+    /// Connections such that each comes after all that are before it, of those that could come
+    /// next the one with the least key first.
+    pub(super) fn sorted(&self, key: &[(u64, u32)]) -> Vec<u32> {
+        let count = key.len();
+        if !self.any {
+            let mut sequence: Vec<u32> = (0..count as u32).collect();
+            sequence.sort_unstable_by_key(|&x| (key[x as usize], x));
+            return sequence;
+        }
+        let mut waits = vec![0u32; count];
+        let mut after: Vec<(u32, u32)> = Vec::with_capacity(self.ids.len());
+        for (x, waits) in waits.iter_mut().enumerate() {
+            *waits = self.of(x).len() as u32;
+            after.extend(self.of(x).iter().map(|&before| (before, x as u32)));
+        }
+        after.sort_unstable();
+        let mut heap: BinaryHeap<Reverse<((u64, u32), u32)>> =
+            (0..count).filter(|&x| waits[x] == 0).map(|x| Reverse((key[x], x as u32))).collect();
+        let mut sequence = Vec::with_capacity(count);
+        while let Some(Reverse((_, x))) = heap.pop() {
+            sequence.push(x);
+            let from = after.partition_point(|pair| pair.0 < x);
+            for &(_, next) in after[from..].iter().take_while(|pair| pair.0 == x) {
+                waits[next as usize] -= 1;
+                if waits[next as usize] == 0 {
+                    heap.push(Reverse((key[next as usize], next)));
+                }
+            }
+        }
+        sequence
+    }
+}

@@ -1,0 +1,108 @@
+//! The shortest routes of every connection, all of them at once.
+//!
+//! What a search looks at is the same in every pass: the hops that lead nearer to the target, in
+//! the order of their distance from the source, between cells numbered along them. Of cells at one
+//! distance only [`WIDTH`] are held, which is all on small machines.
+
+use conset_ir::ConnectionSet;
+
+use crate::network::{Distances, Network, UNREACHABLE};
+
+/// Hops on shortest routes that are held for all connections together.
+const HOPS: usize = 1 << 24;
+/// Cells at one distance that a search looks at.
+const WIDTH: usize = 16;
+
+/// A hop that a shortest route may take, between cells numbered from the source on.
+#[derive(Clone, Copy)]
+pub(in crate::best) struct Hop {
+    pub(in crate::best) from: u16,
+    pub(in crate::best) to: u16,
+    pub(in crate::best) edge: u32,
+}
+
+/// The shortest routes of each connection, as hops in the order of their distance.
+pub(in crate::best) struct Routes {
+    first: Vec<u32>,
+    list: Vec<Hop>,
+    /// Cells on shortest routes; the last is the target.
+    pub(super) cells: Vec<u16>,
+    pub(super) hops: Vec<u32>,
+    /// Where the edges of each connection's route are kept.
+    pub(super) kept: Vec<u32>,
+}
+
+impl Routes {
+    pub(in crate::best) fn new(network: &Network, set: &ConnectionSet) -> Option<Self> {
+        let targets = set.connections().iter().map(|c| c.target.0);
+        let mut distances = Distances::new(network, targets);
+        let mut this = Self {
+            first: vec![0],
+            list: Vec::new(),
+            cells: Vec::with_capacity(set.len()),
+            hops: Vec::with_capacity(set.len()),
+            kept: vec![0],
+        };
+        let (mut layer, mut next): (Vec<u32>, Vec<u32>) = Default::default();
+        for c in set.connections() {
+            let hops = distances.aim(network, c.source.0, c.target.0);
+            if hops == UNREACHABLE {
+                return None;
+            }
+            layer.clear();
+            layer.push(c.source.0);
+            let mut base = 0usize;
+            for left in (0..hops).rev() {
+                next.clear();
+                let end = base + layer.len();
+                for (row, &cell) in layer.iter().enumerate() {
+                    for edge in network.next.edges(cell) {
+                        let to = network.next.far_end(edge);
+                        if distances.to_target(to) != left {
+                            continue;
+                        }
+                        let place = match next.iter().position(|&cell| cell == to) {
+                            Some(place) => place,
+                            None if next.len() == WIDTH => continue,
+                            None => {
+                                next.push(to);
+                                next.len() - 1
+                            }
+                        };
+                        let from = u16::try_from(base + row).ok()?;
+                        let to = u16::try_from(end + place).ok()?;
+                        this.list.push(Hop { from, to, edge: edge as u32 });
+                    }
+                }
+                base = end;
+                std::mem::swap(&mut layer, &mut next);
+            }
+            if this.list.len() > HOPS {
+                return None;
+            }
+            this.first.push(this.list.len() as u32);
+            this.cells.push(u16::try_from(base + 1).ok()?);
+            this.hops.push(hops);
+            this.kept.push(this.kept[this.kept.len() - 1] + hops);
+        }
+        Some(this)
+    }
+
+    pub(in crate::best) fn of(&self, x: usize) -> &[Hop] {
+        &self.list[self.first[x] as usize..self.first[x + 1] as usize]
+    }
+
+    /// Cells on a connection's routes, as hops number them.
+    pub(in crate::best) fn cells(&self, x: usize) -> usize {
+        usize::from(self.cells[x])
+    }
+
+    /// Hops of a connection's routes.
+    pub(in crate::best) fn hops(&self, x: usize) -> u32 {
+        self.hops[x]
+    }
+
+    pub(super) fn start(&self, x: usize) -> usize {
+        self.kept[x] as usize
+    }
+}

@@ -1,0 +1,313 @@
+//! Who is where: rounds against links and agents, as bits.
+//!
+//! A row of bits for each edge and each side says in which rounds it is busy. A pass fills the table
+//! connection by connection; the search goes over all rounds at a time, 64 in a word.
+
+use std::cmp::Reverse;
+
+use conset_ir::{ConnectionSet, Machine};
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::before::Before;
+use super::routes::{Hop, Routes};
+use super::{room, sides};
+use crate::network::Network;
+
+/// Words of bits that are held.
+const HELD: usize = 1 << 24;
+/// Words that differ by no more than this share of them count as equal.
+const EVEN: u32 = 64;
+
+/// Rounds under construction, and what passes learn from each other.
+pub(super) struct Table<'a> {
+    network: &'a Network,
+    pub(super) words: Vec<u32>,
+    sides: Vec<[u32; 2]>,
+    room: Vec<u16>,
+    word_clocks: u64,
+    setup: u64,
+    /// Words of bits in a row of `busy`.
+    width: usize,
+    /// By edge, then by side: the rounds in which it is busy.
+    busy: Vec<u64>,
+    /// By edge and round: connections over it; only where an edge has room for several.
+    used: Vec<u16>,
+    /// Connections over each edge in this pass.
+    carried: Vec<u32>,
+    /// What is added to that in this pass, so that passes differ.
+    pub(super) taste: Vec<u8>,
+    pub(super) round_of: Vec<u32>,
+    /// Edges of each connection's route, [`Routes::start`].
+    pub(super) taken: Vec<u32>,
+    /// The same of the pass before, and who takes its old route where it can.
+    pub(super) guide: Vec<u32>,
+    pub(super) kept: Vec<bool>,
+    /// The longest connection of each round, and the connections in it.
+    longest: Vec<u32>,
+    count: Vec<u32>,
+    // Scratch.
+    reach: Vec<u64>,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(
+        machine: &Machine,
+        set: &ConnectionSet,
+        network: &'a Network,
+    ) -> Option<Self> {
+        let parameters = machine.parameters();
+        let sides = sides(machine, set);
+        let mut load = vec![0u32; 2 * network.cells];
+        for side in sides.iter().flatten() {
+            load[*side as usize] += 1;
+        }
+        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
+        let mut this = Self {
+            network,
+            words: set.connections().iter().map(|c| c.words).collect(),
+            sides,
+            room: room(machine, network),
+            word_clocks: u64::from(word),
+            setup: u64::from(parameters.stream_setup),
+            width: 0,
+            busy: Vec::new(),
+            used: Vec::new(),
+            carried: vec![0; network.next.edge_count()],
+            taste: vec![0; network.next.edge_count()],
+            round_of: vec![0; set.len()],
+            taken: Vec::new(),
+            guide: Vec::new(),
+            kept: Vec::new(),
+            longest: Vec::new(),
+            count: Vec::new(),
+            reach: Vec::new(),
+        };
+        let rounds = load.into_iter().max().unwrap_or(0) as usize;
+        this.widen(2 * rounds + 2).then_some(this)
+    }
+
+    /// Makes room for so many rounds at least, all of them empty; whether there is.
+    fn widen(&mut self, rounds: usize) -> bool {
+        self.width = rounds.div_ceil(64);
+        let rows = self.room.len() + 2 * self.network.cells;
+        let several = self.room.iter().any(|&room| room > 1);
+        if (rows * self.width).saturating_mul(if several { 16 } else { 1 }) > HELD {
+            return false;
+        }
+        self.busy = vec![0; rows * self.width];
+        self.used = vec![0; if several { self.room.len() * self.width * 64 } else { 0 }];
+        self.longest = vec![0; self.width * 64];
+        self.count = vec![0; self.width * 64];
+        true
+    }
+
+    /// Rips everything up and routes it anew; the steps that took. `None` where there are too many
+    /// rounds.
+    pub(super) fn pass(
+        &mut self,
+        routes: &Routes,
+        before: &Before,
+        sequence: &[u32],
+    ) -> Option<usize> {
+        self.taken.resize(*routes.kept.last().expect("an end") as usize, 0);
+        'again: loop {
+            self.busy.fill(0);
+            self.used.fill(0);
+            self.longest.fill(0);
+            self.count.fill(0);
+            self.carried.fill(0);
+            let (mut rounds, mut steps) = (0, 0);
+            for &x in sequence {
+                let x = x as usize;
+                let after = before.of(x).iter().map(|&b| self.round_of[b as usize] + 1).max();
+                let Some(round) = self.choose(routes, x, after.unwrap_or(0), rounds) else {
+                    if !self.widen(2 * 64 * self.width) {
+                        return None;
+                    }
+                    continue 'again;
+                };
+                rounds = rounds.max(round as usize + 1);
+                steps += (routes.of(x).len() + 3) * (rounds / 64 + 1);
+                self.put(routes, x, round);
+            }
+            return Some(steps);
+        }
+    }
+
+    /// The cheapest round of those in which a route is free; `None` if there is none.
+    fn choose(&mut self, routes: &Routes, x: usize, after: u32, rounds: usize) -> Option<u32> {
+        // One word more than in use has an empty round.
+        let width = (rounds.max(after as usize) / 64 + 1).min(self.width);
+        let cells = usize::from(routes.cells[x]);
+        let edges = self.room.len();
+        self.reach.clear();
+        self.reach.resize(cells * width, 0);
+        let [a, b] = self.sides[x].map(|side| (edges + side as usize) * self.width);
+        for word in 0..width {
+            let begun = match (after as usize).checked_sub(64 * word) {
+                Some(skip) if skip >= 64 => 0,
+                Some(skip) => u64::MAX << skip,
+                None => u64::MAX,
+            };
+            self.reach[word] = !(self.busy[a + word] | self.busy[b + word]) & begun;
+        }
+        for hop in routes.of(x) {
+            let (from, to) = (usize::from(hop.from) * width, usize::from(hop.to) * width);
+            let busy = &self.busy[hop.edge as usize * self.width..][..width];
+            let (source, target) = self.reach.split_at_mut(to);
+            for word in 0..width {
+                target[word] |= source[from + word] & !busy[word];
+            }
+        }
+        let words = self.words[x];
+        let mut best: Option<(u32, u32)> = None;
+        for word in 0..width {
+            let mut bits = self.reach[(cells - 1) * width + word];
+            while bits != 0 {
+                let round = 64 * word as u32 + bits.trailing_zeros();
+                bits &= bits - 1;
+                let longer = words.saturating_sub(self.longest[round as usize]);
+                if best.is_none_or(|best| longer < best.0) {
+                    best = Some((longer, round));
+                }
+                if longer == 0 || round as usize >= rounds {
+                    return best.map(|best| best.1);
+                }
+            }
+        }
+        best.map(|best| best.1)
+    }
+
+    /// Puts a connection into a round in which it was found to have a route: from the target back
+    /// over the edges that have carried least.
+    fn put(&mut self, routes: &Routes, x: usize, round: u32) {
+        let cells = usize::from(routes.cells[x]);
+        let width = self.reach.len() / cells;
+        let (word, bit) = (round as usize / 64, 1u64 << (round % 64));
+        let kept = self.kept.get(x).is_some_and(|&kept| kept);
+        let old: &[u32] =
+            if kept { &self.guide[routes.start(x)..routes.start(x + 1)] } else { &[] };
+        let mut at = cells as u16 - 1;
+        let mut place = routes.start(x) + routes.hops[x] as usize;
+        let mut best: Option<Hop> = None;
+        // The hops to one distance stand together: their cells come after those they are from.
+        let mut nearer = u16::MAX;
+        for hop in routes.of(x).iter().rev() {
+            if hop.to <= nearer {
+                if let Some(hop) = best.take() {
+                    at = hop.from;
+                    place -= 1;
+                    self.taken[place] = hop.edge;
+                }
+                nearer = hop.from;
+            }
+            let free = self.busy[hop.edge as usize * self.width + word] & bit == 0
+                && self.reach[usize::from(hop.from) * width + word] & bit != 0;
+            let less = |best: &Hop| self.price(old, hop.edge) < self.price(old, best.edge);
+            if hop.to == at && free && best.as_ref().is_none_or(less) {
+                best = Some(*hop);
+            }
+        }
+        if let Some(hop) = best {
+            place -= 1;
+            self.taken[place] = hop.edge;
+        }
+        debug_assert_eq!(place, routes.start(x), "a route was found");
+        for row in place..routes.start(x) + routes.hops[x] as usize {
+            let edge = self.taken[row] as usize;
+            self.carried[edge] += 1;
+            let full = self.room[edge] <= 1 || {
+                let used = &mut self.used[edge * self.width * 64 + round as usize];
+                *used += 1;
+                *used >= self.room[edge]
+            };
+            if full {
+                self.busy[edge * self.width + word] |= bit;
+            }
+        }
+        for side in self.sides[x] {
+            self.busy[(self.room.len() + side as usize) * self.width + word] |= bit;
+        }
+        self.round_of[x] = round;
+        self.longest[round as usize] = self.longest[round as usize].max(self.words[x]);
+        self.count[round as usize] += 1;
+    }
+
+    /// What counts among routes that are free.
+    fn price(&self, old: &[u32], edge: u32) -> u32 {
+        if old.contains(&edge) {
+            return 0;
+        }
+        1 + self.carried[edge as usize] + u32::from(self.taste[edge as usize])
+    }
+
+    /// What the rounds last, and of equal ones what comes late in them.
+    pub(super) fn value(&self) -> (u64, u64) {
+        let rounds = self.longest.iter().zip(&self.count).filter(|(_, count)| **count > 0);
+        let clocks = rounds.map(|(&words, _)| u64::from(words) * self.word_clocks + self.setup);
+        (clocks.sum(), self.round_of.iter().map(|&round| u64::from(round)).sum())
+    }
+
+    /// Counts the rounds afresh.
+    pub(super) fn measure(&mut self) {
+        self.longest.fill(0);
+        self.count.fill(0);
+        for (x, &round) in self.round_of.iter().enumerate() {
+            let longest = &mut self.longest[round as usize];
+            *longest = self.words[x].max(*longest);
+            self.count[round as usize] += 1;
+        }
+    }
+
+    /// Who comes when in the next pass.
+    pub(super) fn next_sequence(
+        &self,
+        pass: u32,
+        before: &Before,
+        lateness: &mut [u32],
+        rng: &mut ChaCha8Rng,
+    ) -> Vec<u32> {
+        let used: Vec<usize> = (0..self.count.len()).filter(|&r| self.count[r] > 0).collect();
+        let rounds = used.len();
+        for (late, &round) in lateness.iter_mut().zip(&self.round_of) {
+            // The last of the rounds are the ones to be got rid of.
+            let last = round as usize >= rounds - rounds.div_ceil(16);
+            *late = *late - *late / 8 + if last { 8 } else { 0 };
+        }
+        let mut order = used;
+        let longest = |round: usize| u64::from(self.longest[round]);
+        match pass % 4 {
+            0 => order.reverse(),
+            1 => order.sort_by_key(|&r| (Reverse(longest(r)), Reverse(self.count[r]))),
+            2 => order.sort_by_key(|&r| (Reverse(longest(r)), self.count[r])),
+            _ => order.shuffle(rng),
+        }
+        let mut rank = vec![0u32; self.count.len()];
+        for (row, &round) in order.iter().enumerate() {
+            rank[round] = row as u32;
+        }
+        let (least, most) = (self.words.iter().min(), self.words.iter().max());
+        let even = least.zip(most).is_some_and(|(least, most)| most - least <= most / EVEN);
+        let key = |x: usize| {
+            let late = lateness[x];
+            let rank = rank[self.round_of[x] as usize];
+            if before.any {
+                let round = u64::from(self.round_of[x]);
+                let first = rng.random_range(0..1 << 16);
+                return (round, if self.kept[x] { 1 << 16 } else { first });
+            }
+            if even {
+                let bonus = if pass % 8 == 7 { late * rounds as u32 / 64 } else { 0 };
+                return (u64::from(rank.saturating_sub(bonus)), u32::MAX - late);
+            }
+            // About as long first, with some noise, those that were late a little earlier.
+            let words = u64::from(self.words[x]);
+            let noise = rng.random_range(0..=words / 8 + 1);
+            let words = words + noise + words / 64 * u64::from(late.min(32));
+            (u64::MAX - words, rank)
+        };
+        before.sorted(&(0..self.words.len()).map(key).collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,100 @@
+use super::*;
+use conset_ir::{Connection, ConnectionId, LinkId};
+use proptest::prelude::*;
+
+/// Every rule of a round, link by link.
+fn check(machine: &Machine, set: &ConnectionSet, network: &Network, found: &Found) {
+    let (sides, room) = (sides(machine, set), room(machine, network));
+    let mut busy = std::collections::BTreeSet::new();
+    let mut used = std::collections::BTreeMap::new();
+    for (x, c) in set.iter() {
+        let (round, path) = (found.round_of[x.index()], found.paths.of(x.index()));
+        assert!(round < found.rounds);
+        assert_eq!((path[0], path[path.len() - 1]), (c.source.0, c.target.0));
+        let [a, b] = sides[x.index()];
+        assert!(busy.insert((round, a)) && (a == b || busy.insert((round, b))));
+        for pair in path.windows(2) {
+            assert!(network.next.of(pair[0]).contains(&pair[1]), "over live links");
+            *used.entry((round, network.next.edge(pair[0], pair[1]))).or_insert(0) += 1;
+        }
+    }
+    assert!(used.iter().all(|(&(_, edge), &used)| used <= room[edge]));
+    for &(before, after) in set.order() {
+        assert!(found.round_of[before.index()] < found.round_of[after.index()]);
+    }
+}
+
+fn all_to_all(spec: &str) -> (Machine, ConnectionSet) {
+    let machine = Machine::from_spec(spec).unwrap();
+    let cells: Vec<CellId> = machine.endpoints().collect();
+    let pairs = cells.iter().flat_map(|&a| cells.iter().map(move |&b| (a, b)));
+    let pairs = pairs.filter(|(a, b)| a != b).map(|(a, b)| Connection::new(a, b, 9));
+    (machine, ConnectionSet::new("all", pairs.collect()).unwrap())
+}
+
+#[test]
+fn narrow_machines_come_near_their_bounds() {
+    // The middle links of a 4x4 mesh carry 16 connections each, the top of a fat-tree of 16
+    // leaves 48.
+    for (spec, bound, most) in [("mesh:4x4", 16, 19), ("fat-tree:16", 24, 24)] {
+        let (machine, set) = all_to_all(spec);
+        let network = Network::new(&machine);
+        let found = negotiate(&machine, &set, &network, 18 * bound, 1 << 24, 0).unwrap();
+        check(&machine, &set, &network, &found);
+        assert!((bound as u32..=most).contains(&found.rounds), "{spec} {}", found.rounds);
+    }
+}
+
+#[test]
+fn odd_sets_are_no_trouble() {
+    let (machine, _) = all_to_all("mesh:2x2");
+    let network = Network::new(&machine);
+    let none = ConnectionSet::new("none", vec![]).unwrap();
+    assert!(negotiate(&machine, &none, &network, 0, 1000, 0).is_none());
+    let same = ConnectionSet::new("same", vec![Connection::new(CellId(0), CellId(3), 1); 200]);
+    let found = negotiate(&machine, &same.unwrap(), &network, 0, 1000, 0).unwrap();
+    assert_eq!(found.rounds, 200);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn rounds_keep_every_rule(
+        topology in 0usize..8,
+        pairs in prop::collection::vec((0u32..64, 0u32..64, 1u32..50), 1..60),
+        order in prop::collection::vec((0usize..60, 0usize..60), 0..30),
+        dead in 0u32..40,
+        half in any::<bool>(),
+        access in 1u32..5,
+        seed in any::<u64>(),
+    ) {
+        let spec = ["torus:2x3", "mesh:3x3", "ring:2", "torus:2x2x2", "fat-tree:9",
+            "hypercube:3", "ring:1", "torus:4x4"][topology];
+        let machine = Machine::from_spec(spec).unwrap();
+        let mut parameters = machine.parameters().clone();
+        parameters.access_clocks_per_word = access;
+        parameters.duplex = if half { Duplex::Half } else { Duplex::Full };
+        let dead = Some(LinkId(dead)).filter(|link| link.index() < machine.link_count());
+        let dead = dead.map(|link| (machine.link(link).source, machine.link(link).target));
+        let dead = dead.into_iter().collect();
+        let machine = Machine::new(
+            machine.name(), machine.topology().clone(), parameters, vec![], dead,
+        ).unwrap();
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        let any = |at: u32| cells[at as usize % cells.len()];
+        let rows = pairs.iter().map(|&(s, t, w)| Connection::new(any(s), any(t), w));
+        let set = ConnectionSet::new("s", rows.collect()).unwrap();
+        let id = |x: usize| ConnectionId((x % pairs.len()) as u32);
+        let order = order.iter().map(|&(a, b)| (id(a), id(b))).filter(|(a, b)| a < b);
+        let set = set.with_order(order.collect()).unwrap();
+        let network = Network::new(&machine);
+        let found = negotiate(&machine, &set, &network, 0, 1 << 16, seed);
+        // Without the dead link there may be no way.
+        if let Some(found) = found {
+            check(&machine, &set, &network, &found);
+            let again = negotiate(&machine, &set, &network, 0, 1 << 16, seed).unwrap();
+            prop_assert_eq!(&found.round_of, &again.round_of);
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! Phases as windows of time, filled with connections and with parts of connections.
+//!
+//! Rounds of uneven words waste the difference: whoever is done waits for the longest. Here a phase
+//! is a window of a given length. At its beginning, and whenever streams end, connections between
+//! agents that are idle start, those first whose agents have most left to do, on a shortest route
+//! whose links are free for them at that moment and whose cells have channels left. A connection
+//! that would outlast the window is cut there, and the rest of its words go in a later one; so all
+//! agents can be busy to the end.
+//!
+//! Nothing but its agents holds a stream back on the machine, so what is planned to wait for a link
+//! would not. Therefore a connection starts at the moment when the later one of its agents becomes
+//! idle, or not before one of them has done something else: then the machine does what was planned
+//! and no two streams share what only carries one. Words on their way shift that a little, so a link
+//! counts as taken for some time after its stream, but for streams that follow at the same agent.
+//!
+//! Passes negotiate as elsewhere: agents that were late in the best pass so far are more urgent in
+//! the next, urgencies are varied, windows are tried in several lengths from few phases to many. A
+//! pass is worth what its windows last and their switches cost. The best are kept.
+//!
+//! Sets with an order or with required bandwidths or latencies are not for this way.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use conset_ir::{ConnectionSet, Machine};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::negotiate::{Routes, room, sides};
+use crate::network::Network;
+
+/// Words of a connection on a route, from a start in clocks after the beginning of its phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stream {
+    pub(super) connection: u32,
+    pub(super) words: u32,
+    pub(super) start: u64,
+    pub(super) path: Vec<u32>,
+}
+
+/// The streams of each phase.
+pub(super) type Phases = Vec<Vec<Stream>>;
+
+/// Parts below this share of a switch are not worth a channel.
+const PART: u64 = 4;
+/// A connection may outlast its window by this share of it rather than be cut.
+const OVER: u64 = 32;
+/// Words after a stream for the time of which its links are left alone, in some passes.
+const GUARDS: [u64; 2] = [48, 0];
+/// Numbers of windows that are tried.
+const LENGTHS: u64 = 12;
+/// Passes with one length before the next.
+const TURN: u64 = 4;
+/// Passes after which agents are equal again.
+const FORGET: u64 = 16;
+/// Passes at most, and plans that are kept of each guard.
+const PASSES: u64 = 1 << 10;
+const KEPT: usize = 2;
+
+/// Fills windows, for about so many steps; the best plans. None where the set is empty
+/// or too large, or a connection has no way. `fewest` is a bound of the phases.
+pub(super) fn fill(
+    machine: &Machine,
+    set: &ConnectionSet,
+    network: &Network,
+    fewest: u32,
+    steps: usize,
+    seed: u64,
+) -> Vec<Phases> {
+    let Some(routes) = Routes::new(network, set).filter(|_| !set.is_empty()) else {
+        return Vec::new();
+    };
+    let mut filler = Filler::new(machine, set, network, &routes);
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut kept: [Vec<(u64, Phases)>; 2] = Default::default();
+    let most = filler.load.iter().copied().max().unwrap_or(0).max(1);
+    let fewest = u64::from(fewest.max(1));
+    let mean = set.words() / set.len() as u64 * filler.word_clocks;
+    // The numbers of windows that did best come again.
+    let mut order: Vec<(u64, u64)> = (0..LENGTHS).map(|row| (0, row)).collect();
+    for pass in 0..PASSES {
+        let turn = pass / TURN;
+        let row = if turn < LENGTHS {
+            turn
+        } else {
+            order.sort_unstable();
+            order[((turn - LENGTHS) % 3) as usize].1
+        };
+        if pass % FORGET == 0 {
+            filler.handicap.fill(0);
+        }
+        let windows = fewest + row * fewest.div_ceil(4);
+        let spread = if pass % TURN == 0 { 0 } else { most / (4 << (pass % TURN)) };
+        let draw = |_| if spread == 0 { 0 } else { rng.random_range(0..spread) };
+        filler.noise = (0..set.len()).map(draw).collect();
+        filler.far = [0, mean / 8, mean / 2, 2 * mean][((pass + turn) % TURN) as usize];
+        // What is good with some room is not compared with what is good without.
+        let kind = (pass / 2 % 2) as usize;
+        filler.guard = GUARDS[kind];
+        let phases = filler.pass(most.div_ceil(windows));
+        let value = filler.clocks;
+        let best = &mut order.iter_mut().find(|at| at.1 == row).expect("a row").0;
+        *best = if *best == 0 { value } else { value.min(*best) };
+        let kept = &mut kept[kind];
+        let place = kept.partition_point(|kept| kept.0 <= value);
+        if place < KEPT && kept.iter().all(|kept| kept.1 != phases) {
+            kept.insert(place, (value, phases));
+            kept.truncate(KEPT);
+        }
+        if filler.steps > steps {
+            break;
+        }
+    }
+    kept.into_iter().flatten().map(|kept| kept.1).collect()
+}
+
+struct Filler<'a> {
+    network: &'a Network,
+    routes: &'a Routes,
+    set: &'a ConnectionSet,
+    sides: Vec<[u32; 2]>,
+    room: Vec<u16>,
+    channels: u32,
+    word_clocks: u64,
+    setup: u64,
+    switch: u64,
+    /// The least part, in words.
+    least: u32,
+    /// Connections of each side: row `s` is `ids[first[s]..first[s + 1]]`.
+    first: Vec<u32>,
+    ids: Vec<u32>,
+    /// Clocks of each side in all.
+    load: Vec<u64>,
+    handicap: Vec<u64>,
+    noise: Vec<u64>,
+    /// What a hop adds to the urgency: far connections are the hardest to place.
+    far: u64,
+    guard: u64,
+    // Of the pass.
+    rest: Vec<u32>,
+    left: Vec<u64>,
+    carried: Vec<u32>,
+    clocks: u64,
+    steps: usize,
+    // Of the window.
+    busy: Vec<bool>,
+    used: Vec<u16>,
+    taken: Vec<u32>,
+    /// For each edge, when its last stream ended, and the sides of that.
+    ended: Vec<(u64, [u32; 2])>,
+    /// The window in which each connection went last.
+    went: Vec<u32>,
+    /// Streams that run: when they end, and their place in the window.
+    ends: BinaryHeap<Reverse<(u64, u32)>>,
+    // Scratch.
+    cost: Vec<u32>,
+    by: Vec<u32>,
+}
+
+impl<'a> Filler<'a> {
+    fn new(
+        machine: &Machine,
+        set: &'a ConnectionSet,
+        network: &'a Network,
+        routes: &'a Routes,
+    ) -> Self {
+        let parameters = machine.parameters();
+        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
+        let word_clocks = u64::from(word.max(1));
+        let setup = u64::from(parameters.stream_setup);
+        let switch = parameters.switch_clocks();
+        let sides = sides(machine, set);
+        let count = 2 * network.cells;
+        let mut load = vec![0u64; count];
+        let mut first = vec![0u32; count + 1];
+        for (both, c) in sides.iter().zip(set.connections()) {
+            for side in ends(both) {
+                load[side] += u64::from(c.words) * word_clocks + setup;
+                first[side + 1] += 1;
+            }
+        }
+        for side in 0..count {
+            first[side + 1] += first[side];
+        }
+        let mut next = first.clone();
+        let mut ids = vec![0; first[count] as usize];
+        for (x, both) in sides.iter().enumerate() {
+            for side in ends(both) {
+                ids[next[side] as usize] = x as u32;
+                next[side] += 1;
+            }
+        }
+        let least = ((switch + setup) / PART / word_clocks).clamp(1, 1 << 20) as u32;
+        Self {
+            network,
+            routes,
+            set,
+            sides,
+            room: room(machine, network),
+            channels: parameters.channels_per_cell,
+            word_clocks,
+            setup,
+            switch,
+            least,
+            first,
+            ids,
+            handicap: vec![0; count],
+            noise: Vec::new(),
+            far: 0,
+            guard: 0,
+            rest: Vec::new(),
+            left: Vec::new(),
+            load,
+            carried: vec![0; network.next.edge_count()],
+            clocks: 0,
+            steps: 0,
+            busy: vec![false; count],
+            used: vec![0; network.next.edge_count()],
+            taken: vec![0; network.cells],
+            ended: vec![(0, [u32::MAX; 2]); network.next.edge_count()],
+            went: Vec::new(),
+            ends: BinaryHeap::new(),
+            cost: Vec::new(),
+            by: Vec::new(),
+        }
+    }
+
+    /// Puts all words into windows of about a length in clocks.
+    fn pass(&mut self, length: u64) -> Phases {
+        self.rest = self.set.connections().iter().map(|c| c.words).collect();
+        self.left.clone_from(&self.load);
+        self.went = vec![u32::MAX; self.set.len()];
+        self.carried.fill(0);
+        self.clocks = 0;
+        let mut phases = Vec::new();
+        let mut late = vec![0u64; self.load.len()];
+        loop {
+            let most = self.left.iter().copied().max().unwrap_or(0);
+            if self.rest.iter().all(|&rest| rest == 0) {
+                break;
+            }
+            // Windows of one length, the last not shorter than the others.
+            let windows = ((most + length / 4) / length.max(1)).max(1);
+            let streams = self.window(phases.len() as u32, most.div_ceil(windows).max(1));
+            self.clocks += self.switch;
+            let mut last = 0;
+            for stream in &streams {
+                let end = stream.start + self.duration(stream.words);
+                last = end.max(last);
+                for side in ends(&self.sides[stream.connection as usize]) {
+                    late[side] = late[side].max(self.clocks + end);
+                }
+            }
+            self.clocks += last;
+            phases.push(streams);
+        }
+        let bound = self.load.iter().copied().max().unwrap_or(0);
+        for (handicap, late) in self.handicap.iter_mut().zip(late) {
+            *handicap += late.saturating_sub(bound + self.switch * phases.len() as u64) / 2;
+        }
+        phases
+    }
+
+    fn duration(&self, words: u32) -> u64 {
+        u64::from(words) * self.word_clocks + self.setup
+    }
+
+    fn urgency(&self, x: u32) -> u64 {
+        let of = |side: usize| self.left[side] + self.handicap[side];
+        let both = self.sides[x as usize];
+        let sides = ends(&both).map(of).max().unwrap_or(0);
+        sides + self.noise[x as usize] + self.far * u64::from(self.routes.hops(x as usize))
+    }
+
+    /// Fills one window. At least one connection goes.
+    fn window(&mut self, number: u32, length: u64) -> Vec<Stream> {
+        self.busy.fill(false);
+        self.used.fill(0);
+        self.taken.fill(0);
+        self.ended.fill((0, [u32::MAX; 2]));
+        let mut streams: Vec<Stream> = Vec::new();
+        let mut now = 0;
+        let mut open: Vec<(Reverse<u64>, u32)> = (0..self.set.len() as u32)
+            .filter(|&x| self.rest[x as usize] > 0)
+            .map(|x| (Reverse(self.urgency(x)), x))
+            .collect();
+        loop {
+            open.sort_unstable();
+            for &(_, x) in &open {
+                self.start(x, now, length, number, &mut streams);
+            }
+            open.clear();
+            let Some(&Reverse((next, _))) = self.ends.peek() else { break };
+            now = next;
+            while let Some(&Reverse((end, row))) = self.ends.peek() {
+                if end > now {
+                    break;
+                }
+                self.ends.pop();
+                let stream = &streams[row as usize];
+                let both = self.sides[stream.connection as usize];
+                for pair in stream.path.windows(2) {
+                    let edge = self.network.next.edge(pair[0], pair[1]);
+                    self.used[edge] -= 1;
+                    self.ended[edge] = (end, both);
+                }
+                for side in ends(&both) {
+                    self.busy[side] = false;
+                }
+                if now >= length {
+                    continue;
+                }
+                for side in ends(&both) {
+                    let ids = &self.ids[self.first[side] as usize..self.first[side + 1] as usize];
+                    let can =
+                        |&&x: &&u32| self.rest[x as usize] > 0 && self.went[x as usize] != number;
+                    open.extend(ids.iter().filter(can).map(|&x| (Reverse(self.urgency(x)), x)));
+                    self.steps += ids.len();
+                }
+            }
+        }
+        streams
+    }
+
+    /// Starts a connection if that is possible now.
+    fn start(&mut self, x: u32, now: u64, length: u64, number: u32, streams: &mut Vec<Stream>) {
+        let row = x as usize;
+        let both = self.sides[row];
+        if self.went[row] == number || ends(&both).any(|side| self.busy[side]) {
+            return;
+        }
+        let words = self.words(self.rest[row], length.saturating_sub(now), now == 0);
+        if words == 0 || !self.find(row, now) {
+            return;
+        }
+        let source = self.set.connections()[row].source.0;
+        let mut path = vec![source];
+        path.extend(self.by.iter().map(|&edge| self.network.next.far_end(edge as usize)));
+        for &cell in &path {
+            self.taken[cell as usize] += 1;
+        }
+        for &edge in &self.by {
+            self.used[edge as usize] += 1;
+            self.carried[edge as usize] += 1;
+        }
+        self.rest[row] -= words;
+        self.went[row] = number;
+        let clocks = u64::from(words) * self.word_clocks;
+        let done = if self.rest[row] == 0 { clocks + self.setup } else { clocks };
+        for side in ends(&both) {
+            self.busy[side] = true;
+            self.left[side] = self.left[side].saturating_sub(done);
+        }
+        self.ends.push(Reverse((now + self.duration(words), streams.len() as u32)));
+        streams.push(Stream { connection: x, words, start: now, path });
+    }
+
+    /// How many of its words a connection sends in what is left of the window; 0 for none.
+    fn words(&self, rest: u32, left: u64, first: bool) -> u32 {
+        if self.duration(rest) <= left + left / OVER {
+            return rest;
+        }
+        let fit = left.saturating_sub(self.setup) / self.word_clocks;
+        let fit = u32::try_from(fit).unwrap_or(u32::MAX).min(rest);
+        // Neither part may be too short.
+        if rest < 2 * self.least {
+            return if first { rest } else { 0 };
+        }
+        let words = fit.min(rest - self.least);
+        match words >= self.least {
+            true => words,
+            false if first => rest.min(self.least),
+            false => 0,
+        }
+    }
+
+    /// Whether an edge carries one more stream, and will when everything is a little late.
+    fn is_free(&self, edge: usize, x: usize, now: u64) -> bool {
+        let (end, [a, b]) = self.ended[edge];
+        let [s, t] = self.sides[x];
+        self.used[edge] < self.room[edge]
+            && (end == 0 || end + self.guard * self.word_clocks <= now || a == s || b == t)
+    }
+
+    /// Finds the cheapest of a connection's shortest routes that are free; its edges in `by`.
+    fn find(&mut self, x: usize, now: u64) -> bool {
+        let hops = self.routes.of(x);
+        let cells = self.routes.cells(x);
+        self.by.clear();
+        self.steps += hops.len() + 2;
+        let full = |cell: u32| self.taken[cell as usize] >= self.channels;
+        if full(self.set.connections()[x].source.0) {
+            return false;
+        }
+        self.cost.clear();
+        self.cost.resize(cells, u32::MAX);
+        self.cost[0] = 0;
+        for hop in hops {
+            let from = self.cost[usize::from(hop.from)];
+            let edge = hop.edge as usize;
+            if from == u32::MAX || !self.is_free(edge, x, now) {
+                continue;
+            }
+            let cell = self.network.next.far_end(edge);
+            if full(cell) {
+                continue;
+            }
+            let crowd = 4 * self.taken[cell as usize] / self.channels;
+            let cost = from + 1 + self.carried[edge] + crowd * crowd;
+            let to = &mut self.cost[usize::from(hop.to)];
+            *to = cost.min(*to);
+        }
+        if self.cost[cells - 1] == u32::MAX {
+            return false;
+        }
+        // Back from the target over hops that made the costs.
+        let mut at = cells as u16 - 1;
+        for hop in hops.iter().rev().filter(|_| cells > 1) {
+            let from = self.cost[usize::from(hop.from)];
+            let edge = hop.edge as usize;
+            if hop.to != at || from == u32::MAX || !self.is_free(edge, x, now) {
+                continue;
+            }
+            let cell = self.network.next.far_end(edge);
+            let crowd = 4 * self.taken[cell as usize] / self.channels;
+            if from + 1 + self.carried[edge] + crowd * crowd == self.cost[usize::from(at)] {
+                self.by.push(hop.edge);
+                at = hop.from;
+            }
+        }
+        self.by.reverse();
+        true
+    }
+}
+
+/// The sides of a connection, each once.
+fn ends(both: &[u32; 2]) -> impl Iterator<Item = usize> + use<> {
+    let [a, b] = both.map(|side| side as usize);
+    std::iter::once(a).chain(Some(b).filter(|&b| b != a))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conset_ir::{CellId, Connection};
+    use proptest::prelude::*;
+
+    /// All words once, and at every moment every rule.
+    fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Phases) {
+        let (sides, room) = (sides(machine, set), room(machine, network));
+        let word = machine.parameters().access_clocks_per_word;
+        let mut words = vec![0; set.len()];
+        for streams in phases {
+            assert!(!streams.is_empty());
+            let mut taken = vec![0; network.cells];
+            for stream in streams {
+                let c = &set.connections()[stream.connection as usize];
+                words[stream.connection as usize] += stream.words;
+                let ends = (stream.path[0], *stream.path.last().unwrap());
+                assert_eq!(ends, (c.source.0, c.target.0));
+                stream.path.iter().for_each(|&cell| taken[cell as usize] += 1);
+                // Who is on the way when this one starts.
+                let now = stream.start;
+                let lasts = |s: &Stream| {
+                    s.start
+                        + u64::from(s.words * word.max(machine.parameters().link_clocks_per_word))
+                };
+                let with = streams.iter().filter(|s| s.start <= now && now < lasts(s));
+                let mut busy = std::collections::BTreeSet::new();
+                let mut used = std::collections::BTreeMap::new();
+                for other in with {
+                    let [a, b] = sides[other.connection as usize];
+                    assert!(busy.insert(a) && (a == b || busy.insert(b)));
+                    for pair in other.path.windows(2) {
+                        *used.entry(network.next.edge(pair[0], pair[1])).or_insert(0) += 1;
+                    }
+                }
+                assert!(used.iter().all(|(&edge, &used)| used <= room[edge]));
+            }
+            assert!(taken.iter().all(|&taken| taken <= machine.parameters().channels_per_cell));
+        }
+        let all: Vec<u32> = set.connections().iter().map(|c| c.words).collect();
+        assert_eq!(words, all);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn windows_keep_every_rule(
+            topology in 0usize..8,
+            pairs in prop::collection::vec((0u32..64, 0u32..64, 1u32..3000), 1..60),
+            half in any::<bool>(),
+            access in 1u32..5,
+            channels in 1u32..6,
+            seed in any::<u64>(),
+        ) {
+            let spec = ["torus:2x3", "mesh:3x3", "ring:2", "torus:2x2x2", "fat-tree:9",
+                "hypercube:3", "ring:1", "torus:4x4"][topology];
+            let machine = Machine::from_spec(spec).unwrap();
+            let mut parameters = machine.parameters().clone();
+            parameters.access_clocks_per_word = access;
+            parameters.channels_per_cell = channels;
+            parameters.duplex =
+                if half { conset_ir::Duplex::Half } else { conset_ir::Duplex::Full };
+            let machine = Machine::new(
+                machine.name(), machine.topology().clone(), parameters, vec![], vec![],
+            ).unwrap();
+            let cells: Vec<CellId> = machine.endpoints().collect();
+            let any = |at: u32| cells[at as usize % cells.len()];
+            let rows = pairs.iter().map(|&(s, t, w)| Connection::new(any(s), any(t), w));
+            let set = ConnectionSet::new("s", rows.collect()).unwrap();
+            let network = Network::new(&machine);
+            let found = fill(&machine, &set, &network, 1, 1 << 14, seed);
+            prop_assert!(!found.is_empty());
+            found.iter().for_each(|phases| check(&machine, &set, &network, phases));
+            prop_assert_eq!(found, fill(&machine, &set, &network, 1, 1 << 14, seed));
+        }
+    }
+}
