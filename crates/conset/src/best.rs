@@ -54,6 +54,11 @@ const PLANNED: u64 = 1 << 24;
 const ATTEMPTS: usize = 8;
 const TRIED: usize = 1 << 13;
 
+/// Large sets with fewer connections a cell than this, such as halos, are hardly slowed by links
+/// that are shared: no rounds are searched for, which takes the most of the time.
+const LARGE: usize = 1 << 12;
+const DENSE: usize = 16;
+
 /// Negotiations of a set of a few connections.
 const NEGOTIATED: u64 = 3;
 
@@ -159,7 +164,7 @@ impl<'a> Search<'a> {
         options: &'a Options,
         until: Until,
     ) -> Self {
-        let usual = attempts(set, options.objective)
+        let usual = attempts(machine, set, options.objective)
             .map(|(way, seed)| Try { way, seed, doubled: 0 })
             .collect();
         Self {
@@ -375,11 +380,17 @@ fn squared_hops(priced: &Priced) -> u64 {
 
 /// Ways and seeds to try, in this order: those that cost little and may be perfect first. Rounds
 /// are for time, orbits for phases.
-fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (Way, u64)> {
+fn attempts(
+    machine: &Machine,
+    set: &ConnectionSet,
+    objective: Objective,
+) -> impl Iterator<Item = (Way, u64)> {
     // A set of a few connections leaves little to try.
     let most = ATTEMPTS.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
+    let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
     let first: &[Way] = match objective {
+        Objective::Time if sparse => &[Way::RingRounds, Way::Orbits],
         Objective::Time => &[
             Way::RingRounds,
             Way::SearchedRounds,
