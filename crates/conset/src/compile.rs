@@ -6,7 +6,6 @@
 //! the timetable). [`adopt`] takes the same way from the checker on with a schedule that came
 //! from a file.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conset_ir::{
@@ -20,9 +19,13 @@ use conset_verify::{Rejection, Report, Verified};
 use rayon::prelude::*;
 
 use crate::best::{Attempts, Search, Until};
-use crate::from::{self, Fresh, FromOld};
+use crate::from::FromOld;
 use crate::fuse::Fusion;
 use crate::{Observer, Progress};
+
+mod older;
+
+use older::Old;
 
 /// Which router and scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -221,7 +224,7 @@ pub fn compile_with(
     let bounds = bound(machine, program)?;
     let old = more.from.map(|old| Old::new(machine, old, observer)).transpose()?;
     let planned = match &old {
-        Some(old) => from_old(machine, program, &bounds, old, options, more, observer)?,
+        Some(old) => older::keep(machine, program, &bounds, old, options, more, observer)?,
         None => fresh(machine, program.sets(), &bounds, options, more, observer)?,
     };
     let mut sets = Vec::with_capacity(planned.len());
@@ -287,103 +290,6 @@ fn fresh(
             .map(|(t, prediction)| (t, prediction, How::default()))
     };
     sets.iter().map(route).collect()
-}
-
-/// An older compile that the checker has seen.
-struct Old<'a> {
-    schedule: &'a Schedule,
-    /// The sets by name.
-    rows: BTreeMap<&'a str, usize>,
-    image: Image,
-}
-
-impl<'a> Old<'a> {
-    fn new(
-        machine: &Machine,
-        schedule: &'a Schedule,
-        observer: &mut Observer<'_>,
-    ) -> Result<Self, CompileError> {
-        let wrong = |message: String| InputError::new("--from", conset_ir::At::Whole, message);
-        if schedule.sets().is_empty() {
-            return Err(wrong("the older compile has no sets, so there is nothing to keep".into())
-                .help("leave out --from")
-                .into());
-        }
-        let changes = crate::diff::machine_changes(schedule.machine(), machine);
-        if let Some(change) = changes.iter().find(|change| change.what != "name") {
-            let (what, a, b) = (&change.what, &change.a, &change.b);
-            return Err(wrong(format!(
-                "the older compile is for another machine: its {what} is {a}, here it is {b}"
-            ))
-            .help("compile for the same machine (--machine, --set), or leave out --from")
-            .into());
-        }
-        observer(Progress::Stage("checking the older compile"));
-        let checked: Vec<_> = schedule
-            .sets()
-            .par_iter()
-            .map(|s| conset_verify::timetable(s.timetable.clone()))
-            .collect();
-        let checked = checked
-            .into_iter()
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|rejection| CompileError::Rejected(Box::new(rejection)))?;
-        let image = conset_codegen::image::image(schedule.machine(), &checked)
-            .map_err(|e| CompileError::bug("codegen", &e))?;
-        let names = schedule.sets().iter().map(|s| s.timetable.routing().set().name());
-        Ok(Self { schedule, rows: names.zip(0..).collect(), image })
-    }
-
-    /// Says of each set that was made from this how its tables changed.
-    fn compare(&self, compiled: &mut Compiled) -> Result<(), CompileError> {
-        for (row, known) in compiled.sets.iter_mut().enumerate() {
-            let Some(FromOld::Kept(kept)) = &mut known.from else { continue };
-            let set = compiled.schedule.sets()[row].timetable.routing().set();
-            let before = self.rows[set.name()];
-            let old = self.schedule.sets()[before].timetable.routing().set();
-            kept.entries = Some(crate::diff::entries(
-                (old, &self.image.sets()[before]),
-                (set, &compiled.image.sets()[row]),
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// Plans that keep what they can of an older compile; the rest is planned afresh.
-fn from_old(
-    machine: &Arc<Machine>,
-    program: &Program,
-    bounds: &[bounds::BoundsReport],
-    old: &Old<'_>,
-    options: &Options,
-    more: &More<'_>,
-    observer: &mut Observer<'_>,
-) -> Result<Vec<Planned>, CompileError> {
-    observer(Progress::Stage("keeping what fits"));
-    let keep = |(set, bounds): (&Arc<ConnectionSet>, &bounds::BoundsReport)| {
-        let Some(&row) = old.rows.get(set.name()) else { return Ok(Err(Fresh::NoSuchSet)) };
-        let clocks = bounds.summary().clocks;
-        from::from(machine, set, &old.schedule.sets()[row], clocks, options)
-    };
-    let kept: Vec<Result<_, CompileError>> =
-        program.sets().par_iter().zip(bounds).map(keep).collect();
-    let mut planned = Vec::with_capacity(kept.len());
-    for ((kept, set), bounds) in kept.into_iter().zip(program.sets()).zip(bounds) {
-        planned.push(match kept? {
-            Ok((timetable, prediction, kept)) => {
-                let from = Some(FromOld::Kept(Box::new(kept)));
-                (timetable, prediction, How { attempts: None, from })
-            }
-            Err(why) => {
-                let (set, bounds) = (std::slice::from_ref(set), std::slice::from_ref(bounds));
-                let mut made = fresh(machine, set, bounds, options, more, observer)?;
-                let (timetable, prediction, how) = made.remove(0);
-                (timetable, prediction, How { from: Some(FromOld::Fresh(why)), ..how })
-            }
-        });
-    }
-    Ok(planned)
 }
 
 /// Connections of all sets that are planned at once: more are planned one set after the other.
