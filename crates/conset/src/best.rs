@@ -136,6 +136,8 @@ pub(crate) struct Search<'a> {
     searched: bool,
     /// Whether routes are too long for balancing, as the plans before it tell.
     long: bool,
+    /// Whether whole connections have left room for parts, as their plans tell.
+    far: Option<bool>,
     found: Option<Priced>,
     made: u32,
     ended: Option<Ended>,
@@ -172,6 +174,7 @@ impl<'a> Search<'a> {
             next: 0,
             searched: false,
             long: false,
+            far: None,
             found: None,
             made: 0,
             ended: None,
@@ -247,6 +250,11 @@ impl<'a> Search<'a> {
             self.ended = Some(Ended::Enough);
             return Ok(());
         }
+        if matches!(way, Some(Way::Windows | Way::Cut { .. })) && self.far.is_none() {
+            // Seen once, so that plans in parts do not change what the others of them do.
+            let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > WHOLE;
+            self.far = Some(self.found.as_ref().is_some_and(far));
+        }
         let this = &*self;
         let mut made: Vec<Option<Outcome>> = if tries.len() == 1 {
             tries.iter().map(|&t| this.make(t)).collect()
@@ -292,9 +300,9 @@ impl<'a> Search<'a> {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
                 Way::Balanced => self.until == Until::Good && self.long,
                 Way::Cut { pieces } => {
-                    self.set.len() * pieces as usize > CUT || !self.may_gain_by_parts()
+                    self.set.len() * pieces as usize > CUT || !self.may_gain_by_parts(pieces)
                 }
-                Way::Windows => !self.may_gain_by_parts(),
+                Way::Windows => !self.may_gain_by_parts(1),
                 _ => false,
             };
             if skipped {
@@ -329,11 +337,15 @@ impl<'a> Search<'a> {
         plans.into_iter().try_fold(None, better).transpose()
     }
 
-    /// Whether plans are so far from the bound that parts of connections could do better.
-    fn may_gain_by_parts(&self) -> bool {
-        let found = self.found.as_ref();
-        self.set.len() <= FILLED
-            && found.is_some_and(|found| gap(found.clocks, self.bounds.clocks) > WHOLE)
+    /// Whether plans were so far from the bound, and the longest connection is so long, that so
+    /// many parts of it could do better: none should be shorter than a switch.
+    fn may_gain_by_parts(&self, pieces: u32) -> bool {
+        let parameters = self.machine.parameters();
+        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
+        let longest = self.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
+        let long =
+            u64::from(longest) * u64::from(word) >= u64::from(pieces) * parameters.switch_clocks();
+        self.set.len() <= FILLED && long && self.far == Some(true)
     }
 
     /// Whether trying ends here, and why.
@@ -374,28 +386,25 @@ fn squared_hops(priced: &Priced) -> u64 {
 }
 
 /// Ways and seeds to try, in this order: those that cost little and may be perfect first. Rounds
-/// are for time, orbits for phases.
+/// and parts are for time, orbits and negotiated congestion for phases.
 fn attempts(set: &ConnectionSet, objective: Objective) -> impl Iterator<Item = (Way, u64)> {
     // A set of a few connections leaves little to try.
     let most = ATTEMPTS.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
     let first: &[Way] = match objective {
-        Objective::Time => &[
-            Way::RingRounds,
-            Way::SearchedRounds,
-            Way::Negotiated,
-            Way::Cut { pieces: 2 },
-            Way::Cut { pieces: 3 },
-            Way::Windows,
-            Way::Orbits,
-        ],
+        Objective::Time => &[Way::RingRounds, Way::SearchedRounds, Way::Negotiated, Way::Orbits],
         Objective::Phases => &[Way::Orbits, Way::RingRounds],
     };
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
     let times = move |way: Way| if way == Way::Negotiated { negotiated } else { 1 };
     let first = first.iter().flat_map(move |&way| (0..times(way)).map(move |again| (way, again)));
-    let last = (objective == Objective::Phases).then_some((Way::Congested, 0));
-    first.chain((0..balanced).map(|attempt| (Way::Balanced, attempt))).chain(last)
+    let last: &[Way] = match objective {
+        Objective::Time => &[Way::Windows, Way::Cut { pieces: 2 }, Way::Cut { pieces: 3 }],
+        Objective::Phases => &[Way::Congested],
+    };
+    first
+        .chain((0..balanced).map(|attempt| (Way::Balanced, attempt)))
+        .chain(last.iter().map(|&way| (way, 0)))
 }
 
 /// Whether nothing much better can be expected of more attempts: for a large set that is what a
