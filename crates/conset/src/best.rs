@@ -139,8 +139,12 @@ pub(crate) struct Search<'a> {
     next: usize,
     /// Whether rounds could be searched for.
     searched: bool,
+    /// Whether the torus has rounds for the set.
+    ringed: bool,
     /// Whether routes are too long for balancing, as the plans before it tell.
     long: bool,
+    /// Whether whole connections have left room for parts, as their plans tell.
+    far: Option<bool>,
     found: Option<Priced>,
     made: u32,
     ended: Option<Ended>,
@@ -176,7 +180,9 @@ impl<'a> Search<'a> {
             usual,
             next: 0,
             searched: false,
+            ringed: false,
             long: false,
+            far: None,
             found: None,
             made: 0,
             ended: None,
@@ -252,6 +258,11 @@ impl<'a> Search<'a> {
             self.ended = Some(Ended::Enough);
             return Ok(());
         }
+        if matches!(way, Some(Way::Windows | Way::Cut { .. })) && self.far.is_none() {
+            // Seen once, so that plans in parts do not change what the others of them do.
+            let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > WHOLE;
+            self.far = Some(self.found.as_ref().is_some_and(far));
+        }
         let this = &*self;
         let mut made: Vec<Option<Outcome>> = if tries.len() == 1 {
             tries.iter().map(|&t| this.make(t)).collect()
@@ -280,6 +291,7 @@ impl<'a> Search<'a> {
         };
         self.made += 1;
         self.searched |= attempt.way == Way::SearchedRounds;
+        self.ringed |= attempt.way == Way::RingRounds;
         // Plans of a wave must not change what the others of it do.
         self.long |= attempt.way != Way::Balanced && squared_hops(&priced) > TOO_LONG;
         let objective = self.options.objective;
@@ -297,9 +309,9 @@ impl<'a> Search<'a> {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
                 Way::Balanced => self.until == Until::Good && self.long,
                 Way::Cut { pieces } => {
-                    self.set.len() * pieces as usize > CUT || !self.may_gain_by_parts()
+                    self.set.len() * pieces as usize > CUT || !self.may_gain_by_parts(pieces)
                 }
-                Way::Windows => !self.may_gain_by_parts(),
+                Way::Windows => !self.may_gain_by_parts(1),
                 _ => false,
             };
             if skipped {
@@ -334,11 +346,34 @@ impl<'a> Search<'a> {
         plans.into_iter().try_fold(None, better).transpose()
     }
 
-    /// Whether plans are so far from the bound that parts of connections could do better.
-    fn may_gain_by_parts(&self) -> bool {
-        let found = self.found.as_ref();
-        self.set.len() <= FILLED
-            && found.is_some_and(|found| gap(found.clocks, self.bounds.clocks) > WHOLE)
+    /// Whether plans were so far from the bound, and the longest connection is so long, that so
+    /// many parts of it could do better: none should be shorter than a switch.
+    fn may_gain_by_parts(&self, pieces: u32) -> bool {
+        let parameters = self.machine.parameters();
+        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
+        let longest = self.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
+        let long =
+            u64::from(longest) * u64::from(word) >= u64::from(pieces) * parameters.switch_clocks();
+        self.set.len() <= FILLED && long && self.far == Some(true)
+    }
+
+    /// Whether nothing much better can be expected of more attempts: for a large set that is what
+    /// a way of rounds gives, for a small one a price near the bound.
+    fn is_good(&self, found: &Priced) -> bool {
+        let (set, objective) = (self.set, self.options.objective);
+        let near = match set.len() {
+            0..=SEARCHED => 1.03,
+            _ if set.len() > SMALL => 1.35,
+            // Such rounds use all that there is; what they leave no search gets back.
+            _ if self.ringed => 1.2,
+            _ => 1.01,
+        };
+        let few = found.timetable.phases().len() <= self.bounds.phases as usize;
+        match objective {
+            Objective::Time => gap(found.clocks, self.bounds.clocks) < near,
+            Objective::Phases if set.len() > SMALL => few || set.len() > PASSED,
+            Objective::Phases => few && gap(found.clocks, self.bounds.clocks) < near,
+        }
     }
 
     /// Whether trying ends here, and why.
@@ -350,9 +385,7 @@ impl<'a> Search<'a> {
             return Some(Ended::Bound);
         }
         match self.until {
-            Until::Good if is_good(found, self.set, &self.bounds, self.options.objective) => {
-                Some(Ended::Enough)
-            }
+            Until::Good if self.is_good(found) => Some(Ended::Enough),
             Until::Attempts(most) if self.made >= most => Some(Ended::Attempts),
             _ => None,
         }
@@ -378,8 +411,9 @@ fn squared_hops(priced: &Priced) -> u64 {
     phases.flat_map(|p| p.iter()).map(|route| (route.hops() as u64).pow(2)).sum()
 }
 
-/// Ways and seeds to try, in this order: those that cost little and may be perfect first. Rounds
-/// are for time, orbits for phases.
+/// Ways and seeds to try, in this order: those that cost little and may be perfect first, for a
+/// small set the one that is mostly enough. Rounds and parts are for time, orbits and negotiated
+/// congestion for phases.
 fn attempts(
     machine: &Machine,
     set: &ConnectionSet,
@@ -388,37 +422,34 @@ fn attempts(
     // A set of a few connections leaves little to try.
     let most = ATTEMPTS.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
+    let balanced = (0..balanced).map(|again| (Way::Balanced, again));
     let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
-    let first: &[Way] = match objective {
-        Objective::Time if sparse => &[Way::RingRounds, Way::Orbits],
-        Objective::Time => &[
-            Way::RingRounds,
-            Way::SearchedRounds,
-            Way::Negotiated,
-            Way::Cut { pieces: 2 },
-            Way::Cut { pieces: 3 },
-            Way::Windows,
-            Way::Orbits,
-        ],
-        Objective::Phases => &[Way::Orbits, Way::RingRounds],
-    };
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
-    let times = move |way: Way| if way == Way::Negotiated { negotiated } else { 1 };
-    let first = first.iter().flat_map(move |&way| (0..times(way)).map(move |again| (way, again)));
-    let last = (objective == Objective::Phases).then_some((Way::Congested, 0));
-    first.chain((0..balanced).map(|attempt| (Way::Balanced, attempt))).chain(last)
-}
-
-/// Whether nothing much better can be expected of more attempts: for a large set that is what a
-/// way of rounds gives, for a small one a price near the bound.
-fn is_good(found: &Priced, set: &ConnectionSet, bounds: &Bounds, objective: Objective) -> bool {
-    let near = if set.len() > SMALL { 1.35 } else { 1.01 };
-    let few = found.timetable.phases().len() <= bounds.phases as usize;
-    match objective {
-        Objective::Time => gap(found.clocks, bounds.clocks) < near,
-        Objective::Phases if set.len() > SMALL => few || set.len() > PASSED,
-        Objective::Phases => few && gap(found.clocks, bounds.clocks) < near,
-    }
+    let once = |way: Way| (way, 0);
+    let ways: Vec<(Way, u64)> = match objective {
+        Objective::Time if sparse => {
+            [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(balanced).collect()
+        }
+        Objective::Time => {
+            let early = if set.len() <= SEARCHED { 1 } else { 0 };
+            [once(Way::RingRounds)]
+                .into_iter()
+                .chain(balanced.clone().take(early))
+                .chain([once(Way::SearchedRounds)])
+                .chain((0..negotiated).map(|again| (Way::Negotiated, again)))
+                .chain([once(Way::Orbits)])
+                .chain(balanced.skip(early))
+                .chain([Way::Windows, Way::Cut { pieces: 2 }, Way::Cut { pieces: 3 }].map(once))
+                .collect()
+        }
+        Objective::Phases => [Way::Orbits, Way::RingRounds]
+            .map(once)
+            .into_iter()
+            .chain(balanced)
+            .chain([once(Way::Congested)])
+            .collect(),
+    };
+    ways.into_iter()
 }
 
 fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {

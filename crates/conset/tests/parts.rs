@@ -9,7 +9,7 @@ use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
 use proptest::prelude::*;
 
 fn compiled(machine: &Arc<Machine>, set: ConnectionSet) -> Compiled {
-    let options = Options { attempts: Some(8), ..Options::default() };
+    let options = Options::default();
     compile(machine, &set.into(), &options, &mut |_| ()).unwrap()
 }
 
