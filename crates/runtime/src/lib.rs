@@ -96,7 +96,7 @@ pub use conset_ir as ir;
 pub use conset_ir::Image;
 
 pub use cell::Cell;
-pub use collectives::{Collectives, tree_sets};
+pub use collectives::{Collectives, tree_sets, tree_sets_named};
 pub use error::{Awaiting, CellError, CellWait, RunError};
 pub use layout::{CsrLayout, Layout, LayoutError, LocalCsr, Owned, OwnedLayout};
 pub use lists::{Number, Op};
