@@ -52,9 +52,8 @@ pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
     let set = csr.forward.set("ghosts", 1)?;
     let place = placement::place(&machine, &set, parts, Method::default(), args.team.seed)?;
     let layout = csr.forward.placed(&place, machine.cell_count())?;
-    let mut sets = tree_sets(&machine, 1)?.to_vec();
-    sets.push(layout.set("ghosts", 1)?);
-    let team = Team::gather(&args.team, &machine, sets)?;
+    let [_, _, trees] = tree_sets(&machine, 1)?;
+    let team = Team::gather(&args.team, &machine, vec![trees, layout.set("ghosts", 1)?])?;
     let plan = Plan::new(team.image(), "ghosts", layout, 1)?;
     let trees = Collectives::new(team.image())?;
 

@@ -12,11 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use conset::ir::{CellId, ConnectionSet, Machine, Program, ShapeError};
+use conset::ir::{CellId, ConnectionSet, Machine, Program};
 use conset::{Algorithm, Options, compile};
-use conset_runtime::{
-    Cell, CellError, Image, RunReport, ThreadOptions, Transport, World, tree_sets,
-};
+use conset_runtime::{Cell, CellError, Image, Plan, RunReport, ThreadOptions, Transport, World};
 
 use crate::{Failure, failure};
 
@@ -64,6 +62,24 @@ pub enum By {
     Phases,
     /// By a message for each connection.
     Messages,
+}
+
+impl By {
+    /// Sums of shared nodes, the one way or the other; all copies end with the same bits.
+    ///
+    /// # Errors
+    /// As [`Cell::sum_shared`].
+    pub fn sum_shared(
+        self,
+        cell: &mut Cell<'_>,
+        plan: &Plan,
+        x: &mut [f64],
+    ) -> Result<(), CellError> {
+        match self {
+            By::Phases => cell.sum_shared(plan, x),
+            By::Messages => cell.msg_sum_shared(plan, x),
+        }
+    }
 }
 
 /// Router and scheduler.
@@ -223,23 +239,6 @@ fn is_first(transport: &Transport) -> bool {
         #[cfg(feature = "mpi")]
         Transport::Mpi(comm) => comm.rank() == 0,
     }
-}
-
-/// The sets of [`tree_sets`] with `suffix` behind their names: a program may have trees of several
-/// widths.
-///
-/// # Errors
-/// No words, or more than the limit.
-pub fn named_trees(
-    machine: &Machine,
-    suffix: &str,
-    words: u32,
-) -> Result<Vec<ConnectionSet>, ShapeError> {
-    let rename = |set: ConnectionSet| {
-        let name = format!("{}{suffix}", set.name());
-        ConnectionSet::new(name, set.connections().to_vec())?.with_order(set.order().to_vec())
-    };
-    tree_sets(machine, words)?.into_iter().map(rename).collect()
 }
 
 /// What each cell has been dealt, by cell id: cells without a part have the default.
