@@ -2,12 +2,13 @@
 //!
 //! From the global ids of the parts' nodes the runtime finds who shares what with whom
 //! ([`Layout::from_shared_ids`]); the layout's set is placed on the machine and compiled with the
-//! trees for sums; the plan joins layout and image. Then every cell runs its program with the
+//! trees for sums ([`conset::assemble()`]); the plan joins layout and image. Then every cell runs its program with the
 //! plan, the trees and its part.
 
+use conset::assemble;
 use conset::ir::CellId;
 use conset::mesh::Source;
-use conset::partition_route::placement::{self, Method};
+use conset::partition_route::placement::Method;
 use conset_runtime::{Cell, CellError, Collectives, Layout, Plan, tree_sets};
 
 use crate::mesh::{Part, Simplices, divide};
@@ -47,12 +48,13 @@ impl Assembled {
 
         let ids: Vec<&[u64]> = parts.iter().map(|part| part.ids.as_slice()).collect();
         let layout = Layout::from_shared_ids(&ids)?;
-        let set = layout.set("halo", block)?;
-        let place = placement::place(&machine, &set, parts.len(), Method::default(), args.seed)?;
-        let layout = layout.placed(&place, machine.cell_count())?;
+        let halo = (parts.len(), vec![layout.set("halo", block)?]);
         // Sums over all cells go both ways, by one set.
         let [_, _, trees] = tree_sets(&machine, 2)?;
-        let team = Team::gather(args, &machine, vec![trees, layout.set("halo", block)?])?;
+        let conset::Assembled { place, compiled } =
+            assemble(&machine, halo, [trees], Method::default(), &args.options())?;
+        let layout = layout.placed(&place, machine.cell_count())?;
+        let team = Team::of(args, &compiled)?;
         Ok(Self {
             parts: by_cell(machine.cell_count(), &place, parts)?,
             plan: Plan::new(team.image(), "halo", layout, block)?,

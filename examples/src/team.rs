@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use conset::ir::{CellId, ConnectionSet, Machine, Program};
-use conset::{Algorithm, Options, compile};
+use conset::{Algorithm, Compiled, Options, compile};
 use conset_runtime::{Cell, CellError, Image, Plan, RunReport, ThreadOptions, Transport, World};
 
 use crate::{Failure, failure};
@@ -114,6 +114,15 @@ impl TeamArgs {
         Ok(Arc::new(Machine::from_spec(&self.machine)?))
     }
 
+    /// How to compile.
+    pub fn options(&self) -> Options {
+        let algorithm = match self.algorithm {
+            AlgorithmArg::Paper => Algorithm::Paper,
+            AlgorithmArg::Best => Algorithm::Best,
+        };
+        Options { algorithm, seed: self.seed, ..Options::default() }
+    }
+
     fn transport(&self) -> Result<Transport, Failure> {
         if self.workers.is_some() && self.transport != TransportArg::Threads {
             return Err(failure("--workers: only --transport threads has workers"));
@@ -150,12 +159,14 @@ impl Team {
         sets: Vec<ConnectionSet>,
     ) -> Result<Self, Failure> {
         let program = Program::new(sets.into_iter().map(Arc::new).collect())?;
-        let algorithm = match args.algorithm {
-            AlgorithmArg::Paper => Algorithm::Paper,
-            AlgorithmArg::Best => Algorithm::Best,
-        };
-        let options = Options { algorithm, seed: args.seed, ..Options::default() };
-        let compiled = compile(machine, &program, &options, &mut |_| {})?;
+        Self::of(args, &compile(machine, &program, &args.options(), &mut |_| {})?)
+    }
+
+    /// The cells of a compiled program.
+    ///
+    /// # Errors
+    /// A transport that is not there.
+    pub fn of(args: &TeamArgs, compiled: &Compiled) -> Result<Self, Failure> {
         let describe = |set: &conset::ir::SetSchedule| {
             let routing = set.timetable.routing();
             format!(
