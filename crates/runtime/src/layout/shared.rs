@@ -31,7 +31,7 @@ impl Layout {
     /// ([`Layout::is_shared`]). O(connections + entries of the cell); of a plan
     /// ([`crate::Plan::multiplicity`]) it takes the cell's entries alone.
     pub fn multiplicity(&self, cell: CellId) -> Vec<u32> {
-        self.count_copies(cell, &self.into_cell(cell))
+        self.count_copies(cell, &self.ending_at(cell))
     }
 
     /// Which entries of a cell's vector the cell owns: of the cells that hold an id the one with
@@ -41,11 +41,11 @@ impl Layout {
     /// are owned that do not arrive. O(connections + entries of the cell); of a plan
     /// ([`crate::Plan::owned`]) it takes the cell's entries alone.
     pub fn owned(&self, cell: CellId) -> Vec<bool> {
-        self.mask_owned(cell, &self.into_cell(cell))
+        self.mask_owned(cell, &self.ending_at(cell))
     }
 
     /// The connections that end at a cell.
-    fn into_cell(&self, cell: CellId) -> Vec<ConnectionId> {
+    fn ending_at(&self, cell: CellId) -> Vec<ConnectionId> {
         let ends = (0..self.len()).filter(|&row| self.ends[row].1 == cell);
         ends.map(ConnectionId::from_index).collect()
     }
