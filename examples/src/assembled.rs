@@ -2,16 +2,17 @@
 //!
 //! From the global ids of the parts' nodes the runtime finds who shares what with whom
 //! ([`Layout::from_shared_ids`]); the layout's set is placed on the machine and compiled with the
-//! trees for sums; the plan joins layout and image. Then every cell runs its program with the
+//! trees for sums ([`conset::assemble()`]); the plan joins layout and image. Then every cell runs its program with the
 //! plan, the trees and its part.
 
+use conset::assemble;
 use conset::ir::CellId;
 use conset::mesh::Source;
-use conset::partition_route::placement::{self, Method};
+use conset::partition_route::placement::Method;
 use conset_runtime::{Cell, CellError, Collectives, Layout, Plan, tree_sets};
 
 use crate::mesh::{Part, Simplices, divide};
-use crate::team::{Account, Meter, Team, TeamArgs, by_cell};
+use crate::team::{Account, By, Meter, Team, TeamArgs, by_cell};
 use crate::{Failure, failure};
 
 /// A mesh in parts, ready to be exchanged.
@@ -23,6 +24,8 @@ pub struct Assembled {
     pub plan: Plan,
     /// Sums over all cells.
     pub trees: Collectives,
+    /// How shared nodes are exchanged.
+    pub by: By,
     team: Team,
     block: usize,
 }
@@ -37,7 +40,7 @@ impl Assembled {
         args: &TeamArgs,
         (mesh, source): (&Simplices, &Source),
         parts: Option<usize>,
-        block: usize,
+        (block, by): (usize, By),
     ) -> Result<Self, Failure> {
         let machine = args.machine()?;
         let partition = divide(source, parts, machine.endpoints().count(), args.seed)?;
@@ -45,16 +48,18 @@ impl Assembled {
 
         let ids: Vec<&[u64]> = parts.iter().map(|part| part.ids.as_slice()).collect();
         let layout = Layout::from_shared_ids(&ids)?;
-        let set = layout.set("halo", block)?;
-        let place = placement::place(&machine, &set, parts.len(), Method::default(), args.seed)?;
+        let halo = (parts.len(), vec![layout.set("halo", block)?]);
+        // Sums over all cells go both ways, by one set.
+        let [_, _, trees] = tree_sets(&machine, 2)?;
+        let conset::Assembled { place, compiled } =
+            assemble(&machine, halo, [trees], Method::default(), &args.options())?;
         let layout = layout.placed(&place, machine.cell_count())?;
-        let mut sets = tree_sets(&machine, 2)?.to_vec();
-        sets.push(layout.set("halo", block)?);
-        let team = Team::gather(args, &machine, sets)?;
+        let team = Team::of(args, &compiled)?;
         Ok(Self {
             parts: by_cell(machine.cell_count(), &place, parts)?,
             plan: Plan::new(team.image(), "halo", layout, block)?,
             trees: Collectives::new(team.image())?,
+            by,
             team,
             block,
         })
@@ -71,9 +76,23 @@ impl Assembled {
     ) -> Result<(Vec<R>, Account), Failure> {
         let (results, mut account) = self.team.run(program)?;
         let zeros = |cell: CellId| vec![0.0; self.parts[cell.index()].ids.len() * self.block];
-        let timed = self.team.time(zeros, |cell, x| cell.sum_shared(&self.plan, x))?;
+        let timed = self.team.time(zeros, |cell, x| self.sum_shared(cell, x))?;
         account.alone = Some(timed);
         Ok((results, account))
+    }
+
+    /// Sums of shared nodes, by phases or by messages.
+    ///
+    /// # Errors
+    /// As [`Cell::sum_shared`].
+    pub fn sum_shared(&self, cell: &mut Cell<'_>, x: &mut [f64]) -> Result<(), CellError> {
+        self.by.sum_shared(cell, &self.plan, x)
+    }
+
+    /// Which values of a cell's vector are its own: each of the mesh's values is one cell's.
+    pub fn owned(&self, cell: CellId) -> Vec<bool> {
+        let owned = self.plan.owned(cell).into_iter();
+        owned.flat_map(|own| std::iter::repeat_n(own, self.block)).collect()
     }
 
     /// Number of parts.

@@ -3,13 +3,14 @@
 //! The preconditioner is the diagonal. On cells every vector is *whole*: each copy of a shared
 //! node holds the same value. A product with a part's matrix is not, it lacks what other parts'
 //! elements add; [`Cell::sum_shared`] makes it whole, once in each iteration. An inner product
-//! counts each node once: each copy's term is divided by the number of copies.
+//! counts each node once: its owner does, the lowest cell that holds it.
 //!
 //! [`alone`] is the same method on one processor, written on its own and not as a run on one cell,
 //! so that comparing the two says something.
 
-use conset_runtime::{Cell, CellError, Collectives, Op, Plan};
+use conset_runtime::{Cell, CellError, Op};
 
+use crate::assembled::Assembled;
 use crate::sparse::{add_scaled, dot};
 use crate::system::System;
 use crate::team::Meter;
@@ -43,29 +44,27 @@ const FLOPS_PER_UNKNOWN: usize = 15;
 pub fn on_cell(
     cell: &mut Cell<'_>,
     meter: &mut Meter,
-    (plan, trees): (&Plan, &Collectives),
+    dealt: &Assembled,
     system: &System,
     stop: Stop,
 ) -> Result<Solution, CellError> {
     let matrix = &system.matrix;
     let size = matrix.rows();
 
-    // One over the number of copies of each unknown; and the whole diagonal.
-    let mut once = vec![1.0; size];
-    cell.sum_shared(plan, &mut once)?;
-    once.iter_mut().for_each(|copies| *copies = 1.0 / *copies);
+    let trees = &dealt.trees;
+    let own = dealt.owned(cell.id());
     let mut diagonal = matrix.diagonal();
-    cell.sum_shared(plan, &mut diagonal)?;
+    dealt.sum_shared(cell, &mut diagonal)?;
 
     let mut x = system.start.clone();
     let mut r = residual(system, &x);
-    cell.sum_shared(plan, &mut r)?;
+    dealt.sum_shared(cell, &mut r)?;
     keep_free(&mut r, system);
     let mut z = divided(&r, &diagonal);
     let mut p = z.clone();
     let mut q = vec![0.0; size];
 
-    let mut sums = [weighted_dot(&once, &r, &z), weighted_dot(&once, &r, &r)];
+    let mut sums = [own_dot(&own, &r, &z), own_dot(&own, &r, &r)];
     cell.allreduce(trees, Op::Add, &mut sums)?;
     let [mut rz, first] = sums;
 
@@ -75,7 +74,7 @@ pub fn on_cell(
         meter.compute(cell, 2 * matrix.nonzeros() + FLOPS_PER_UNKNOWN * size)?;
         // Before the exchange: the parts' own terms add up to p . A p.
         let mut pq = [dot(&p, &q)];
-        meter.exchange(cell, |cell| cell.sum_shared(plan, &mut q))?;
+        meter.exchange(cell, |cell| dealt.sum_shared(cell, &mut q))?;
         keep_free(&mut q, system);
         meter.collective(cell, |cell| cell.allreduce(trees, Op::Add, &mut pq))?;
 
@@ -83,7 +82,7 @@ pub fn on_cell(
         add_scaled(&mut x, alpha, &p);
         add_scaled(&mut r, -alpha, &q);
         z = divided(&r, &diagonal);
-        let mut sums = [weighted_dot(&once, &r, &z), weighted_dot(&once, &r, &r)];
+        let mut sums = [own_dot(&own, &r, &z), own_dot(&own, &r, &r)];
         meter.collective(cell, |cell| cell.allreduce(trees, Op::Add, &mut sums))?;
         let beta = sums[0] / rz;
         rz = sums[0];
@@ -142,6 +141,7 @@ fn divided(r: &[f64], diagonal: &[f64]) -> Vec<f64> {
     r.iter().zip(diagonal).map(entry).collect()
 }
 
-fn weighted_dot(weights: &[f64], a: &[f64], b: &[f64]) -> f64 {
-    weights.iter().zip(a).zip(b).map(|((w, a), b)| w * a * b).sum()
+/// The cell's share of an inner product.
+fn own_dot(own: &[bool], a: &[f64], b: &[f64]) -> f64 {
+    own.iter().zip(a).zip(b).filter(|((own, _), _)| **own).map(|((_, a), b)| a * b).sum()
 }

@@ -10,6 +10,7 @@ use crate::mesh::{Part, Simplices, load};
 use crate::report::{Agreement, History, MeshArgs, Solved};
 use crate::sparse::max_difference;
 use crate::system::{Displacement, Material, System, elasticity};
+use crate::team::By;
 
 /// Of what the body is made: Poisson's ratio is 0.3, and Young's modulus 1.
 pub const MATERIAL: Material = Material { lambda: 0.3 / (1.3 * 0.4), mu: 0.5 / 1.3 };
@@ -18,21 +19,21 @@ pub const MATERIAL: Material = Material { lambda: 0.3 / (1.3 * 0.4), mu: 0.5 / 1
 ///
 /// # Errors
 /// A mesh that cannot be read, dealt or solved on; a run that failed.
-pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
+pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
     let source = load(&args.mesh, args.team.seed)?;
     let mesh = Simplices::from_source(&source)?;
     let (rim, block) = (mesh.rim(), mesh.dimension);
     let known = Displacement { dimension: block, material: MATERIAL };
     let (solution, force) = (|x| known.at(x), |x| known.force(x));
 
-    let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, block)?;
+    let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, (block, by))?;
     let of_part =
         |part: &Part| elasticity(&part.mesh, &part.share(&rim), MATERIAL, &force, &solution);
     let systems: Vec<System> = dealt.parts.iter().map(of_part).collect::<Result<_, _>>()?;
 
     let (solutions, account) = dealt.run(|cell, meter| {
         let system = &systems[cell.id().index()];
-        cg::on_cell(cell, meter, (&dealt.plan, &dealt.trees), system, stop)
+        cg::on_cell(cell, meter, &dealt, system, stop)
     })?;
 
     let alone = cg::alone(&elasticity(&mesh, &rim, MATERIAL, &force, &solution)?, stop);

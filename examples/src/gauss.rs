@@ -1,26 +1,25 @@
 //! Gaussian elimination with partial pivoting of a dense matrix, rows dealt in turns.
 //!
 //! Row `r` is on the cell of rank `r mod cells`. For each column the cells find the largest entry
-//! among the rows not yet used (a reduction of its size, then one of its row: of equal sizes the
-//! first row wins), the cell that has the row broadcasts it, and every cell subtracts it from its
+//! among the rows not yet used ([`Cell::allreduce_max_at`]: of equal sizes the first row wins), the
+//! cell that has the row broadcasts it, and every cell subtracts it from its
 //! rows. No row moves. Back substitution broadcasts one unknown after the other.
 //!
 //! Each entry goes through the same operations in the same order as on one processor, so the
 //! results are the same bits.
 //!
-//! Two pairs of trees are compiled: one for single words, one as wide as a part of a row.
+//! Trees of two widths are compiled: for a size and its row, and for a part of a row.
 
 use conset::ir::CellId;
-use conset_runtime::{Cell, CellError, Collectives, Op, tree_sets};
+use conset_runtime::{Cell, CellError, Collectives, tree_sets_named};
 
 use crate::report::{Agreement, Report};
 use crate::sparse::{dot, max_norm};
-use crate::team::{Account, Meter, Team, TeamArgs, named_trees};
+use crate::team::{Account, Meter, Team, TeamArgs};
 use crate::{Failure, failure, noise};
 
 /// Words of a row that travel at a time.
 const ROW_WORDS: usize = 64;
-const ROW_TREES: [&str; 3] = ["reduce-row", "broadcast-row", "allreduce-row"];
 
 /// The solution.
 #[derive(Clone, Debug)]
@@ -81,12 +80,16 @@ pub fn solve(args: &TeamArgs, size: usize) -> Result<Eliminated, Failure> {
 pub fn solve_system(args: &TeamArgs, system: &Dense) -> Result<Eliminated, Failure> {
     let machine = args.machine()?;
     let width = ROW_WORDS.min(system.size + 1);
-    let mut sets = tree_sets(&machine, 1)?.to_vec();
-    sets.extend(named_trees(&machine, "-row", width as u32)?);
+    // The root broadcasts one way, other cells both ways; nothing is reduced alone.
+    let mut sets = Vec::new();
+    for (prefix, words) in [("pivot-", 2), ("row-", width as u32)] {
+        let [_, broadcast, allreduce] = tree_sets_named(&machine, words, prefix)?;
+        sets.extend([broadcast, allreduce]);
+    }
     let team = Team::gather(args, &machine, sets)?;
     let shared = Shared {
-        words: Collectives::new(team.image())?,
-        rows: Collectives::named(team.image(), ROW_TREES)?,
+        words: Collectives::prefixed(team.image(), "pivot-")?,
+        rows: Collectives::prefixed(team.image(), "row-")?,
         cells: machine.endpoints().collect(),
         size: system.size,
     };
@@ -148,16 +151,15 @@ fn on_cell(
     for column in 0..size {
         // The largest of all cells, and the first row that has it.
         let own = largest(&rows, &used, column);
-        let mut most = [own.map_or(-1.0, |(size, _)| size)];
-        meter.collective(cell, |cell| cell.allreduce(&shared.words, Op::Max, &mut most))?;
-        let found = own.filter(|&(size, _)| size == most[0]);
-        let mut row = [found.map_or(u32::MAX, |(_, local)| (local * cells + rank) as u32)];
-        meter.collective(cell, |cell| cell.allreduce(&shared.words, Op::Min, &mut row))?;
-        if most[0].is_nan() || most[0] <= 0.0 {
+        let number = |local: usize| (local * cells + rank) as u64;
+        let (own, row) = own.map_or((-1.0, u64::MAX), |(size, local)| (size, number(local)));
+        let (most, row) =
+            meter.collective(cell, |cell| cell.allreduce_max_at(&shared.words, own, row))?;
+        if most.is_nan() || most <= 0.0 {
             return Ok(None);
         }
-        let (owner, local) = (row[0] as usize % cells, row[0] as usize / cells);
-        pivots.push(row[0]);
+        let (owner, local) = (row as usize % cells, row as usize / cells);
+        pivots.push(row as u32);
 
         if owner == rank {
             used[local] = true;

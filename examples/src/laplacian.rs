@@ -9,9 +9,10 @@
 //!
 //! The right-hand side is the product with a known vector.
 
+use conset::assemble;
 use conset::ir::CellId;
 use conset::mesh::{Graph, Source};
-use conset::partition_route::placement::{self, Method};
+use conset::partition_route::placement::Method;
 use conset_runtime::{Cell, CellError, Collectives, Layout, LocalCsr, Op, Plan, tree_sets};
 
 use crate::cg::{Solution, Stop};
@@ -49,12 +50,12 @@ pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
     let parts = partition.part_count();
     let first: Vec<u32> = matrix.first.iter().map(|&at| at as u32).collect();
     let csr = Layout::from_csr(&first, &matrix.columns, partition.part_of(), parts)?;
-    let set = csr.forward.set("ghosts", 1)?;
-    let place = placement::place(&machine, &set, parts, Method::default(), args.team.seed)?;
+    let ghosts = (parts, vec![csr.forward.set("ghosts", 1)?]);
+    let [_, _, trees] = tree_sets(&machine, 1)?;
+    let conset::Assembled { place, compiled } =
+        assemble(&machine, ghosts, [trees], Method::default(), &args.team.options())?;
     let layout = csr.forward.placed(&place, machine.cell_count())?;
-    let mut sets = tree_sets(&machine, 1)?.to_vec();
-    sets.push(layout.set("ghosts", 1)?);
-    let team = Team::gather(&args.team, &machine, sets)?;
+    let team = Team::of(&args.team, &compiled)?;
     let plan = Plan::new(team.image(), "ghosts", layout, 1)?;
     let trees = Collectives::new(team.image())?;
 

@@ -3,7 +3,8 @@
 //! Minus the Laplacian of u is f, with u given on the rim; f and the rim's values are made from a
 //! known u, so that the error is known. It falls with the square of the element size.
 //!
-//! What the cells exchange: in each iteration the sums of shared nodes once, and two reductions.
+//! What the cells exchange: in each iteration the sums of shared nodes once (by phases or by
+//! messages, with the same bits), and two reductions.
 
 use crate::Failure;
 use crate::assembled::Assembled;
@@ -12,25 +13,26 @@ use crate::mesh::{Part, Simplices, load};
 use crate::report::{Agreement, History, MeshArgs, Solved};
 use crate::sparse::max_difference;
 use crate::system::{System, manufactured, poisson};
+use crate::team::By;
 
 /// Solves on a mesh, on cells and alone.
 ///
 /// # Errors
 /// A mesh that cannot be read, dealt or solved on; a run that failed.
-pub fn solve(args: &MeshArgs, stop: Stop) -> Result<Solved, Failure> {
+pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
     let source = load(&args.mesh, args.team.seed)?;
     let mesh = Simplices::from_source(&source)?;
     let rim = mesh.rim();
     let (solution, right) = manufactured(mesh.dimension);
 
     // Each cell sums up the system of its own elements.
-    let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, 1)?;
+    let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, (1, by))?;
     let of_part = |part: &Part| poisson(&part.mesh, &part.share(&rim), &right, &solution);
     let systems: Vec<System> = dealt.parts.iter().map(of_part).collect::<Result<_, _>>()?;
 
     let (solutions, account) = dealt.run(|cell, meter| {
         let system = &systems[cell.id().index()];
-        cg::on_cell(cell, meter, (&dealt.plan, &dealt.trees), system, stop)
+        cg::on_cell(cell, meter, &dealt, system, stop)
     })?;
 
     let alone = cg::alone(&poisson(&mesh, &rim, &right, &solution)?, stop);

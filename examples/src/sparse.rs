@@ -72,11 +72,19 @@ impl Csr {
 
     /// The product with a vector.
     pub fn times(&self, x: &[f64], product: &mut [f64]) {
-        for (row, sum) in product.iter_mut().enumerate() {
-            let entries = self.first[row]..self.first[row + 1];
-            let terms = self.columns[entries.clone()].iter().zip(&self.values[entries]);
-            *sum = terms.map(|(&column, value)| value * x[column as usize]).sum();
-        }
+        product.iter_mut().enumerate().for_each(|(row, sum)| *sum = self.row_times(row, x));
+    }
+
+    /// Some rows of the product with a vector; how many operations that took.
+    pub fn rows_times(&self, rows: &[usize], x: &[f64], product: &mut [f64]) -> usize {
+        rows.iter().for_each(|&row| product[row] = self.row_times(row, x));
+        rows.iter().map(|&row| 2 * (self.first[row + 1] - self.first[row])).sum()
+    }
+
+    fn row_times(&self, row: usize, x: &[f64]) -> f64 {
+        let entries = self.first[row]..self.first[row + 1];
+        let terms = self.columns[entries.clone()].iter().zip(&self.values[entries]);
+        terms.map(|(&column, value)| value * x[column as usize]).sum()
     }
 
     /// The entries on the diagonal.

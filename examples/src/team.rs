@@ -12,11 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use conset::ir::{CellId, ConnectionSet, Machine, Program, ShapeError};
-use conset::{Algorithm, Options, compile};
-use conset_runtime::{
-    Cell, CellError, Image, RunReport, ThreadOptions, Transport, World, tree_sets,
-};
+use conset::ir::{CellId, ConnectionSet, Machine, Program};
+use conset::{Algorithm, Compiled, Options, compile};
+use conset_runtime::{Cell, CellError, Image, Plan, RunReport, ThreadOptions, Transport, World};
 
 use crate::{Failure, failure};
 
@@ -66,6 +64,24 @@ pub enum By {
     Messages,
 }
 
+impl By {
+    /// Sums of shared nodes, the one way or the other; all copies end with the same bits.
+    ///
+    /// # Errors
+    /// As [`Cell::sum_shared`].
+    pub fn sum_shared(
+        self,
+        cell: &mut Cell<'_>,
+        plan: &Plan,
+        x: &mut [f64],
+    ) -> Result<(), CellError> {
+        match self {
+            By::Phases => cell.sum_shared(plan, x),
+            By::Messages => cell.msg_sum_shared(plan, x),
+        }
+    }
+}
+
 /// Router and scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum AlgorithmArg {
@@ -96,6 +112,15 @@ impl TeamArgs {
     /// No such machine.
     pub fn machine(&self) -> Result<Arc<Machine>, Failure> {
         Ok(Arc::new(Machine::from_spec(&self.machine)?))
+    }
+
+    /// How to compile.
+    pub fn options(&self) -> Options {
+        let algorithm = match self.algorithm {
+            AlgorithmArg::Paper => Algorithm::Paper,
+            AlgorithmArg::Best => Algorithm::Best,
+        };
+        Options { algorithm, seed: self.seed, ..Options::default() }
     }
 
     fn transport(&self) -> Result<Transport, Failure> {
@@ -134,12 +159,14 @@ impl Team {
         sets: Vec<ConnectionSet>,
     ) -> Result<Self, Failure> {
         let program = Program::new(sets.into_iter().map(Arc::new).collect())?;
-        let algorithm = match args.algorithm {
-            AlgorithmArg::Paper => Algorithm::Paper,
-            AlgorithmArg::Best => Algorithm::Best,
-        };
-        let options = Options { algorithm, seed: args.seed, ..Options::default() };
-        let compiled = compile(machine, &program, &options, &mut |_| {})?;
+        Self::of(args, &compile(machine, &program, &args.options(), &mut |_| {})?)
+    }
+
+    /// The cells of a compiled program.
+    ///
+    /// # Errors
+    /// A transport that is not there.
+    pub fn of(args: &TeamArgs, compiled: &Compiled) -> Result<Self, Failure> {
         let describe = |set: &conset::ir::SetSchedule| {
             let routing = set.timetable.routing();
             format!(
@@ -223,23 +250,6 @@ fn is_first(transport: &Transport) -> bool {
         #[cfg(feature = "mpi")]
         Transport::Mpi(comm) => comm.rank() == 0,
     }
-}
-
-/// The sets of [`tree_sets`] with `suffix` behind their names: a program may have trees of several
-/// widths.
-///
-/// # Errors
-/// No words, or more than the limit.
-pub fn named_trees(
-    machine: &Machine,
-    suffix: &str,
-    words: u32,
-) -> Result<Vec<ConnectionSet>, ShapeError> {
-    let rename = |set: ConnectionSet| {
-        let name = format!("{}{suffix}", set.name());
-        ConnectionSet::new(name, set.connections().to_vec())?.with_order(set.order().to_vec())
-    };
-    tree_sets(machine, words)?.into_iter().map(rename).collect()
 }
 
 /// What each cell has been dealt, by cell id: cells without a part have the default.

@@ -5,11 +5,15 @@
 //! division: `u_next = 2 u - u_last - dt^2 K u / m` (central differences). There is one exchange a
 //! step and no reduction; the energy is reduced now and then.
 //!
+//! By phases the exchange is begun when the rows of shared nodes are done, and ended when those of
+//! the inner nodes are ([`Cell::begin_shared`], [`Cell::end`]): what is on its way never waits for
+//! work that it has nothing to do with. By messages it is one call, with the same bits.
+//!
 //! Steps below 2 / sqrt(the largest eigenvalue of K / m) are stable, and no eigenvalue exceeds the
 //! largest of any element alone, which its trace bounds. Of central differences the sum
 //! `m v^2 / 2 + u_next K u / 2` with `v = (u_next - u) / dt` never changes but by rounding.
 
-use conset_runtime::{Cell, CellError, Collectives, Op, Plan};
+use conset_runtime::{Cell, CellError, Op};
 
 use crate::Failure;
 use crate::assembled::Assembled;
@@ -18,7 +22,7 @@ use crate::mesh::{Part, Simplices, load};
 use crate::report::{Agreement, MeshArgs, Report};
 use crate::sparse::{Csr, dot};
 use crate::system::Scalar;
-use crate::team::{Account, Meter};
+use crate::team::{Account, By, Meter};
 
 /// How long to go on.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -86,6 +90,7 @@ fn hill(mesh: &Simplices) -> impl Fn([f64; 3]) -> f64 + use<> {
 pub fn solve(
     args: &MeshArgs,
     duration: Duration,
+    by: By,
     start: Option<Scalar<'_>>,
 ) -> Result<Waves, Failure> {
     let source = load(&args.mesh, args.team.seed)?;
@@ -93,12 +98,12 @@ pub fn solve(
     let hill = hill(&mesh);
     let start = start.unwrap_or(&hill);
 
-    let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, 1)?;
+    let dealt = Assembled::new(&args.team, (&mesh, &source), args.parts, (1, by))?;
     let of_part = |part: &Part| body(&part.mesh, start);
     let bodies: Vec<Body> = dealt.parts.iter().map(of_part).collect::<Result<_, _>>()?;
     let (runs, account) = dealt.run(|cell, meter| {
         let body = &bodies[cell.id().index()];
-        on_cell(cell, meter, (&dealt.plan, &dealt.trees), body, duration)
+        on_cell(cell, meter, &dealt, body, duration)
     })?;
 
     let alone = alone(&body(&mesh, start)?, duration);
@@ -146,18 +151,18 @@ fn body(mesh: &Simplices, start: Scalar<'_>) -> Result<Body, Failure> {
 fn on_cell(
     cell: &mut Cell<'_>,
     meter: &mut Meter,
-    (plan, trees): (&Plan, &Collectives),
+    dealt: &Assembled,
     body: &Body,
     duration: Duration,
 ) -> Result<Run, CellError> {
     let size = body.mass.len();
     let mut mass = body.mass.clone();
-    cell.sum_shared(plan, &mut mass)?;
-    let mut once = vec![1.0; size];
-    cell.sum_shared(plan, &mut once)?;
-    once.iter_mut().for_each(|copies| *copies = 1.0 / *copies);
+    dealt.sum_shared(cell, &mut mass)?;
+    let own = dealt.owned(cell.id());
+    let copies = dealt.plan.multiplicity(cell.id());
+    let (shared, inner): (Vec<usize>, Vec<usize>) = (0..size).partition(|&node| copies[node] > 1);
     let mut stiffest = [body.stiffest];
-    cell.allreduce(trees, Op::Max, &mut stiffest)?;
+    cell.allreduce(&dealt.trees, Op::Max, &mut stiffest)?;
     let dt = step(stiffest[0]);
 
     let mut u = body.start.clone();
@@ -165,14 +170,24 @@ fn on_cell(
     let mut force = vec![0.0; size];
     let mut energies = Vec::new();
     for done in 1..=duration.steps {
-        body.stiffness.times(&u, &mut force);
-        meter.compute(cell, 2 * body.stiffness.nonzeros() + 5 * size)?;
-        meter.exchange(cell, |cell| cell.sum_shared(plan, &mut force))?;
+        let flops = body.stiffness.rows_times(&shared, &u, &mut force);
+        meter.compute(cell, flops)?;
+        let pending = match dealt.by {
+            By::Phases => Some(cell.begin_shared(&dealt.plan, Op::Add, &force)?),
+            By::Messages => None,
+        };
+        let flops = body.stiffness.rows_times(&inner, &u, &mut force);
+        meter.compute(cell, flops + 5 * size)?;
+        meter.exchange(cell, |cell| match pending {
+            Some(pending) => cell.end(&dealt.plan, pending, &mut force),
+            None => dealt.sum_shared(cell, &mut force),
+        })?;
         advance(&mut u, &mut last, &force, &mass, dt, done == 1);
         if done.is_multiple_of(duration.energy_every) {
-            let of_node = |node: usize| once[node] * energy((&u, &last), &force, &mass, dt, node);
-            let mut sum = [(0..size).map(of_node).sum::<f64>()];
-            meter.collective(cell, |cell| cell.allreduce(trees, Op::Add, &mut sum))?;
+            let of_node = |node: usize| energy((&u, &last), &force, &mass, dt, node);
+            let nodes = (0..size).filter(|&node| own[node]);
+            let mut sum = [nodes.map(of_node).sum::<f64>()];
+            meter.collective(cell, |cell| cell.allreduce(&dealt.trees, Op::Add, &mut sum))?;
             energies.push((done, sum[0]));
         }
     }

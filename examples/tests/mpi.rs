@@ -59,18 +59,19 @@ fn as_rank() {
     };
     let both = [TransportArg::Mpi, TransportArg::Fabric];
 
-    let [mpi, fabric] = both.map(|t| poisson::solve(&on("plate:8x8", t), STOP).unwrap());
-    same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
-
-    let [mpi, fabric] = both.map(|t| elasticity::solve(&on("tets:3x3x3", t), STOP).unwrap());
-    same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
-
     let duration = wave::Duration { steps: 20, energy_every: 1 };
-    let [mpi, fabric] = both.map(|t| wave::solve(&on("tets:3x3x3", t), duration, None).unwrap());
     let energies = |waves: &wave::Waves| waves.energies.iter().map(|e| e.1).collect::<Vec<_>>();
-    same(&energies(&mpi), &energies(&fabric), &mpi);
-
     for by in [By::Phases, By::Messages] {
+        let [mpi, fabric] = both.map(|t| poisson::solve(&on("plate:8x8", t), STOP, by).unwrap());
+        same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
+
+        let tets = |t| on("tets:3x3x3", t);
+        let [mpi, fabric] = both.map(|t| elasticity::solve(&tets(t), STOP, by).unwrap());
+        same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
+
+        let [mpi, fabric] = both.map(|t| wave::solve(&tets(t), duration, by, None).unwrap());
+        same(&energies(&mpi), &energies(&fabric), &mpi);
+
         let [mpi, fabric] = both.map(|t| fft::solve(&team(t), 10, by).unwrap());
         assert_eq!(mpi.values, fabric.values);
         same(&[], &[], &mpi);

@@ -41,12 +41,20 @@ fn both(solve: impl Fn(TransportArg) -> Solved) -> Solved {
     fabric
 }
 
+/// [`both`], by phases and by messages: the same bits.
+fn both_ways(solve: impl Fn(TransportArg, By) -> Solved) -> Solved {
+    let [phases, messages] =
+        [By::Phases, By::Messages].map(|by| both(|transport| solve(transport, by)));
+    assert_eq!(bits(&phases.x), bits(&messages.x), "{phases}\n{messages}");
+    phases
+}
+
 fn solve_poisson(mesh: &str, machine: &str) -> Solved {
-    both(|transport| poisson::solve(&on(mesh, machine, transport), STOP).unwrap())
+    both_ways(|transport, by| poisson::solve(&on(mesh, machine, transport), STOP, by).unwrap())
 }
 
 fn solve_elasticity(mesh: &str, machine: &str) -> Solved {
-    both(|transport| elasticity::solve(&on(mesh, machine, transport), STOP).unwrap())
+    both_ways(|transport, by| elasticity::solve(&on(mesh, machine, transport), STOP, by).unwrap())
 }
 
 /// A file of the shared meshes, if they are here.
@@ -98,9 +106,9 @@ fn odd_machines_and_meshes() {
 
 #[test]
 fn fewer_parts_than_cells() {
-    both(|transport| {
+    both_ways(|transport, by| {
         let args = on("generate:plate:6x6", "iwarp:4x4", transport);
-        poisson::solve(&MeshArgs { parts: Some(3), ..args }, STOP).unwrap()
+        poisson::solve(&MeshArgs { parts: Some(3), ..args }, STOP, by).unwrap()
     });
 }
 
@@ -109,16 +117,22 @@ fn waves_keep_their_energy_and_stand_where_they_should() {
     // cos(pi x) stands on a square: it swings with cos(pi t).
     let standing = |point: [f64; 3]| (std::f64::consts::PI * point[0]).cos();
     let duration = wave::Duration { steps: 60, energy_every: 5 };
-    let run = |mesh: &str, transport| {
-        let waves = wave::solve(&on(mesh, "iwarp:2x2", transport), duration, Some(&standing));
-        let waves = waves.unwrap();
+    let run = |mesh: &str, transport, by| {
+        let args = on(mesh, "iwarp:2x2", transport);
+        let waves = wave::solve(&args, duration, by, Some(&standing)).unwrap();
         assert!(waves.agreement.holds(), "{waves}");
         assert!(waves.drift() < 1e-12, "{waves}");
         waves
     };
     let mesh = "generate:plate:24x24";
-    let (fabric, threads) = (run(mesh, TransportArg::Fabric), run(mesh, TransportArg::Threads));
-    assert_eq!(bits(&fabric.u), bits(&threads.u));
+    let fabric = run(mesh, TransportArg::Fabric, By::Phases);
+    for (transport, by) in [
+        (TransportArg::Threads, By::Phases),
+        (TransportArg::Fabric, By::Messages),
+        (TransportArg::Threads, By::Messages),
+    ] {
+        assert_eq!(bits(&fabric.u), bits(&run(mesh, transport, by).u), "{transport:?} {by:?}");
+    }
     let swing = (std::f64::consts::PI * fabric.dt * duration.steps as f64).cos();
     // The value at the corner where x is 0, the most there is.
     let found = fabric.u.iter().copied().fold(0.0f64, |a, b| a.max(b.abs()));
@@ -189,7 +203,7 @@ fn a_singular_matrix_is_said_to_be_one_on_all_cells() {
 #[test]
 fn what_cannot_be_solved_on_is_refused() {
     let solve = |mesh: &str, machine: &str| {
-        let solved = poisson::solve(&on(mesh, machine, TransportArg::Fabric), STOP);
+        let solved = poisson::solve(&on(mesh, machine, TransportArg::Fabric), STOP, By::Phases);
         solved.map(|_| ()).unwrap_err().to_string()
     };
     assert!(solve("generate:bricks:2x2x2", "iwarp:2x2").contains("8 corners"));
@@ -208,7 +222,9 @@ fn the_spark98_mesh_in_its_own_64_parts() {
     assert!(solved.title.contains("64 parts"), "{solved}");
     assert!(solved.error < 5e-3, "{solved}");
     let duration = wave::Duration { steps: 40, energy_every: 10 };
-    let run = |transport| wave::solve(&on(&mesh, "iwarp", transport), duration, None).unwrap();
+    let run = |transport| {
+        wave::solve(&on(&mesh, "iwarp", transport), duration, By::Phases, None).unwrap()
+    };
     let (fabric, threads) = (run(TransportArg::Fabric), run(TransportArg::Threads));
     assert!(fabric.agreement.holds() && fabric.drift() < 1e-12, "{fabric}");
     assert_eq!(bits(&fabric.u), bits(&threads.u));

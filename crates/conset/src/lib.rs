@@ -12,6 +12,7 @@
 //!
 //! It opens no files and prints nothing; long work reports through a callback ([`Progress`]).
 
+pub mod assemble;
 mod best;
 pub mod chart;
 pub mod compile;
@@ -24,6 +25,7 @@ pub mod reproduce;
 pub mod run;
 pub mod why;
 
+pub use assemble::{Assembled, assemble};
 pub use best::{Attempts, Ended};
 pub use compile::{
     Algorithm, CompileError, Compiled, More, Objective, Options, adopt, adopt_image, compile,

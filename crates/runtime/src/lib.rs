@@ -26,14 +26,16 @@
 //! ```
 //!
 //! Solvers exchange vectors. A [`Layout`] says which of their entries belong together, its set is
-//! compiled, a [`Plan`] puts layout and image together, and [`Collectives`] reduce:
+//! compiled, a [`Plan`] puts layout and image together, and [`Collectives`] reduce. Copies of one
+//! entry count once: each is summed by the cell that owns it ([`Plan::owned`]).
 //!
 //! ```
 //! use std::sync::Arc;
 //! use conset_runtime::{Collectives, Image, Layout, Op, Plan, World, tree_sets};
 //! use conset_runtime::ir::{ConnectionSet, Machine};
 //!
-//! fn norms(
+//! /// The norm of a vector of which each cell has the sum of its own elements' terms.
+//! fn norm(
 //!     machine: &Machine,
 //!     ids: &[Vec<u64>],
 //!     compile: impl Fn(Vec<ConnectionSet>) -> Arc<Image>,
@@ -47,9 +49,11 @@
 //!     let (norms, _report) = World::new(image).try_run(|cell| {
 //!         let mut x = vec![1.0; ids[cell.id().index()].len()];
 //!         cell.sum_shared(&halo, &mut x)?;
-//!         let mut norm = [x.iter().map(|x| x * x).sum::<f64>()];
-//!         cell.allreduce(&trees, Op::Add, &mut norm)?;
-//!         Ok(norm[0].sqrt())
+//!         let own = halo.owned(cell.id());
+//!         let squares = x.iter().zip(own).filter(|(_, own)| *own).map(|(x, _)| x * x);
+//!         let mut square = [squares.sum::<f64>()];
+//!         cell.allreduce(&trees, Op::Add, &mut square)?;
+//!         Ok(square[0].sqrt())
 //!     })?;
 //!     Ok(norms)
 //! }
@@ -92,7 +96,7 @@ pub use conset_ir as ir;
 pub use conset_ir::Image;
 
 pub use cell::Cell;
-pub use collectives::{Collectives, tree_sets};
+pub use collectives::{Collectives, tree_sets, tree_sets_named};
 pub use error::{Awaiting, CellError, CellWait, RunError};
 pub use layout::{CsrLayout, Layout, LayoutError, LocalCsr, Owned, OwnedLayout};
 pub use lists::{Number, Op};

@@ -54,6 +54,9 @@ pub(crate) struct Loaded {
     pub(crate) sets: Vec<LoadedSet>,
     /// Phases of the sets before each set, and of all.
     pub(crate) first_phase: Vec<u32>,
+    /// What ranks compare their images by; made when first needed.
+    #[cfg(feature = "mpi")]
+    pub(crate) digest: std::sync::OnceLock<u64>,
 }
 
 impl Loaded {
@@ -68,7 +71,13 @@ impl Loaded {
         for set in image.sets() {
             first_phase.push(first_phase[first_phase.len() - 1] + set.phases.len() as u32);
         }
-        Self { sets: sets.collect(), first_phase, image }
+        Self {
+            sets: sets.collect(),
+            first_phase,
+            #[cfg(feature = "mpi")]
+            digest: std::sync::OnceLock::new(),
+            image,
+        }
     }
 
     /// The connections of a set.

@@ -6,7 +6,9 @@ mod build;
 use std::sync::Arc;
 
 use conset_runtime::ir::{CellId, ConnectionSet, Image, Machine};
-use conset_runtime::{Collectives, Number, Op, ThreadOptions, Transport, World, tree_sets};
+use conset_runtime::{
+    Collectives, Number, Op, ThreadOptions, Transport, World, tree_sets, tree_sets_named,
+};
 use proptest::prelude::*;
 
 fn with_trees(machine: &Arc<Machine>, words: u32) -> Arc<Image> {
@@ -213,10 +215,124 @@ fn what_is_no_tree_is_refused() {
         allreduce.connections().iter().map(|c| (c.source.0, c.target.0, c.words)).collect();
     let whole = [reduce.clone(), broadcast.clone(), renamed("allreduce", &pairs)];
     assert!(Collectives::new(&build::build_all(&machine, whole)).is_ok());
-    let without = build::build_all(&machine, [reduce]);
-    assert!(Collectives::new(&without).unwrap_err().to_string().contains("no set \"broadcast\""));
+    let none = Collectives::new(&build::build_all(&machine, [renamed("halo", &pairs)]));
+    assert!(none.unwrap_err().to_string().contains("no set \"reduce\""));
     let alone = build::build_all(&build::machine("ring:1", |_| ()), []);
     assert_eq!(Collectives::new(&alone).unwrap().words(), 1);
+}
+
+#[test]
+fn only_the_sets_that_are_walked_are_needed() {
+    let machine = build::machine("ring:5", |_| ());
+    let sets = tree_sets_named(&machine, 2, "wide-").unwrap();
+    let names: Vec<&str> = sets.iter().map(ConnectionSet::name).collect();
+    assert_eq!(names, ["wide-reduce", "wide-broadcast", "wide-allreduce"]);
+    let reduce = "reduce needs the set `wide-reduce`";
+    let both = |other: &str| {
+        format!("needs the set `wide-allreduce` (or beside what there is `wide-{other}`)")
+    };
+    // What the image has; and what fails: reduce, allreduce, broadcast of the root and of another.
+    for (there, problems) in [
+        (
+            vec![0],
+            [None, Some(both("broadcast")), Some(both("broadcast")), Some(both("broadcast"))],
+        ),
+        (vec![1], [Some(reduce.to_owned()), Some(both("reduce")), None, Some(both("reduce"))]),
+        (vec![2], [Some(reduce.to_owned()), None, None, None]),
+        (vec![0, 1], [None, None, None, None]),
+        (vec![1, 2], [Some(reduce.to_owned()), None, None, None]),
+    ] {
+        let there = there.iter().map(|&row: &usize| sets[row].clone());
+        let image = build::build_all(&machine, there);
+        assert!(Collectives::new(&image).is_err());
+        let trees = Collectives::prefixed(&image, "wide-").unwrap();
+        assert_eq!((trees.root(), trees.words()), (CellId(0), 2));
+        for (call, problem) in problems.iter().enumerate() {
+            let found = World::new(image.clone()).try_run(|cell| {
+                let mut x = [1u32, 2, u32::from(cell.id() == CellId(3))];
+                match call {
+                    0 => cell.reduce(&trees, Op::Add, &mut x)?,
+                    1 => cell.allreduce(&trees, Op::Add, &mut x)?,
+                    _ => cell.broadcast(&trees, CellId([0, 3][call - 2]), &mut x)?,
+                }
+                Ok(x)
+            });
+            match (found, problem) {
+                (Ok((found, _)), None) => {
+                    let expected = [[5, 10, 1], [5, 10, 1], [1, 2, 0], [1, 2, 1]][call];
+                    assert_eq!(found[0], expected);
+                    assert!(call == 0 || found.iter().all(|x| *x == expected));
+                }
+                (Err(error), Some(problem)) => {
+                    assert!(error.to_string().contains(problem), "{error}");
+                }
+                (found, problem) => panic!("{call}: {found:?}, expected {problem:?}"),
+            }
+        }
+    }
+}
+
+/// Every value with its place, one after the other.
+fn max_at(values: &[f64], at: &[u64]) -> (f64, u64) {
+    let nan = values.iter().any(|x| x.is_nan());
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let has = |x: f64| if nan { x.is_nan() } else { x == most };
+    let places = values.iter().zip(at).filter(|(x, _)| has(**x)).map(|(_, &at)| at);
+    (if nan { f64::NAN } else { most }, places.min().unwrap())
+}
+
+#[test]
+fn the_greatest_value_and_where_it_is() {
+    let of = |n: usize, f: fn(usize) -> f64| (0..n).map(f).collect::<Vec<f64>>();
+    for machine in machines() {
+        let n = machine.endpoints().count();
+        let at: Vec<u64> = (0..n).map(|i| (i * 5 % 7 + 100 * (n - i)) as u64).collect();
+        let cases = [
+            of(n, |i| (i * 7 % 11) as f64),
+            of(n, |_| -3.0),
+            of(n, |i| if i % 3 == 1 { f64::NAN } else { i as f64 }),
+            of(n, |_| f64::NEG_INFINITY),
+        ];
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        // One word takes two walks.
+        for image in [with_trees(&machine, 1), with_trees(&machine, 3), with_two_trees(&machine, 2)]
+        {
+            let trees = Collectives::new(&image).unwrap();
+            for transport in [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))] {
+                let world = World::new(image.clone()).on(transport);
+                for values in &cases {
+                    let (found, _) = world
+                        .try_run(|cell| {
+                            let rank = rank(&cells, cell.id());
+                            cell.allreduce_max_at(&trees, values[rank], at[rank])
+                        })
+                        .unwrap();
+                    let expected = max_at(values, &at);
+                    let same = |found: &(f64, u64)| {
+                        found.0 == expected.0 || found.0.is_nan() && expected.0.is_nan()
+                    };
+                    assert!(found.iter().all(|f| same(f) && f.1 == expected.1), "{found:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn value_and_place_take_one_walk() {
+    let machine = build::machine("torus:4x4", |_| ());
+    let switches = |words| {
+        let image = with_trees(&machine, words);
+        let trees = Collectives::new(&image).unwrap();
+        let run = World::new(image).try_run(|cell| {
+            let id = cell.id().0;
+            cell.allreduce_max_at(&trees, -i64::from(id / 2), u64::from(id))
+        });
+        let (found, report) = run.unwrap();
+        assert!(found.iter().all(|&found| found == (0, 0)));
+        report.switches
+    };
+    assert_eq!(2 * switches(2), switches(1));
 }
 
 #[test]

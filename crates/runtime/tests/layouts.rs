@@ -78,6 +78,29 @@ proptest! {
     }
 
     #[test]
+    fn every_id_has_one_owner_and_is_counted(ids in id_lists(), turn in any::<prop::sample::Index>()) {
+        let layout = Layout::from_shared_ids(&ids).unwrap();
+        // On other cells, the lowest of those has it.
+        let cells = ids.len() + 2;
+        let place = |part: usize| (cells - 1 - part + turn.index(cells)) % cells;
+        let places: Vec<CellId> = (0..ids.len()).map(|part| CellId(place(part) as u32)).collect();
+        let placed = layout.placed(&places, cells).unwrap();
+        let mut lists = vec![Vec::new(); cells];
+        ids.iter().enumerate().for_each(|(part, list)| lists[place(part)] = list.clone());
+        for (layout, lists) in [(&layout, &ids), (&placed, &lists)] {
+            for (cell, list) in lists.iter().enumerate() {
+                let holders = |id: u64| (0..lists.len()).filter(move |&c| lists[c].contains(&id));
+                let counts: Vec<u32> = list.iter().map(|&id| holders(id).count() as u32).collect();
+                let owned: Vec<bool> = list.iter().map(|&id| holders(id).next() == Some(cell)).collect();
+                prop_assert_eq!(layout.multiplicity(CellId(cell as u32)), counts);
+                prop_assert_eq!(layout.owned(CellId(cell as u32)), owned);
+            }
+            let beyond = CellId(lists.len() as u32);
+            prop_assert!(layout.multiplicity(beyond).is_empty() && layout.owned(beyond).is_empty());
+        }
+    }
+
+    #[test]
     fn repetitions_are_refused(
         mut ids in id_lists(), cell in any::<prop::sample::Index>(), from in any::<prop::sample::Index>(),
         to in any::<prop::sample::Index>(),

@@ -180,20 +180,44 @@ proptest! {
         let x = values(&ids, block, seed);
         let world = World::new(image).on(transport);
         let (found, _) = world.try_run(|cell| {
-            let mut x = of_all(&x)[cell.id().index()].clone();
-            cell.combine_shared(&all, op, &mut x)?;
-            Ok(x)
+            let own = of_all(&x)[cell.id().index()].clone();
+            let [mut phases, mut messages, mut halves] = [own.clone(), own.clone(), own];
+            cell.combine_shared(&all, op, &mut phases)?;
+            cell.msg_combine_shared(&all, op, &mut messages)?;
+            let token = cell.begin_shared(&all, op, &halves)?;
+            // What is not shared may change in between.
+            let counts = all.multiplicity(cell.id());
+            let unshared = |at: usize| counts[at / block] == 1;
+            let before = halves.clone();
+            (0..halves.len()).filter(|&at| unshared(at)).for_each(|at| halves[at] = f64::NAN);
+            while !cell.test(&token)? {}
+            cell.end(&all, token, &mut halves)?;
+            for at in (0..halves.len()).filter(|&at| unshared(at)) {
+                assert!(halves[at].is_nan());
+                halves[at] = before[at];
+            }
+            Ok([phases, messages, halves])
         }).unwrap();
-        prop_assert_eq!(bits(&found), bits(&of_all(&combined(&ids, op, block, &x))));
+        let expected = bits(&of_all(&combined(&ids, op, block, &x)));
+        for way in 0..3 {
+            let found: Vec<Vec<f64>> = found.iter().map(|x| x[way].clone()).collect();
+            prop_assert_eq!(&bits(&found), &expected, "{}", way);
+        }
         // The same by way of owners: other positions, the same bits.
         let lists: Vec<Vec<u64>> = parts.iter().map(|part| part.ids.clone()).collect();
         let x = values(&lists, block, seed);
         let (found, _) = world.try_run(|cell| {
             let mut x = of_all(&x)[cell.id().index()].clone();
+            let mut by_messages = x.clone();
             cell.combine_owned(&backward, &forward, op, &mut x)?;
-            Ok(x)
+            cell.msg_combine_owned(&backward, &forward, op, &mut by_messages)?;
+            Ok([x, by_messages])
         }).unwrap();
-        prop_assert_eq!(bits(&found), bits(&of_all(&combined(&lists, op, block, &x))));
+        let expected = bits(&of_all(&combined(&lists, op, block, &x)));
+        for way in 0..2 {
+            let found: Vec<Vec<f64>> = found.iter().map(|x| x[way].clone()).collect();
+            prop_assert_eq!(&bits(&found), &expected, "{}", way);
+        }
     }
 
     #[test]

@@ -14,9 +14,12 @@ struct Args {
     mesh: MeshArgs,
     #[command(flatten)]
     duration: wave::Duration,
+    /// How shared nodes are summed.
+    #[arg(long, value_enum, default_value_t)]
+    by: conset_examples::team::By,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(wave::solve(&args.mesh, args.duration, None))
+    finish(wave::solve(&args.mesh, args.duration, args.by, None))
 }

@@ -1,6 +1,8 @@
 //! Reductions, broadcasts and barriers over trees that were compiled like any other set.
 //!
-//! [`tree_sets`] makes the connection sets; whoever compiles the program compiles them with it.
+//! [`tree_sets`] makes the connection sets; whoever compiles the program compiles those with it
+//! that it walks: `allreduce` alone serves all calls but [`Cell::reduce`]. A call whose set is not
+//! there is an error that names it.
 //! [`Collectives`] checks that what the image has are such trees, once, outside of the program. A
 //! cell then walks them element by element, in whatever phases and order the compiler gave them:
 //! what it receives from its children it combines with its own values and sends on.
@@ -18,6 +20,7 @@
 
 mod tree;
 
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use conset_ir::{CellId, Direction, Image, PhaseId};
@@ -27,8 +30,11 @@ use crate::error::CellError;
 use crate::lists::{Number, Op};
 use crate::plan::{PlanError, PlanUse};
 use crate::word::Word;
-pub use tree::tree_sets;
-use tree::{Tree, Way};
+use tree::{Sets, Tree, Way};
+pub use tree::{tree_sets, tree_sets_named};
+
+/// The names of the sets: to the root, from it, both.
+const NAMES: [&str; 3] = ["reduce", "broadcast", "allreduce"];
 
 /// The trees of an image, ready to be walked. It belongs to all cells.
 #[derive(Debug)]
@@ -40,16 +46,26 @@ pub struct Collectives {
 }
 
 impl Collectives {
-    /// The trees `reduce`, `broadcast` and, if it is there, `allreduce` of an image
-    /// ([`tree_sets`]).
+    /// The trees `reduce`, `broadcast` and `allreduce` of an image ([`tree_sets`]), those that
+    /// it has.
     ///
     /// # Errors
-    /// An image without them, or in which they are no trees to compute with.
+    /// An image without any of them, or in which they are no trees to compute with.
     pub fn new(image: &Arc<Image>) -> Result<Self, PlanError> {
-        Self::named(image, ["reduce", "broadcast", "allreduce"])
+        Self::prefixed(image, "")
     }
 
-    /// Trees of other names: to the root, from it, and both if there is such a set.
+    /// The trees of [`tree_sets_named`] with this prefix.
+    ///
+    /// # Errors
+    /// As [`Collectives::new`].
+    pub fn prefixed(image: &Arc<Image>, prefix: &str) -> Result<Self, PlanError> {
+        let names = NAMES.map(|name| format!("{prefix}{name}"));
+        Self::named(image, names.each_ref().map(String::as_str))
+    }
+
+    /// Trees of other names: to the root, from it, and both ways, those that the image has. In a
+    /// set both ways the first half of the connections leads to the root.
     ///
     /// # Errors
     /// As [`Collectives::new`].
@@ -84,9 +100,38 @@ impl Cell<'_> {
     ) -> Result<(), CellError> {
         self.check_trees(trees)?;
         for piece in x.chunks_mut(trees.words()) {
-            self.walk_both(trees, piece, |own, child, _| op.apply(own, child))?;
+            self.walk_both(trees, "allreduce", piece, each(|own, child, _| op.apply(own, child)))?;
         }
         Ok(())
+    }
+
+    /// The greatest of all cells' values, and where it is: of equal ones the smallest `at`. Every
+    /// cell ends with both. (For a pivot: `at` is a row.) A NaN is greater than any number, so
+    /// that it is not lost. Of zeros of both signs it is some cell's, the same on every transport.
+    ///
+    /// One walk where the trees carry two words or more, else two.
+    ///
+    /// # Errors
+    /// As [`Cell::allreduce`].
+    pub fn allreduce_max_at<W: Number>(
+        &mut self,
+        trees: &Collectives,
+        value: W,
+        at: u64,
+    ) -> Result<(W, u64), CellError> {
+        const CALL: &str = "allreduce_max_at";
+        self.check_trees(trees)?;
+        if trees.words() >= 2 && trees.tree.whole {
+            let mut pair = [value.to_bits(), at];
+            self.walk_both(trees, CALL, &mut pair, greatest::<W>)?;
+            return Ok((W::from_bits(pair[0]), pair[1]));
+        }
+        let mut most = [value];
+        let greater = |own, child, _| if order(child, own).is_gt() { child } else { own };
+        self.walk_both(trees, CALL, &mut most, each(greater))?;
+        let mut first = [if order(value, most[0]).is_eq() { at } else { u64::MAX }];
+        self.walk_both(trees, CALL, &mut first, each(|own: u64, child, _| own.min(child)))?;
+        Ok((most[0], first[0]))
     }
 
     /// Combines the arrays of all cells, entry by entry; the root ends with the result, other
@@ -101,9 +146,12 @@ impl Cell<'_> {
         x: &mut [W],
     ) -> Result<(), CellError> {
         self.check_trees(trees)?;
-        let Some((up, ..)) = trees.tree.sets else { return Ok(()) };
+        let Some(Sets { up, .. }) = trees.tree.sets else { return Ok(()) };
+        let Some(up) = up else {
+            return self.no_tree("reduce", format!("`{}`", trees.tree.names[0]));
+        };
         for piece in x.chunks_mut(trees.words()) {
-            self.walk(trees, up, Way::Up, piece, |own, child, _| op.apply(own, child))?;
+            self.walk(trees, up, Way::Up, piece, each(|own, child, _| op.apply(own, child)))?;
         }
         Ok(())
     }
@@ -121,17 +169,17 @@ impl Cell<'_> {
         self.check_trees(trees)?;
         let tree = &trees.tree;
         if !tree.is_node(from) {
-            let set = tree.name.clone();
+            let set = tree.names[0].clone();
             return self.fail(CellError::Plan(PlanUse::NotInTree { cell: from, set }));
         }
         let chosen = self.branch_of(tree, from);
+        let choose = |own, child, row| if Some(row) == chosen { child } else { own };
         for piece in x.chunks_mut(trees.words()) {
-            if from == tree.root {
-                let Some((_, down, _)) = tree.sets else { break };
-                self.walk(trees, down, Way::Down, piece, |own, _, _| own)?;
-            } else {
-                let choose = |own, child, row| if Some(row) == chosen { child } else { own };
-                self.walk_both(trees, piece, choose)?;
+            match tree.sets {
+                Some(Sets { down: Some(down), .. }) if from == tree.root => {
+                    self.walk(trees, down, Way::Down, piece, each(|own, _, _| own))?;
+                }
+                _ => self.walk_both(trees, "broadcast", piece, each(choose))?,
             }
         }
         Ok(())
@@ -145,10 +193,14 @@ impl Cell<'_> {
         self.allreduce(trees, Op::Max, &mut [0u32])
     }
 
+    fn no_tree<T>(&mut self, call: &'static str, needed: String) -> Result<T, CellError> {
+        self.fail(CellError::Plan(PlanUse::NoTree { call, needed }))
+    }
+
     fn check_trees(&mut self, trees: &Collectives) -> Result<(), CellError> {
         self.check_running()?;
         if !std::ptr::eq(self.image(), &raw const *trees.image) {
-            let set = trees.tree.name.clone();
+            let set = trees.tree.names[0].clone();
             return self.fail(CellError::Plan(PlanUse::Image { set }));
         }
         Ok(())
@@ -167,29 +219,35 @@ impl Cell<'_> {
     fn walk_both<W: Number>(
         &mut self,
         trees: &Collectives,
+        call: &'static str,
         x: &mut [W],
-        combine: impl Fn(W, W, usize) -> W,
+        make: impl Fn(&Arrived<'_>, &[W], usize) -> W,
     ) -> Result<(), CellError> {
         match trees.tree.sets {
             None => Ok(()),
-            Some((_, _, Some(both))) => self.walk(trees, both, Way::Both, x, combine),
-            Some((up, down, None)) => {
-                self.walk(trees, up, Way::Up, x, combine)?;
-                self.walk(trees, down, Way::Down, x, |own, _, _| own)
+            Some(Sets { both: Some(both), .. }) => self.walk(trees, both, Way::Both, x, make),
+            Some(Sets { up: Some(up), down: Some(down), .. }) => {
+                self.walk(trees, up, Way::Up, x, make)?;
+                self.walk(trees, down, Way::Down, x, each(|own, _, _| own))
+            }
+            Some(Sets { up, .. }) => {
+                let [to, from, both] = &trees.tree.names;
+                let other = if up.is_some() { from } else { to };
+                self.no_tree(call, format!("`{both}` (or beside what there is `{other}`)"))
             }
         }
     }
 
-    /// Does this cell's operations of a set, in all its phases. Up goes what
-    /// `combine(own, child's, which child)` makes of `x`, down goes what came from above. `x` ends
-    /// as what was made (on the way up, and at the root) or came.
+    /// Does this cell's operations of a set, in all its phases. Up goes what `make(what came from
+    /// the children, x, which word)` makes, down goes what came from above. `x` ends as what was
+    /// made (on the way up, and at the root) or came.
     fn walk<W: Number>(
         &mut self,
         trees: &Collectives,
         set: usize,
         way: Way,
         x: &mut [W],
-        combine: impl Fn(W, W, usize) -> W,
+        make: impl Fn(&Arrived<'_>, &[W], usize) -> W,
     ) -> Result<(), CellError> {
         let (id, width, tree) = (self.id(), trees.words(), &trees.tree);
         let children = &tree.children[id.index()];
@@ -198,12 +256,8 @@ impl Cell<'_> {
         let mut arrived = std::mem::take(&mut *lock());
         arrived.clear();
         arrived.resize(children.len() * width, 0);
-        let combined = |arrived: &[u64], x: &[W], word: usize| {
-            let rows = arrived.chunks(width).enumerate();
-            rows.fold(value(x, word), |own, (row, words)| {
-                combine(own, W::from_bits(words[word]), row)
-            })
-        };
+        let made =
+            |arrived: &[u64], x: &[W], word| make(&Arrived { words: arrived, width }, x, word);
         let combines = way == Way::Up || way == Way::Both && id == tree.root;
         let image = &self.image().sets()[set];
         for (row, phase) in image.phases.iter().enumerate() {
@@ -214,8 +268,8 @@ impl Cell<'_> {
                 let up = tree.leads_up(ends);
                 for word in tree::span(operation) {
                     if operation.direction == Direction::Send {
-                        let made = up || combines;
-                        let word = if made { combined(&arrived, x, word) } else { value(x, word) };
+                        let makes = up || combines;
+                        let word = if makes { made(&arrived, x, word) } else { value(x, word) };
                         self.send_element(connection, word)?;
                         continue;
                     }
@@ -231,8 +285,9 @@ impl Cell<'_> {
             }
         }
         if combines {
-            for word in 0..x.len() {
-                x[word] = combined(&arrived, x, word);
+            // The last first: what a word is made of may include the words before it.
+            for word in (0..x.len()).rev() {
+                x[word] = made(&arrived, x, word);
             }
         }
         *lock() = arrived;
@@ -243,4 +298,41 @@ impl Cell<'_> {
 /// A word of an array; 0 beyond its end.
 fn value<W: Word>(x: &[W], word: usize) -> W {
     x.get(word).copied().unwrap_or(W::from_bits(0))
+}
+
+/// What a cell has received from its children: a row of words for each, ascending.
+struct Arrived<'a> {
+    words: &'a [u64],
+    width: usize,
+}
+
+/// Makes each word of the own one and the children's: `combine(own, child's, which child)`.
+fn each<W: Number>(combine: impl Fn(W, W, usize) -> W) -> impl Fn(&Arrived<'_>, &[W], usize) -> W {
+    move |arrived, x, word| {
+        let rows = arrived.words.chunks(arrived.width).enumerate();
+        rows.fold(value(x, word), |own, (row, words)| combine(own, W::from_bits(words[word]), row))
+    }
+}
+
+/// Makes the words of a pair of the greatest value and the smallest place. The value is made
+/// without looking at places, so that it may travel before they have come.
+fn greatest<W: Number>(arrived: &Arrived<'_>, pair: &[u64], word: usize) -> u64 {
+    let read = |words: &[u64]| (W::from_bits(words[0]), words[1]);
+    let children = arrived.words.chunks(arrived.width).map(read);
+    let (value, at) = children.fold(read(pair), |own, child| match order(child.0, own.0) {
+        Ordering::Greater => child,
+        Ordering::Equal => (own.0, own.1.min(child.1)),
+        Ordering::Less => own,
+    });
+    match word {
+        0 => value.to_bits(),
+        1 => at,
+        _ => 0,
+    }
+}
+
+/// Numbers in order, and beyond them what is none.
+fn order<W: Number>(a: W, b: W) -> Ordering {
+    let is_nan = |x: W| x.partial_cmp(&x).is_none();
+    a.partial_cmp(&b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }

@@ -25,6 +25,19 @@ use crate::plan::{PlanError, find_set};
 /// # Errors
 /// No words, or more than the limit.
 pub fn tree_sets(machine: &Machine, words: u32) -> Result<[ConnectionSet; 3], ShapeError> {
+    tree_sets_named(machine, words, "")
+}
+
+/// [`tree_sets`] with a prefix before the names, for [`super::Collectives::prefixed`]: a program
+/// may have trees of several widths. Only the sets that the program walks need be compiled.
+///
+/// # Errors
+/// No words, or more than the limit; a prefix that no name can have.
+pub fn tree_sets_named(
+    machine: &Machine,
+    words: u32,
+    prefix: &str,
+) -> Result<[ConnectionSet; 3], ShapeError> {
     let cells: Vec<CellId> = machine.endpoints().collect();
     // Parents have lower numbers, so descending order has children before their parents.
     let up: Vec<(usize, usize)> = (1..cells.len()).rev().map(|i| (i, i & (i - 1))).collect();
@@ -33,7 +46,8 @@ pub fn tree_sets(machine: &Machine, words: u32) -> Result<[ConnectionSet; 3], Sh
     let set = |name: &str, pairs: &[(usize, usize)], order| {
         let connection =
             |&(from, to): &(usize, usize)| Connection::new(cells[from], cells[to], words);
-        ConnectionSet::new(name, pairs.iter().map(connection).collect())?.with_order(order)
+        let connections = pairs.iter().map(connection).collect();
+        ConnectionSet::new(format!("{prefix}{name}"), connections)?.with_order(order)
     };
     let nodes = cells.len();
     let both = [up.as_slice(), &down].concat();
@@ -80,15 +94,26 @@ pub(super) enum Way {
     Both,
 }
 
+/// Rows of a tree's sets in the image, where it has them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sets {
+    pub(super) up: Option<usize>,
+    pub(super) down: Option<usize>,
+    pub(super) both: Option<usize>,
+}
+
 /// Compiled trees, as the cells walk them.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// Rows of the sets in the image: up, down, and both where there is one; `None` where there
-    /// is one cell and nothing to do.
-    pub(super) sets: Option<(usize, usize, Option<usize>)>,
-    pub(super) name: String,
+    /// `None` where there is one cell and nothing to do; else one set at least.
+    pub(super) sets: Option<Sets>,
+    /// Up, down, both.
+    pub(super) names: [String; 3],
     /// Words on each connection; at least 1.
     pub(super) words: usize,
+    /// Every operation moves all words of its connection, so whoever has the last word of a
+    /// connection has the others.
+    pub(super) whole: bool,
     pub(super) root: CellId,
     /// Of each cell of the machine; the root's, and a dead cell's, is itself.
     pub(super) parent: Vec<CellId>,
@@ -102,8 +127,9 @@ impl Tree {
         let cells: Vec<CellId> = machine.endpoints().collect();
         let mut tree = Self {
             sets: None,
-            name: names[0].to_owned(),
+            names: names.map(str::to_owned),
             words: 1,
+            whole: true,
             root: cells.first().copied().unwrap_or_default(),
             parent: machine.cells().collect(),
             children: vec![Vec::new(); machine.cell_count()],
@@ -111,20 +137,28 @@ impl Tree {
         if cells.len() <= 1 {
             return Ok(tree);
         }
-        let (up, down) = (find_set(image, names[0])?, find_set(image, names[1])?);
-        let both = find_set(image, names[2]).ok();
-        let set = &image.sets()[up];
-        tree.read(&set.set, &cells).map_err(|problem| wrong(set, problem))?;
-        let ways = [(Some(up), Way::Up), (Some(down), Way::Down), (both, Way::Both)];
-        for (row, way) in ways.into_iter().filter_map(|(row, way)| Some((row?, way))) {
-            let set = &image.sets()[row];
+        let rows = names.map(|name| find_set(image, name));
+        let ways = [Way::Up, Way::Down, Way::Both];
+        let there = rows.iter().zip(ways).find_map(|(row, way)| Some((*row.as_ref().ok()?, way)));
+        let [up, down, both] = rows.clone().map(Result::ok);
+        let Some((first, way)) = there else {
+            let [missing, ..] = rows;
+            return missing.map(|_| tree);
+        };
+        let set = &image.sets()[first];
+        tree.read(&set.set, way, &cells).map_err(|problem| wrong(set, problem))?;
+        for (row, way) in [up, down, both].into_iter().zip(ways) {
+            let Some(set) = row.map(|row| &image.sets()[row]) else { continue };
             tree.check_set(&set.set, way).map_err(|problem| wrong(set, problem))?;
             tree.check_order(set, way).map_err(|problem| wrong(set, problem))?;
             if let Some(kind) = conset_fabric::coverage_fault(set) {
                 return Err(PlanError::Image { set: set.set.name().to_owned(), kind });
             }
+            let cells = cells.iter().flat_map(|&cell| set.phases.iter().map(move |p| p.cell(cell)));
+            let mut operations = cells.flat_map(|cell| cell.operations);
+            tree.whole &= operations.all(|operation| operation.words as usize == tree.words);
         }
-        tree.sets = Some((up, down, both));
+        tree.sets = Some(Sets { up, down, both });
         Ok(tree)
     }
 
@@ -142,16 +176,22 @@ impl Tree {
             && self.parent[connection.source.index()] == connection.target
     }
 
-    /// Takes parents and children from the set that leads to the root.
-    fn read(&mut self, set: &ConnectionSet, cells: &[CellId]) -> Result<(), String> {
-        if set.len() != cells.len() - 1 {
+    /// Takes parents and children from a set. Of one that leads both ways the first half leads to
+    /// the root.
+    fn read(&mut self, set: &ConnectionSet, way: Way, cells: &[CellId]) -> Result<(), String> {
+        let edges = cells.len() - 1;
+        if set.len() != if way == Way::Both { 2 * edges } else { edges } {
             return Err(format!("{} connections for {} live cells", set.len(), cells.len()));
         }
         self.words = set.get(ConnectionId(0)).words as usize;
-        for connection in set.connections() {
-            let (child, parent) = (connection.source, connection.target);
+        for connection in &set.connections()[..edges] {
+            let (child, parent) = match way {
+                Way::Up | Way::Both => (connection.source, connection.target),
+                Way::Down => (connection.target, connection.source),
+            };
             if self.is_child(child) || child == parent {
-                return Err(format!("{child} sends more than once, or to itself"));
+                let verb = if way == Way::Down { "receives" } else { "sends" };
+                return Err(format!("{child} {verb} more than once, or to itself"));
             }
             self.parent[child.index()] = parent;
             self.children[parent.index()].push(child);

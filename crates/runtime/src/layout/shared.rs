@@ -2,8 +2,12 @@
 //!
 //! Every cell that holds an id sends its copy to every other that does. An id on `k` cells takes
 //! `k (k - 1)` entries, so what all cells share belongs into a tree; the total is limited.
+//!
+//! What is summed over all entries of all cells (an inner product, a norm) must count each id once.
+//! Either each copy's term is divided by the number of copies ([`Layout::multiplicity`]), or one
+//! cell alone counts it ([`Layout::owned`]), which takes no division and no rounding.
 
-use conset_ir::limits;
+use conset_ir::{CellId, ConnectionId, limits};
 
 use super::{Entry, Layout, LayoutError, Place, places};
 
@@ -18,6 +22,52 @@ impl Layout {
     pub fn from_shared_ids<I: AsRef<[u64]>>(ids: &[I]) -> Result<Self, LayoutError> {
         let (all, items) = places(ids)?;
         Ok(Self::from_entries(items, shared_entries(&all)?, true))
+    }
+
+    /// On how many cells the id of each entry of a cell's vector is, that cell among them: 1 for
+    /// an entry that is not shared. None for a cell that is not there.
+    ///
+    /// It counts what arrives, so it is right for layouts of shared ids
+    /// ([`Layout::is_shared`]). O(connections + entries of the cell); of a plan
+    /// ([`crate::Plan::multiplicity`]) it takes the cell's entries alone.
+    pub fn multiplicity(&self, cell: CellId) -> Vec<u32> {
+        self.count_copies(cell, &self.ending_at(cell))
+    }
+
+    /// Which entries of a cell's vector the cell owns: of the cells that hold an id the one with
+    /// the lowest id does. Every id has one owner. None for a cell that is not there.
+    ///
+    /// Where a layout leads from owners to ghosts ([`crate::OwnedLayout::forward`]) the entries
+    /// are owned that do not arrive. O(connections + entries of the cell); of a plan
+    /// ([`crate::Plan::owned`]) it takes the cell's entries alone.
+    pub fn owned(&self, cell: CellId) -> Vec<bool> {
+        self.mask_owned(cell, &self.ending_at(cell))
+    }
+
+    /// The connections that end at a cell.
+    fn ending_at(&self, cell: CellId) -> Vec<ConnectionId> {
+        let ends = (0..self.len()).filter(|&row| self.ends[row].1 == cell);
+        ends.map(ConnectionId::from_index).collect()
+    }
+
+    /// [`Layout::multiplicity`], the connections that end at the cell being known.
+    pub(crate) fn count_copies(&self, cell: CellId, incoming: &[ConnectionId]) -> Vec<u32> {
+        let mut copies = vec![1; self.items_of(cell)];
+        for &at in incoming.iter().flat_map(|&x| self.receive_of(x)) {
+            copies[at as usize] += 1;
+        }
+        copies
+    }
+
+    /// [`Layout::owned`], the connections that end at the cell being known.
+    pub(crate) fn mask_owned(&self, cell: CellId, incoming: &[ConnectionId]) -> Vec<bool> {
+        let mut owned = vec![true; self.items_of(cell)];
+        for &x in incoming {
+            if !self.shared || self.ends_of(x).0 < cell {
+                self.receive_of(x).iter().for_each(|&at| owned[at as usize] = false);
+            }
+        }
+        owned
     }
 }
 

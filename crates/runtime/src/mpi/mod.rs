@@ -27,13 +27,16 @@
 //! rank, and clocks.
 //!
 //! Bottom up: `ffi` (the C shim), `requests`, `comm`, `wait`; `meet` (what all ranks do together),
-//! `mail` (words one by one, messages), `place` and `wires` (exchanges); `run` and `port`.
+//! `mail` (words one by one, messages), `place` and `wires` (exchanges); `run` with `agree` and `left`
+//! (what its meetings are about), and `port`.
 
+mod agree;
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
 mod comm;
 mod error;
 mod ffi;
+mod left;
 mod mail;
 mod meet;
 mod place;

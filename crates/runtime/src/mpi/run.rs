@@ -16,14 +16,14 @@ use std::cell::{Cell as Slot, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use conset_ir::{CellId, ConnectionId, Direction, Document, Image, Operation, PhaseId, binary};
+use conset_ir::{CellId, ConnectionId, Direction, Operation};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::comm::{Comm, check_thread};
 use super::error::MpiError;
 use super::mail::{Address, Mail};
-use super::meet::{self, Members, listen, meet};
+use super::meet;
 use super::place::Placement;
 use super::port::MpiPort;
 use super::wires::{Tags, Wires, unsound};
@@ -63,19 +63,19 @@ pub(super) struct Rank<'w> {
     /// Switches made.
     pub(super) switches: Slot<u64>,
     /// By row: switches and exchanges that the cell has begun.
-    steps: RefCell<Vec<u64>>,
+    pub(super) steps: RefCell<Vec<u64>>,
     /// The set whose phase is active, or messages are.
-    active: Slot<Option<usize>>,
+    pub(super) active: Slot<Option<usize>>,
     /// Raised whenever a cell goes on.
     pub(super) turns: Slot<u64>,
     pub(super) words: Slot<u64>,
     /// Why the run has ended early.
     why: RefCell<Option<RunError>>,
     /// That is so on all ranks, with the same reason.
-    known_to_all: Slot<bool>,
+    pub(super) known_to_all: Slot<bool>,
     /// The tag of the first pair's messages, and of the first connection's elements.
     messages: u64,
-    elements: u64,
+    pub(super) elements: u64,
 }
 
 /// Runs a program on the cells of this rank.
@@ -307,196 +307,6 @@ impl<'w> Rank<'w> {
         Address { rank, tag: (self.messages + pair as u64) as i32 }
     }
 
-    /// All ranks must have the same image.
-    fn compare_images(&self) -> Result<(), RunError> {
-        let size = self.comm.size();
-        let members = Members { heard: size, told: size, for_ever: false };
-        let place = || "the comparison of images at the begin of a run".to_owned();
-        let own = vec![digest(&self.loaded.image)];
-        let verdict = meet(&self.comm, members, own, &place, |all| (odd_images(&all), true))?;
-        let [digest, others, odd @ ..] = &verdict[..] else { return Ok(()) };
-        self.known_to_all.set(true);
-        let odd = odd.iter().map(|&rank| rank as usize).collect();
-        Err(MpiError::OddImage { odd, digest: *digest, others: *others }.into())
-    }
-
-    /// On a rank without cells: waits until the run has ended.
-    fn look_on<R>(&self) -> Result<(Vec<R>, RunReport), RunError> {
-        if self.placement.active() > 0 {
-            let verdict = listen(&self.comm, true, &|| "a run".to_owned())?;
-            self.known_to_all.set(true);
-            self.heed(&verdict)?;
-        }
-        Ok((Vec::new(), RunReport::default()))
-    }
-
-    /// Whether all cells of this rank have ended or want to switch.
-    fn all_at_meeting(&self) -> bool {
-        self.waits.borrow().iter().all(|w| matches!(w, Waits::Switch(_) | Waits::Ended))
-    }
-
-    /// Meets the other ranks, with the wishes of this one's cells; whether the run has ended.
-    fn meet_others(&self) -> Result<bool, RunError> {
-        let wishes = self.wishes();
-        let all_ended = wishes.iter().all(|wish| wish.to.is_none());
-        let (sent, received) = self.mail.counts();
-        let mut words = vec![sent, received];
-        words.extend(wishes.iter().flat_map(|wish| wish.words()));
-        let members = Members {
-            heard: self.placement.active(),
-            told: self.comm.size(),
-            // Others may rightly take long until they have ended.
-            for_ever: all_ended,
-        };
-        let place = || match wishes[0].to {
-            Some(context) => format!("the switch to {}", self.context(context)),
-            None => "the end of a run".to_owned(),
-        };
-        let judge = |all: Vec<Vec<u64>>| {
-            let verdict = judge(&all);
-            let is_last = verdict[0] != GO_ON;
-            (verdict, is_last)
-        };
-        let verdict = meet(&self.comm, members, words, &place, judge)?;
-        let ended = verdict[0] == END;
-        self.known_to_all.set(verdict[0] != GO_ON);
-        self.heed(&verdict)?;
-        if let Some(context) = wishes[0].to {
-            self.active.set(match context {
-                Context::Messages => None,
-                Context::Phase(set, _) => Some(set),
-            });
-            self.switches.set(self.switches.get() + 1);
-        }
-        Ok(ended)
-    }
-
-    /// What the cells of this rank want: one cell's wish, and the first that differs from it.
-    fn wishes(&self) -> Vec<Wish> {
-        let waits = self.waits.borrow();
-        let cells = self.placement.of_rank(self.comm.rank());
-        let steps = self.steps.borrow();
-        let mut wishes = cells.iter().zip(&*waits).zip(&*steps).map(|((&cell, waits), &steps)| {
-            let to = match waits {
-                Waits::Switch(context) => Some(*context),
-                _ => None,
-            };
-            Wish { cell, steps, to }
-        });
-        let first = wishes.next().expect("the rank has cells");
-        let other = wishes.find(|wish| !wish.fits(&first));
-        std::iter::once(first).chain(other).collect()
-    }
-
-    /// Turns a judgement into an error if it is one.
-    fn heed(&self, verdict: &[u64]) -> Result<(), RunError> {
-        match verdict {
-            [DIFFER, wishes @ ..] => {
-                let wishes: Vec<Wish> = wishes.chunks_exact(WISH).map(Wish::read).collect();
-                Err(self.difference(&wishes[0], &wishes[1]))
-            }
-            [LEFT, sent, received] => Err(self.left_over(*sent, *received)?),
-            _ => Ok(()),
-        }
-    }
-
-    fn difference(&self, one: &Wish, two: &Wish) -> RunError {
-        let name = |wish: &Wish| wish.to.map(|context| self.context(context));
-        match (name(one), name(two)) {
-            (Some(phase), Some(other)) if phase != other => {
-                RunError::Disagree { first: one.cell, phase, second: two.cell, other }
-            }
-            (None, Some(phase)) => RunError::Ended { ended: one.cell, waiting: two.cell, phase },
-            (Some(phase), None) => RunError::Ended { ended: two.cell, waiting: one.cell, phase },
-            (place, _) => RunError::Mpi(MpiError::Steps {
-                cells: [one.cell, two.cell],
-                steps: [one.steps, two.steps],
-                place: place.map_or("its end".to_owned(), |phase| format!("switching to {phase}")),
-            }),
-        }
-    }
-
-    /// Mail was sent that nobody received. Takes it away, so that the next run does not find it,
-    /// and says what it was.
-    fn left_over(&self, sent: u64, received: u64) -> Result<RunError, MpiError> {
-        let addresses = self.addresses_in();
-        let (mut count, mut first) = (0, vec![u64::MAX; 4]);
-        let mut patience = self.comm.patience();
-        let active = self.placement.active();
-        let members = Members { heard: active, told: active, for_ever: false };
-        loop {
-            for (left, from) in &addresses {
-                let (mut pieces, mut words) = (0, 0);
-                while let Some(length) = self.mail.look(*from)? {
-                    let mut letter = self.mail.take(*from, length)?;
-                    while letter.open()?.is_none() {}
-                    (pieces, words) = (pieces + 1, words + length as u64);
-                }
-                count += pieces;
-                if pieces > 0 {
-                    first = first.min([&left.words()[..], &[words]].concat());
-                }
-            }
-            let own = [&[count][..], &first].concat();
-            let place = || "the search for what was not received".to_owned();
-            let judge = |all: Vec<Vec<u64>>| {
-                let total: u64 = all.iter().map(|words| words[0]).sum();
-                let first = all.iter().map(|words| words[1..].to_vec()).min();
-                let found = total == sent - received;
-                (first.filter(|_| found).unwrap_or_default(), false)
-            };
-            let verdict = meet(&self.comm, members, own, &place, judge)?;
-            if let [kind, one, two, words] = verdict[..] {
-                return Ok(self.unreceived(&Left::read([kind, one, two]), words));
-            }
-            // It is still on its way.
-            if patience.wait().is_err() {
-                return Ok(MpiError::LeftOver { sent, received }.into());
-            }
-        }
-    }
-
-    fn unreceived(&self, left: &Left, words: u64) -> RunError {
-        match *left {
-            Left::Words(set, connection) => {
-                let set = self.loaded.set(set);
-                let (cell, set) = (set.get(connection).target, set.name().to_owned());
-                RunError::Unreceived { cell, set, connection, words }
-            }
-            Left::Message { target: cell, source: from } => {
-                RunError::UnreceivedMessage { cell, from, words: words as usize }
-            }
-        }
-    }
-
-    /// Where mail for this rank's cells may come from, of the active phase or of messages.
-    fn addresses_in(&self) -> Vec<(Left, Address)> {
-        let mut addresses = Vec::new();
-        for &target in self.placement.of_rank(self.comm.rank()) {
-            let Some(set) = self.active.get() else {
-                for &source in self.placement.cells() {
-                    let from = self.message(source, target, Direction::Receive);
-                    addresses.push((Left::Message { target, source }, from));
-                }
-                continue;
-            };
-            for &connection in self.loaded.sets[set].inn.of(target) {
-                let source = self.loaded.set(set).get(connection).source;
-                let (rank, _) = self.placement.find(source).expect("ends of connections are live");
-                let tag = (self.elements + u64::from(connection.0)) as i32;
-                addresses.push((Left::Words(set, connection), Address { rank, tag }));
-            }
-        }
-        addresses
-    }
-
-    fn context(&self, context: Context) -> String {
-        match context {
-            Context::Messages => "messages".to_owned(),
-            Context::Phase(set, phase) => self.loaded.phase_name(set, phase),
-        }
-    }
-
     /// For whom the first cell waits that waits for another rank.
     fn awaited(&self, milliseconds: u64) -> MpiError {
         let rank = self.comm.rank();
@@ -549,115 +359,3 @@ impl<'w> Rank<'w> {
 
 /// How many awaited ranks an error text names at least before it stops.
 const NAMED: usize = 8;
-
-/// Mail that was not received.
-enum Left {
-    /// Words of a set's connection.
-    Words(usize, ConnectionId),
-    Message {
-        target: CellId,
-        source: CellId,
-    },
-}
-
-impl Left {
-    fn words(&self) -> [u64; 3] {
-        match *self {
-            Left::Words(set, connection) => [0, set as u64, u64::from(connection.0)],
-            Left::Message { target, source } => [1, u64::from(target.0), u64::from(source.0)],
-        }
-    }
-
-    fn read([kind, one, two]: [u64; 3]) -> Self {
-        match kind {
-            0 => Left::Words(one as usize, ConnectionId(two as u32)),
-            _ => Left::Message { target: CellId(one as u32), source: CellId(two as u32) },
-        }
-    }
-}
-
-/// What a cell wants at a meeting: to switch, or to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wish {
-    cell: CellId,
-    /// Switches and exchanges that it has begun.
-    steps: u64,
-    to: Option<Context>,
-}
-
-/// Words of a wish.
-const WISH: usize = 5;
-
-// Judgements.
-const GO_ON: u64 = 0;
-const END: u64 = 1;
-const DIFFER: u64 = 2;
-const LEFT: u64 = 3;
-
-impl Wish {
-    /// Whether both can be granted.
-    fn fits(&self, other: &Self) -> bool {
-        (self.to, self.steps) == (other.to, other.steps)
-    }
-
-    fn words(&self) -> [u64; WISH] {
-        let (kind, set, phase) = match self.to {
-            None => (0, 0, 0),
-            Some(Context::Phase(set, phase)) => (1, set as u64, u64::from(phase.0)),
-            Some(Context::Messages) => (2, 0, 0),
-        };
-        [u64::from(self.cell.0), self.steps, kind, set, phase]
-    }
-
-    fn read(words: &[u64]) -> Self {
-        let to = match words[2] {
-            0 => None,
-            2 => Some(Context::Messages),
-            _ => Some(Context::Phase(words[3] as usize, PhaseId(words[4] as u32))),
-        };
-        Self { cell: CellId(words[0] as u32), steps: words[1], to }
-    }
-}
-
-/// What rank 0 makes of the counts and wishes of all ranks.
-fn judge(all: &[Vec<u64>]) -> Vec<u64> {
-    let wishes: Vec<Wish> =
-        all.iter().flat_map(|words| words[2..].chunks_exact(WISH)).map(Wish::read).collect();
-    let first = wishes[0];
-    if let Some(other) = wishes.iter().find(|wish| !wish.fits(&first)) {
-        return [&[DIFFER][..], &first.words(), &other.words()].concat();
-    }
-    let sum = |at: usize| all.iter().map(|words| words[at]).sum::<u64>();
-    let (sent, received) = (sum(0), sum(1));
-    if sent != received {
-        return vec![LEFT, sent, received];
-    }
-    vec![if first.to.is_none() { END } else { GO_ON }]
-}
-
-/// Nothing if all digests are the same; else that of the odd ranks, that of the others, and the
-/// odd ranks.
-fn odd_images(all: &[Vec<u64>]) -> Vec<u64> {
-    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-    for words in all {
-        *counts.entry(words[0]).or_default() += 1;
-    }
-    // Where as many ranks have another digest, rank 0 and those like it, or the first, are right.
-    let most = counts.values().copied().max().unwrap_or(0);
-    let right = all.iter().map(|words| words[0]).find(|digest| counts[digest] == most);
-    let Some(right) = right else { return Vec::new() };
-    let odd = all.iter().enumerate().filter(|(_, words)| words[0] != right);
-    let odd: Vec<u64> = odd.map(|(rank, _)| rank as u64).collect();
-    match odd.first() {
-        None => Vec::new(),
-        Some(&first) => [&[all[first as usize][0], right][..], &odd].concat(),
-    }
-}
-
-/// A digest of an image's file: FNV-1a, 64 bits.
-fn digest(image: &Image) -> u64 {
-    let bytes = binary::write(&Document::Image(image.clone()));
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, &byte| {
-        (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}

@@ -77,6 +77,24 @@ impl Plan {
     fn copies(&self, cell: CellId) -> &Copies {
         self.cells[cell.index()].copies.get_or_init(|| Copies::new(&self.lists(cell)))
     }
+
+    /// Combines what a cell's vector has with the copies that came in, in the order of the cells.
+    pub(super) fn combine_copies<W: Number>(
+        &self,
+        cell: CellId,
+        wires: &Wires,
+        op: Op,
+        x: &mut [W],
+    ) {
+        let (copies, width) = (self.copies(cell), self.block());
+        // A loop for each operation, so that none is chosen within.
+        match op {
+            Op::Copy => copies.combine(wires, width, x, |lowest, _| lowest),
+            Op::Add => copies.combine(wires, width, x, |a, b| Op::Add.apply(a, b)),
+            Op::Min => copies.combine(wires, width, x, |a, b| Op::Min.apply(a, b)),
+            Op::Max => copies.combine(wires, width, x, |a, b| Op::Max.apply(a, b)),
+        }
+    }
 }
 
 impl Cell<'_> {
@@ -90,6 +108,15 @@ impl Cell<'_> {
         self.combine_shared(plan, Op::Add, x)
     }
 
+    /// [`Cell::sum_shared`] by a message for each connection ([`Cell::msg_exchange`]): the same
+    /// bits, another price.
+    ///
+    /// # Errors
+    /// As [`Cell::sum_shared`].
+    pub fn msg_sum_shared<W: Number>(&mut self, plan: &Plan, x: &mut [W]) -> Result<(), CellError> {
+        self.msg_combine_shared(plan, Op::Add, x)
+    }
+
     /// [`Cell::sum_shared`] with any operation. [`Op::Copy`] makes all copies what the holder
     /// with the lowest id has.
     ///
@@ -101,11 +128,22 @@ impl Cell<'_> {
         op: Op,
         x: &mut [W],
     ) -> Result<(), CellError> {
-        if !plan.layout().is_shared() {
-            let set = plan.name();
-            return self.fail(CellError::Plan(PlanUse::NotShared { set }));
-        }
-        self.combine_in_order(plan, op, x)
+        self.check_shared(plan)?;
+        self.combine_in_order(plan, By::Phases, op, x)
+    }
+
+    /// [`Cell::combine_shared`] by a message for each connection: the same bits.
+    ///
+    /// # Errors
+    /// As [`Cell::sum_shared`].
+    pub fn msg_combine_shared<W: Number>(
+        &mut self,
+        plan: &Plan,
+        op: Op,
+        x: &mut [W],
+    ) -> Result<(), CellError> {
+        self.check_shared(plan)?;
+        self.combine_in_order(plan, By::Messages, op, x)
     }
 
     /// Combines ghosts with what their owners have, in the order of cell ids, the owner in its
@@ -122,25 +160,44 @@ impl Cell<'_> {
         op: Op,
         x: &mut [W],
     ) -> Result<(), CellError> {
-        self.combine_in_order(backward, op, x)?;
+        self.combine_in_order(backward, By::Phases, op, x)?;
         self.exchange_nodes(forward, Op::Copy, x)
+    }
+
+    /// [`Cell::combine_owned`] by a message for each connection: the same bits.
+    ///
+    /// # Errors
+    /// As [`Cell::exchange_nodes`].
+    pub fn msg_combine_owned<W: Number>(
+        &mut self,
+        backward: &Plan,
+        forward: &Plan,
+        op: Op,
+        x: &mut [W],
+    ) -> Result<(), CellError> {
+        self.combine_in_order(backward, By::Messages, op, x)?;
+        self.msg_exchange_nodes(forward, Op::Copy, x)
+    }
+
+    /// Copies can be combined only where each comes to every other.
+    pub(super) fn check_shared(&mut self, plan: &Plan) -> Result<(), CellError> {
+        if plan.layout().is_shared() {
+            return Ok(());
+        }
+        let set = plan.name();
+        self.fail(CellError::Plan(PlanUse::NotShared { set }))
     }
 
     fn combine_in_order<W: Number>(
         &mut self,
         plan: &Plan,
+        by: By,
         op: Op,
         x: &mut [W],
     ) -> Result<(), CellError> {
         let id = self.id();
-        self.carry(plan, By::Phases, &mut [x], |wires, _, vectors| {
-            let (copies, width, x) = (plan.copies(id), plan.block(), &mut *vectors[0]);
-            match op {
-                Op::Copy => copies.combine(wires, width, x, |lowest, _| lowest),
-                Op::Add => copies.combine(wires, width, x, |a, b| Op::Add.apply(a, b)),
-                Op::Min => copies.combine(wires, width, x, |a, b| Op::Min.apply(a, b)),
-                Op::Max => copies.combine(wires, width, x, |a, b| Op::Max.apply(a, b)),
-            }
+        self.carry(plan, by, &mut [x], |wires, _, vectors| {
+            plan.combine_copies(id, wires, op, &mut *vectors[0]);
         })
     }
 }

@@ -195,4 +195,12 @@ pub enum PlanUse {
         /// The tree's set.
         set: String,
     },
+    /// What was called walks a set that the image has not.
+    #[error("{call} needs the set {needed}; compile it (collectives::tree_sets)")]
+    NoTree {
+        /// The call.
+        call: &'static str,
+        /// The sets it can walk.
+        needed: String,
+    },
 }

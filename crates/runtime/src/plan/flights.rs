@@ -1,7 +1,8 @@
 //! Exchanges in two halves: begun, and ended later.
 //!
 //! [`Cell::begin`] packs what goes out into buffers of the plan, and the vector may change at
-//! once. [`Cell::end`] unpacks what came in. Several may be under way, of one plan or of several.
+//! once. [`Cell::end`] unpacks what came in; of what was begun with [`Cell::begin_shared`] it combines
+//! the copies in the order of the cells. Several may be under way, of one plan or of several.
 //!
 //! The rule that keeps cells from waiting for one another for ever: *the machine does exchanges
 //! in the order in which they were begun*. Whatever call of a cell waits for other cells first
@@ -61,6 +62,8 @@ struct Flight {
     plan: u64,
     set: usize,
     op: Op,
+    /// Copies are combined in the order of the cells, and not added to what is there.
+    in_order: bool,
     number_type: &'static str,
     vectors: usize,
     wires: Wires,
@@ -82,6 +85,23 @@ impl Cell<'_> {
         self.begin_many(plan, op, &[x])
     }
 
+    /// Begins [`Cell::combine_shared`] (with [`Op::Add`], [`Cell::sum_shared`]); [`Cell::end`]
+    /// ends it. It combines what the others had at the begin with what this cell's vector has at
+    /// the end. So all copies end with equal bits if no shared entry changes in between; the
+    /// others may.
+    ///
+    /// # Errors
+    /// As [`Cell::begin`], and a layout that does not bring every copy to every other.
+    pub fn begin_shared<W: Number>(
+        &mut self,
+        plan: &Plan,
+        op: Op,
+        x: &[W],
+    ) -> Result<Pending, CellError> {
+        self.check_shared(plan)?;
+        self.begin_flight(plan, (op, true), &[x])
+    }
+
     /// Begins an exchange of several vectors, as [`Cell::exchange_many`].
     ///
     /// # Errors
@@ -90,6 +110,15 @@ impl Cell<'_> {
         &mut self,
         plan: &Plan,
         op: Op,
+        vectors: &[&[W]],
+    ) -> Result<Pending, CellError> {
+        self.begin_flight(plan, (op, false), vectors)
+    }
+
+    fn begin_flight<W: Number>(
+        &mut self,
+        plan: &Plan,
+        (op, in_order): (Op, bool),
         vectors: &[&[W]],
     ) -> Result<Pending, CellError> {
         self.check_running()?;
@@ -108,6 +137,7 @@ impl Cell<'_> {
             plan: plan.serial,
             set: plan.set,
             op,
+            in_order,
             number_type: std::any::type_name::<W>(),
             vectors: vectors.len(),
             wires,
@@ -167,7 +197,10 @@ impl Cell<'_> {
         }
         self.arrive_until(row)?;
         let flight = self.flights.under_way.remove(row);
-        flight.wires.unpack(&plan.lists(self.id()), flight.op, vectors);
+        match vectors {
+            [x] if flight.in_order => plan.combine_copies(self.id(), &flight.wires, flight.op, x),
+            _ => flight.wires.unpack(&plan.lists(self.id()), flight.op, vectors),
+        }
         plan.give_back(self.id(), flight.wires);
         Ok(())
     }

@@ -10,7 +10,7 @@
 //!
 //! * [`Cell::exchange_nodes`]: what is there first, then the connections in id order, each in the
 //!   order of its list.
-//! * [`Cell::combine_shared`], [`Cell::combine_owned`]: the copies in the order of cell ids, the
+//! * [`Cell::combine_shared`], [`Cell::combine_owned`], by phases, by messages or begun and ended: the copies in the order of cell ids, the
 //!   cell's own in its place among them. So all copies end equal.
 //!
 //! One vector goes the transport's shortest way: between threads it is read where it is. Words
@@ -123,6 +123,18 @@ impl Plan {
     /// Words for each item, of all vectors that are exchanged at a time.
     pub fn block(&self) -> usize {
         self.block
+    }
+
+    /// [`Layout::multiplicity`] in the time of the cell's own entries.
+    pub fn multiplicity(&self, cell: CellId) -> Vec<u32> {
+        let incoming = self.cells.get(cell.index()).map_or(&[][..], |plan| &plan.incoming);
+        self.layout.count_copies(cell, incoming)
+    }
+
+    /// [`Layout::owned`] in the time of the cell's own entries.
+    pub fn owned(&self, cell: CellId) -> Vec<bool> {
+        let incoming = self.cells.get(cell.index()).map_or(&[][..], |plan| &plan.incoming);
+        self.layout.mask_owned(cell, incoming)
     }
 
     fn cell_lists(&self, cell: CellId) -> &CellLists {
