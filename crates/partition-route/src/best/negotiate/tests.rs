@@ -1,3 +1,5 @@
+//! Rounds keep every rule, and come near their bounds where machines are narrow.
+
 use super::*;
 use conset_ir::{Connection, ConnectionId, LinkId};
 use proptest::prelude::*;

@@ -1,0 +1,77 @@
+//! Windows keep every rule at every moment, whatever the set.
+
+use super::*;
+use conset_ir::{CellId, Connection};
+use proptest::prelude::*;
+
+/// All words once, and at every moment every rule.
+fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Phases) {
+    let (sides, room) = (sides(machine, set), room(machine, network));
+    let word = machine.parameters().access_clocks_per_word;
+    let mut words = vec![0; set.len()];
+    for streams in phases {
+        assert!(!streams.is_empty());
+        let mut taken = vec![0; network.cells];
+        for stream in streams {
+            let c = &set.connections()[stream.connection as usize];
+            words[stream.connection as usize] += stream.words;
+            let ends = (stream.path[0], *stream.path.last().unwrap());
+            assert_eq!(ends, (c.source.0, c.target.0));
+            stream.path.iter().for_each(|&cell| taken[cell as usize] += 1);
+            // Who is on the way when this one starts.
+            let now = stream.start;
+            let lasts = |s: &Stream| {
+                s.start + u64::from(s.words * word.max(machine.parameters().link_clocks_per_word))
+            };
+            let with = streams.iter().filter(|s| s.start <= now && now < lasts(s));
+            let mut busy = std::collections::BTreeSet::new();
+            let mut used = std::collections::BTreeMap::new();
+            for other in with {
+                let [a, b] = sides[other.connection as usize];
+                assert!(busy.insert(a) && (a == b || busy.insert(b)));
+                for pair in other.path.windows(2) {
+                    *used.entry(network.next.edge(pair[0], pair[1])).or_insert(0) += 1;
+                }
+            }
+            assert!(used.iter().all(|(&edge, &used)| used <= room[edge]));
+        }
+        assert!(taken.iter().all(|&taken| taken <= machine.parameters().channels_per_cell));
+    }
+    let all: Vec<u32> = set.connections().iter().map(|c| c.words).collect();
+    assert_eq!(words, all);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn windows_keep_every_rule(
+        topology in 0usize..8,
+        pairs in prop::collection::vec((0u32..64, 0u32..64, 1u32..3000), 1..60),
+        half in any::<bool>(),
+        access in 1u32..5,
+        channels in 1u32..6,
+        seed in any::<u64>(),
+    ) {
+        let spec = ["torus:2x3", "mesh:3x3", "ring:2", "torus:2x2x2", "fat-tree:9",
+            "hypercube:3", "ring:1", "torus:4x4"][topology];
+        let machine = Machine::from_spec(spec).unwrap();
+        let mut parameters = machine.parameters().clone();
+        parameters.access_clocks_per_word = access;
+        parameters.channels_per_cell = channels;
+        parameters.duplex =
+            if half { conset_ir::Duplex::Half } else { conset_ir::Duplex::Full };
+        let machine = Machine::new(
+            machine.name(), machine.topology().clone(), parameters, vec![], vec![],
+        ).unwrap();
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        let any = |at: u32| cells[at as usize % cells.len()];
+        let rows = pairs.iter().map(|&(s, t, w)| Connection::new(any(s), any(t), w));
+        let set = ConnectionSet::new("s", rows.collect()).unwrap();
+        let network = Network::new(&machine);
+        let found = fill(&machine, &set, &network, 1, 1 << 14, seed);
+        prop_assert!(!found.is_empty());
+        found.iter().for_each(|phases| check(&machine, &set, &network, phases));
+        prop_assert_eq!(found, fill(&machine, &set, &network, 1, 1 << 14, seed));
+    }
+}
