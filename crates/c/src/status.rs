@@ -199,7 +199,7 @@ impl From<RunError> for Fault {
             RunError::Fault(_) => Status::Fault,
             #[cfg(feature = "mpi")]
             RunError::Mpi(_) => Status::Mpi,
-            RunError::Stack { .. } => Status::Memory,
+            RunError::Stack { .. } | RunError::Thread { .. } => Status::Memory,
         };
         Self::of(status, &error)
     }
