@@ -6,8 +6,9 @@
 //! step and no reduction; the energy is reduced now and then.
 //!
 //! By phases the exchange is begun when the rows of shared nodes are done, and ended when those of
-//! the inner nodes are ([`Cell::begin_shared`], [`Cell::end`]): what is on its way never waits for
-//! work that it has nothing to do with. By messages it is one call, with the same bits.
+//! the inner nodes are ([`Cell::begin_shared`], [`Cell::end`]): work that an exchange has nothing to
+//! do with stands between its halves. (So far no transport moves words in between; they move at the
+//! end.) By messages it is one call, with the same bits.
 //!
 //! Steps below 2 / sqrt(the largest eigenvalue of K / m) are stable, and no eigenvalue exceeds the
 //! largest of any element alone, which its trace bounds. Of central differences the sum
