@@ -330,7 +330,8 @@ impl<'a> Search<'a> {
             seed: self.options.seed.wrapping_add(seed),
             reroutes: self.options.reroutes.unwrap_or(default.reroutes),
             max_phases,
-            effort: default.effort << doubled,
+            // The first moves of a search gain the most, and a large set has many.
+            effort: (default.effort >> u32::from(self.set.len() > LARGE)) << doubled,
         };
         let plans = match best::plans(self.machine, self.set, way, &route) {
             Ok(plans) => plans,

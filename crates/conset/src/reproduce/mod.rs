@@ -105,7 +105,7 @@ fn stopped(fault: &Fault) -> CompileError {
 }
 
 /// Random orders of sending over which a time is averaged.
-pub const RANDOM_ORDERS: u64 = 5;
+pub const RANDOM_ORDERS: u64 = 3;
 
 /// Message passing: clocks, and whether every word arrived. Of an order that depends on the
 /// seed one run says little (they differ by a tenth), so it is the mean of [`RANDOM_ORDERS`].
