@@ -14,7 +14,7 @@ use crate::lists::{CellLists, Number, Op};
 use crate::loaded::Loaded;
 use crate::phase::{PhaseRef, SetRef};
 use crate::plan::Flights;
-use crate::port::{By, Context, Port, Row, Stopped};
+use crate::port::{Buffers, By, Context, Port, Row, Stopped};
 use crate::word::Word;
 
 /// The unwinding with which a program ends that does not heed [`CellError::Aborted`].
@@ -36,7 +36,7 @@ pub(crate) struct AbortedProgram;
 pub struct Cell<'w> {
     id: CellId,
     loaded: &'w Loaded,
-    port: &'w mut (dyn Port + 'w),
+    pub(crate) port: &'w mut (dyn Port + 'w),
     active: Option<(usize, PhaseId)>,
     /// Words sent and received by elements in the active phase, in the order of the cell's
     /// connections out and in.
@@ -290,8 +290,22 @@ impl<'w> Cell<'w> {
         self.exchange_rows(set, By::Messages, outgoing, incoming)
     }
 
+    /// Begins an exchange of a set ([`Port::begin`]), the buffers of which fit it.
+    pub(crate) fn begin_exchange(
+        &mut self,
+        number: u64,
+        set: usize,
+        buffers: Buffers,
+    ) -> Result<(), CellError> {
+        let set = self.executable(&set)?;
+        self.ask(|port| port.begin(number, set, buffers))?;
+        self.activate_last(set);
+        Ok(())
+    }
+
     fn check_message(&mut self, other: CellId) -> Result<(), CellError> {
         self.check_running()?;
+        self.arrive_all()?;
         if let Some((set, phase)) = self.active {
             let phase = self.loaded.phase_name(set, phase);
             return self.fail(CellError::NotMessages { phase });
@@ -430,6 +444,7 @@ impl<'w> Cell<'w> {
         direction: Direction,
     ) -> Result<(Operation, bool), CellError> {
         self.check_running()?;
+        self.arrive_all()?;
         let Some((set, phase)) = self.active else { return self.fail(CellError::NoActivePhase) };
         let loaded = self.loaded;
         let name = || loaded.phase_name(set, phase);
@@ -500,7 +515,7 @@ impl<'w> Cell<'w> {
         Err(error)
     }
 
-    fn ask<T>(
+    pub(crate) fn ask<T>(
         &mut self,
         call: impl FnOnce(&mut (dyn Port + 'w)) -> Result<T, Stopped>,
     ) -> Result<T, CellError> {

@@ -12,7 +12,7 @@ use crate::error::CellError;
 use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded::Loaded;
 use crate::mail::{Mail, Subject};
-use crate::port::{By, Context, Port, Row, Stopped, exchange_packed};
+use crate::port::{By, Context, Deferred, Port, Row, Stopped, exchange_packed};
 use crate::store::Store;
 
 /// What a cell asks the scheduler for.
@@ -58,6 +58,7 @@ pub(crate) struct FabricPort<'w> {
     pub(crate) loaded: &'w Loaded,
     pub(crate) state: &'w RefCell<State>,
     pub(crate) yielder: &'w Yielder<Answer, Request>,
+    pub(crate) deferred: Deferred,
 }
 
 impl FabricPort<'_> {
@@ -182,6 +183,10 @@ impl Port for FabricPort<'_> {
         vector: VectorMut<'_>,
     ) -> Result<(), Stopped> {
         exchange_packed(self, set, lists, op, vector)
+    }
+
+    fn deferred(&mut self) -> &mut Deferred {
+        &mut self.deferred
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {

@@ -26,7 +26,7 @@ use crate::cell::{AbortedProgram, Cell};
 use crate::error::RunError;
 use crate::fabric::{Answer, FabricPort, Request, State};
 use crate::mail::Mail;
-use crate::port::Context;
+use crate::port::{Context, Deferred};
 use crate::store::Store;
 use crate::world::{RunReport, World};
 use messages::Messages;
@@ -125,7 +125,8 @@ impl<'w> Run<'w> {
             })?;
             let state = &shared;
             let body = move |yielder: &Yielder<Answer, Request>, _: Answer| {
-                let mut port = FabricPort { id, loaded, state, yielder };
+                let mut port =
+                    FabricPort { id, loaded, state, yielder, deferred: Deferred::default() };
                 run_program(program, &mut Cell::new(id, loaded, &mut port))
             };
             // SAFETY: the closure borrows `program`, `loaded` and `shared`. All were made before

@@ -8,7 +8,7 @@ use super::run::{Rank, Waits};
 use super::wires::{Run, Wires};
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, greater, smaller};
-use crate::port::{By, Context, Port, Row, Stopped};
+use crate::port::{By, Context, Deferred, Port, Row, Stopped};
 use crate::word::Word;
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
@@ -28,6 +28,7 @@ pub(super) struct MpiPort<'r> {
     /// For connections of it that start here: what must have been received before, and how many
     /// words that lacks.
     pub(super) order: Vec<(ConnectionId, ConnectionId, u32)>,
+    pub(super) deferred: Deferred,
 }
 
 impl MpiPort<'_> {
@@ -229,6 +230,10 @@ impl Port for MpiPort<'_> {
             }
         };
         self.exchange_by(set, by, fill, read)
+    }
+
+    fn deferred(&mut self) -> &mut Deferred {
+        &mut self.deferred
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {

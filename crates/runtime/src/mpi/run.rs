@@ -30,7 +30,7 @@ use super::wires::{Tags, Wires, unsound};
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::loaded::Loaded;
-use crate::port::{By, Context};
+use crate::port::{By, Context, Deferred};
 use crate::scheduler::{Outcome, discard, run_program};
 use crate::world::{RunReport, World};
 
@@ -158,8 +158,15 @@ impl<'w> Rank<'w> {
                 message: e.to_string(),
             })?;
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                let mut port =
-                    MpiPort { rank: self, id, row, yielder, active: 0, order: Vec::new() };
+                let mut port = MpiPort {
+                    rank: self,
+                    id,
+                    row,
+                    yielder,
+                    active: 0,
+                    order: Vec::new(),
+                    deferred: Deferred::default(),
+                };
                 run_program(program, &mut Cell::new(id, self.loaded, &mut port))
             };
             // SAFETY: the closure borrows `program` and `self`, which outlive this call. A

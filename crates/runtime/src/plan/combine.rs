@@ -6,12 +6,12 @@
 
 use conset_ir::CellId;
 
-use super::wires::{Lists, Wires};
+use super::wires::Lists;
 use super::{Plan, PlanUse};
 use crate::cell::Cell;
 use crate::error::CellError;
 use crate::lists::{Number, Op};
-use crate::port::By;
+use crate::port::{Buffers, By};
 
 /// The copies of a cell's shared items: where they arrive, in the order of their cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Copies {
     /// Combines what came in, and what is there, in the order of the cells.
     fn combine<W: Number>(
         &self,
-        wires: &Wires,
+        wires: &Buffers,
         width: usize,
         vector: &mut [W],
         combine: impl Fn(W, W) -> W,
@@ -82,7 +82,7 @@ impl Plan {
     pub(super) fn combine_copies<W: Number>(
         &self,
         cell: CellId,
-        wires: &Wires,
+        wires: &Buffers,
         op: Op,
         x: &mut [W],
     ) {

@@ -6,16 +6,16 @@
 //!
 //! The rule that keeps cells from waiting for one another for ever: *the machine does exchanges
 //! in the order in which they were begun*. Whatever call of a cell waits for other cells first
-//! does the exchanges that the cell has begun before: the end of an exchange, another exchange, a
-//! switch, a collective. All cells begin and call in the same order, and may end in any.
+//! waits for the exchanges that the cell has begun before: the end of an exchange, another
+//! exchange, a switch, an element, a message, a collective. All cells begin and call in the same
+//! order, and may end in any. An exchange that was begun leaves the last phase of its set active.
 //!
 //! A token ([`Pending`]) is plain data, so that it can cross a C interface: the buffers stay with
-//! the cell. A token used twice, on another cell, with another plan or type is an error; one that
+//! the cell's port ([`crate::port`]). A token used twice, on another cell, with another plan or type is an error; one that
 //! is never ended is an error when the program returns.
 
 use conset_ir::CellId;
 
-use super::wires::Wires;
 use super::{Plan, PlanUse, next_serial};
 use crate::cell::Cell;
 use crate::error::CellError;
@@ -66,8 +66,6 @@ struct Flight {
     in_order: bool,
     number_type: &'static str,
     vectors: usize,
-    wires: Wires,
-    arrived: bool,
 }
 
 impl Flights {
@@ -128,9 +126,10 @@ impl Cell<'_> {
             return self.fail(CellError::Plan(PlanUse::InFlight { count, set }));
         }
         let id = self.id();
-        let mut wires = plan.take_wires(id);
-        wires.pack(&plan.lists(id), vectors);
+        let mut buffers = plan.take_buffers(id);
+        buffers.pack(&plan.lists(id), vectors);
         let number = self.flights.begun;
+        self.begin_exchange(number, plan.set, buffers)?;
         self.flights.begun += 1;
         self.flights.under_way.push(Flight {
             number,
@@ -140,21 +139,18 @@ impl Cell<'_> {
             in_order,
             number_type: std::any::type_name::<W>(),
             vectors: vectors.len(),
-            wires,
-            arrived: false,
         });
         Ok(Pending { cell: id, run: self.flights.run, number })
     }
 
-    /// Whether an exchange can be ended without waiting. It waits for the other cells itself where
-    /// nothing else would bring the words, so that asking again and again comes to an end.
+    /// Whether an exchange can be ended without waiting. Does what can be done for it without
+    /// waiting, and lets other cells go on where that is not enough.
     ///
     /// # Errors
     /// A token that is not this cell's or was ended; and as [`Cell::exchange`].
     pub fn test(&mut self, pending: &Pending) -> Result<bool, CellError> {
-        let row = self.flight(pending, None)?;
-        self.arrive_until(row)?;
-        Ok(true)
+        self.flight(pending, None)?;
+        self.ask(|port| port.test(pending.number))
     }
 
     /// Ends an exchange: waits for what comes in, and copies it to `x` or combines it with what
@@ -195,21 +191,22 @@ impl Cell<'_> {
             let (set, begun, found) = (plan.name(), flight.vectors, vectors.len());
             return self.fail(CellError::Plan(PlanUse::Vectors { set, begun, found }));
         }
-        self.arrive_until(row)?;
+        self.ask(|port| port.arrive(pending.number))?;
         let flight = self.flights.under_way.remove(row);
+        let buffers = self.port.take(pending.number);
         match vectors {
-            [x] if flight.in_order => plan.combine_copies(self.id(), &flight.wires, flight.op, x),
-            _ => flight.wires.unpack(&plan.lists(self.id()), flight.op, vectors),
+            [x] if flight.in_order => plan.combine_copies(self.id(), &buffers, flight.op, x),
+            _ => buffers.unpack(&plan.lists(self.id()), flight.op, vectors),
         }
-        plan.give_back(self.id(), flight.wires);
+        plan.give_back(self.id(), buffers);
         Ok(())
     }
 
     /// Does the exchanges that were begun and not done yet.
     pub(crate) fn arrive_all(&mut self) -> Result<(), CellError> {
-        match self.flights.under_way.len() {
-            0 => Ok(()),
-            count => self.arrive_until(count - 1),
+        match self.flights.under_way.last().map(|flight| flight.number) {
+            None => Ok(()),
+            Some(last) => self.ask(|port| port.arrive(last)),
         }
     }
 
@@ -221,20 +218,6 @@ impl Cell<'_> {
         }
         let set = self.set_name(self.flights.under_way[0].set);
         self.fail(CellError::Plan(PlanUse::Leaked { count, set }))
-    }
-
-    fn arrive_until(&mut self, last: usize) -> Result<(), CellError> {
-        for row in 0..=last {
-            if self.flights.under_way[row].arrived {
-                continue;
-            }
-            let flight = &mut self.flights.under_way[row];
-            let (set, mut wires) = (flight.set, std::mem::take(&mut flight.wires));
-            flight.arrived = true;
-            self.exchange_now(set, &wires.outgoing, &mut wires.incoming)?;
-            self.flights.under_way[row].wires = wires;
-        }
-        Ok(())
     }
 
     /// The row of a token's exchange.

@@ -35,13 +35,13 @@ use crate::error::CellError;
 use crate::layout::Layout;
 use crate::lists::{CellLists, Number, Op, Positions};
 use crate::phase::SetRef;
-use crate::port::By;
+use crate::port::{Buffers, By};
 use crate::word::Word;
 use combine::Copies;
 pub use error::{PlanError, PlanUse};
 pub(crate) use flights::Flights;
 pub use flights::Pending;
-use wires::{Lists, Wires};
+use wires::Lists;
 
 /// How the vectors of one set are exchanged.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ struct CellPlan {
     /// Where the copies of each shared item are; made when first needed.
     copies: OnceLock<Copies>,
     /// Buffers that are not in use.
-    free: Mutex<Vec<Wires>>,
+    free: Mutex<Vec<Buffers>>,
 }
 
 /// Plans and runs are numbered, so that what belongs to another is known.
@@ -151,16 +151,16 @@ impl Plan {
     }
 
     /// Buffers for one exchange of a cell.
-    fn take_wires(&self, cell: CellId) -> Wires {
+    fn take_buffers(&self, cell: CellId) -> Buffers {
         let plan = &self.cells[cell.index()];
         let free = plan.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         free.unwrap_or_else(|| {
             let words = |&x: &ConnectionId| self.layout.send_of(x).len() * self.block;
-            Wires::new(plan.outgoing.iter().map(words), plan.incoming.iter().map(words))
+            Buffers::new(plan.outgoing.iter().map(words), plan.incoming.iter().map(words))
         })
     }
 
-    fn give_back(&self, cell: CellId, wires: Wires) {
+    fn give_back(&self, cell: CellId, wires: Buffers) {
         let free = &self.cells[cell.index()].free;
         free.lock().unwrap_or_else(PoisonError::into_inner).push(wires);
     }
@@ -282,7 +282,7 @@ impl Cell<'_> {
         op: Op,
         vectors: &mut [&mut [W]],
     ) -> Result<(), CellError> {
-        let unpack = |wires: &Wires, lists: &Lists<'_>, vectors: &mut [&mut [W]]| {
+        let unpack = |wires: &Buffers, lists: &Lists<'_>, vectors: &mut [&mut [W]]| {
             wires.unpack(lists, op, vectors);
         };
         self.carry(plan, By::Phases, vectors, unpack)
@@ -299,7 +299,7 @@ impl Cell<'_> {
         op: Op,
         x: &mut [W],
     ) -> Result<(), CellError> {
-        let unpack = |wires: &Wires, lists: &Lists<'_>, vectors: &mut [&mut [W]]| {
+        let unpack = |wires: &Buffers, lists: &Lists<'_>, vectors: &mut [&mut [W]]| {
             wires.unpack(lists, op, vectors);
         };
         self.carry(plan, By::Messages, &mut [x], unpack)
@@ -311,21 +311,23 @@ impl Cell<'_> {
         plan: &Plan,
         by: By,
         vectors: &mut [&mut [W]],
-        unpack: impl FnOnce(&Wires, &Lists<'_>, &mut [&mut [W]]),
+        unpack: impl FnOnce(&Buffers, &Lists<'_>, &mut [&mut [W]]),
     ) -> Result<(), CellError> {
         self.check_running()?;
         self.check_plan(plan, vectors)?;
         self.arrive_all()?;
-        let mut wires = plan.take_wires(self.id());
+        let mut buffers = plan.take_buffers(self.id());
         let lists = plan.lists(self.id());
-        wires.pack(&lists, vectors);
+        buffers.pack(&lists, vectors);
         // An error ends the run, so the buffers may go with it.
         match by {
-            By::Phases => self.exchange_now(plan.set, &wires.outgoing, &mut wires.incoming)?,
-            By::Messages => self.msg_exchange(plan.set, &wires.outgoing, &mut wires.incoming)?,
+            By::Phases => self.exchange_now(plan.set, &buffers.outgoing, &mut buffers.incoming)?,
+            By::Messages => {
+                self.msg_exchange(plan.set, &buffers.outgoing, &mut buffers.incoming)?;
+            }
         }
-        unpack(&wires, &lists, vectors);
-        plan.give_back(self.id(), wires);
+        unpack(&buffers, &lists, vectors);
+        plan.give_back(self.id(), buffers);
         Ok(())
     }
 

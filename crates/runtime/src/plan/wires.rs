@@ -8,14 +8,8 @@ use conset_ir::{CellId, ConnectionId};
 use super::Plan;
 use crate::layout::Layout;
 use crate::lists::{Number, Op};
+use crate::port::Buffers;
 use crate::word::Word;
-
-/// The words of one exchange of one cell: a buffer for each connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wires {
-    pub(crate) outgoing: Vec<Vec<u64>>,
-    pub(crate) incoming: Vec<Vec<u64>>,
-}
 
 /// What goes where: one cell's part of a layout.
 #[derive(Clone, Copy, Debug)]
@@ -40,15 +34,7 @@ impl Lists<'_> {
     }
 }
 
-impl Wires {
-    pub(super) fn new(
-        outgoing: impl Iterator<Item = usize>,
-        incoming: impl Iterator<Item = usize>,
-    ) -> Self {
-        let buffer = |words| vec![0; words];
-        Self { outgoing: outgoing.map(buffer).collect(), incoming: incoming.map(buffer).collect() }
-    }
-
+impl Buffers {
     /// Puts what goes out into the buffers.
     pub(super) fn pack<W: Word, V: AsRef<[W]>>(&mut self, lists: &Lists<'_>, vectors: &[V]) {
         let block: usize = vectors.iter().map(|v| lists.width(v.as_ref().len())).sum();

@@ -40,7 +40,7 @@ use super::combine::{Source, combine_from};
 use super::worker::{Answer, Awaited, Suspend, Why, Worker};
 use crate::error::{CellError, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, gather};
-use crate::port::{By, Context, Port, Row, Stopped};
+use crate::port::{By, Context, Deferred, Port, Row, Stopped};
 use crate::sync::{Counter, WINDOW};
 
 /// The port of one cell.
@@ -62,6 +62,7 @@ pub(crate) struct ThreadPort<'y, 'b> {
     ordered: Option<usize>,
     /// What goes out of a vector that is written in the same exchange.
     wire: Vec<u64>,
+    deferred: Deferred,
 }
 
 impl<'y, 'b> ThreadPort<'y, 'b> {
@@ -82,6 +83,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             order: Vec::new(),
             ordered: None,
             wire: Vec::new(),
+            deferred: Deferred::default(),
         }
     }
 
@@ -418,6 +420,10 @@ impl Port for ThreadPort<'_, '_> {
             VectorMut::U32(x) => self.exchange_vectors(set, lists, op, x),
             VectorMut::I32(x) => self.exchange_vectors(set, lists, op, x),
         }
+    }
+
+    fn deferred(&mut self) -> &mut Deferred {
+        &mut self.deferred
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
