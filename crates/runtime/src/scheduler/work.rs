@@ -5,11 +5,12 @@
 //! agent whose program waits does the machine's work in that time, and its program finds it busy
 //! only if it comes back before that is done.
 //!
-//! A test that says no takes [`TEST_CLOCKS`], so that asking again and again comes to an end. A
-//! program that tests, or tests and computes, and does nothing else might do so for ever. Where
-//! nothing is under way in the machine, and every other cell waits or has ended or does the same,
-//! each of them is held to mean it after [`TESTS`] tests, and the run is stuck. A program that would
-//! have given up testing after so many more is wronged by that; there is no knowing.
+//! A test that says no takes [`TEST_CLOCKS`], so that asking again and again comes to an end where
+//! there is one. Where nothing is under way in the machine, and all cells wait, have ended, or do
+//! nothing but test and compute, the run cannot succeed any more: who tests in vain has begun an
+//! exchange that some cell has not, or that is stuck itself, and must wait for that exchange before
+//! it can do anything that would help that cell. But it may still end the run with a reason of its
+//! own, so the run is only stuck when each of them has tested [`TESTS`] times.
 
 use super::{At, Run};
 
@@ -18,8 +19,8 @@ use super::{At, Run};
 /// 4.1.1), compare, and go back.
 pub(super) const TEST_CLOCKS: u64 = 4;
 
-/// So many tests that say no, while nothing else happens anywhere, are held to go on for ever.
-pub(super) const TESTS: u32 = 1 << 16;
+/// So many tests that say no, while nothing else happens anywhere, are enough.
+const TESTS: u32 = 1 << 12;
 
 /// What programs are at between their calls to the machine; by place of the cell.
 #[derive(Clone, Debug)]
@@ -117,7 +118,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether nothing will ever happen, as far as can be told: cells wait or only test.
+    /// Whether nothing is under way, and all cells wait or have tested enough.
     pub(super) fn is_still(&self) -> bool {
         let moving = match self.messages.active {
             true => self.messages.engine.is_moving(),
