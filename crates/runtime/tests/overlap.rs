@@ -311,7 +311,8 @@ fn one_cell_alone() {
 #[test]
 fn what_never_arrives_is_told() {
     let halo = Halo::ring(3, 2, |_| ());
-    let ways: [&(dyn Fn(&mut Cell<'_>, &Plan, Pending) -> Result<(), CellError> + Sync); 4] = [
+    type Way = dyn Fn(&mut Cell<'_>, &Plan, Pending) -> Result<(), CellError> + Sync;
+    let ways: [&Way; 4] = [
         &|cell, plan, pending| end(cell, plan, pending),
         &|cell, _, pending| {
             while !cell.test(&pending)? {}
@@ -382,6 +383,20 @@ fn what_never_arrives_is_told() {
         });
         assert!(text.contains("c1 receives x0") && text.contains("c0 waits for all"), "{text}");
     }
+}
+
+#[test]
+fn many_cells_that_test_in_vain_are_found_out_soon() {
+    let halo = Halo::ring(256, 1, |_| ());
+    let text = halo.message(|cell, plans| {
+        if cell.id() == CellId(77) {
+            return cell.compute(100);
+        }
+        let pending = begin(cell, &plans[0])?;
+        while !cell.test(&pending)? {}
+        end(cell, &plans[0], pending)
+    });
+    assert_eq!(text, "c77 has ended while c0 waits for all cells to switch to the exchange of s0");
 }
 
 #[test]
