@@ -76,6 +76,29 @@ impl Halo {
         result
     }
 
+    /// When a cell has computed so many clocks beside an exchange of the first set, begun by all at
+    /// clock 0, that takes by itself what `alone` says.
+    fn computed(&self, cell: CellId, clocks: u64, alone: &RunReport) -> u64 {
+        let parameters = self.image.machine().parameters();
+        let mut done = clocks;
+        // What comes at the clock in which the work is done comes too late to stop it.
+        let mut stop = |at: u64, clocks: u64| done += if done > at { clocks } else { 0 };
+        let switches = &alone.trace.as_ref().unwrap().switches;
+        for begun in switches.iter().filter(|switch| switch.step == 0) {
+            stop(begun.start, parameters.switch_clocks());
+            let operations = self.image.sets()[0].phases[begun.phase.index()].cell(cell).operations;
+            let sends = operations.iter().filter(|o| o.direction == Direction::Send).count();
+            let receives = operations.len() - sends;
+            let streams = match parameters.duplex {
+                Duplex::Full => sends.max(receives),
+                Duplex::Half => sends + receives,
+            };
+            let setups = streams as u64 * u64::from(parameters.stream_setup);
+            stop(begun.start + parameters.switch_clocks(), setups);
+        }
+        done
+    }
+
     fn message<R: Send>(
         &self,
         program: impl Fn(&mut Cell<'_>, &[Plan]) -> Result<R, CellError> + Sync,
@@ -635,9 +658,13 @@ proptest! {
         let (beside, overlapped) = halo.run(|cell, plans| {
             let pending = begin(cell, &plans[0])?;
             cell.compute(work(cell))?;
+            let computed = cell.clock();
             end(cell, &plans[0], pending)?;
-            Ok(cell.clock())
+            Ok((computed, cell.clock()))
         }).unwrap();
+        let (computed, beside): (Vec<u64>, Vec<u64>) = beside.into_iter().unzip();
+        let expected: Vec<u64> = (0..4).map(|c| halo.computed(CellId(c), works[c as usize], &alone)).collect();
+        prop_assert_eq!(computed, expected);
         prop_assert!(overlapped.clocks >= alone.clocks);
         prop_assert_eq!(overlapped.words, in_turn.words);
         prop_assert_eq!(overlapped.word_hops, in_turn.word_hops);
