@@ -6,9 +6,9 @@
 //! step and no reduction; the energy is reduced now and then.
 //!
 //! By phases the exchange is begun when the rows of shared nodes are done, and ended when those of
-//! the inner nodes are ([`Cell::begin_shared`], [`Cell::end`]): work that an exchange has nothing to
-//! do with stands between its halves. (So far no transport moves words in between; they move at the
-//! end.) By messages it is one call, with the same bits.
+//! the inner nodes are ([`Cell::begin_shared`], [`Cell::end`]): the cells compute beside the
+//! machine. `--in-turn` exchanges in one call when all rows are done, and shows what that costs; so
+//! does an exchange by messages. The bits are the same.
 //!
 //! Steps below 2 / sqrt(the largest eigenvalue of K / m) are stable, and no eigenvalue exceeds the
 //! largest of any element alone, which its trace bounds. Of central differences the sum
@@ -25,7 +25,7 @@ use crate::sparse::{Csr, dot};
 use crate::system::Scalar;
 use crate::team::{Account, By, Meter};
 
-/// How long to go on.
+/// How long to go on, and how.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Duration {
     /// Steps in time.
@@ -34,6 +34,9 @@ pub struct Duration {
     /// Steps between two looks at the energy.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub energy_every: usize,
+    /// Exchange in one call after all rows, and not beside those of the inner nodes.
+    #[arg(long)]
+    pub in_turn: bool,
 }
 
 /// What came of it.
@@ -174,8 +177,10 @@ fn on_cell(
         let flops = body.stiffness.rows_times(&shared, &u, &mut force);
         meter.compute(cell, flops)?;
         let pending = match dealt.by {
-            By::Phases => Some(cell.begin_shared(&dealt.plan, Op::Add, &force)?),
-            By::Messages => None,
+            By::Phases if !duration.in_turn => {
+                Some(cell.begin_shared(&dealt.plan, Op::Add, &force)?)
+            }
+            _ => None,
         };
         let flops = body.stiffness.rows_times(&inner, &u, &mut force);
         meter.compute(cell, flops + 5 * size)?;

@@ -59,7 +59,7 @@ fn as_rank() {
     };
     let both = [TransportArg::Mpi, TransportArg::Fabric];
 
-    let duration = wave::Duration { steps: 20, energy_every: 1 };
+    let duration = wave::Duration { steps: 20, energy_every: 1, in_turn: false };
     let energies = |waves: &wave::Waves| waves.energies.iter().map(|e| e.1).collect::<Vec<_>>();
     for by in [By::Phases, By::Messages] {
         let [mpi, fabric] = both.map(|t| poisson::solve(&on("plate:8x8", t), STOP, by).unwrap());

@@ -116,14 +116,15 @@ fn fewer_parts_than_cells() {
 fn waves_keep_their_energy_and_stand_where_they_should() {
     // cos(pi x) stands on a square: it swings with cos(pi t).
     let standing = |point: [f64; 3]| (std::f64::consts::PI * point[0]).cos();
-    let duration = wave::Duration { steps: 60, energy_every: 5 };
-    let run = |mesh: &str, transport, by| {
+    let duration = wave::Duration { steps: 60, energy_every: 5, in_turn: false };
+    let run_for = |duration, mesh: &str, transport, by| {
         let args = on(mesh, "iwarp:2x2", transport);
         let waves = wave::solve(&args, duration, by, Some(&standing)).unwrap();
         assert!(waves.agreement.holds(), "{waves}");
         assert!(waves.drift() < 1e-12, "{waves}");
         waves
     };
+    let run = |mesh: &str, transport, by| run_for(duration, mesh, transport, by);
     let mesh = "generate:plate:24x24";
     let fabric = run(mesh, TransportArg::Fabric, By::Phases);
     for (transport, by) in [
@@ -133,6 +134,11 @@ fn waves_keep_their_energy_and_stand_where_they_should() {
     ] {
         assert_eq!(bits(&fabric.u), bits(&run(mesh, transport, by).u), "{transport:?} {by:?}");
     }
+    let in_turn = wave::Duration { in_turn: true, ..duration };
+    let in_turn = run_for(in_turn, mesh, TransportArg::Fabric, By::Phases);
+    assert_eq!(bits(&fabric.u), bits(&in_turn.u));
+    let [beside, in_turn] = [&fabric, &in_turn].map(|waves| waves.account.report.clocks);
+    assert!(beside < in_turn, "{beside} {in_turn}");
     let swing = (std::f64::consts::PI * fabric.dt * duration.steps as f64).cos();
     // The value at the corner where x is 0, the most there is.
     let found = fabric.u.iter().copied().fold(0.0f64, |a, b| a.max(b.abs()));
@@ -221,7 +227,7 @@ fn the_spark98_mesh_in_its_own_64_parts() {
     let solved = solve_poisson(&mesh, "iwarp");
     assert!(solved.title.contains("64 parts"), "{solved}");
     assert!(solved.error < 5e-3, "{solved}");
-    let duration = wave::Duration { steps: 40, energy_every: 10 };
+    let duration = wave::Duration { steps: 40, energy_every: 10, in_turn: false };
     let run = |transport| {
         wave::solve(&on(&mesh, "iwarp", transport), duration, By::Phases, None).unwrap()
     };

@@ -60,6 +60,16 @@ impl<T: Ord> Base<T> {
         self.timers.push(Reverse((self.now.saturating_add(clocks), timer)));
     }
 
+    /// Forgets the timers of which `keep` says no.
+    pub(crate) fn keep_timers(&mut self, keep: impl Fn(&T) -> bool) {
+        self.timers.retain(|Reverse((_, timer))| keep(timer));
+    }
+
+    /// The timers that have not gone off, in no order.
+    pub(crate) fn timers(&self) -> impl Iterator<Item = &T> {
+        self.timers.iter().map(|Reverse((_, timer))| timer)
+    }
+
     /// When the first timer goes off.
     pub(crate) fn next_timer(&self) -> Option<u64> {
         self.timers.peek().map(|Reverse((at, _))| *at)

@@ -163,12 +163,25 @@ impl Engine {
     }
 
     /// Writes a context into every cell and forgets the one before: its tables, its operations,
-    /// its counts. The clock moves on by `t_sync + t_phase`.
+    /// its counts. The clock moves on by `t_sync + t_phase`; timers that go off before that would
+    /// be passed over, so none may be set ([`Engine::load`] is for who has some).
+    ///
+    /// # Errors
+    /// As [`Engine::load`]; the clock then stands still.
+    pub fn switch(&mut self, phase: &PhaseImage) -> Result<(), FaultKind> {
+        self.load(phase)?;
+        self.base.now =
+            self.base.now.saturating_add(self.base.machine.parameters().switch_clocks());
+        Ok(())
+    }
+
+    /// [`Engine::switch`] in no time: for who has let the clocks of the switch pass, while
+    /// something else went on beside it.
     ///
     /// # Errors
     /// Words left in any channel ([`FaultKind::Undrained`]), or a table that the machine cannot
-    /// hold ([`FaultKind::Table`]); the clock then stands still.
-    pub fn switch(&mut self, phase: &PhaseImage) -> Result<(), FaultKind> {
+    /// hold ([`FaultKind::Table`]).
+    pub fn load(&mut self, phase: &PhaseImage) -> Result<(), FaultKind> {
         if let Some(fault) = self.undrained() {
             return Err(fault);
         }
@@ -179,9 +192,13 @@ impl Engine {
         self.base.links.clear();
         self.access.clear();
         self.setup.clear();
-        self.base.now =
-            self.base.now.saturating_add(self.base.machine.parameters().switch_clocks());
         Ok(())
+    }
+
+    /// Whether a word or the opening of a stream is under way, as [`Engine::run`] left the
+    /// machine. If not, only timers and new operations can change anything.
+    pub fn is_moving(&self) -> bool {
+        [self.base.links.next(), self.access.next(), self.setup.next()].iter().any(Option::is_some)
     }
 
     /// The words left in channels, as a fault, or `None` where all are empty.

@@ -165,3 +165,53 @@ fn timers_go_off_in_order() {
     }
     assert_eq!(seen, [(10, vec![3, 7]), (30, vec![1]), (u64::MAX, vec![9])]);
 }
+
+/// A driver that lets a switch pass by itself, while its timers go on, has the same machine as one
+/// that switches at once.
+#[test]
+fn a_context_can_be_loaded_when_its_time_has_passed() {
+    let machine = build::machine("ring:3", |_| ());
+    let image = build::build(&machine, build::set(&[(0, 1, 5), (1, 2, 9)]));
+    let set = &image.sets()[0];
+    let run = |engine: &mut Engine| {
+        for (cell, context) in set.phases[0].cells() {
+            for operation in context.operations {
+                engine.submit(&set.set, cell, operation, Submission::LISTED).unwrap();
+            }
+        }
+        let mut count = Count(vec![0; set.set.len()]);
+        let mut stops = Vec::new();
+        loop {
+            let stop = engine.run(&mut count);
+            let (mut rung, mut finished) = (Vec::new(), Vec::new());
+            engine.take_timers(&mut rung);
+            engine.take_finished(&mut finished);
+            stops.push((stop, engine.now(), rung, finished, engine.is_moving()));
+            if stop == Stop::Idle {
+                return stops;
+            }
+        }
+    };
+    let mut at_once = Engine::new(machine.clone());
+    at_once.switch(&set.phases[0]).unwrap();
+    let expected = run(&mut at_once);
+    let mut engine = Engine::new(machine);
+    engine.set_timer(100, 7);
+    engine.set_timer(528, 8);
+    engine.set_timer(1000, 9);
+    for (clock, key) in [(100, 7), (528, 8)] {
+        assert!(!engine.is_moving());
+        assert_eq!(engine.run(&mut Count(Vec::new())), Stop::Timer);
+        let mut rung = Vec::new();
+        engine.take_timers(&mut rung);
+        assert_eq!((engine.now(), rung), (clock, vec![key]));
+    }
+    engine.load(&set.phases[0]).unwrap();
+    assert_eq!(engine.now(), 528);
+    let mut found = run(&mut engine);
+    let timer = found.remove(found.len() - 2);
+    assert_eq!(timer, (Stop::Timer, 1000, vec![9], vec![], false));
+    found.last_mut().unwrap().1 = expected.last().unwrap().1;
+    assert_eq!(found, expected);
+    assert!(expected[0].4, "the other connection is under way");
+}

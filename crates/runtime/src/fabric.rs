@@ -1,7 +1,8 @@
 //! The port of a cell on the emulated machine.
 //!
 //! Every call that takes time is a request to the scheduler, for which the coroutine is
-//! suspended until the clock at which it is done.
+//! suspended until the clock at which it is done. Exchanges that are begun the scheduler does by
+//! itself, with the buffers that the port leaves in the run's state.
 
 use std::cell::RefCell;
 
@@ -12,8 +13,8 @@ use crate::error::CellError;
 use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded::Loaded;
 use crate::mail::{Mail, Subject};
-use crate::port::{By, Context, Deferred, Port, Row, Stopped, exchange_packed};
-use crate::store::Store;
+use crate::port::{Buffers, By, Context, Deferred, Port, Row, Stopped, exchange_packed};
+use crate::store::{Packs, Store};
 
 /// What a cell asks the scheduler for.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,12 @@ pub(crate) enum Request {
     Receive(CellId),
     /// The cell's posted letters for a set, and all that come for it.
     Letters(usize),
+    /// Begin an exchange of a set, the cell's next.
+    Begin(usize),
+    /// Look whether an exchange that was begun has arrived, which has not yet.
+    Test,
+    /// Wait until an exchange that was begun has arrived.
+    Arrival(u64),
 }
 
 /// The scheduler's answer: go on, or end.
@@ -45,6 +52,7 @@ pub(crate) enum Answer {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) store: Store,
+    pub(crate) packs: Packs,
     pub(crate) mail: Mail,
     pub(crate) clock: u64,
     /// The first error of a cell's call.
@@ -58,7 +66,6 @@ pub(crate) struct FabricPort<'w> {
     pub(crate) loaded: &'w Loaded,
     pub(crate) state: &'w RefCell<State>,
     pub(crate) yielder: &'w Yielder<Answer, Request>,
-    pub(crate) deferred: Deferred,
 }
 
 impl FabricPort<'_> {
@@ -68,9 +75,11 @@ impl FabricPort<'_> {
             _ => Err(Stopped),
         }
     }
-}
 
-impl FabricPort<'_> {
+    fn has_arrived(&self, number: u64) -> bool {
+        self.state.borrow().packs.has_arrived(self.id, number)
+    }
+
     /// Exchanges a set by messages.
     ///
     /// # Safety
@@ -185,8 +194,32 @@ impl Port for FabricPort<'_> {
         exchange_packed(self, set, lists, op, vector)
     }
 
+    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped> {
+        let empty = self.loaded.image.sets()[set].phases.is_empty();
+        self.state.borrow_mut().packs.put(self.id, number, empty, buffers);
+        self.request(Request::Begin(set))
+    }
+
+    fn test(&mut self, number: u64) -> Result<bool, Stopped> {
+        if !self.has_arrived(number) {
+            self.request(Request::Test)?;
+        }
+        Ok(self.has_arrived(number))
+    }
+
+    fn arrive(&mut self, number: u64) -> Result<(), Stopped> {
+        if self.has_arrived(number) {
+            return Ok(());
+        }
+        self.request(Request::Arrival(number))
+    }
+
+    fn take(&mut self, number: u64) -> Buffers {
+        self.state.borrow_mut().packs.take(self.id, number)
+    }
+
     fn deferred(&mut self) -> &mut Deferred {
-        &mut self.deferred
+        unreachable!("what is begun is not deferred here")
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {

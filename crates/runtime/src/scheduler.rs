@@ -8,17 +8,21 @@
 //!
 //! The machine has two engines, for connections and for messages ([`messages`]), of which one is
 //! at work at a time; a switch hands the clock over.
+//!
+//! Exchanges that are begun go on beside the programs ([`flights`]); what programs compute
+//! meanwhile, and what the machine takes from that, is in [`work`].
 
+mod flights;
 mod messages;
+mod stuck;
+mod work;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use conset_fabric::trace::StreamSpan;
-use conset_fabric::{
-    Doing, Engine, Fault, FaultKind, OperationId, OrderKeeper, Programs, Stop, Trace,
-};
-use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
+use conset_fabric::{Engine, Fault, FaultKind, OperationId, OrderKeeper, Stop, Trace};
+use conset_ir::{CellId, Direction, Operation, PhaseId};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -26,10 +30,12 @@ use crate::cell::{AbortedProgram, Cell};
 use crate::error::RunError;
 use crate::fabric::{Answer, FabricPort, Request, State};
 use crate::mail::Mail;
-use crate::port::{Context, Deferred};
-use crate::store::Store;
+use crate::port::Context;
+use crate::store::{Packs, Store};
 use crate::world::{RunReport, World};
+use flights::Flights;
 use messages::Messages;
+use work::Work;
 
 /// How a program ended.
 pub(crate) enum Outcome<R> {
@@ -50,6 +56,10 @@ enum At {
     /// Its operation list, of which so many are unfinished.
     List(u32),
     Computing,
+    /// It looks whether an exchange that it has begun has arrived.
+    Testing,
+    /// An exchange that it has begun is to arrive.
+    Arrival(u64),
     /// Its letter is to leave.
     Letter(u32),
     /// A letter of a cell is to come.
@@ -74,6 +84,8 @@ pub(crate) struct Run<'w> {
     /// Cells that wait at a context switch, and cells that have ended.
     waiting: usize,
     ended: usize,
+    flights: Flights,
+    work: Work,
     order: Option<OrderKeeper>,
     active: Option<(usize, PhaseId)>,
     report: RunReport,
@@ -98,6 +110,8 @@ impl<'w> Run<'w> {
             messages: Messages::new(machine, cells.len()),
             at: vec![At::Ready; cells.len()],
             ready: (0..cells.len() as u32).collect(),
+            flights: Flights::new(cells.len()),
+            work: Work::new(cells.len()),
             cells,
             place,
             waiting: 0,
@@ -112,8 +126,9 @@ impl<'w> Run<'w> {
         mut self,
         program: &dyn Fn(&mut Cell<'_>) -> R,
     ) -> Result<(Vec<R>, RunReport), RunError> {
-        let mail = Mail::new(self.place.len());
-        let shared = RefCell::new(State { mail, ..State::default() });
+        let agents = self.place.len();
+        let (packs, mail) = (Packs::new(agents), Mail::new(agents));
+        let shared = RefCell::new(State { packs, mail, ..State::default() });
         let loaded = &self.world.loaded;
         let mut coroutines: Coroutines<R> = Vec::with_capacity(self.cells.len());
         for &id in &self.cells {
@@ -125,8 +140,7 @@ impl<'w> Run<'w> {
             })?;
             let state = &shared;
             let body = move |yielder: &Yielder<Answer, Request>, _: Answer| {
-                let mut port =
-                    FabricPort { id, loaded, state, yielder, deferred: Deferred::default() };
+                let mut port = FabricPort { id, loaded, state, yielder };
                 run_program(program, &mut Cell::new(id, loaded, &mut port))
             };
             // SAFETY: the closure borrows `program`, `loaded` and `shared`. All were made before
@@ -161,7 +175,10 @@ impl<'w> Run<'w> {
     ) -> Result<(), RunError> {
         loop {
             self.resume_ready(shared, coroutines, results)?;
-            if self.waiting > 0 && self.waiting == self.cells.len() {
+            if self.fly(shared)? {
+                continue;
+            }
+            if self.waiting > 0 && self.waiting == self.cells.len() && self.flights.are_down() {
                 self.switch(shared)?;
                 continue;
             }
@@ -170,6 +187,7 @@ impl<'w> Run<'w> {
                     return Err(self.stuck(&shared.borrow().mail));
                 }
                 self.check_drained(&shared.borrow().mail)?;
+                self.check_begun()?;
                 self.report.clocks = self.now();
                 let messages = &self.messages.engine;
                 self.report.words = self.engine.delivered() + messages.delivered();
@@ -193,7 +211,7 @@ impl<'w> Run<'w> {
             for row in ready {
                 let outcome = match coroutines[row as usize].resume(Answer::Done) {
                     CoroutineResult::Yield(request) => {
-                        self.accept(row as usize, request, &mut shared.borrow_mut().mail)?;
+                        self.accept(row as usize, request, &mut shared.borrow_mut())?;
                         continue;
                     }
                     CoroutineResult::Return(outcome) => outcome,
@@ -217,8 +235,11 @@ impl<'w> Run<'w> {
     }
 
     /// Takes a cell's request.
-    fn accept(&mut self, row: usize, request: Request, mail: &mut Mail) -> Result<(), RunError> {
-        let cell = self.cells[row];
+    fn accept(&mut self, row: usize, request: Request, state: &mut State) -> Result<(), RunError> {
+        let (cell, mail) = (self.cells[row], &mut state.mail);
+        if !matches!(request, Request::Compute(_) | Request::Test) {
+            self.work.goes_on();
+        }
         self.at[row] = match request {
             Request::Switch(context) => {
                 self.agree(cell, context)?;
@@ -244,17 +265,25 @@ impl<'w> Run<'w> {
                 }
                 At::List(operations.len() as u32)
             }
+            Request::Begin(set) => {
+                self.begin(row, set)?;
+                At::Ready
+            }
+            Request::Arrival(number) => At::Arrival(number),
             Request::Compute(clocks) => {
-                if self.messages.active {
-                    self.messages.engine.set_timer(clocks, row as u32);
-                } else {
-                    self.engine.set_timer(clocks, row as u32);
-                }
+                self.compute(row, clocks);
                 At::Computing
+            }
+            Request::Test => {
+                self.compute(row, work::TEST_CLOCKS);
+                At::Testing
             }
         };
         if matches!(self.at[row], At::List(0) | At::Ready) {
             self.make_ready(row);
+        }
+        if self.at[row] == At::Testing && self.work.tests_in_vain(row) && self.is_still() {
+            return Err(self.stuck(&state.mail));
         }
         Ok(())
     }
@@ -273,9 +302,9 @@ impl<'w> Run<'w> {
 
     /// Checks a cell's wish to switch against those of the cells that wait already.
     fn agree(&self, cell: CellId, context: Context) -> Result<(), RunError> {
-        let (Some(first), Some(other)) = (self.waiting_cell(), self.wanted()) else {
-            return Ok(());
-        };
+        let at_switch = self.at.iter().position(|at| matches!(at, At::Switch(..)));
+        let (Some(row), Some(other)) = (at_switch, self.wanted()) else { return Ok(()) };
+        let first = self.cells[row];
         if other == context {
             return Ok(());
         }
@@ -304,7 +333,7 @@ impl<'w> Run<'w> {
             self.heed_messages(stop, &mut state.mail)
         } else {
             let stop = self.engine.run(&mut state.store);
-            self.heed(stop)
+            self.heed(stop, state)
         }
     }
 
@@ -360,6 +389,13 @@ impl<'w> Run<'w> {
         let image = &self.world.loaded.image.sets()[set];
         let switched = self.engine.switch(&image.phases[phase.index()]);
         switched.map_err(|kind| self.fault(kind))?;
+        self.enter(set, phase, start, store);
+        Ok(())
+    }
+
+    /// The machine has been switched to a phase.
+    fn enter(&mut self, set: usize, phase: PhaseId, start: u64, store: &mut Store) {
+        let image = &self.world.loaded.image.sets()[set];
         let new_set = self.active.is_none_or(|active| active.0 != set);
         if new_set {
             store.start_set(&image.set);
@@ -375,11 +411,10 @@ impl<'w> Run<'w> {
             let p = self.world.loaded.image.machine().parameters();
             trace.switch(set as u32, phase, start, p.t_sync, p.t_phase);
         }
-        Ok(())
     }
 
     /// Takes note of why the engine stopped; `false` if nothing is under way.
-    fn heed(&mut self, stop: Stop) -> Result<bool, RunError> {
+    fn heed(&mut self, stop: Stop, state: &mut State) -> Result<bool, RunError> {
         match stop {
             Stop::Idle => return Ok(false),
             Stop::Fault => {
@@ -389,22 +424,21 @@ impl<'w> Run<'w> {
             Stop::Timer => {
                 let mut rows = Vec::new();
                 self.engine.take_timers(&mut rows);
-                for row in rows {
-                    self.make_ready(row as usize);
-                }
+                self.heed_timers(rows);
             }
             Stop::Finished => {
+                self.work.goes_on();
                 let mut finished = Vec::new();
                 self.engine.take_finished(&mut finished);
                 for id in finished {
-                    self.finish(id);
+                    self.finish(id, state);
                 }
             }
         }
         Ok(true)
     }
 
-    fn finish(&mut self, id: OperationId) {
+    fn finish(&mut self, id: OperationId, state: &mut State) {
         let done = self.engine.operation(id);
         if done.direction == Direction::Receive
             && let Some(order) = &mut self.order
@@ -416,28 +450,15 @@ impl<'w> Run<'w> {
             trace.streams.push(StreamSpan::new(set as u32, phase, &done, close));
         }
         let row = self.place[done.cell.index()] as usize;
+        if self.flights.have_phase() {
+            return self.flown(row, done.direction, state);
+        }
         match &mut self.at[row] {
             At::Element(waited) if *waited == id => self.make_ready(row),
             At::List(1) => self.make_ready(row),
             At::List(left) => *left -= 1,
             _ => {}
         }
-    }
-
-    /// Nothing is under way and programs have not ended: why.
-    fn stuck(&mut self, mail: &Mail) -> RunError {
-        let at_switch = self.waiting > 0 && self.waiting + self.ended == self.cells.len();
-        if let (true, Some(waiting), Some(context)) =
-            (at_switch, self.waiting_cell(), self.wanted())
-        {
-            let ended = self.absent_cell().expect("not all cells wait");
-            return RunError::Ended { ended, waiting, phase: self.name(context) };
-        }
-        if self.messages.active {
-            return self.stuck_messages(mail);
-        }
-        let kind = self.engine.explain(&*self).expect("programs wait");
-        self.fault(kind)
     }
 
     fn fault(&self, kind: FaultKind) -> RunError {
@@ -462,31 +483,6 @@ fn pass_until(engine: &mut Engine, clock: u64, shared: &RefCell<State>) {
         engine.set_timer(clock - engine.now(), 0);
         engine.run(&mut shared.borrow_mut().store);
         engine.take_timers(&mut Vec::new());
-    }
-}
-
-impl Programs for Run<'_> {
-    fn doing(&self, cell: CellId) -> Doing {
-        match self.at[self.place[cell.index()] as usize] {
-            At::Switch(..) => Doing::Switch,
-            At::Element(id) => Doing::Operation(id),
-            At::Ended => Doing::Ended,
-            _ => Doing::Listed,
-        }
-    }
-
-    fn waiting_cell(&self) -> Option<CellId> {
-        let row = self.at.iter().position(|at| matches!(at, At::Switch(..)))?;
-        Some(self.cells[row])
-    }
-
-    fn absent_cell(&self) -> Option<CellId> {
-        let row = self.at.iter().position(|at| !matches!(at, At::Switch(..)))?;
-        Some(self.cells[row])
-    }
-
-    fn unfinished_before(&self, connection: ConnectionId) -> Option<ConnectionId> {
-        self.order.as_ref()?.unfinished_before(connection)
     }
 }
 

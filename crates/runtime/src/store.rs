@@ -3,9 +3,15 @@
 //! A word is looked up where it was sent when it is delivered, which can be after the sender's
 //! call has returned. So sent words are kept here and not in the sender's own variables, until
 //! the next switch to another set; every switch finds the network empty.
+//!
+//! Of exchanges that were begun several can be waiting for the machine, of one set even. Each has
+//! its *packs*, one for each cell: the buffers that the cell gave away, which are put on the wire
+//! when the machine comes to the exchange and filled as the cell's words arrive.
 
 use conset_fabric::Payload;
-use conset_ir::{ConnectionId, ConnectionSet};
+use conset_ir::{CellId, ConnectionId, ConnectionSet};
+
+use crate::port::Buffers;
 
 /// Words of the active set. A row is as long as the words put there so far.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +43,79 @@ impl Store {
     pub(crate) fn get(&self, connection: ConnectionId, index: u32) -> u64 {
         self.incoming[connection.index()].get(index as usize).copied().unwrap_or(0)
     }
+
+    /// Puts the outgoing words of a pack.
+    pub(crate) fn put_pack(&mut self, out: &[ConnectionId], pack: &Buffers) {
+        for (&connection, words) in out.iter().zip(&pack.outgoing) {
+            self.fill(connection, words.iter().copied());
+        }
+    }
+
+    /// Copies what was received to the incoming words of a pack.
+    pub(crate) fn get_pack(&self, inn: &[ConnectionId], pack: &mut Buffers) {
+        for (&connection, words) in inn.iter().zip(&mut pack.incoming) {
+            for (index, word) in words.iter_mut().enumerate() {
+                *word = self.get(connection, index as u32);
+            }
+        }
+    }
+}
+
+/// What a cell has begun and not taken back.
+#[derive(Clone, Debug)]
+struct Pack {
+    number: u64,
+    buffers: Buffers,
+    /// The exchange has no phases: it is over when those before it are.
+    empty: bool,
+    arrived: bool,
+}
+
+/// The packs of all cells, by cell, in the order in which they were begun.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Packs(Vec<Vec<Pack>>);
+
+impl Packs {
+    pub(crate) fn new(cells: usize) -> Self {
+        Self(vec![Vec::new(); cells])
+    }
+
+    /// A cell begins exchange `number`; `empty`: it has no phases.
+    pub(crate) fn put(&mut self, cell: CellId, number: u64, empty: bool, buffers: Buffers) {
+        let packs = &mut self.0[cell.index()];
+        let arrived = empty && packs.iter().all(|pack| pack.arrived);
+        packs.push(Pack { number, buffers, empty, arrived });
+    }
+
+    /// The buffers of a cell for exchange `number`.
+    pub(crate) fn get(&mut self, cell: CellId, number: u64) -> &mut Buffers {
+        let place = self.place(cell, number);
+        &mut self.0[cell.index()][place].buffers
+    }
+
+    /// A cell's part of exchange `number` has arrived, and with it those after it that have no
+    /// phases.
+    pub(crate) fn arrive(&mut self, cell: CellId, number: u64) {
+        let place = self.place(cell, number);
+        let (now, after) = self.0[cell.index()][place..].split_at_mut(1);
+        now[0].arrived = true;
+        after.iter_mut().take_while(|pack| pack.empty).for_each(|pack| pack.arrived = true);
+    }
+
+    pub(crate) fn has_arrived(&self, cell: CellId, number: u64) -> bool {
+        self.0[cell.index()][self.place(cell, number)].arrived
+    }
+
+    /// Takes buffers back.
+    pub(crate) fn take(&mut self, cell: CellId, number: u64) -> Buffers {
+        let place = self.place(cell, number);
+        self.0[cell.index()].remove(place).buffers
+    }
+
+    fn place(&self, cell: CellId, number: u64) -> usize {
+        let place = self.0[cell.index()].binary_search_by_key(&number, |pack| pack.number);
+        place.expect("the exchange was begun and not taken back")
+    }
 }
 
 impl Payload for Store {
@@ -53,4 +132,25 @@ fn place(row: &mut Vec<u64>, index: u32) -> &mut u64 {
         row.resize(index as usize + 1, 0);
     }
     &mut row[index as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exchanges_without_phases_arrive_with_those_before_them() {
+        let cell = CellId(0);
+        let mut packs = Packs::new(1);
+        for (number, empty) in [(3, true), (4, false), (5, true), (6, false), (7, true)] {
+            packs.put(cell, number, empty, Buffers::default());
+        }
+        let arrived = |packs: &Packs| [3, 4, 5, 6, 7].map(|number| packs.has_arrived(cell, number));
+        assert_eq!(arrived(&packs), [true, false, false, false, false]);
+        packs.arrive(cell, 4);
+        assert_eq!(arrived(&packs), [true, true, true, false, false]);
+        packs.take(cell, 4);
+        packs.arrive(cell, 6);
+        assert!(packs.has_arrived(cell, 7));
+    }
 }

@@ -232,6 +232,19 @@ impl MessageEngine {
         self.base.set_timer(clocks, Timer::Driver(key));
     }
 
+    /// Forgets the timers that were set and have not gone off.
+    pub fn clear_timers(&mut self) {
+        self.base.keep_timers(|timer| !matches!(timer, Timer::Driver(_)));
+    }
+
+    /// Whether words are under way or the software of a message is at work, as
+    /// [`MessageEngine::run`] left the machine. If not, only the driver can change anything.
+    pub fn is_moving(&self) -> bool {
+        let words = [self.base.links.next(), self.sends.next(), self.receives.next()];
+        words.iter().any(Option::is_some)
+            || self.base.timers().any(|timer| !matches!(timer, Timer::Driver(_)))
+    }
+
     /// The events since the last call, in order.
     pub fn take_events(&mut self, into: &mut Vec<MessageEvent>) {
         into.clear();

@@ -6,7 +6,7 @@ use conset_ir::{CellId, ConnectionId, LinkId, Machine};
 
 use super::agents::{Receiving, Sending};
 use super::engine::{Message, MessageEngine};
-use crate::engine::Payload;
+use crate::engine::{Payload, Stop};
 use crate::network::NONE;
 
 /// Checks that words of a message keep their order.
@@ -83,4 +83,26 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
         assert!(engine.slots.iter().all(|slot| slot.owner == NONE && slot.line.head == NONE));
         assert!(data.0.iter().all(|&words| words == 9));
     }
+}
+
+#[test]
+fn the_software_of_a_message_is_under_way_and_a_timer_is_not() {
+    let machine = Arc::new(Machine::from_spec("ring:3").unwrap());
+    let mut engine = MessageEngine::new(machine, true);
+    let mut words = Ordered(vec![0]);
+    engine.set_timer(10, 1);
+    engine.set_timer(9_000, 2);
+    assert!(!engine.is_moving());
+    let (source, target) = (CellId(0), CellId(1));
+    engine.send(Message { source, target, words: 3, label: ConnectionId(0) }).unwrap();
+    assert!(engine.is_moving());
+    assert_eq!((engine.run(&mut words), engine.now()), (Stop::Timer, 10));
+    engine.clear_timers();
+    engine.take_timers(&mut Vec::new());
+    engine.receive(target, 1);
+    while engine.run(&mut words) != Stop::Idle {
+        engine.take_events(&mut Vec::new());
+    }
+    assert_eq!((engine.unfinished(), engine.is_moving()), (0, false));
+    assert!(engine.now() < 9_000, "the second timer was forgotten");
 }

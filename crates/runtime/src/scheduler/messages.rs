@@ -212,11 +212,10 @@ impl Run<'_> {
             Stop::Timer => {
                 let mut rows = Vec::new();
                 self.messages.engine.take_timers(&mut rows);
-                for row in rows {
-                    self.make_ready(row as usize);
-                }
+                self.heed_timers(rows);
             }
             Stop::Finished => {
+                self.work.goes_on();
                 let mut events = Vec::new();
                 self.messages.engine.take_events(&mut events);
                 for event in events {
@@ -348,10 +347,10 @@ impl Run<'_> {
     /// What a cell waits for, and the cell that could change it.
     fn awaited(&self, mail: &Mail, row: usize) -> (Awaiting, Option<CellId>) {
         match self.at[row] {
-            At::Switch(context) => {
-                let absent = self.at.iter().position(|at| !matches!(at, At::Switch(_)));
-                let phase = self.name(context);
-                (Awaiting::Switch { phase }, absent.map(|row| self.cells[row]))
+            At::Switch(context) => self.awaits_all(self.name(context)),
+            At::Arrival(_) | At::Testing | At::Computing if self.waits_for_all(row) => {
+                let (set, ..) = self.unstarted().expect("it is what the cell waits for");
+                self.awaits_all(self.flight_name(set))
             }
             At::Receive(source) => (Awaiting::Message { source }, Some(source)),
             At::Letter(letter) => {
@@ -362,6 +361,10 @@ impl Run<'_> {
             At::Ended => (Awaiting::Ended, None),
             _ => (Awaiting::Running, None),
         }
+    }
+
+    fn awaits_all(&self, phase: String) -> (Awaiting, Option<CellId>) {
+        (Awaiting::Switch { phase }, self.absent_row().map(|row| self.cells[row]))
     }
 
     fn awaited_in_round(&self, mail: &Mail, row: usize, set: usize) -> (Awaiting, Option<CellId>) {
