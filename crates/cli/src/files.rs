@@ -229,6 +229,13 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), InputError> {
     fs::create_dir_all(path).map_err(|e| unwritable(&name, &e))
 }
 
+/// The whole path of a folder that must be there, whoever looks from wherever.
+pub(crate) fn whole_path(folder: &Path) -> Result<PathBuf, InputError> {
+    let wrong = |why: String| InputError::new(folder.display().to_string(), At::Whole, why);
+    let path = fs::canonicalize(folder).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+    if path.is_dir() { Ok(path) } else { Err(wrong("this is a file, expected a folder".into())) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +270,8 @@ mod tests {
         assert_eq!(Target::new(&none).write(|_| Ok(())).unwrap_err(), error);
         assert!(check(&folder.path().join("./in")).unwrap_err().message.contains("the input"));
         assert!(make_folder(&input).unwrap_err().message.contains("expected a folder"));
+        assert!(whole_path(&input).unwrap_err().message.contains("expected a folder"));
+        assert!(whole_path(&none).is_err() && whole_path(Path::new(".")).unwrap().is_absolute());
     }
 
     #[cfg(target_os = "linux")]

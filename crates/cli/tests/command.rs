@@ -481,6 +481,14 @@ fn emitted_sources_are_written_into_the_folder() {
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         assert!(folder.path().join(lang).is_dir());
     }
+    std::fs::create_dir(folder.path().join("runtime")).unwrap();
+    let beside = conset_in(folder.path(), "emit t.json --lang rust --runtime runtime -o beside");
+    assert_eq!(beside.code, 0, "{}", beside.stderr);
+    let manifest = std::fs::read_to_string(folder.path().join("beside/Cargo.toml")).unwrap();
+    let path = folder.path().join("runtime").canonicalize().unwrap();
+    assert!(manifest.contains(path.to_str().unwrap()), "{manifest}");
+    let nowhere = conset_in(folder.path(), "emit t.json --lang rust --runtime none -o beside");
+    assert_eq!(nowhere.code, 2, "{}", nowhere.stderr);
     let verified = conset_in(folder.path(), "verify text/image.cset");
     assert_eq!(verified.code, 0, "{}", verified.stderr);
 }

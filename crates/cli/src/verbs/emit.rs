@@ -27,7 +27,7 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
     let image = compiled.image();
     let sources: Vec<(String, String)> = match args.lang {
         Language::Rust => {
-            rust::emit_with(image, &options(args)).map_err(|e| Failure::Rejected(e.to_string()))?
+            rust::emit_with(image, &options(args)?).map_err(|e| Failure::Rejected(e.to_string()))?
         }
         Language::C => {
             let name = args.name.as_deref().unwrap_or(C_NAME);
@@ -79,10 +79,12 @@ fn refuse_options(args: &EmitArgs) -> Result<(), InputError> {
 }
 
 /// How the emitted crate finds the runtime.
-fn options(args: &EmitArgs) -> rust::Options {
+fn options(args: &EmitArgs) -> Result<rust::Options, InputError> {
     let mut options = rust::Options::default();
     if let Some(path) = &args.runtime {
+        // The crate is somewhere else than who types this.
+        let path = files::whole_path(path)?;
         options.runtime = rust::Runtime::Path(path.display().to_string());
     }
-    options
+    Ok(options)
 }
