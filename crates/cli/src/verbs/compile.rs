@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
     if let Some(path) = &args.output {
         Target::new(path).check(&load::input_files(&args.input))?;
     }
-    let mut bar = Bar::new(terminal.quiet);
+    let mut bar = Bar::new(terminal.quiet).with_budget(args.compiler.budget);
     let job = load::input(&args.input, &mut bar)?;
     let start = Instant::now();
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
     if let Some(path) = &args.trace {
         Target::new(path).check(&load::input_files(&args.input))?;
     }
-    let mut bar = Bar::new(terminal.quiet);
+    let mut bar = Bar::new(terminal.quiet).with_budget(args.compiler.budget);
     let job = load::input(&args.input, &mut bar)?;
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let mut runs =
