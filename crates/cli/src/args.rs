@@ -144,15 +144,21 @@ pub(crate) struct InputArgs {
         allow_negative_numbers = true
     )]
     pub(crate) words: Option<u32>,
-    /// The seed of every random choice.
+    /// The seed of every random choice [default: 1].
     #[arg(
         long,
         value_name = "S",
-        default_value_t = 1,
         value_parser = whole::<u64>(0, u64::MAX),
         allow_negative_numbers = true
     )]
-    pub(crate) seed: u64,
+    pub(crate) seed: Option<u64>,
+}
+
+impl InputArgs {
+    /// The seed, if nobody says: 1.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

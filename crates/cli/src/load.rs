@@ -133,7 +133,7 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
             ElementsArg::Triangles => Elements::Triangles,
         },
         placement: args.placement.map_or(Method::default(), method),
-        seed: args.seed,
+        seed: args.seed(),
     };
     let mut input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
         .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
@@ -182,7 +182,7 @@ fn place_named_cells(
     if loaded.placement.is_some() || method == Method::Given {
         return Ok(());
     }
-    input::place(loaded, machine, method, args.seed, &mut |p| bar.observe(p))
+    input::place(loaded, machine, method, args.seed(), &mut |p| bar.observe(p))
         .map_err(|e| Failure::of_compile(e, bytes))
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn compiled(
 ) -> Result<Compiled, Failure> {
     let result = match &job.input {
         Input::Program(loaded) => {
-            let mut options = Options { seed: input.seed, ..Options::default() };
+            let mut options = Options { seed: input.seed(), ..Options::default() };
             if let Some(algorithm) = compiler.algorithm {
                 options.algorithm = match algorithm {
                     AlgorithmArg::Paper => conset::Algorithm::Paper,

@@ -352,6 +352,9 @@ fn options_that_would_change_what_is_compiled_are_refused() {
     let folder = folder();
     for name in ["a.json", "a.csi"] {
         assert_eq!(conset_in(folder.path(), &format!("compile pattern:torus -o {name}")).code, 0);
+        assert_eq!(conset_in(folder.path(), &format!("run {name} --seed 3")).code, 0);
+        let seeded = conset_in(folder.path(), &format!("compile {name} --seed 3"));
+        assert!(seeded.code == 2 && seeded.stderr.contains("--seed"), "{}", seeded.stderr);
         for option in [
             "--machine iwarp",
             "--set channels_per_cell=9",

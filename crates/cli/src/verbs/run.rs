@@ -59,14 +59,15 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
     let job = load::input(&args.input, &mut bar)?;
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let mut runs =
-        run::run(&compiled, args.input.seed, args.trace.is_some(), &mut |p| bar.observe(p))
+        run::run(&compiled, args.input.seed(), args.trace.is_some(), &mut |p| bar.observe(p))
             .map_err(|fault| Failure::Bug(format!("the fabric stopped: {fault}")))?;
     if let Some(Against::Messages) = args.against {
         let order = match args.message_order {
             MessageOrderArg::Given => MessageOrder::Given,
             MessageOrderArg::Random => MessageOrder::Random,
         };
-        let options = MessageOptions { seed: args.input.seed, order, ..MessageOptions::default() };
+        let options =
+            MessageOptions { seed: args.input.seed(), order, ..MessageOptions::default() };
         run::against_messages(&compiled, &mut runs, &options, &mut |p| bar.observe(p))
             .map_err(|fault| message_failure(&fault))?;
     }
