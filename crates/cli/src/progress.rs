@@ -130,10 +130,9 @@ mod tests {
         let set = conset_mesh::patterns::generate("all-to-all", &machine, 3).unwrap();
         let options = conset::Options::default();
         let see = &mut |progress| {
-            names.extend(match progress {
-                Progress::Stage(name) => Some(name),
-                _ => None,
-            })
+            if let Progress::Stage(name) = progress {
+                names.push(name);
+            }
         };
         conset::compile(&machine.into(), &set.into(), &options, see).unwrap();
         assert!(names.contains(&PLANNING), "{names:?}");
