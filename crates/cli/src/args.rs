@@ -6,6 +6,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use conset_ir::limits;
+
+/// A whole number from `least` to `most`.
+fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| format!("expected a whole number from {least} to {most}"))
+    }
+}
+
+const ANY_U32: u64 = u32::MAX as u64;
 
 /// Communication compiler: connection sets in, verified phase schedules out.
 #[derive(Parser, Debug)]
@@ -25,7 +37,7 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) verb: Verb,
-    /// Print one JSON object for machines instead of a text for people.
+    /// Print one JSON value for machines instead of a text for people.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Show no progress.
@@ -107,7 +119,12 @@ pub(crate) struct InputArgs {
     #[arg(long)]
     pub(crate) format: Option<String>,
     /// Number of parts [default: the machine's cells].
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<usize>(1, limits::PARTS as u64),
+        allow_negative_numbers = true
+    )]
     pub(crate) parts: Option<usize>,
     /// A partition file: the part of each element, vertex or row, one a line.
     #[arg(long, value_name = "FILE")]
@@ -120,11 +137,28 @@ pub(crate) struct InputArgs {
     #[arg(long, value_enum)]
     pub(crate) placement: Option<PlacementArg>,
     /// Words of each connection of a pattern [default: 32].
-    #[arg(long, value_name = "K")]
+    #[arg(
+        long,
+        value_name = "K",
+        value_parser = whole::<u32>(1, limits::WORDS.into()),
+        allow_negative_numbers = true
+    )]
     pub(crate) words: Option<u32>,
-    /// The seed of every random choice.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub(crate) seed: u64,
+    /// The seed of every random choice [default: 1].
+    #[arg(
+        long,
+        value_name = "S",
+        value_parser = whole::<u64>(0, u64::MAX),
+        allow_negative_numbers = true
+    )]
+    pub(crate) seed: Option<u64>,
+}
+
+impl InputArgs {
+    /// The seed, if nobody says: 1.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -158,14 +192,24 @@ pub(crate) struct CompilerArgs {
     pub(crate) objective: Option<ObjectiveArg>,
     /// Sets that may be exchanged at the same time (halo,flux), because what the one sends does
     /// not depend on what the other received: they are joined into one set where that is faster.
-    /// May be repeated.
+    /// May be repeated; not together with --from or --budget.
     #[arg(long, value_name = "SETS", conflicts_with_all = ["from", "budget"])]
     pub(crate) fuse: Vec<String>,
     /// Rounds of rip-up and reroute (the paper's k).
-    #[arg(long, value_name = "K")]
+    #[arg(
+        long,
+        value_name = "K",
+        value_parser = whole::<u32>(0, ANY_U32),
+        allow_negative_numbers = true
+    )]
     pub(crate) reroutes: Option<u32>,
     /// Refuse a set that takes more phases than this, with a witness and the cheapest fix.
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(0, ANY_U32),
+        allow_negative_numbers = true
+    )]
     pub(crate) max_phases: Option<u32>,
     /// Let `best` make plans for so many seconds, or until one is at the bound. The result depends
     /// on the machine it is compiled on; --attempts can be repeated.
@@ -177,7 +221,12 @@ pub(crate) struct CompilerArgs {
     )]
     pub(crate) budget: Option<f64>,
     /// Let `best` make so many plans of each set, or until one is at the bound.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(1, ANY_U32),
+        allow_negative_numbers = true
+    )]
     pub(crate) attempts: Option<u32>,
     /// Keep what still fits of an older compile (a schedule or image for the same machine), and
     /// say how much of the tables changed.
@@ -247,7 +296,7 @@ pub(crate) enum MessageOrderArg {
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
     /// The table, 1 to 6 [default: all].
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=6))]
+    #[arg(value_parser = whole::<u8>(1, 6), allow_negative_numbers = true)]
     pub(crate) table: Option<u8>,
     /// Write Figures 2 to 6 (those of the tables computed) as SVG into this folder.
     #[arg(long, value_name = "DIR")]
@@ -261,11 +310,16 @@ pub(crate) struct ReproduceArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
     /// What to show, then the schedule: `phases all.json`, `cell 5 all.json`.
-    #[arg(num_args = 2..=3, value_names = ["WHAT", "FILE"], required = true)]
+    #[arg(
+        num_args = 2..=3,
+        value_names = ["WHAT", "FILE"],
+        required = true,
+        allow_negative_numbers = true
+    )]
     pub(crate) what_and_file: Vec<String>,
-    /// Only this phase.
-    #[arg(long, value_name = "P")]
-    pub(crate) phase: Option<u32>,
+    /// Only this phase: 3 or p3.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub(crate) phase: Option<String>,
     /// Only this set.
     #[arg(long = "set-name", value_name = "NAME")]
     pub(crate) set_name: Option<String>,
@@ -276,6 +330,7 @@ pub(crate) struct WhyArgs {
     /// A schedule or an image.
     pub(crate) file: PathBuf,
     /// The connection: its id (12 or x12) or its name.
+    #[arg(allow_negative_numbers = true)]
     pub(crate) connection: String,
     /// The set it is in, where several have one like it.
     #[arg(long = "set-name", value_name = "NAME")]
@@ -312,13 +367,13 @@ pub(crate) struct EmitArgs {
     /// What to write.
     #[arg(long, value_enum)]
     pub(crate) lang: Language,
-    /// Where the crate conset-runtime is, for an emitted crate that is built beside a checkout;
+    /// With --lang rust: where the crate conset-runtime is, for an emitted crate that is built beside a checkout;
     /// without it, the crate depends on the published version.
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime: Option<PathBuf>,
-    /// What C names begin with.
-    #[arg(long, value_name = "NAME", default_value = "conset_program")]
-    pub(crate) name: String,
+    /// With --lang c: what the names begin with [default: conset_program].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
     /// The folder to write into; made if it is not there.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
@@ -355,7 +410,13 @@ pub(crate) struct PatternsArgs {
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
     /// Words of each connection.
-    #[arg(long, value_name = "K", default_value_t = 32)]
+    #[arg(
+        long,
+        value_name = "K",
+        default_value_t = 32,
+        value_parser = whole::<u32>(1, limits::WORDS.into()),
+        allow_negative_numbers = true
+    )]
     pub(crate) words: u32,
     /// Where to write the connection set (.cset, .json, .csb); - for standard output.
     #[arg(short, long, value_name = "OUT")]
@@ -367,7 +428,13 @@ pub(crate) struct GenerateArgs {
     /// The mesh: m11k, c10k, c100k, q20k, plate:NXxNY, ...; without it, the list.
     pub(crate) mesh: Option<String>,
     /// The seed of the random points.
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "S",
+        default_value_t = 1,
+        value_parser = whole::<u64>(0, u64::MAX),
+        allow_negative_numbers = true
+    )]
     pub(crate) seed: u64,
     /// The version of the .msh format.
     #[arg(long, value_enum, default_value_t)]

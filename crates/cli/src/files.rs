@@ -2,7 +2,10 @@
 //!
 //! Outputs are atomic: the bytes go to a temporary file beside the target, are synced, and the
 //! file is renamed over the target, so a killed run leaves the old file or the new one, never a
-//! half. `-` stands for standard input and output.
+//! half. Where the system can (Linux), the temporary file has no name until it is whole, so a
+//! killed run leaves nothing else either. `-` stands for standard input and output.
+//!
+//! A verb that works long asks [`Target::check`] first, so that a misspelt folder costs no work.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
@@ -50,7 +53,7 @@ fn check_size(name: &str, bytes: u64) -> Result<(), InputError> {
 fn unreadable(name: &str, error: &io::Error) -> InputError {
     let error = InputError::new(name, At::Whole, format!("cannot be read: {error}"));
     if error.message.contains("No such file") {
-        return error.help("check the path; a pattern is written pattern:all-to-all");
+        return error.help("check the path");
     }
     error
 }
@@ -69,6 +72,26 @@ impl Target {
         if path == Path::new("-") { Self::Stdout } else { Self::File(path.to_owned()) }
     }
 
+    /// Refuses what could not be written later: a folder that is not there, a folder in the
+    /// file's place, and one of `inputs`, which would be lost.
+    pub(crate) fn check(&self, inputs: &[&Path]) -> Result<(), InputError> {
+        let Target::File(path) = self else { return Ok(()) };
+        let name = path.display().to_string();
+        let wrong = |message: String| InputError::new(name.clone(), At::Whole, message);
+        let Ok(real) = fs::canonicalize(path) else { return check_folder(path) };
+        if real.is_dir() {
+            return Err(wrong("this is a folder, expected a file to write".into()));
+        }
+        let same = |input: &&&Path| fs::canonicalize(input).is_ok_and(|input| input == real);
+        match inputs.iter().find(same) {
+            Some(_) if real.is_file() => {
+                Err(wrong("this is the input; it would be lost".into())
+                    .help("write to another file"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes what `fill` produces.
     pub(crate) fn write(
         &self,
@@ -83,10 +106,31 @@ impl Target {
                     other => other.map_err(|e| unwritable("<stdout>", &e)),
                 }
             }
-            Target::File(path) => write_atomically(path, fill)
-                .map_err(|e| unwritable(&path.display().to_string(), &e)),
+            Target::File(path) => {
+                self.check(&[])?;
+                write_atomically(path, fill)
+                    .map_err(|e| unwritable(&path.display().to_string(), &e))
+            }
         }
     }
+}
+
+/// The folder that a new file would be in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn check_folder(path: &Path) -> Result<(), InputError> {
+    let folder = folder_of(path);
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let (name, folder) = (path.display().to_string(), folder.display());
+    let message = format!("cannot be written: there is no folder {folder}");
+    Err(InputError::new(name, At::Whole, message).help("make it first, or check the path"))
 }
 
 fn unwritable(name: &str, error: &io::Error) -> InputError {
@@ -99,31 +143,30 @@ fn write_atomically(
 ) -> io::Result<()> {
     // A link to a file stays a link: its target is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if let Ok(metadata) = fs::metadata(&path) {
-        if metadata.is_dir() {
-            return Err(io::Error::other("this is a folder, expected a file"));
-        }
-        if !metadata.is_file() {
-            // A device or a pipe cannot be replaced, only written to.
-            let mut out = BufWriter::new(OpenOptions::new().write(true).open(&path)?);
-            fill(&mut out)?;
-            return out.flush();
-        }
+    if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+        // A device or a pipe cannot be replaced, only written to.
+        let mut out = BufWriter::new(OpenOptions::new().write(true).open(&path)?);
+        fill(&mut out)?;
+        return out.flush();
     }
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut temporary = tempfile::Builder::new();
-    temporary.prefix(".conset-").suffix(".tmp");
+    let folder = folder_of(&path);
+    #[cfg(target_os = "linux")]
+    if let Ok(file) = nameless::open(folder, mode_of(&path)) {
+        let mut out = BufWriter::new(file);
+        fill(&mut out)?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        let named = temporary().make_in(folder, |name| nameless::link(&file, name))?;
+        named.persist(&path).map_err(|e| e.error)?;
+        return File::open(folder)?.sync_all();
+    }
+    let mut builder = temporary();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let mode = fs::metadata(&path).map_or(0o666, |m| m.permissions().mode() & 0o7777);
-        temporary.permissions(fs::Permissions::from_mode(mode));
+        builder.permissions(fs::Permissions::from_mode(mode_of(&path)));
     }
-    let temporary = temporary.tempfile_in(folder)?;
-    let mut out = BufWriter::new(temporary);
+    let mut out = BufWriter::new(builder.tempfile_in(folder)?);
     fill(&mut out)?;
     let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     temporary.as_file().sync_all()?;
@@ -134,9 +177,63 @@ fn write_atomically(
     Ok(())
 }
 
+fn temporary() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".conset-").suffix(".tmp");
+    builder
+}
+
+/// The rights of the file that is replaced, else those of any new file.
+#[cfg(unix)]
+fn mode_of(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).map_or(0o666, |m| m.permissions().mode() & 0o7777)
+}
+
+/// Files that get their name when they are whole.
+#[cfg(target_os = "linux")]
+mod nameless {
+    use std::fs::{File, OpenOptions};
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::{AtFlags, CWD, OFlags, linkat};
+
+    fn own_name(file: &File) -> PathBuf {
+        format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+    }
+
+    /// A file in `folder` without a name. Not all file systems have this, and without `/proc` it
+    /// could not be named later.
+    pub(super) fn open(folder: &Path, mode: u32) -> io::Result<File> {
+        let flags = OFlags::TMPFILE.bits().cast_signed();
+        let file = OpenOptions::new().write(true).mode(mode).custom_flags(flags).open(folder)?;
+        own_name(&file).symlink_metadata()?;
+        Ok(file)
+    }
+
+    /// Gives it a name that nothing has.
+    pub(super) fn link(file: &File, name: &Path) -> io::Result<()> {
+        linkat(CWD, own_name(file), CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
+    }
+}
+
 /// Makes a folder for outputs, with its parents.
 pub(crate) fn make_folder(path: &Path) -> Result<(), InputError> {
-    fs::create_dir_all(path).map_err(|e| unwritable(&path.display().to_string(), &e))
+    let name = path.display().to_string();
+    if path.is_file() {
+        return Err(InputError::new(name, At::Whole, "this is a file, expected a folder"));
+    }
+    fs::create_dir_all(path).map_err(|e| unwritable(&name, &e))
+}
+
+/// The whole path of a folder that must be there, whoever looks from wherever.
+pub(crate) fn whole_path(folder: &Path) -> Result<PathBuf, InputError> {
+    let wrong = |why: String| InputError::new(folder.display().to_string(), At::Whole, why);
+    let path = fs::canonicalize(folder).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+    if path.is_dir() { Ok(path) } else { Err(wrong("this is a file, expected a folder".into())) }
 }
 
 #[cfg(test)]
@@ -157,6 +254,42 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         Target::new(&path).write(|out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let (input, none) = (folder.path().join("in"), folder.path().join("none/out.json"));
+        fs::write(&input, "precious").unwrap();
+        let check = |path: &Path| Target::new(path).check(&[&input, Path::new("-")]);
+        assert!(check(&folder.path().join("out.json")).is_ok());
+        assert!(check(Path::new("-")).is_ok() && check(Path::new("bare.json")).is_ok());
+        assert!(check(folder.path()).unwrap_err().message.contains("folder"));
+        let error = check(&none).unwrap_err();
+        assert!(error.message.ends_with("none") && error.help.is_some(), "{error}");
+        assert_eq!(Target::new(&none).write(|_| Ok(())).unwrap_err(), error);
+        assert!(check(&folder.path().join("./in")).unwrap_err().message.contains("the input"));
+        assert!(make_folder(&input).unwrap_err().message.contains("expected a folder"));
+        assert!(whole_path(&input).unwrap_err().message.contains("expected a folder"));
+        assert!(whole_path(&none).is_err() && whole_path(Path::new(".")).unwrap().is_absolute());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_being_written_has_no_name_yet() {
+        let folder = tempfile::tempdir().unwrap();
+        if nameless::open(folder.path(), 0o600).is_err() {
+            return; // not every file system can
+        }
+        let path = folder.path().join("out.json");
+        let written = Target::new(&path).write(|out| {
+            out.write_all(&[0; 1 << 20])?;
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+            Ok(())
+        });
+        written.unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 1 << 20);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[cfg(unix)]

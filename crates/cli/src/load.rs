@@ -1,5 +1,6 @@
 //! From the words on the command line to a machine and an input.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,9 @@ use conset::fuse::compile_fused;
 use conset::input::{self, Elements, Input, LoadOptions, Loaded};
 use conset::partition_route::placement::Method;
 use conset::{CompileError, Compiled, More, Options, adopt, adopt_image, compile_with};
+use conset_ir::document::{Document, Form};
 use conset_ir::{At, InputError, Machine, Schedule, machine_file};
+use conset_mesh::patterns;
 
 use crate::args::{
     AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs, ObjectiveArg, PlacementArg,
@@ -41,17 +44,27 @@ fn with_settings(machine: Arc<Machine>, set: &[String]) -> Result<Arc<Machine>, 
         return Ok(machine);
     }
     let mut parameters = machine.parameters().clone();
+    let mut keys = HashSet::new();
     for setting in set {
         let (key, value) = setting.split_once('=').ok_or_else(|| {
             InputError::new("--set", At::Path(setting.clone()), "expected KEY=VALUE")
                 .help("for example --set channels_per_cell=20")
         })?;
-        parameters.set(key.trim(), value.trim())?;
+        if !keys.insert(key.trim()) {
+            let at = At::Path(key.trim().to_owned());
+            return Err(InputError::new("--set", at, "set twice; expected once").into());
+        }
+        parameters.set(key.trim(), value.trim()).map_err(|e| in_option("--set", e))?;
     }
     let changed = machine
         .with_parameters(parameters)
         .map_err(|e| InputError::new("--set", At::Path(e.place), e.message))?;
     Ok(Arc::new(changed))
+}
+
+/// An error about a word on the command line, under the name of its option.
+fn in_option(option: &str, error: InputError) -> InputError {
+    InputError { file: option.to_owned(), ..error }
 }
 
 /// The machine that the arguments name, else the given default, with settings applied.
@@ -80,6 +93,13 @@ pub(crate) struct Job {
     bytes: Vec<u8>,
 }
 
+/// The files that the arguments name as input, which no output may replace.
+pub(crate) fn input_files(args: &InputArgs) -> Vec<&Path> {
+    let input = Some(Path::new(&args.input)).filter(|_| !args.input.starts_with(input::PATTERN));
+    let machine = args.machine.machine.as_deref().map(Path::new);
+    [input, args.partition.as_deref(), machine].into_iter().flatten().collect()
+}
+
 /// Reads the input that the arguments name.
 pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
     let machine = chosen_machine(&args.machine, None)?;
@@ -101,7 +121,8 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
         .help("leave out --words; a file says how many words each connection has")
         .into());
     }
-    let (name, bytes) = files::read(Path::new(&args.input))?;
+    let (name, bytes) =
+        files::read(Path::new(&args.input)).map_err(|e| perhaps_pattern(args, e))?;
     let partition = args.partition.as_deref().map(files::read).transpose()?;
     let options = LoadOptions {
         format: args.format.as_deref(),
@@ -112,7 +133,7 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
             ElementsArg::Triangles => Elements::Triangles,
         },
         placement: args.placement.map_or(Method::default(), method),
-        seed: args.seed,
+        seed: args.seed(),
     };
     let mut input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
         .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
@@ -129,6 +150,15 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
         _ => refuse_placement(args)?,
     }
     Ok(Job { input, machine, bytes })
+}
+
+/// Who finds no file perhaps meant a pattern.
+fn perhaps_pattern(args: &InputArgs, error: InputError) -> InputError {
+    let name = args.input.split(':').next().unwrap_or("");
+    match patterns::LIST.iter().any(|pattern| pattern.name == name) && error.help.is_some() {
+        true => error.help(format!("for the pattern, write {}{}", input::PATTERN, args.input)),
+        false => error,
+    }
 }
 
 fn method(arg: PlacementArg) -> Method {
@@ -152,7 +182,7 @@ fn place_named_cells(
     if loaded.placement.is_some() || method == Method::Given {
         return Ok(());
     }
-    input::place(loaded, machine, method, args.seed, &mut |p| bar.observe(p))
+    input::place(loaded, machine, method, args.seed(), &mut |p| bar.observe(p))
         .map_err(|e| Failure::of_compile(e, bytes))
 }
 
@@ -178,7 +208,7 @@ pub(crate) fn compiled(
 ) -> Result<Compiled, Failure> {
     let result = match &job.input {
         Input::Program(loaded) => {
-            let mut options = Options { seed: input.seed, ..Options::default() };
+            let mut options = Options { seed: input.seed(), ..Options::default() };
             if let Some(algorithm) = compiler.algorithm {
                 options.algorithm = match algorithm {
                     AlgorithmArg::Paper => conset::Algorithm::Paper,
@@ -236,8 +266,11 @@ const BUDGET_SECONDS_MAX: f64 = 365.0 * 86400.0;
 /// When the budget is used up, if there is one.
 fn deadline(compiler: &CompilerArgs) -> Result<Option<Instant>, InputError> {
     let wrong = |option: &str, at: At, message: &str| InputError::new(option, at, message);
-    let tried =
-        [("--budget", compiler.budget.is_some()), ("--attempts", compiler.attempts.is_some())];
+    let tried = [
+        ("--objective", compiler.objective.is_some()),
+        ("--budget", compiler.budget.is_some()),
+        ("--attempts", compiler.attempts.is_some()),
+    ];
     if let (Some(AlgorithmArg::Paper), Some((option, _))) =
         (compiler.algorithm, tried.iter().find(|(_, given)| *given))
     {
@@ -346,12 +379,20 @@ pub(crate) fn compiled_file(file: &Path, terminal: &Terminal) -> Result<Compiled
 
 /// What is in a file of one of our own forms.
 pub(crate) fn document(name: &str, bytes: &[u8], bar: &mut Bar) -> Result<Input, Failure> {
-    if !matches!(input::kind(name, bytes, None)?, input::Kind::Document) {
-        return Err(not_compiled(name).into());
+    // What is compiled says so in its first bytes, whatever its name is.
+    if !matches!(Document::sniff(bytes), Some(Form::Text | Form::Json | Form::Binary))
+        && !matches!(input::kind(name, bytes, None), Ok(input::Kind::Document))
+    {
+        return Err(match bytes.is_empty() {
+            true => wrong_kind(name, "the file is empty; expected a schedule or an image"),
+            false => not_compiled(name),
+        }
+        .into());
     }
     // Our own forms name their machine, or are not compiled.
     let machine = Machine::from_spec("iwarp")?;
-    input::load(name, bytes, &machine, &LoadOptions::default(), &mut |p| bar.observe(p))
+    let options = LoadOptions { format: Some("cset"), ..LoadOptions::default() };
+    input::load(name, bytes, &machine, &options, &mut |p| bar.observe(p))
         .map_err(|e| Failure::of_compile(e, bytes))
 }
 

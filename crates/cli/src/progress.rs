@@ -1,7 +1,8 @@
 //! Progress on the terminal: which stage runs and how far it is.
 //!
 //! Shown on standard error, only if that is a terminal, and only once something takes long
-//! enough to be waited for; cleared when it is done. It also keeps the time that each stage takes:
+//! enough to be waited for; cleared when it is done. With a budget the bar of the planning is the
+//! time, as nobody knows how many plans will be made. It also keeps the time that each stage takes:
 //! stages read no clock themselves.
 
 use std::time::{Duration, Instant};
@@ -12,11 +13,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// How long a run may take before it shows anything.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+/// The library's name for the stage that a budget is for.
+const PLANNING: &str = "planning";
+
 /// A bar that follows the library's reports.
 pub(crate) struct Bar {
     bar: ProgressBar,
     since: Instant,
     quiet: bool,
+    /// How long plans are made, if that is what was asked for.
+    budget: Option<Duration>,
     /// Stages in the order in which they first began, and how long each has run.
     stages: Vec<(&'static str, Duration)>,
     /// The stage that runs, and since when.
@@ -28,7 +34,13 @@ impl Bar {
     pub(crate) fn new(quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let (stages, running) = (Vec::new(), None);
-        Self { bar, since: Instant::now(), quiet, stages, running }
+        Self { bar, since: Instant::now(), quiet, budget: None, stages, running }
+    }
+
+    /// The same, where planning may take so many seconds; nonsense is for others to refuse.
+    pub(crate) fn with_budget(mut self, seconds: Option<f64>) -> Self {
+        self.budget = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        self
     }
 
     /// How long each stage has run, in seconds, in the order in which they first began; the one
@@ -46,6 +58,13 @@ impl Bar {
         }
     }
 
+    /// With a budget, and while plans are made: the milliseconds used up and those there are.
+    fn time_planned(&self) -> Option<(u64, u64)> {
+        let budget = self.budget?;
+        let (_, since) = self.running.filter(|(stage, _)| *stage == PLANNING)?;
+        Some((since.elapsed().min(budget).as_millis() as u64, budget.as_millis() as u64))
+    }
+
     /// Follows a report.
     pub(crate) fn observe(&mut self, progress: Progress) {
         if let Progress::Stage(name) = progress {
@@ -58,10 +77,12 @@ impl Bar {
         if self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
             // indicatif hides the bar by itself where standard error is no terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
-            self.bar.set_style(
-                ProgressStyle::with_template("{msg:<20} {wide_bar} {pos}/{len} {elapsed}")
-                    .expect("the template is well formed"),
-            );
+            let template = match self.budget {
+                Some(_) => "{msg:<20} {wide_bar} {elapsed}",
+                None => "{msg:<20} {wide_bar} {pos}/{len} {elapsed}",
+            };
+            let style = ProgressStyle::with_template(template);
+            self.bar.set_style(style.expect("the template is well formed"));
         }
         match progress {
             Progress::Stage(name) => {
@@ -70,6 +91,7 @@ impl Bar {
                 self.bar.set_position(0);
             }
             Progress::Done { done, total } => {
+                let (done, total) = self.time_planned().unwrap_or((done, total));
                 self.bar.set_length(total.max(done).max(1));
                 self.bar.set_position(done);
             }
@@ -85,5 +107,34 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_makes_the_bar_of_the_planning_its_time() {
+        let mut bar = Bar::new(false).with_budget(Some(1e6));
+        bar.observe(Progress::Stage("pricing"));
+        bar.observe(Progress::Done { done: 3, total: 5 });
+        assert_eq!((bar.bar.position(), bar.bar.length()), (3, Some(5)));
+        bar.observe(Progress::Stage(PLANNING));
+        bar.observe(Progress::Done { done: 3, total: 5 });
+        assert_eq!(bar.bar.length(), Some(1_000_000_000));
+        assert!(Bar::new(true).with_budget(Some(f64::NAN)).budget.is_none());
+        // The budget is for what the library calls planning.
+        let mut names = Vec::new();
+        let machine = conset_ir::Machine::from_spec("ring:3").unwrap();
+        let set = conset_mesh::patterns::generate("all-to-all", &machine, 3).unwrap();
+        let options = conset::Options::default();
+        let see = &mut |progress| {
+            if let Progress::Stage(name) = progress {
+                names.push(name);
+            }
+        };
+        conset::compile(&machine.into(), &set.into(), &options, see).unwrap();
+        assert!(names.contains(&PLANNING), "{names:?}");
     }
 }

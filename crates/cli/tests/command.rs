@@ -191,6 +191,22 @@ fn wrong_words_and_wrong_files_are_errors_that_help() {
         ("run fixtures/meshes/plate.msh --elements triangles", 2, "graph"),
         ("run fixtures/meshes/plate.msh --format metis-graph", 2, "plate.msh"),
         ("run pattern:hypercube --machine torus:3x5", 2, "two"),
+        ("run pattern:torus --words -5", 2, "from 1 to 1073741824"),
+        ("run pattern:torus --seed -1", 2, "from 0 to 18446744073709551615"),
+        ("run pattern:torus --parts 1.5", 2, "from 1 to 1048576"),
+        ("run pattern:torus --attempts -1", 2, "from 1 to"),
+        ("run pattern:torus --set streams=2 --set streams=3", 2, "twice"),
+        ("run pattern:torus --set chanel_depth=3", 2, "did you mean `channel_depth`"),
+        ("run pattern:torus --machine tours:4x4", 2, "did you mean `torus`"),
+        ("run all-to-all", 2, "write pattern:all-to-all"),
+        ("run shift:3,2", 2, "write pattern:shift:3,2"),
+        ("run pattern:torus --algorithm paper --objective time", 2, "--objective"),
+        ("run no/such/file.cset", 2, "check the path"),
+        ("verify no/such/file.cset", 2, "check the path"),
+        ("machines iwarp -o machine.txt", 2, ".toml"),
+        ("patterns torus -o torus.csi", 2, "images"),
+        ("diff - -", 2, "once"),
+        ("reproduce 7", 2, "from 1 to 6"),
         ("compile pattern:hypercube --max-phases 1", 1, "fix"),
         ("compile pattern:torus -o out.xyz", 2, ".json"),
         ("compile pattern:torus -o no/such/folder/out.json", 2, "out.json"),
@@ -206,10 +222,139 @@ fn wrong_words_and_wrong_files_are_errors_that_help() {
 }
 
 #[test]
+fn cells_that_are_dead_or_not_there_are_told_apart() {
+    let folder = folder();
+    let machine = "preset = \"iwarp\"\ndead_cells = [9]\n";
+    std::fs::write(folder.path().join("m.toml"), machine).unwrap();
+    for (cell, says, help) in [(9, "dead", "live cells"), (64, "c0 to c63", "iwarp:16x16")] {
+        let text = format!("conset set 1\nset s\n  c1 -> c{cell} words 3\n");
+        std::fs::write(folder.path().join("s.cset"), text).unwrap();
+        for verb in ["compile", "bound", "compile --placement best"] {
+            let wrong = conset_in(folder.path(), &format!("{verb} s.cset --machine m.toml"));
+            assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+            assert!(wrong.stderr.contains(says) && wrong.stderr.contains(help), "{}", wrong.stderr);
+        }
+    }
+}
+
+#[test]
+fn empty_files_are_said_to_be_empty_and_names_do_not_hide_a_schedule() {
+    let folder = folder();
+    for name in ["e", "e.json", "e.cset", "e.csi", "e.msh", "e.graph", "e.vtu"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+        for verb in ["compile", "verify"] {
+            let wrong = conset_in(folder.path(), &format!("{verb} {name}"));
+            assert_eq!(wrong.code, 2, "{verb} {name}");
+            let says = ["is empty", "compile it first"];
+            assert!(says.iter().any(|s| wrong.stderr.contains(s)), "{}", wrong.stderr);
+            assert!(!wrong.stderr.contains("--format"), "{}", wrong.stderr);
+        }
+    }
+    assert_eq!(conset_in(folder.path(), "compile pattern:torus -o t.json").code, 0);
+    for name in ["plain", "t.msh", "t.toml"] {
+        std::fs::copy(folder.path().join("t.json"), folder.path().join(name)).unwrap();
+        let verified = conset_in(folder.path(), &format!("verify {name}"));
+        assert_eq!(verified.code, 0, "{}", verified.stderr);
+    }
+}
+
+#[test]
+fn an_output_is_refused_before_the_work_where_it_could_not_be_written() {
+    let folder = folder();
+    let text = "conset set 1\nset s\n  c0 -> c1 words 3\n";
+    std::fs::write(folder.path().join("s.cset"), text).unwrap();
+    std::fs::create_dir(folder.path().join("dir.json")).unwrap();
+    for (words, says) in [
+        ("compile s.cset -o s.cset", "this is the input"),
+        ("compile s.cset -o ./dir.json/../s.cset", "this is the input"),
+        ("run s.cset --trace s.cset", "this is the input"),
+        ("compile s.cset -o dir.json", "this is a folder"),
+        ("compile s.cset -o none/s.json", "there is no folder none"),
+        ("run s.cset --trace none/t.json", "there is no folder none"),
+        ("generate plate -o none/p.msh", "there is no folder none"),
+        ("patterns torus -o none/p.cset", "there is no folder none"),
+    ] {
+        let wrong = conset_in(folder.path(), words);
+        assert_eq!(wrong.code, 2, "{words}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains(says) && !wrong.stderr.contains(".tmp"), "{}", wrong.stderr);
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("s.cset")).unwrap(), text);
+    // What is kept of an older compile may be replaced by the newer one.
+    assert_eq!(conset_in(folder.path(), "compile s.cset -o s.json").code, 0);
+    let again = conset_in(folder.path(), "compile s.cset --from s.json -o s.json");
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    let into_file = conset_in(folder.path(), "emit s.json --lang c -o s.json");
+    assert_eq!(into_file.code, 2);
+    assert!(into_file.stderr.contains("expected a folder"), "{}", into_file.stderr);
+}
+
+#[test]
+fn options_that_say_nothing_are_refused() {
+    let folder = folder();
+    let text = "conset set 1\nset a\n  c0 -> c1 words 3\nset b\n  c2 -> c1 words 3\n";
+    std::fs::write(folder.path().join("two.cset"), text).unwrap();
+    assert_eq!(conset_in(folder.path(), "compile two.cset -o two.json").code, 0);
+    for (words, says) in [
+        ("emit two.json --lang rust --name x -o e", "--name"),
+        ("emit two.json --lang c --runtime x -o e", "--runtime"),
+        ("emit two.json --lang c --name 9a -o e", "letter"),
+        ("show summary two.json --phase 0", "show phases"),
+        ("show summary two.json --set-name c", "sets: a, b"),
+        ("show phases two.json --phase 1", "p0 to p0"),
+        ("show phases two.json --phase x", "3 or p3"),
+        ("show cell -1 two.json", "not an id"),
+        ("why two.json -1", "x0 to x0"),
+    ] {
+        let wrong = conset_in(folder.path(), words);
+        assert_eq!(wrong.code, 2, "{words}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains(says), "{words}: {}", wrong.stderr);
+    }
+    let one = conset_in(folder.path(), "show summary two.json --set-name b").stdout;
+    assert!(one.contains("set      b") && !one.contains("set      a"), "{one}");
+    assert!(one.contains("at most 1 channel on a cell, 1 route on a link"), "{one}");
+    assert_eq!(conset_in(folder.path(), "show phases two.json --phase p0").code, 0);
+}
+
+#[test]
+fn what_messages_cannot_reach_is_no_bug() {
+    let folder = folder();
+    let text = "conset set 1\nmachine graph:3\n  link c0 -> c1\n  link c1 -> c0\n  \
+                link c2 -> c1\nset s\n  c2 -> c0 words 2\n";
+    std::fs::write(folder.path().join("one_way.cset"), text).unwrap();
+    assert_eq!(conset_in(folder.path(), "run one_way.cset").code, 0);
+    let wrong = conset_in(folder.path(), "run one_way.cset --against messages");
+    assert_eq!(wrong.code, 1, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("cannot be exchanged by messages"), "{}", wrong.stderr);
+}
+
+#[test]
+fn every_verb_that_writes_a_file_says_so_in_text_and_json() {
+    let folder = folder();
+    for (words, name) in [
+        ("compile pattern:torus", "t.json"),
+        ("patterns torus", "t.cset"),
+        ("machines iwarp", "m.toml"),
+        ("generate plate", "p.msh"),
+    ] {
+        let words = format!("{words} -o {name}");
+        let text = conset_in(folder.path(), &words);
+        assert!(text.stdout.contains(&format!("wrote {name}")), "{words}: {}", text.stdout);
+        let object = conset_in(folder.path(), &format!("{words} --json"));
+        let object: Value = serde_json::from_str(&object.stdout).expect(&words);
+        assert_eq!(object["output"], name, "{words}");
+    }
+    std::fs::write(folder.path().join("none.cset"), "conset set 1\n").unwrap();
+    assert_eq!(conset_in(folder.path(), "bound none.cset").stdout, "no sets\n");
+}
+
+#[test]
 fn options_that_would_change_what_is_compiled_are_refused() {
     let folder = folder();
     for name in ["a.json", "a.csi"] {
         assert_eq!(conset_in(folder.path(), &format!("compile pattern:torus -o {name}")).code, 0);
+        assert_eq!(conset_in(folder.path(), &format!("run {name} --seed 3")).code, 0);
+        let seeded = conset_in(folder.path(), &format!("compile {name} --seed 3"));
+        assert!(seeded.code == 2 && seeded.stderr.contains("--seed"), "{}", seeded.stderr);
         for option in [
             "--machine iwarp",
             "--set channels_per_cell=9",
@@ -339,6 +484,14 @@ fn emitted_sources_are_written_into_the_folder() {
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         assert!(folder.path().join(lang).is_dir());
     }
+    std::fs::create_dir(folder.path().join("runtime")).unwrap();
+    let beside = conset_in(folder.path(), "emit t.json --lang rust --runtime runtime -o beside");
+    assert_eq!(beside.code, 0, "{}", beside.stderr);
+    let manifest = std::fs::read_to_string(folder.path().join("beside/Cargo.toml")).unwrap();
+    let path = folder.path().join("runtime").canonicalize().unwrap();
+    assert!(manifest.contains(path.to_str().unwrap()), "{manifest}");
+    let nowhere = conset_in(folder.path(), "emit t.json --lang rust --runtime none -o beside");
+    assert_eq!(nowhere.code, 2, "{}", nowhere.stderr);
     let verified = conset_in(folder.path(), "verify text/image.cset");
     assert_eq!(verified.code, 0, "{}", verified.stderr);
 }

@@ -98,8 +98,12 @@ impl Document {
             Some(Form::Text) => text::parse(name, utf8(name, bytes)?),
             Some(Form::MachineFile) => machine_file::parse(name, utf8(name, bytes)?)
                 .map(|m| Document::Machine(Arc::new(m))),
-            None => Err(InputError::new(name, At::Whole, "not a conset file")
-                .help("a connection set starts with `conset set 1`, a JSON schedule with `{`")),
+            None => {
+                let message =
+                    if bytes.is_empty() { "the file is empty" } else { "not a conset file" };
+                Err(InputError::new(name, At::Whole, message)
+                    .help("a connection set starts with `conset set 1`, a JSON schedule with `{`"))
+            }
         }
     }
 }
@@ -206,5 +210,6 @@ mod tests {
     fn text_that_is_not_utf8_is_placed() {
         let error = Document::parse_any("f", b"conset set 1\nset \xFFa\n").unwrap_err();
         assert_eq!(error.at, At::Text { line: 2, column: 5, offset: 17 });
+        assert_eq!(Document::parse_any("f", b"").unwrap_err().message, "the file is empty");
     }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{At, InputError, ShapeError};
 use crate::ids::{CellId, LinkId};
 use crate::limits;
+use crate::position::did_you_mean;
 use crate::topology::Topology;
 
 /// Whether an agent can send and receive at the same time (machine model, rule 4).
@@ -62,6 +63,17 @@ pub struct Parameters {
     pub clock_hz: u32,
     /// Bytes of a word.
     pub word_bytes: u32,
+}
+
+/// Help for a wrong word: the one that was probably meant, and all there are.
+fn meant_or_known(word: &str, known: &[&str], what: &str) -> String {
+    let all = format!("{what}: {}", known.join(", "));
+    let plain = word.to_ascii_lowercase().replace('-', "_");
+    let close = |word: &str| did_you_mean(word, known.iter().copied());
+    match close(word).or_else(|| close(&plain)) {
+        Some(meant) => format!("did you mean `{meant}`? {all}"),
+        None => all,
+    }
 }
 
 impl Parameters {
@@ -159,9 +171,13 @@ impl Parameters {
         }
         let numbers = self.numbers();
         let Some(&(_, _, least, most)) = numbers.iter().find(|row| row.0 == name) else {
-            let known: Vec<&str> = numbers.iter().map(|row| row.0).collect();
-            return Err(bad(format!("`{name}` is not a machine parameter"))
-                .help(format!("known parameters: {}, duplex", known.join(", "))));
+            let mut known: Vec<&str> = numbers.iter().map(|row| row.0).collect();
+            known.push("duplex");
+            return Err(bad(format!("`{name}` is not a machine parameter")).help(meant_or_known(
+                name,
+                &known,
+                "known parameters",
+            )));
         };
         let number = value.parse::<u32>().ok().filter(|n| (least..=most).contains(n));
         let Some(number) = number else {
@@ -371,7 +387,13 @@ impl Machine {
         };
         let number = |text: &str| -> Result<u32, InputError> {
             text.parse::<u32>().map_err(|_| {
-                bad(format!("`{text}` is not a size")).help(format!("write {preset}:8x8 or so"))
+                let example = match preset {
+                    "ring" | "fat-tree" => "16",
+                    "hypercube" => "6",
+                    _ => "8x8",
+                };
+                bad(format!("`{text}` is not a size"))
+                    .help(format!("write {preset}:{example} or so"))
             })
         };
         let dims = |default: &[u32]| -> Result<Vec<u32>, InputError> {
@@ -391,10 +413,9 @@ impl Machine {
             "fat-tree" => Topology::FatTree { leaves: one(64)? },
             _ => {
                 let known: Vec<&str> = Self::PRESETS.iter().map(|p| p.0).collect();
-                return Err(bad(format!("`{preset}` is not a machine")).help(format!(
-                    "presets: {}; or give a machine file ending in .toml",
-                    known.join(", ")
-                )));
+                let help = meant_or_known(preset, &known, "presets");
+                return Err(bad(format!("`{preset}` is not a machine"))
+                    .help(format!("{help}; or give a machine file ending in .toml")));
             }
         };
         let parameters = match preset {
@@ -575,6 +596,10 @@ mod tests {
         parameters.set("duplex", "half").unwrap();
         let error = parameters.set("chanels_per_cell", "3").unwrap_err();
         assert!(error.help.unwrap().contains("channels_per_cell"));
+        for wrong in ["chanels_per_cell", "channels-per-cell", "CHANNELS_PER_CELL"] {
+            let help = parameters.set(wrong, "3").unwrap_err().help.unwrap();
+            assert!(help.starts_with("did you mean `channels_per_cell`?"), "{wrong}: {help}");
+        }
     }
 
     #[test]
@@ -583,6 +608,16 @@ mod tests {
         assert!(Machine::from_spec("torus:8x").is_err());
         assert!(Machine::from_spec("torus:70000x70000").is_err());
         let error = Machine::from_spec("cray").unwrap_err();
-        assert!(error.help.unwrap().contains("iwarp"));
+        assert!(error.help.unwrap().starts_with("presets: iwarp"));
+        for (wrong, help) in [
+            ("tours:3x3", "did you mean `torus`?"),
+            ("IWARP", "did you mean `iwarp`?"),
+            ("torus:3X3", "write torus:8x8"),
+            ("ring:8x8", "write ring:16"),
+            ("hypercube:8x8", "write hypercube:6"),
+        ] {
+            let error = Machine::from_spec(wrong).unwrap_err();
+            assert!(error.help.as_ref().unwrap().starts_with(help), "{error}");
+        }
     }
 }

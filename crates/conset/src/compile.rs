@@ -471,14 +471,20 @@ fn finish(
     Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets, fusions: Vec::new() })
 }
 
-pub(crate) fn wrong_ends(row: usize, name: &str, error: ShapeError) -> CompileError {
-    InputError::new(
-        format!("set `{name}`"),
-        conset_ir::At::Path(format!("sets[{row}].{}", error.place)),
-        error.message,
-    )
-    .help("choose a machine that has these cells: --machine iwarp:16x16, say")
-    .into()
+/// A set that names cells which the machine has not, or not alive.
+pub(crate) fn wrong_ends(
+    machine: &Machine,
+    set: &conset_ir::ConnectionSet,
+    error: ShapeError,
+) -> CompileError {
+    let cells = machine.cell_count();
+    let mut ends = set.connections().iter().flat_map(|c| [c.source, c.target]);
+    let help = match ends.any(|cell| cell.index() >= cells) {
+        true => "choose a machine that has these cells (--machine iwarp:16x16, say)",
+        false => "only live cells send and receive; name others, or choose another machine",
+    };
+    let file = format!("set `{}`", set.name());
+    InputError::new(file, conset_ir::At::Path(error.place), error.message).help(help).into()
 }
 
 /// The lower bounds of every set of a program, without compiling.
@@ -492,9 +498,8 @@ pub fn bound(
     let bounds: Vec<Result<_, CompileError>> = program
         .sets()
         .par_iter()
-        .enumerate()
-        .map(|(row, set)| {
-            set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
+        .map(|set| {
+            set.check_machine(machine).map_err(|e| wrong_ends(machine, set, e))?;
             Ok(bounds::bounds(machine, set)?)
         })
         .collect();

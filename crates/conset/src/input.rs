@@ -142,13 +142,14 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<Kind, Inpu
     // Our own forms say what they are; a machine file could be any text with an equals sign.
     match Document::sniff(bytes) {
         Some(Form::Text | Form::Json | Form::Binary) => Ok(Kind::Document),
+        _ if bytes.is_empty() => Err(InputError::new(name, At::Whole, "the file is empty")),
+        _ if extension == "node" => {
+            Err(InputError::new(name, At::Whole, "a .node file has nodes and no elements")
+                .help("give the .ele file that belongs to it"))
+        }
         Some(Form::MachineFile) | None => {
-            Err(InputError::new(name, At::Whole, "the file's name does not say what it is").help(
-                format!(
-                    "give --format; formats: {}; a pattern is written {PATTERN}all-to-all",
-                    known_formats()
-                ),
-            ))
+            Err(InputError::new(name, At::Whole, "the file's name does not say what it is")
+                .help(format!("give --format; formats: {}", known_formats())))
         }
     }
 }
@@ -278,8 +279,8 @@ pub fn place(
         part_of[home.index()] = CellId::from_index(part);
     }
     let mut connections = Vec::new();
-    for (row, set) in loaded.program.sets().iter().enumerate() {
-        set.check_machine(machine).map_err(|e| wrong_ends(row, set.name(), e))?;
+    for set in loaded.program.sets() {
+        set.check_machine(machine).map_err(|e| wrong_ends(machine, set, e))?;
         let parts = ConnectionSet::clone(set).placed(&part_of).map_err(|e| misplaced(&e))?;
         let ends = parts.connections().iter();
         connections.extend(ends.map(|c| Connection::new(c.source, c.target, c.words)));

@@ -245,6 +245,48 @@ fn vtu_files_give_meshes_in_every_coding() {
     let packed = String::from_utf8(common::vtu("binary", true, 4, false)).unwrap();
     let other = packed.replacen("vtkZLib", "vtkLZ4", 1);
     check(&refused(Format::Vtu, &other), 2, 1, "vtkLZ4DataCompressor");
+    // A cut file ends where it is cut.
+    let cut = text.find("</Points>").unwrap();
+    let error = refused(Format::Vtu, &text[..cut]);
+    check(&error, 7, 1, "ends before its XML does");
+    assert!(error.help.unwrap().contains("cut or damaged"));
+}
+
+#[test]
+fn long_base64_of_a_vtu_file_is_read_over_line_ends_and_padding() {
+    // Padded after the header, which is 4 bytes, and broken into lines as some writers do.
+    let encode =
+        |bytes: &[u8]| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes);
+    let array = |kind: &str, name: &str, bytes: Vec<u8>| {
+        let text = encode(&(bytes.len() as u32).to_le_bytes()) + &encode(&bytes);
+        let lines: Vec<&str> =
+            (0..text.len()).step_by(77).map(|i| &text[i..text.len().min(i + 77)]).collect();
+        let three = "NumberOfComponents=\"3\"";
+        format!(
+            "<DataArray type=\"{kind}\" Name=\"{name}\" {three} format=\"binary\">\n{}\n\
+             </DataArray>",
+            lines.join("\n ")
+        )
+    };
+    let n = 5000u32;
+    let points = (0..n + 2).flat_map(|i| [i as f32, (i % 2) as f32, 0.5]);
+    let triangles = (0..n).flat_map(|i| [i, i + 1, i + 2]);
+    let bytes = |numbers: &mut dyn Iterator<Item = u32>| -> Vec<u8> {
+        numbers.flat_map(u32::to_le_bytes).collect()
+    };
+    let file = format!(
+        "<VTKFile type=\"UnstructuredGrid\" byte_order=\"LittleEndian\"><UnstructuredGrid>\n\
+         <Piece NumberOfPoints=\"{}\" NumberOfCells=\"{n}\"><Points>{}</Points><Cells>{}{}{}\
+         </Cells></Piece></UnstructuredGrid></VTKFile>\n",
+        n + 2,
+        array("Float32", "Points", points.flat_map(f32::to_le_bytes).collect()),
+        array("UInt32", "connectivity", bytes(&mut triangles.clone())),
+        array("UInt32", "offsets", bytes(&mut (1..=n).map(|i| 3 * i))),
+        array("UInt8", "types", vec![5; n as usize]),
+    );
+    let mesh = mesh(Format::Vtu, file.as_bytes());
+    assert!(mesh.elements().flatten().copied().eq(triangles));
+    assert_eq!(mesh.coordinates()[4999], [4999.0, 1.0, 0.5]);
 }
 
 #[test]

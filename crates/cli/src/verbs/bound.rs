@@ -85,6 +85,9 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> 
             .collect(),
     };
     terminal.print(&report, |out| {
+        if report.sets.is_empty() {
+            writeln!(out, "no sets")?;
+        }
         for set in &report.sets {
             writeln!(
                 out,

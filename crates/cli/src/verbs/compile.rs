@@ -40,8 +40,15 @@ struct CompileReport {
 pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure> {
     // The form is asked for before the work, so that a misspelt name does not cost a compile.
     let form = args.output.as_deref().map(Form::of).transpose()?;
-    let mut bar = Bar::new(terminal.quiet);
+    if let Some(path) = &args.output {
+        Target::new(path).check(&load::input_files(&args.input))?;
+    }
+    let mut bar = Bar::new(terminal.quiet).with_budget(args.compiler.budget);
     let job = load::input(&args.input, &mut bar)?;
+    if args.input.seed.is_some() && !matches!(job.input, Input::Program(_)) {
+        let message = "the input is compiled already: there is nothing left to choose";
+        return Err(InputError::new("--seed", At::Whole, message).help("leave out --seed").into());
+    }
     let start = Instant::now();
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -195,8 +202,8 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
     writeln!(
         out,
         "phases   {}, bound {} by {}{}",
-        set.phases,
-        set.bound_phases,
+        text::number(set.phases as u64),
+        text::number(set.bound_phases.into()),
         set.bound_phases_by,
         match set.fewest_phases {
             true => " (optimal: phases at the bound)".to_owned(),
@@ -222,10 +229,10 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
     }
     writeln!(
         out,
-        "checked  {}, at most {} channels on a cell, {} routes on a link",
+        "checked  {}, at most {} on a cell, {} on a link",
         text::count(set.hops, "hop"),
-        set.max_channels,
-        set.max_sharing,
+        text::count(set.max_channels.into(), "channel"),
+        text::count(set.max_sharing.into(), "route"),
     )
 }
 
@@ -233,6 +240,7 @@ fn write_attempts(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
     let plans = text::count(u64::from(attempts.made), "plan");
     match attempts.ended {
         Ended::Enough => writeln!(out, "tried    {plans}"),
+        Ended::Bound if attempts.made == 1 => writeln!(out, "tried    {plans}, at the bound"),
         Ended::Bound => writeln!(out, "tried    {plans}, the last of them at the bound"),
         Ended::Attempts => writeln!(out, "tried    {plans}, as many as asked for"),
         Ended::Time => writeln!(

@@ -1,6 +1,7 @@
 //! `conset diff`: what changed between two compiles.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use conset::diff::{self, Change, ConnectionChange, Diff, Ends, Listed, Placed, SetDiff};
 
@@ -13,6 +14,10 @@ use crate::text::{self, Terminal, number};
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &DiffArgs, terminal: &Terminal) -> Result<(), Failure> {
+    if args.a == Path::new("-") && args.b == Path::new("-") {
+        let error = load::wrong_kind("<stdin>", "standard input can be read once only");
+        return Err(error.help("give one of them as a file").into());
+    }
     let a = load::compiled_file(&args.a, terminal)?;
     let b = load::compiled_file(&args.b, terminal)?;
     let diff = diff::diff(&a, &b, if args.all { usize::MAX } else { SHOWN });

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use conset::codegen::{c, rust};
 use conset_ir::document::Document;
+use conset_ir::{At, InputError};
 use serde::Serialize;
 
 use crate::args::{EmitArgs, Language};
@@ -12,19 +13,31 @@ use crate::files::{self, Target};
 use crate::load;
 use crate::text::Terminal;
 
+/// What C names begin with, if nobody says.
+const C_NAME: &str = "conset_program";
+
 #[derive(Serialize)]
 struct Emitted {
     files: Vec<String>,
 }
 
 pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
+    refuse_options(args)?;
     let compiled = load::compiled_file(&args.file, terminal)?;
     let image = compiled.image();
     let sources: Vec<(String, String)> = match args.lang {
         Language::Rust => {
-            rust::emit_with(image, &options(args)).map_err(|e| Failure::Rejected(e.to_string()))?
+            rust::emit_with(image, &options(args)?).map_err(|e| Failure::Rejected(e.to_string()))?
         }
-        Language::C => c::emit(image, &args.name).map_err(|e| Failure::Rejected(e.to_string()))?,
+        Language::C => {
+            let name = args.name.as_deref().unwrap_or(C_NAME);
+            c::emit(image, name).map_err(|e| match e {
+                c::EmitError::Name { .. } => {
+                    InputError::new("--name", At::Whole, e.to_string()).into()
+                }
+                c::EmitError::TooLarge { .. } => Failure::Rejected(e.to_string()),
+            })?
+        }
         Language::Listing => {
             vec![("listing.txt".to_owned(), conset::codegen::listing::listing(image))]
         }
@@ -50,11 +63,28 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
     })
 }
 
+/// Options of one language must not be passed over in another.
+fn refuse_options(args: &EmitArgs) -> Result<(), InputError> {
+    let of_c = args.name.is_some() && !matches!(args.lang, Language::C);
+    let of_rust = args.runtime.is_some() && !matches!(args.lang, Language::Rust);
+    let wrong = |option: &str, lang: &str| {
+        let message = format!("only --lang {lang} has this option");
+        Err(InputError::new(option, At::Whole, message).help(format!("leave out {option}")))
+    };
+    match (of_c, of_rust) {
+        (true, _) => wrong("--name", "c"),
+        (_, true) => wrong("--runtime", "rust"),
+        _ => Ok(()),
+    }
+}
+
 /// How the emitted crate finds the runtime.
-fn options(args: &EmitArgs) -> rust::Options {
+fn options(args: &EmitArgs) -> Result<rust::Options, InputError> {
     let mut options = rust::Options::default();
     if let Some(path) = &args.runtime {
+        // The crate is somewhere else than who types this.
+        let path = files::whole_path(path)?;
         options.runtime = rust::Runtime::Path(path.display().to_string());
     }
-    options
+    Ok(options)
 }

@@ -41,8 +41,9 @@ pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), Failur
             text::write_table(out, &table)
         });
     };
-    let mesh = generate::by_name(spec, args.seed)?;
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
+    Target::new(path).check(&[])?;
+    let mesh = generate::by_name(spec, args.seed)?;
     let form = match args.msh {
         Msh::V41 => write_msh::Form::V41Text,
         Msh::V41Binary => write_msh::Form::V41Binary,

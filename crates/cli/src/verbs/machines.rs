@@ -1,5 +1,7 @@
 //! `conset machines`: the presets, and one machine in full.
 
+use std::path::Path;
+
 use conset_ir::{Machine, machine_file};
 use serde::Serialize;
 
@@ -13,6 +15,30 @@ use crate::text::{self, Terminal};
 struct Preset {
     name: &'static str,
     what: &'static str,
+}
+
+#[derive(Serialize)]
+struct Made {
+    machine: String,
+    output: String,
+}
+
+fn write(machine: &Machine, path: &Path, terminal: &Terminal) -> Result<(), Failure> {
+    let to_terminal = path == Path::new("-");
+    let output = path.display().to_string();
+    if !to_terminal && path.extension().is_none_or(|extension| extension != "toml") {
+        let message = "the name of a machine file ends in .toml";
+        return Err(load::wrong_kind(&output, message)
+            .help("--machine tells a file from a preset by that")
+            .into());
+    }
+    let text = machine_file::write(machine);
+    Target::new(path).write(|out| out.write_all(text.as_bytes()))?;
+    if to_terminal {
+        return Ok(());
+    }
+    let made = Made { machine: machine.name().to_owned(), output };
+    terminal.print(&made, |out| writeln!(out, "wrote {}", made.output))
 }
 
 pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), Failure> {
@@ -37,8 +63,7 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), Failur
     };
     let machine = load::machine(spec, &args.set)?;
     if let Some(path) = &args.output {
-        let text = machine_file::write(&machine);
-        return Ok(Target::new(path).write(|out| out.write_all(text.as_bytes()))?);
+        return write(&machine, path, terminal);
     }
     let summary = conset::report::MachineSummary::new(&machine);
     #[derive(Serialize)]

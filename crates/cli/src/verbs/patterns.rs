@@ -1,5 +1,7 @@
 //! `conset patterns`: the list, or one pattern as a connection set.
 
+use std::path::Path;
+
 use conset_ir::document::Document;
 use conset_mesh::patterns::{self, Parameter};
 use serde::Serialize;
@@ -16,6 +18,14 @@ struct Row {
     name: &'static str,
     parameters: String,
     what: &'static str,
+}
+
+#[derive(Serialize)]
+struct Made {
+    pattern: String,
+    connections: u64,
+    words: u64,
+    output: String,
 }
 
 /// Parameters with their defaults, as a list's column: `k=1, seed=1`.
@@ -45,20 +55,38 @@ pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), Failur
     let set = patterns::generate(pattern, &machine, args.words)?;
     let count = (set.len() as u64, set.words());
     let document = Document::Program { machine: Some(machine), program: set.into() };
-    let path = args.output.as_deref().unwrap_or(std::path::Path::new("-"));
-    let form = if path == std::path::Path::new("-") && !terminal.json {
-        Form::Text
-    } else {
-        Form::of(path)?
+    let path = args.output.as_deref().unwrap_or(Path::new("-"));
+    let to_terminal = path == Path::new("-");
+    let form = match Form::of(path)? {
+        Form::Json if to_terminal && !terminal.json => Form::Text,
+        Form::Image => {
+            return Err(load::wrong_kind(
+                &path.display().to_string(),
+                "a pattern is a connection set, and .csi is for images",
+            )
+            .help("end it in .cset (text), .json or .csb (binary)")
+            .into());
+        }
+        form => form,
     };
     form.write_document(&Target::new(path), &document)?;
-    if args.output.is_some() && path != std::path::Path::new("-") && !terminal.quiet {
-        anstream::eprintln!(
-            "wrote {}: {}, {}",
-            path.display(),
-            text::count(count.0, "connection"),
-            text::count(count.1, "word")
-        );
+    if to_terminal {
+        return Ok(());
     }
-    Ok(())
+    let (connections, words) = count;
+    let made = Made {
+        pattern: pattern.to_owned(),
+        connections,
+        words,
+        output: path.display().to_string(),
+    };
+    terminal.print(&made, |out| {
+        writeln!(
+            out,
+            "wrote {}: {}, {}",
+            made.output,
+            text::count(connections, "connection"),
+            text::count(words, "word")
+        )
+    })
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use conset::fabric::messages::{MessageOptions, MessageOrder};
+use conset::fabric::{Fault, FaultKind};
 use conset::input::Input;
 use conset::report::{MessagesSummary, RunSummary, Summary};
 use conset::run::{self, SetRun};
@@ -51,20 +52,24 @@ struct Sum {
 }
 
 pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
-    let mut bar = Bar::new(terminal.quiet);
+    if let Some(path) = &args.trace {
+        Target::new(path).check(&load::input_files(&args.input))?;
+    }
+    let mut bar = Bar::new(terminal.quiet).with_budget(args.compiler.budget);
     let job = load::input(&args.input, &mut bar)?;
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let mut runs =
-        run::run(&compiled, args.input.seed, args.trace.is_some(), &mut |p| bar.observe(p))
+        run::run(&compiled, args.input.seed(), args.trace.is_some(), &mut |p| bar.observe(p))
             .map_err(|fault| Failure::Bug(format!("the fabric stopped: {fault}")))?;
     if let Some(Against::Messages) = args.against {
         let order = match args.message_order {
             MessageOrderArg::Given => MessageOrder::Given,
             MessageOrderArg::Random => MessageOrder::Random,
         };
-        let options = MessageOptions { seed: args.input.seed, order, ..MessageOptions::default() };
+        let options =
+            MessageOptions { seed: args.input.seed(), order, ..MessageOptions::default() };
         run::against_messages(&compiled, &mut runs, &options, &mut |p| bar.observe(p))
-            .map_err(|fault| Failure::Bug(format!("the fabric stopped: {fault}")))?;
+            .map_err(|fault| message_failure(&fault))?;
     }
     drop(bar);
     if let Some(path) = &args.trace {
@@ -97,6 +102,17 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
             "set `{}`: {} wrong, {} missing, {} extra words",
             run.summary.set, run.checked.wrong, run.checked.missing, run.checked.extra
         ))),
+    }
+}
+
+/// Phases may go where messages cannot: those keep to routes on which none waits for another.
+fn message_failure(fault: &Fault) -> Failure {
+    match &fault.kind {
+        FaultKind::Message { .. } => Failure::Rejected(format!(
+            "set `{}` cannot be exchanged by messages: {}\n  fix: leave out --against messages",
+            fault.set, fault.kind
+        )),
+        _ => Failure::Bug(format!("the fabric stopped: {fault}")),
     }
 }
 

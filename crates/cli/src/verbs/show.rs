@@ -48,13 +48,13 @@ impl Rows {
 pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), Failure> {
     let (file, words) = args.what_and_file.split_last().expect("clap asks for two or three");
     let view = parse_view(words)?;
+    let phase = args.phase.as_deref().map(parse_phase).transpose()?;
     let compiled = load::compiled_file(Path::new(file), terminal)?;
-    if matches!(view, View::Summary) {
-        let summary = Summary::new(&compiled, None);
-        return terminal.print(&summary, |out| write_summary(out, &summary));
-    }
-    let only = Only { phase: args.phase.map(PhaseId), set: args.set_name.as_deref() };
+    let only = Only { phase, set: args.set_name.as_deref() };
     only.check(&compiled)?;
+    if matches!(view, View::Summary) {
+        return summary(&compiled, &only, terminal);
+    }
     let rows = match view {
         View::Summary => unreachable!("shown above"),
         View::Phases => phases(&compiled, &only),
@@ -73,6 +73,23 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), Failure> {
         }
     };
     print(&rows, terminal)
+}
+
+fn parse_phase(word: &str) -> Result<PhaseId, InputError> {
+    let digits = word.strip_prefix(PhaseId::PREFIX).unwrap_or(word);
+    digits.parse().map(PhaseId).map_err(|_| {
+        InputError::new("--phase", At::Path(word.into()), "not a phase; expected 3 or p3, say")
+    })
+}
+
+fn summary(compiled: &Compiled, only: &Only<'_>, terminal: &Terminal) -> Result<(), Failure> {
+    if only.phase.is_some() {
+        let error = InputError::new("--phase", At::Whole, "a summary is of whole sets");
+        return Err(error.help("show phases says what each phase has").into());
+    }
+    let mut summary = Summary::new(compiled, None);
+    summary.sets.retain(|set| only.set.is_none_or(|name| name == set.set));
+    terminal.print(&summary, |out| write_summary(out, &summary))
 }
 
 fn parse_view(words: &[String]) -> Result<View, InputError> {
@@ -124,8 +141,11 @@ impl Only<'_> {
         if let Some(phase) = self.phase.filter(|phase| phase.index() >= most) {
             return Err(InputError::new(
                 "--phase",
-                At::Path(phase.0.to_string()),
-                format!("there are {most} phases, numbered from 0"),
+                At::Path(phase.to_string()),
+                match most {
+                    0 => "there are no phases".to_owned(),
+                    most => format!("the phases are p0 to p{}", most - 1),
+                },
             ));
         }
         Ok(())
@@ -176,13 +196,17 @@ fn check_connection(
     x: ConnectionId,
 ) -> Result<(), InputError> {
     let most = only.sets(compiled).map(|(_, s)| s.timetable.routing().set().len()).max();
-    if x.index() < most.unwrap_or(0) {
+    let most = most.unwrap_or(0);
+    if x.index() < most {
         return Ok(());
     }
     Err(InputError::new(
         "show connection",
         At::Path(x.to_string()),
-        format!("there are {} connections, numbered from 0", most.unwrap_or(0)),
+        match most {
+            0 => "there are no connections".to_owned(),
+            most => format!("the connections are x0 to x{}", most - 1),
+        },
     ))
 }
 

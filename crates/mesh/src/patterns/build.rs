@@ -133,9 +133,9 @@ pub(super) fn shift(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -
     }
     if offsets.len() != grid.dims.len() {
         return Err(spec.error(format!(
-            "{} offsets for the {} dimensions of the cells",
-            offsets.len(),
-            grid.dims.len()
+            "expected {} offsets, one for each dimension of the cells, found {}",
+            grid.dims.len(),
+            offsets.len()
         )));
     }
     sends.reserve(spec, grid.len())?;
@@ -394,11 +394,7 @@ fn moved(place: usize, size: usize, stride: usize, step: usize) -> usize {
 fn power_of_two(spec: &Spec<'_>, grid: &Grid) -> Result<u32> {
     if !grid.len().is_power_of_two() {
         return Err(spec
-            .error(format!(
-                "{} needs a number of cells that is a power of two, not {}",
-                spec.name(),
-                grid.len()
-            ))
+            .error(format!("expected a power of two as number of cells, found {}", grid.len()))
             .help("its partners are found by the bits of a cell's number"));
     }
     Ok(grid.len().trailing_zeros())

@@ -25,6 +25,12 @@ use super::File;
 /// What closes a tree whose appended data were cut out.
 pub(super) const CLOSING: &str = "</AppendedData></VTKFile>";
 
+/// Letters of base64 that stand for three bytes.
+const GROUP: usize = 4;
+
+/// Letters that are decoded at once.
+const RUN: usize = 1024 * GROUP;
+
 /// The tree, and what is appended behind the `_` that follows the `AppendedData` tag.
 pub(super) fn split(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     let tag = b"<AppendedData";
@@ -197,8 +203,7 @@ impl<'f, 'a> Arrays<'f, 'a> {
         let stored = match array.attribute("format").unwrap_or("") {
             "binary" => {
                 let text = array.children().filter(Node::is_text).filter_map(|node| node.text());
-                let text: Vec<u8> = text.flat_map(str::bytes).collect();
-                decoded = self.base64(array, &text, usize::MAX)?;
+                decoded = self.base64(array, text.flat_map(str::bytes), usize::MAX)?;
                 decoded.as_slice()
             }
             "appended" => {
@@ -209,7 +214,7 @@ impl<'f, 'a> Arrays<'f, 'a> {
                 if base64 {
                     // Base64 of one array runs into the next, so only what it can need is decoded.
                     let most = length.saturating_mul(2).saturating_add(1 << 16);
-                    decoded = self.base64(array, &bytes[offset..], most)?;
+                    decoded = self.base64(array, bytes[offset..].iter().copied(), most)?;
                     decoded.as_slice()
                 } else {
                     &bytes[offset..]
@@ -227,22 +232,38 @@ impl<'f, 'a> Arrays<'f, 'a> {
         })
     }
 
-    /// Decodes base64 that may be padded within, about `most` bytes of it.
-    fn base64(&self, array: Node<'_, '_>, text: &[u8], most: usize) -> Result<Vec<u8>> {
+    /// Decodes base64 that may be padded within, about `most` bytes of it. A last group that is
+    /// not whole is left out.
+    fn base64(
+        &self,
+        array: Node<'_, '_>,
+        text: impl Iterator<Item = u8>,
+        most: usize,
+    ) -> Result<Vec<u8>> {
         let legal = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
-        let text = text.iter().copied().filter(|b| !b.is_ascii_whitespace());
-        let text: Vec<u8> = text.take_while(legal).take(most.saturating_add(4)).collect();
-        let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-        let mut rest = &text[..text.len() / 4 * 4];
-        while !rest.is_empty() {
-            let padded = rest.chunks_exact(4).position(|group| group[3] == b'=');
-            let run = padded.map_or(rest.len(), |group| 4 * group + 4);
+        let text = text.filter(|b| !b.is_ascii_whitespace()).take_while(legal);
+        let mut text = text.take(most.saturating_add(4)).fuse();
+        let mut bytes = Vec::new();
+        // Whole groups, as many as fit; behind padding, base64 begins anew.
+        let mut run = [0; RUN];
+        loop {
+            let mut length = 0;
+            while length < RUN
+                && let Some(byte) = text.next()
+            {
+                run[length] = byte;
+                length += 1;
+                if length.is_multiple_of(GROUP) && byte == b'=' {
+                    break;
+                }
+            }
+            if length == 0 {
+                return Ok(bytes);
+            }
             STANDARD
-                .decode_vec(&rest[..run], &mut bytes)
+                .decode_vec(&run[..length / GROUP * GROUP], &mut bytes)
                 .map_err(|e| self.file.error(array, format!("no base64: {e}")))?;
-            rest = &rest[run..];
         }
-        Ok(bytes)
     }
 
     /// Takes a header's next number.

@@ -17,6 +17,8 @@
 
 mod arrays;
 
+use std::borrow::Cow;
+
 use conset_ir::{At, InputError, Result, limits};
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -82,6 +84,19 @@ impl File<'_> {
         self.error_at(node.range().start, message)
     }
 
+    fn no_tree(&self, error: &roxmltree::Error) -> InputError {
+        if matches!(error, roxmltree::Error::UnclosedRootNode) {
+            return self
+                .error_at(self.tree.len(), "the file ends before its XML does")
+                .help("the file was cut or damaged; write it again");
+        }
+        let pos = error.pos();
+        let (line, column) = (pos.row as usize, pos.col as usize);
+        let lines = self.tree.split_inclusive('\n').take(line.saturating_sub(1));
+        let offset = lines.map(str::len).sum::<usize>() + column.saturating_sub(1);
+        InputError::new(self.name, At::Text { line, column, offset }, format!("no XML: {error}"))
+    }
+
     fn child<'d>(&self, of: Node<'d, 'd>, name: &str) -> Result<Node<'d, 'd>> {
         let mut found = of.children().filter(|node| node.has_tag_name(name));
         let first = found
@@ -115,13 +130,11 @@ pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Mesh> {
     let file = File { name, tree };
     let options = ParsingOptions { nodes_limit: NODES_OF_TREE, ..ParsingOptions::default() };
     // The appended bytes are no XML and were cut out; the tree is closed for the parser.
-    let closed = format!("{tree}{}", if appended.is_some() { arrays::CLOSING } else { "" });
-    let document = Document::parse_with_options(&closed, options).map_err(|e| {
-        let pos = e.pos();
-        let (line, column) = (pos.row as usize, pos.col as usize);
-        let offset = tree.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        InputError::new(name, At::Text { line, column, offset }, format!("no XML: {e}"))
-    })?;
+    let closed = match appended {
+        Some(_) => Cow::Owned(format!("{tree}{}", arrays::CLOSING)),
+        None => Cow::Borrowed(tree),
+    };
+    let document = Document::parse_with_options(&closed, options).map_err(|e| file.no_tree(&e))?;
     let root = document.root_element();
     if !root.has_tag_name("VTKFile") {
         return Err(file.error(root, "expected VTKFile"));
