@@ -477,7 +477,7 @@ pub(crate) fn wrong_ends(row: usize, name: &str, error: ShapeError) -> CompileEr
         conset_ir::At::Path(format!("sets[{row}].{}", error.place)),
         error.message,
     )
-    .help("choose a machine that has these cells: --machine iwarp:16x16, say")
+    .help("choose a machine that has these cells: iwarp:16x16, say")
     .into()
 }
 

@@ -1,4 +1,4 @@
-//! The header, the Fortran module and the code say the same.
+//! The header and the code say the same.
 //!
 //! The functions' Rust signatures are read from the sources and written as C declarations behind
 //! the header's own: a C compiler refuses a second declaration of another type. So it is with the
@@ -10,22 +10,20 @@ use std::mem::offset_of;
 use std::process::Command;
 
 use conset_c::Status;
-use conset_c::compile::{ConsetCompileOptions, ConsetSet};
-use conset_c::exchange::ConsetPending;
+use conset_c::compile::{ConsetCompileOptions, ConsetSet, ConsetTree};
 use conset_c::image::{ConsetConnection, ConsetOperation};
-use conset_c::layout::ConsetLocalCsr;
+use conset_c::layout::ConsetList;
+use conset_c::lists::ConsetRows;
+use conset_c::matrix::ConsetLocalCsr;
+use conset_c::pending::ConsetPending;
 use conset_c::run::{ConsetOptions, ConsetReport};
 
-use crate::tools::{folder, here, read, succeed};
-
-const SOURCES: [&str; 8] = ["lib", "image", "layout", "compile", "plan", "run", "cell", "exchange"];
+use crate::tools::{files, folder, here, read, succeed};
 
 /// The functions of the library: name, and C declaration.
 pub(crate) fn functions() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    let words = [("words", read("src/words.rs"))];
-    let sources = SOURCES.map(|name| (name, read(&format!("src/{name}.rs"))));
-    for (_, text) in sources.iter().chain(&words) {
+    for text in files("src", "rs") {
         let marks = text.match_indices("#[unsafe(no_mangle)]");
         for (at, _) in marks {
             let text = &text[at..];
@@ -84,8 +82,8 @@ fn snake(name: &str) -> String {
     out
 }
 
-/// The names before an opening parenthesis in a declaration, without comments.
-fn declared(text: &str) -> Vec<(String, usize)> {
+/// Source of C without its comments.
+pub(crate) fn without_comments(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("/*") {
@@ -94,14 +92,18 @@ fn declared(text: &str) -> Vec<(String, usize)> {
         rest = &rest[rest.find("*/").unwrap() + 2..];
     }
     code.push_str(rest);
+    code
+}
+
+/// The names before an opening parenthesis in a declaration.
+fn declared(text: &str) -> Vec<String> {
+    let code = without_comments(text);
     let mut found = Vec::new();
     for statement in code.split(';') {
-        let Some((before, arguments)) = statement.split_once('(') else { continue };
+        let Some((before, _)) = statement.split_once('(') else { continue };
         let name = before.rsplit([' ', '*', '\n']).next().unwrap();
         if name.starts_with("conset_") && !statement.contains("typedef") {
-            let count =
-                if arguments.starts_with("void)") { 0 } else { arguments.split(',').count() };
-            found.push((name.to_owned(), count));
+            found.push(name.to_owned());
         }
     }
     found.sort();
@@ -133,10 +135,28 @@ fn structures() -> String {
     structure!(&mut out, ConsetOperation { connection, sends, first_word, words });
     structure!(&mut out, ConsetLocalCsr { items, owned, entries, ids, ptr, idx });
     structure!(&mut out, ConsetSet { name, layout, block });
-    structure!(&mut out, ConsetCompileOptions { size, seed, tree_words, max_phases, algorithm });
+    structure!(&mut out, ConsetList { source, target, items, ids, send, receive });
+    structure!(&mut out, ConsetRows { count, first, positions });
+    structure!(&mut out, ConsetTree { prefix, words, sets });
     structure!(
         &mut out,
-        ConsetOptions { size, transport, workers, time_out_ms, stack_bytes, communicator }
+        ConsetCompileOptions {
+            size,
+            seed,
+            tree_words,
+            max_phases,
+            algorithm,
+            objective,
+            attempts,
+            reroutes,
+            placement,
+            trees,
+            tree_count
+        }
+    );
+    structure!(
+        &mut out,
+        ConsetOptions { size, transport, workers, time_out_ms, stack_bytes, communicator, trace }
     );
     structure!(&mut out, ConsetReport { clocks, switches, switch_clocks, words, word_hops });
     structure!(&mut out, ConsetPending { numbers });
@@ -158,8 +178,7 @@ fn structures() -> String {
 fn the_header_declares_what_the_library_has() {
     let functions = functions();
     let declared = declared(&read("include/conset.h"));
-    let names: Vec<&String> = declared.iter().map(|(name, _)| name).collect();
-    assert_eq!(names, functions.keys().collect::<Vec<_>>());
+    assert_eq!(declared, functions.keys().cloned().collect::<Vec<_>>());
     let mut source = "#include <conset.h>\n".to_owned();
     for declaration in functions.values() {
         writeln!(source, "{declaration}").unwrap();
@@ -202,24 +221,6 @@ fn the_header_is_c99_and_cpp() {
                 .arg(&include),
         );
     }
-}
-
-#[test]
-fn the_fortran_module_has_the_functions_of_the_header() {
-    let text = read("fortran/conset.f90").replace("&\n", " ");
-    let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
-        let line = line.strip_prefix("function ").or_else(|| line.strip_prefix("subroutine "));
-        let Some((name, rest)) = line.and_then(|line| line.split_once('(')) else { continue };
-        if !name.starts_with("conset_") || !rest.contains("bind(c)") {
-            continue;
-        }
-        let arguments = rest.split(')').next().unwrap().trim();
-        let count = if arguments.is_empty() { 0 } else { arguments.split(',').count() };
-        found.push((name.to_owned(), count));
-    }
-    found.sort();
-    assert_eq!(found, declared(&read("include/conset.h")));
 }
 
 /// The guide's C is the example's, which is compiled and run.

@@ -13,7 +13,9 @@ static int failures;
 /* `status` is `expected`, and the error text has `says` in it. */
 static void expect_at(int line, int status, int expected, const char *says)
 {
-    if (status == expected && (expected == CONSET_OK || strstr(conset_error(), says)))
+    /* Nor does a text advise what is no part of this interface. */
+    const int strange = strstr(conset_error(), "--") != NULL || strstr(conset_error(), "::") != NULL;
+    if (status == expected && (expected == CONSET_OK || (strstr(conset_error(), says) && !strange)))
         return;
     failures++;
     fprintf(stderr, "line %d: expected %d (%s) with `%s`, found %d with `%s`\n", line, expected,
@@ -89,6 +91,8 @@ static void arguments(void)
     EXPECT(conset_compile("ring:4 speed", &set, 1, NULL, &none), CONSET_INPUT, "NAME=VALUE");
     EXPECT(conset_compile("none.toml", &set, 1, NULL, &none), CONSET_FILE, "none.toml");
     EXPECT(conset_compile("ring:2", &set, 1, NULL, &none), CONSET_INPUT, "cannot be an end");
+    EXPECT(conset_compile("ring:2", &set, 1, NULL, &none), CONSET_INPUT, "choose a machine");
+    EXPECT(conset_compile("cray", &set, 1, NULL, &none), CONSET_INPUT, "presets: iwarp");
     EXPECT(conset_compile("ring:4", NULL, 1, NULL, &none), CONSET_NULL_POINTER, "sets is null");
     EXPECT(conset_compile("ring:4", two, 2, NULL, &none), CONSET_INPUT, "s");
     set.block = 0;
@@ -105,7 +109,60 @@ static void arguments(void)
     conset_compile_options_init(&how);
     how.max_phases = 1;
     EXPECT(conset_compile("ring:4 channels_per_cell=1", two, 1, &how, &none), CONSET_INFEASIBLE,
-           "conset_compile");
+           "(max_phases of the options)");
+    EXPECT(conset_compile("ring:4 channels_per_cell=1", two, 1, &how, &none), CONSET_INFEASIBLE,
+           "channels_per_cell=");
+    conset_compile_options_init(&how);
+    how.objective = 2;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "enum conset_objective");
+    conset_compile_options_init(&how);
+    how.placement = -1;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "enum conset_placement");
+    conset_compile_options_init(&how);
+    conset_tree tree = {NULL, 1, CONSET_TREE_ALLREDUCE};
+    how.tree_count = 1;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_NULL_POINTER, "options.trees");
+    how.trees = &tree;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_INPUT, "`allreduce`");
+    tree.prefix = "a b";
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "options.trees[0]");
+    tree.prefix = "wide-";
+    tree.sets = 8;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "sum of 1, 2 and 4");
+    tree.sets = 1;
+    tree.words = 0;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "options.trees[0]");
+
+    uint32_t places[CELLS];
+    EXPECT(conset_assemble("ring:4", CELLS, two, 1, NULL, NULL, &none), CONSET_NULL_POINTER, "place");
+    EXPECT(conset_assemble("ring:4", 3, two, 1, NULL, places, &none), CONSET_BAD_ARGUMENT, "4 parts");
+    EXPECT(conset_assemble("ring:3", CELLS, two, 1, NULL, places, &none), CONSET_INFEASIBLE,
+           "make at most 3 parts");
+
+    uint32_t copies[2];
+    conset_list list;
+    EXPECT(conset_plan_multiplicity(plan, 0, copies, 1), CONSET_BAD_ARGUMENT, "expected 2 items");
+    EXPECT(conset_plan_multiplicity(plan, 4, copies, 2), CONSET_BAD_ARGUMENT, "cell 4");
+    EXPECT(conset_layout_list(layout, 99, &list), CONSET_BAD_ARGUMENT, "connection 99");
+    conset_lists *lists = NULL;
+    const conset_rows rows = {2, first, copies}, wrong = {2, falling, copies}, many = {(size_t)-1, first, copies};
+    EXPECT(conset_lists_new(&rows, &rows, 0, &lists), CONSET_BAD_ARGUMENT, "block is 0");
+    EXPECT(conset_lists_new(&rows, &wrong, 1, &lists), CONSET_BAD_ARGUMENT, "receive.first[2]");
+    EXPECT(conset_lists_new(&many, &rows, 1, &lists), CONSET_BAD_ARGUMENT, "too many lists");
+    const double global[2] = {1, 2};
+    double own[2];
+    const int32_t diagonal[2] = {0, 1};
+    EXPECT(conset_matrix_new(2, CONSET_INT32, ptr, diagonal, owner, 2, &m), CONSET_OK, "");
+    EXPECT(conset_matrix_values(m, 9, CONSET_INT32, ptr, CONSET_DOUBLE, global, own, 1),
+           CONSET_BAD_ARGUMENT, "cell 9");
+    EXPECT(conset_matrix_values(m, 0, CONSET_INT32, ptr, CONSET_DOUBLE, global, own, 2),
+           CONSET_BAD_ARGUMENT, "expected 1");
+    EXPECT(conset_matrix_gather(m, 0, CONSET_DOUBLE, own, own, 1), CONSET_BAD_ARGUMENT, "overlap");
+    EXPECT(conset_matrix_gather(m, 0, 9, global, own, 1), CONSET_BAD_ARGUMENT, "9 is no type");
+    conset_matrix_free(m);
+    EXPECT(conset_matrix_gather(m, 0, CONSET_DOUBLE, global, own, 1), CONSET_BAD_HANDLE, "was freed");
+    conset_matrix_free(m);
+    m = NULL;
 
     conset_plan *p = NULL;
     EXPECT(conset_plan_new(image, "nowhere", layout, 1, &p), CONSET_PLAN, "nowhere");
@@ -116,8 +173,12 @@ static void arguments(void)
     EXPECT(conset_compile("ring:4", two, 1, &how, &treeless), CONSET_OK, "");
     conset_trees *t = NULL;
     EXPECT(conset_trees_new(treeless, &t), CONSET_PLAN, "no set");
+    EXPECT(conset_trees_prefixed(image, "wide-", &t), CONSET_PLAN, "no set");
+    EXPECT(conset_trees_named(image, "halo", "none", "none", &t), CONSET_PLAN, "tree_words");
     conset_image_free(treeless);
-    if (none || l || m || p || t)
+    EXPECT(conset_trees_new(treeless, &t), CONSET_BAD_HANDLE, "image was freed");
+    conset_image_free(treeless);
+    if (none || l || m || p || t || lists)
         failures++, fprintf(stderr, "something was handed out by a call that failed\n");
     conset_image_free(NULL);
     conset_layout_free(NULL);
@@ -261,13 +322,13 @@ static int stolen(conset_cell *cell, void *data)
         return fine(cell, data);
     }
     if (conset_id(cell) == 1)
-        EXPECT(conset_barrier(kept, trees), CONSET_BAD_HANDLE, "another callback's");
+        EXPECT(conset_barrier(kept, trees), CONSET_BAD_HANDLE, "not the callback's own");
     return fine(cell, data);
 }
 
 static void *elsewhere(void *cell)
 {
-    EXPECT(conset_barrier(cell, trees), CONSET_BAD_HANDLE, "another thread");
+    EXPECT(conset_barrier(cell, trees), CONSET_BAD_HANDLE, "no callback has this cell");
     return NULL;
 }
 
@@ -276,6 +337,76 @@ static int handed_on(conset_cell *cell, void *data)
     pthread_t thread;
     if (pthread_create(&thread, NULL, elsewhere, cell) == 0)
         pthread_join(thread, NULL);
+    return fine(cell, data);
+}
+
+/* A run inside of a run may not use the outer one's cells, and ends before it goes on. */
+static int inner(conset_cell *cell, void *outer)
+{
+    double x[2] = {1, 2};
+    EXPECT(conset_barrier(outer, trees), CONSET_BAD_HANDLE, "not the callback's own");
+    return conset_sum_shared(cell, plan, CONSET_DOUBLE, x, 2);
+}
+
+static int nested(conset_cell *cell, void *data)
+{
+    if (is_odd(cell, data))
+        EXPECT(conset_run(image, NULL, inner, cell, NULL), CONSET_OK, "");
+    return fine(cell, data);
+}
+
+/* Compiles in a callback. */
+static int compiles(conset_cell *cell, void *data)
+{
+    const conset_set set = {"halo", layout, 1};
+    conset_image *other = NULL;
+    if (is_odd(cell, data)) {
+        EXPECT(conset_compile("ring:4", &set, 1, NULL, &other), CONSET_OK, "");
+        conset_image_free(other);
+    }
+    return fine(cell, data);
+}
+
+static int other_type(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    conset_pending pending;
+    (void)data;
+    int status = conset_begin(cell, plan, CONSET_ADD, CONSET_DOUBLE, x, 2, &pending);
+    return status ? status : conset_end(cell, plan, &pending, CONSET_INT64, x, 2);
+}
+
+static int other_image(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    return conset_sum_shared(cell, data, CONSET_DOUBLE, x, 2);
+}
+
+static int in_a_phase(conset_cell *cell, void *data)
+{
+    double x = 1;
+    (void)data;
+    const int status = conset_instantiate_phase(cell, 0, 0);
+    return status ? status : conset_msg_send(cell, 0, CONSET_DOUBLE, &x, 1);
+}
+
+static int same_buffers(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    (void)data;
+    return conset_exchange_words(cell, 0, CONSET_DOUBLE, x, 2, x, 2);
+}
+
+static int forever(conset_cell *cell, void *data)
+{
+    (void)data;
+    return conset_compute(cell, UINT64_MAX);
+}
+
+static int keeps(conset_cell *cell, void *data)
+{
+    if (is_odd(cell, data))
+        kept = cell;
     return fine(cell, data);
 }
 
@@ -310,6 +441,24 @@ static void programs(int transport)
         options.time_out_ms = 0;
     }
     RUN(handed_on, CONSET_OK, "");
+    RUN(nested, CONSET_OK, "");
+    RUN(compiles, CONSET_OK, "");
+    RUN(other_type, CONSET_CELL, "begun with CONSET_DOUBLE and is ended with CONSET_INT64");
+    RUN(in_a_phase, CONSET_CELL, "conset_instantiate_messages first");
+    RUN(same_buffers, CONSET_PROGRAM, "outgoing and incoming overlap");
+    conset_image *other;
+    conset_plan *of_other;
+    const conset_set set = {"halo", layout, 1};
+    EXPECT(conset_compile("ring:4", &set, 1, NULL, &other), CONSET_OK, "");
+    EXPECT(conset_plan_new(other, "halo", layout, 1, &of_other), CONSET_OK, "");
+    EXPECT(conset_run(image, &options, other_image, of_other, NULL), CONSET_CELL, "another image");
+    conset_plan_free(of_other);
+    conset_image_free(other);
+    RUN(forever, CONSET_OK, "");
+    RUN(keeps, CONSET_OK, "");
+    EXPECT(conset_barrier(kept, trees), CONSET_BAD_HANDLE, "no callback has this cell");
+    if (conset_id(kept) != UINT32_MAX)
+        failures++;
     RUN(fine, CONSET_OK, "");
 }
 
