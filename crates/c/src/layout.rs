@@ -12,7 +12,7 @@ use conset_runtime::{Layout, Owned};
 use crate::entry::{enter, enter_for};
 use crate::handle::{self, Handle, Tagged, value};
 use crate::image::ConsetImage;
-use crate::memory::{array, array_mut, lists_of, text, write};
+use crate::memory::{array, array_mut, check_pointer, lists_of, text, write};
 use crate::status::Fault;
 
 /// `conset_layout`.
@@ -95,11 +95,18 @@ pub(crate) unsafe fn give_both(
     there: &Arc<Layout>,
     back: &Arc<Layout>,
 ) -> Result<(), Fault> {
-    for (place, layout) in [(forward, there), (backward, back)] {
-        if !place.is_null() {
-            // SAFETY: the caller's promise.
-            unsafe { handle::give(place, layout.clone())? };
-        }
+    let places = [(forward, there, "forward"), (backward, back, "backward")];
+    let wanted = || places.iter().filter(|(place, ..)| !place.is_null());
+    // Both are looked at before one is handed out.
+    for (place, _, name) in wanted() {
+        check_pointer(*place, name)?;
+    }
+    if forward == backward && !forward.is_null() {
+        return Err(Fault::argument("forward and backward are the same place"));
+    }
+    for (place, layout, _) in wanted() {
+        // SAFETY: the caller's promise.
+        unsafe { handle::give(*place, (*layout).clone())? };
     }
     Ok(())
 }

@@ -154,14 +154,11 @@ fn every_function_has_a_binding_with_its_types() {
     let names: Vec<&String> = functions.keys().collect();
     assert_eq!(names, bindings.keys().collect::<Vec<_>>());
     let structures: Vec<String> = structures().into_keys().collect();
-    for (name, declaration) in &functions {
+    for (name, function) in &functions {
         let (kind, arguments) = &bindings[name];
-        let (before, after) = declaration.split_once(&format!(" {name}(")).unwrap();
-        assert_eq!(kind, result(before), "the result of {name}");
-        let types = after.trim_end_matches(");");
-        let types: Vec<&str> = types.split(", ").filter(|&c| c != "void").collect();
-        assert_eq!(types.len(), arguments.len(), "the arguments of {name}");
-        for (c, (argument, kind)) in types.iter().zip(arguments) {
+        assert_eq!(kind, result(&function.result), "the result of {name}");
+        assert_eq!(function.arguments.len(), arguments.len(), "the arguments of {name}");
+        for ((_, c), (argument, kind)) in function.arguments.iter().zip(arguments) {
             let expected = declarations(c, &structures);
             assert!(expected.contains(kind), "{name}: `{argument}` is {kind}, of {expected:?}");
         }

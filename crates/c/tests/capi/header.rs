@@ -20,34 +20,47 @@ use conset_c::run::{ConsetOptions, ConsetReport};
 
 use crate::tools::{files, folder, here, read, succeed};
 
-/// The functions of the library: name, and C declaration.
-pub(crate) fn functions() -> BTreeMap<String, String> {
+/// A function of the library as its Rust source has it, in types of C.
+pub(crate) struct Function {
+    pub(crate) result: String,
+    /// Names and types.
+    pub(crate) arguments: Vec<(String, String)>,
+}
+
+impl Function {
+    /// `name(a: *const T, ...) -> c_int`.
+    fn parse(signature: &str) -> (String, Self) {
+        let (name, rest) = signature.split_once('(').unwrap();
+        let (arguments, result) = rest.rsplit_once(')').unwrap();
+        let arguments = arguments
+            .split(',')
+            .filter_map(|argument| argument.split_once(':'))
+            .map(|(name, kind)| (name.trim().to_owned(), c_type(kind.trim())));
+        let result =
+            result.trim().strip_prefix("->").map_or("void".to_owned(), |r| c_type(r.trim()));
+        (name.to_owned(), Self { result, arguments: arguments.collect() })
+    }
+
+    fn declaration(&self, name: &str) -> String {
+        let types: Vec<&str> = self.arguments.iter().map(|(_, kind)| kind.as_str()).collect();
+        let arguments = if types.is_empty() { "void".to_owned() } else { types.join(", ") };
+        format!("{} {name}({arguments});", self.result)
+    }
+}
+
+/// The functions of the library by their names.
+pub(crate) fn functions() -> BTreeMap<String, Function> {
     let mut found = BTreeMap::new();
     for text in files("src", "rs") {
-        let marks = text.match_indices("#[unsafe(no_mangle)]");
-        for (at, _) in marks {
+        for (at, _) in text.match_indices("#[unsafe(no_mangle)]") {
             let text = &text[at..];
             let begin = text.find("fn ").unwrap() + 3;
             let signature = &text[begin..begin + text[begin..].find('{').unwrap()];
-            let (name, declaration) = declaration(signature);
-            assert!(found.insert(name, declaration).is_none());
+            let (name, function) = Function::parse(signature);
+            assert!(found.insert(name, function).is_none());
         }
     }
     found
-}
-
-/// `name(a: *const T, ...) -> c_int` in C.
-fn declaration(signature: &str) -> (String, String) {
-    let (name, rest) = signature.split_once('(').unwrap();
-    let (arguments, result) = rest.rsplit_once(')').unwrap();
-    let types: Vec<String> = arguments
-        .split(',')
-        .filter_map(|argument| argument.split_once(':'))
-        .map(|(_, kind)| c_type(kind.trim()))
-        .collect();
-    let arguments = if types.is_empty() { "void".to_owned() } else { types.join(", ") };
-    let result = result.trim().strip_prefix("->").map_or("void".to_owned(), |r| c_type(r.trim()));
-    (name.to_owned(), format!("{result} {name}({arguments});"))
 }
 
 fn c_type(rust: &str) -> String {
@@ -180,8 +193,8 @@ fn the_header_declares_what_the_library_has() {
     let declared = declared(&read("include/conset.h"));
     assert_eq!(declared, functions.keys().cloned().collect::<Vec<_>>());
     let mut source = "#include <conset.h>\n".to_owned();
-    for declaration in functions.values() {
-        writeln!(source, "{declaration}").unwrap();
+    for (name, function) in &functions {
+        writeln!(source, "{}", function.declaration(name)).unwrap();
     }
     source.push_str(&structures());
     let file = folder("header").join("declarations.c");

@@ -54,7 +54,7 @@ fn flags() -> Vec<String> {
 const STRICT: [&str; 6] = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
 /// Compiles a C program.
-fn compile(sources: &[PathBuf], more: &[&str], name: &str) -> PathBuf {
+pub(crate) fn compile(sources: &[PathBuf], more: &[&str], name: &str) -> PathBuf {
     let program = folder("programs").join(name);
     let mut cc = Command::new("cc");
     succeed(cc.args(STRICT).args(more).args(sources).args(flags()).arg("-o").arg(&program));

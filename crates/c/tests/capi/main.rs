@@ -3,5 +3,6 @@
 
 mod fortran;
 mod header;
+mod hostile;
 mod installed;
 mod tools;
