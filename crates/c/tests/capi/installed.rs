@@ -86,6 +86,10 @@ fn every_way_to_exchange_in_c() {
     let fabric = says(&program, "fabric");
     assert!(fabric.contains("all as expected on 16 cells"), "{fabric}");
     assert_eq!(says(&program, "threads"), fabric);
+    let trace = folder("programs").join("trace.json");
+    assert_eq!(succeed(limited(&program).arg("fabric").arg(&trace)), fabric);
+    let text = std::fs::read_to_string(&trace).unwrap();
+    assert!(text.starts_with('[') && text.contains("\"ph\""), "{text}");
 }
 
 #[test]
@@ -151,7 +155,21 @@ fn a_sanitizer_finds_nothing() {
     }
 }
 
-/// What `conset emit --lang c` writes, compiled and linked.
+/// A program of C++ that uses emitted tables.
+const CELLS_CPP: &str = r#"#include "tables.h"
+#include <cstdio>
+int main()
+{
+    conset_image *image = nullptr;
+    if (tables_image(&image) != CONSET_OK || TABLES_HALO != 1)
+        return 1;
+    std::printf("%d\n", static_cast<int>(conset_image_cells(image)));
+    conset_image_free(image);
+    return 0;
+}
+"#;
+
+/// What `conset emit --lang c` writes, compiled and linked, as C and as C++.
 #[test]
 fn emitted_tables_link_and_run() {
     let machine = Arc::new(Machine::from_spec("torus:3x3").unwrap());
@@ -173,32 +191,66 @@ fn emitted_tables_link_and_run() {
     for transport in ["fabric", "threads"] {
         assert_eq!(says(&program, transport), "all words as expected\n");
     }
+    if have("c++", "emitted tables in C++") {
+        let cells = folder.join("cells.cpp");
+        std::fs::write(&cells, CELLS_CPP).unwrap();
+        let program = folder.join("cells");
+        let mut cpp = Command::new("c++");
+        cpp.args(["-std=c++11", "-x", "c++", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+        cpp.arg(cells).arg(folder.join("tables.c")).arg(include).args(["-x", "none"]);
+        succeed(cpp.args(flags()).arg("-o").arg(&program));
+        assert_eq!(says(&program, ""), "9\n");
+    }
 }
 
-/// The caller's communicator, on two and four ranks with several cells each.
+/// A program of MPI, compiled.
+#[cfg(feature = "mpi")]
+fn compile_mpi(source: PathBuf, name: &str) -> PathBuf {
+    let program = folder("programs").join(name);
+    let mut mpicc = Command::new(tool("MPICC", "mpicc"));
+    succeed(mpicc.args(STRICT).arg(source).args(flags()).arg("-o").arg(&program));
+    program
+}
+
+/// A job of some ranks.
+#[cfg(feature = "mpi")]
+fn job(program: &Path, ranks: &str) -> Command {
+    let mut job = limited(Path::new(&tool("MPIRUN", "mpirun")));
+    job.args(["-n", ranks])
+        .arg(program)
+        // More ranks than cores, and perhaps as root in a container.
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+    job
+}
+
+/// The caller's communicator, on one, two and four ranks with several cells each.
 #[cfg(feature = "mpi")]
 #[test]
 fn over_mpi() {
-    let (compiler, launcher) = (tool("MPICC", "mpicc"), tool("MPIRUN", "mpirun"));
-    let program = folder("programs").join("mpi");
-    let mut mpicc = Command::new(compiler);
-    mpicc.args(STRICT).arg(example("mpi.c")).args(flags()).arg("-o").arg(&program);
-    succeed(&mut mpicc);
+    let program = compile_mpi(example("mpi.c"), "mpi");
     for ranks in ["1", "2", "4"] {
-        let mut job = limited(Path::new(&launcher));
-        job.args(["-n", ranks])
-            .arg(&program)
-            // More ranks than cores, and perhaps as root in a container.
-            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-            .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
-            .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
-        let fine = all(&run(&mut job));
+        let fine = all(&run(&mut job(&program, ranks)));
         assert_eq!(fine.matches("as on the fabric").count().to_string(), ranks, "{fine}");
-        let output = run(job.arg("fail"));
+        let output = run(job(&program, ranks).arg("fail"));
         let text = all(&output);
         assert!(!output.status.success(), "{text}");
         assert!(text.contains("c3: its program returned 7"), "{text}");
+    }
+}
+
+/// Every way to exchange, and what a job can be asked wrongly.
+#[cfg(feature = "mpi")]
+#[test]
+fn every_way_over_mpi() {
+    let program = compile_mpi(here().join("tests/capi/ranks.c"), "ranks");
+    for ranks in ["1", "4"] {
+        let output = run(&mut job(&program, ranks));
+        let text = all(&output);
+        assert!(output.status.success(), "{text}");
+        assert_eq!(text.matches("all as expected").count().to_string(), ranks, "{text}");
     }
 }
 
