@@ -4,9 +4,10 @@
 //! the header's own: a C compiler refuses a second declaration of another type. So it is with the
 //! sizes and places of structures' fields, and the numbers of statuses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::mem::offset_of;
+use std::path::Path;
 use std::process::Command;
 
 use conset_c::Status;
@@ -236,17 +237,88 @@ fn the_header_is_c99_and_cpp() {
     }
 }
 
-/// The guide's C is the example's, which is compiled and run.
+/// The table of Rust's calls and C's has every function that does something in a run, and none that
+/// is not there.
 #[test]
-fn the_guide_shows_the_example() {
-    let guide = read("../../docs/guide.md");
-    let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
-    let example = lines(&read("examples/cg.c"));
-    let mut blocks = 0;
-    for block in guide.split("```c\n").skip(1) {
-        let block = lines(block.split("```").next().unwrap());
-        assert!(example.contains(block.trim()), "not in examples/cg.c:\n{block}");
-        blocks += 1;
+fn the_readme_names_what_there_is() {
+    let readme = read("README.md");
+    let functions = functions();
+    let structures = ["conset_options", "conset_report"];
+    let words = readme.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let named: BTreeSet<&str> = words.filter(|word| word.starts_with("conset_")).collect();
+    for name in &named {
+        assert!(functions.contains_key(*name) || structures.contains(name), "no {name}");
     }
-    assert_eq!(blocks, 2);
+    for (name, function) in &functions {
+        let of_cell = function.arguments.first().is_some_and(|(_, c)| c.starts_with("conset_cell"));
+        assert!(!of_cell || named.contains(name.as_str()), "README.md has no {name}");
+    }
+}
+
+/// No call of a cell in Rust is missing in the table, so that none is forgotten here.
+#[test]
+fn the_readme_names_what_rust_has() {
+    let readme = read("README.md");
+    let words = readme.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let named: BTreeSet<&str> = words.collect();
+    // The image is a handle of its own; numbers of positions come from layouts.
+    let apart = ["image", "layout", "is_empty", "transport", "try_run", "new"];
+    let sources = [
+        ("cell.rs", "impl<'w> Cell<'w> {"),
+        ("world.rs", "impl World {"),
+        ("plan/mod.rs", "impl Plan {"),
+        ("plan/mod.rs", "impl Cell<'_> {"),
+        ("plan/combine.rs", "impl Cell<'_> {"),
+        ("plan/flights.rs", "impl Cell<'_> {"),
+        ("collectives/mod.rs", "impl Collectives {"),
+        ("collectives/mod.rs", "impl Cell<'_> {"),
+        ("layout/mod.rs", "impl Layout {"),
+        ("layout/shared.rs", "impl Layout {"),
+        ("layout/owned.rs", "impl Layout {"),
+        ("layout/csr.rs", "impl LocalCsr {"),
+    ];
+    for (file, head) in sources {
+        let text = read(&format!("../runtime/src/{file}"));
+        let (_, body) = text.split_once(head).unwrap_or_else(|| panic!("{file}: no `{head}`"));
+        let body = body.split("\n}\n").next().unwrap();
+        let mut found = 0;
+        for piece in body.split("\n    pub fn ").skip(1) {
+            let name = piece.split(['(', '<']).next().unwrap();
+            assert!(named.contains(name) || apart.contains(&name), "README.md has no {name}");
+            found += 1;
+        }
+        assert!(found > 0, "{file}: no functions");
+    }
+}
+
+/// Texts of errors advise nothing that C has not: options of the command line stand in the few
+/// places that C cannot reach, or are put into other words in `remedy`.
+#[test]
+fn errors_do_not_speak_of_the_command_line() {
+    let crates =
+        ["conset-ir", "partition-route", "scheduler", "verify", "codegen", "fabric", "runtime"];
+    for name in crates {
+        let mut folders = vec![here().join("..").join(name).join("src")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !path.ends_with("tests.rs") {
+                    check_advice(&path);
+                }
+            }
+        }
+    }
+}
+
+fn check_advice(path: &Path) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    // These are `Fix`es.
+    let known = |line: &str| path.ends_with("conset-ir/src/error.rs") && line.contains("(f, \"");
+    for line in code.filter(|line| !known(line)) {
+        let option = line.split("--").skip(1).any(|rest| rest.starts_with(char::is_alphabetic));
+        assert!(!option, "{}: C's users have no options: {line}", path.display());
+    }
 }

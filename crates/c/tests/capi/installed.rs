@@ -93,6 +93,52 @@ fn every_way_to_exchange_in_c() {
 }
 
 #[test]
+fn parts_are_placed_in_c() {
+    let program = compile(&[example("bar.c")], &[], "bar");
+    for transport in ["fabric", "threads"] {
+        assert_eq!(says(&program, transport), "squares 238, 0 wrong\n");
+    }
+}
+
+/// The guide's programs, as it says them to be compiled, and with all warnings.
+#[test]
+fn the_guide_s_programs() {
+    let guide = std::fs::read_to_string(here().join("../../docs/guide.md")).unwrap();
+    let blocks = |kind: &str| -> Vec<&str> {
+        let begin = format!("```{kind}\n");
+        let blocks = guide.split(begin.as_str()).skip(1);
+        blocks.map(|block| block.split("```").next().unwrap()).collect()
+    };
+    let folder = folder("guide");
+    let programs = blocks("c");
+    assert_eq!(programs.len(), 1);
+    std::fs::write(folder.join("solver.c"), programs[0]).unwrap();
+    std::fs::copy(example("cg.f90"), folder.join("solver.f90")).unwrap();
+    let strict = compile(&[folder.join("solver.c")], &[], "guide");
+    let fabric = says(&strict, "fabric");
+    assert!(fabric.starts_with("x A x = "), "{fabric}");
+    assert_eq!(says(&strict, "threads"), fabric);
+
+    let mut ran = 0;
+    for command in blocks("console").concat().lines() {
+        let command = command.strip_prefix("$ ").unwrap();
+        let tool = command.split(' ').next().unwrap();
+        // The library is installed already.
+        if tool.ends_with("install.sh") || !have(tool, "the guide's commands") {
+            continue;
+        }
+        let library = prefix().join("lib");
+        let command = command.replace("/usr/local", &prefix().display().to_string());
+        let mut shell = Command::new("sh");
+        shell.current_dir(&folder).args(["-e", "-c", &command]);
+        succeed(shell.env("PKG_CONFIG_PATH", library.join("pkgconfig")));
+        succeed(limited(&folder.join("solver")).env("LD_LIBRARY_PATH", &library));
+        ran += 1;
+    }
+    assert_eq!(ran, 2);
+}
+
+#[test]
 fn the_static_library_links_too() {
     if !have("pkg-config", "the static library") {
         return;
