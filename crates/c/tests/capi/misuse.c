@@ -482,6 +482,107 @@ static void versions(void)
     remove("misuse.csi");
 }
 
+/* Everything that a cell may have nothing of. */
+static int nothing(conset_cell *cell, void *data)
+{
+    const conset_plan *empty = data;
+    conset_pending pending;
+    const uint32_t *connections;
+    size_t count = 1;
+    double number = 3;
+    uint64_t at = 7;
+    int status = conset_sum_shared(cell, empty, CONSET_DOUBLE, NULL, 0);
+    status = status ? status : conset_msg_sum_shared(cell, empty, CONSET_DOUBLE, NULL, 0);
+    status = status ? status : conset_exchange_words(cell, 0, CONSET_DOUBLE, NULL, 0, NULL, 0);
+    status = status ? status : conset_begin(cell, empty, CONSET_ADD, CONSET_DOUBLE, NULL, 0, &pending);
+    status = status ? status : conset_end(cell, empty, &pending, CONSET_DOUBLE, NULL, 0);
+    status = status ? status : conset_connections_in(cell, 0, &connections, &count);
+    return status ? status : count == 0 && number == 3 && at == 7 ? CONSET_OK : 99;
+}
+
+static int alone(conset_cell *cell, void *data)
+{
+    double number = 3;
+    uint64_t at = 7;
+    int status = conset_allreduce(cell, data, CONSET_ADD, CONSET_DOUBLE, &number, 1);
+    status = status ? status : conset_allreduce(cell, data, CONSET_ADD, CONSET_DOUBLE, NULL, 0);
+    status = status ? status : conset_allreduce_max_at(cell, data, CONSET_DOUBLE, &number, &at);
+    status = status ? status : conset_barrier(cell, data);
+    return status ? status : number == 3 && at == 7 ? CONSET_OK : 99;
+}
+
+/* Machines of one cell, layouts of no entries, images of no sets. */
+static void least(int transport)
+{
+    const size_t first[CELLS + 1] = {0};
+    conset_layout *none, *no_cells;
+    conset_image *empty = NULL;
+    conset_plan *p;
+    conset_trees *t;
+    conset_options options;
+    conset_options_init(&options);
+    options.transport = transport;
+    EXPECT(conset_layout_from_shared_ids(0, first, NULL, &no_cells), CONSET_OK, "");
+    EXPECT(conset_layout_from_shared_ids(1, first, NULL, &none), CONSET_OK, "");
+    const conset_set set = {"none", none, 1};
+    const char *machines[] = {"torus:1x1", "ring:4", "ring:1"};
+    for (int i = 0; i < 3; i++) {
+        EXPECT(conset_compile(machines[i], &set, 1, NULL, &empty), CONSET_OK, "");
+        EXPECT(conset_plan_new(empty, "none", none, 1, &p), CONSET_OK, "");
+        EXPECT(conset_run(empty, &options, nothing, p, NULL), CONSET_OK, "");
+        EXPECT(conset_trees_new(empty, &t), CONSET_OK, "");
+        EXPECT(conset_run(empty, &options, alone, t, NULL), i == 1 ? CONSET_PROGRAM : CONSET_OK, "");
+        conset_trees_free(t);
+        conset_plan_free(p);
+        conset_image_free(empty);
+    }
+    conset_compile_options how;
+    conset_compile_options_init(&how);
+    how.tree_words = 0;
+    EXPECT(conset_compile("ring:4", NULL, 0, &how, &empty), CONSET_OK, "");
+    conset_image_free(empty);
+    EXPECT(conset_assemble("ring:4", 0, NULL, 0, NULL, NULL, &empty), CONSET_OK, "");
+    conset_image_free(empty);
+    conset_layout_free(none);
+    conset_layout_free(no_cells);
+}
+
+/* The same image, plan and trees in two runs at a time. */
+static int often(conset_cell *cell, void *data)
+{
+    for (int round = 0; round < 50; round++) {
+        double x[2] = {conset_id(cell), conset_id(cell)}, sum = conset_id(cell);
+        int status = conset_sum_shared(cell, plan, CONSET_DOUBLE, x, 2);
+        status = status ? status : conset_allreduce(cell, trees, CONSET_ADD, CONSET_DOUBLE, &sum, 1);
+        if (status || sum != 6 || x[1] != conset_id(cell) + (conset_id(cell) + 1) % CELLS)
+            return status ? status : 99;
+    }
+    (void)data;
+    return CONSET_OK;
+}
+
+static void *run_often(void *transport)
+{
+    conset_options options;
+    conset_options_init(&options);
+    options.transport = *(const int *)transport;
+    options.workers = 2;
+    for (int round = 0; round < 20; round++)
+        EXPECT(conset_run(image, &options, often, NULL, NULL), CONSET_OK, "");
+    return NULL;
+}
+
+static void at_a_time(void)
+{
+    const int transports[4] = {CONSET_FABRIC, CONSET_THREADS, CONSET_THREADS, CONSET_FABRIC};
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&threads[i], NULL, run_often, (void *)&transports[i]))
+            exit(1);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void options(void)
 {
     conset_options o;
@@ -497,6 +598,15 @@ static void options(void)
     conset_options_init(&o);
     o.stack_bytes = 5;
     EXPECT(conset_run(image, &o, fine, &odd, NULL), CONSET_BAD_ARGUMENT, "stack_bytes is 5");
+    for (int transport = CONSET_FABRIC; transport <= CONSET_THREADS; transport++) {
+        o.transport = transport;
+        o.stack_bytes = 1 << 14;
+        EXPECT(conset_run(image, &o, often, NULL, NULL), CONSET_OK, "");
+        o.stack_bytes = (size_t)1 << 40;
+        const int large = conset_run(image, &o, often, NULL, NULL);
+        if (large != CONSET_OK)
+            EXPECT(large, CONSET_MEMORY, "stack_bytes");
+    }
     o.size = 1000;
     EXPECT(conset_run(image, &o, fine, &odd, NULL), CONSET_BAD_ARGUMENT, "options.size is 1000");
     EXPECT(conset_run(NULL, NULL, fine, &odd, NULL), CONSET_NULL_POINTER, "image is null");
@@ -520,6 +630,9 @@ int main(void)
     versions();
     arguments();
     options();
+    least(CONSET_FABRIC);
+    least(CONSET_THREADS);
+    at_a_time();
     programs(CONSET_FABRIC);
     programs(CONSET_THREADS);
     conset_trees_free(trees);
