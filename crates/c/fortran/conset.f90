@@ -6,8 +6,10 @@
 !   also where they have one number, except for elements.
 ! - Numbers of cells, rows, columns and pointers begin with 0: declare ptr(0:n), say.
 ! - Names end with c_null_char; conset_message() is the text of conset_error.
-! - What conset_run calls is `function f(cell, data) bind(c) result(status)` with
-!   `type(c_ptr), value :: cell, data` and `integer(c_int) :: status`, given as c_funloc(f).
+! - What conset_run calls is `recursive function f(cell, data) bind(c) result(status)` with
+!   `type(c_ptr), value :: cell, data` and `integer(c_int) :: status`, given as c_funloc(f). Several
+!   cells are in it at a time: it is recursive, and so are the procedures that it calls and that call
+!   conset, or compilers may keep their variables in one place for all cells.
 ! - What is written in conset.h of size_t is integer(c_size_t), of uint32_t integer(c_int32_t), of
 !   uint64_t integer(c_int64_t), with the same bits.
 ! - Places for handles and results that may be null in C are given as c_loc(..) or c_null_ptr.

@@ -34,7 +34,7 @@
  * - Its conset_cell is its own, for as long as it runs. Used by another callback, by another thread,
  *   inside of another run or after the return it is an error (CONSET_BAD_HANDLE).
  * - It is called from several threads at a time (CONSET_THREADS). Cells of one thread take turns, at
- *   calls of this library: thread-local variables of yours are shared by them.
+ *   calls of this library: thread-local variables of yours are shared by them, static ones by all.
  * - Its stack has conset_options.stack_bytes: put large arrays elsewhere, and compile outside of it.
  * - It is not left by longjmp or by an exception.
  * - A call of a cell that fails ends the run. Later calls of all cells return CONSET_ABORTED, until
