@@ -1,6 +1,6 @@
 //! Exchanges of vectors: by plans, by lists of positions, and collectives.
 //!
-//! What is done with a vector is one function, [`on`]; the functions of the interface say what, and
+//! What is done with a vector is one function, `on`; the functions of the interface say what, and
 //! with what.
 
 use std::ffi::{c_int, c_void};
