@@ -5,7 +5,7 @@
 #
 #   include/conset.h                 the interface
 #   lib/libconset.so.X.Y.Z           the shared library, with links libconset.so.X and libconset.so
-#   lib/libconset.a                  the static library
+#   lib/libconset.a                  the static library (beside a METIS of the program's own, too)
 #   lib/pkgconfig/conset.pc          flags for both (pkg-config --cflags --libs [--static] conset)
 #   share/conset/conset.f90          the Fortran module, to be compiled with one's own compiler
 #
@@ -46,7 +46,7 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' ../../Cargo.toml | head -n 1)
 major=${version%%.*}
 
 install -m 644 include/conset.h "$prefix/include/conset.h"
-install -m 644 fortran/conset.f90 "$prefix/share/conset/conset.f90"
+(cd fortran && cat types.f90 setup.f90 cells.f90 conset.f90) >"$prefix/share/conset/conset.f90"
 install -m 644 "$(built .a)" "$prefix/lib/libconset.a"
 shared=$(built .so)
 if [ -n "$shared" ]; then
@@ -64,6 +64,15 @@ fi
 # The release profile keeps lines for backtraces, which are most of the libraries' bytes.
 if [ "$profile" = release ] && command -v strip >/dev/null; then
     strip -S "$prefix/lib/libconset.a" "$prefix/lib/$library"
+fi
+
+# METIS is part of the static library, and programs may have one of their own: the names of C objects
+# that are not conset's are changed, in all members alike.
+if [ "$(uname)" != Darwin ] && command -v nm >/dev/null && command -v objcopy >/dev/null; then
+    nm -A -g --defined-only "$prefix/lib/libconset.a" 2>/dev/null |
+        awk '!/\.rcgu\.o:/ && NF == 3 && $3 !~ /^(conset_|__)/ { print $3, "conset_c_" $3 }' |
+        sort -u >"$log"
+    objcopy --redefine-syms="$log" "$prefix/lib/libconset.a"
 fi
 
 private="-lpthread -ldl -lm -lgcc_s"

@@ -102,9 +102,10 @@ static int solve(conset_cell *cell, void *data)
     double *val = calloc(local.entries + 1, sizeof *val);
     double *x = calloc(5 * local.items + 1, sizeof *x);
     double *p = x + local.items, *r = p + local.items, *q = r + local.items, *e = q + local.items;
-    for (size_t row = 0; row < n; row++)
-        memcpy(val + local.ptr[row], s->a->val + s->a->ptr[local.ids[row]],
-               (local.ptr[row + 1] - local.ptr[row]) * sizeof *val);
+    status = conset_matrix_values(s->matrix, conset_id(cell), CONSET_INT32, s->a->ptr, CONSET_DOUBLE,
+                                  s->a->val, val, local.entries);
+    if (status != CONSET_OK)
+        goto done;
 
     /* r = b - A 0 = A solution, p = r */
     for (size_t i = 0; i < n; i++)
@@ -140,6 +141,7 @@ static int solve(conset_cell *cell, void *data)
         s->error = error;
         s->iterations = step;
     }
+done:
     free(val);
     free(x);
     return status;

@@ -37,8 +37,8 @@ contains
       end do
    end subroutine
 
-   ! What every cell runs.
-   function solve(cell, data) bind(c) result(status)
+   ! What every cell runs. Recursive, as several cells are in it at a time.
+   recursive function solve(cell, data) bind(c) result(status)
       type(c_ptr), value :: cell, data
       integer(c_int) :: status
       type(conset_local_csr) :: local
@@ -91,7 +91,7 @@ contains
    contains
 
       ! y = A v for the own rows, after the ghosts of v have come.
-      subroutine multiply(v, y)
+      recursive subroutine multiply(v, y)
          real(c_double), intent(inout) :: v(:), y(:)
          integer :: k
          if (status /= CONSET_OK) return
@@ -101,14 +101,14 @@ contains
          end do
       end subroutine
 
-      subroutine dot(v, w, product)
+      recursive subroutine dot(v, w, product)
          real(c_double), intent(in) :: v(:), w(:)
          real(c_double), intent(out) :: product
          product = reduced(CONSET_ADD, dot_product(v(1:n), w(1:n)))
       end subroutine
 
       ! What the numbers of all cells are together.
-      function reduced(op, own) result(all)
+      recursive function reduced(op, own) result(all)
          integer(c_int), intent(in) :: op
          real(c_double), intent(in) :: own
          real(c_double) :: all, numbers(1)

@@ -19,9 +19,11 @@
  *   says in words what was wrong. What a call that failed may have written is of no use.
  * - Handles (pointers to conset_image, conset_layout, ...) are made by this library, freed by their
  *   conset_*_free (null is allowed) in any order, also while others that were made of them are in use.
- *   They may be used by several threads at a time, but not while they are being freed.
+ *   They may be used by several threads at a time, but not while they are being freed. A handle that
+ *   was freed is an error (CONSET_BAD_HANDLE), for as long as it was not too long ago.
  * - Arrays have at least as many elements as the call says, and nobody writes to them during the
- *   call (or reads them, if the call writes). An array of no elements may be null.
+ *   call (or reads them, if the call writes). An array of no elements may be null. An array that is
+ *   read and one that is written do not overlap.
  * - Texts are UTF-8 and end with a zero byte. Texts and arrays that are given out belong to the library.
  * - Numbers of cells, connections, sets and phases begin with 0.
  * - Structures of options begin with their size. Set the defaults with their *_init function first.
@@ -29,10 +31,10 @@
  * Rules, for the function that conset_run calls:
  *
  * - It returns 0. Any other number ends the run for all cells, with an error that names the cell.
- * - Its conset_cell is its own, for as long as it runs. It is not used by other callbacks, by other
- *   threads, or after the return.
+ * - Its conset_cell is its own, for as long as it runs. Used by another callback, by another thread,
+ *   inside of another run or after the return it is an error (CONSET_BAD_HANDLE).
  * - It is called from several threads at a time (CONSET_THREADS). Cells of one thread take turns, at
- *   calls of this library: thread-local variables of yours are shared by them.
+ *   calls of this library: thread-local variables of yours are shared by them, static ones by all.
  * - Its stack has conset_options.stack_bytes: put large arrays elsewhere, and compile outside of it.
  * - It is not left by longjmp or by an exception.
  * - A call of a cell that fails ends the run. Later calls of all cells return CONSET_ABORTED, until
@@ -92,9 +94,30 @@ enum conset_type { CONSET_DOUBLE = 0, CONSET_FLOAT = 1, CONSET_INT64 = 2, CONSET
 /* Which router and scheduler. */
 enum conset_algorithm { CONSET_BEST = 0, CONSET_PAPER = 1 };
 
+/* What CONSET_BEST makes small: the time of an exchange, or the number of phases. */
+enum conset_objective { CONSET_TIME = 0, CONSET_PHASES = 1 };
+
+/* How conset_assemble finds cells for parts: by all ways and a search, the cheapest; part p on the
+ * p-th live cell; along a curve that fills the machine; by bisection. */
+enum conset_placement {
+    CONSET_PLACE_BEST = 0,
+    CONSET_PLACE_GIVEN = 1,
+    CONSET_PLACE_CURVE = 2,
+    CONSET_PLACE_BISECT = 3
+};
+
+/* The sets of a tree, to be added: to the root, from the root, and both in one. The last alone serves
+ * all collectives but conset_reduce. */
+enum conset_tree_sets {
+    CONSET_TREE_REDUCE = 1,
+    CONSET_TREE_BROADCAST = 2,
+    CONSET_TREE_ALLREDUCE = 4
+};
+
 typedef struct conset_image conset_image;               /* a compiled program */
 typedef struct conset_layout conset_layout;             /* which entries of vectors travel */
 typedef struct conset_matrix conset_matrix;             /* a sparse matrix, dealt to cells */
+typedef struct conset_lists conset_lists;               /* positions in a vector that travel */
 typedef struct conset_plan conset_plan;                 /* layout and image */
 typedef struct conset_trees conset_trees;               /* the trees of reductions */
 typedef struct conset_communicator conset_communicator; /* a duplicate of an MPI communicator */
@@ -123,6 +146,10 @@ int conset_image_read(const char *path, conset_image **image);
 
 /* Writes an image to a file, to be read by conset_image_read. */
 int conset_image_write(const conset_image *image, const char *path);
+
+/* Writes an image to memory, to be read by conset_image_parse, on another rank say. At most `room`
+ * bytes are written; `size` is how many there are. */
+int conset_image_bytes(const conset_image *image, void *bytes, size_t room, size_t *size);
 
 /* A number that is the same for equal images and hardly ever for others. */
 int conset_image_digest(const conset_image *image, uint64_t *digest);
@@ -190,15 +217,37 @@ int conset_layout_from_image(const conset_image *image, const char *set, size_t 
                              size_t cells, const size_t *first, const uint64_t *ids,
                              conset_layout **layout);
 
-/* The same layout on a machine of `cells` cells, with part p on cell place[p]. */
+/* The same layout on a machine of `cells` cells, with part p on cell place[p] (conset_assemble). */
 int conset_layout_placed(const conset_layout *layout, size_t parts, const uint32_t *place,
                          size_t cells, conset_layout **placed);
 
-/* Items of a cell's vector; number of connections; 0 if the handle is wrong. */
+/* The way back: what was sent is received. */
+int conset_layout_reversed(const conset_layout *layout, conset_layout **reversed);
+
+/* Number of cells; items of a cell's vector; number of connections; 0 if the handle is wrong. */
+size_t conset_layout_cells(const conset_layout *layout);
 size_t conset_layout_items(const conset_layout *layout, uint32_t cell);
 size_t conset_layout_connections(const conset_layout *layout);
 
+/* What travels on a connection. The arrays have `items` elements and live as long as the layout. */
+typedef struct conset_list {
+    uint32_t source; /* the cell that sends */
+    uint32_t target; /* the cell that receives */
+    size_t items;
+    const uint64_t *ids;
+    const uint32_t *send;    /* where they are in the source's vector */
+    const uint32_t *receive; /* and in the target's */
+} conset_list;
+
+int conset_layout_list(const conset_layout *layout, uint32_t connection, conset_list *list);
+
+/* 1 if every cell that holds an id receives it from every other that does, which conset_sum_shared
+ * needs; or 0. */
+int conset_layout_is_shared(const conset_layout *layout, int *shared);
+
 void conset_layout_free(conset_layout *layout);
+
+/* ---- Matrices ---- */
 
 /* Deals the rows of a square sparse matrix in compressed rows to `cells` cells: row r, and entry r
  * of the vector, to cell owner[r]. ptr (rows + 1) and idx (ptr[rows]) are of index_type CONSET_INT32
@@ -226,6 +275,17 @@ typedef struct conset_local_csr {
 
 int conset_matrix_local(const conset_matrix *matrix, uint32_t cell, conset_local_csr *local);
 
+/* The values of a cell's rows, in the order of its idx, out of those of the global matrix, whose `ptr`
+ * is given again. `own` has conset_local_csr.entries elements. */
+int conset_matrix_values(const conset_matrix *matrix, uint32_t cell, int index_type,
+                         const void *ptr, int type, const void *values, void *own,
+                         size_t entries);
+
+/* The entries of a cell's vector, own and ghosts, out of a global vector of all rows. `own` has
+ * conset_local_csr.items elements. */
+int conset_matrix_gather(const conset_matrix *matrix, uint32_t cell, int type, const void *global,
+                         void *own, size_t items);
+
 void conset_matrix_free(conset_matrix *matrix);
 
 /* ---- Compiling ---- */
@@ -237,12 +297,25 @@ typedef struct conset_set {
     size_t block;
 } conset_set;
 
+/* Trees of reductions, broadcasts and barriers, over all live cells. */
+typedef struct conset_tree {
+    const char *prefix; /* of the names of its sets, for conset_trees_prefixed; null for none */
+    uint32_t words;     /* that it carries at a time; longer arrays go in pieces */
+    int sets;           /* those that are compiled: a sum of conset_tree_sets */
+} conset_tree;
+
 typedef struct conset_compile_options {
     size_t size;         /* of this structure */
     uint64_t seed;       /* the same seed gives the same image */
-    uint32_t tree_words; /* words that the trees of reductions carry at a time; 0 for no trees; 1 */
+    uint32_t tree_words; /* of a tree without a prefix, with all of its sets; 0 for none; 1 */
     uint32_t max_phases; /* the most phases a set may take; 0 for as many as it needs */
     int algorithm;       /* conset_algorithm */
+    int objective;       /* conset_objective */
+    uint32_t attempts;   /* plans made of each set; 0 until nothing much better can be expected */
+    int reroutes;        /* rounds of rip-up and reroute; -1 for the algorithm's own number */
+    int placement;       /* conset_placement, of conset_assemble */
+    const conset_tree *trees; /* more trees */
+    size_t tree_count;
 } conset_compile_options;
 
 int conset_compile_options_init(conset_compile_options *options);
@@ -253,17 +326,59 @@ int conset_compile_options_init(conset_compile_options *options);
 int conset_compile(const char *machine, const conset_set *sets, size_t count,
                    const conset_compile_options *options, conset_image **image);
 
+/* The same for sets of layouts whose cells are parts, 0 to parts - 1, that are yet to get cells: parts
+ * that exchange much are placed close to each other. place[p] is then the cell of part p; what is
+ * needed next is conset_layout_placed with conset_image_cells. */
+int conset_assemble(const char *machine, size_t parts, const conset_set *sets, size_t count,
+                    const conset_compile_options *options, uint32_t *place, conset_image **image);
+
 /* ---- Plans and trees ---- */
 
 /* The plan by which a set exchanges vectors of a layout, `block` words for each item. One plan is for
  * all cells and any number of runs. */
 int conset_plan_new(const conset_image *image, const char *set, const conset_layout *layout,
                     size_t block, conset_plan **plan);
+
+/* The number of its set; its words for each item, 0 if the handle is wrong. */
+int conset_plan_set(const conset_plan *plan, uint32_t *set);
+size_t conset_plan_block(const conset_plan *plan);
+
+/* On how many cells each item of a cell is, that cell among them; and whether the item counts as the
+ * cell's own (1 or 0): of the copies of an id one does, so sums over own items count each id once.
+ * The arrays have conset_layout_items elements. */
+int conset_plan_multiplicity(const conset_plan *plan, uint32_t cell, uint32_t *copies,
+                             size_t items);
+int conset_plan_owned(const conset_plan *plan, uint32_t cell, int *owned, size_t items);
+
 void conset_plan_free(conset_plan *plan);
 
-/* The trees of an image (conset_compile_options.tree_words). */
+/* The trees of an image: those of tree_words; those with a prefix; sets of other names, to the root,
+ * from it and both ways, of which the image has at least one. */
 int conset_trees_new(const conset_image *image, conset_trees **trees);
+int conset_trees_prefixed(const conset_image *image, const char *prefix, conset_trees **trees);
+int conset_trees_named(const conset_image *image, const char *reduce, const char *broadcast,
+                       const char *allreduce, conset_trees **trees);
+
+/* The cell that reductions end at; words that the trees carry at a time, 0 if the handle is wrong. */
+int conset_trees_root(const conset_trees *trees, uint32_t *root);
+size_t conset_trees_words(const conset_trees *trees);
+
 void conset_trees_free(conset_trees *trees);
+
+/* Lists of positions in a vector, one list behind the other: list r is positions[first[r]] to
+ * positions[first[r + 1] - 1]; `first` has count + 1 elements and begins with 0. */
+typedef struct conset_rows {
+    size_t count;
+    const size_t *first;
+    const uint32_t *positions;
+} conset_rows;
+
+/* What one cell sends and receives in conset_exchange_lists: a list for each connection of a set that
+ * starts at the cell, and for each that ends there, in the order of their numbers. A position is
+ * `block` words. The arrays are not used afterwards. */
+int conset_lists_new(const conset_rows *send, const conset_rows *receive, size_t block,
+                     conset_lists **lists);
+void conset_lists_free(conset_lists *lists);
 
 /* ---- Runs ---- */
 
@@ -280,6 +395,8 @@ typedef struct conset_options {
     unsigned time_out_ms; /* that a cell on threads may take without any call; 0 for ever */
     size_t stack_bytes;   /* of each cell's stack; 0 for the usual 256 KiB */
     const conset_communicator *communicator; /* for CONSET_OVER_MPI */
+    const char *trace; /* a file for what happened when on the emulated machine, to be looked at
+                          with Perfetto or Chrome; null for none */
 } conset_options;
 
 int conset_options_init(conset_options *options);
@@ -295,11 +412,16 @@ typedef struct conset_report {
 /* What every cell runs. */
 typedef int (*conset_program)(conset_cell *cell, void *data);
 
-/* Runs `program` on every cell of the image's machine, with the same `data`; over MPI on the cells
- * of this rank, and all ranks call this together. Null options are the defaults; the report may be
- * null. */
+/* Runs `program` on every live cell of the image's machine, with the same `data`; over MPI on the
+ * cells of this rank, and all ranks call this together. Null options are the defaults; the report may
+ * be null. What runs look up in an image is made with the image, once. */
 int conset_run(const conset_image *image, const conset_options *options, conset_program program,
                void *data, conset_report *report);
+
+/* The cells whose callbacks such a run executes in this process, ascending. At most `room` are
+ * written; `count` is how many there are. */
+int conset_run_cells(const conset_image *image, const conset_options *options, uint32_t *cells,
+                     size_t room, size_t *count);
 
 /* ---- A cell ---- */
 
@@ -327,10 +449,6 @@ int conset_give_up(conset_cell *cell, const char *why);
 int conset_exchange(conset_cell *cell, const conset_plan *plan, int op, int type, void *x,
                     size_t words);
 
-/* The same by a message for each connection, to be compared. */
-int conset_msg_exchange(conset_cell *cell, const conset_plan *plan, int op, int type, void *x,
-                        size_t words);
-
 /* Exchanges `count` vectors at a time; their words for each item together are the plan's block. */
 int conset_exchange_many(conset_cell *cell, const conset_plan *plan, int op, int type,
                          void *const *vectors, const size_t *words, size_t count);
@@ -346,6 +464,20 @@ int conset_combine_shared(conset_cell *cell, const conset_plan *plan, int op, in
 int conset_combine_owned(conset_cell *cell, const conset_plan *backward, const conset_plan *forward,
                          int op, int type, void *x, size_t words);
 
+/* The same by a message for each connection, to be compared: with the same results, to the bit. */
+int conset_msg_exchange(conset_cell *cell, const conset_plan *plan, int op, int type, void *x,
+                        size_t words);
+int conset_msg_sum_shared(conset_cell *cell, const conset_plan *plan, int type, void *x,
+                          size_t words);
+int conset_msg_combine_shared(conset_cell *cell, const conset_plan *plan, int op, int type, void *x,
+                              size_t words);
+int conset_msg_combine_owned(conset_cell *cell, const conset_plan *backward,
+                             const conset_plan *forward, int op, int type, void *x, size_t words);
+
+/* Exchanges a set between positions of x, without a layout. */
+int conset_exchange_lists(conset_cell *cell, uint32_t set, const conset_lists *lists, int op,
+                          int type, void *x, size_t words);
+
 /* An exchange that was begun. Plain data. */
 typedef struct conset_pending {
     uint64_t numbers[3];
@@ -356,12 +488,26 @@ typedef struct conset_pending {
 int conset_begin(conset_cell *cell, const conset_plan *plan, int op, int type, const void *x,
                  size_t words, conset_pending *pending);
 
-/* Whether it can be ended without waiting; asking again and again comes to an end. */
+/* Begins conset_exchange_many; conset_end_many ends it. */
+int conset_begin_many(conset_cell *cell, const conset_plan *plan, int op, int type,
+                      const void *const *vectors, const size_t *words, size_t count,
+                      conset_pending *pending);
+
+/* Begins conset_combine_shared (with CONSET_ADD, conset_sum_shared); conset_end ends it. It combines
+ * what the others had at the begin with what x has at the end, so all copies end with the same bits
+ * if no shared item changes in between; the others may. */
+int conset_begin_shared(conset_cell *cell, const conset_plan *plan, int op, int type, const void *x,
+                        size_t words, conset_pending *pending);
+
+/* Whether it can be ended without waiting: `done` is 1, or 0 for not yet. It does not wait itself: do
+ * something else and ask again, or call conset_end, which waits. Asking in a loop comes to an end. */
 int conset_test(conset_cell *cell, const conset_pending *pending, int *done);
 
-/* Ends it: what came in is copied to x, or combined with what is there now. */
+/* Ends it: waits for what comes in, and copies it to x, or combines it with what is there now. */
 int conset_end(conset_cell *cell, const conset_plan *plan, const conset_pending *pending, int type,
                void *x, size_t words);
+int conset_end_many(conset_cell *cell, const conset_plan *plan, const conset_pending *pending,
+                    int type, void *const *vectors, const size_t *words, size_t count);
 
 /* ---- Collectives, called by all cells in the same order, with arrays of the same length ---- */
 
@@ -372,6 +518,12 @@ int conset_allreduce(conset_cell *cell, const conset_trees *trees, int op, int t
 /* The same, for the cell at the root alone: the first live one. Other cells' arrays are used up. */
 int conset_reduce(conset_cell *cell, const conset_trees *trees, int op, int type, void *x,
                   size_t words);
+
+/* The greatest of all cells' values, and where it is: every cell gives its own number at `greatest`,
+ * with a number of its choice at `at` (a row, for a pivot), and ends with the greatest one and what was
+ * given with it; of equal ones with the smallest `at`. A NaN is greater than any number. */
+int conset_allreduce_max_at(conset_cell *cell, const conset_trees *trees, int type, void *greatest,
+                            uint64_t *at);
 
 /* Gives all cells the array of cell `from`. */
 int conset_broadcast(conset_cell *cell, const conset_trees *trees, uint32_t from, int type, void *x,
@@ -390,7 +542,8 @@ int conset_connections_in(conset_cell *cell, uint32_t set, const uint32_t **conn
                           size_t *count);
 
 /* Exchanges a set, together with all cells: the words of the connections out, one connection behind the
- * other in the order of their numbers, and of those in. */
+ * other in the order of their numbers, and of those in; the second by messages. The arrays do not
+ * overlap. */
 int conset_exchange_words(conset_cell *cell, uint32_t set, int type, const void *outgoing,
                           size_t outgoing_words, void *incoming, size_t incoming_words);
 int conset_msg_exchange_words(conset_cell *cell, uint32_t set, int type, const void *outgoing,

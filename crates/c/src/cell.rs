@@ -1,30 +1,29 @@
 //! Cells: lent to the callback, one pointer for each.
 //!
-//! A lent cell knows whether a call of it is under way and on which thread it lives. So a pointer
-//! that one callback hands to another, or to a thread of its own, is an error and not a race. One
-//! that is kept until after the run cannot be told; the header forbids it.
+//! A cell may be used by its own callback alone, while that runs and no call of it is under way. Each
+//! thread knows the cell whose callback it is executing; a call with another pointer is refused before
+//! the pointer is followed. So a cell that one callback hands to another, to a thread of its own, to
+//! a run inside of its run, or that is kept until after the run, is an error, and neither a race nor
+//! a crash.
 //!
 //! A call that fails ends the run for all cells, whether the runtime found the fault or the
 //! arguments were wrong before it could look at them.
 
 use std::cell::Cell as Slot;
 use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
 
 use conset::ir::{CellId, ConnectionId, PhaseId};
 use conset_runtime::Cell;
 
 use crate::entry::{enter, enter_for};
-use crate::memory::{self, Handle, Tagged, array, array_mut, text, typed, write};
+use crate::handle::{self, Handle, Tagged};
+use crate::memory::{array, array_mut, check_pointer, text, typed, write};
 use crate::status::{Fault, Status};
 
-/// A cell while a callback has it.
+/// A cell while a callback has it. Its own lifetime is not known here.
 #[derive(Debug)]
-pub struct Lent {
-    /// Lives as long as the callback runs; its own lifetime is not known here.
-    cell: *mut Cell<'static>,
-    thread: usize,
-    busy: Slot<bool>,
-}
+pub struct Lent(*mut Cell<'static>);
 
 /// `conset_cell`.
 pub type ConsetCell = Handle<Lent>;
@@ -34,50 +33,62 @@ impl Tagged for Lent {
     const NAME: &'static str = "conset_cell";
 }
 
-/// A number that no other living thread has.
-fn thread() -> usize {
-    thread_local!(static HERE: u8 = const { 0 });
-    HERE.with(|here| std::ptr::from_ref(here).addr())
+thread_local! {
+    /// The cell whose callback's own code this thread is executing.
+    static CURRENT: Slot<*const ConsetCell> = const { Slot::new(ptr::null()) };
+}
+
+/// For as long as it lives this thread executes the code of other callbacks, or of none;
+/// afterwards that of the one that was there before.
+pub(crate) struct Turn(*const ConsetCell);
+
+impl Turn {
+    /// Nobody's: calls that wait let other callbacks run on this thread, and so do runs.
+    pub(crate) fn of_none() -> Self {
+        Self(CURRENT.replace(ptr::null()))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
 }
 
 /// Lends a cell to a callback.
 pub(crate) fn lend(cell: &mut Cell<'_>, callback: impl FnOnce(*mut ConsetCell) -> c_int) -> c_int {
-    let cell = std::ptr::from_mut(cell).cast::<Cell<'static>>();
-    let mut lent = memory::handle(Lent { cell, thread: thread(), busy: Slot::new(false) });
-    callback(&raw mut lent)
-}
-
-/// A call of a cell is under way.
-struct Busy<'a>(&'a Slot<bool>);
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.0.set(false);
-    }
+    let mut lent = handle::handle(Lent(ptr::from_mut(cell).cast::<Cell<'static>>()));
+    let lent = &raw mut lent;
+    // Others may have run on this thread since the cell was lent, and none is to be current when it
+    // is given back: whoever goes on then goes on at the end of a call, and says so itself.
+    CURRENT.set(lent);
+    let status = callback(lent);
+    CURRENT.set(ptr::null());
+    status
 }
 
 /// Does something with a cell.
 ///
 /// # Safety
-/// The pointer is the one that the callback was given, and the callback has not returned.
+/// None of the pointer; `body` must do with any lifetime of the cell.
 unsafe fn with<T>(
     pointer: *const ConsetCell,
     body: impl FnOnce(&mut Cell<'_>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
-    // SAFETY: the caller's promise.
-    let lent = unsafe { memory::value(pointer, "cell")? };
-    if lent.thread != thread() {
-        let message = "a cell is called from another thread than its callback's";
+    check_pointer(pointer, "cell")?;
+    if pointer != CURRENT.get() {
+        let message = match CURRENT.get().is_null() {
+            true => "no callback has this cell on this thread",
+            false => "this cell is not the callback's own",
+        };
         return Err(Fault::new(Status::BadHandle, message));
     }
-    if lent.busy.replace(true) {
-        let message = "a call of this cell is under way: it is another callback's";
-        return Err(Fault::new(Status::BadHandle, message));
-    }
-    let _busy = Busy(&lent.busy);
+    let _turn = Turn::of_none();
+    // SAFETY: this thread executes the callback that has this cell, so it is alive.
+    let Lent(cell) = unsafe { handle::value(pointer, "cell")? };
     // SAFETY: `lend` borrowed the cell for as long as the callback runs and does not touch it
-    // meanwhile; `busy` keeps other calls away. `body` must do with any lifetime of the cell.
-    body(unsafe { &mut *lent.cell })
+    // meanwhile; the turn keeps other calls away.
+    body(unsafe { &mut **cell })
 }
 
 /// The body of a call: what fails before the runtime could look at it ends the run, too.

@@ -1,17 +1,20 @@
-//! Compiling at start-up: sets of layouts, on a machine, into an image.
+//! Compiling at start-up: sets of layouts, on a machine, into an image; for parts that have cells
+//! already ([`conset_compile`]), and for those that are yet to get them ([`conset_assemble`]).
 
 use std::ffi::{c_char, c_int};
 use std::path::Path;
 use std::sync::Arc;
 
-use conset::ir::{ConnectionSet, Machine, machine_file};
-use conset::{Algorithm, Options, compile_sets};
-use conset_runtime::tree_sets;
+use conset::ir::{CellId, ConnectionSet, Machine, machine_file};
+use conset::partition_route::placement::Method;
+use conset::{Algorithm, Objective, Options, assemble, compile_sets};
+use conset_runtime::{Layout, World, tree_sets_named};
 
 use crate::entry::enter;
+use crate::handle::{self, value};
 use crate::image::ConsetImage;
 use crate::layout::ConsetLayout;
-use crate::memory::{self, array, options, text, value, write};
+use crate::memory::{array, array_mut, options, text, write};
 use crate::status::{Fault, Status};
 
 /// `conset_set`.
@@ -24,6 +27,18 @@ pub struct ConsetSet {
     pub layout: *const ConsetLayout,
     /// Words for each item.
     pub block: usize,
+}
+
+/// `conset_tree`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ConsetTree {
+    /// What the names of its sets begin with; null for nothing.
+    pub prefix: *const c_char,
+    /// Words that it carries at a time.
+    pub words: u32,
+    /// Which of its sets are compiled: a sum of `conset_tree_sets`.
+    pub sets: c_int,
 }
 
 /// `conset_compile_options`.
@@ -40,16 +55,34 @@ pub struct ConsetCompileOptions {
     pub max_phases: u32,
     /// `conset_algorithm`.
     pub algorithm: c_int,
+    /// `conset_objective`.
+    pub objective: c_int,
+    /// Plans that are made of each set; 0 until nothing much better can be expected.
+    pub attempts: u32,
+    /// Rounds of rip-up and reroute; less than 0 for the algorithm's own number.
+    pub reroutes: c_int,
+    /// `conset_placement`.
+    pub placement: c_int,
+    /// Trees beside those of `tree_words`.
+    pub trees: *const ConsetTree,
+    /// How many.
+    pub tree_count: usize,
 }
 
 fn defaults() -> ConsetCompileOptions {
-    let Options { seed, max_phases, .. } = Options::default();
+    let Options { seed, max_phases, attempts, .. } = Options::default();
     ConsetCompileOptions {
         size: size_of::<ConsetCompileOptions>(),
         seed,
         tree_words: 1,
         max_phases: max_phases.unwrap_or(0),
         algorithm: 0,
+        objective: 0,
+        attempts: attempts.unwrap_or(0),
+        reroutes: -1,
+        placement: 0,
+        trees: std::ptr::null(),
+        tree_count: 0,
     }
 }
 
@@ -72,42 +105,133 @@ pub unsafe extern "C" fn conset_compile(
     enter("conset_compile", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let machine = Arc::new(machine_of(text(machine, "machine")?)?);
-            let given = self::options(options, defaults())?;
-            let mut all = Vec::with_capacity(count);
-            for (row, set) in array(sets, count, "sets")?.iter().enumerate() {
-                let name = text(set.name, &format!("sets[{row}].name"))?;
-                let layout = value(set.layout, &format!("sets[{row}].layout"))?;
-                all.push(set_of(name, layout, set.block)?);
-            }
-            if given.tree_words > 0 {
-                all.extend(tree_sets(&machine, given.tree_words)?);
-            }
-            memory::give(image, compile_sets(&machine, all, &how(&given)?)?)
+            let Job { machine, sets, trees, options, .. } = job(machine, sets, count, options)?;
+            let sets = sets.into_iter().map(|(set, _)| set).chain(trees);
+            handle::give(image, World::new(compile_sets(&machine, sets, &options)?))
         }
     })
 }
 
-fn set_of(
-    name: &str,
-    layout: &conset_runtime::Layout,
-    block: usize,
-) -> Result<ConnectionSet, Fault> {
-    let set = layout.set(name, block);
-    set.map_err(|error| Fault::argument(format!("set `{name}`: {error}")))
+/// Finds a cell for each part, and compiles the parts' sets for these cells.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_assemble(
+    machine: *const c_char,
+    parts: usize,
+    sets: *const ConsetSet,
+    count: usize,
+    options: *const ConsetCompileOptions,
+    place: *mut u32,
+    image: *mut *mut ConsetImage,
+) -> c_int {
+    enter("conset_assemble", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe {
+            let job = job(machine, sets, count, options)?;
+            let place = array_mut(place, parts, "place")?;
+            if let Some((set, layout)) = job.sets.iter().find(|(_, l)| l.cells() > parts) {
+                let (name, cells) = (set.name(), layout.cells());
+                let message =
+                    format!("the layout of set `{name}` is of {cells} parts, not {parts}");
+                return Err(Fault::argument(message));
+            }
+            let sets = job.sets.into_iter().map(|(set, _)| set).collect();
+            let (machine, method, options) = (&job.machine, job.method, &job.options);
+            let done = assemble(machine, (parts, sets), job.trees, method, options)?;
+            handle::give(image, World::new(done.compiled.image().clone()))?;
+            place.iter_mut().zip(done.place).for_each(|(place, CellId(cell))| *place = cell);
+            Ok(())
+        }
+    })
+}
+
+/// What is to be compiled, and how.
+struct Job<'a> {
+    machine: Arc<Machine>,
+    sets: Vec<(ConnectionSet, &'a Layout)>,
+    trees: Vec<ConnectionSet>,
+    options: Options,
+    method: Method,
+}
+
+/// # Safety
+/// The rules of `memory` hold for all pointers.
+unsafe fn job<'a>(
+    machine: *const c_char,
+    sets: *const ConsetSet,
+    count: usize,
+    options: *const ConsetCompileOptions,
+) -> Result<Job<'a>, Fault> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let machine = Arc::new(machine_of(text(machine, "machine")?)?);
+        let given = self::options(options, defaults())?;
+        let mut all = Vec::new();
+        for (row, set) in array(sets, count, "sets")?.iter().enumerate() {
+            let name = text(set.name, &format!("sets[{row}].name"))?;
+            let layout: &Layout = value(set.layout, &format!("sets[{row}].layout"))?;
+            let made = layout.set(name, set.block);
+            let made = made.map_err(|e| Fault::argument(format!("set `{name}`: {e}")))?;
+            all.push((made, layout));
+        }
+        let trees = trees(&machine, &given)?;
+        let (options, method) = (how(&given)?, placement(given.placement)?);
+        Ok(Job { machine, sets: all, trees, options, method })
+    }
+}
+
+/// The sets of trees that the options ask for.
+///
+/// # Safety
+/// The rules of `memory` hold for the options' trees.
+unsafe fn trees(
+    machine: &Machine,
+    given: &ConsetCompileOptions,
+) -> Result<Vec<ConnectionSet>, Fault> {
+    const ALL: c_int = 7;
+    let mut sets = Vec::new();
+    if given.tree_words > 0 {
+        sets.extend(tree_sets_named(machine, given.tree_words, "")?);
+    }
+    // SAFETY: the caller's promise.
+    let trees = unsafe { array(given.trees, given.tree_count, "options.trees")? };
+    for (row, tree) in trees.iter().enumerate() {
+        let place = format!("options.trees[{row}]");
+        let prefix = match tree.prefix.is_null() {
+            true => "",
+            // SAFETY: the caller's promise.
+            false => unsafe { text(tree.prefix, &format!("{place}.prefix"))? },
+        };
+        if !(1..=ALL).contains(&tree.sets) {
+            let message = format!("{place}.sets is {}, expected a sum of 1, 2 and 4", tree.sets);
+            return Err(Fault::argument(message));
+        }
+        let made = tree_sets_named(machine, tree.words, prefix)
+            .map_err(|error| Fault::argument(format!("{place}: {error}")))?;
+        let wanted = made.into_iter().enumerate().filter(|(bit, _)| tree.sets >> bit & 1 == 1);
+        sets.extend(wanted.map(|(_, set)| set));
+    }
+    Ok(sets)
+}
+
+/// One of some values by its number.
+fn choose<T: Copy>(number: c_int, values: &[T], what: &str) -> Result<T, Fault> {
+    let found = usize::try_from(number).ok().and_then(|row| values.get(row).copied());
+    found.ok_or_else(|| Fault::argument(format!("{number} is no {what} (enum conset_{what})")))
+}
+
+fn placement(number: c_int) -> Result<Method, Fault> {
+    choose(number, &[Method::Best, Method::Given, Method::Curve, Method::Bisect], "placement")
 }
 
 fn how(given: &ConsetCompileOptions) -> Result<Options, Fault> {
-    let algorithm = match given.algorithm {
-        0 => Algorithm::Best,
-        1 => Algorithm::Paper,
-        other => {
-            let message = format!("{other} is no algorithm (enum conset_algorithm)");
-            return Err(Fault::argument(message));
-        }
-    };
-    let max_phases = (given.max_phases > 0).then_some(given.max_phases);
-    Ok(Options { algorithm, seed: given.seed, max_phases, ..Options::default() })
+    Ok(Options {
+        algorithm: choose(given.algorithm, &[Algorithm::Best, Algorithm::Paper], "algorithm")?,
+        objective: choose(given.objective, &[Objective::Time, Objective::Phases], "objective")?,
+        seed: given.seed,
+        reroutes: u32::try_from(given.reroutes).ok(),
+        max_phases: (given.max_phases > 0).then_some(given.max_phases),
+        attempts: (given.attempts > 0).then_some(given.attempts),
+    })
 }
 
 /// A preset or a machine file, and settings behind it: `torus:4x4 channels_per_cell=8`.

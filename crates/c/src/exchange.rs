@@ -1,13 +1,68 @@
-//! Exchanges of vectors by plans, and collectives.
+//! Exchanges of vectors: by plans, by lists of positions, and collectives.
+//!
+//! What is done with a vector is one function, `on`; the functions of the interface say what, and
+//! with what.
 
 use std::ffi::{c_int, c_void};
 
 use conset::ir::CellId;
-use conset_runtime::Pending;
+use conset_runtime::lists::CellLists;
+use conset_runtime::{Cell, Collectives, Op, Pending, Plan};
 
 use crate::cell::{ConsetCell, call};
-use crate::memory::{array, array_mut, op, typed, value, vectors, write};
+use crate::handle::value;
+use crate::lists::ConsetLists;
+use crate::memory::{array, array_mut, op, typed, vectors_mut, write};
 use crate::plan::{ConsetPlan, ConsetTrees};
+use crate::status::Fault;
+
+/// What can be done with a vector.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'a> {
+    Exchange(&'a Plan, Op),
+    ExchangeByMessages(&'a Plan, Op),
+    ExchangeLists(usize, &'a CellLists, Op),
+    CombineShared(&'a Plan, Op),
+    CombineSharedByMessages(&'a Plan, Op),
+    CombineOwned(&'a Plan, &'a Plan, Op),
+    CombineOwnedByMessages(&'a Plan, &'a Plan, Op),
+    End(&'a Plan, Pending),
+    Allreduce(&'a Collectives, Op),
+    Reduce(&'a Collectives, Op),
+    Broadcast(&'a Collectives, CellId),
+}
+
+/// A vector of a caller: the type of its numbers, where it is, how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Vector(pub(crate) c_int, pub(crate) *mut c_void, pub(crate) usize);
+
+/// Does it.
+///
+/// # Safety
+/// The rules of `memory` hold for the vector.
+pub(crate) unsafe fn on(cell: &mut Cell<'_>, what: What<'_>, vector: Vector) -> Result<(), Fault> {
+    let Vector(number_type, x, words) = vector;
+    typed!(number_type, W => {
+        // SAFETY: the caller's promise.
+        let x = unsafe { array_mut(x.cast::<W>(), words, "x")? };
+        match what {
+            What::Exchange(plan, op) => cell.exchange_nodes(plan, op, x),
+            What::ExchangeByMessages(plan, op) => cell.msg_exchange_nodes(plan, op, x),
+            What::ExchangeLists(set, lists, op) => cell.exchange_lists(set, lists, op, x),
+            What::CombineShared(plan, op) => cell.combine_shared(plan, op, x),
+            What::CombineSharedByMessages(plan, op) => cell.msg_combine_shared(plan, op, x),
+            What::CombineOwned(back, forth, op) => cell.combine_owned(back, forth, op, x),
+            What::CombineOwnedByMessages(back, forth, op) => {
+                cell.msg_combine_owned(back, forth, op, x)
+            }
+            What::End(plan, pending) => cell.end(plan, pending, x),
+            What::Allreduce(trees, op) => cell.allreduce(trees, op, x),
+            What::Reduce(trees, op) => cell.reduce(trees, op, x),
+            What::Broadcast(trees, from) => cell.broadcast(trees, from, x),
+        }?;
+        Ok(())
+    })
+}
 
 /// Exchanges a vector.
 #[unsafe(no_mangle)]
@@ -22,11 +77,8 @@ pub unsafe extern "C" fn conset_exchange(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_exchange", cell, |cell| {
-            let (plan, op) = (value(plan, "plan")?, op(operation)?);
-            typed!(number_type, W => {
-                let x = array_mut(x.cast::<W>(), words, "x")?;
-                Ok(cell.exchange_nodes(plan, op, x)?)
-            })
+            let what = What::Exchange(value(plan, "plan")?, op(operation)?);
+            on(cell, what, Vector(number_type, x, words))
         })
     }
 }
@@ -44,11 +96,150 @@ pub unsafe extern "C" fn conset_msg_exchange(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_msg_exchange", cell, |cell| {
-            let (plan, op) = (value(plan, "plan")?, op(operation)?);
-            typed!(number_type, W => {
-                let x = array_mut(x.cast::<W>(), words, "x")?;
-                Ok(cell.msg_exchange_nodes(plan, op, x)?)
-            })
+            let what = What::ExchangeByMessages(value(plan, "plan")?, op(operation)?);
+            on(cell, what, Vector(number_type, x, words))
+        })
+    }
+}
+
+/// Exchanges a set by lists of positions in a vector.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_exchange_lists(
+    cell: *mut ConsetCell,
+    set: u32,
+    lists: *const ConsetLists,
+    operation: c_int,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_exchange_lists", cell, |cell| {
+            let what = What::ExchangeLists(set as usize, value(lists, "lists")?, op(operation)?);
+            on(cell, what, Vector(number_type, x, words))
+        })
+    }
+}
+
+/// Makes all copies of an entry what all of them together are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_combine_shared(
+    cell: *mut ConsetCell,
+    plan: *const ConsetPlan,
+    operation: c_int,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_combine_shared", cell, |cell| {
+            let what = What::CombineShared(value(plan, "plan")?, op(operation)?);
+            on(cell, what, Vector(number_type, x, words))
+        })
+    }
+}
+
+/// The same by messages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_msg_combine_shared(
+    cell: *mut ConsetCell,
+    plan: *const ConsetPlan,
+    operation: c_int,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_msg_combine_shared", cell, |cell| {
+            let what = What::CombineSharedByMessages(value(plan, "plan")?, op(operation)?);
+            on(cell, what, Vector(number_type, x, words))
+        })
+    }
+}
+
+/// Adds up all copies of an entry.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_sum_shared(
+    cell: *mut ConsetCell,
+    plan: *const ConsetPlan,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_sum_shared", cell, |cell| {
+            let what = What::CombineShared(value(plan, "plan")?, Op::Add);
+            on(cell, what, Vector(number_type, x, words))
+        })
+    }
+}
+
+/// The same by messages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_msg_sum_shared(
+    cell: *mut ConsetCell,
+    plan: *const ConsetPlan,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_msg_sum_shared", cell, |cell| {
+            let what = What::CombineSharedByMessages(value(plan, "plan")?, Op::Add);
+            on(cell, what, Vector(number_type, x, words))
+        })
+    }
+}
+
+/// Combines ghosts with what their owners have, and gives the results back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_combine_owned(
+    cell: *mut ConsetCell,
+    backward: *const ConsetPlan,
+    forward: *const ConsetPlan,
+    operation: c_int,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_combine_owned", cell, |cell| {
+            let what = What::CombineOwned(
+                value(backward, "backward")?,
+                value(forward, "forward")?,
+                op(operation)?,
+            );
+            on(cell, what, Vector(number_type, x, words))
+        })
+    }
+}
+
+/// The same by messages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_msg_combine_owned(
+    cell: *mut ConsetCell,
+    backward: *const ConsetPlan,
+    forward: *const ConsetPlan,
+    operation: c_int,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_msg_combine_owned", cell, |cell| {
+            let what = What::CombineOwnedByMessages(
+                value(backward, "backward")?,
+                value(forward, "forward")?,
+                op(operation)?,
+            );
+            on(cell, what, Vector(number_type, x, words))
         })
     }
 }
@@ -69,148 +260,8 @@ pub unsafe extern "C" fn conset_exchange_many(
         call("conset_exchange_many", cell, |cell| {
             let (plan, op) = (value(plan, "plan")?, op(operation)?);
             typed!(number_type, W => {
-                let mut vectors = self::vectors::<W>(vectors, words, count)?;
+                let mut vectors = vectors_mut::<W>(vectors, words, count)?;
                 Ok(cell.exchange_many(plan, op, &mut vectors)?)
-            })
-        })
-    }
-}
-
-/// Makes all copies of an entry what all of them together are.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_combine_shared(
-    cell: *mut ConsetCell,
-    plan: *const ConsetPlan,
-    operation: c_int,
-    number_type: c_int,
-    x: *mut c_void,
-    words: usize,
-) -> c_int {
-    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_combine_shared", cell, |cell| {
-            let (plan, op) = (value(plan, "plan")?, op(operation)?);
-            typed!(number_type, W => {
-                let x = array_mut(x.cast::<W>(), words, "x")?;
-                Ok(cell.combine_shared(plan, op, x)?)
-            })
-        })
-    }
-}
-
-/// Adds up all copies of an entry.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_sum_shared(
-    cell: *mut ConsetCell,
-    plan: *const ConsetPlan,
-    number_type: c_int,
-    x: *mut c_void,
-    words: usize,
-) -> c_int {
-    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_sum_shared", cell, |cell| {
-            let plan = value(plan, "plan")?;
-            typed!(number_type, W => {
-                let x = array_mut(x.cast::<W>(), words, "x")?;
-                Ok(cell.sum_shared(plan, x)?)
-            })
-        })
-    }
-}
-
-/// Combines ghosts with what their owners have, and gives the results back.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_combine_owned(
-    cell: *mut ConsetCell,
-    backward: *const ConsetPlan,
-    forward: *const ConsetPlan,
-    operation: c_int,
-    number_type: c_int,
-    x: *mut c_void,
-    words: usize,
-) -> c_int {
-    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_combine_owned", cell, |cell| {
-            let backward = value(backward, "backward")?;
-            let (forward, op) = (value(forward, "forward")?, op(operation)?);
-            typed!(number_type, W => {
-                let x = array_mut(x.cast::<W>(), words, "x")?;
-                Ok(cell.combine_owned(backward, forward, op, x)?)
-            })
-        })
-    }
-}
-
-/// `conset_pending`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConsetPending {
-    /// The token's numbers.
-    pub numbers: [u64; 3],
-}
-
-/// Begins an exchange.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_begin(
-    cell: *mut ConsetCell,
-    plan: *const ConsetPlan,
-    operation: c_int,
-    number_type: c_int,
-    x: *const c_void,
-    words: usize,
-    pending: *mut ConsetPending,
-) -> c_int {
-    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_begin", cell, |cell| {
-            let (plan, op) = (value(plan, "plan")?, op(operation)?);
-            write(pending, "pending", ConsetPending::default())?;
-            let token = typed!(number_type, W => {
-                cell.begin(plan, op, array(x.cast::<W>(), words, "x")?)?
-            });
-            write(pending, "pending", ConsetPending { numbers: token.to_numbers() })
-        })
-    }
-}
-
-/// Whether an exchange can be ended without waiting.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_test(
-    cell: *mut ConsetCell,
-    pending: *const ConsetPending,
-    done: *mut c_int,
-) -> c_int {
-    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_test", cell, |cell| {
-            let pending = array(pending, 1, "pending")?[0];
-            write(done, "done", 0)?;
-            let is_done = cell.test(&Pending::from_numbers(pending.numbers))?;
-            write(done, "done", c_int::from(is_done))
-        })
-    }
-}
-
-/// Ends an exchange.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_end(
-    cell: *mut ConsetCell,
-    plan: *const ConsetPlan,
-    pending: *const ConsetPending,
-    number_type: c_int,
-    x: *mut c_void,
-    words: usize,
-) -> c_int {
-    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_end", cell, |cell| {
-            let plan = value(plan, "plan")?;
-            let pending = Pending::from_numbers(array(pending, 1, "pending")?[0].numbers);
-            typed!(number_type, W => {
-                let x = array_mut(x.cast::<W>(), words, "x")?;
-                Ok(cell.end(plan, pending, x)?)
             })
         })
     }
@@ -229,11 +280,8 @@ pub unsafe extern "C" fn conset_allreduce(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_allreduce", cell, |cell| {
-            let (trees, op) = (value(trees, "trees")?, op(operation)?);
-            typed!(number_type, W => {
-                let x = array_mut(x.cast::<W>(), words, "x")?;
-                Ok(cell.allreduce(trees, op, x)?)
-            })
+            let what = What::Allreduce(value(trees, "trees")?, op(operation)?);
+            on(cell, what, Vector(number_type, x, words))
         })
     }
 }
@@ -251,11 +299,8 @@ pub unsafe extern "C" fn conset_reduce(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_reduce", cell, |cell| {
-            let (trees, op) = (value(trees, "trees")?, op(operation)?);
-            typed!(number_type, W => {
-                let x = array_mut(x.cast::<W>(), words, "x")?;
-                Ok(cell.reduce(trees, op, x)?)
-            })
+            let what = What::Reduce(value(trees, "trees")?, op(operation)?);
+            on(cell, what, Vector(number_type, x, words))
         })
     }
 }
@@ -273,10 +318,31 @@ pub unsafe extern "C" fn conset_broadcast(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_broadcast", cell, |cell| {
+            let what = What::Broadcast(value(trees, "trees")?, CellId(from));
+            on(cell, what, Vector(number_type, x, words))
+        })
+    }
+}
+
+/// The greatest of all cells' values, and where it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_allreduce_max_at(
+    cell: *mut ConsetCell,
+    trees: *const ConsetTrees,
+    number_type: c_int,
+    greatest: *mut c_void,
+    at: *mut u64,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_allreduce_max_at", cell, |cell| {
             let trees = value(trees, "trees")?;
+            let own_at = array(at, 1, "at")?[0];
             typed!(number_type, W => {
-                let x = array_mut(x.cast::<W>(), words, "x")?;
-                Ok(cell.broadcast(trees, CellId(from), x)?)
+                let own = array(greatest.cast::<W>(), 1, "greatest")?[0];
+                let (most, most_at) = cell.allreduce_max_at(trees, own, own_at)?;
+                write(greatest.cast::<W>(), "greatest", most)?;
+                write(at, "at", most_at)
             })
         })
     }

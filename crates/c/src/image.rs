@@ -5,28 +5,34 @@ use std::path::Path;
 use std::sync::Arc;
 
 use conset::ir::{CellId, ConnectionId, Direction, Document, Image, InputError, SetImage, binary};
+use conset_runtime::World;
 
 use crate::entry::{enter, enter_for};
-use crate::memory::{self, Handle, Tagged, array, array_mut, text, value, write};
+use crate::handle::{self, Handle, Tagged, value};
+use crate::memory::{array, array_mut, text, write};
 use crate::status::{Fault, Status};
 
-/// `conset_image`.
-pub type ConsetImage = Handle<Arc<Image>>;
+/// `conset_image`: a world with the image loaded, so that runs do not load it again.
+pub type ConsetImage = Handle<World>;
 
-impl Tagged for Arc<Image> {
+impl Tagged for World {
     const TAG: [u8; 8] = *b"csimage1";
     const NAME: &'static str = "conset_image";
 }
 
 /// Makes an image of a file's bytes, and checks it.
-fn parse(name: &str, bytes: &[u8]) -> Result<Arc<Image>, Fault> {
+fn parse(name: &str, bytes: &[u8]) -> Result<World, Fault> {
+    Ok(World::new(checked(name, bytes)?))
+}
+
+fn checked(name: &str, bytes: &[u8]) -> Result<Arc<Image>, Fault> {
     match Document::parse_any(name, bytes)? {
         Document::Image(image) => Ok(Arc::new(conset::verify::image(image)?.into_inner())),
         Document::Schedule(schedule) => Ok(conset::adopt(schedule, &mut |_| ())?.image().clone()),
         other => {
             let what = format!("a {}, expected an image or a schedule", other.kind());
             let error = InputError::new(name, conset::ir::At::Whole, what);
-            Err(error.help("compile it first: conset compile").into())
+            Err(error.help("compile it first (conset_compile, or the program conset)").into())
         }
     }
 }
@@ -42,7 +48,7 @@ pub unsafe extern "C" fn conset_image_parse(
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
             let bytes = array(bytes.cast::<u8>(), size, "bytes")?;
-            memory::give(image, parse("<memory>", bytes)?)
+            handle::give(image, parse("<memory>", bytes)?)
         }
     })
 }
@@ -59,7 +65,7 @@ pub unsafe extern "C" fn conset_image_read(
             let path = text(path, "path")?;
             let bytes = std::fs::read(path)
                 .map_err(|error| Fault::new(Status::File, format!("{path}: {error}")))?;
-            memory::give(image, parse(path, &bytes)?)
+            handle::give(image, parse(path, &bytes)?)
         }
     })
 }
@@ -72,25 +78,43 @@ pub unsafe extern "C" fn conset_image_write(
 ) -> c_int {
     enter("conset_image_write", || {
         // SAFETY: the caller keeps the rules of `memory`.
-        let (image, path) = unsafe { (value(image, "image")?, text(path, "path")?) };
+        let (image, path) = unsafe { (value(image, "image")?.image(), text(path, "path")?) };
         write_file(path, &bytes_of(image))
-            .map_err(|error| Fault::new(Status::File, format!("{path}: {error}")))
     })
 }
 
 /// Writes beside the file and renames, so that nobody finds half a file.
-fn write_file(path: &str, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_file(path: &str, bytes: &[u8]) -> Result<(), Fault> {
     let beside = format!("{path}.{}.tmp", std::process::id());
     let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() && Path::new(&beside).exists() {
         // The first error is the one to be told.
         let _ = std::fs::remove_file(&beside);
     }
-    written
+    written.map_err(|error| Fault::new(Status::File, format!("{path}: {error}")))
 }
 
 fn bytes_of(image: &Image) -> Vec<u8> {
     binary::write(&Document::Image(image.clone()))
+}
+
+/// The binary form of an image, for `conset_image_parse` elsewhere.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_image_bytes(
+    image: *const ConsetImage,
+    bytes: *mut c_void,
+    room: usize,
+    size: *mut usize,
+) -> c_int {
+    enter("conset_image_bytes", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe {
+            let found = bytes_of(value(image, "image")?.image());
+            let count = room.min(found.len());
+            array_mut(bytes.cast::<u8>(), count, "bytes")?.copy_from_slice(&found[..count]);
+            write(size, "size", found.len())
+        }
+    })
 }
 
 /// A number that equal images have in common: FNV-1a of the binary form, 64 bits.
@@ -99,7 +123,7 @@ pub unsafe extern "C" fn conset_image_digest(image: *const ConsetImage, digest: 
     enter("conset_image_digest", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let bytes = bytes_of(value(image, "image")?);
+            let bytes = bytes_of(value(image, "image")?.image());
             let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
             });
@@ -113,7 +137,7 @@ pub unsafe extern "C" fn conset_image_digest(image: *const ConsetImage, digest: 
 pub unsafe extern "C" fn conset_image_cells(image: *const ConsetImage) -> usize {
     enter_for("conset_image_cells", 0, || {
         // SAFETY: the caller keeps the rules of `memory`.
-        Ok(unsafe { value(image, "image")? }.machine().agent_count())
+        Ok(unsafe { value(image, "image")? }.image().machine().agent_count())
     })
 }
 
@@ -122,7 +146,7 @@ pub unsafe extern "C" fn conset_image_cells(image: *const ConsetImage) -> usize 
 pub unsafe extern "C" fn conset_image_sets(image: *const ConsetImage) -> usize {
     enter_for("conset_image_sets", 0, || {
         // SAFETY: the caller keeps the rules of `memory`.
-        Ok(unsafe { value(image, "image")? }.sets().len())
+        Ok(unsafe { value(image, "image")? }.image().sets().len())
     })
 }
 
@@ -136,7 +160,7 @@ pub unsafe extern "C" fn conset_image_set(
     enter("conset_image_set", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let (image, name) = (value(image, "image")?, text(name, "name")?);
+            let (image, name) = (value(image, "image")?.image(), text(name, "name")?);
             let row = image.sets().iter().position(|set| set.set.name() == name);
             let row = row.ok_or_else(|| {
                 let names: Vec<&str> = image.sets().iter().map(|set| set.set.name()).collect();
@@ -163,7 +187,7 @@ pub unsafe extern "C" fn conset_image_phases(
     enter("conset_image_phases", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let count = set_of(value(image, "image")?, set)?.phases.len();
+            let count = set_of(value(image, "image")?.image(), set)?.phases.len();
             write(phases, "phases", count as u32)
         }
     })
@@ -179,7 +203,7 @@ pub unsafe extern "C" fn conset_image_connections(
     enter("conset_image_connections", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let count = set_of(value(image, "image")?, set)?.set.len();
+            let count = set_of(value(image, "image")?.image(), set)?.set.len();
             write(connections, "connections", count as u32)
         }
     })
@@ -208,7 +232,7 @@ pub unsafe extern "C" fn conset_image_connection(
     enter("conset_image_connection", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let set = &set_of(value(image, "image")?, set)?.set;
+            let set = &set_of(value(image, "image")?.image(), set)?.set;
             if connection as usize >= set.len() {
                 let (name, count) = (set.name(), set.len());
                 let message = format!("connection {connection} of `{name}`, which has {count}");
@@ -249,8 +273,7 @@ pub unsafe extern "C" fn conset_image_operations(
     enter("conset_image_operations", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let image = value(image, "image")?;
-            let set = set_of(image, set)?;
+            let set = set_of(value(image, "image")?.image(), set)?;
             let Some(tables) = set.phases.get(phase as usize) else {
                 let (name, phases) = (set.set.name(), set.phases.len());
                 let message = format!("phase {phase} of `{name}`, which has {phases}");
@@ -279,5 +302,5 @@ pub unsafe extern "C" fn conset_image_operations(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_image_free(image: *mut ConsetImage) {
     // SAFETY: the caller keeps the rules of `memory`.
-    enter("conset_image_free", || unsafe { memory::free(image) });
+    enter("conset_image_free", || unsafe { handle::free(image) });
 }

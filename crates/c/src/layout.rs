@@ -1,17 +1,18 @@
-//! Layouts from arrays: shared ids, owners and ghosts, a matrix, an image.
+//! Layouts from arrays: shared ids, owners and ghosts, an image; and what they say.
 //!
 //! Lists of cells come as C programs have them: one array of all cells' ids, and where each cell's
 //! begin (`first`, one longer than there are cells).
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use conset::ir::{CellId, limits};
-use conset_runtime::{CsrLayout, Layout, LocalCsr, Owned};
+use conset::ir::{CellId, ConnectionId, limits};
+use conset_runtime::{Layout, Owned};
 
 use crate::entry::{enter, enter_for};
+use crate::handle::{self, Handle, Tagged, value};
 use crate::image::ConsetImage;
-use crate::memory::{self, Handle, Tagged, Type, array, text, value, write};
+use crate::memory::{array, array_mut, check_pointer, lists_of, text, write};
 use crate::status::Fault;
 
 /// `conset_layout`.
@@ -20,22 +21,6 @@ pub type ConsetLayout = Handle<Arc<Layout>>;
 impl Tagged for Arc<Layout> {
     const TAG: [u8; 8] = *b"cslayou1";
     const NAME: &'static str = "conset_layout";
-}
-
-/// A matrix that was dealt to cells.
-#[derive(Debug)]
-pub struct Matrix {
-    forward: Arc<Layout>,
-    backward: Arc<Layout>,
-    parts: Vec<LocalCsr>,
-}
-
-/// `conset_matrix`.
-pub type ConsetMatrix = Handle<Matrix>;
-
-impl Tagged for Matrix {
-    const TAG: [u8; 8] = *b"csmatri1";
-    const NAME: &'static str = "conset_matrix";
 }
 
 fn check_cells(cells: usize) -> Result<(), Fault> {
@@ -56,18 +41,7 @@ unsafe fn lists<'a>(
 ) -> Result<Vec<&'a [u64]>, Fault> {
     check_cells(cells)?;
     // SAFETY: the caller's promise.
-    let first = unsafe { array(first, cells + 1, "first")? };
-    if first[0] != 0 {
-        return Err(Fault::argument(format!("first[0] is {}, expected 0", first[0])));
-    }
-    if let Some(row) = first.windows(2).position(|pair| pair[1] < pair[0]) {
-        let (here, next) = (first[row], first[row + 1]);
-        let message = format!("first[{}] is {next}, expected at least {here}", row + 1);
-        return Err(Fault::argument(message));
-    }
-    // SAFETY: the caller's promise.
-    let ids = unsafe { array(ids, first[cells], "ids")? };
-    Ok(first.windows(2).map(|pair| &ids[pair[0]..pair[1]]).collect())
+    unsafe { lists_of(cells, (first, "first"), (ids, "ids")) }
 }
 
 /// Entries of one id are copies of one value.
@@ -82,7 +56,7 @@ pub unsafe extern "C" fn conset_layout_from_shared_ids(
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
             let ids = lists(cells, first, ids)?;
-            memory::give(layout, Arc::new(Layout::from_shared_ids(&ids)?))
+            handle::give(layout, Arc::new(Layout::from_shared_ids(&ids)?))
         }
     })
 }
@@ -115,17 +89,24 @@ pub unsafe extern "C" fn conset_layout_from_owned(
 ///
 /// # Safety
 /// The places are null or can be written.
-unsafe fn give_both(
+pub(crate) unsafe fn give_both(
     forward: *mut *mut ConsetLayout,
     backward: *mut *mut ConsetLayout,
     there: &Arc<Layout>,
     back: &Arc<Layout>,
 ) -> Result<(), Fault> {
-    for (place, layout) in [(forward, there), (backward, back)] {
-        if !place.is_null() {
-            // SAFETY: the caller's promise.
-            unsafe { memory::give(place, layout.clone())? };
-        }
+    let places = [(forward, there, "forward"), (backward, back, "backward")];
+    let wanted = || places.iter().filter(|(place, ..)| !place.is_null());
+    // Both are looked at before one is handed out.
+    for (place, _, name) in wanted() {
+        check_pointer(*place, name)?;
+    }
+    if forward == backward && !forward.is_null() {
+        return Err(Fault::argument("forward and backward are the same place"));
+    }
+    for (place, layout, _) in wanted() {
+        // SAFETY: the caller's promise.
+        unsafe { handle::give(*place, (*layout).clone())? };
     }
     Ok(())
 }
@@ -144,9 +125,9 @@ pub unsafe extern "C" fn conset_layout_from_image(
     enter("conset_layout_from_image", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let (image, set) = (value(image, "image")?, text(set, "set")?);
+            let (image, set) = (value(image, "image")?.image(), text(set, "set")?);
             let ids = lists(cells, first, ids)?;
-            memory::give(layout, Arc::new(Layout::from_image(image, set, block, &ids)?))
+            handle::give(layout, Arc::new(Layout::from_image(image, set, block, &ids)?))
         }
     })
 }
@@ -166,8 +147,29 @@ pub unsafe extern "C" fn conset_layout_placed(
             let layout = value(layout, "layout")?;
             let place = array(place, parts, "place")?;
             let place: Vec<CellId> = place.iter().copied().map(CellId).collect();
-            memory::give(placed, Arc::new(layout.placed(&place, cells)?))
+            handle::give(placed, Arc::new(layout.placed(&place, cells)?))
         }
+    })
+}
+
+/// The way back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_layout_reversed(
+    layout: *const ConsetLayout,
+    reversed: *mut *mut ConsetLayout,
+) -> c_int {
+    enter("conset_layout_reversed", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe { handle::give(reversed, Arc::new(value(layout, "layout")?.reversed())) }
+    })
+}
+
+/// Number of cells.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_layout_cells(layout: *const ConsetLayout) -> usize {
+    enter_for("conset_layout_cells", 0, || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        Ok(unsafe { value(layout, "layout")? }.cells())
     })
 }
 
@@ -189,124 +191,96 @@ pub unsafe extern "C" fn conset_layout_connections(layout: *const ConsetLayout) 
     })
 }
 
+/// `conset_list`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ConsetList {
+    /// The cell that sends.
+    pub source: u32,
+    /// The cell that receives.
+    pub target: u32,
+    /// How many items.
+    pub items: usize,
+    /// Their global ids.
+    pub ids: *const u64,
+    /// Where they are in the source's vector.
+    pub send: *const u32,
+    /// Where they are in the target's.
+    pub receive: *const u32,
+}
+
+/// What travels on a connection.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_layout_list(
+    layout: *const ConsetLayout,
+    connection: u32,
+    list: *mut ConsetList,
+) -> c_int {
+    enter("conset_layout_list", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        let layout = unsafe { value(layout, "layout")? };
+        if connection as usize >= layout.len() {
+            let message = format!("connection {connection} of a layout of {}", layout.len());
+            return Err(Fault::argument(message));
+        }
+        let connection = ConnectionId(connection);
+        let (source, target) = layout.ends_of(connection);
+        let ids = layout.ids_of(connection);
+        let found = ConsetList {
+            source: source.0,
+            target: target.0,
+            items: ids.len(),
+            ids: ids.as_ptr(),
+            send: layout.send_of(connection).as_ptr(),
+            receive: layout.receive_of(connection).as_ptr(),
+        };
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe { write(list, "list", found) }
+    })
+}
+
+/// Whether every cell that holds an id receives it from every other that does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_layout_is_shared(
+    layout: *const ConsetLayout,
+    shared: *mut c_int,
+) -> c_int {
+    enter("conset_layout_is_shared", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe { write(shared, "shared", c_int::from(value(layout, "layout")?.is_shared())) }
+    })
+}
+
+/// Writes a number for each item of a cell.
+///
+/// # Safety
+/// The rules of `memory` hold for the array.
+pub(crate) unsafe fn write_items<T>(
+    numbers: impl ExactSizeIterator<Item = T>,
+    (place, items, name): (*mut T, usize, &str),
+) -> Result<(), Fault> {
+    if numbers.len() != items {
+        let message = format!("{name} has {items} elements, expected {} items", numbers.len());
+        return Err(Fault::argument(message));
+    }
+    // SAFETY: the caller's promise.
+    let place = unsafe { array_mut(place, items, name)? };
+    place.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
+    Ok(())
+}
+
+/// A cell that is there; of others all lists are empty.
+pub(crate) fn cell_of(layout: &Layout, cell: u32) -> Result<CellId, Fault> {
+    let cells = layout.cells();
+    if cell as usize >= cells {
+        return Err(Fault::argument(format!("cell {cell} of a layout of {cells} cells")));
+    }
+    Ok(CellId(cell))
+}
+
 /// Frees a layout.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_layout_free(layout: *mut ConsetLayout) {
     // SAFETY: the caller keeps the rules of `memory`.
-    enter("conset_layout_free", || unsafe { memory::free(layout) });
-}
-
-/// Deals the rows of a square matrix to cells.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_matrix_new(
-    rows: usize,
-    index_type: c_int,
-    ptr: *const c_void,
-    idx: *const c_void,
-    owner: *const u32,
-    cells: usize,
-    matrix: *mut *mut ConsetMatrix,
-) -> c_int {
-    enter("conset_matrix_new", || {
-        // SAFETY: the caller keeps the rules of `memory`.
-        unsafe {
-            let owner = array(owner, rows, "owner")?;
-            let csr = match Type::of(index_type)? {
-                Type::Int32 => deal(rows, ptr.cast::<i32>(), idx.cast(), owner, cells)?,
-                Type::Int64 => deal(rows, ptr.cast::<i64>(), idx.cast(), owner, cells)?,
-                _ => return Err(Fault::argument("index_type is no type of integers")),
-            };
-            let (forward, backward) = (Arc::new(csr.forward), Arc::new(csr.backward));
-            memory::give(matrix, Matrix { forward, backward, parts: csr.parts })
-        }
-    })
-}
-
-/// # Safety
-/// `ptr` has `rows + 1` elements, `idx` as many as its last says.
-unsafe fn deal<I: Copy + TryInto<usize> + std::fmt::Display>(
-    rows: usize,
-    ptr: *const I,
-    idx: *const I,
-    owner: &[u32],
-    cells: usize,
-) -> Result<CsrLayout, Fault> {
-    if rows > limits::NODES {
-        return Err(Fault::argument(format!("{rows} rows, at most {}", limits::NODES)));
-    }
-    // SAFETY: the caller's promise.
-    let ptr = unsafe { array(ptr, rows + 1, "ptr")? };
-    let entries = ptr[rows].try_into();
-    let entries = entries.map_err(|_| Fault::argument(format!("ptr[{rows}] is {}", ptr[rows])))?;
-    // SAFETY: the caller's promise.
-    let idx = unsafe { array(idx, entries, "idx")? };
-    Ok(Layout::from_csr(ptr, idx, owner, cells)?)
-}
-
-/// The layouts of a matrix.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_matrix_layouts(
-    matrix: *const ConsetMatrix,
-    forward: *mut *mut ConsetLayout,
-    backward: *mut *mut ConsetLayout,
-) -> c_int {
-    enter("conset_matrix_layouts", || {
-        // SAFETY: the caller keeps the rules of `memory`.
-        unsafe {
-            let matrix = value(matrix, "matrix")?;
-            give_both(forward, backward, &matrix.forward, &matrix.backward)
-        }
-    })
-}
-
-/// `conset_local_csr`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct ConsetLocalCsr {
-    /// Entries of the cell's vector.
-    pub items: usize,
-    /// How many of them, from the first on, are own rows.
-    pub owned: usize,
-    /// Entries of the own rows.
-    pub entries: usize,
-    /// The global row of each item.
-    pub ids: *const u64,
-    /// Where each own row's entries begin.
-    pub ptr: *const usize,
-    /// Local columns.
-    pub idx: *const u32,
-}
-
-/// The rows of a cell.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_matrix_local(
-    matrix: *const ConsetMatrix,
-    cell: u32,
-    local: *mut ConsetLocalCsr,
-) -> c_int {
-    enter("conset_matrix_local", || {
-        // SAFETY: the caller keeps the rules of `memory`.
-        unsafe {
-            let parts = &value(matrix, "matrix")?.parts;
-            let part = parts.get(cell as usize).ok_or_else(|| {
-                Fault::argument(format!("cell {cell} of a matrix on {} cells", parts.len()))
-            })?;
-            let rows = ConsetLocalCsr {
-                items: part.ids.len(),
-                owned: part.owned,
-                entries: part.idx.len(),
-                ids: part.ids.as_ptr(),
-                ptr: part.ptr.as_ptr(),
-                idx: part.idx.as_ptr(),
-            };
-            write(local, "local", rows)
-        }
-    })
-}
-
-/// Frees a matrix.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_matrix_free(matrix: *mut ConsetMatrix) {
-    // SAFETY: the caller keeps the rules of `memory`.
-    enter("conset_matrix_free", || unsafe { memory::free(matrix) });
+    enter("conset_layout_free", || unsafe { handle::free(layout) });
 }

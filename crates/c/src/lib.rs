@@ -12,10 +12,12 @@
 //!
 //! * Every function goes through `entry`: nothing unwinds into C, what fails becomes a status
 //!   and a text of the thread.
-//! * Pointers are touched in `memory` first, which checks what can be checked. All other promises
-//!   are the caller's and stand at the top of the header.
+//! * Pointers are touched in `memory` and `handle` first, which check what can be checked. All other
+//!   promises are the caller's and stand at the top of the header.
 //! * A handle is a box with a tag before it; images, layouts and plans are shared behind it, so
 //!   handles may be freed in any order, and while others still stand on them.
+//! * What an error advises is a call of this interface, not of Rust's or of the command line
+//!   (`remedy`).
 //! * A cell is lent to the callback ([`cell`]) and is none after it. A call of a cell that fails
 //!   ends the run for all cells, as in Rust, whatever the callback does then.
 //!
@@ -30,17 +32,22 @@ pub mod cell;
 pub mod compile;
 mod entry;
 pub mod exchange;
+mod handle;
 pub mod image;
 pub mod layout;
+pub mod lists;
+pub mod matrix;
 mod memory;
+pub mod pending;
 pub mod plan;
+mod remedy;
 pub mod run;
 mod status;
 pub mod words;
 
 use std::ffi::{c_char, c_int};
 
-pub use memory::Handle;
+pub use handle::Handle;
 pub use status::Status;
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
@@ -67,11 +74,12 @@ pub extern "C" fn conset_status_text(status: c_int) -> *const c_char {
 /// Handles may be used by several threads at a time.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
-    shared::<std::sync::Arc<conset_runtime::Image>>();
+    shared::<conset_runtime::World>();
     shared::<std::sync::Arc<conset_runtime::Layout>>();
     shared::<std::sync::Arc<conset_runtime::Plan>>();
     shared::<std::sync::Arc<conset_runtime::Collectives>>();
-    shared::<layout::Matrix>();
+    shared::<conset_runtime::lists::CellLists>();
+    shared::<matrix::Matrix>();
     shared::<run::Communicator>();
 };
 

@@ -1,13 +1,11 @@
-//! Pointers from C: handles, arrays, texts.
+//! Pointers from C: arrays, texts, options.
 //!
 //! What can be seen of a pointer is checked: that it is not null, is aligned, and that the size
-//! fits the address space; and of a handle its tag, which tells kinds of handles apart (Fortran
-//! has one type for all of them). What cannot be seen the caller promises, by the rules at the top
-//! of `conset.h`:
+//! fits the address space. What cannot be seen the caller promises, by the rules at the top of
+//! `conset.h`:
 //!
 //! * an array has as many elements as the call says, and nobody else writes to it during the call
 //!   (reads neither, where the call writes);
-//! * a handle came from this library and was not freed, and nobody frees it during the call;
 //! * a text ends with a zero byte.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -16,92 +14,18 @@ use conset_runtime::Op;
 
 use crate::status::{Fault, Status};
 
-/// What stands behind an opaque pointer.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Handle<T> {
-    tag: u64,
-    pub(crate) value: T,
-}
-
-/// What can stand there.
-pub(crate) trait Tagged {
-    /// Eight letters that tell it apart.
-    const TAG: [u8; 8];
-    /// What the header calls it.
-    const NAME: &'static str;
-}
-
-fn tag_of<T: Tagged>() -> u64 {
-    u64::from_ne_bytes(T::TAG)
-}
-
-pub(crate) fn handle<T: Tagged>(value: T) -> Handle<T> {
-    Handle { tag: tag_of::<T>(), value }
-}
-
 fn null(name: &str) -> Fault {
     Fault::new(Status::NullPointer, format!("{name} is null"))
 }
 
 /// Not null and aligned.
-fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Fault> {
+pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Fault> {
     if pointer.is_null() {
         return Err(null(name));
     }
     if !pointer.is_aligned() {
         let align = align_of::<T>();
         return Err(Fault::argument(format!("{name} is not aligned to {align} bytes")));
-    }
-    Ok(())
-}
-
-/// The value behind a handle.
-///
-/// # Safety
-/// The rules above hold for the handle as long as `'a`.
-pub(crate) unsafe fn value<'a, T: Tagged>(
-    handle: *const Handle<T>,
-    name: &str,
-) -> Result<&'a T, Fault> {
-    check_pointer(handle, name)?;
-    // SAFETY: all handles begin with their tag, so it can be read whatever kind this is.
-    let tag = unsafe { handle.cast::<u64>().read() };
-    if tag != tag_of::<T>() {
-        let message = format!("{name} is no {}, or was freed", T::NAME);
-        return Err(Fault::new(Status::BadHandle, message));
-    }
-    // SAFETY: it is a handle of this kind, alive by the caller's promise.
-    Ok(unsafe { &(*handle).value })
-}
-
-/// Hands a value out as a handle.
-///
-/// # Safety
-/// `place` is null or can be written.
-pub(crate) unsafe fn give<T: Tagged>(place: *mut *mut Handle<T>, value: T) -> Result<(), Fault> {
-    check_pointer(place, "the place for the handle")?;
-    let pointer = Box::into_raw(Box::new(handle(value)));
-    // SAFETY: the place can be written, by the caller's promise.
-    unsafe { place.write(pointer) };
-    Ok(())
-}
-
-/// Frees a handle; null is none.
-///
-/// # Safety
-/// The rules above hold for the handle, and nobody uses it afterwards.
-pub(crate) unsafe fn free<T: Tagged>(handle: *mut Handle<T>) -> Result<(), Fault> {
-    if handle.is_null() {
-        return Ok(());
-    }
-    // SAFETY: the caller's promise.
-    unsafe { value(handle, "the handle") }?;
-    // SAFETY: such handles come from `Box::into_raw` in `give`; the tag is wiped out so that a
-    // second free is likely to be found out as long as the memory is not used again.
-    unsafe {
-        (*handle).tag = 0;
-        drop(Box::from_raw(handle));
     }
     Ok(())
 }
@@ -119,10 +43,38 @@ pub(crate) unsafe fn write<T>(place: *mut T, name: &str, value: T) -> Result<(),
 
 fn check_array<T>(pointer: *const T, count: usize, name: &str) -> Result<(), Fault> {
     check_pointer(pointer, name)?;
-    match count.checked_mul(size_of::<T>()) {
-        Some(bytes) if bytes <= isize::MAX as usize => Ok(()),
-        _ => Err(Fault::argument(format!("{name}: {count} elements are more than memory has"))),
+    let bytes = count.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize);
+    match bytes.and_then(|bytes| pointer.addr().checked_add(bytes)) {
+        Some(_) => Ok(()),
+        None => Err(Fault::argument(format!("{name}: {count} elements are more than memory has"))),
     }
+}
+
+/// Where an array begins and ends.
+fn range<T>(array: &[T]) -> std::ops::Range<usize> {
+    let begin = array.as_ptr().addr();
+    begin..begin + size_of_val(array)
+}
+
+/// An array that is read and one that is written must not overlap. They are looked at as the
+/// caller gave them, before there are references to both.
+///
+/// # Safety
+/// The rules above hold for both arrays as long as `'a`.
+pub(crate) unsafe fn read_and_written<'a, T>(
+    (from, read, from_name): (*const T, usize, &str),
+    (into, written, into_name): (*mut T, usize, &str),
+) -> Result<(&'a [T], &'a mut [T]), Fault> {
+    // SAFETY: the caller's promise; the reference for reading is the only one here.
+    let there = range(unsafe { array(into.cast_const(), written, into_name)? });
+    // SAFETY: the caller's promise.
+    let from = unsafe { array(from, read, from_name)? };
+    let here = range(from);
+    if here.start < there.end && there.start < here.end {
+        return Err(Fault::argument(format!("{from_name} and {into_name} overlap")));
+    }
+    // SAFETY: the caller's promise; the arrays do not overlap.
+    Ok((from, unsafe { array_mut(into, written, into_name)? }))
 }
 
 /// An array; it may be null where it has no elements.
@@ -140,6 +92,32 @@ pub(crate) unsafe fn array<'a, T>(
     check_array(pointer, count, name)?;
     // SAFETY: not null, aligned, of possible size; the rest is the caller's promise.
     Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
+}
+
+/// Lists that stand one behind the other: `first` says where each begins, and ends with where the
+/// last ends.
+///
+/// # Safety
+/// `first` has `count + 1` elements, `items` as many as its last says.
+pub(crate) unsafe fn lists_of<'a, T>(
+    count: usize,
+    (first, first_name): (*const usize, &str),
+    (items, items_name): (*const T, &str),
+) -> Result<Vec<&'a [T]>, Fault> {
+    let longer = count.checked_add(1).ok_or_else(|| Fault::argument("too many lists"))?;
+    // SAFETY: the caller's promise.
+    let first = unsafe { array(first, longer, first_name)? };
+    if first[0] != 0 {
+        return Err(Fault::argument(format!("{first_name}[0] is {}, expected 0", first[0])));
+    }
+    if let Some(row) = first.windows(2).position(|pair| pair[1] < pair[0]) {
+        let (here, next) = (first[row], first[row + 1]);
+        let message = format!("{first_name}[{}] is {next}, expected at least {here}", row + 1);
+        return Err(Fault::argument(message));
+    }
+    // SAFETY: the caller's promise.
+    let items = unsafe { array(items, first[count], items_name)? };
+    Ok(first.windows(2).map(|pair| &items[pair[0]..pair[1]]).collect())
 }
 
 /// An array that is written; it may be null where it has no elements.
@@ -255,66 +233,69 @@ macro_rules! typed {
 }
 pub(crate) use typed;
 
-/// Vectors that are written must not overlap.
+/// Where several vectors are, and how many words each has.
+///
+/// # Safety
+/// The rules above hold for both arrays as long as `'a`.
+unsafe fn rows<'a, P, W>(
+    pointers: *const P,
+    words: *const usize,
+    count: usize,
+    address: impl Fn(&P) -> *const c_void,
+) -> Result<(&'a [P], &'a [usize]), Fault> {
+    // SAFETY: the caller's promise.
+    let (pointers, words): (&[P], &[usize]) =
+        unsafe { (array(pointers, count, "vectors")?, array(words, count, "words")?) };
+    for (row, (pointer, &words)) in pointers.iter().zip(words).enumerate() {
+        if words > 0 {
+            check_array(address(pointer).cast::<W>(), words, &format!("vectors[{row}]"))?;
+        }
+    }
+    Ok((pointers, words))
+}
+
+/// Several vectors, to be read.
 ///
 /// # Safety
 /// The rules above hold for all vectors as long as `'a`.
 pub(crate) unsafe fn vectors<'a, W>(
+    pointers: *const *const c_void,
+    words: *const usize,
+    count: usize,
+) -> Result<Vec<&'a [W]>, Fault> {
+    // SAFETY: the caller's promise.
+    let (pointers, words) = unsafe { rows::<_, W>(pointers, words, count, |&p| p)? };
+    let vectors = pointers.iter().zip(words);
+    // SAFETY: the caller's promise.
+    vectors.map(|(&p, &words)| unsafe { array(p.cast::<W>(), words, "vectors") }).collect()
+}
+
+/// Several vectors, to be written: they must not overlap.
+///
+/// # Safety
+/// The rules above hold for all vectors as long as `'a`.
+pub(crate) unsafe fn vectors_mut<'a, W>(
     pointers: *const *mut c_void,
     words: *const usize,
     count: usize,
 ) -> Result<Vec<&'a mut [W]>, Fault> {
     // SAFETY: the caller's promise.
-    let (pointers, words) =
-        unsafe { (array(pointers, count, "vectors")?, array(words, count, "words")?) };
-    let mut ranges = Vec::with_capacity(count);
-    for (row, (&pointer, &words)) in pointers.iter().zip(words).enumerate() {
-        if words > 0 {
-            check_array(pointer.cast::<W>(), words, &format!("vectors[{row}]"))?;
-            ranges.push((pointer.addr(), pointer.addr() + words * size_of::<W>()));
-        }
-    }
+    let (pointers, words) = unsafe { rows::<_, W>(pointers, words, count, |p| p.cast_const())? };
+    let vectors = pointers.iter().zip(words).filter(|(_, words)| **words > 0);
+    let mut ranges: Vec<_> =
+        vectors.map(|(p, &words)| (p.addr(), p.addr() + words * size_of::<W>())).collect();
     ranges.sort_unstable();
     if ranges.windows(2).any(|pair| pair[1].0 < pair[0].1) {
         return Err(Fault::argument("two vectors overlap"));
     }
-    let mut all = Vec::with_capacity(count);
-    for (row, (&pointer, &words)) in pointers.iter().zip(words).enumerate() {
-        // SAFETY: the caller's promise; they do not overlap.
-        all.push(unsafe { array_mut(pointer.cast::<W>(), words, &format!("vectors[{row}]"))? });
-    }
-    Ok(all)
+    let vectors = pointers.iter().zip(words);
+    // SAFETY: the caller's promise; they do not overlap.
+    vectors.map(|(&p, &words)| unsafe { array_mut(p.cast::<W>(), words, "vectors") }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Tagged for u8 {
-        const TAG: [u8; 8] = *b"u8......";
-        const NAME: &'static str = "u8";
-    }
-
-    impl Tagged for u16 {
-        const TAG: [u8; 8] = *b"u16.....";
-        const NAME: &'static str = "u16";
-    }
-
-    #[test]
-    fn handles_know_their_kind() {
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: the pointers are null or of this test.
-        unsafe {
-            assert_eq!(give(std::ptr::null_mut(), 1u8).unwrap_err().status, Status::NullPointer);
-            give(&raw mut handle, 7u8).unwrap();
-            assert_eq!(*value(handle, "x").unwrap(), 7);
-            let other = handle.cast::<Handle<u16>>();
-            assert_eq!(value(other, "x").unwrap_err().message, "x is no u16, or was freed");
-            assert_eq!(free(other).unwrap_err().status, Status::BadHandle);
-            free(handle).unwrap();
-            free::<u8>(std::ptr::null_mut()).unwrap();
-        }
-    }
 
     #[test]
     fn arrays_are_checked() {

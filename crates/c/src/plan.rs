@@ -3,12 +3,14 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use conset_runtime::{Collectives, Plan};
+use conset_runtime::{Collectives, Plan, PlanError};
 
-use crate::entry::enter;
+use crate::entry::{enter, enter_for};
+use crate::handle::{self, Handle, Tagged, value};
 use crate::image::ConsetImage;
-use crate::layout::ConsetLayout;
-use crate::memory::{self, Handle, Tagged, text, value};
+use crate::layout::{ConsetLayout, cell_of, write_items};
+use crate::memory::{text, write};
+use crate::status::Fault;
 
 /// `conset_plan`.
 pub type ConsetPlan = Handle<Arc<Plan>>;
@@ -38,9 +40,63 @@ pub unsafe extern "C" fn conset_plan_new(
     enter("conset_plan_new", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let (image, set) = (value(image, "image")?, text(set, "set")?);
+            let (image, set) = (value(image, "image")?.image(), text(set, "set")?);
             let layout = value(layout, "layout")?.clone();
-            memory::give(plan, Arc::new(Plan::new(image, set, layout, block)?))
+            handle::give(plan, Arc::new(Plan::new(image, set, layout, block)?))
+        }
+    })
+}
+
+/// The set by which the plan exchanges.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_plan_set(plan: *const ConsetPlan, set: *mut u32) -> c_int {
+    enter("conset_plan_set", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe { write(set, "set", value(plan, "plan")?.set() as u32) }
+    })
+}
+
+/// Words for each item.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_plan_block(plan: *const ConsetPlan) -> usize {
+    enter_for("conset_plan_block", 0, || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        Ok(unsafe { value(plan, "plan")? }.block())
+    })
+}
+
+/// On how many cells each item of a cell is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_plan_multiplicity(
+    plan: *const ConsetPlan,
+    cell: u32,
+    copies: *mut u32,
+    items: usize,
+) -> c_int {
+    enter("conset_plan_multiplicity", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe {
+            let plan = value(plan, "plan")?;
+            let found = plan.multiplicity(cell_of(plan.layout(), cell)?);
+            write_items(found.into_iter(), (copies, items, "copies"))
+        }
+    })
+}
+
+/// Which items of a cell count as its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_plan_owned(
+    plan: *const ConsetPlan,
+    cell: u32,
+    owned: *mut c_int,
+    items: usize,
+) -> c_int {
+    enter("conset_plan_owned", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe {
+            let plan = value(plan, "plan")?;
+            let found = plan.owned(cell_of(plan.layout(), cell)?);
+            write_items(found.into_iter().map(c_int::from), (owned, items, "owned"))
         }
     })
 }
@@ -49,7 +105,7 @@ pub unsafe extern "C" fn conset_plan_new(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_plan_free(plan: *mut ConsetPlan) {
     // SAFETY: the caller keeps the rules of `memory`.
-    enter("conset_plan_free", || unsafe { memory::free(plan) });
+    enter("conset_plan_free", || unsafe { handle::free(plan) });
 }
 
 /// The trees of an image, for collectives.
@@ -58,12 +114,71 @@ pub unsafe extern "C" fn conset_trees_new(
     image: *const ConsetImage,
     trees: *mut *mut ConsetTrees,
 ) -> c_int {
-    enter("conset_trees_new", || {
+    // SAFETY: the caller keeps the rules of `memory`.
+    enter("conset_trees_new", || unsafe { give_trees(image, Collectives::new, trees) })
+}
+
+/// The trees whose names begin with a prefix.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_trees_prefixed(
+    image: *const ConsetImage,
+    prefix: *const c_char,
+    trees: *mut *mut ConsetTrees,
+) -> c_int {
+    enter("conset_trees_prefixed", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let image = value(image, "image")?;
-            memory::give(trees, Arc::new(Collectives::new(image)?))
+            let prefix = text(prefix, "prefix")?;
+            give_trees(image, |image| Collectives::prefixed(image, prefix), trees)
         }
+    })
+}
+
+/// Trees of any names.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_trees_named(
+    image: *const ConsetImage,
+    reduce: *const c_char,
+    broadcast: *const c_char,
+    allreduce: *const c_char,
+    trees: *mut *mut ConsetTrees,
+) -> c_int {
+    enter("conset_trees_named", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe {
+            let (reduce, broadcast) = (text(reduce, "reduce")?, text(broadcast, "broadcast")?);
+            let names = [reduce, broadcast, text(allreduce, "allreduce")?];
+            give_trees(image, |image| Collectives::named(image, names), trees)
+        }
+    })
+}
+
+/// # Safety
+/// The rules of `memory` hold for both pointers.
+unsafe fn give_trees(
+    image: *const ConsetImage,
+    make: impl FnOnce(&Arc<conset::ir::Image>) -> Result<Collectives, PlanError>,
+    trees: *mut *mut ConsetTrees,
+) -> Result<(), Fault> {
+    // SAFETY: the caller's promise.
+    unsafe { handle::give(trees, Arc::new(make(value(image, "image")?.image())?)) }
+}
+
+/// The cell that reductions end at.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_trees_root(trees: *const ConsetTrees, root: *mut u32) -> c_int {
+    enter("conset_trees_root", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe { write(root, "root", value(trees, "trees")?.root().0) }
+    })
+}
+
+/// Words that the trees carry at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_trees_words(trees: *const ConsetTrees) -> usize {
+    enter_for("conset_trees_words", 0, || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        Ok(unsafe { value(trees, "trees")? }.words())
     })
 }
 
@@ -71,5 +186,5 @@ pub unsafe extern "C" fn conset_trees_new(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_trees_free(trees: *mut ConsetTrees) {
     // SAFETY: the caller keeps the rules of `memory`.
-    enter("conset_trees_free", || unsafe { memory::free(trees) });
+    enter("conset_trees_free", || unsafe { handle::free(trees) });
 }

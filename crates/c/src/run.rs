@@ -3,15 +3,16 @@
 //! On threads the callback is called from several threads at a time with the same `data`; what it
 //! shares through that is the C program's to protect, as the header says.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::time::Duration;
 
 use conset_runtime::{RunReport, ThreadOptions, Transport, World};
 
-use crate::cell::{ConsetCell, lend};
+use crate::cell::{ConsetCell, Turn, lend};
 use crate::entry::enter;
-use crate::image::ConsetImage;
-use crate::memory::{self, Handle, Tagged, options, value, write};
+use crate::handle::{self, Handle, Tagged, value};
+use crate::image::{ConsetImage, write_file};
+use crate::memory::{array_mut, options, text, write};
 use crate::status::{Fault, Status};
 
 /// A communicator of MPI; of nothing where the library was built without.
@@ -43,7 +44,7 @@ pub unsafe extern "C" fn conset_communicator_new(
     enter("conset_communicator_new", || {
         let made = open(fortran, time_out_ms)?;
         // SAFETY: the caller keeps the rules of `memory`.
-        unsafe { memory::give(communicator, made) }
+        unsafe { handle::give(communicator, made) }
     })
 }
 
@@ -66,7 +67,7 @@ fn open(_: c_int, _: c_uint) -> Result<Communicator, Fault> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_communicator_free(communicator: *mut ConsetCommunicator) {
     // SAFETY: the caller keeps the rules of `memory`.
-    enter("conset_communicator_free", || unsafe { memory::free(communicator) });
+    enter("conset_communicator_free", || unsafe { handle::free(communicator) });
 }
 
 /// `conset_options`.
@@ -85,6 +86,8 @@ pub struct ConsetOptions {
     pub stack_bytes: usize,
     /// The communicator for MPI.
     pub communicator: *const ConsetCommunicator,
+    /// A file for a trace of the run on the emulated machine; null for none.
+    pub trace: *const c_char,
 }
 
 fn defaults() -> ConsetOptions {
@@ -95,6 +98,7 @@ fn defaults() -> ConsetOptions {
         time_out_ms: 0,
         stack_bytes: 0,
         communicator: std::ptr::null(),
+        trace: std::ptr::null(),
     }
 }
 
@@ -149,17 +153,11 @@ pub unsafe extern "C" fn conset_run(
 ) -> c_int {
     enter("conset_run", || {
         // SAFETY: the caller keeps the rules of `memory`.
-        let image = unsafe { value(image, "image")? }.clone();
-        // SAFETY: the same.
-        let options = unsafe { self::options(options, defaults())? };
+        let (world, trace) = unsafe { world(image, options)? };
         let program = program.ok_or_else(|| Fault::new(Status::NullPointer, "program is null"))?;
-        // SAFETY: the options' communicator is null or a handle.
-        let mut world = World::new(image).on(unsafe { transport(&options)? });
-        if options.stack_bytes > 0 {
-            world = world.stack_size(stack(options.stack_bytes)?);
-        }
         let data = &Data(data);
-        let (_, found) = world.run(|cell| {
+        let turn = Turn::of_none();
+        let done = world.run(|cell| {
             let Data(data) = *data;
             // SAFETY: the caller gave the callback for such calls; the cell is lent for this one.
             let status = lend(cell, |lent| unsafe { program(lent, data) });
@@ -167,13 +165,64 @@ pub unsafe extern "C" fn conset_run(
                 // The run keeps the error, unless it has ended already.
                 let _ = cell.give_up(format!("its program returned {status}"));
             }
-        })?;
+        });
+        drop(turn);
+        let (_, found) = done?;
+        if let (Some(path), Some(trace)) = (trace, &found.trace) {
+            write_file(path, conset::fabric::to_perfetto(trace).as_bytes())?;
+        }
         if report.is_null() {
             return Ok(());
         }
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe { write(report, "report", found.into()) }
     })
+}
+
+/// The cells that a run executes in this process.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_run_cells(
+    image: *const ConsetImage,
+    options: *const ConsetOptions,
+    cells: *mut u32,
+    room: usize,
+    count: *mut usize,
+) -> c_int {
+    enter("conset_run_cells", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe {
+            let found = world(image, options)?.0.own_cells();
+            let cells = array_mut(cells, room.min(found.len()), "cells")?;
+            cells.iter_mut().zip(&found).for_each(|(place, cell)| *place = cell.0);
+            write(count, "count", found.len())
+        }
+    })
+}
+
+/// The image's world with a caller's options, and the file of its trace.
+///
+/// # Safety
+/// The rules of `memory` hold for the pointers, and the options' pointers.
+unsafe fn world<'a>(
+    image: *const ConsetImage,
+    options: *const ConsetOptions,
+) -> Result<(World, Option<&'a str>), Fault> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // What was made of the image is shared by all such worlds.
+        let world = value(image, "image")?.clone();
+        let options = self::options(options, defaults())?;
+        let stack = match options.stack_bytes {
+            0 => World::STACK_SIZE,
+            bytes => stack(bytes)?,
+        };
+        let trace = match options.trace.is_null() {
+            true => None,
+            false => Some(text(options.trace, "options.trace")?),
+        };
+        let world = world.on(transport(&options)?).stack_size(stack).trace(trace.is_some());
+        Ok((world, trace))
+    }
 }
 
 /// Stacks of which there can be one.

@@ -1,12 +1,15 @@
 //! What a call returns: a number for the kind of fault, and a text that says what and where.
 //!
 //! A number tells a program what it can do about it: give another pointer, another file, another
-//! machine. The text is that of the Rust interfaces, behind the name of the function that failed.
+//! machine. The text is that of the Rust interfaces, with this interface's own remedies
+//! (`remedy`), behind the name of the function that failed.
 
 use conset::CompileError;
 use conset::ir::{InputError, ShapeError};
 use conset::verify::Rejection;
 use conset_runtime::{CellError, LayoutError, PlanError, RunError};
+
+use crate::remedy;
 
 /// Kinds of faults; `conset_status` in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +152,9 @@ impl From<CompileError> for Fault {
     fn from(error: CompileError) -> Self {
         let status = match &error {
             CompileError::Input(_) => Status::Input,
-            CompileError::Infeasible(_) => Status::Infeasible,
+            CompileError::Infeasible(error) => {
+                return Self::new(Status::Infeasible, remedy::of_infeasible(error));
+            }
             CompileError::Rejected(_) => Status::Rejected,
             CompileError::Bug { .. } => Status::Bug,
         };
@@ -165,13 +170,13 @@ impl From<LayoutError> for Fault {
 
 impl From<PlanError> for Fault {
     fn from(error: PlanError) -> Self {
-        Self::of(Status::Plan, &error)
+        Self::new(Status::Plan, remedy::of_plan(&error))
     }
 }
 
 impl From<CellError> for Fault {
     fn from(error: CellError) -> Self {
-        Self::of(status_of_cell(&error), &error)
+        Self::new(status_of_cell(&error), remedy::of_cell(&error))
     }
 }
 
@@ -201,7 +206,7 @@ impl From<RunError> for Fault {
             RunError::Mpi(_) => Status::Mpi,
             RunError::Stack { .. } | RunError::Thread { .. } => Status::Memory,
         };
-        Self::of(status, &error)
+        Self::new(status, remedy::of_run(&error))
     }
 }
 

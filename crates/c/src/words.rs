@@ -11,8 +11,9 @@ use conset_runtime::{Cell, CellError, Word};
 
 use crate::cell::{ConsetCell, call};
 use crate::entry::enter;
+use crate::handle::value;
 use crate::image::ConsetImage;
-use crate::memory::{array, array_mut, typed, value, write};
+use crate::memory::{read_and_written, typed, write};
 use crate::status::Fault;
 
 /// By what a set is exchanged.
@@ -20,6 +21,14 @@ use crate::status::Fault;
 enum Way {
     Phases,
     Messages,
+}
+
+/// Words that go out and come in: the type of the numbers, where they are, how many.
+#[derive(Clone, Copy)]
+struct Buffers {
+    number_type: c_int,
+    outgoing: (*const c_void, usize),
+    incoming: (*mut c_void, usize),
 }
 
 /// Exchanges a set between buffers.
@@ -33,18 +42,10 @@ pub unsafe extern "C" fn conset_exchange_words(
     incoming: *mut c_void,
     incoming_words: usize,
 ) -> c_int {
+    let (outgoing, incoming) = ((outgoing, outgoing_words), (incoming, incoming_words));
+    let buffers = Buffers { number_type, outgoing, incoming };
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_exchange_words", cell, |cell| {
-            typed!(number_type, W => exchange(
-                cell,
-                set,
-                Way::Phases,
-                array(outgoing.cast::<W>(), outgoing_words, "outgoing")?,
-                array_mut(incoming.cast::<W>(), incoming_words, "incoming")?,
-            ))
-        })
-    }
+    unsafe { exchange("conset_exchange_words", cell, set, Way::Phases, buffers) }
 }
 
 /// The same by a message for each connection.
@@ -58,16 +59,31 @@ pub unsafe extern "C" fn conset_msg_exchange_words(
     incoming: *mut c_void,
     incoming_words: usize,
 ) -> c_int {
+    let (outgoing, incoming) = ((outgoing, outgoing_words), (incoming, incoming_words));
+    let buffers = Buffers { number_type, outgoing, incoming };
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe { exchange("conset_msg_exchange_words", cell, set, Way::Messages, buffers) }
+}
+
+/// # Safety
+/// As [`call`]; the rules of `memory` hold for the buffers.
+unsafe fn exchange(
+    function: &str,
+    cell: *mut ConsetCell,
+    set: u32,
+    way: Way,
+    buffers: Buffers,
+) -> c_int {
+    let Buffers { number_type, outgoing: (from, read), incoming: (into, written) } = buffers;
+    // SAFETY: the caller's promise.
     unsafe {
-        call("conset_msg_exchange_words", cell, |cell| {
-            typed!(number_type, W => exchange(
-                cell,
-                set,
-                Way::Messages,
-                array(outgoing.cast::<W>(), outgoing_words, "outgoing")?,
-                array_mut(incoming.cast::<W>(), incoming_words, "incoming")?,
-            ))
+        call(function, cell, |cell| {
+            typed!(number_type, W => {
+                let from = (from.cast::<W>(), read, "outgoing");
+                let into = (into.cast::<W>(), written, "incoming");
+                let (outgoing, incoming) = read_and_written(from, into)?;
+                between(cell, set, way, outgoing, incoming)
+            })
         })
     }
 }
@@ -86,7 +102,7 @@ fn check(what: &str, expected: &[usize], found: usize) -> Result<(), Fault> {
     Err(Fault::argument(format!("{what} has {found} words, expected {expected}")))
 }
 
-fn exchange<W: Word>(
+fn between<W: Word>(
     cell: &mut Cell<'_>,
     set: u32,
     way: Way,
@@ -129,8 +145,12 @@ pub unsafe extern "C" fn conset_image_words(
     enter("conset_image_words", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let image = value(image, "image")?;
+            let image = value(image, "image")?.image();
             let connections = crate::image::set_of(image, set)?.set.connections();
+            let cells = image.machine().cell_count();
+            if cell as usize >= cells {
+                return Err(Fault::argument(format!("cell {cell} of a machine of {cells}")));
+            }
             let (mut out, mut inn) = (0usize, 0usize);
             for connection in connections {
                 out += if connection.source.0 == cell { connection.words as usize } else { 0 };

@@ -11,13 +11,11 @@
 //! compiler takes its time for each initialiser. Beyond [`BYTES`] no source is written; such an
 //! image is loaded from its file.
 
-use std::fmt::Write;
-
 use conset_ir::document::Document;
 use conset_ir::{Image, SetImage, binary};
 
 use crate::names::{self, Unique};
-use crate::rust::File;
+use crate::rust::{File, put};
 
 /// Most bytes of an image that are written as source: some seconds of compiling.
 pub const BYTES: usize = 1 << 24;
@@ -64,11 +62,6 @@ pub fn emit(image: &Image, name: &str) -> Result<Vec<File>, EmitError> {
         (format!("{name}.h"), header(image, name)),
         (format!("{name}.c"), source(name, &bytes)),
     ])
-}
-
-/// Writing to a string cannot fail.
-fn put(out: &mut String, arguments: std::fmt::Arguments<'_>) {
-    out.write_fmt(arguments).expect("writing to a string");
 }
 
 fn header(image: &Image, name: &str) -> String {

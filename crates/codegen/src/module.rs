@@ -14,8 +14,6 @@
 //!
 //! Sets of more than [`NAMES`] connections get no constants for them.
 
-use std::fmt::Write;
-
 use conset_ir::{Image, SetImage};
 
 use crate::{names, rust};
@@ -58,17 +56,18 @@ fn set_module(out: &mut String, row: usize, set: &SetImage, module: &str) {
     }
     rust::phase_names(&mut inner, set);
     let (connections, phases) = (set.set.len(), set.phases.len());
-    write!(
+    rust::put(
         out,
-        "\n/// Connection set `{name}`: {connections} connections in {phases} phases.\n\
-         pub mod {module} {{\n    \
-         /// The set's row in the image.\n    pub const SET: usize = {row};\n    \
-         /// The set's name in the image.\n    pub const NAME: &str = {name:?};\n"
-    )
-    .expect("writing to a string");
+        format_args!(
+            "\n/// Connection set `{name}`: {connections} connections in {phases} phases.\n\
+             pub mod {module} {{\n    \
+             /// The set's row in the image.\n    pub const SET: usize = {row};\n    \
+             /// The set's name in the image.\n    pub const NAME: &str = {name:?};\n"
+        ),
+    );
     for line in inner.lines() {
         let indent = if line.is_empty() { "" } else { "    " };
-        writeln!(out, "{indent}{line}").expect("writing to a string");
+        rust::put(out, format_args!("{indent}{line}\n"));
     }
     out.push_str("}\n");
 }

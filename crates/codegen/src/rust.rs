@@ -158,7 +158,7 @@ fn toml_string(text: &str) -> String {
 }
 
 /// Writing to a string cannot fail.
-fn put(out: &mut String, arguments: std::fmt::Arguments<'_>) {
+pub(crate) fn put(out: &mut String, arguments: std::fmt::Arguments<'_>) {
     out.write_fmt(arguments).expect("writing to a string");
 }
 

@@ -128,6 +128,10 @@ pub enum Fix {
     Phases(u32),
     /// Give each cell this many channels.
     ChannelsPerCell(u32),
+    /// Divide the mesh into this many parts at most.
+    Parts(usize),
+    /// Take a machine of this many cells or more.
+    Cells(usize),
     /// Leave out these connections.
     Drop(Vec<ConnectionId>),
     /// Anything else, in words.
@@ -141,6 +145,8 @@ impl fmt::Display for Fix {
             Fix::ChannelsPerCell(n) => {
                 write!(f, "give each cell {n} channels (--set channels_per_cell={n})")
             }
+            Fix::Parts(n) => write!(f, "make at most {n} parts (--parts {n})"),
+            Fix::Cells(n) => write!(f, "take a machine of {n} cells or more (--machine)"),
             Fix::Drop(ids) => {
                 let shown: Vec<String> = ids.iter().take(8).map(|id| id.to_string()).collect();
                 let more = ids.len().saturating_sub(8);

@@ -471,6 +471,7 @@ fn finish(
     Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets, fusions: Vec::new() })
 }
 
+<<<<<<< HEAD
 /// A set that names cells which the machine has not, or not alive.
 pub(crate) fn wrong_ends(
     machine: &Machine,
@@ -485,6 +486,16 @@ pub(crate) fn wrong_ends(
     };
     let file = format!("set `{}`", set.name());
     InputError::new(file, conset_ir::At::Path(error.place), error.message).help(help).into()
+=======
+pub(crate) fn wrong_ends(row: usize, name: &str, error: ShapeError) -> CompileError {
+    InputError::new(
+        format!("set `{name}`"),
+        conset_ir::At::Path(format!("sets[{row}].{}", error.place)),
+        error.message,
+    )
+    .help("choose a machine that has these cells: iwarp:16x16, say")
+    .into()
+>>>>>>> s4-cabi
 }
 
 /// The lower bounds of every set of a program, without compiling.

@@ -211,10 +211,7 @@ fn check(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(), Inf
 
 fn too_many_parts(set: &ConnectionSet, parts: usize, homes: usize) -> Infeasible {
     let reason = format!("{parts} parts do not fit on {homes} live cells, one to each");
-    let fixes = vec![
-        Fix::Other(format!("make at most {homes} parts (--parts {homes})")),
-        Fix::Other(format!("take a machine of {parts} cells or more (--machine)")),
-    ];
+    let fixes = vec![Fix::Parts(homes), Fix::Cells(parts)];
     refusal(set, reason, fixes)
 }
 

@@ -203,7 +203,7 @@ fn too_few_phases_are_refused_with_fixes_that_work() {
                 let kept = Arc::new(ConnectionSet::new("kept", kept).unwrap());
                 assert!(route(&iwarp, &kept, &options(20), &mut |_| ()).is_ok());
             }
-            conset_ir::Fix::Other(words) => panic!("{words}"),
+            other => panic!("{other}"),
         }
         tried += 1;
     }

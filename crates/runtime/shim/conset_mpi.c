@@ -70,7 +70,8 @@ int conset_comm_duplicate(int32_t fortran, struct conset_comm **out)
     if (!c)
         return MPI_ERR_NO_MEM;
     MPI_Comm from = MPI_Comm_f2c((MPI_Fint)fortran);
-    if (from == MPI_COMM_NULL) {
+    /* Open MPI makes a null pointer of numbers that it never gave; handed on it ends the job. */
+    if (from == MPI_COMM_NULL || from == (MPI_Comm)0) {
         free(c);
         return MPI_ERR_COMM;
     }

@@ -44,10 +44,11 @@ pub enum Transport {
     Mpi(mpi::Comm),
 }
 
-/// A machine with an image, on which programs are run.
+/// A machine with an image, on which programs are run. Clones share what was made of the image, so
+/// that they cost nothing.
 #[derive(Clone, Debug)]
 pub struct World {
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: Arc<Loaded>,
     pub(crate) transport: Transport,
     pub(crate) stack_size: usize,
     pub(crate) trace: bool,
@@ -60,7 +61,7 @@ impl World {
 
     /// A machine with an image loaded.
     pub fn new(image: impl Into<Arc<Image>>) -> Self {
-        let loaded = Loaded::new(image.into());
+        let loaded = Arc::new(Loaded::new(image.into()));
         Self { loaded, transport: Transport::Fabric, stack_size: Self::STACK_SIZE, trace: false }
     }
 

@@ -1,55 +1,67 @@
-//! The header, the Fortran module and the code say the same.
+//! The header and the code say the same.
 //!
 //! The functions' Rust signatures are read from the sources and written as C declarations behind
 //! the header's own: a C compiler refuses a second declaration of another type. So it is with the
 //! sizes and places of structures' fields, and the numbers of statuses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::mem::offset_of;
+use std::path::Path;
 use std::process::Command;
 
 use conset_c::Status;
-use conset_c::compile::{ConsetCompileOptions, ConsetSet};
-use conset_c::exchange::ConsetPending;
+use conset_c::compile::{ConsetCompileOptions, ConsetSet, ConsetTree};
 use conset_c::image::{ConsetConnection, ConsetOperation};
-use conset_c::layout::ConsetLocalCsr;
+use conset_c::layout::ConsetList;
+use conset_c::lists::ConsetRows;
+use conset_c::matrix::ConsetLocalCsr;
+use conset_c::pending::ConsetPending;
 use conset_c::run::{ConsetOptions, ConsetReport};
 
-use crate::tools::{folder, here, read, succeed};
+use crate::tools::{files, folder, here, read, succeed};
 
-const SOURCES: [&str; 8] = ["lib", "image", "layout", "compile", "plan", "run", "cell", "exchange"];
+/// A function of the library as its Rust source has it, in types of C.
+pub(crate) struct Function {
+    pub(crate) result: String,
+    /// Names and types.
+    pub(crate) arguments: Vec<(String, String)>,
+}
 
-/// The functions of the library: name, and C declaration.
-pub(crate) fn functions() -> BTreeMap<String, String> {
+impl Function {
+    /// `name(a: *const T, ...) -> c_int`.
+    fn parse(signature: &str) -> (String, Self) {
+        let (name, rest) = signature.split_once('(').unwrap();
+        let (arguments, result) = rest.rsplit_once(')').unwrap();
+        let arguments = arguments
+            .split(',')
+            .filter_map(|argument| argument.split_once(':'))
+            .map(|(name, kind)| (name.trim().to_owned(), c_type(kind.trim())));
+        let result =
+            result.trim().strip_prefix("->").map_or("void".to_owned(), |r| c_type(r.trim()));
+        (name.to_owned(), Self { result, arguments: arguments.collect() })
+    }
+
+    fn declaration(&self, name: &str) -> String {
+        let types: Vec<&str> = self.arguments.iter().map(|(_, kind)| kind.as_str()).collect();
+        let arguments = if types.is_empty() { "void".to_owned() } else { types.join(", ") };
+        format!("{} {name}({arguments});", self.result)
+    }
+}
+
+/// The functions of the library by their names.
+pub(crate) fn functions() -> BTreeMap<String, Function> {
     let mut found = BTreeMap::new();
-    let words = [("words", read("src/words.rs"))];
-    let sources = SOURCES.map(|name| (name, read(&format!("src/{name}.rs"))));
-    for (_, text) in sources.iter().chain(&words) {
-        let marks = text.match_indices("#[unsafe(no_mangle)]");
-        for (at, _) in marks {
+    for text in files("src", "rs") {
+        for (at, _) in text.match_indices("#[unsafe(no_mangle)]") {
             let text = &text[at..];
             let begin = text.find("fn ").unwrap() + 3;
             let signature = &text[begin..begin + text[begin..].find('{').unwrap()];
-            let (name, declaration) = declaration(signature);
-            assert!(found.insert(name, declaration).is_none());
+            let (name, function) = Function::parse(signature);
+            assert!(found.insert(name, function).is_none());
         }
     }
     found
-}
-
-/// `name(a: *const T, ...) -> c_int` in C.
-fn declaration(signature: &str) -> (String, String) {
-    let (name, rest) = signature.split_once('(').unwrap();
-    let (arguments, result) = rest.rsplit_once(')').unwrap();
-    let types: Vec<String> = arguments
-        .split(',')
-        .filter_map(|argument| argument.split_once(':'))
-        .map(|(_, kind)| c_type(kind.trim()))
-        .collect();
-    let arguments = if types.is_empty() { "void".to_owned() } else { types.join(", ") };
-    let result = result.trim().strip_prefix("->").map_or("void".to_owned(), |r| c_type(r.trim()));
-    (name.to_owned(), format!("{result} {name}({arguments});"))
 }
 
 fn c_type(rust: &str) -> String {
@@ -84,8 +96,8 @@ fn snake(name: &str) -> String {
     out
 }
 
-/// The names before an opening parenthesis in a declaration, without comments.
-fn declared(text: &str) -> Vec<(String, usize)> {
+/// Source of C without its comments.
+pub(crate) fn without_comments(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("/*") {
@@ -94,14 +106,18 @@ fn declared(text: &str) -> Vec<(String, usize)> {
         rest = &rest[rest.find("*/").unwrap() + 2..];
     }
     code.push_str(rest);
+    code
+}
+
+/// The names before an opening parenthesis in a declaration.
+fn declared(text: &str) -> Vec<String> {
+    let code = without_comments(text);
     let mut found = Vec::new();
     for statement in code.split(';') {
-        let Some((before, arguments)) = statement.split_once('(') else { continue };
+        let Some((before, _)) = statement.split_once('(') else { continue };
         let name = before.rsplit([' ', '*', '\n']).next().unwrap();
         if name.starts_with("conset_") && !statement.contains("typedef") {
-            let count =
-                if arguments.starts_with("void)") { 0 } else { arguments.split(',').count() };
-            found.push((name.to_owned(), count));
+            found.push(name.to_owned());
         }
     }
     found.sort();
@@ -133,10 +149,28 @@ fn structures() -> String {
     structure!(&mut out, ConsetOperation { connection, sends, first_word, words });
     structure!(&mut out, ConsetLocalCsr { items, owned, entries, ids, ptr, idx });
     structure!(&mut out, ConsetSet { name, layout, block });
-    structure!(&mut out, ConsetCompileOptions { size, seed, tree_words, max_phases, algorithm });
+    structure!(&mut out, ConsetList { source, target, items, ids, send, receive });
+    structure!(&mut out, ConsetRows { count, first, positions });
+    structure!(&mut out, ConsetTree { prefix, words, sets });
     structure!(
         &mut out,
-        ConsetOptions { size, transport, workers, time_out_ms, stack_bytes, communicator }
+        ConsetCompileOptions {
+            size,
+            seed,
+            tree_words,
+            max_phases,
+            algorithm,
+            objective,
+            attempts,
+            reroutes,
+            placement,
+            trees,
+            tree_count
+        }
+    );
+    structure!(
+        &mut out,
+        ConsetOptions { size, transport, workers, time_out_ms, stack_bytes, communicator, trace }
     );
     structure!(&mut out, ConsetReport { clocks, switches, switch_clocks, words, word_hops });
     structure!(&mut out, ConsetPending { numbers });
@@ -158,11 +192,10 @@ fn structures() -> String {
 fn the_header_declares_what_the_library_has() {
     let functions = functions();
     let declared = declared(&read("include/conset.h"));
-    let names: Vec<&String> = declared.iter().map(|(name, _)| name).collect();
-    assert_eq!(names, functions.keys().collect::<Vec<_>>());
+    assert_eq!(declared, functions.keys().cloned().collect::<Vec<_>>());
     let mut source = "#include <conset.h>\n".to_owned();
-    for declaration in functions.values() {
-        writeln!(source, "{declaration}").unwrap();
+    for (name, function) in &functions {
+        writeln!(source, "{}", function.declaration(name)).unwrap();
     }
     source.push_str(&structures());
     let file = folder("header").join("declarations.c");
@@ -204,35 +237,88 @@ fn the_header_is_c99_and_cpp() {
     }
 }
 
+/// The table of Rust's calls and C's has every function that does something in a run, and none that
+/// is not there.
 #[test]
-fn the_fortran_module_has_the_functions_of_the_header() {
-    let text = read("fortran/conset.f90").replace("&\n", " ");
-    let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
-        let line = line.strip_prefix("function ").or_else(|| line.strip_prefix("subroutine "));
-        let Some((name, rest)) = line.and_then(|line| line.split_once('(')) else { continue };
-        if !name.starts_with("conset_") || !rest.contains("bind(c)") {
-            continue;
-        }
-        let arguments = rest.split(')').next().unwrap().trim();
-        let count = if arguments.is_empty() { 0 } else { arguments.split(',').count() };
-        found.push((name.to_owned(), count));
+fn the_readme_names_what_there_is() {
+    let readme = read("README.md");
+    let functions = functions();
+    let structures = ["conset_options", "conset_report"];
+    let words = readme.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let named: BTreeSet<&str> = words.filter(|word| word.starts_with("conset_")).collect();
+    for name in &named {
+        assert!(functions.contains_key(*name) || structures.contains(name), "no {name}");
     }
-    found.sort();
-    assert_eq!(found, declared(&read("include/conset.h")));
+    for (name, function) in &functions {
+        let of_cell = function.arguments.first().is_some_and(|(_, c)| c.starts_with("conset_cell"));
+        assert!(!of_cell || named.contains(name.as_str()), "README.md has no {name}");
+    }
 }
 
-/// The guide's C is the example's, which is compiled and run.
+/// No call of a cell in Rust is missing in the table, so that none is forgotten here.
 #[test]
-fn the_guide_shows_the_example() {
-    let guide = read("../../docs/guide.md");
-    let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
-    let example = lines(&read("examples/cg.c"));
-    let mut blocks = 0;
-    for block in guide.split("```c\n").skip(1) {
-        let block = lines(block.split("```").next().unwrap());
-        assert!(example.contains(block.trim()), "not in examples/cg.c:\n{block}");
-        blocks += 1;
+fn the_readme_names_what_rust_has() {
+    let readme = read("README.md");
+    let words = readme.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let named: BTreeSet<&str> = words.collect();
+    // The image is a handle of its own; numbers of positions come from layouts.
+    let apart = ["image", "layout", "is_empty", "transport", "try_run", "new"];
+    let sources = [
+        ("cell.rs", "impl<'w> Cell<'w> {"),
+        ("world.rs", "impl World {"),
+        ("plan/mod.rs", "impl Plan {"),
+        ("plan/mod.rs", "impl Cell<'_> {"),
+        ("plan/combine.rs", "impl Cell<'_> {"),
+        ("plan/flights.rs", "impl Cell<'_> {"),
+        ("collectives/mod.rs", "impl Collectives {"),
+        ("collectives/mod.rs", "impl Cell<'_> {"),
+        ("layout/mod.rs", "impl Layout {"),
+        ("layout/shared.rs", "impl Layout {"),
+        ("layout/owned.rs", "impl Layout {"),
+        ("layout/csr.rs", "impl LocalCsr {"),
+    ];
+    for (file, head) in sources {
+        let text = read(&format!("../runtime/src/{file}"));
+        let (_, body) = text.split_once(head).unwrap_or_else(|| panic!("{file}: no `{head}`"));
+        let body = body.split("\n}\n").next().unwrap();
+        let mut found = 0;
+        for piece in body.split("\n    pub fn ").skip(1) {
+            let name = piece.split(['(', '<']).next().unwrap();
+            assert!(named.contains(name) || apart.contains(&name), "README.md has no {name}");
+            found += 1;
+        }
+        assert!(found > 0, "{file}: no functions");
     }
-    assert_eq!(blocks, 2);
+}
+
+/// Texts of errors advise nothing that C has not: options of the command line stand in the few
+/// places that C cannot reach, or are put into other words in `remedy`.
+#[test]
+fn errors_do_not_speak_of_the_command_line() {
+    let crates =
+        ["conset-ir", "partition-route", "scheduler", "verify", "codegen", "fabric", "runtime"];
+    for name in crates {
+        let mut folders = vec![here().join("..").join(name).join("src")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !path.ends_with("tests.rs") {
+                    check_advice(&path);
+                }
+            }
+        }
+    }
+}
+
+fn check_advice(path: &Path) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    // These are `Fix`es.
+    let known = |line: &str| path.ends_with("conset-ir/src/error.rs") && line.contains("(f, \"");
+    for line in code.filter(|line| !known(line)) {
+        let option = line.split("--").skip(1).any(|rest| rest.starts_with(char::is_alphabetic));
+        assert!(!option, "{}: C's users have no options: {line}", path.display());
+    }
 }

@@ -13,7 +13,9 @@ static int failures;
 /* `status` is `expected`, and the error text has `says` in it. */
 static void expect_at(int line, int status, int expected, const char *says)
 {
-    if (status == expected && (expected == CONSET_OK || strstr(conset_error(), says)))
+    /* Nor does a text advise what is no part of this interface. */
+    const int strange = strstr(conset_error(), "--") != NULL || strstr(conset_error(), "::") != NULL;
+    if (status == expected && (expected == CONSET_OK || (strstr(conset_error(), says) && !strange)))
         return;
     failures++;
     fprintf(stderr, "line %d: expected %d (%s) with `%s`, found %d with `%s`\n", line, expected,
@@ -89,6 +91,8 @@ static void arguments(void)
     EXPECT(conset_compile("ring:4 speed", &set, 1, NULL, &none), CONSET_INPUT, "NAME=VALUE");
     EXPECT(conset_compile("none.toml", &set, 1, NULL, &none), CONSET_FILE, "none.toml");
     EXPECT(conset_compile("ring:2", &set, 1, NULL, &none), CONSET_INPUT, "cannot be an end");
+    EXPECT(conset_compile("ring:2", &set, 1, NULL, &none), CONSET_INPUT, "choose a machine");
+    EXPECT(conset_compile("cray", &set, 1, NULL, &none), CONSET_INPUT, "presets: iwarp");
     EXPECT(conset_compile("ring:4", NULL, 1, NULL, &none), CONSET_NULL_POINTER, "sets is null");
     EXPECT(conset_compile("ring:4", two, 2, NULL, &none), CONSET_INPUT, "s");
     set.block = 0;
@@ -105,7 +109,60 @@ static void arguments(void)
     conset_compile_options_init(&how);
     how.max_phases = 1;
     EXPECT(conset_compile("ring:4 channels_per_cell=1", two, 1, &how, &none), CONSET_INFEASIBLE,
-           "conset_compile");
+           "(max_phases of the options)");
+    EXPECT(conset_compile("ring:4 channels_per_cell=1", two, 1, &how, &none), CONSET_INFEASIBLE,
+           "channels_per_cell=");
+    conset_compile_options_init(&how);
+    how.objective = 2;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "enum conset_objective");
+    conset_compile_options_init(&how);
+    how.placement = -1;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "enum conset_placement");
+    conset_compile_options_init(&how);
+    conset_tree tree = {NULL, 1, CONSET_TREE_ALLREDUCE};
+    how.tree_count = 1;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_NULL_POINTER, "options.trees");
+    how.trees = &tree;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_INPUT, "`allreduce`");
+    tree.prefix = "a b";
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "options.trees[0]");
+    tree.prefix = "wide-";
+    tree.sets = 8;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "sum of 1, 2 and 4");
+    tree.sets = 1;
+    tree.words = 0;
+    EXPECT(conset_compile("ring:4", two, 1, &how, &none), CONSET_BAD_ARGUMENT, "options.trees[0]");
+
+    uint32_t places[CELLS];
+    EXPECT(conset_assemble("ring:4", CELLS, two, 1, NULL, NULL, &none), CONSET_NULL_POINTER, "place");
+    EXPECT(conset_assemble("ring:4", 3, two, 1, NULL, places, &none), CONSET_BAD_ARGUMENT, "4 parts");
+    EXPECT(conset_assemble("ring:3", CELLS, two, 1, NULL, places, &none), CONSET_INFEASIBLE,
+           "make at most 3 parts");
+
+    uint32_t copies[2];
+    conset_list list;
+    EXPECT(conset_plan_multiplicity(plan, 0, copies, 1), CONSET_BAD_ARGUMENT, "expected 2 items");
+    EXPECT(conset_plan_multiplicity(plan, 4, copies, 2), CONSET_BAD_ARGUMENT, "cell 4");
+    EXPECT(conset_layout_list(layout, 99, &list), CONSET_BAD_ARGUMENT, "connection 99");
+    conset_lists *lists = NULL;
+    const conset_rows rows = {2, first, copies}, wrong = {2, falling, copies}, many = {(size_t)-1, first, copies};
+    EXPECT(conset_lists_new(&rows, &rows, 0, &lists), CONSET_BAD_ARGUMENT, "block is 0");
+    EXPECT(conset_lists_new(&rows, &wrong, 1, &lists), CONSET_BAD_ARGUMENT, "receive.first[2]");
+    EXPECT(conset_lists_new(&many, &rows, 1, &lists), CONSET_BAD_ARGUMENT, "too many lists");
+    const double global[2] = {1, 2};
+    double own[2];
+    const int32_t diagonal[2] = {0, 1};
+    EXPECT(conset_matrix_new(2, CONSET_INT32, ptr, diagonal, owner, 2, &m), CONSET_OK, "");
+    EXPECT(conset_matrix_values(m, 9, CONSET_INT32, ptr, CONSET_DOUBLE, global, own, 1),
+           CONSET_BAD_ARGUMENT, "cell 9");
+    EXPECT(conset_matrix_values(m, 0, CONSET_INT32, ptr, CONSET_DOUBLE, global, own, 2),
+           CONSET_BAD_ARGUMENT, "expected 1");
+    EXPECT(conset_matrix_gather(m, 0, CONSET_DOUBLE, own, own, 1), CONSET_BAD_ARGUMENT, "overlap");
+    EXPECT(conset_matrix_gather(m, 0, 9, global, own, 1), CONSET_BAD_ARGUMENT, "9 is no type");
+    conset_matrix_free(m);
+    EXPECT(conset_matrix_gather(m, 0, CONSET_DOUBLE, global, own, 1), CONSET_BAD_HANDLE, "was freed");
+    conset_matrix_free(m);
+    m = NULL;
 
     conset_plan *p = NULL;
     EXPECT(conset_plan_new(image, "nowhere", layout, 1, &p), CONSET_PLAN, "nowhere");
@@ -116,8 +173,12 @@ static void arguments(void)
     EXPECT(conset_compile("ring:4", two, 1, &how, &treeless), CONSET_OK, "");
     conset_trees *t = NULL;
     EXPECT(conset_trees_new(treeless, &t), CONSET_PLAN, "no set");
+    EXPECT(conset_trees_prefixed(image, "wide-", &t), CONSET_PLAN, "no set");
+    EXPECT(conset_trees_named(image, "halo", "none", "none", &t), CONSET_PLAN, "tree_words");
     conset_image_free(treeless);
-    if (none || l || m || p || t)
+    EXPECT(conset_trees_new(treeless, &t), CONSET_BAD_HANDLE, "image was freed");
+    conset_image_free(treeless);
+    if (none || l || m || p || t || lists)
         failures++, fprintf(stderr, "something was handed out by a call that failed\n");
     conset_image_free(NULL);
     conset_layout_free(NULL);
@@ -261,13 +322,13 @@ static int stolen(conset_cell *cell, void *data)
         return fine(cell, data);
     }
     if (conset_id(cell) == 1)
-        EXPECT(conset_barrier(kept, trees), CONSET_BAD_HANDLE, "another callback's");
+        EXPECT(conset_barrier(kept, trees), CONSET_BAD_HANDLE, "not the callback's own");
     return fine(cell, data);
 }
 
 static void *elsewhere(void *cell)
 {
-    EXPECT(conset_barrier(cell, trees), CONSET_BAD_HANDLE, "another thread");
+    EXPECT(conset_barrier(cell, trees), CONSET_BAD_HANDLE, "no callback has this cell");
     return NULL;
 }
 
@@ -276,6 +337,76 @@ static int handed_on(conset_cell *cell, void *data)
     pthread_t thread;
     if (pthread_create(&thread, NULL, elsewhere, cell) == 0)
         pthread_join(thread, NULL);
+    return fine(cell, data);
+}
+
+/* A run inside of a run may not use the outer one's cells, and ends before it goes on. */
+static int inner(conset_cell *cell, void *outer)
+{
+    double x[2] = {1, 2};
+    EXPECT(conset_barrier(outer, trees), CONSET_BAD_HANDLE, "not the callback's own");
+    return conset_sum_shared(cell, plan, CONSET_DOUBLE, x, 2);
+}
+
+static int nested(conset_cell *cell, void *data)
+{
+    if (is_odd(cell, data))
+        EXPECT(conset_run(image, NULL, inner, cell, NULL), CONSET_OK, "");
+    return fine(cell, data);
+}
+
+/* Compiles in a callback. */
+static int compiles(conset_cell *cell, void *data)
+{
+    const conset_set set = {"halo", layout, 1};
+    conset_image *other = NULL;
+    if (is_odd(cell, data)) {
+        EXPECT(conset_compile("ring:4", &set, 1, NULL, &other), CONSET_OK, "");
+        conset_image_free(other);
+    }
+    return fine(cell, data);
+}
+
+static int other_type(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    conset_pending pending;
+    (void)data;
+    int status = conset_begin(cell, plan, CONSET_ADD, CONSET_DOUBLE, x, 2, &pending);
+    return status ? status : conset_end(cell, plan, &pending, CONSET_INT64, x, 2);
+}
+
+static int other_image(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    return conset_sum_shared(cell, data, CONSET_DOUBLE, x, 2);
+}
+
+static int in_a_phase(conset_cell *cell, void *data)
+{
+    double x = 1;
+    (void)data;
+    const int status = conset_instantiate_phase(cell, 0, 0);
+    return status ? status : conset_msg_send(cell, 0, CONSET_DOUBLE, &x, 1);
+}
+
+static int same_buffers(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    (void)data;
+    return conset_exchange_words(cell, 0, CONSET_DOUBLE, x, 2, x, 2);
+}
+
+static int forever(conset_cell *cell, void *data)
+{
+    (void)data;
+    return conset_compute(cell, UINT64_MAX);
+}
+
+static int keeps(conset_cell *cell, void *data)
+{
+    if (is_odd(cell, data))
+        kept = cell;
     return fine(cell, data);
 }
 
@@ -310,6 +441,24 @@ static void programs(int transport)
         options.time_out_ms = 0;
     }
     RUN(handed_on, CONSET_OK, "");
+    RUN(nested, CONSET_OK, "");
+    RUN(compiles, CONSET_OK, "");
+    RUN(other_type, CONSET_CELL, "begun with CONSET_DOUBLE and is ended with CONSET_INT64");
+    RUN(in_a_phase, CONSET_CELL, "conset_instantiate_messages first");
+    RUN(same_buffers, CONSET_PROGRAM, "outgoing and incoming overlap");
+    conset_image *other;
+    conset_plan *of_other;
+    const conset_set set = {"halo", layout, 1};
+    EXPECT(conset_compile("ring:4", &set, 1, NULL, &other), CONSET_OK, "");
+    EXPECT(conset_plan_new(other, "halo", layout, 1, &of_other), CONSET_OK, "");
+    EXPECT(conset_run(image, &options, other_image, of_other, NULL), CONSET_CELL, "another image");
+    conset_plan_free(of_other);
+    conset_image_free(other);
+    RUN(forever, CONSET_OK, "");
+    RUN(keeps, CONSET_OK, "");
+    EXPECT(conset_barrier(kept, trees), CONSET_BAD_HANDLE, "no callback has this cell");
+    if (conset_id(kept) != UINT32_MAX)
+        failures++;
     RUN(fine, CONSET_OK, "");
 }
 
@@ -333,6 +482,107 @@ static void versions(void)
     remove("misuse.csi");
 }
 
+/* Everything that a cell may have nothing of. */
+static int nothing(conset_cell *cell, void *data)
+{
+    const conset_plan *empty = data;
+    conset_pending pending;
+    const uint32_t *connections;
+    size_t count = 1;
+    double number = 3;
+    uint64_t at = 7;
+    int status = conset_sum_shared(cell, empty, CONSET_DOUBLE, NULL, 0);
+    status = status ? status : conset_msg_sum_shared(cell, empty, CONSET_DOUBLE, NULL, 0);
+    status = status ? status : conset_exchange_words(cell, 0, CONSET_DOUBLE, NULL, 0, NULL, 0);
+    status = status ? status : conset_begin(cell, empty, CONSET_ADD, CONSET_DOUBLE, NULL, 0, &pending);
+    status = status ? status : conset_end(cell, empty, &pending, CONSET_DOUBLE, NULL, 0);
+    status = status ? status : conset_connections_in(cell, 0, &connections, &count);
+    return status ? status : count == 0 && number == 3 && at == 7 ? CONSET_OK : 99;
+}
+
+static int alone(conset_cell *cell, void *data)
+{
+    double number = 3;
+    uint64_t at = 7;
+    int status = conset_allreduce(cell, data, CONSET_ADD, CONSET_DOUBLE, &number, 1);
+    status = status ? status : conset_allreduce(cell, data, CONSET_ADD, CONSET_DOUBLE, NULL, 0);
+    status = status ? status : conset_allreduce_max_at(cell, data, CONSET_DOUBLE, &number, &at);
+    status = status ? status : conset_barrier(cell, data);
+    return status ? status : number == 3 && at == 7 ? CONSET_OK : 99;
+}
+
+/* Machines of one cell, layouts of no entries, images of no sets. */
+static void least(int transport)
+{
+    const size_t first[CELLS + 1] = {0};
+    conset_layout *none, *no_cells;
+    conset_image *empty = NULL;
+    conset_plan *p;
+    conset_trees *t;
+    conset_options options;
+    conset_options_init(&options);
+    options.transport = transport;
+    EXPECT(conset_layout_from_shared_ids(0, first, NULL, &no_cells), CONSET_OK, "");
+    EXPECT(conset_layout_from_shared_ids(1, first, NULL, &none), CONSET_OK, "");
+    const conset_set set = {"none", none, 1};
+    const char *machines[] = {"torus:1x1", "ring:4", "ring:1"};
+    for (int i = 0; i < 3; i++) {
+        EXPECT(conset_compile(machines[i], &set, 1, NULL, &empty), CONSET_OK, "");
+        EXPECT(conset_plan_new(empty, "none", none, 1, &p), CONSET_OK, "");
+        EXPECT(conset_run(empty, &options, nothing, p, NULL), CONSET_OK, "");
+        EXPECT(conset_trees_new(empty, &t), CONSET_OK, "");
+        EXPECT(conset_run(empty, &options, alone, t, NULL), i == 1 ? CONSET_PROGRAM : CONSET_OK, "");
+        conset_trees_free(t);
+        conset_plan_free(p);
+        conset_image_free(empty);
+    }
+    conset_compile_options how;
+    conset_compile_options_init(&how);
+    how.tree_words = 0;
+    EXPECT(conset_compile("ring:4", NULL, 0, &how, &empty), CONSET_OK, "");
+    conset_image_free(empty);
+    EXPECT(conset_assemble("ring:4", 0, NULL, 0, NULL, NULL, &empty), CONSET_OK, "");
+    conset_image_free(empty);
+    conset_layout_free(none);
+    conset_layout_free(no_cells);
+}
+
+/* The same image, plan and trees in two runs at a time. */
+static int often(conset_cell *cell, void *data)
+{
+    for (int round = 0; round < 50; round++) {
+        double x[2] = {conset_id(cell), conset_id(cell)}, sum = conset_id(cell);
+        int status = conset_sum_shared(cell, plan, CONSET_DOUBLE, x, 2);
+        status = status ? status : conset_allreduce(cell, trees, CONSET_ADD, CONSET_DOUBLE, &sum, 1);
+        if (status || sum != 6 || x[1] != conset_id(cell) + (conset_id(cell) + 1) % CELLS)
+            return status ? status : 99;
+    }
+    (void)data;
+    return CONSET_OK;
+}
+
+static void *run_often(void *transport)
+{
+    conset_options options;
+    conset_options_init(&options);
+    options.transport = *(const int *)transport;
+    options.workers = 2;
+    for (int round = 0; round < 20; round++)
+        EXPECT(conset_run(image, &options, often, NULL, NULL), CONSET_OK, "");
+    return NULL;
+}
+
+static void at_a_time(void)
+{
+    const int transports[4] = {CONSET_FABRIC, CONSET_THREADS, CONSET_THREADS, CONSET_FABRIC};
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&threads[i], NULL, run_often, (void *)&transports[i]))
+            exit(1);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void options(void)
 {
     conset_options o;
@@ -348,6 +598,15 @@ static void options(void)
     conset_options_init(&o);
     o.stack_bytes = 5;
     EXPECT(conset_run(image, &o, fine, &odd, NULL), CONSET_BAD_ARGUMENT, "stack_bytes is 5");
+    for (int transport = CONSET_FABRIC; transport <= CONSET_THREADS; transport++) {
+        o.transport = transport;
+        o.stack_bytes = 1 << 14;
+        EXPECT(conset_run(image, &o, often, NULL, NULL), CONSET_OK, "");
+        o.stack_bytes = (size_t)1 << 40;
+        const int large = conset_run(image, &o, often, NULL, NULL);
+        if (large != CONSET_OK)
+            EXPECT(large, CONSET_MEMORY, "stack_bytes");
+    }
     o.size = 1000;
     EXPECT(conset_run(image, &o, fine, &odd, NULL), CONSET_BAD_ARGUMENT, "options.size is 1000");
     EXPECT(conset_run(NULL, NULL, fine, &odd, NULL), CONSET_NULL_POINTER, "image is null");
@@ -371,6 +630,9 @@ int main(void)
     versions();
     arguments();
     options();
+    least(CONSET_FABRIC);
+    least(CONSET_THREADS);
+    at_a_time();
     programs(CONSET_FABRIC);
     programs(CONSET_THREADS);
     conset_trees_free(trees);

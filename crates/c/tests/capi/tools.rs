@@ -14,6 +14,15 @@ pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(here().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
+/// The texts of a folder's files of a kind, in the order of their names.
+pub(crate) fn files(folder: &str, kind: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(here().join(folder)).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|found| found == kind));
+    paths.sort();
+    paths.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
 /// A folder of its own for a test.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("capi").join(name);

@@ -104,7 +104,7 @@ impl Parser<'_> {
                     error.help = e.help.map(|help| {
                         help.replace(
                             "; or give a machine file ending in .toml",
-                            ", graph; a machine file is given by --machine",
+                            ", graph; a machine file is given beside this file",
                         )
                     });
                     error

@@ -1,0 +1,79 @@
+//! What to do about an error, in the words of this interface.
+//!
+//! The texts of most errors say what is wrong, and are the same everywhere. Some say what to do,
+//! and name a call of Rust's or an option of the command line; where such an error can come out of a
+//! function of C, its text is made here.
+
+use conset::ir::{Fix, Infeasible};
+use conset_runtime::{CellError, PlanError, PlanUse, RunError};
+
+const TREES: &str = "compile with tree_words or trees of conset_compile_options";
+
+/// A set that a machine cannot carry.
+pub(crate) fn of_infeasible(error: &Infeasible) -> String {
+    let fixes = error.fixes.iter().map(|fix| match fix {
+        Fix::Phases(n) => Fix::Other(format!("allow {n} phases (max_phases of the options)")),
+        Fix::ChannelsPerCell(n) => Fix::Other(format!(
+            "give each cell {n} channels (`channels_per_cell={n}` behind the machine's name)"
+        )),
+        Fix::Parts(n) => Fix::Other(format!("make at most {n} parts")),
+        Fix::Cells(n) => Fix::Other(format!("take a machine of {n} cells or more")),
+        Fix::Drop(_) | Fix::Other(_) => fix.clone(),
+    });
+    Infeasible { fixes: fixes.collect(), ..error.clone() }.to_string()
+}
+
+/// Layout and image, or trees and image, do not fit together.
+pub(crate) fn of_plan(error: &PlanError) -> String {
+    match error {
+        PlanError::Tree { set, problem } => {
+            format!("`{set}` is no tree to compute with: {problem}; {TREES}")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A call of a cell.
+pub(crate) fn of_cell(error: &CellError) -> String {
+    match error {
+        CellError::Plan(PlanUse::Image { set }) => format!(
+            "the plan or the trees of set `{set}` are of another image; make them of the image that \
+             is run"
+        ),
+        CellError::Plan(PlanUse::NoTree { call, needed }) => {
+            format!("conset_{call} needs the set {needed}; {TREES}")
+        }
+        CellError::Plan(PlanUse::Type { set, begun, found }) => format!(
+            "this exchange of `{set}` was begun with {} and is ended with {}",
+            type_of(begun),
+            type_of(found)
+        ),
+        CellError::NotMessages { phase } => format!(
+            "messages are not sent or received in phase {phase}: all cells have to call \
+             conset_instantiate_messages first"
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// A run.
+pub(crate) fn of_run(error: &RunError) -> String {
+    match error {
+        RunError::Cell { cell, error } => format!("{cell}: {}", of_cell(error)),
+        RunError::Stack { .. } => {
+            format!("{error}; ask for less (stack_bytes of the options)")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The name of a type of numbers.
+fn type_of(rust: &str) -> &str {
+    match rust {
+        "f64" => "CONSET_DOUBLE",
+        "f32" => "CONSET_FLOAT",
+        "i64" => "CONSET_INT64",
+        "i32" => "CONSET_INT32",
+        other => other,
+    }
+}
