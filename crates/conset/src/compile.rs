@@ -471,7 +471,6 @@ fn finish(
     Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets, fusions: Vec::new() })
 }
 
-<<<<<<< HEAD
 /// A set that names cells which the machine has not, or not alive.
 pub(crate) fn wrong_ends(
     machine: &Machine,
@@ -481,21 +480,11 @@ pub(crate) fn wrong_ends(
     let cells = machine.cell_count();
     let mut ends = set.connections().iter().flat_map(|c| [c.source, c.target]);
     let help = match ends.any(|cell| cell.index() >= cells) {
-        true => "choose a machine that has these cells (--machine iwarp:16x16, say)",
+        true => "choose a machine that has these cells (iwarp:16x16, say)",
         false => "only live cells send and receive; name others, or choose another machine",
     };
     let file = format!("set `{}`", set.name());
     InputError::new(file, conset_ir::At::Path(error.place), error.message).help(help).into()
-=======
-pub(crate) fn wrong_ends(row: usize, name: &str, error: ShapeError) -> CompileError {
-    InputError::new(
-        format!("set `{name}`"),
-        conset_ir::At::Path(format!("sets[{row}].{}", error.place)),
-        error.message,
-    )
-    .help("choose a machine that has these cells: iwarp:16x16, say")
-    .into()
->>>>>>> s4-cabi
 }
 
 /// The lower bounds of every set of a program, without compiling.
