@@ -232,8 +232,9 @@ impl MessageEngine {
         self.base.set_timer(clocks, Timer::Driver(key));
     }
 
-    /// Forgets the timers that were set and have not gone off.
+    /// Forgets the timers that were set, and those that have gone off and were not taken.
     pub fn clear_timers(&mut self) {
+        self.base.rung.clear();
         self.base.keep_timers(|timer| !matches!(timer, Timer::Driver(_)));
     }
 

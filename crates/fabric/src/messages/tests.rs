@@ -98,7 +98,6 @@ fn the_software_of_a_message_is_under_way_and_a_timer_is_not() {
     assert!(engine.is_moving());
     assert_eq!((engine.run(&mut words), engine.now()), (Stop::Timer, 10));
     engine.clear_timers();
-    engine.take_timers(&mut Vec::new());
     engine.receive(target, 1);
     while engine.run(&mut words) != Stop::Idle {
         engine.take_events(&mut Vec::new());
