@@ -36,6 +36,7 @@ pub mod baseline;
 mod comm;
 mod error;
 mod ffi;
+mod flights;
 mod left;
 mod mail;
 mod meet;

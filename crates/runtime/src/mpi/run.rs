@@ -22,6 +22,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::comm::{Comm, check_thread};
 use super::error::MpiError;
+use super::flights::Flights;
 use super::mail::{Address, Mail};
 use super::meet;
 use super::place::Placement;
@@ -30,7 +31,7 @@ use super::wires::{Tags, Wires, unsound};
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::loaded::Loaded;
-use crate::port::{By, Context, Deferred};
+use crate::port::{By, Context};
 use crate::scheduler::{Outcome, discard, run_program};
 use crate::world::{RunReport, World};
 
@@ -42,8 +43,10 @@ pub(super) enum Waits {
     Nothing,
     /// The end of an exchange of a set.
     Exchange(usize, By),
-    /// A cell of its own rank, to read what it sent last.
-    Reader,
+    /// The exchanges that it has begun.
+    Flights,
+    /// Cells of its own rank, to read what it sent them last in an exchange of a set.
+    Readers(usize, By),
     Word(usize, ConnectionId),
     Message(CellId),
     Switch(Context),
@@ -58,6 +61,8 @@ pub(super) struct Rank<'w> {
     pub(super) mail: Mail,
     tags: RefCell<Tags>,
     wires: RefCell<BTreeMap<(usize, bool), Rc<Wires>>>,
+    /// Exchanges that cells have begun.
+    pub(super) flights: Flights,
     /// By row of this rank's cells.
     pub(super) waits: RefCell<Vec<Waits>>,
     /// Switches made.
@@ -66,8 +71,10 @@ pub(super) struct Rank<'w> {
     pub(super) steps: RefCell<Vec<u64>>,
     /// The set whose phase is active, or messages are.
     pub(super) active: Slot<Option<usize>>,
-    /// Raised whenever a cell goes on.
+    /// Raised whenever a cell or a flight goes on.
     pub(super) turns: Slot<u64>,
+    /// A cell has tested in vain since the rank looked last.
+    pub(super) tested: Slot<bool>,
     pub(super) words: Slot<u64>,
     /// Why the run has ended early.
     why: RefCell<Option<RunError>>,
@@ -127,11 +134,13 @@ impl<'w> Rank<'w> {
             mail: Mail::new(comm.clone()),
             tags: RefCell::new(Tags::new(bulk, comm.tags())),
             wires: RefCell::default(),
+            flights: Flights::new(own),
             waits: RefCell::new(vec![Waits::Nothing; own]),
             switches: Slot::new(0),
             steps: RefCell::new(vec![0; own]),
             active: Slot::new(None),
             turns: Slot::new(0),
+            tested: Slot::new(false),
             words: Slot::new(0),
             why: RefCell::default(),
             known_to_all: Slot::new(false),
@@ -165,7 +174,6 @@ impl<'w> Rank<'w> {
                     yielder,
                     active: 0,
                     order: Vec::new(),
-                    deferred: Deferred::default(),
                 };
                 run_program(program, &mut Cell::new(id, self.loaded, &mut port))
             };
@@ -227,6 +235,7 @@ impl<'w> Rank<'w> {
                 }
             }
             self.mail.reap()?;
+            self.progress(1)?;
             if self.all_at_meeting() {
                 if self.meet_others()? {
                     return self.close();
@@ -236,7 +245,11 @@ impl<'w> Rank<'w> {
             if self.turns.get() != turns {
                 turns = self.turns.get();
                 patience.renew();
-            } else if let Err(milliseconds) = patience.wait() {
+                self.tested.set(false);
+                continue;
+            }
+            let waited = if self.tested.take() { patience.wait_busy() } else { patience.wait() };
+            if let Err(milliseconds) = waited {
                 return Err(self.awaited(milliseconds).into());
             }
         }
@@ -246,6 +259,15 @@ impl<'w> Rank<'w> {
     fn close(&self) -> Result<(), RunError> {
         for wires in self.wires.borrow().values() {
             wires.close()?;
+        }
+        Ok(())
+    }
+
+    /// Does what can be done at once for all exchanges that were begun.
+    #[inline]
+    pub(super) fn progress(&self, tries: u32) -> Result<(), RunError> {
+        if self.flights.progress(tries)? {
+            self.went_on();
         }
         Ok(())
     }
@@ -341,25 +363,50 @@ impl<'w> Rank<'w> {
 
     fn awaited_by(&self, row: usize, waits: Waits) -> (String, Vec<CellId>) {
         match waits {
-            Waits::Exchange(set, by) => {
-                let Ok(wires) = self.wires(set, by) else { return Default::default() };
-                let awaited = wires.awaited(row, self.placement.of_rank(self.comm.rank()));
-                let phase = awaited.first().map(|first| first.phase);
-                let name = phase.map(|phase| match by {
-                    By::Phases => self.loaded.phase_name(set, phase),
-                    By::Messages => format!("{} by messages", self.loaded.set(set).name()),
-                });
-                let mut cells: Vec<CellId> = awaited.iter().map(|one| one.cell).collect();
-                cells.sort_unstable();
-                cells.dedup();
-                (name.unwrap_or_default(), cells)
-            }
+            Waits::Exchange(set, by) => self.awaited_in(row, set, by),
+            Waits::Readers(set, by) => self.awaited_readers(row, set, by),
+            Waits::Flights => match self.flights.oldest(row) {
+                Some((set, true)) => self.awaited_in(row, set, By::Phases),
+                Some((set, false)) => self.awaited_readers(row, set, By::Phases),
+                None => Default::default(),
+            },
             Waits::Word(set, connection) => {
                 let source = self.loaded.set(set).get(connection).source;
                 (format!("a word of {connection}"), vec![source])
             }
             Waits::Message(source) => ("a message".to_owned(), vec![source]),
-            Waits::Nothing | Waits::Reader | Waits::Switch(_) | Waits::Ended => Default::default(),
+            Waits::Nothing | Waits::Switch(_) | Waits::Ended => Default::default(),
+        }
+    }
+
+    /// The phase that a cell's exchange is in, and for whom it waits there.
+    fn awaited_in(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
+        let Ok(wires) = self.wires(set, by) else { return Default::default() };
+        let awaited = wires.awaited(row, self.placement.of_rank(self.comm.rank()));
+        let phase = awaited.first().map(|first| first.phase);
+        let name = phase.map(|phase| match by {
+            By::Phases => self.loaded.phase_name(set, phase),
+            By::Messages => self.set_name(set, by),
+        });
+        let mut cells: Vec<CellId> = awaited.iter().map(|one| one.cell).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        (name.unwrap_or_default(), cells)
+    }
+
+    /// The cells of this rank that have not read what a cell sent them.
+    fn awaited_readers(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
+        let Ok(wires) = self.wires(set, by) else { return Default::default() };
+        let cells = self.placement.of_rank(self.comm.rank());
+        let readers = wires.readers(row).into_iter().map(|row| cells[row]).collect();
+        (format!("the last exchange of {}", self.set_name(set, by)), readers)
+    }
+
+    fn set_name(&self, set: usize, by: By) -> String {
+        let name = self.loaded.set(set).name();
+        match by {
+            By::Phases => name.to_owned(),
+            By::Messages => format!("{name} by messages"),
         }
     }
 }

@@ -36,12 +36,21 @@ impl Patience {
             return Ok(());
         }
         if self.tries.is_multiple_of(CLOCK) {
-            let waited = self.since.get_or_insert_with(Instant::now).elapsed();
-            if waited >= self.limit {
-                return Err(waited.as_millis() as u64);
-            }
+            self.look()?;
         }
         std::thread::yield_now();
         Ok(())
+    }
+
+    /// [`Patience::wait`] of somebody who may do much else between two tries: each of them looks
+    /// at the clock.
+    pub(super) fn wait_busy(&mut self) -> Result<(), u64> {
+        self.look()?;
+        self.wait()
+    }
+
+    fn look(&mut self) -> Result<(), u64> {
+        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        if waited >= self.limit { Err(waited.as_millis() as u64) } else { Ok(()) }
     }
 }

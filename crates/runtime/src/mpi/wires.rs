@@ -14,7 +14,7 @@
 //! every message finds its buffer, and MPI needs not keep it. Waiting in between is the caller's.
 //!
 //! A source packs its next exchange only after the targets on its own rank have read the last
-//! ([`Wires::free`]).
+//! ([`Wires::is_ready`]).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -384,15 +384,17 @@ impl Wires {
         Ok(wires)
     }
 
-    /// Whether a cell can begin: the targets on its rank have read what it sent them last.
-    pub(super) fn free(&self, row: usize) -> bool {
+    /// Whether a cell can begin: it has ended its last exchange, and the targets on its rank have
+    /// read what it sent them.
+    pub(super) fn is_ready(&self, row: usize) -> bool {
         let progress = self.progress.borrow();
-        let begun = progress[row].begun;
-        self.cells[row].targets.iter().all(|&target| progress[target].ended >= begun)
+        let Progress { begun, ended, .. } = progress[row];
+        let read = |&target: &usize| progress[target].ended >= begun;
+        ended == begun && self.cells[row].targets.iter().all(read)
     }
 
-    /// Begins an exchange of a cell that is free and has ended its last. `fill` is called for
-    /// every run that leaves, in buffer order.
+    /// Begins an exchange of a cell that is ready. `fill` is called for every run that leaves, in
+    /// buffer order.
     pub(super) fn begin(
         &self,
         row: usize,
@@ -473,6 +475,14 @@ impl Wires {
     /// Nothing will be exchanged any more: gives up the receives that wait for it.
     pub(super) fn close(&self) -> Result<(), MpiError> {
         self.requests.iter().try_for_each(|requests| requests.borrow_mut().cancel())
+    }
+
+    /// Rows of the cells on this rank that have not read what a cell sent them last.
+    pub(super) fn readers(&self, row: usize) -> Vec<usize> {
+        let progress = self.progress.borrow();
+        let begun = progress[row].begun;
+        let targets = self.cells[row].targets.iter().copied();
+        targets.filter(|&target| progress[target].ended < begun).collect()
     }
 
     /// Whom a cell waits for.
