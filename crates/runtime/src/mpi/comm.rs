@@ -8,7 +8,7 @@
 //! call sees to that on conset's side.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ struct Duplicate {
     raw: *mut RawComm,
     /// A run is under way.
     busy: AtomicBool,
+    /// Runs begun: as many on all ranks.
+    runs: AtomicU64,
 }
 
 // SAFETY: the pointer is only handed to the shim, under the lock of `lock`.
@@ -152,7 +154,11 @@ impl Comm {
             }
         }
         Ok(Self {
-            duplicate: Arc::new(Duplicate { raw, busy: AtomicBool::new(false) }),
+            duplicate: Arc::new(Duplicate {
+                raw,
+                busy: AtomicBool::new(false),
+                runs: AtomicU64::new(0),
+            }),
             rank: rank as usize,
             size: size as usize,
             tags,
@@ -183,7 +189,13 @@ impl Comm {
         if self.duplicate.busy.swap(true, Ordering::Acquire) {
             return Err(MpiError::Busy);
         }
+        self.duplicate.runs.fetch_add(1, Ordering::Relaxed);
         Ok(Occupied(self.duplicate.clone()))
+    }
+
+    /// Runs begun on the communicator, the one under way included.
+    pub(super) fn runs(&self) -> u64 {
+        self.duplicate.runs.load(Ordering::Relaxed)
     }
 
     /// The largest tag.

@@ -48,6 +48,8 @@ struct UnderWay {
 struct Row {
     under_way: VecDeque<UnderWay>,
     arrived: Vec<(u64, Buffers)>,
+    /// Sets of which a flight was seen to wait for its turn; kept for its memory.
+    held: Vec<usize>,
 }
 
 /// The flights of a rank's cells.
@@ -107,14 +109,22 @@ impl Flights {
 }
 
 impl Row {
-    /// As [`Flights::progress`]. In their order: so where a flight cannot go out, later ones of its
-    /// set cannot either, and none overtakes.
+    /// As [`Flights::progress`], in their order. Where a flight cannot go out, later ones of its
+    /// set are not asked: by then they might, and would overtake it.
     fn progress(&mut self, row: usize, tries: u32) -> Result<bool, MpiError> {
         let (mut at, mut any) = (0, false);
+        self.held.clear();
         while let Some(next) = self.under_way.get_mut(at) {
             let was_out = next.out;
+            if !was_out && self.held.contains(&next.flight.set) {
+                at += 1;
+                continue;
+            }
             let arrived = next.progress(row, if at == 0 { tries } else { 1 })?;
             any |= arrived || next.out != was_out;
+            if !next.out {
+                self.held.push(next.flight.set);
+            }
             if !arrived {
                 at += 1;
             } else if let Some(UnderWay { flight, .. }) = self.under_way.remove(at) {
@@ -130,7 +140,7 @@ impl UnderWay {
     fn progress(&mut self, row: usize, tries: u32) -> Result<bool, MpiError> {
         let Flight { wires, buffers, .. } = &mut self.flight;
         if !self.out {
-            if !wires.is_ready(row) {
+            if !wires.is_ready(row)? {
                 return Ok(false);
             }
             wires.begin(row, |run, wire| {

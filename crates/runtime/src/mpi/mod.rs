@@ -37,6 +37,7 @@ mod comm;
 mod error;
 mod ffi;
 mod flights;
+mod lay;
 mod left;
 mod mail;
 mod meet;

@@ -4,9 +4,10 @@ use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::Yielder;
 
 use super::flights::Flight;
+use super::lay::Run;
 use super::mail::{Address, Letter};
 use super::run::{Rank, Waits};
-use super::wires::{Run, Wires};
+use super::wires::Wires;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, greater, smaller};
 use crate::port::{Buffers, By, Context, Deferred, Port, Row, Stopped};
@@ -81,8 +82,8 @@ impl MpiPort<'_> {
         self.rank.count_step(self.row);
         let wires = self.noted(self.rank.wires(set, by))?;
         let row = self.row;
-        if !wires.is_ready(row) {
-            self.wait(Waits::Readers(set, by), || Ok(wires.is_ready(row).then_some(())))?;
+        if !self.noted(wires.is_ready(row))? {
+            self.wait(Waits::Readers(set, by), || Ok(wires.is_ready(row)?.then_some(())))?;
         }
         self.noted(wires.begin(row, fill))?;
         let tries = self.tries();

@@ -86,8 +86,6 @@ pub(super) struct Persistent {
     /// Receives were started, and not all have been seen done; and so with sends.
     receiving: bool,
     sending: bool,
-    /// How far the receives and the sends under test have been seen done.
-    seen: [usize; 2],
     send: Buffer,
     receive: Buffer,
 }
@@ -107,7 +105,6 @@ impl Persistent {
             count,
             receiving: false,
             sending: false,
-            seen: [usize::MAX; 2],
             send: Buffer::new(send_room),
             receive: Buffer::new(receive_room),
         };
@@ -140,6 +137,11 @@ impl Persistent {
     /// Number of receives; the sends follow them.
     pub(super) fn receives(&self) -> usize {
         self.receives
+    }
+
+    /// Number of requests.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// The buffer to fill before the sends are started.
@@ -175,33 +177,40 @@ impl Persistent {
         check(code, "start an exchange")
     }
 
-    /// Tries a few times to complete some, which must be receives only or sends only; whether they
-    /// all are. One after the other, and not again those that were seen done: while nothing comes
-    /// that costs as little as it can.
-    pub(super) fn test(&mut self, which: Range<usize>, tries: u32) -> Result<bool, MpiError> {
-        assert!(which.end <= self.count);
-        let seen = &mut self.seen[usize::from(which.start >= self.receives)];
-        if !(which.start..=which.end).contains(seen) {
-            *seen = which.start;
-        }
-        if *seen == which.end {
+    /// Tries a few times to complete some, from `at` on, which moves over those that are done, up to
+    /// `end`; whether they all are. One after the other, and not again those that were seen
+    /// done: while nothing comes that costs as little as it can.
+    pub(super) fn test(
+        &mut self,
+        at: &mut usize,
+        end: usize,
+        tries: u32,
+    ) -> Result<bool, MpiError> {
+        assert!(end <= self.count);
+        if *at >= end {
             return Ok(true);
         }
-        let (mut at, end) = (*seen as c_int, which.end as c_int);
+        let mut place = *at as c_int;
         let code = {
             let _lock = lock();
             // SAFETY: the range lies in the array.
-            unsafe { ffi::conset_requests_test(self.raw, &raw mut at, end, tries as c_int) }
+            unsafe {
+                ffi::conset_requests_test(self.raw, &raw mut place, end as c_int, tries as c_int)
+            }
         };
-        *seen = at as usize;
+        *at = place as usize;
         check(code, "complete an exchange")?;
-        Ok(at == end)
+        Ok(*at == end)
     }
 
-    /// All were seen done.
-    pub(super) fn rest(&mut self) {
-        (self.receiving, self.sending) = (false, false);
-        self.seen = [usize::MAX; 2];
+    /// All receives were seen done.
+    pub(super) fn received_all(&mut self) {
+        self.receiving = false;
+    }
+
+    /// All sends were seen done.
+    pub(super) fn sent_all(&mut self) {
+        self.sending = false;
     }
 
     /// Whether receives are under way.
@@ -209,9 +218,14 @@ impl Persistent {
         self.receiving
     }
 
-    /// Gives up receives for which nobody has sent anything; nothing else may be under way.
+    /// Whether sends are under way.
+    pub(super) fn is_sending(&self) -> bool {
+        self.sending
+    }
+
+    /// Gives up receives that were started: those for which nobody has sent anything.
     pub(super) fn cancel(&mut self) -> Result<(), MpiError> {
-        if self.receiving && !self.sending {
+        if self.receiving {
             let code = {
                 let _lock = lock();
                 // SAFETY: the receives lie in the array.

@@ -15,6 +15,7 @@
 use std::cell::{Cell as Slot, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use conset_ir::{CellId, ConnectionId, Direction, Operation};
 use corosensei::stack::DefaultStack;
@@ -23,11 +24,13 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use super::comm::{Comm, check_thread};
 use super::error::MpiError;
 use super::flights::Flights;
+use super::lay::{Tags, unsound};
 use super::mail::{Address, Mail};
 use super::meet;
 use super::place::Placement;
 use super::port::MpiPort;
-use super::wires::{Tags, Wires, unsound};
+use super::wait::Patience;
+use super::wires::Wires;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::loaded::Loaded;
@@ -59,7 +62,6 @@ pub(super) struct Rank<'w> {
     pub(super) loaded: &'w Loaded,
     pub(super) placement: Placement,
     pub(super) mail: Mail,
-    tags: RefCell<Tags>,
     wires: RefCell<BTreeMap<(usize, bool), Rc<Wires>>>,
     /// Exchanges that cells have begun.
     pub(super) flights: Flights,
@@ -83,6 +85,8 @@ pub(super) struct Rank<'w> {
     /// The tag of the first pair's messages, and of the first connection's elements.
     messages: u64,
     pub(super) elements: u64,
+    /// Tags of exchanges: the first, and the limit.
+    bulk: (u64, u64),
 }
 
 /// Runs a program on the cells of this rank.
@@ -132,7 +136,6 @@ impl<'w> Rank<'w> {
             loaded,
             placement,
             mail: Mail::new(comm.clone()),
-            tags: RefCell::new(Tags::new(bulk, comm.tags())),
             wires: RefCell::default(),
             flights: Flights::new(own),
             waits: RefCell::new(vec![Waits::Nothing; own]),
@@ -146,6 +149,7 @@ impl<'w> Rank<'w> {
             known_to_all: Slot::new(false),
             messages,
             elements,
+            bulk: (bulk, limit),
         })
     }
 
@@ -167,14 +171,8 @@ impl<'w> Rank<'w> {
                 message: e.to_string(),
             })?;
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                let mut port = MpiPort {
-                    rank: self,
-                    id,
-                    row,
-                    yielder,
-                    active: 0,
-                    order: Vec::new(),
-                };
+                let mut port =
+                    MpiPort { rank: self, id, row, yielder, active: 0, order: Vec::new() };
                 run_program(program, &mut Cell::new(id, self.loaded, &mut port))
             };
             // SAFETY: the closure borrows `program` and `self`, which outlive this call. A
@@ -187,6 +185,8 @@ impl<'w> Rank<'w> {
         if let Err(error) = self.drive(&mut coroutines, &mut results) {
             self.stop(error.clone());
             if self.known_to_all.get() || self.comm.size() == 1 {
+                // The error that there is says more than one of closing.
+                let _ = self.close(&mut Patience::new(CLOSING));
                 for coroutine in &mut coroutines {
                     while coroutine.started() && !coroutine.done() {
                         // It is told, and returns or is unwound; its outcome does not matter.
@@ -238,7 +238,7 @@ impl<'w> Rank<'w> {
             self.progress(1)?;
             if self.all_at_meeting() {
                 if self.meet_others()? {
-                    return self.close();
+                    return self.close(&mut self.comm.patience());
                 }
                 self.went_on();
             }
@@ -255,10 +255,10 @@ impl<'w> Rank<'w> {
         }
     }
 
-    /// The run has ended well: no exchange is under way.
-    fn close(&self) -> Result<(), RunError> {
+    /// The run has ended on all ranks: no exchange is under way, except of those that failed.
+    fn close(&self, patience: &mut Patience) -> Result<(), RunError> {
         for wires in self.wires.borrow().values() {
-            wires.close()?;
+            wires.close(patience)?;
         }
         Ok(())
     }
@@ -304,10 +304,16 @@ impl<'w> Rank<'w> {
             return Err(MpiError::Unequal { phase, connection, sent, received }.into());
         }
         let ends = &self.loaded.sets[set];
+        // Runs of a communicator take turns with tags, so that nothing is taken for what was left
+        // by one that failed.
+        let turn = self.comm.runs() % TURNS;
+        let sets = image.sets().len() as u64;
+        let part = (turn * sets + set as u64) * 2 + u64::from(phased);
+        let mut tags = Tags::new(self.bulk, part, TURNS * sets * 2);
         let wires = Rc::new(Wires::new(
             &self.comm,
             &self.placement,
-            &mut self.tags.borrow_mut(),
+            &mut tags,
             (image, set, by),
             (&|cell| ends.out.of(cell), &|cell| ends.inn.of(cell)),
         )?);
@@ -398,7 +404,7 @@ impl<'w> Rank<'w> {
     fn awaited_readers(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
         let Ok(wires) = self.wires(set, by) else { return Default::default() };
         let cells = self.placement.of_rank(self.comm.rank());
-        let readers = wires.readers(row).into_iter().map(|row| cells[row]).collect();
+        let readers = wires.readers(row, cells);
         (format!("the last exchange of {}", self.set_name(set, by)), readers)
     }
 
@@ -410,6 +416,12 @@ impl<'w> Rank<'w> {
         }
     }
 }
+
+/// Runs of a communicator that have tags of their own, one after the other.
+const TURNS: u64 = 4;
+
+/// How long a run that failed on all ranks waits for messages to leave.
+const CLOSING: Duration = Duration::from_millis(200);
 
 /// How many awaited ranks an error text names at least before it stops.
 const NAMED: usize = 8;

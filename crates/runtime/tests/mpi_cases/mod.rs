@@ -1,5 +1,7 @@
 //! The cases: what each rank does, and how the job must end.
 
+mod flights;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,8 @@ use crate::build;
 
 pub(crate) struct Case {
     pub(crate) name: &'static str,
+    /// The fewest ranks that it needs.
+    pub(crate) ranks: usize,
     /// Whether the job ends well.
     pub(crate) succeeds: bool,
     /// What it must say.
@@ -22,13 +26,18 @@ pub(crate) struct Case {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric),
-    good("lists_as_on_the_fabric", lists_as_on_the_fabric),
-    good("elements_as_on_the_fabric", elements_as_on_the_fabric),
+    from_two(good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric)),
+    from_two(good("lists_as_on_the_fabric", lists_as_on_the_fabric)),
+    from_two(good("elements_as_on_the_fabric", elements_as_on_the_fabric)),
     good("messages_arrive", messages_arrive),
     good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
     good("callers_communicator", callers_communicator),
+    from_two(good("flights_as_elsewhere", flights::as_elsewhere)),
+    from_two(good("flights_carry_their_own", flights::own_words)),
+    from_two(good("flights_overlap", flights::overlap)),
+    from_two(good("flights_allocate_nothing", flights::allocations)),
+    from_two(good("flights_misused", flights::misuse)),
     good("odd_image", odd_image),
     good("disagreement", disagreement),
     good("one_has_ended", one_has_ended),
@@ -39,6 +48,10 @@ pub(crate) const CASES: &[Case] = &[
     bad("missing_cell", &["awaits c3", "s/p0", "for rank 3"], missing_cell),
     bad("missing_word", &["awaits c3", "a word of x3", "for rank 3"], missing_word),
     bad("killed_rank", &[], killed_rank),
+    bad("flight_never_arrives", &["awaits c3", "s/p0", "for rank 3"], flights::tests_for_ever),
+    bad("flight_never_ended", &["c2: ", "ends the job"], flights::never_ended),
+    bad("panic_in_between", &["the third cell gave up"], flights::panic_in_between),
+    bad("killed_in_between", &[], flights::killed_in_between),
     bad("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
     bad("panic_outside", &["a rank gave up"], panic_outside),
     bad(
@@ -49,22 +62,27 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const fn good(name: &'static str, run: fn(&Comm)) -> Case {
-    Case { name, succeeds: true, says: &[], run }
+    Case { name, ranks: 4, succeeds: true, says: &[], run }
 }
 
 const fn bad(name: &'static str, says: &'static [&'static str], run: fn(&Comm)) -> Case {
-    Case { name, succeeds: false, says, run }
+    Case { name, ranks: 4, succeeds: false, says, run }
+}
+
+/// A case for any number of ranks from two on.
+const fn from_two(case: Case) -> Case {
+    Case { ranks: 2, ..case }
 }
 
 /// All cases that end well, one after the other.
-const ALL_GOOD: Case = good("all_that_end_well", |comm| {
-    for case in CASES.iter().filter(|case| case.succeeds) {
+const ALL_GOOD: Case = from_two(good("all_that_end_well", |comm| {
+    for case in CASES.iter().filter(|case| case.succeeds && case.ranks <= comm.size()) {
         if comm.rank() == 0 {
             println!("{}", case.name);
         }
         (case.run)(comm);
     }
-});
+}));
 
 /// What to run for all cases.
 pub(crate) fn jobs() -> Vec<&'static Case> {
