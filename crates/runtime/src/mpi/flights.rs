@@ -31,9 +31,19 @@ use crate::port::Buffers;
 pub(super) struct Flight {
     /// As the cell counts them.
     pub(super) number: u64,
+    /// Its number among all that the cell does together with others ([`super::steps`]).
+    pub(super) step: u64,
     pub(super) set: usize,
     pub(super) wires: Rc<Wires>,
     pub(super) buffers: Buffers,
+}
+
+/// What is to be known of a flight by others.
+pub(super) struct Oldest {
+    pub(super) step: u64,
+    pub(super) set: usize,
+    /// It has gone out.
+    pub(super) out: bool,
 }
 
 /// A flight that has not arrived.
@@ -101,10 +111,14 @@ impl Flights {
         arrived.swap_remove(at.expect("the flight has arrived")).1
     }
 
-    /// The set of a cell's oldest flight that has not arrived, and whether it has gone out.
-    pub(super) fn oldest(&self, row: usize) -> Option<(usize, bool)> {
+    /// A cell's oldest flight that has not arrived.
+    pub(super) fn oldest(&self, row: usize) -> Option<Oldest> {
         let rows = self.rows.borrow();
-        rows[row].under_way.front().map(|oldest| (oldest.flight.set, oldest.out))
+        rows[row].under_way.front().map(|UnderWay { flight, out }| Oldest {
+            step: flight.step,
+            set: flight.set,
+            out: *out,
+        })
     }
 }
 

@@ -45,6 +45,7 @@ mod place;
 mod port;
 mod requests;
 mod run;
+mod steps;
 mod wait;
 mod wires;
 

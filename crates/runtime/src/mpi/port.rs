@@ -7,6 +7,7 @@ use super::flights::Flight;
 use super::lay::Run;
 use super::mail::{Address, Letter};
 use super::run::{Rank, Waits};
+use super::steps::Together;
 use super::wires::Wires;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, greater, smaller};
@@ -79,7 +80,7 @@ impl MpiPort<'_> {
         fill: impl FnMut(&Run, &mut [u64]),
         read: impl FnMut(&Run, &[u64]),
     ) -> Result<(), Stopped> {
-        self.rank.count_step(self.row);
+        self.rank.count_step(self.row, Together::Exchange(set, by));
         let wires = self.noted(self.rank.wires(set, by))?;
         let row = self.row;
         if !self.noted(wires.is_ready(row))? {
@@ -164,7 +165,7 @@ impl Port for MpiPort<'_> {
     }
 
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
-        self.rank.count_step(self.row);
+        self.rank.count_step(self.row, Together::Switch(to));
         let before = self.rank.switches.get();
         let switched = || Ok((self.rank.switches.get() > before).then_some(()));
         self.wait(Waits::Switch(to), switched)?;
@@ -239,9 +240,9 @@ impl Port for MpiPort<'_> {
     }
 
     fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped> {
-        self.rank.count_step(self.row);
+        let step = self.rank.count_step(self.row, Together::Exchange(set, By::Phases));
         let wires = self.noted(self.rank.wires(set, By::Phases))?;
-        self.rank.flights.push(self.row, Flight { number, set, wires, buffers });
+        self.rank.flights.push(self.row, Flight { number, step, set, wires, buffers });
         self.noted(self.rank.progress(1))
     }
 

@@ -23,12 +23,13 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::comm::{Comm, check_thread};
 use super::error::MpiError;
-use super::flights::Flights;
+use super::flights::{Flights, Oldest};
 use super::lay::{Tags, unsound};
 use super::mail::{Address, Mail};
 use super::meet;
 use super::place::Placement;
 use super::port::MpiPort;
+use super::steps::{Steps, Talk, Together};
 use super::wait::Patience;
 use super::wires::Wires;
 use crate::cell::Cell;
@@ -70,7 +71,8 @@ pub(super) struct Rank<'w> {
     /// Switches made.
     pub(super) switches: Slot<u64>,
     /// By row: switches and exchanges that the cell has begun.
-    pub(super) steps: RefCell<Vec<u64>>,
+    pub(super) steps: RefCell<Vec<Steps>>,
+    pub(super) talk: Talk,
     /// The set whose phase is active, or messages are.
     pub(super) active: Slot<Option<usize>>,
     /// Raised whenever a cell or a flight goes on.
@@ -140,7 +142,8 @@ impl<'w> Rank<'w> {
             flights: Flights::new(own),
             waits: RefCell::new(vec![Waits::Nothing; own]),
             switches: Slot::new(0),
-            steps: RefCell::new(vec![0; own]),
+            steps: RefCell::new(vec![Steps::new(); own]),
+            talk: Talk::default(),
             active: Slot::new(None),
             turns: Slot::new(0),
             tested: Slot::new(false),
@@ -249,14 +252,17 @@ impl<'w> Rank<'w> {
                 continue;
             }
             let waited = if self.tested.take() { patience.wait_busy() } else { patience.wait() };
-            if let Err(milliseconds) = waited {
-                return Err(self.awaited(milliseconds).into());
+            match waited {
+                Ok(false) => {}
+                Ok(true) => self.compare_steps()?,
+                Err(milliseconds) => return Err(self.awaited(milliseconds).into()),
             }
         }
     }
 
     /// The run has ended on all ranks: no exchange is under way, except of those that failed.
     fn close(&self, patience: &mut Patience) -> Result<(), RunError> {
+        self.listen_to_others()?;
         for wires in self.wires.borrow().values() {
             wires.close(patience)?;
         }
@@ -277,9 +283,9 @@ impl<'w> Rank<'w> {
         self.turns.set(self.turns.get() + 1);
     }
 
-    /// A cell begins a switch or an exchange.
-    pub(super) fn count_step(&self, row: usize) {
-        self.steps.borrow_mut()[row] += 1;
+    /// A cell begins a switch or an exchange; its number.
+    pub(super) fn count_step(&self, row: usize, what: Together) -> u64 {
+        self.steps.borrow_mut()[row].push(what)
     }
 
     /// Ends the run early; the first reason counts.
@@ -367,13 +373,13 @@ impl<'w> Rank<'w> {
         MpiError::Missing { rank, milliseconds, place, awaited: found }
     }
 
-    fn awaited_by(&self, row: usize, waits: Waits) -> (String, Vec<CellId>) {
+    pub(super) fn awaited_by(&self, row: usize, waits: Waits) -> (String, Vec<CellId>) {
         match waits {
             Waits::Exchange(set, by) => self.awaited_in(row, set, by),
             Waits::Readers(set, by) => self.awaited_readers(row, set, by),
             Waits::Flights => match self.flights.oldest(row) {
-                Some((set, true)) => self.awaited_in(row, set, By::Phases),
-                Some((set, false)) => self.awaited_readers(row, set, By::Phases),
+                Some(Oldest { set, out: true, .. }) => self.awaited_in(row, set, By::Phases),
+                Some(Oldest { set, .. }) => self.awaited_readers(row, set, By::Phases),
                 None => Default::default(),
             },
             Waits::Word(set, connection) => {
@@ -386,7 +392,7 @@ impl<'w> Rank<'w> {
     }
 
     /// The phase that a cell's exchange is in, and for whom it waits there.
-    fn awaited_in(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
+    pub(super) fn awaited_in(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
         let Ok(wires) = self.wires(set, by) else { return Default::default() };
         let awaited = wires.awaited(row, self.placement.of_rank(self.comm.rank()));
         let phase = awaited.first().map(|first| first.phase);
@@ -408,7 +414,7 @@ impl<'w> Rank<'w> {
         (format!("the last exchange of {}", self.set_name(set, by)), readers)
     }
 
-    fn set_name(&self, set: usize, by: By) -> String {
+    pub(super) fn set_name(&self, set: usize, by: By) -> String {
         let name = self.loaded.set(set).name();
         match by {
             By::Phases => name.to_owned(),

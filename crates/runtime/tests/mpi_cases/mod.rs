@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conset_runtime::ir::{CellId, ConnectionId, Duplex, Image};
+use conset_runtime::ir::{CellId, ConnectionId, ConnectionSet, Duplex, Image};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::{Comm, MpiError};
 use conset_runtime::{Cell, CellError, Op, RunError, Transport, World};
@@ -45,10 +45,21 @@ pub(crate) const CASES: &[Case] = &[
     good("left_over", left_over),
     good("left_over_at_the_end", left_over_at_the_end),
     bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
-    bad("missing_cell", &["awaits c3", "s/p0", "for rank 3"], missing_cell),
+    bad("missing_cell", &["c3 has ended while c", "the exchange of s"], missing_cell),
+    bad("busy_cell", &["awaits c3", "s/p0", "for rank 3"], busy_cell),
+    bad(
+        "unlike_sets",
+        &["c2 switches to the exchange of s while c3 switches to", "of t"],
+        |comm| {
+            unlike_sets(comm, |cell| if cell == CellId(3) { ["t", "s"] } else { ["s", "t"] });
+        },
+    ),
+    bad("switch_and_exchange", &["switches to s/p0", "switches to the exchange of s"], mixed),
+    good("unlike_order", unlike_order),
     bad("missing_word", &["awaits c3", "a word of x3", "for rank 3"], missing_word),
     bad("killed_rank", &[], killed_rank),
-    bad("flight_never_arrives", &["awaits c3", "s/p0", "for rank 3"], flights::tests_for_ever),
+    bad("flight_never_arrives", &["c3 has ended while c", "of s"], flights::tests_for_ever),
+    bad("flight_waits_long", &["awaits c3", "s/p0", "for rank 3"], flights::tests_long),
     bad("flight_never_ended", &["c2: ", "ends the job"], flights::never_ended),
     bad("panic_in_between", &["the third cell gave up"], flights::panic_in_between),
     bad("killed_in_between", &[], flights::killed_in_between),
@@ -430,6 +441,68 @@ fn missing_cell(comm: &Comm) {
         }
         cell.exchange("s", &[[1.0; 3]], &mut [[0.0; 3]])
     });
+}
+
+fn busy_cell(comm: &Comm) {
+    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(3) {
+            std::thread::sleep(Duration::from_secs(50));
+        }
+        sums_of_exchanges(cell)
+    });
+}
+
+/// A world with two sets round a ring, `s` and `t`, each of two phases or the words of some cells.
+fn two_sets(comm: &Comm, pairs: impl Fn(u32) -> Vec<(u32, u32, u32)>) -> World {
+    let machine = build::machine(&format!("ring:{}", comm.size()), |_| ());
+    let set = |name| {
+        let set = build::set(&pairs(comm.size() as u32));
+        ConnectionSet::new(name, set.connections().to_vec()).unwrap()
+    };
+    let image = build::build_all(&machine, [set("s"), set("t")]);
+    World::new(image).on(Transport::Mpi(comm.clone()))
+}
+
+fn exchange_of(cell: &mut Cell<'_>, set: &str) -> Result<(), CellError> {
+    let out = vec![[1.0; 3]; cell.connections_out(set)?.len()];
+    let mut inn = vec![[0.0; 3]; cell.connections_in(set)?.len()];
+    cell.exchange(set, &out, &mut inn)
+}
+
+/// Cells exchange two sets in an order of their own, each with the next.
+fn unlike_sets(comm: &Comm, order: impl Fn(CellId) -> [&'static str; 2] + Sync) {
+    let world = two_sets(comm, |n| (0..n).map(|c| (c, (c + 1) % n, 3)).collect());
+    let _ = world.try_run(|cell| {
+        exchange_of(cell, "s")?;
+        order(cell.id()).iter().try_for_each(|&set| exchange_of(cell, set))
+    });
+}
+
+/// One cell switches while another exchanges.
+fn mixed(comm: &Comm) {
+    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(2) { cell.instantiate_phase("s/p0") } else { exchange_of(cell, "s") }
+    });
+}
+
+/// Another order that nobody waits for is found when the ranks meet; on one rank it is named.
+fn unlike_order(comm: &Comm) {
+    let world = two_sets(comm, |_| vec![(0, 1, 3)]);
+    let program = |cell: &mut Cell<'_>| {
+        let sets = if cell.id() == CellId(2) { ["t", "s"] } else { ["s", "t"] };
+        sets.iter().try_for_each(|&set| exchange_of(cell, set))
+    };
+    let error = world.try_run(program).unwrap_err();
+    let RunError::Mpi(MpiError::Steps { cells, steps, .. }) = &error else { panic!("{error}") };
+    assert_eq!((cells, steps), (&[CellId(0), CellId(2)], &[2, 2]));
+    assert!(error.to_string().contains("c0 and c2 before its end differ"), "{error}");
+    // The communicator is as good as before.
+    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+    let own = Comm::alone().unwrap().timeout(Duration::from_millis(400));
+    let world = two_sets(comm, |n| (0..n).map(|c| (c, (c + 1) % n, 3)).collect());
+    let world = World::new(world.image().clone()).on(Transport::Mpi(own));
+    let error = world.try_run(program).unwrap_err();
+    assert!(matches!(error, RunError::Disagree { second: CellId(2), .. }), "{error}");
 }
 
 fn missing_word(comm: &Comm) {
