@@ -40,7 +40,14 @@ impl Rank<'_> {
             let members = Members { heard: 0, told: 0, for_ever: true, meanwhile: &|| Ok(()) };
             let verdict = listen(&self.comm, members, &|| "a run".to_owned())?;
             self.known_to_all.set(true);
-            self.heed(&verdict)?;
+            // The others look for more to say, to which this rank has nothing to add.
+            match verdict[..] {
+                [LEFT, sent, received] => {
+                    return Err(MpiError::LeftOver { sent, received }.into());
+                }
+                [DIFFER, ref wishes @ ..] => return Err(self.difference(&read_two(wishes))),
+                _ => {}
+            }
         }
         Ok((Vec::new(), RunReport::default()))
     }
@@ -108,15 +115,21 @@ impl Rank<'_> {
     fn heed(&self, verdict: &[u64]) -> Result<(), RunError> {
         match verdict {
             [DIFFER, wishes @ ..] => {
-                let wishes: Vec<Wish> = wishes.chunks_exact(WISH).map(Wish::read).collect();
-                Err(self.difference(&wishes[0], &wishes[1]))
+                let wishes = read_two(wishes);
+                let [one, two] = &wishes;
+                if (one.to, one.steps) == (two.to, two.steps)
+                    && let Some(error) = self.first_difference([one.cell, two.cell])?
+                {
+                    return Err(error);
+                }
+                Err(self.difference(&wishes))
             }
             [LEFT, sent, received] => Err(self.left_over(*sent, *received)?),
             _ => Ok(()),
         }
     }
 
-    fn difference(&self, one: &Wish, two: &Wish) -> RunError {
+    fn difference(&self, [one, two]: &[Wish; 2]) -> RunError {
         let name = |wish: &Wish| wish.to.map(|context| self.context(context));
         match (name(one), name(two)) {
             (Some(phase), Some(other)) if phase != other => {
@@ -183,6 +196,12 @@ impl Wish {
         };
         Self { cell: CellId(words[0] as u32), steps: words[1], digest: words[2], to }
     }
+}
+
+/// The two wishes that differ.
+fn read_two(words: &[u64]) -> [Wish; 2] {
+    let (one, two) = words.split_at(WISH);
+    [Wish::read(one), Wish::read(two)]
 }
 
 /// What rank 0 makes of the counts and wishes of all ranks.

@@ -78,7 +78,12 @@ impl Flights {
 
     /// Another flight of a cell, with a higher number than its last.
     pub(super) fn push(&self, row: usize, flight: Flight) {
-        self.rows.borrow_mut()[row].under_way.push_back(UnderWay { flight, out: false });
+        let flights = &mut self.rows.borrow_mut()[row];
+        flights.under_way.push_back(UnderWay { flight, out: false });
+        // Here, so that how words come does not decide when memory is asked for.
+        flights.arrived.reserve(flights.under_way.len());
+        flights.held.clear();
+        flights.held.reserve(flights.under_way.len());
         self.under_way.set(self.under_way.get() + 1);
     }
 

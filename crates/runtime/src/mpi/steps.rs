@@ -1,7 +1,8 @@
 //! What cells do together, compared: the same switches and exchanges, in the same order.
 //!
 //! Nothing is compared while all goes well. Every cell counts what it does together with others,
-//! keeps the last of it, and a digest of all; the digests are compared when ranks meet.
+//! keeps the last of it, and a digest of all. The digests are compared when ranks meet; if they
+//! differ, the ranks look together for the first step that does.
 //!
 //! A rank that waits for long in an exchange tells the ranks of the cells that it waits for at
 //! what it is, once, and looks for what others tell. The awaited cell's rank sees it when it waits
@@ -15,7 +16,7 @@ use std::cell::RefCell;
 
 use conset_ir::{CellId, PhaseId};
 
-use super::meet;
+use super::meet::{self, Members};
 use super::requests::{Single, probe};
 use super::run::{Rank, Waits};
 use crate::error::RunError;
@@ -132,6 +133,42 @@ impl Rank<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The first step that two cells, with as many steps, are known to have done differently. All
+    /// ranks with cells meet for it.
+    pub(super) fn first_difference(
+        &self,
+        cells: [CellId; 2],
+    ) -> Result<Option<RunError>, RunError> {
+        let own = self.placement.of_rank(self.comm.rank());
+        let mut words = Vec::new();
+        for (&cell, steps) in own.iter().zip(&*self.steps.borrow()) {
+            if cells.contains(&cell) {
+                let first = steps.count.saturating_sub(KEPT as u64 - 1).max(1);
+                let last = (first..=steps.count).filter_map(|step| steps.get(step));
+                words.push(u64::from(cell.0));
+                words.extend(last.flat_map(Together::words));
+            }
+        }
+        let heard = self.placement.active();
+        let members = Members { heard, told: heard, for_ever: false, meanwhile: &|| Ok(()) };
+        let place = || "the comparison of what was exchanged".to_owned();
+        let judge = |all: Vec<Vec<u64>>| {
+            // As many words for each of the two, which are on one rank or on two.
+            let words: Vec<u64> = all.into_iter().flatten().collect();
+            let (one, two) = words.split_at(words.len() / 2);
+            let steps = one[1..].chunks_exact(3).zip(two[1..].chunks_exact(3));
+            let different = steps.into_iter().find(|(a, b)| a != b);
+            let name = |(a, b): (&[u64], &[u64])| [&one[..1], a, &two[..1], b].concat();
+            (different.map(name).unwrap_or_default(), false)
+        };
+        let verdict = meet::meet(&self.comm, members, words, &place, judge)?;
+        let read = |words: &[u64]| {
+            (CellId(words[0] as u32), Together::read([words[1], words[2], words[3]]))
+        };
+        Ok((verdict.len() == 8)
+            .then(|| self.disagreement(read(&verdict[..4]), read(&verdict[4..]))))
     }
 
     /// Takes in what other ranks have told.
