@@ -13,6 +13,7 @@ use conset_runtime::{Cell, CellError, Op, RunError, Transport, World};
 
 use crate::build;
 
+#[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// The fewest ranks that it needs.
@@ -44,6 +45,7 @@ pub(crate) const CASES: &[Case] = &[
     good("unlike_steps", unlike_steps),
     good("left_over", left_over),
     good("left_over_at_the_end", left_over_at_the_end),
+    good("left_over_beside_idle_ranks", left_over_beside_idle_ranks),
     bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
     bad("missing_cell", &["c3 has ended while c", "the exchange of s"], missing_cell),
     bad("busy_cell", &["awaits c3", "s/p0", "for rank 3"], busy_cell),
@@ -423,6 +425,31 @@ fn left_over_at_the_end(comm: &Comm) {
     };
     assert_eq!(connection, ConnectionId(2));
     same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+}
+
+/// Ranks without cells get an error too, and nothing of theirs is left for the next run.
+fn left_over_beside_idle_ranks(comm: &Comm) {
+    for _ in 0..2 {
+        let error = on(comm, ring(2, 3)).try_run(|cell| {
+            sums_of_exchanges(cell)?;
+            cell.instantiate_phase("s/p0")?;
+            let out = cell.connections_out(0)?[0];
+            if cell.id() == CellId(0) { cell.send_element(out, 1.0) } else { Ok(()) }
+        });
+        match error.unwrap_err() {
+            RunError::Unreceived { cell: CellId(1), words: 1, .. } if comm.rank() < 2 => {}
+            RunError::Mpi(MpiError::LeftOver { .. }) if comm.rank() >= 2 => {}
+            error => panic!("{error}"),
+        }
+        let error = on(comm, ring(2, 3)).try_run(|cell| {
+            sums_of_exchanges(cell)?;
+            cell.instantiate_phase("s/p0")?;
+            if cell.id() == CellId(0) { Ok(()) } else { cell.instantiate_messages() }
+        });
+        let error = error.unwrap_err();
+        assert!(matches!(error, RunError::Ended { ended: CellId(0), .. }), "{error}");
+        same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+    }
 }
 
 fn missing_rank(comm: &Comm) {
