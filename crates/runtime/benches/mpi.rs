@@ -8,6 +8,9 @@
 //! 40 messages of 133 to 554 numbers, 119 KB in all; gather and scatter-add included. All ways
 //! take turns within one run, so that the ratios mean something on a noisy machine; the times do
 //! not where there are more ranks than cores.
+//!
+//! Then the same pattern with work in between: an exchange and work about as long, one after the
+//! other, and the work between the exchange's begin and its end.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
@@ -18,10 +21,11 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use conset_runtime::ir::{ConnectionSet, NodeLists};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::Comm;
 use conset_runtime::mpi::baseline::Baseline;
-use conset_runtime::{Cell, CellError, Op, ThreadOptions, Transport, World};
+use conset_runtime::{Cell, CellError, Layout, Op, Plan, ThreadOptions, Transport, World};
 
 const RANKS: usize = 8;
 /// Exchanges between two looks at the clock, and how often each way has its turn.
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
     assert_eq!(comm.size(), RANKS, "the launcher is of another MPI library");
     for (name, channels) in [("one phase", 16), ("as compiled for 4 channels", 4)] {
         table(&comm, name, channels);
+        overlap_table(&comm, channels);
     }
     ExitCode::SUCCESS
 }
@@ -108,6 +113,117 @@ fn table(comm: &Comm, name: &str, channels: u32) {
         let us = median(own.iter().copied());
         println!("{name:<24}{us:>11.1}{least:>11.1}{persistent:>15.3}{naive:>10.3}");
     }
+}
+
+/// The pattern with an id of its own for every word, which both its ends have.
+fn numbered() -> (ConnectionSet, Vec<Vec<u64>>) {
+    let set = build::set(&pattern());
+    let mut ids = vec![Vec::new(); RANKS];
+    let mut lists: Vec<Vec<u32>> = Vec::new();
+    let mut first = 0;
+    for (_, connection) in set.iter() {
+        let list = first..first + connection.words;
+        for end in [connection.source, connection.target] {
+            ids[end.index()].extend(list.clone().map(u64::from));
+        }
+        first = list.end;
+        lists.push(list.collect());
+    }
+    let nodes = NodeLists::from_lists(lists.iter().map(|list| &list[..]));
+    (set.with_nodes(nodes).expect("a list for each connection"), ids)
+}
+
+fn overlap_table(comm: &Comm, channels: u32) {
+    let machine = build::machine("ring:8", |p| p.channels_per_cell = channels);
+    let (set, ids) = numbered();
+    let image = Arc::new(build::build(&machine, set));
+    let layout = Layout::from_image(&image, 0, 1, &ids).expect("the ids are those of the set");
+    let plan = Plan::new(&image, 0, layout, 1).expect("the layout is the set's");
+    let world = World::new(image.clone()).on(Transport::Mpi(comm.clone()));
+    let idle = Baseline::new(&[], &[], &[]);
+    let mut ways: [Vec<f64>; 4] = Default::default();
+    for _ in 0..BLOCKS {
+        let (times, _) =
+            world.try_run(|cell| with_work(cell, &plan, true)).expect("the exchange works");
+        if comm.rank() == 0 {
+            let threads = Transport::Threads(ThreadOptions::default());
+            let world = World::new(image.clone()).on(threads);
+            let (own, _) =
+                world.try_run(|cell| with_work(cell, &plan, false)).expect("the exchange works");
+            for (way, times) in ways.iter_mut().zip(times[0].iter().chain(&own[0])) {
+                way.extend(times);
+            }
+        }
+        idle.sleep();
+    }
+    if comm.rank() > 0 {
+        return;
+    }
+    println!("{:<36}{:>11}{:>11}{:>20}", "with work", "median us", "least us", "of one by one");
+    let names = ["over MPI", "on threads"];
+    for (name, ways) in names.iter().zip(ways.chunks(2)) {
+        for (what, own) in ["exchange, work", "begin, work, end"].iter().zip(ways) {
+            let least = own.iter().copied().fold(f64::INFINITY, f64::min);
+            let of_first = median(own.iter().zip(&ways[0]).map(|(a, b)| a / b));
+            let us = median(own.iter().copied());
+            println!("{:<36}{us:>11.1}{least:>11.1}{of_first:>20.3}", format!("{what} {name}"));
+        }
+    }
+}
+
+/// Microseconds at each turn for exchange and work one after the other, and for work between
+/// begin and end.
+fn with_work(cell: &mut Cell<'_>, plan: &Plan, over_mpi: bool) -> Result<[Vec<f64>; 2], CellError> {
+    let barrier = over_mpi.then(|| Baseline::new(&[], &[], &[]));
+    let meet = || barrier.iter().for_each(Baseline::barrier);
+    let mut x = vec![1.0; plan.layout().items_of(cell.id())];
+    // Work of all cells together for as long as an exchange takes.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = (cores as f64 / RANKS as f64).min(1.0);
+    let mut exchange = f64::INFINITY;
+    for _ in 0..5 {
+        meet();
+        let start = Instant::now();
+        for _ in 0..ROUNDS {
+            cell.exchange_nodes(plan, Op::Copy, &mut x)?;
+        }
+        exchange = exchange.min(start.elapsed().as_secs_f64() / ROUNDS as f64);
+    }
+    const STEPS: u32 = 100_000;
+    let start = Instant::now();
+    let mut value = work(1.0, STEPS);
+    let steps = (exchange * share / start.elapsed().as_secs_f64() * f64::from(STEPS)) as u32;
+    let mut times: [Vec<f64>; 2] = Default::default();
+    for turn in 0..TURNS / 4 + 1 {
+        for (way, times) in times.iter_mut().enumerate() {
+            meet();
+            let start = Instant::now();
+            for _ in 0..ROUNDS {
+                if way == 0 {
+                    cell.exchange_nodes(plan, Op::Copy, &mut x)?;
+                    value = work(value, steps);
+                } else {
+                    let token = cell.begin(plan, Op::Copy, &x)?;
+                    value = work(value, steps);
+                    cell.end(plan, token, &mut x)?;
+                }
+            }
+            meet();
+            if turn > 0 {
+                times.push(start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
+            }
+        }
+    }
+    assert!(value.is_finite());
+    Ok(times)
+}
+
+/// Work that uses the core and no memory.
+fn work(mut value: f64, steps: u32) -> f64 {
+    for _ in 0..steps {
+        value = std::hint::black_box(value * 0.999 + 0.5);
+    }
+    value
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {

@@ -26,11 +26,28 @@ static void finalize_at_exit(void)
         MPI_Finalize();
 }
 
+/* *fit: this thread may call MPI. All that is called here any thread may call at any time. */
+int conset_mpi_fit(int *fit)
+{
+    int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE, main_thread = 0;
+    *fit = 0;
+    int code = MPI_Initialized(&initialized);
+    if (code == MPI_SUCCESS)
+        code = MPI_Finalized(&finalized);
+    if (code != MPI_SUCCESS || !initialized || finalized)
+        return code;
+    code = MPI_Query_thread(&provided);
+    if (code == MPI_SUCCESS)
+        code = MPI_Is_thread_main(&main_thread);
+    *fit = provided >= MPI_THREAD_SERIALIZED || main_thread;
+    return code;
+}
+
 /* Initialises MPI unless the process has done so already. Only if it is done here, MPI is
  * finalised when the process ends. *fit: this thread may call MPI. */
 int conset_mpi_start(int *fit)
 {
-    int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE, main_thread = 0;
+    int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE;
     *fit = 0;
     int code = MPI_Initialized(&initialized);
     if (code == MPI_SUCCESS)
@@ -43,11 +60,7 @@ int conset_mpi_start(int *fit)
             return code;
         atexit(finalize_at_exit);
     }
-    code = MPI_Query_thread(&provided);
-    if (code == MPI_SUCCESS)
-        code = MPI_Is_thread_main(&main_thread);
-    *fit = provided >= MPI_THREAD_SERIALIZED || main_thread;
-    return code;
+    return conset_mpi_fit(fit);
 }
 
 int conset_mpi_world(int32_t *fortran)

@@ -1,6 +1,6 @@
 //! Programs over MPI. Without a job around it, this program starts itself as jobs of several
 //! ranks, one for each case, and looks at how they end; `CONSET_MPI_RANKS` says of how many
-//! (4 and 8 unless it is set). Cases that end well share a job. With a part of a name as argument
+//! (2, 4 and 8 unless it is set). Cases that end well share a job. With a part of a name as argument
 //! only the cases of such a name run, each in a job of its own.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test program of its own")]
@@ -10,11 +10,35 @@ mod build;
 
 mod mpi_cases;
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::Path;
 use std::process::{Command, ExitCode, Output};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use mpi_cases::Case;
+
+/// The system's memory, with the requests for it counted.
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator, counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, memory: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        // SAFETY: handed on.
+        unsafe { System.alloc(memory) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, memory: Layout) {
+        // SAFETY: handed on.
+        unsafe { System.dealloc(pointer, memory) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 /// The environment variable by which a rank knows its case.
 const CASE: &str = "CONSET_MPI_CASE";
@@ -28,14 +52,15 @@ fn main() -> ExitCode {
         return mpi_cases::run(&case);
     }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let ranks = std::env::var("CONSET_MPI_RANKS").unwrap_or_else(|_| "4,8".to_owned());
+    let ranks = std::env::var("CONSET_MPI_RANKS").unwrap_or_else(|_| "2,4,8".to_owned());
     let ranks: Vec<usize> = ranks.split(',').map(|n| n.parse().expect("a number")).collect();
     let cases = match &filter {
         Some(filter) => mpi_cases::CASES.iter().filter(|c| c.name.contains(filter)).collect(),
         None => mpi_cases::jobs(),
     };
-    let jobs: Vec<(&Case, usize)> =
+    let mut jobs: Vec<(&Case, usize)> =
         cases.iter().flat_map(|&case| ranks.iter().map(move |&ranks| (case, ranks))).collect();
+    jobs.retain(|(case, ranks)| case.ranks <= *ranks);
     // Most of their time jobs that are to fail wait.
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -55,10 +80,21 @@ fn main() -> ExitCode {
 
 fn launch(case: &str, ranks: usize) -> Output {
     let program = std::env::current_exe().expect("this program");
+    // Files by which ranks talk where they must not by MPI.
+    let scratch =
+        format!("{}/mpi-{}-{case}-{ranks}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    std::fs::create_dir_all(&scratch).expect("a folder for files of a job");
+    let output = job(&program, case, ranks, &scratch);
+    std::fs::remove_dir_all(&scratch).expect("the folder was made above");
+    output
+}
+
+fn job(program: &Path, case: &str, ranks: usize, scratch: &str) -> Output {
     Command::new("timeout")
         .args(["-k", "5", SECONDS, env!("CONSET_MPIRUN"), "-n", &ranks.to_string()])
         .arg(program)
         .env(CASE, case)
+        .env("CONSET_MPI_SCRATCH", scratch)
         .env("CONSET_MPI_SIZE", ranks.to_string())
         // More ranks than cores, and perhaps as root in a container; other libraries ignore it.
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")

@@ -24,7 +24,7 @@ impl Rank<'_> {
     /// All ranks must have the same image.
     pub(super) fn compare_images(&self) -> Result<(), RunError> {
         let size = self.comm.size();
-        let members = Members { heard: size, told: size, for_ever: false };
+        let members = Members { heard: size, told: size, for_ever: false, meanwhile: &|| Ok(()) };
         let place = || "the comparison of images at the begin of a run".to_owned();
         let own = vec![*self.loaded.digest.get_or_init(|| digest(&self.loaded.image))];
         let verdict = meet(&self.comm, members, own, &place, |all| (odd_images(&all), true))?;
@@ -37,9 +37,17 @@ impl Rank<'_> {
     /// On a rank without cells: waits until the run has ended.
     pub(super) fn look_on<R>(&self) -> Result<(Vec<R>, RunReport), RunError> {
         if self.placement.active() > 0 {
-            let verdict = listen(&self.comm, true, &|| "a run".to_owned())?;
+            let members = Members { heard: 0, told: 0, for_ever: true, meanwhile: &|| Ok(()) };
+            let verdict = listen(&self.comm, members, &|| "a run".to_owned())?;
             self.known_to_all.set(true);
-            self.heed(&verdict)?;
+            // The others look for more to say, to which this rank has nothing to add.
+            match verdict[..] {
+                [LEFT, sent, received] => {
+                    return Err(MpiError::LeftOver { sent, received }.into());
+                }
+                [DIFFER, ref wishes @ ..] => return Err(self.difference(&read_two(wishes))),
+                _ => {}
+            }
         }
         Ok((Vec::new(), RunReport::default()))
     }
@@ -61,6 +69,7 @@ impl Rank<'_> {
             told: self.comm.size(),
             // Others may rightly take long until they have ended.
             for_ever: all_ended,
+            meanwhile: &|| self.compare_steps(),
         };
         let place = || match wishes[0].to {
             Some(context) => format!("the switch to {}", self.context(context)),
@@ -90,12 +99,12 @@ impl Rank<'_> {
         let waits = self.waits.borrow();
         let cells = self.placement.of_rank(self.comm.rank());
         let steps = self.steps.borrow();
-        let mut wishes = cells.iter().zip(&*waits).zip(&*steps).map(|((&cell, waits), &steps)| {
+        let mut wishes = cells.iter().zip(&*waits).zip(&*steps).map(|((&cell, waits), steps)| {
             let to = match waits {
                 Waits::Switch(context) => Some(*context),
                 _ => None,
             };
-            Wish { cell, steps, to }
+            Wish { cell, steps: steps.count, digest: steps.digest, to }
         });
         let first = wishes.next().expect("the rank has cells");
         let other = wishes.find(|wish| !wish.fits(&first));
@@ -106,15 +115,21 @@ impl Rank<'_> {
     fn heed(&self, verdict: &[u64]) -> Result<(), RunError> {
         match verdict {
             [DIFFER, wishes @ ..] => {
-                let wishes: Vec<Wish> = wishes.chunks_exact(WISH).map(Wish::read).collect();
-                Err(self.difference(&wishes[0], &wishes[1]))
+                let wishes = read_two(wishes);
+                let [one, two] = &wishes;
+                if (one.to, one.steps) == (two.to, two.steps)
+                    && let Some(error) = self.first_difference([one.cell, two.cell])?
+                {
+                    return Err(error);
+                }
+                Err(self.difference(&wishes))
             }
             [LEFT, sent, received] => Err(self.left_over(*sent, *received)?),
             _ => Ok(()),
         }
     }
 
-    fn difference(&self, one: &Wish, two: &Wish) -> RunError {
+    fn difference(&self, [one, two]: &[Wish; 2]) -> RunError {
         let name = |wish: &Wish| wish.to.map(|context| self.context(context));
         match (name(one), name(two)) {
             (Some(phase), Some(other)) if phase != other => {
@@ -130,7 +145,7 @@ impl Rank<'_> {
         }
     }
 
-    fn context(&self, context: Context) -> String {
+    pub(super) fn context(&self, context: Context) -> String {
         match context {
             Context::Messages => "messages".to_owned(),
             Context::Phase(set, phase) => self.loaded.phase_name(set, phase),
@@ -144,11 +159,13 @@ struct Wish {
     cell: CellId,
     /// Switches and exchanges that it has begun.
     steps: u64,
+    /// Of what they were.
+    digest: u64,
     to: Option<Context>,
 }
 
 /// Words of a wish.
-const WISH: usize = 5;
+const WISH: usize = 6;
 
 // Judgements.
 const GO_ON: u64 = 0;
@@ -159,7 +176,7 @@ const LEFT: u64 = 3;
 impl Wish {
     /// Whether both can be granted.
     fn fits(&self, other: &Self) -> bool {
-        (self.to, self.steps) == (other.to, other.steps)
+        (self.to, self.steps, self.digest) == (other.to, other.steps, other.digest)
     }
 
     fn words(&self) -> [u64; WISH] {
@@ -168,17 +185,23 @@ impl Wish {
             Some(Context::Phase(set, phase)) => (1, set as u64, u64::from(phase.0)),
             Some(Context::Messages) => (2, 0, 0),
         };
-        [u64::from(self.cell.0), self.steps, kind, set, phase]
+        [u64::from(self.cell.0), self.steps, self.digest, kind, set, phase]
     }
 
     fn read(words: &[u64]) -> Self {
-        let to = match words[2] {
+        let to = match words[3] {
             0 => None,
             2 => Some(Context::Messages),
-            _ => Some(Context::Phase(words[3] as usize, PhaseId(words[4] as u32))),
+            _ => Some(Context::Phase(words[4] as usize, PhaseId(words[5] as u32))),
         };
-        Self { cell: CellId(words[0] as u32), steps: words[1], to }
+        Self { cell: CellId(words[0] as u32), steps: words[1], digest: words[2], to }
     }
+}
+
+/// The two wishes that differ.
+fn read_two(words: &[u64]) -> [Wish; 2] {
+    let (one, two) = words.split_at(WISH);
+    [Wish::read(one), Wish::read(two)]
 }
 
 /// What rank 0 makes of the counts and wishes of all ranks.

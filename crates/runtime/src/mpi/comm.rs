@@ -5,11 +5,13 @@
 //! the end of the process. Errors of MPI come back as values ([`MpiError`]).
 //!
 //! Calls into MPI come from one thread at a time (`MPI_THREAD_SERIALIZED`): a lock around every
-//! call sees to that on conset's side.
+//! call sees to that on conset's side. Where MPI allows calls to its main thread only, runs are
+//! refused to other threads, and what else may happen on any thread ([`Comm::abort`], a panic, the
+//! drop of the last clone) does without MPI there.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::time::Duration;
 
 use super::error::MpiError;
@@ -24,17 +26,58 @@ pub(super) fn lock() -> MutexGuard<'static, ()> {
     MPI.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Turns an error code into a result.
-pub(super) fn check(code: c_int, what: &'static str) -> Result<(), MpiError> {
-    if code == 0 {
-        return Ok(());
+/// Calls MPI under the lock, by a function of the shim that gives an error code; the text for an
+/// error is fetched before anybody else can call.
+#[inline]
+pub(super) fn call(what: &'static str, call: impl FnOnce() -> c_int) -> Result<(), MpiError> {
+    let _lock = lock();
+    match call() {
+        0 => Ok(()),
+        code => Err(failed(what, code)),
     }
+}
+
+/// The error for a code. The caller holds the lock.
+#[cold]
+fn failed(what: &'static str, code: c_int) -> MpiError {
     let mut text: [c_char; 512] = [0; 512];
     // SAFETY: the shim writes at most the 512 bytes there are, a zero last.
     unsafe { ffi::conset_mpi_error_text(code, text.as_mut_ptr(), text.len() as c_int) };
     // SAFETY: the text ends with a zero.
     let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned();
-    Err(MpiError::Call { what, code, text })
+    MpiError::Call { what, code, text }
+}
+
+/// Whether this thread may call MPI at all, which any thread may ask.
+fn is_fit() -> bool {
+    let mut fit = 0;
+    // SAFETY: the shim writes one integer, and calls what MPI allows to any thread at any time.
+    let code = unsafe { ffi::conset_mpi_fit(&raw mut fit) };
+    code == 0 && fit != 0
+}
+
+/// Ends all ranks of the job. From a thread that may not call MPI, or while another thread does not
+/// come back from there, this process alone ends; the launcher ends the others.
+fn abort(comm: *mut RawComm, status: c_int) -> ! {
+    const PAUSE: Duration = Duration::from_millis(1);
+    const PAUSES: usize = 1000;
+    if is_fit() {
+        for _ in 0..PAUSES {
+            let _lock = match MPI.try_lock() {
+                Ok(lock) => lock,
+                Err(TryLockError::Poisoned(lock)) => lock.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
+            };
+            // SAFETY: the caller says that the communicator lives; this thread may call MPI, and
+            // has the lock.
+            unsafe { ffi::conset_mpi_abort(comm, status) };
+            break;
+        }
+    }
+    std::process::abort()
 }
 
 /// The duplicate itself; freed with its last user.
@@ -42,6 +85,8 @@ struct Duplicate {
     raw: *mut RawComm,
     /// A run is under way.
     busy: AtomicBool,
+    /// Runs begun: as many on all ranks.
+    runs: AtomicU64,
 }
 
 // SAFETY: the pointer is only handed to the shim, under the lock of `lock`.
@@ -51,9 +96,12 @@ unsafe impl Sync for Duplicate {}
 
 impl Drop for Duplicate {
     fn drop(&mut self) {
-        let _lock = lock();
-        // SAFETY: the pointer came from `conset_comm_duplicate` and is not used afterwards.
-        unsafe { ffi::conset_comm_free(self.raw) };
+        // On a thread that may not call MPI it is left as it is.
+        if is_fit() {
+            let _lock = lock();
+            // SAFETY: the pointer came from `conset_comm_duplicate` and is not used afterwards.
+            unsafe { ffi::conset_comm_free(self.raw) };
+        }
     }
 }
 
@@ -81,12 +129,10 @@ impl Comm {
     pub fn world() -> Result<Self, MpiError> {
         start()?;
         let mut fortran = 0;
-        let code = {
-            let _lock = lock();
+        call("find its world", || {
             // SAFETY: MPI is initialised; the shim writes one integer.
             unsafe { ffi::conset_mpi_world(&raw mut fortran) }
-        };
-        check(code, "find its world")?;
+        })?;
         Self::duplicate(fortran)
     }
 
@@ -108,28 +154,23 @@ impl Comm {
     pub fn alone() -> Result<Self, MpiError> {
         start()?;
         let mut fortran = 0;
-        let code = {
-            let _lock = lock();
+        call("find the process's own communicator", || {
             // SAFETY: MPI is initialised; the shim writes one integer.
             unsafe { ffi::conset_mpi_self(&raw mut fortran) }
-        };
-        check(code, "find the process's own communicator")?;
+        })?;
         Self::duplicate(fortran)
     }
 
     fn duplicate(fortran: i32) -> Result<Self, MpiError> {
         let mut raw = std::ptr::null_mut();
-        let code = {
-            let _lock = lock();
+        call("duplicate a communicator", || {
             // SAFETY: MPI is initialised; the shim writes one pointer.
             unsafe { ffi::conset_comm_duplicate(fortran, &raw mut raw) }
-        };
-        check(code, "duplicate a communicator")?;
+        })?;
         let (mut ready, mut rank, mut size, mut tags) = (0, 0, 0, 0);
         let mut patience = Patience::new(Self::TIMEOUT);
         loop {
-            let code = {
-                let _lock = lock();
+            call("duplicate a communicator", || {
                 // SAFETY: `raw` was just made; the shim writes four integers.
                 unsafe {
                     ffi::conset_comm_ready(
@@ -140,8 +181,7 @@ impl Comm {
                         &raw mut tags,
                     )
                 }
-            };
-            check(code, "duplicate a communicator")?;
+            })?;
             if ready != 0 {
                 break;
             }
@@ -152,7 +192,11 @@ impl Comm {
             }
         }
         Ok(Self {
-            duplicate: Arc::new(Duplicate { raw, busy: AtomicBool::new(false) }),
+            duplicate: Arc::new(Duplicate {
+                raw,
+                busy: AtomicBool::new(false),
+                runs: AtomicU64::new(0),
+            }),
             rank: rank as usize,
             size: size as usize,
             tags,
@@ -183,7 +227,13 @@ impl Comm {
         if self.duplicate.busy.swap(true, Ordering::Acquire) {
             return Err(MpiError::Busy);
         }
+        self.duplicate.runs.fetch_add(1, Ordering::Relaxed);
         Ok(Occupied(self.duplicate.clone()))
+    }
+
+    /// Runs begun on the communicator, the one under way included.
+    pub(super) fn runs(&self) -> u64 {
+        self.duplicate.runs.load(Ordering::Relaxed)
     }
 
     /// The largest tag.
@@ -206,10 +256,7 @@ impl Comm {
 
     /// Ends all ranks of the job, with this exit status.
     pub fn abort(&self, status: i32) -> ! {
-        let _lock = lock();
-        // SAFETY: the duplicate lives as long as `self`.
-        unsafe { ffi::conset_mpi_abort(self.raw(), status) };
-        std::process::abort()
+        abort(self.raw(), status)
     }
 
     /// Says on standard error why, and ends all ranks of the job: what is left to do when a rank
@@ -238,11 +285,8 @@ impl Comm {
             let report = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 report(panic);
-                // A panic while the lock is held must not wait for it.
-                let _lock = MPI.try_lock();
-                // SAFETY: the hook's clone keeps the duplicate alive.
-                unsafe { ffi::conset_mpi_abort(comm.raw(), 101) };
-                std::process::abort();
+                // The hook's clone keeps the duplicate alive.
+                abort(comm.raw(), 101);
             }));
         });
     }
@@ -278,12 +322,10 @@ impl std::fmt::Debug for Comm {
 
 fn start() -> Result<(), MpiError> {
     let mut fit = 0;
-    let code = {
-        let _lock = lock();
+    call("initialise", || {
         // SAFETY: the shim writes one integer.
         unsafe { ffi::conset_mpi_start(&raw mut fit) }
-    };
-    check(code, "initialise")?;
+    })?;
     if fit == 0 { Err(MpiError::Thread) } else { Ok(()) }
 }
 

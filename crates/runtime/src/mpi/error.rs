@@ -51,14 +51,13 @@ pub enum MpiError {
     },
     /// Two cells did not make the same collective calls.
     #[error(
-        "{} has begun {} switches and exchanges before {place}, and {} {}; \
-         all cells must make the same ones in the same order",
-        .cells[0], .steps[0], .cells[1], .steps[1]
+        "{}; all cells must make the same ones in the same order",
+        unlike(.cells, .steps, .place)
     )]
     Steps {
         /// The cells.
         cells: [CellId; 2],
-        /// What each has begun.
+        /// What each has begun. If it is as many, they were not the same.
         steps: [u64; 2],
         /// Before what.
         place: String,
@@ -113,6 +112,15 @@ fn ranks(ranks: &[usize]) -> String {
             format!("ranks {}", names.join(", "))
         }
     }
+}
+
+fn unlike([one, two]: &[CellId; 2], [first, second]: &[u64; 2], place: &str) -> String {
+    if first == second {
+        return format!(
+            "the {first} switches and exchanges of {one} and {two} before {place} differ"
+        );
+    }
+    format!("{one} has begun {first} switches and exchanges before {place}, and {two} {second}")
 }
 
 fn have(odd: &[usize]) -> String {

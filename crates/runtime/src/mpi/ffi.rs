@@ -16,6 +16,7 @@ pub(super) struct RawRequests {
 
 unsafe extern "C" {
     pub(super) fn conset_mpi_start(fit: *mut c_int) -> c_int;
+    pub(super) fn conset_mpi_fit(fit: *mut c_int) -> c_int;
     pub(super) fn conset_mpi_world(fortran: *mut i32) -> c_int;
     pub(super) fn conset_mpi_self(fortran: *mut i32) -> c_int;
     pub(super) fn conset_comm_duplicate(fortran: i32, out: *mut *mut RawComm) -> c_int;

@@ -15,12 +15,13 @@ use crate::error::RunError;
 impl Rank<'_> {
     /// Mail was sent that nobody received. Takes it away, so that the next run does not find it,
     /// and says what it was.
-    pub(super) fn left_over(&self, sent: u64, received: u64) -> Result<RunError, MpiError> {
+    pub(super) fn left_over(&self, sent: u64, received: u64) -> Result<RunError, RunError> {
         let addresses = self.addresses_in();
         let (mut count, mut first) = (0, vec![u64::MAX; 4]);
         let mut patience = self.comm.patience();
         let active = self.placement.active();
-        let members = Members { heard: active, told: active, for_ever: false };
+        let members =
+            Members { heard: active, told: active, for_ever: false, meanwhile: &|| Ok(()) };
         loop {
             for (left, from) in &addresses {
                 let (mut pieces, mut words) = (0, 0);

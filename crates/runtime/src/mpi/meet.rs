@@ -8,21 +8,26 @@ use super::comm::Comm;
 use super::error::MpiError;
 use super::requests::{Single, probe};
 use super::wait::Patience;
+use crate::error::RunError;
 
 const UP: i32 = 0;
 const DOWN: i32 = 1;
+/// For what is told without a meeting ([`super::steps`]).
+pub(super) const TELL: i32 = 2;
 /// The first tag that others may use.
-pub(super) const TAGS: u64 = 2;
+pub(super) const TAGS: u64 = 3;
 
-/// Who meets.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Members {
+/// Who meets, and how they wait.
+#[derive(Clone, Copy)]
+pub(super) struct Members<'a> {
     /// Ranks that are heard: the first so many.
     pub(super) heard: usize,
     /// Ranks that are told; those beyond `heard` only listen ([`listen`]).
     pub(super) told: usize,
     /// Whether to wait for ever, where ranks may rightly come late.
     pub(super) for_ever: bool,
+    /// Looks, now and then while it takes long, whether somebody cannot come.
+    pub(super) meanwhile: &'a dyn Fn() -> Result<(), RunError>,
 }
 
 /// Hands in words, and gets what rank 0 makes of the words of all ranks that are heard, in rank
@@ -30,18 +35,18 @@ pub(super) struct Members {
 /// told depends on the judgement.
 pub(super) fn meet(
     comm: &Comm,
-    members: Members,
+    members: Members<'_>,
     words: Vec<u64>,
     place: &dyn Fn() -> String,
     judge: impl FnOnce(Vec<Vec<u64>>) -> (Vec<u64>, bool),
-) -> Result<Vec<u64>, MpiError> {
+) -> Result<Vec<u64>, RunError> {
     if comm.rank() > 0 {
         let mut send = Single::send(comm, words, 0, UP)?;
-        let mut patience = Wait::new(comm, members.for_ever, 0, place);
+        let mut patience = Wait::new(comm, members, 0, place);
         while !send.test()? {
             patience.wait()?;
         }
-        return listen(comm, members.for_ever, place);
+        return listen(comm, members, place);
     }
     let (verdict, tell_all) = judge(hear_all(comm, members, words, place)?);
     let told = if tell_all { members.told } else { members.heard };
@@ -50,7 +55,7 @@ pub(super) fn meet(
         sends.push((rank, Single::send(comm, verdict.clone(), rank, DOWN)?));
     }
     for (rank, send) in &mut sends {
-        let mut patience = Wait::new(comm, members.for_ever, *rank, place);
+        let mut patience = Wait::new(comm, members, *rank, place);
         while !send.test()? {
             patience.wait()?;
         }
@@ -61,10 +66,10 @@ pub(super) fn meet(
 /// Gets the next judgement of rank 0.
 pub(super) fn listen(
     comm: &Comm,
-    for_ever: bool,
+    members: Members<'_>,
     place: &dyn Fn() -> String,
-) -> Result<Vec<u64>, MpiError> {
-    let mut patience = Wait::new(comm, for_ever, 0, place);
+) -> Result<Vec<u64>, RunError> {
+    let mut patience = Wait::new(comm, members, 0, place);
     let words = loop {
         if let Some(words) = probe(comm, 0, DOWN)? {
             break words;
@@ -81,10 +86,10 @@ pub(super) fn listen(
 /// On rank 0: the words of all ranks.
 fn hear_all(
     comm: &Comm,
-    members: Members,
+    members: Members<'_>,
     own: Vec<u64>,
     place: &dyn Fn() -> String,
-) -> Result<Vec<Vec<u64>>, MpiError> {
+) -> Result<Vec<Vec<u64>>, RunError> {
     let mut heard: Vec<Vec<u64>> = vec![Vec::new(); members.heard];
     let mut coming: Vec<Option<Single>> = Vec::new();
     coming.resize_with(members.heard, || None);
@@ -105,11 +110,16 @@ fn hear_all(
         }
         if late.len() < missing.len() {
             patience.renew();
-        } else if let Err(milliseconds) = patience.wait()
-            && !members.for_ever
-        {
-            let place = place();
-            return Err(MpiError::Missing { rank: 0, milliseconds, place, awaited: late });
+        } else {
+            match patience.wait() {
+                Ok(false) => {}
+                Err(milliseconds) if !members.for_ever => {
+                    let place = place();
+                    let missing = MpiError::Missing { rank: 0, milliseconds, place, awaited: late };
+                    return Err(missing.into());
+                }
+                Ok(true) | Err(_) => (members.meanwhile)()?,
+            }
         }
         missing = late;
     }
@@ -122,7 +132,7 @@ fn hear_all(
 /// A wait for one rank.
 struct Wait<'a> {
     patience: Patience,
-    for_ever: bool,
+    members: Members<'a>,
     rank: usize,
     awaited: usize,
     place: &'a dyn Fn() -> String,
@@ -130,19 +140,26 @@ struct Wait<'a> {
 
 impl<'a> Wait<'a> {
     /// Twice the time-out of rank 0, so that it can say first who is missing.
-    fn new(comm: &Comm, for_ever: bool, awaited: usize, place: &'a dyn Fn() -> String) -> Self {
-        Self { patience: comm.patience_of(2), for_ever, rank: comm.rank(), awaited, place }
+    fn new(
+        comm: &Comm,
+        members: Members<'a>,
+        awaited: usize,
+        place: &'a dyn Fn() -> String,
+    ) -> Self {
+        Self { patience: comm.patience_of(2), members, rank: comm.rank(), awaited, place }
     }
 
-    fn wait(&mut self) -> Result<(), MpiError> {
+    fn wait(&mut self) -> Result<(), RunError> {
         match self.patience.wait() {
-            Err(milliseconds) if !self.for_ever => Err(MpiError::Missing {
+            Ok(false) => Ok(()),
+            Err(milliseconds) if !self.members.for_ever => Err(MpiError::Missing {
                 rank: self.rank,
                 milliseconds,
                 place: (self.place)(),
                 awaited: vec![self.awaited],
-            }),
-            _ => Ok(()),
+            }
+            .into()),
+            Ok(true) | Err(_) => (self.members.meanwhile)(),
         }
     }
 }

@@ -8,9 +8,11 @@
 //!
 //! The same program runs on every rank of a job (`mpirun -n 8 program`). The cells are dealt to
 //! the ranks in contiguous blocks; the cells of one rank take turns on one thread and hand words
-//! to each other without MPI. An exchange keeps its compiled phases: at a cell a phase begins when
-//! all of the one before has been sent and received. What arrives is combined in the order of
-//! connection ids, so results have the same bits as on the other transports.
+//! to each other without MPI. An exchange keeps its compiled phases: a cell starts their sends in
+//! the compiled order, and waits for what a phase receives before the next only where the set has an
+//! order. What arrives is combined in the order of connection ids, so results have the same bits as
+//! on the other transports. An exchange that is begun goes on while programs do something else, as
+//! far as MPI goes on by itself and whenever any cell of the rank calls.
 //!
 //! * [`Comm`] is the runtime's own duplicate of a communicator, one for any number of worlds.
 //! * Requests are persistent and belong to a set in a run; an exchange allocates nothing.
@@ -19,6 +21,8 @@
 //! * Switches and the end of a run are agreed upon by all ranks, and what is wrong there is an error
 //!   on all of them. What one rank alone finds (an error of a cell, a panic, a time-out) it prints,
 //!   and ends the job, as nobody could tell the others. With one rank these are values too.
+//! * Cells that do not make the same switches and exchanges are named: when the ranks meet, or when
+//!   one waits for another for long.
 //! * A wait without anything going on at this rank ends after a time-out ([`Comm::timeout`]), with
 //!   an error that says who waits for whom in which phase. It cannot know a rank that is lost from
 //!   one that computes for long.
@@ -27,8 +31,9 @@
 //! rank, and clocks.
 //!
 //! Bottom up: `ffi` (the C shim), `requests`, `comm`, `wait`; `meet` (what all ranks do together),
-//! `mail` (words one by one, messages), `place` and `wires` (exchanges); `run` with `agree` and `left`
-//! (what its meetings are about), and `port`.
+//! `mail` (words one by one, messages); `place`, `lay` and `wires` (exchanges), `flights` (those that
+//! were begun); `run` with `agree` and `left` (what its meetings are about) and `steps` (what cells do
+//! together, compared), and `port`.
 
 mod agree;
 #[cfg(feature = "mpi-baseline")]
@@ -36,6 +41,8 @@ pub mod baseline;
 mod comm;
 mod error;
 mod ffi;
+mod flights;
+mod lay;
 mod left;
 mod mail;
 mod meet;
@@ -43,6 +50,7 @@ mod place;
 mod port;
 mod requests;
 mod run;
+mod steps;
 mod wait;
 mod wires;
 

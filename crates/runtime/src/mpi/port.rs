@@ -3,12 +3,15 @@
 use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::Yielder;
 
+use super::flights::Flight;
+use super::lay::Run;
 use super::mail::{Address, Letter};
 use super::run::{Rank, Waits};
-use super::wires::{Run, Wires};
+use super::steps::Together;
+use super::wires::Wires;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, greater, smaller};
-use crate::port::{By, Context, Deferred, Port, Row, Stopped};
+use crate::port::{Buffers, By, Context, Deferred, Port, Row, Stopped};
 use crate::word::Word;
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
@@ -28,7 +31,6 @@ pub(super) struct MpiPort<'r> {
     /// For connections of it that start here: what must have been received before, and how many
     /// words that lacks.
     pub(super) order: Vec<(ConnectionId, ConnectionId, u32)>,
-    pub(super) deferred: Deferred,
 }
 
 impl MpiPort<'_> {
@@ -52,6 +54,12 @@ impl MpiPort<'_> {
         }
     }
 
+    /// How often to look for what is not there yet before others have their turn.
+    fn tries(&self) -> u32 {
+        let alone = self.rank.waits.borrow().len() == 1;
+        if alone { TRIES_ALONE } else { TRIES }
+    }
+
     fn set(&self, what: Waits) {
         self.rank.waits.borrow_mut()[self.row] = what;
     }
@@ -72,15 +80,14 @@ impl MpiPort<'_> {
         fill: impl FnMut(&Run, &mut [u64]),
         read: impl FnMut(&Run, &[u64]),
     ) -> Result<(), Stopped> {
-        self.rank.count_step(self.row);
+        self.rank.count_step(self.row, Together::Exchange(set, by));
         let wires = self.noted(self.rank.wires(set, by))?;
         let row = self.row;
-        if !wires.free(row) {
-            self.wait(Waits::Reader, || Ok(wires.free(row).then_some(())))?;
+        if !self.noted(wires.is_ready(row))? {
+            self.wait(Waits::Readers(set, by), || Ok(wires.is_ready(row)?.then_some(())))?;
         }
         self.noted(wires.begin(row, fill))?;
-        let alone = self.rank.waits.borrow().len() == 1;
-        let tries = if alone { TRIES_ALONE } else { TRIES };
+        let tries = self.tries();
         let poll = |wires: &Wires| Ok(wires.poll(row, tries)?.then_some(()));
         self.wait(Waits::Exchange(set, by), || poll(&wires))?;
         self.noted(wires.end(row, read))
@@ -158,7 +165,7 @@ impl Port for MpiPort<'_> {
     }
 
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
-        self.rank.count_step(self.row);
+        self.rank.count_step(self.row, Together::Switch(to));
         let before = self.rank.switches.get();
         let switched = || Ok((self.rank.switches.get() > before).then_some(()));
         self.wait(Waits::Switch(to), switched)?;
@@ -232,8 +239,46 @@ impl Port for MpiPort<'_> {
         self.exchange_by(set, by, fill, read)
     }
 
+    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped> {
+        let step = self.rank.count_step(self.row, Together::Exchange(set, By::Phases));
+        let wires = self.noted(self.rank.wires(set, By::Phases))?;
+        self.rank.flights.push(self.row, Flight { number, step, set, wires, buffers });
+        self.noted(self.rank.progress(1))
+    }
+
+    fn test(&mut self, number: u64) -> Result<bool, Stopped> {
+        self.noted(self.rank.progress(1))?;
+        if self.rank.flights.have_arrived(self.row, number) {
+            return Ok(true);
+        }
+        // One turn for the others, in which the rank looks at all flights, and at the clock.
+        self.set(Waits::Flights);
+        self.rank.tested.set(true);
+        self.yielder.suspend(());
+        self.set(Waits::Nothing);
+        if self.rank.has_stopped() {
+            return Err(Stopped);
+        }
+        Ok(self.rank.flights.have_arrived(self.row, number))
+    }
+
+    fn arrive(&mut self, number: u64) -> Result<(), Stopped> {
+        let (rank, row, tries) = (self.rank, self.row, self.tries());
+        if rank.flights.have_arrived(row, number) {
+            return Ok(());
+        }
+        self.wait(Waits::Flights, || {
+            rank.progress(tries)?;
+            Ok(rank.flights.have_arrived(row, number).then_some(()))
+        })
+    }
+
+    fn take(&mut self, number: u64) -> Buffers {
+        self.rank.flights.take(self.row, number)
+    }
+
     fn deferred(&mut self) -> &mut Deferred {
-        &mut self.deferred
+        unreachable!("what was begun is the rank's")
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {

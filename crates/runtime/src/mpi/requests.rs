@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::comm::{Comm, check, lock};
+use super::comm::{Comm, call, lock};
 use super::error::MpiError;
 use super::ffi::{self, RawRequests};
 
@@ -86,8 +86,6 @@ pub(super) struct Persistent {
     /// Receives were started, and not all have been seen done; and so with sends.
     receiving: bool,
     sending: bool,
-    /// How far the receives and the sends under test have been seen done.
-    seen: [usize; 2],
     send: Buffer,
     receive: Buffer,
 }
@@ -107,32 +105,47 @@ impl Persistent {
             count,
             receiving: false,
             sending: false,
-            seen: [usize::MAX; 2],
             send: Buffer::new(send_room),
             receive: Buffer::new(receive_room),
         };
         for (at, message) in receives.iter().enumerate() {
             let (count, peer) = shape(message)?;
             let words = requests.receive.at(&message.words);
-            let _lock = lock();
-            // SAFETY: `at` is below the array's length; `words` has `count` words, in a buffer
-            // that is neither moved nor dropped before the requests are freed.
-            let code = unsafe {
-                let (comm, raw) = (comm.raw(), requests.raw);
-                ffi::conset_receive_init(comm, raw, at as c_int, words, count, peer, message.tag)
-            };
-            check(code, "set up a receive")?;
+            call("set up a receive", || {
+                // SAFETY: `at` is below the array's length; `words` has `count` words, in a buffer
+                // that is neither moved nor dropped before the requests are freed.
+                unsafe {
+                    let (comm, raw) = (comm.raw(), requests.raw);
+                    ffi::conset_receive_init(
+                        comm,
+                        raw,
+                        at as c_int,
+                        words,
+                        count,
+                        peer,
+                        message.tag,
+                    )
+                }
+            })?;
         }
         for (at, message) in sends.iter().enumerate() {
             let (count, peer) = shape(message)?;
             let at = (requests.receives + at) as c_int;
             let words = requests.send.at(&message.words);
-            let _lock = lock();
-            // SAFETY: as above.
-            let code = unsafe {
-                ffi::conset_send_init(comm.raw(), requests.raw, at, words, count, peer, message.tag)
-            };
-            check(code, "set up a send")?;
+            call("set up a send", || {
+                // SAFETY: as above.
+                unsafe {
+                    ffi::conset_send_init(
+                        comm.raw(),
+                        requests.raw,
+                        at,
+                        words,
+                        count,
+                        peer,
+                        message.tag,
+                    )
+                }
+            })?;
         }
         Ok(requests)
     }
@@ -140,6 +153,11 @@ impl Persistent {
     /// Number of receives; the sends follow them.
     pub(super) fn receives(&self) -> usize {
         self.receives
+    }
+
+    /// Number of requests.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// The buffer to fill before the sends are started.
@@ -167,41 +185,47 @@ impl Persistent {
         }
         self.receiving |= which.start < self.receives;
         self.sending |= which.end > self.receives;
-        let _lock = lock();
-        // SAFETY: the range lies in the array, and the requests' buffers live as long as it.
-        let code = unsafe {
-            ffi::conset_requests_start(self.raw, which.start as c_int, which.len() as c_int)
-        };
-        check(code, "start an exchange")
+        call("start an exchange", || {
+            // SAFETY: the range lies in the array, and the requests' buffers live as long as it.
+            unsafe {
+                ffi::conset_requests_start(self.raw, which.start as c_int, which.len() as c_int)
+            }
+        })
     }
 
-    /// Tries a few times to complete some, which must be receives only or sends only; whether they
-    /// all are. One after the other, and not again those that were seen done: while nothing comes
-    /// that costs as little as it can.
-    pub(super) fn test(&mut self, which: Range<usize>, tries: u32) -> Result<bool, MpiError> {
-        assert!(which.end <= self.count);
-        let seen = &mut self.seen[usize::from(which.start >= self.receives)];
-        if !(which.start..=which.end).contains(seen) {
-            *seen = which.start;
-        }
-        if *seen == which.end {
+    /// Tries a few times to complete some, from `at` on, which moves over those that are done, up to
+    /// `end`; whether they all are. One after the other, and not again those that were seen
+    /// done: while nothing comes that costs as little as it can.
+    pub(super) fn test(
+        &mut self,
+        at: &mut usize,
+        end: usize,
+        tries: u32,
+    ) -> Result<bool, MpiError> {
+        assert!(end <= self.count);
+        if *at >= end {
             return Ok(true);
         }
-        let (mut at, end) = (*seen as c_int, which.end as c_int);
-        let code = {
-            let _lock = lock();
+        let mut place = *at as c_int;
+        let result = call("complete an exchange", || {
             // SAFETY: the range lies in the array.
-            unsafe { ffi::conset_requests_test(self.raw, &raw mut at, end, tries as c_int) }
-        };
-        *seen = at as usize;
-        check(code, "complete an exchange")?;
-        Ok(at == end)
+            unsafe {
+                ffi::conset_requests_test(self.raw, &raw mut place, end as c_int, tries as c_int)
+            }
+        });
+        *at = place as usize;
+        result?;
+        Ok(*at == end)
     }
 
-    /// All were seen done.
-    pub(super) fn rest(&mut self) {
-        (self.receiving, self.sending) = (false, false);
-        self.seen = [usize::MAX; 2];
+    /// All receives were seen done.
+    pub(super) fn received_all(&mut self) {
+        self.receiving = false;
+    }
+
+    /// All sends were seen done.
+    pub(super) fn sent_all(&mut self) {
+        self.sending = false;
     }
 
     /// Whether receives are under way.
@@ -209,15 +233,18 @@ impl Persistent {
         self.receiving
     }
 
-    /// Gives up receives for which nobody has sent anything; nothing else may be under way.
+    /// Whether sends are under way.
+    pub(super) fn is_sending(&self) -> bool {
+        self.sending
+    }
+
+    /// Gives up receives that were started: those for which nobody has sent anything.
     pub(super) fn cancel(&mut self) -> Result<(), MpiError> {
-        if self.receiving && !self.sending {
-            let code = {
-                let _lock = lock();
+        if self.receiving {
+            call("cancel a receive", || {
                 // SAFETY: the receives lie in the array.
                 unsafe { ffi::conset_requests_cancel(self.raw, 0, self.receives as c_int) }
-            };
-            check(code, "cancel a receive")?;
+            })?;
             self.receiving = false;
         }
         Ok(())
@@ -274,13 +301,13 @@ impl Single {
     ) -> Result<Self, MpiError> {
         let (count, peer) = shape(&Message { words: 0..words.len(), rank, tag })?;
         let single = Self { raw: array(1)?, words: Buffer::from(words), done: false };
-        let _lock = lock();
-        // SAFETY: the words are kept, unchanged, until the request is done.
-        let code = unsafe {
-            let words = single.words.at(&(0..0));
-            ffi::conset_send(comm.raw(), single.raw, words, count, peer, tag)
-        };
-        check(code, "send a message")?;
+        call("send a message", || {
+            // SAFETY: the words are kept, unchanged, until the request is done.
+            unsafe {
+                let words = single.words.at(&(0..0));
+                ffi::conset_send(comm.raw(), single.raw, words, count, peer, tag)
+            }
+        })?;
         Ok(single)
     }
 
@@ -293,13 +320,13 @@ impl Single {
     ) -> Result<Self, MpiError> {
         let (count, peer) = shape(&Message { words: 0..words, rank, tag })?;
         let single = Self { raw: array(1)?, words: Buffer::new(words), done: false };
-        let _lock = lock();
-        // SAFETY: the words are kept, untouched, until the request is done.
-        let code = unsafe {
-            let words = single.words.at(&(0..0));
-            ffi::conset_receive(comm.raw(), single.raw, words, count, peer, tag)
-        };
-        check(code, "receive a message")?;
+        call("receive a message", || {
+            // SAFETY: the words are kept, untouched, until the request is done.
+            unsafe {
+                let words = single.words.at(&(0..0));
+                ffi::conset_receive(comm.raw(), single.raw, words, count, peer, tag)
+            }
+        })?;
         Ok(single)
     }
 
@@ -307,10 +334,10 @@ impl Single {
     pub(super) fn test(&mut self) -> Result<bool, MpiError> {
         if !self.done {
             let mut at = 0;
-            let _lock = lock();
-            // SAFETY: the array has one request.
-            let code = unsafe { ffi::conset_requests_test(self.raw, &raw mut at, 1, 1) };
-            check(code, "complete a message")?;
+            call("complete a message", || {
+                // SAFETY: the array has one request.
+                unsafe { ffi::conset_requests_test(self.raw, &raw mut at, 1, 1) }
+            })?;
             self.done = at == 1;
         }
         Ok(self.done)
@@ -337,11 +364,9 @@ impl Drop for Single {
 /// The words of the next message of a rank with a tag, if one has come.
 pub(super) fn probe(comm: &Comm, rank: usize, tag: i32) -> Result<Option<usize>, MpiError> {
     let mut words = 0;
-    let code = {
-        let _lock = lock();
+    call("look for a message", || {
         // SAFETY: the shim writes one integer.
         unsafe { ffi::conset_probe(comm.raw(), rank as c_int, tag, &raw mut words) }
-    };
-    check(code, "look for a message")?;
+    })?;
     Ok(usize::try_from(words).ok())
 }

@@ -15,6 +15,7 @@
 use std::cell::{Cell as Slot, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use conset_ir::{CellId, ConnectionId, Direction, Operation};
 use corosensei::stack::DefaultStack;
@@ -22,15 +23,19 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::comm::{Comm, check_thread};
 use super::error::MpiError;
+use super::flights::{Flights, Oldest};
+use super::lay::{Tags, unsound};
 use super::mail::{Address, Mail};
 use super::meet;
 use super::place::Placement;
 use super::port::MpiPort;
-use super::wires::{Tags, Wires, unsound};
+use super::steps::{Steps, Talk, Together};
+use super::wait::Patience;
+use super::wires::Wires;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::loaded::Loaded;
-use crate::port::{By, Context, Deferred};
+use crate::port::{By, Context};
 use crate::scheduler::{Outcome, discard, run_program};
 use crate::world::{RunReport, World};
 
@@ -42,8 +47,10 @@ pub(super) enum Waits {
     Nothing,
     /// The end of an exchange of a set.
     Exchange(usize, By),
-    /// A cell of its own rank, to read what it sent last.
-    Reader,
+    /// The exchanges that it has begun.
+    Flights,
+    /// Cells of its own rank, to read what it sent them last in an exchange of a set.
+    Readers(usize, By),
     Word(usize, ConnectionId),
     Message(CellId),
     Switch(Context),
@@ -56,18 +63,22 @@ pub(super) struct Rank<'w> {
     pub(super) loaded: &'w Loaded,
     pub(super) placement: Placement,
     pub(super) mail: Mail,
-    tags: RefCell<Tags>,
     wires: RefCell<BTreeMap<(usize, bool), Rc<Wires>>>,
+    /// Exchanges that cells have begun.
+    pub(super) flights: Flights,
     /// By row of this rank's cells.
     pub(super) waits: RefCell<Vec<Waits>>,
     /// Switches made.
     pub(super) switches: Slot<u64>,
     /// By row: switches and exchanges that the cell has begun.
-    pub(super) steps: RefCell<Vec<u64>>,
+    pub(super) steps: RefCell<Vec<Steps>>,
+    pub(super) talk: Talk,
     /// The set whose phase is active, or messages are.
     pub(super) active: Slot<Option<usize>>,
-    /// Raised whenever a cell goes on.
+    /// Raised whenever a cell or a flight goes on.
     pub(super) turns: Slot<u64>,
+    /// A cell has tested in vain since the rank looked last.
+    pub(super) tested: Slot<bool>,
     pub(super) words: Slot<u64>,
     /// Why the run has ended early.
     why: RefCell<Option<RunError>>,
@@ -76,6 +87,8 @@ pub(super) struct Rank<'w> {
     /// The tag of the first pair's messages, and of the first connection's elements.
     messages: u64,
     pub(super) elements: u64,
+    /// Tags of exchanges: the first, and the limit.
+    bulk: (u64, u64),
 }
 
 /// Runs a program on the cells of this rank.
@@ -125,18 +138,21 @@ impl<'w> Rank<'w> {
             loaded,
             placement,
             mail: Mail::new(comm.clone()),
-            tags: RefCell::new(Tags::new(bulk, comm.tags())),
             wires: RefCell::default(),
+            flights: Flights::new(own),
             waits: RefCell::new(vec![Waits::Nothing; own]),
             switches: Slot::new(0),
-            steps: RefCell::new(vec![0; own]),
+            steps: RefCell::new(vec![Steps::new(); own]),
+            talk: Talk::default(),
             active: Slot::new(None),
             turns: Slot::new(0),
+            tested: Slot::new(false),
             words: Slot::new(0),
             why: RefCell::default(),
             known_to_all: Slot::new(false),
             messages,
             elements,
+            bulk: (bulk, limit),
         })
     }
 
@@ -158,15 +174,8 @@ impl<'w> Rank<'w> {
                 message: e.to_string(),
             })?;
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                let mut port = MpiPort {
-                    rank: self,
-                    id,
-                    row,
-                    yielder,
-                    active: 0,
-                    order: Vec::new(),
-                    deferred: Deferred::default(),
-                };
+                let mut port =
+                    MpiPort { rank: self, id, row, yielder, active: 0, order: Vec::new() };
                 run_program(program, &mut Cell::new(id, self.loaded, &mut port))
             };
             // SAFETY: the closure borrows `program` and `self`, which outlive this call. A
@@ -179,6 +188,8 @@ impl<'w> Rank<'w> {
         if let Err(error) = self.drive(&mut coroutines, &mut results) {
             self.stop(error.clone());
             if self.known_to_all.get() || self.comm.size() == 1 {
+                // The error that there is says more than one of closing.
+                let _ = self.close(&mut Patience::new(CLOSING));
                 for coroutine in &mut coroutines {
                     while coroutine.started() && !coroutine.done() {
                         // It is told, and returns or is unwound; its outcome does not matter.
@@ -227,25 +238,42 @@ impl<'w> Rank<'w> {
                 }
             }
             self.mail.reap()?;
+            self.progress(1)?;
             if self.all_at_meeting() {
                 if self.meet_others()? {
-                    return self.close();
+                    return self.close(&mut self.comm.patience());
                 }
                 self.went_on();
             }
             if self.turns.get() != turns {
                 turns = self.turns.get();
                 patience.renew();
-            } else if let Err(milliseconds) = patience.wait() {
-                return Err(self.awaited(milliseconds).into());
+                self.tested.set(false);
+                continue;
+            }
+            let waited = if self.tested.take() { patience.wait_busy() } else { patience.wait() };
+            match waited {
+                Ok(false) => {}
+                Ok(true) => self.compare_steps()?,
+                Err(milliseconds) => return Err(self.awaited(milliseconds).into()),
             }
         }
     }
 
-    /// The run has ended well: no exchange is under way.
-    fn close(&self) -> Result<(), RunError> {
+    /// The run has ended on all ranks: no exchange is under way, except of those that failed.
+    fn close(&self, patience: &mut Patience) -> Result<(), RunError> {
+        self.listen_to_others()?;
         for wires in self.wires.borrow().values() {
-            wires.close()?;
+            wires.close(patience)?;
+        }
+        Ok(())
+    }
+
+    /// Does what can be done at once for all exchanges that were begun.
+    #[inline]
+    pub(super) fn progress(&self, tries: u32) -> Result<(), RunError> {
+        if self.flights.progress(tries)? {
+            self.went_on();
         }
         Ok(())
     }
@@ -255,9 +283,9 @@ impl<'w> Rank<'w> {
         self.turns.set(self.turns.get() + 1);
     }
 
-    /// A cell begins a switch or an exchange.
-    pub(super) fn count_step(&self, row: usize) {
-        self.steps.borrow_mut()[row] += 1;
+    /// A cell begins a switch or an exchange; its number.
+    pub(super) fn count_step(&self, row: usize, what: Together) -> u64 {
+        self.steps.borrow_mut()[row].push(what)
     }
 
     /// Ends the run early; the first reason counts.
@@ -282,10 +310,16 @@ impl<'w> Rank<'w> {
             return Err(MpiError::Unequal { phase, connection, sent, received }.into());
         }
         let ends = &self.loaded.sets[set];
+        // Runs of a communicator take turns with tags, so that nothing is taken for what was left
+        // by one that failed.
+        let turn = self.comm.runs() % TURNS;
+        let sets = image.sets().len() as u64;
+        let part = (turn * sets + set as u64) * 2 + u64::from(phased);
+        let mut tags = Tags::new(self.bulk, part, TURNS * sets * 2);
         let wires = Rc::new(Wires::new(
             &self.comm,
             &self.placement,
-            &mut self.tags.borrow_mut(),
+            &mut tags,
             (image, set, by),
             (&|cell| ends.out.of(cell), &|cell| ends.inn.of(cell)),
         )?);
@@ -339,30 +373,61 @@ impl<'w> Rank<'w> {
         MpiError::Missing { rank, milliseconds, place, awaited: found }
     }
 
-    fn awaited_by(&self, row: usize, waits: Waits) -> (String, Vec<CellId>) {
+    pub(super) fn awaited_by(&self, row: usize, waits: Waits) -> (String, Vec<CellId>) {
         match waits {
-            Waits::Exchange(set, by) => {
-                let Ok(wires) = self.wires(set, by) else { return Default::default() };
-                let awaited = wires.awaited(row, self.placement.of_rank(self.comm.rank()));
-                let phase = awaited.first().map(|first| first.phase);
-                let name = phase.map(|phase| match by {
-                    By::Phases => self.loaded.phase_name(set, phase),
-                    By::Messages => format!("{} by messages", self.loaded.set(set).name()),
-                });
-                let mut cells: Vec<CellId> = awaited.iter().map(|one| one.cell).collect();
-                cells.sort_unstable();
-                cells.dedup();
-                (name.unwrap_or_default(), cells)
-            }
+            Waits::Exchange(set, by) => self.awaited_in(row, set, by),
+            Waits::Readers(set, by) => self.awaited_readers(row, set, by),
+            Waits::Flights => match self.flights.oldest(row) {
+                Some(Oldest { set, out: true, .. }) => self.awaited_in(row, set, By::Phases),
+                Some(Oldest { set, .. }) => self.awaited_readers(row, set, By::Phases),
+                None => Default::default(),
+            },
             Waits::Word(set, connection) => {
                 let source = self.loaded.set(set).get(connection).source;
                 (format!("a word of {connection}"), vec![source])
             }
             Waits::Message(source) => ("a message".to_owned(), vec![source]),
-            Waits::Nothing | Waits::Reader | Waits::Switch(_) | Waits::Ended => Default::default(),
+            Waits::Nothing | Waits::Switch(_) | Waits::Ended => Default::default(),
+        }
+    }
+
+    /// The phase that a cell's exchange is in, and for whom it waits there.
+    pub(super) fn awaited_in(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
+        let Ok(wires) = self.wires(set, by) else { return Default::default() };
+        let awaited = wires.awaited(row, self.placement.of_rank(self.comm.rank()));
+        let phase = awaited.first().map(|first| first.phase);
+        let name = phase.map(|phase| match by {
+            By::Phases => self.loaded.phase_name(set, phase),
+            By::Messages => self.set_name(set, by),
+        });
+        let mut cells: Vec<CellId> = awaited.iter().map(|one| one.cell).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        (name.unwrap_or_default(), cells)
+    }
+
+    /// The cells of this rank that have not read what a cell sent them.
+    fn awaited_readers(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
+        let Ok(wires) = self.wires(set, by) else { return Default::default() };
+        let cells = self.placement.of_rank(self.comm.rank());
+        let readers = wires.readers(row, cells);
+        (format!("the last exchange of {}", self.set_name(set, by)), readers)
+    }
+
+    pub(super) fn set_name(&self, set: usize, by: By) -> String {
+        let name = self.loaded.set(set).name();
+        match by {
+            By::Phases => name.to_owned(),
+            By::Messages => format!("{name} by messages"),
         }
     }
 }
+
+/// Runs of a communicator that have tags of their own, one after the other.
+const TURNS: u64 = 4;
+
+/// How long a run that failed on all ranks waits for messages to leave.
+const CLOSING: Duration = Duration::from_millis(200);
 
 /// How many awaited ranks an error text names at least before it stops.
 const NAMED: usize = 8;

@@ -8,6 +8,9 @@ const EAGER: u32 = 64;
 /// Tries between two looks at the clock.
 const CLOCK: u32 = 64;
 
+/// After this time it is worth to ask why.
+const LONG: Duration = Duration::from_millis(200);
+
 /// One wait.
 #[derive(Debug)]
 pub(super) struct Patience {
@@ -27,21 +30,32 @@ impl Patience {
         self.since = None;
     }
 
-    /// Waits a moment; the milliseconds waited in all, if that was too long.
+    /// Waits a moment; whether it has been long enough to ask why, which is said at some looks at
+    /// the clock; or the milliseconds waited in all, if that was too long.
     #[inline]
-    pub(super) fn wait(&mut self) -> Result<(), u64> {
+    pub(super) fn wait(&mut self) -> Result<bool, u64> {
         self.tries = self.tries.wrapping_add(1);
         if self.tries < EAGER {
             std::hint::spin_loop();
-            return Ok(());
+            return Ok(false);
         }
-        if self.tries.is_multiple_of(CLOCK) {
-            let waited = self.since.get_or_insert_with(Instant::now).elapsed();
-            if waited >= self.limit {
-                return Err(waited.as_millis() as u64);
-            }
-        }
+        let long = self.tries.is_multiple_of(CLOCK) && self.look()?;
         std::thread::yield_now();
-        Ok(())
+        Ok(long)
+    }
+
+    /// [`Patience::wait`] of somebody who may do much else between two tries: each of them looks
+    /// at the clock.
+    pub(super) fn wait_busy(&mut self) -> Result<bool, u64> {
+        let long = self.look()?;
+        Ok(self.wait()? || long)
+    }
+
+    fn look(&mut self) -> Result<bool, u64> {
+        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        if waited >= self.limit {
+            return Err(waited.as_millis() as u64);
+        }
+        Ok(waited >= LONG.min(self.limit / 4))
     }
 }

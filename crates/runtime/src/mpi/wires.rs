@@ -1,66 +1,54 @@
 //! The wires of a set: what the cells of one rank send and receive in each phase of an exchange,
-//! as persistent requests over buffers of their own.
+//! as persistent requests over buffers of their own ([`super::lay`] says which).
 //!
-//! In a phase, all that one cell sends to another is one message, its connections ascending and
-//! each connection's words in the order of the operation lists; both ends derive that from the
-//! image. Between cells of the same rank there is no message: the target reads the source's
-//! buffer.
+//! Between cells of the same rank there is no message: the target reads the source's buffer.
 //!
 //! An exchange of a cell is a state machine that never waits: [`Wires::begin`] packs and starts
-//! the sends of the first phase; [`Wires::poll`] starts the sends of the next
-//! phase when everything of the one before has been sent and received at this cell;
-//! [`Wires::end`] hands out what has arrived, in the order of connection ids, so that sums do not
-//! depend on what came first, and starts the receives of the next exchange at once: so nearly
-//! every message finds its buffer, and MPI needs not keep it. Waiting in between is the caller's.
+//! the sends of the first phase; [`Wires::poll`] starts those of the next phases, and says when
+//! everything has been received; [`Wires::end`] hands out what has arrived, in the order of
+//! connection ids, so that sums do not depend on what came first, and starts the receives of the
+//! next exchange at once: so nearly every message finds its buffer, and MPI needs not keep it.
+//! Waiting in between is the caller's.
 //!
-//! A source packs its next exchange only after the targets on its own rank have read the last
-//! ([`Wires::free`]).
+//! A cell's phases follow each other in the compiled order. All receives were started before; so
+//! a phase's sends can start when those of the phase before have, except that long ones, for which
+//! MPI needs both ends, must be done first. Only in a set with an order, where a connection may not
+//! start before another has been received, a phase waits for everything that is sent and received
+//! in the one before.
+//!
+//! Short messages may be on their way still when an exchange ends here, as MPI has them. A cell
+//! that begins its next exchange waits for these sends ([`Wires::is_ready`]), and for the targets
+//! on its own rank to have read the last.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use conset_ir::{
-    CellId, ChannelId, Connection, ConnectionId, Direction, Image, Operation, PhaseId,
-};
+use conset_ir::{CellId, ConnectionId, Direction, Image, PhaseId};
 
 use super::comm::Comm;
 use super::error::MpiError;
+use super::lay::{Awaited, Local, Messages, Run, Tags, lay_receives, lay_sends, tagged_bundles};
 use super::place::Placement;
-use super::requests::{Message, Persistent};
+use super::requests::Persistent;
+use super::wait::Patience;
 use crate::port::By;
 
-/// A run of a connection's words in a buffer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Run {
-    /// The connection's place among those of the cell that leave it, or that arrive at it.
-    pub(super) slot: usize,
-    /// The run's words among the connection's.
-    pub(super) words: Range<usize>,
-    /// Its place in the buffer.
-    at: usize,
-    /// For a run that arrives: the row of a source on the same rank, whose buffer it is in.
-    from: Option<usize>,
-}
-
-/// Who sends or receives a message, for error texts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Awaited {
-    pub(super) direction: Direction,
-    /// The cell at the other end.
-    pub(super) cell: CellId,
-    pub(super) phase: PhaseId,
+/// A phase of one cell.
+struct Phase {
+    /// Its sends among the requests; those up to `urgent` must be done before the next phase.
+    sends: Range<usize>,
+    urgent: usize,
+    /// Where the receives end, counted from the first phase on, that must be done before it.
+    receives: usize,
+    /// Rows of the sources on this rank.
+    sources: Vec<usize>,
 }
 
 /// The wires of one cell.
 struct CellWires {
-    /// By phase: where its receives and its sends lie among the requests.
-    receives: Vec<Range<usize>>,
-    sends: Vec<Range<usize>>,
-    /// What each request is for.
+    phases: Vec<Phase>,
+    /// What each request is for: receives first, then sends.
     ends: Vec<Awaited>,
-    /// By phase: rows of the sources on this rank.
-    sources: Vec<Vec<usize>>,
     /// Rows of the targets on this rank.
     targets: Vec<usize>,
     /// In buffer order, and by connection and first word.
@@ -78,6 +66,9 @@ struct Progress {
     sent: Vec<u64>,
     /// The phase under way; number of phases if all are done.
     phase: usize,
+    /// How far the receives and the sends have been seen done, in their order.
+    received: usize,
+    left: usize,
 }
 
 /// The wires of a set, for the cells of one rank.
@@ -85,246 +76,8 @@ pub(super) struct Wires {
     cells: Vec<CellWires>,
     requests: Vec<RefCell<Persistent>>,
     progress: RefCell<Vec<Progress>>,
-}
-
-/// Tags of persistent messages, handed out alike at both ends of every pair of ranks.
-#[derive(Clone, Debug)]
-pub(super) struct Tags {
-    /// Messages to and from each rank so far.
-    sends: BTreeMap<usize, u64>,
-    receives: BTreeMap<usize, u64>,
-    first: u64,
-    limit: u64,
-}
-
-impl Tags {
-    pub(super) fn new(first: u64, limit: i32) -> Self {
-        Self { sends: BTreeMap::new(), receives: BTreeMap::new(), first, limit: limit as u64 }
-    }
-
-    /// The first of some tags for messages to or from a rank.
-    fn next(&mut self, direction: Direction, rank: usize, count: u64) -> Result<i32, MpiError> {
-        let next = match direction {
-            Direction::Send => self.sends.entry(rank).or_default(),
-            Direction::Receive => self.receives.entry(rank).or_default(),
-        };
-        let first = self.first + *next;
-        *next += count;
-        let last = first + count;
-        if last > self.limit {
-            let what = "tags of messages between two ranks";
-            return Err(MpiError::Limit { what, found: last, limit: self.limit });
-        }
-        Ok(first as i32)
-    }
-}
-
-/// All that a cell sends to another in a phase.
-struct Bundle {
-    phase: usize,
-    source: CellId,
-    target: CellId,
-    /// By connection, in the order of the operation list.
-    operations: Vec<Operation>,
-    /// Where the other end is: its rank, and its row there.
-    rank: usize,
-    row: usize,
-    /// The tag of its first message, if the other end is on another rank.
-    tag: i32,
-}
-
-impl Bundle {
-    fn words(&self) -> usize {
-        self.operations.iter().map(|operation| operation.words as usize).sum()
-    }
-
-    /// Words of each message but the last. Up to about 4 KB MPI libraries send at once; above they
-    /// ask the target first, which takes longer than some more messages do.
-    fn piece(&self) -> usize {
-        const PIECE: usize = 480;
-        const PIECES: usize = 8;
-        if self.words() <= PIECES * PIECE { PIECE } else { self.words() }
-    }
-
-    fn end(&self, direction: Direction) -> Awaited {
-        let cell = if direction == Direction::Send { self.target } else { self.source };
-        Awaited { direction, cell, phase: PhaseId::from_index(self.phase) }
-    }
-}
-
-/// The operations of a cell in each phase of a set; by messages there is one phase, and an
-/// operation for each connection.
-fn operations(
-    (image, set, by): (&Image, usize, By),
-    cell: CellId,
-    direction: Direction,
-) -> Vec<Vec<Operation>> {
-    let set = &image.sets()[set];
-    if by == By::Phases {
-        return set.phases.iter().map(|phase| phase.cell(cell).operations.to_vec()).collect();
-    }
-    let end = |connection: &Connection| match direction {
-        Direction::Send => connection.source,
-        Direction::Receive => connection.target,
-    };
-    let own = set.set.iter().filter(|(_, connection)| end(connection) == cell);
-    let whole = own.map(|(id, connection)| Operation {
-        direction,
-        connection: id,
-        channel: ChannelId(0),
-        words: connection.words,
-        first_word: 0,
-        start: 0,
-    });
-    vec![whole.collect()]
-}
-
-/// What a cell sends or receives in a set, by phase, source and target.
-fn bundles(
-    what: (&Image, usize, By),
-    placement: &Placement,
-    cell: CellId,
-    direction: Direction,
-) -> Vec<Bundle> {
-    let set = &what.0.sets()[what.1];
-    let mut bundles = Vec::new();
-    for (phase, operations) in operations(what, cell, direction).iter().enumerate() {
-        let mut by_pair: BTreeMap<(CellId, CellId), Vec<Operation>> = BTreeMap::new();
-        for operation in operations {
-            if operation.direction == direction && operation.words > 0 {
-                let connection = set.set.get(operation.connection);
-                let pair = (connection.source, connection.target);
-                by_pair.entry(pair).or_default().push(*operation);
-            }
-        }
-        for ((source, target), mut operations) in by_pair {
-            operations.sort_by_key(|operation| operation.connection);
-            let other = if direction == Direction::Send { target } else { source };
-            let (rank, row) = placement.find(other).expect("ends of connections are live");
-            bundles.push(Bundle { phase, source, target, operations, rank, row, tag: -1 });
-        }
-    }
-    bundles
-}
-
-/// The bundles of all cells of this rank, with tags given in an order that both ends know.
-fn tagged_bundles(
-    what: (&Image, usize, By),
-    placement: &Placement,
-    (own, tags): (usize, &mut Tags),
-    direction: Direction,
-) -> Result<Vec<Vec<Bundle>>, MpiError> {
-    let cells = placement.of_rank(own).iter();
-    let mut all: Vec<Vec<Bundle>> =
-        cells.map(|&cell| bundles(what, placement, cell, direction)).collect();
-    let mut order: Vec<&mut Bundle> = all.iter_mut().flatten().collect();
-    order.sort_by_key(|bundle| (bundle.phase, bundle.source, bundle.target));
-    for bundle in order {
-        if bundle.rank != own {
-            let pieces = bundle.words().div_ceil(bundle.piece());
-            bundle.tag = tags.next(direction, bundle.rank, pieces as u64)?;
-        }
-    }
-    Ok(all)
-}
-
-/// Messages while wires are laid, and what each is for.
-#[derive(Default)]
-struct Messages {
-    messages: Vec<Message>,
-    ends: Vec<Awaited>,
-    /// By phase: where its messages lie. Empty and at 0 for a phase without any.
-    ranges: Vec<Range<usize>>,
-    /// Words of the buffer.
-    room: usize,
-}
-
-impl Messages {
-    fn push(&mut self, bundle: &Bundle, direction: Direction) {
-        let (begin, end) = (self.room, self.room + bundle.words());
-        let pieces = (begin..end).step_by(bundle.piece()).zip(bundle.tag..);
-        for (from, tag) in pieces {
-            let at = self.messages.len();
-            let range = &mut self.ranges[bundle.phase];
-            *range = if *range == (0..0) { at..at + 1 } else { range.start..at + 1 };
-            let words = from..(from + bundle.piece()).min(end);
-            self.messages.push(Message { words, rank: bundle.rank, tag });
-            self.ends.push(bundle.end(direction));
-        }
-    }
-}
-
-/// Where the words of a phase and connection begin in the buffer of their source, for sources on
-/// this rank.
-type Local = BTreeMap<(usize, ConnectionId), usize>;
-
-/// What leaves a cell: messages, runs in buffer order, and rows of targets on this rank.
-fn lay_sends(
-    own: usize,
-    phases: usize,
-    bundles: &[Bundle],
-    connections: &[ConnectionId],
-    local: &mut Local,
-) -> (Messages, Vec<Run>, Vec<usize>) {
-    let mut messages = Messages { ranges: vec![0..0; phases], ..Messages::default() };
-    let (mut runs, mut targets) = (Vec::new(), Vec::new());
-    for bundle in bundles {
-        if bundle.rank == own {
-            targets.push(bundle.row);
-        } else {
-            messages.push(bundle, Direction::Send);
-        }
-        for operation in &bundle.operations {
-            if bundle.rank == own {
-                local.entry((bundle.phase, operation.connection)).or_insert(messages.room);
-            }
-            runs.push(run(operation, connections, messages.room, None));
-            messages.room += operation.words as usize;
-        }
-    }
-    targets.sort_unstable();
-    targets.dedup();
-    (messages, runs, targets)
-}
-
-/// What arrives at a cell: messages; runs by connection and first word; and by phase the rows of
-/// sources on this rank.
-fn lay_receives(
-    own: usize,
-    phases: usize,
-    bundles: &[Bundle],
-    connections: &[ConnectionId],
-    local: &Local,
-) -> (Messages, Vec<Run>, Vec<Vec<usize>>) {
-    let mut messages = Messages { ranges: vec![0..0; phases], ..Messages::default() };
-    let (mut runs, mut sources) = (Vec::new(), vec![Vec::new(); phases]);
-    for bundle in bundles {
-        if bundle.rank != own {
-            messages.push(bundle, Direction::Receive);
-            for operation in &bundle.operations {
-                runs.push(run(operation, connections, messages.room, None));
-                messages.room += operation.words as usize;
-            }
-            continue;
-        }
-        sources[bundle.phase].push(bundle.row);
-        let mut next: BTreeMap<ConnectionId, usize> = BTreeMap::new();
-        for operation in &bundle.operations {
-            let begin = || local[&(bundle.phase, operation.connection)];
-            let at = next.entry(operation.connection).or_insert_with(begin);
-            runs.push(run(operation, connections, *at, Some(bundle.row)));
-            *at += operation.words as usize;
-        }
-    }
-    runs.sort_by_key(|run| (run.slot, run.words.start));
-    (messages, runs, sources)
-}
-
-fn run(operation: &Operation, connections: &[ConnectionId], at: usize, from: Option<usize>) -> Run {
-    let slot = connections.binary_search(&operation.connection);
-    let first = operation.first_word as usize;
-    let words = first..first + operation.words as usize;
-    Run { slot: slot.expect("the operation is of an end of the connection"), words, at, from }
+    /// A phase waits for all that is received in the one before.
+    strict: bool,
 }
 
 /// The connections of a cell, ascending.
@@ -347,15 +100,18 @@ impl Wires {
             By::Phases => what.0.sets()[what.1].phases.len(),
             By::Messages => 1,
         };
+        let set = &what.0.sets()[what.1].set;
+        let strict = what.2 == By::Phases && !set.order().is_empty();
         let leaving = tagged_bundles(what, placement, (own, tags), Direction::Send)?;
         let arriving = tagged_bundles(what, placement, (own, tags), Direction::Receive)?;
         let mut local = Local::new();
         let sends: Vec<_> = cells
             .iter()
             .zip(&leaving)
-            .map(|(&cell, bundles)| lay_sends(own, phases, bundles, out(cell), &mut local))
+            .map(|(&cell, bundles)| lay_sends(own, bundles, out(cell), &mut local))
             .collect();
-        let mut wires = Self { cells: vec![], requests: vec![], progress: RefCell::default() };
+        let (requests, progress) = (Vec::new(), RefCell::default());
+        let mut wires = Self { cells: Vec::new(), requests, progress, strict };
         for ((&cell, bundles), (sends, departures, targets)) in
             cells.iter().zip(&arriving).zip(sends)
         {
@@ -366,14 +122,10 @@ impl Wires {
                 (&receives.messages, receives.room),
                 (&sends.messages, sends.room),
             )?;
-            let first = requests.receives();
-            let shift = |range: &Range<usize>| range.start + first..range.end + first;
             wires.requests.push(RefCell::new(requests));
             wires.cells.push(CellWires {
-                receives: receives.ranges,
-                sends: sends.ranges.iter().map(shift).collect(),
+                phases: cell_phases(strict, &receives, &sends, sources),
                 ends: receives.ends.into_iter().chain(sends.ends).collect(),
-                sources,
                 targets,
                 departures,
                 arrivals,
@@ -384,15 +136,39 @@ impl Wires {
         Ok(wires)
     }
 
-    /// Whether a cell can begin: the targets on its rank have read what it sent them last.
-    pub(super) fn free(&self, row: usize) -> bool {
-        let progress = self.progress.borrow();
-        let begun = progress[row].begun;
-        self.cells[row].targets.iter().all(|&target| progress[target].ended >= begun)
+    /// Whether a cell can begin: it has ended its last exchange, of which all has left, and the
+    /// targets on its rank have read it.
+    pub(super) fn is_ready(&self, row: usize) -> Result<bool, MpiError> {
+        let Progress { begun, ended, .. } = self.progress.borrow()[row];
+        if ended < begun || self.has_late_readers(row) {
+            return Ok(false);
+        }
+        self.have_left(row)
     }
 
-    /// Begins an exchange of a cell that is free and has ended its last. `fill` is called for
-    /// every run that leaves, in buffer order.
+    /// Whether the sends of a cell, the exchange of which has ended, are done.
+    fn have_left(&self, row: usize) -> Result<bool, MpiError> {
+        let requests = &mut *self.requests[row].borrow_mut();
+        if !requests.is_sending() {
+            return Ok(true);
+        }
+        let left = &mut self.progress.borrow_mut()[row].left;
+        let done = requests.test(left, requests.count(), 1)?;
+        if done {
+            requests.sent_all();
+        }
+        Ok(done)
+    }
+
+    /// Whether cells on this rank have not read what a cell sent them last.
+    fn has_late_readers(&self, row: usize) -> bool {
+        let progress = self.progress.borrow();
+        let begun = progress[row].begun;
+        self.cells[row].targets.iter().any(|&target| progress[target].ended < begun)
+    }
+
+    /// Begins an exchange of a cell that is ready. `fill` is called for every run that leaves, in
+    /// buffer order.
     pub(super) fn begin(
         &self,
         row: usize,
@@ -409,42 +185,46 @@ impl Wires {
         }
         let progress = &mut self.progress.borrow_mut()[row];
         progress.begun += 1;
-        progress.phase = 0;
-        if let Some(sends) = wires.sends.first() {
-            requests.start(sends.clone())?;
-        }
-        if let Some(sent) = progress.sent.first_mut() {
-            *sent = progress.begun;
+        (progress.phase, progress.received, progress.left) = (0, 0, 0);
+        if let Some(first) = wires.phases.first() {
+            requests.start(first.sends.clone())?;
+            progress.sent[0] = progress.begun;
         }
         Ok(())
     }
 
-    /// Goes on with a cell's exchange as far as it can at once; whether everything was sent and
-    /// received.
+    /// Goes on with a cell's exchange as far as it can at once; whether everything was received,
+    /// and everything sent but for short messages that MPI has.
     pub(super) fn poll(&self, row: usize, tries: u32) -> Result<bool, MpiError> {
         let wires = &self.cells[row];
         let requests = &mut *self.requests[row].borrow_mut();
-        let progress = &mut *self.progress.borrow_mut();
-        loop {
-            let phase = progress[row].phase;
-            if phase == wires.sends.len() {
-                requests.rest();
-                return Ok(true);
-            }
-            let begun = progress[row].begun;
-            let local = |&source: &usize| progress[source].sent[phase] >= begun;
-            let (receives, sends) = (&wires.receives[phase], &wires.sends[phase]);
-            let done =
-                requests.test(receives.clone(), tries)? && requests.test(sends.clone(), tries)?;
-            if !done || !wires.sources[phase].iter().all(local) {
+        let all = &mut *self.progress.borrow_mut();
+        let begun = all[row].begun;
+        let here = |all: &[Progress], phase: usize| {
+            wires.phases[phase].sources.iter().all(|&source| all[source].sent[phase] >= begun)
+        };
+        while let Some(phase) = wires.phases.get(all[row].phase) {
+            let own = &mut all[row];
+            own.left = own.left.max(phase.sends.start);
+            let done = requests.test(&mut own.left, phase.urgent, tries)?
+                && requests.test(&mut own.received, phase.receives, tries)?;
+            if !done || self.strict && !here(all, all[row].phase) {
                 return Ok(false);
             }
-            progress[row].phase = phase + 1;
-            if let Some(sends) = wires.sends.get(phase + 1) {
-                requests.start(sends.clone())?;
-                progress[row].sent[phase + 1] = begun;
+            let own = &mut all[row];
+            own.phase += 1;
+            if let Some(next) = wires.phases.get(own.phase) {
+                requests.start(next.sends.clone())?;
+                own.sent[own.phase] = begun;
             }
         }
+        let done = requests.test(&mut all[row].received, requests.receives(), tries)?;
+        if !done || !(0..wires.phases.len()).all(|phase| here(all, phase)) {
+            return Ok(false);
+        }
+        requests.received_all();
+        all[row].left = requests.receives();
+        Ok(true)
     }
 
     /// Ends an exchange of a cell whose [`Wires::poll`] is done: `read` is called for every run
@@ -470,52 +250,70 @@ impl Wires {
         requests.start(0..requests.receives())
     }
 
-    /// Nothing will be exchanged any more: gives up the receives that wait for it.
-    pub(super) fn close(&self) -> Result<(), MpiError> {
-        self.requests.iter().try_for_each(|requests| requests.borrow_mut().cancel())
+    /// Nothing will be exchanged any more: waits for what is still on its way out, and gives up the
+    /// receives. What cannot be ended is left to MPI.
+    pub(super) fn close(&self, patience: &mut Patience) -> Result<(), MpiError> {
+        for (row, requests) in self.requests.iter().enumerate() {
+            while !self.have_left(row)? && patience.wait().is_ok() {}
+            requests.borrow_mut().cancel()?;
+        }
+        Ok(())
     }
 
-    /// Whom a cell waits for.
+    /// Whom a cell waits for in its exchange, the first phase first.
     pub(super) fn awaited(&self, row: usize, cells: &[CellId]) -> Vec<Awaited> {
         let wires = &self.cells[row];
         let progress = self.progress.borrow();
         let Progress { begun, phase, .. } = progress[row];
-        if phase == wires.sends.len() {
-            return Vec::new();
-        }
         let requests = self.requests[row].borrow();
-        let mut at = requests.unfinished(wires.receives[phase].clone());
-        at.extend(requests.unfinished(wires.sends[phase].clone()));
-        let mut awaited: Vec<Awaited> = at.into_iter().map(|at| wires.ends[at]).collect();
-        for &source in &wires.sources[phase] {
-            if progress[source].sent[phase] < begun {
-                awaited.push(Awaited {
-                    direction: Direction::Receive,
-                    cell: cells[source],
-                    phase: PhaseId::from_index(phase),
-                });
-            }
+        let under_way = wires.phases.get(phase);
+        let receives =
+            under_way.filter(|_| self.strict).map_or(requests.receives(), |p| p.receives);
+        let sends = under_way.map_or(0..0, |phase| phase.sends.start..phase.urgent);
+        let open = requests.unfinished(0..receives).into_iter().chain(requests.unfinished(sends));
+        let mut awaited: Vec<Awaited> = open.map(|at| wires.ends[at]).collect();
+        let phases = wires.phases.iter().enumerate();
+        for (index, phase) in phases.take(if self.strict { phase + 1 } else { usize::MAX }) {
+            let late = phase.sources.iter().filter(|&&source| progress[source].sent[index] < begun);
+            awaited.extend(late.map(|&source| Awaited {
+                direction: Direction::Receive,
+                cell: cells[source],
+                phase: PhaseId::from_index(index),
+            }));
         }
+        awaited.sort_by_key(|one| one.phase);
         awaited
+    }
+
+    /// The cells that have not taken what a cell sent them in its last exchange.
+    pub(super) fn readers(&self, row: usize, cells: &[CellId]) -> Vec<CellId> {
+        let requests = self.requests[row].borrow();
+        let sends = requests.unfinished(requests.receives()..requests.count()).into_iter();
+        let remote = sends.map(|at| self.cells[row].ends[at].cell);
+        let progress = self.progress.borrow();
+        let begun = progress[row].begun;
+        let late = self.cells[row].targets.iter().filter(|&&target| progress[target].ended < begun);
+        late.map(|&target| cells[target]).chain(remote).collect()
     }
 }
 
-/// A phase and connection of which a set's image sends other words than it receives, with their
-/// numbers.
-pub(super) fn unsound(image: &Image, set: usize) -> Option<(PhaseId, ConnectionId, u64, u64)> {
-    for (phase, tables) in image.sets()[set].phases.iter().enumerate() {
-        let mut moved: BTreeMap<ConnectionId, (u64, u64)> = BTreeMap::new();
-        for operation in tables.cells().flat_map(|(_, context)| context.operations) {
-            let (sent, received) = moved.entry(operation.connection).or_default();
-            match operation.direction {
-                Direction::Send => *sent += u64::from(operation.words),
-                Direction::Receive => *received += u64::from(operation.words),
-            }
+/// The phases of a cell.
+fn cell_phases(
+    strict: bool,
+    receives: &Messages,
+    sends: &Messages,
+    sources: Vec<Vec<usize>>,
+) -> Vec<Phase> {
+    let first = receives.messages.len();
+    let phase = |(phase, sources): (usize, Vec<usize>)| {
+        let own = sends.of_phase(phase);
+        let urgent = if strict { own.end } else { sends.long_of_phase(phase) };
+        Phase {
+            sends: first + own.start..first + own.end,
+            urgent: first + urgent,
+            receives: if strict { receives.of_phase(phase).end } else { 0 },
+            sources,
         }
-        let wrong = moved.into_iter().find(|(_, (sent, received))| sent != received);
-        if let Some((connection, (sent, received))) = wrong {
-            return Some((PhaseId::from_index(phase), connection, sent, received));
-        }
-    }
-    None
+    };
+    sources.into_iter().enumerate().map(phase).collect()
 }

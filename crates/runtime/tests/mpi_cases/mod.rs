@@ -1,18 +1,23 @@
 //! The cases: what each rank does, and how the job must end.
 
+mod flights;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conset_runtime::ir::{CellId, ConnectionId, Duplex, Image};
+use conset_runtime::ir::{CellId, ConnectionId, ConnectionSet, Duplex, Image};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::{Comm, MpiError};
 use conset_runtime::{Cell, CellError, Op, RunError, Transport, World};
 
 use crate::build;
 
+#[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
+    /// The fewest ranks that it needs.
+    pub(crate) ranks: usize,
     /// Whether the job ends well.
     pub(crate) succeeds: bool,
     /// What it must say.
@@ -22,23 +27,44 @@ pub(crate) struct Case {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric),
-    good("lists_as_on_the_fabric", lists_as_on_the_fabric),
-    good("elements_as_on_the_fabric", elements_as_on_the_fabric),
+    from_two(good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric)),
+    from_two(good("lists_as_on_the_fabric", lists_as_on_the_fabric)),
+    from_two(good("elements_as_on_the_fabric", elements_as_on_the_fabric)),
     good("messages_arrive", messages_arrive),
     good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
     good("callers_communicator", callers_communicator),
+    from_two(good("flights_as_elsewhere", flights::as_elsewhere)),
+    from_two(good("flights_carry_their_own", flights::own_words)),
+    from_two(good("flights_overlap", flights::overlap)),
+    from_two(good("flights_allocate_nothing", flights::allocations)),
+    from_two(good("flights_misused", flights::misuse)),
     good("odd_image", odd_image),
     good("disagreement", disagreement),
     good("one_has_ended", one_has_ended),
     good("unlike_steps", unlike_steps),
     good("left_over", left_over),
     good("left_over_at_the_end", left_over_at_the_end),
+    good("left_over_beside_idle_ranks", left_over_beside_idle_ranks),
     bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
-    bad("missing_cell", &["awaits c3", "s/p0", "for rank 3"], missing_cell),
+    bad("missing_cell", &["c3 has ended while c", "the exchange of s"], missing_cell),
+    bad("busy_cell", &["awaits c3", "s/p0", "for rank 3"], busy_cell),
+    bad(
+        "unlike_sets",
+        &["switches to the exchange of s", "c3 switches to the exchange of t"],
+        |comm| {
+            unlike_sets(comm, |cell| if cell == CellId(3) { ["t", "s"] } else { ["s", "t"] });
+        },
+    ),
+    bad("switch_and_exchange", &["switches to s/p0", "switches to the exchange of s"], mixed),
+    good("unlike_order", unlike_order),
     bad("missing_word", &["awaits c3", "a word of x3", "for rank 3"], missing_word),
     bad("killed_rank", &[], killed_rank),
+    bad("flight_never_arrives", &["c3 has ended while c", "of s"], flights::tests_for_ever),
+    bad("flight_waits_long", &["awaits c3", "s/p0", "for rank 3"], flights::tests_long),
+    bad("flight_never_ended", &["c2: ", "ends the job"], flights::never_ended),
+    bad("panic_in_between", &["the third cell gave up"], flights::panic_in_between),
+    bad("killed_in_between", &[], flights::killed_in_between),
     bad("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
     bad("panic_outside", &["a rank gave up"], panic_outside),
     bad(
@@ -49,22 +75,27 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const fn good(name: &'static str, run: fn(&Comm)) -> Case {
-    Case { name, succeeds: true, says: &[], run }
+    Case { name, ranks: 4, succeeds: true, says: &[], run }
 }
 
 const fn bad(name: &'static str, says: &'static [&'static str], run: fn(&Comm)) -> Case {
-    Case { name, succeeds: false, says, run }
+    Case { name, ranks: 4, succeeds: false, says, run }
+}
+
+/// A case for any number of ranks from two on.
+const fn from_two(case: Case) -> Case {
+    Case { ranks: 2, ..case }
 }
 
 /// All cases that end well, one after the other.
-const ALL_GOOD: Case = good("all_that_end_well", |comm| {
-    for case in CASES.iter().filter(|case| case.succeeds) {
+const ALL_GOOD: Case = from_two(good("all_that_end_well", |comm| {
+    for case in CASES.iter().filter(|case| case.succeeds && case.ranks <= comm.size()) {
         if comm.rank() == 0 {
             println!("{}", case.name);
         }
         (case.run)(comm);
     }
-});
+}));
 
 /// What to run for all cases.
 pub(crate) fn jobs() -> Vec<&'static Case> {
@@ -396,6 +427,31 @@ fn left_over_at_the_end(comm: &Comm) {
     same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
 }
 
+/// Ranks without cells get an error too, and nothing of theirs is left for the next run.
+fn left_over_beside_idle_ranks(comm: &Comm) {
+    for _ in 0..2 {
+        let error = on(comm, ring(2, 3)).try_run(|cell| {
+            sums_of_exchanges(cell)?;
+            cell.instantiate_phase("s/p0")?;
+            let out = cell.connections_out(0)?[0];
+            if cell.id() == CellId(0) { cell.send_element(out, 1.0) } else { Ok(()) }
+        });
+        match error.unwrap_err() {
+            RunError::Unreceived { cell: CellId(1), words: 1, .. } if comm.rank() < 2 => {}
+            RunError::Mpi(MpiError::LeftOver { .. }) if comm.rank() >= 2 => {}
+            error => panic!("{error}"),
+        }
+        let error = on(comm, ring(2, 3)).try_run(|cell| {
+            sums_of_exchanges(cell)?;
+            cell.instantiate_phase("s/p0")?;
+            if cell.id() == CellId(0) { Ok(()) } else { cell.instantiate_messages() }
+        });
+        let error = error.unwrap_err();
+        assert!(matches!(error, RunError::Ended { ended: CellId(0), .. }), "{error}");
+        same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+    }
+}
+
 fn missing_rank(comm: &Comm) {
     if comm.rank() == 3 {
         std::thread::sleep(Duration::from_secs(50));
@@ -412,6 +468,68 @@ fn missing_cell(comm: &Comm) {
         }
         cell.exchange("s", &[[1.0; 3]], &mut [[0.0; 3]])
     });
+}
+
+fn busy_cell(comm: &Comm) {
+    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(3) {
+            std::thread::sleep(Duration::from_secs(50));
+        }
+        sums_of_exchanges(cell)
+    });
+}
+
+/// A world with two sets of the same connections, `s` and `t`.
+fn two_sets(comm: &Comm, pairs: impl Fn(u32) -> Vec<(u32, u32, u32)>) -> World {
+    let machine = build::machine(&format!("ring:{}", comm.size()), |_| ());
+    let set = |name| {
+        let set = build::set(&pairs(comm.size() as u32));
+        ConnectionSet::new(name, set.connections().to_vec()).unwrap()
+    };
+    let image = build::build_all(&machine, [set("s"), set("t")]);
+    World::new(image).on(Transport::Mpi(comm.clone()))
+}
+
+fn exchange_of(cell: &mut Cell<'_>, set: &str) -> Result<(), CellError> {
+    let words = cell.image().sets()[0].set.connections()[0].words as usize;
+    let out = vec![vec![1.0; words]; cell.connections_out(set)?.len()];
+    let mut inn = vec![vec![0.0; words]; cell.connections_in(set)?.len()];
+    cell.exchange(set, &out, &mut inn)
+}
+
+/// Cells exchange two sets in an order of their own, each with the next, in messages that are only
+/// sent when they are awaited.
+fn unlike_sets(comm: &Comm, order: impl Fn(CellId) -> [&'static str; 2] + Sync) {
+    let world = two_sets(comm, |n| (0..n).map(|c| (c, (c + 1) % n, 5000)).collect());
+    let _ = world.try_run(|cell| {
+        exchange_of(cell, "s")?;
+        order(cell.id()).iter().try_for_each(|&set| exchange_of(cell, set))
+    });
+}
+
+/// One cell switches while another exchanges.
+fn mixed(comm: &Comm) {
+    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(2) { cell.instantiate_phase("s/p0") } else { exchange_of(cell, "s") }
+    });
+}
+
+/// Another order that nobody waits for is found when the ranks meet.
+fn unlike_order(comm: &Comm) {
+    let world = two_sets(comm, |_| vec![(0, 1, 3)]);
+    let program = |cell: &mut Cell<'_>| {
+        let sets = if cell.id() == CellId(2) { ["t", "s"] } else { ["s", "t"] };
+        sets.iter().try_for_each(|&set| exchange_of(cell, set))
+    };
+    let error = world.try_run(program).unwrap_err();
+    let expected = "c0 switches to the exchange of s while c2 switches to the exchange of t";
+    assert_eq!(error.to_string(), expected);
+    // The communicator is as good as before.
+    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+    let own = Comm::alone().unwrap().timeout(Duration::from_millis(400));
+    let world = World::new(world.image().clone()).on(Transport::Mpi(own));
+    let error = world.try_run(program).unwrap_err();
+    assert!(matches!(error, RunError::Disagree { second: CellId(2), .. }), "{error}");
 }
 
 fn missing_word(comm: &Comm) {
