@@ -18,9 +18,11 @@
 //! (`sync::Idle`). A cell that computes and makes no call is waited for as long as it
 //! takes, unless a time-out is asked for ([`ThreadOptions::time_out`]).
 
+mod begun;
 mod board;
 mod combine;
 mod inbox;
+mod lent;
 mod port;
 mod verdict;
 mod watch;
@@ -75,7 +77,7 @@ pub(crate) fn run<R: Send>(
 ) -> Result<(Vec<R>, RunReport), RunError> {
     let cells: Vec<CellId> = world.loaded.image.machine().endpoints().collect();
     let workers = options.count(cells.len());
-    let mut board = Board::new(&world.loaded, workers);
+    let mut board = Board::new(&world.loaded, workers, options.time_out);
     let shared = &board;
     let left: Vec<Left<R>> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers);

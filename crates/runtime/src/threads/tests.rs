@@ -46,6 +46,9 @@ impl<'b> Suspend<'b> for Spin<'b> {
                 return Answer::Done;
             }
             std::thread::yield_now();
+            if awaited.asks && !self.board.ending.has_begun() {
+                return Answer::Done;
+            }
         }
         self.acknowledge();
         while !self.board.ending.is_acknowledged() {
@@ -61,7 +64,7 @@ fn run_plainly<R: Send>(
     program: impl Fn(&mut Cell<'_>) -> R + Sync,
 ) -> Result<Vec<R>, RunError> {
     let cells: Vec<CellId> = loaded.image.machine().endpoints().collect();
-    let mut board = Board::new(loaded, cells.len());
+    let mut board = Board::new(loaded, cells.len(), None);
     let (shared, program) = (&board, &program);
     let outcomes: Vec<Outcome<R>> = std::thread::scope(|scope| {
         let start = |(number, &id): (usize, &CellId)| {

@@ -5,6 +5,13 @@
 //! for, the thread that began the run looks now and then. A cell that has made no call for that
 //! long ends the run, with an error that names it, as soon as it makes one. One that does not
 //! even then would keep the run from ending for ever; it ends the process.
+//!
+//! A cell that asks again and again whether an exchange has arrived ([`crate::Cell::test`]) is
+//! neither in its own code for long nor does it get anywhere, and it keeps its worker from finding
+//! out that nothing can go on (`sync::Idle`), as after asking it may do anything. What is certain is
+//! found at once: that the source it misses has ended. Otherwise, where cells of all workers do
+//! nothing but ask or wait for as long as a cell may be in its own code ([`PATIENCE`] if not
+//! said), they are taken to do so for ever ([`Vigil`]).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -18,19 +25,26 @@ use crate::error::RunError;
 /// The least time from the end of a run to the end of the process.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// How long cells may do nothing but ask, where no time-out is asked for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What a worker is at. Written by the worker alone.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     /// The cell that runs, plus 1; 0 if none does.
     cell: AtomicU32,
     calls: AtomicU64,
+    /// Calls that ask whether an exchange has arrived.
+    tests: AtomicU64,
 }
+
+/// What was seen of it: the cell, calls, and tests.
+type Seen = (u32, u64, u64);
 
 impl Activity {
     #[inline]
     pub(crate) fn enter(&self, cell: CellId) {
         self.cell.store(cell.0.wrapping_add(1), Ordering::Relaxed);
-        self.call();
     }
 
     #[inline]
@@ -41,11 +55,59 @@ impl Activity {
     /// The cell that runs makes a call.
     #[inline]
     pub(crate) fn call(&self) {
-        self.calls.store(self.calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        add_one(&self.calls);
     }
 
-    fn look(&self) -> (u32, u64) {
-        (self.cell.load(Ordering::Relaxed), self.calls.load(Ordering::Relaxed))
+    /// The cell that runs asks whether an exchange has arrived, which is no way to get on.
+    #[inline]
+    pub(crate) fn test(&self) {
+        add_one(&self.tests);
+    }
+
+    fn look(&self) -> Seen {
+        let [calls, tests] = [&self.calls, &self.tests].map(|count| count.load(Ordering::Relaxed));
+        (self.cell.load(Ordering::Relaxed), calls, tests)
+    }
+}
+
+/// Adds to a number that no other thread writes.
+#[inline]
+fn add_one(count: &AtomicU64) {
+    count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+/// How long the cells of all workers have done nothing but ask or wait, as far as one worker sees
+/// that whose cells ask.
+#[derive(Debug)]
+pub(crate) struct Vigil {
+    seen: Vec<Seen>,
+    since: Instant,
+    quiet: Duration,
+}
+
+impl Vigil {
+    pub(crate) fn new(board: &Board<'_>) -> Self {
+        let seen = board.activity.iter().map(|activity| activity.0.look()).collect();
+        Self { seen, since: Instant::now(), quiet: Duration::ZERO }
+    }
+
+    /// Looks again, after each turn in which cells did nothing but ask; whether that has gone on
+    /// for too long.
+    ///
+    /// The time between two looks counts only up to a part of what is too long: in the rest the
+    /// cells that ask do something else.
+    pub(crate) fn is_over(&mut self, board: &Board<'_>) -> bool {
+        let (patience, now) = (board.patience, Instant::now());
+        self.quiet += (now - self.since).min(patience / 8);
+        self.since = now;
+        for (activity, seen) in board.activity.iter().zip(&mut self.seen) {
+            let before = std::mem::replace(seen, activity.0.look());
+            let asks = seen.2 != before.2;
+            if seen.1 != before.1 || !asks && seen.0 != 0 {
+                self.quiet = Duration::ZERO;
+            }
+        }
+        self.quiet >= patience
     }
 }
 
