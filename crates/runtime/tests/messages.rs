@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::{build, message, ring_image};
 use conset_fabric::messages::{MessageOptions, run_checked};
 use conset_ir::{CellId, ConnectionId, Image};
-use conset_runtime::{Cell, CellError, RunError, ThreadOptions, Transport, World};
+use conset_runtime::{Cell, CellError, ThreadOptions, Transport, World};
 use proptest::prelude::*;
 
 /// The image's world on each transport.
