@@ -266,6 +266,7 @@ pub(crate) fn run_worker<R>(
     let worker = Worker::new(number, cells);
     let mut seats = seat(board, &worker, cells, stack_size, program);
     let all_ended = turn(board, number, &mut seats);
+    board.activity[number].0.end();
     if all_ended {
         board.idle.retire(number);
     }
@@ -302,7 +303,7 @@ fn place_of<R>(seat: &Seat<'_, R>, worker: &Worker) -> Place {
 fn turn<R>(board: &Board<'_>, number: usize, seats: &mut [Seat<'_, R>]) -> bool {
     let mut left = seats.len();
     let mut fruitless = 0;
-    let mut vigil: Option<Vigil> = None;
+    let mut vigil = Vigil::new(board);
     while !board.ending.has_begun() {
         if left == 0 {
             return true;
@@ -326,7 +327,7 @@ fn turn<R>(board: &Board<'_>, number: usize, seats: &mut [Seat<'_, R>]) -> bool 
         }
         if resumed {
             fruitless = 0;
-            vigil = None;
+            vigil.stop();
             continue;
         }
         fruitless += 1;
@@ -334,7 +335,6 @@ fn turn<R>(board: &Board<'_>, number: usize, seats: &mut [Seat<'_, R>]) -> bool 
             std::hint::spin_loop();
         } else if asked {
             std::thread::yield_now();
-            let vigil = vigil.get_or_insert_with(|| Vigil::new(board));
             if vigil.is_over(board) || seats.iter().any(|seat| seat.asks_in_vain(board)) {
                 board.fail(first_of(seats), Failure::Stuck);
             }
@@ -354,6 +354,7 @@ fn first_of<R>(seats: &[Seat<'_, R>]) -> CellId {
 fn rest<R>(board: &Board<'_>, number: usize, seats: &[Seat<'_, R>]) {
     board.idle.rest();
     while !board.ending.has_begun() {
+        board.activity[number].0.rest();
         match board.idle.look(number, || seats.iter().any(Seat::can_go_on)) {
             Look::GoOn => break,
             Look::Wait => std::thread::yield_now(),
@@ -362,6 +363,7 @@ fn rest<R>(board: &Board<'_>, number: usize, seats: &[Seat<'_, R>]) {
             }
         }
     }
+    board.activity[number].0.leave();
     board.idle.rise();
 }
 
