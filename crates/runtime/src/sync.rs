@@ -56,6 +56,13 @@ impl Counter {
     }
 }
 
+/// Whether a counter will never reach a value, as its writer has ended. A writer raises `ended` to
+/// 1 after all else, so what it has not raised by then stays as it is: that it has ended is read
+/// first.
+pub(crate) fn never_reaches(counter: &Counter, value: u64, ended: &Counter) -> bool {
+    ended.has_reached(1) && !counter.has_reached(value)
+}
+
 /// Steps that cells may be apart.
 #[cfg(not(loom))]
 pub(crate) const WINDOW: u64 = 64;

@@ -1,30 +1,20 @@
 //! Programs that send messages, and the same programs by phases and by messages.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
+mod common;
 
 use std::sync::Arc;
 
+use common::{build, message, ring_image};
 use conset_fabric::messages::{MessageOptions, run_checked};
 use conset_ir::{CellId, ConnectionId, Image};
-use conset_runtime::{Cell, CellError, RunError, ThreadOptions, Transport, World};
+use conset_runtime::{Cell, CellError, ThreadOptions, Transport, World};
 use proptest::prelude::*;
-
-fn message(result: Result<impl Sized, RunError>) -> String {
-    result.err().expect("the run must fail").to_string()
-}
 
 /// The image's world on each transport.
 fn worlds(image: impl Into<Arc<Image>>) -> Vec<World> {
     let fabric = World::new(image);
     let on = |workers| fabric.clone().on(Transport::Threads(ThreadOptions::workers(workers)));
     vec![fabric.clone(), on(1), on(2), on(5)]
-}
-
-fn ring(cells: u32, words: u32) -> Image {
-    let machine = build::machine(&format!("ring:{cells}"), |_| ());
-    let set: Vec<_> = (0..cells).map(|c| (c, (c + 1) % cells, words)).collect();
-    build::build(&machine, build::set(&set))
 }
 
 /// A few steps of a solver in which each is the neighbours' words of the one before.
@@ -120,7 +110,7 @@ fn the_order_of_a_set_is_kept_by_messages() {
 
 #[test]
 fn messages_are_received_by_source_in_the_order_of_sending() {
-    for world in worlds(ring(4, 1)) {
+    for world in worlds(ring_image(4, 1)) {
         let (sums, report) = world
             .try_run(|cell| {
                 let mut got = Vec::new();
@@ -157,7 +147,7 @@ fn messages_are_received_by_source_in_the_order_of_sending() {
 
 #[test]
 fn cells_that_all_receive_first_are_told_so() {
-    for world in worlds(ring(3, 1)) {
+    for world in worlds(ring_image(3, 1)) {
         let text = message(world.try_run(|cell| {
             let left = CellId((cell.id().0 + 2) % 3);
             cell.msg_receive(left, &mut [0.0; 2])?;
@@ -177,7 +167,7 @@ fn cells_that_all_receive_first_are_told_so() {
 
 #[test]
 fn a_long_message_leaves_only_as_it_is_received() {
-    let world = World::new(ring(3, 1));
+    let world = World::new(ring_image(3, 1));
     let text = message(world.try_run(|cell| {
         cell.msg_send(CellId((cell.id().0 + 1) % 3), &[0.0; 1000])?;
         cell.msg_receive(CellId((cell.id().0 + 2) % 3), &mut [0.0; 1000])
@@ -187,7 +177,7 @@ fn a_long_message_leaves_only_as_it_is_received() {
 
 #[test]
 fn wrong_messages_end_the_run() {
-    for world in worlds(ring(3, 1)) {
+    for world in worlds(ring_image(3, 1)) {
         let text = message(world.try_run(|cell| {
             cell.instantiate_phase("s/p0")?;
             if cell.id().0 == 1 { cell.msg_send(CellId(0), &[1u32]) } else { Ok(()) }

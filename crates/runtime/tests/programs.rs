@@ -1,39 +1,19 @@
 //! Whole programs, right ones and wrong ones.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
+mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::{build, from_left, message, own, ring_image, ring_image_with};
 use conset_fabric::{FaultKind, Waiting};
-use conset_ir::{CellId, ConnectionId, Image, PhaseId};
+use conset_ir::{CellId, ConnectionId, PhaseId};
 use conset_runtime::{Cell, CellError, PhaseName, RunError, World};
-
-/// Every cell to the next one round a ring, the set called `s`; connection `c` starts at cell `c`.
-fn ring_image(cells: u32, words: u32, change: impl FnOnce(&mut conset_ir::Parameters)) -> Image {
-    let machine = build::machine(&format!("ring:{cells}"), change);
-    let set: Vec<_> = (0..cells).map(|c| (c, (c + 1) % cells, words)).collect();
-    build::build(&machine, build::set(&set))
-}
-
-fn own(cell: &Cell<'_>) -> ConnectionId {
-    ConnectionId(cell.id().0)
-}
-
-fn from_left(cell: &Cell<'_>) -> ConnectionId {
-    let cells = cell.cells() as u32;
-    ConnectionId((cell.id().0 + cells - 1) % cells)
-}
-
-fn message(result: Result<impl Sized, RunError>) -> String {
-    result.err().expect("the run must fail").to_string()
-}
 
 #[test]
 fn a_sum_goes_round_the_ring() {
     for cells in [2, 3, 8, 64] {
-        let world = World::new(ring_image(cells, cells - 1, |_| ()));
+        let world = World::new(ring_image(cells, cells - 1));
         let (sums, report) = world
             .try_run(|cell| {
                 cell.instantiate_phase("s/p0")?;
@@ -57,7 +37,7 @@ fn a_sum_goes_round_the_ring() {
 
 #[test]
 fn words_of_all_types_keep_their_bits() {
-    let world = World::new(ring_image(2, 6, |_| ()));
+    let world = World::new(ring_image(2, 6));
     world
         .try_run(|cell| {
             cell.instantiate_phase(PhaseName::new("s", 0))?;
@@ -140,7 +120,7 @@ fn a_halo_exchange_adds_up() {
 
 #[test]
 fn local_work_takes_its_clocks_and_cells_may_end_early() {
-    let world = World::new(ring_image(4, 1, |_| ()));
+    let world = World::new(ring_image(4, 1));
     let (clocks, report) = world
         .try_run(|cell| {
             cell.compute(1000 * u64::from(cell.id().0))?;
@@ -198,7 +178,7 @@ fn an_order_holds_between_elements_of_other_cells() {
 
 #[test]
 fn a_stream_is_set_up_once_for_all_its_elements() {
-    let world = World::new(ring_image(2, 3, |p| p.stream_setup = 40));
+    let world = World::new(ring_image_with(2, 3, |p| p.stream_setup = 40));
     let (clocks, _) = world
         .try_run(|cell| {
             cell.instantiate_phase("s/p0")?;
@@ -257,7 +237,7 @@ fn wrong_calls_end_the_run_and_name_what_is_wrong() {
 
 #[test]
 fn a_program_that_ignores_errors_cannot_keep_the_run_from_ending() {
-    let world = World::new(ring_image(4, 1, |_| ()));
+    let world = World::new(ring_image(4, 1));
     let error = world.run(|cell| {
         if cell.id() == CellId(2) {
             assert!(cell.instantiate_phase("nowhere/p0").is_err());
@@ -272,7 +252,7 @@ fn a_program_that_ignores_errors_cannot_keep_the_run_from_ending() {
 
 #[test]
 fn a_panic_of_one_cell_ends_the_run_and_names_it() {
-    let world = World::new(ring_image(4, 1, |_| ()));
+    let world = World::new(ring_image(4, 1));
     let dropped = AtomicUsize::new(0);
     struct Counted<'a>(&'a AtomicUsize);
     impl Drop for Counted<'_> {
@@ -311,7 +291,7 @@ fn cells_that_disagree_are_both_named() {
 
 #[test]
 fn words_that_nobody_receives_are_found_at_the_switch_and_at_the_end() {
-    let world = World::new(ring_image(4, 2, |_| ()));
+    let world = World::new(ring_image(4, 2));
     for again in [true, false] {
         let error = world.try_run(|cell| {
             cell.instantiate_phase("s/p0")?;
@@ -333,7 +313,7 @@ fn words_that_nobody_receives_are_found_at_the_switch_and_at_the_end() {
 
 #[test]
 fn a_ring_of_receives_is_a_deadlock_with_its_cycle() {
-    let world = World::new(ring_image(3, 1, |_| ()));
+    let world = World::new(ring_image(3, 1));
     let error = world.try_run(|cell| {
         cell.instantiate_phase("s/p0")?;
         let word: u32 = cell.receive_element(from_left(cell))?;
@@ -352,7 +332,7 @@ fn a_ring_of_receives_is_a_deadlock_with_its_cycle() {
 
 #[test]
 fn a_receive_from_a_cell_that_waits_at_a_switch_is_a_deadlock_and_so_is_one_from_an_ended_cell() {
-    let world = World::new(ring_image(3, 1, |_| ()));
+    let world = World::new(ring_image(3, 1));
     let error = world.try_run(|cell| {
         cell.instantiate_phase("s/p0")?;
         match cell.id() {
@@ -422,7 +402,7 @@ fn a_deep_program_needs_the_stack_it_is_given() {
     fn depth(n: u64) -> u64 {
         if n == 0 { 0 } else { std::hint::black_box(1) + std::hint::black_box(depth(n - 1)) }
     }
-    let world = World::new(ring_image(4, 1, |_| ())).stack_size(4 << 20);
+    let world = World::new(ring_image(4, 1)).stack_size(4 << 20);
     let (sums, _) = world.run(|_| depth(10_000)).unwrap();
     assert_eq!(sums, [10_000; 4]);
 }
@@ -431,7 +411,7 @@ fn a_deep_program_needs_the_stack_it_is_given() {
 fn a_program_may_give_up_with_a_reason() {
     use conset_runtime::{ThreadOptions, Transport};
     for transport in [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))] {
-        let world = World::new(ring_image(4, 1, |_| ())).on(transport);
+        let world = World::new(ring_image(4, 1)).on(transport);
         let result = world.try_run(|cell| {
             if cell.id() == CellId(2) {
                 let error = cell.give_up("it diverges");

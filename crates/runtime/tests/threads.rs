@@ -1,39 +1,16 @@
 //! The same programs on threads: the same results, and errors that end the run.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
+mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use common::{build, from_left, message, own, ring_image, threads};
 use conset_ir::{CellId, ConnectionId, Image, PhaseId};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::{Cell, CellError, Op, RunError, ThreadOptions, Transport, World};
 use proptest::prelude::*;
-
-fn threads(image: impl Into<Arc<Image>>, workers: usize) -> World {
-    World::new(image).on(Transport::Threads(ThreadOptions::workers(workers)))
-}
-
-fn ring_image(cells: u32, words: u32) -> Image {
-    let machine = build::machine(&format!("ring:{cells}"), |_| ());
-    let set: Vec<_> = (0..cells).map(|c| (c, (c + 1) % cells, words)).collect();
-    build::build(&machine, build::set(&set))
-}
-
-fn own(cell: &Cell<'_>) -> ConnectionId {
-    ConnectionId(cell.id().0)
-}
-
-fn from_left(cell: &Cell<'_>) -> ConnectionId {
-    let cells = cell.cells() as u32;
-    ConnectionId((cell.id().0 + cells - 1) % cells)
-}
-
-fn message(result: Result<impl Sized, RunError>) -> String {
-    result.err().expect("the run must fail").to_string()
-}
 
 #[test]
 fn a_sum_goes_round_the_ring() {

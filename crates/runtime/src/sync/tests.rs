@@ -97,6 +97,83 @@ fn an_exchange_reads_what_was_published_before_it_changes() {
     });
 }
 
+/// A cell lends its words at each step and goes on; another reads them later. The first writes to
+/// memory again when it has seen that the other is done with it, and takes other memory meanwhile.
+#[test]
+fn what_is_lent_is_written_again_only_after_it_was_read() {
+    struct Shared {
+        memory: [Memory; 2],
+        /// The memory of each step.
+        places: [AtomicUsize; 3],
+        published: Counter,
+        done: Counter,
+    }
+    fn lend(shared: &Shared) {
+        // The step at which each memory was lent last.
+        let mut lent = [0; 2];
+        for step in 1..=3 {
+            let free = |row: &usize| shared.done.has_reached(lent[*row]);
+            let row = loop {
+                match (0..2).find(free) {
+                    Some(row) => break row,
+                    None => thread::yield_now(),
+                }
+            };
+            lent[row] = step;
+            shared.memory[row].write(10 * step);
+            shared.places[step as usize - 1].store(row, Ordering::Relaxed);
+            shared.published.publish(step);
+        }
+    }
+    model(|| {
+        let shared = Arc::new(Shared {
+            memory: [(); 2].map(|()| Memory(UnsafeCell::new(0))),
+            places: [(); 3].map(|()| AtomicUsize::new(9)),
+            published: Counter::default(),
+            done: Counter::default(),
+        });
+        let theirs = shared.clone();
+        let other = thread::spawn(move || lend(&theirs));
+        // It asks, and does other things while nothing is there.
+        let mut step = 0;
+        while step < 3 {
+            if !shared.published.has_reached(step + 1) {
+                thread::yield_now();
+                continue;
+            }
+            step += 1;
+            let row = shared.places[step as usize - 1].load(Ordering::Relaxed);
+            assert_eq!(shared.memory[row].read(), 10 * step);
+            shared.done.publish(step);
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Who sees that a writer has ended sees all that it has published: what is there is never taken
+/// for what will not come.
+#[test]
+fn what_a_cell_published_before_it_ended_is_not_missed() {
+    model(|| {
+        let shared = Arc::new((Counter::default(), Counter::default()));
+        let theirs = shared.clone();
+        let writer = thread::spawn(move || {
+            theirs.0.publish(1);
+            theirs.0.publish(2);
+            theirs.1.publish(1);
+        });
+        let (published, ended) = &*shared;
+        for _ in 0..2 {
+            assert!(!never_reaches(published, 2, ended));
+            if never_reaches(published, 3, ended) {
+                assert_eq!(published.value(), 2);
+            }
+        }
+        writer.join().unwrap();
+        assert!(never_reaches(published, 3, ended));
+    });
+}
+
 /// Those who do the same agree; of those who do not, all but the first hear of it.
 #[test]
 fn the_first_at_a_step_says_what_is_done() {

@@ -3,14 +3,18 @@
 //! Every cell has two counters, the last step at which it *published* its rows and the last at
 //! which it was *done* reading those of others, and for each connection a [`Slot`] in which its
 //! source says where the words are. A slot's numbers are plain: they are ordered by the counters.
+//! What goes out of an exchange that is begun and ended later is *lent* to the board (module
+//! `lent`).
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use conset_ir::{CellId, ConnectionId, PhaseId};
 
 use super::inbox::Inbox;
-use super::watch::Activity;
+use super::lent::Lent;
+use super::watch::{Activity, PATIENCE};
 use crate::error::RunError;
 use crate::loaded::Loaded;
 use crate::port::Row;
@@ -142,14 +146,20 @@ pub(crate) struct Board<'r> {
     /// Per cell: the step at which its rows are published, and at which it has read all it reads.
     pub(crate) published: Box<[Apart<Counter>]>,
     pub(crate) done: Box<[Apart<Counter>]>,
+    /// Per cell: 1 when its program has ended, and will publish nothing more.
+    pub(crate) ended: Box<[Counter]>,
+    /// Per cell: what goes out of its begun exchanges.
+    pub(crate) lent: Box<[Lent]>,
     pub(crate) sets: Vec<SetBoard>,
     /// Per cell.
     pub(crate) mail: Box<[Inbox]>,
+    /// How long cells may do nothing but test before they are taken to wait for ever.
+    pub(crate) patience: Duration,
     failure: Mutex<Option<(CellId, Failure)>>,
 }
 
 impl<'r> Board<'r> {
-    pub(crate) fn new(loaded: &'r Loaded, workers: usize) -> Self {
+    pub(crate) fn new(loaded: &'r Loaded, workers: usize, time_out: Option<Duration>) -> Self {
         let counters = |number| (0..number).map(|_| Apart(Counter::default())).collect();
         let cells = loaded.image.machine().cell_count();
         let set_board = |connections: usize| SetBoard {
@@ -165,8 +175,11 @@ impl<'r> Board<'r> {
             arrived: counters(workers),
             published: counters(cells),
             done: counters(cells),
+            ended: (0..cells).map(|_| Counter::default()).collect(),
+            lent: (0..cells).map(|_| Lent::default()).collect(),
             sets: loaded.image.sets().iter().map(|s| set_board(s.set.len())).collect(),
             mail: (0..cells).map(|_| Inbox::default()).collect(),
+            patience: time_out.unwrap_or(PATIENCE),
             failure: Mutex::new(None),
         }
     }
@@ -195,6 +208,7 @@ pub(crate) enum Collective {
     Exchange(usize),
     Lists(usize),
     Letters(usize),
+    Begun(usize),
 }
 
 impl Collective {
@@ -203,9 +217,10 @@ impl Collective {
         match self {
             Collective::Messages => 0,
             Collective::Phase(set, phase) => 1 + loaded.first_phase[set] + phase.0,
-            Collective::Exchange(set) => 1 + phases + 3 * set as u32,
-            Collective::Lists(set) => 2 + phases + 3 * set as u32,
-            Collective::Letters(set) => 3 + phases + 3 * set as u32,
+            Collective::Exchange(set) => 1 + phases + 4 * set as u32,
+            Collective::Lists(set) => 2 + phases + 4 * set as u32,
+            Collective::Letters(set) => 3 + phases + 4 * set as u32,
+            Collective::Begun(set) => 4 + phases + 4 * set as u32,
         }
     }
 
@@ -216,11 +231,12 @@ impl Collective {
             let set = loaded.first_phase.partition_point(|&first| first <= number) - 1;
             return Collective::Phase(set, PhaseId(number - loaded.first_phase[set]));
         }
-        let set = ((number - phases) / 3) as usize;
-        match (number - phases) % 3 {
+        let set = ((number - phases) / 4) as usize;
+        match (number - phases) % 4 {
             0 => Collective::Exchange(set),
             1 => Collective::Lists(set),
-            _ => Collective::Letters(set),
+            2 => Collective::Letters(set),
+            _ => Collective::Begun(set),
         }
     }
 
@@ -233,6 +249,7 @@ impl Collective {
             Collective::Exchange(set) => format!("the exchange of {}", name(set)),
             Collective::Lists(set) => format!("the vector exchange of {}", name(set)),
             Collective::Letters(set) => format!("the exchange of {} by messages", name(set)),
+            Collective::Begun(set) => format!("the begun exchange of {}", name(set)),
         }
     }
 }

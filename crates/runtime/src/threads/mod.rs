@@ -11,16 +11,23 @@
 //!   does sending a message: it is copied into the inbox of its target.
 //! * An exchange is one step, not one for each phase; a cell cannot take part in it by
 //!   instantiating its phases.
+//! * What is begun is there to be read at once, and is copied by the cells it goes to, whenever
+//!   they test, end or wait (module `begun`). An end waits for words that come in, and not for
+//!   those who read what went out.
 //! * Of two errors at the same time, which one is told may differ from run to run.
 //!
 //! A run ends as soon as any cell fails or panics, cells disagree on what they do together, or no
 //! cell can ever go on, which is found out exactly and not by waiting for some time
 //! (`sync::Idle`). A cell that computes and makes no call is waited for as long as it
-//! takes, unless a time-out is asked for ([`ThreadOptions::time_out`]).
+//! takes, unless a time-out is asked for ([`ThreadOptions::time_out`]). Cells that ask again and again
+//! whether an exchange has arrived may yet do something else: they are told at once that a source has
+//! ended, and otherwise after the time-out, 10 seconds if there is none (module `watch`).
 
+mod begun;
 mod board;
 mod combine;
 mod inbox;
+mod lent;
 mod port;
 mod verdict;
 mod watch;
@@ -41,8 +48,9 @@ use worker::{Left, run_worker};
 pub struct ThreadOptions {
     /// Threads; as many as there are cores if not said. No more are used than there are cells.
     pub workers: Option<usize>,
-    /// How long a cell may be in its own code without any call; for ever if not said. Cells that
-    /// wait for others are found out without. A cell that takes longer ends the run with
+    /// How long a cell may be in its own code without any call; for ever if not said. Also how long
+    /// cells may do nothing but test ([`Cell::test`]) while all others wait; 10 seconds if not said.
+    /// Cells that wait for others are found out without. A cell that takes longer ends the run with
     /// [`RunError::TimeOut`] at its next call, and the process if it makes none for as long again
     /// (10 seconds at least), as a thread cannot be ended from outside.
     pub time_out: Option<Duration>,
@@ -75,7 +83,7 @@ pub(crate) fn run<R: Send>(
 ) -> Result<(Vec<R>, RunReport), RunError> {
     let cells: Vec<CellId> = world.loaded.image.machine().endpoints().collect();
     let workers = options.count(cells.len());
-    let mut board = Board::new(&world.loaded, workers);
+    let mut board = Board::new(&world.loaded, workers, options.time_out);
     let shared = &board;
     let left: Vec<Left<R>> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers);

@@ -13,7 +13,13 @@
 //! 2. It waits for each source in turn, in the order of its connections, and copies from there.
 //! 3. It is done with the step, and waits until those it sends to are.
 //!
+//! One that is begun and ended later is a step too, at which nobody waits: module `begun`. Before
+//! any other step a cell reads all that comes in of those, so that whoever is done with a step is
+//! done with all before.
+//!
 //! # Why reading each other's memory is sound
+//!
+//! In calls that exchange, that is; for what is lent to be read later `begun` argues.
 //!
 //! * *The memory is there.* A source publishes pointers into slices that are lent to the call,
 //!   and stays in the call until each of its targets is done, or until the run ends early and all
@@ -26,7 +32,9 @@
 //!   panic on a worker the process ends (module `worker`).
 //! * *The slots are those of this step.* Both cells have compared what they do at the step with
 //!   the same entry of the log before the source publishes, so it filled the slots of the same
-//!   set in the same way. A source cannot be further than the step, as the reader is not done.
+//!   set in the same way. A source cannot be further than the step, as the reader is not done:
+//!   what a cell has begun before it has read by then (`step`), and it is done with later steps
+//!   only after this one.
 //! * *Nobody writes what is read.* Outgoing rows are shared slices. A vector exchanged by lists
 //!   is published only if none of its outgoing positions is written in the exchange
 //!   ([`CellLists::is_mixed`]); otherwise a copy is, which nobody writes meanwhile. During the call all
@@ -35,23 +43,24 @@
 
 use conset_ir::{CellId, ConnectionId, Operation};
 
+use super::begun::Begun;
 use super::board::{Board, Collective, Failure, Slot};
 use super::combine::{Source, combine_from};
 use super::worker::{Answer, Awaited, Suspend, Why, Worker};
 use crate::error::{CellError, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, gather};
-use crate::port::{By, Context, Deferred, Port, Row, Stopped};
+use crate::port::{Buffers, By, Context, Deferred, Port, Row, Stopped};
 use crate::sync::{Counter, WINDOW};
 
 /// The port of one cell.
 pub(crate) struct ThreadPort<'y, 'b> {
     pub(crate) id: CellId,
-    board: &'b Board<'b>,
-    worker: &'b Worker,
-    yielder: &'y (dyn Suspend<'b> + 'y),
-    step: u64,
+    pub(super) board: &'b Board<'b>,
+    pub(super) worker: &'b Worker,
+    pub(super) yielder: &'y (dyn Suspend<'b> + 'y),
+    pub(super) step: u64,
     /// The set of which a phase was instantiated; elements may have been sent.
-    by_hand: Option<usize>,
+    pub(super) by_hand: Option<usize>,
     /// How often such a phase was left, by set.
     times_left: Vec<u32>,
     /// For each connection that starts here, what must have been received before it is sent, as
@@ -62,6 +71,7 @@ pub(crate) struct ThreadPort<'y, 'b> {
     ordered: Option<usize>,
     /// What goes out of a vector that is written in the same exchange.
     wire: Vec<u64>,
+    pub(super) begun: Begun,
     deferred: Deferred,
 }
 
@@ -83,29 +93,35 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             order: Vec::new(),
             ordered: None,
             wire: Vec::new(),
+            begun: Begun::default(),
             deferred: Deferred::default(),
         }
     }
 
     /// Waits until a counter has reached a value.
     #[inline]
-    fn wait(&mut self, counter: &'b Counter, value: u64, why: Why) -> Result<(), Stopped> {
+    pub(super) fn wait(
+        &mut self,
+        counter: &'b Counter,
+        value: u64,
+        why: Why,
+    ) -> Result<(), Stopped> {
         if counter.has_reached(value) {
             return Ok(());
         }
-        match self.yielder.suspend(Awaited { counter, value, why }) {
+        match self.yielder.suspend(Awaited { counter, value, why, asks: false }) {
             Answer::Done => Ok(()),
             Answer::Aborted => Err(Stopped),
         }
     }
 
-    fn check(&self) -> Result<(), Stopped> {
+    pub(super) fn check(&self) -> Result<(), Stopped> {
         self.board.activity[self.worker.number].0.call();
         if self.has_stopped() { Err(Stopped) } else { Ok(()) }
     }
 
     /// Arrives at the next step.
-    fn arrive(&mut self, collective: Collective) -> Result<(), Stopped> {
+    pub(super) fn arrive_at(&mut self, collective: Collective) -> Result<(), Stopped> {
         self.check()?;
         self.step += 1;
         let (step, what) = (self.step, collective.number(self.board.loaded));
@@ -114,6 +130,9 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         if said.step.get() != step && step > WINDOW {
             // The places of this step, here and in the log, are those of an old one. No cell may
             // look for that any more.
+            if !self.board.arrived.iter().all(|arrived| arrived.0.has_reached(step - WINDOW)) {
+                self.read_in()?;
+            }
             for worker in 0..self.board.arrived.len() {
                 let arrived = &self.board.arrived[worker].0;
                 self.wait(arrived, step - WINDOW, Why::Arrival(step - WINDOW))?;
@@ -141,21 +160,33 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     }
 
     /// Arrives at the next step and leaves the phase before, if one was instantiated: waits for
-    /// all cells, and finds words that were not received.
+    /// all cells, and finds words that were not received. Reads what was begun before.
     fn step(&mut self, collective: Collective) -> Result<(), Stopped> {
         self.check()?;
-        let Some(set) = self.by_hand.take() else { return self.arrive(collective) };
+        self.read_in()?;
+        let Some(set) = self.by_hand.take() else { return self.arrive_at(collective) };
+        let times = self.count_sent(set);
+        self.arrive_at(collective)?;
+        self.meet()?;
+        self.count_received(set, times)
+    }
+
+    /// Leaves a phase of a set and says what was sent; how often such a phase was left.
+    pub(super) fn count_sent(&mut self, set: usize) -> u32 {
         let elements = self.board.sets[set].elements();
-        let ends = &self.board.loaded.sets[set];
         self.times_left[set] = self.times_left[set].wrapping_add(1);
         let times = self.times_left[set];
-        for &connection in ends.out.of(self.id) {
+        for &connection in self.board.loaded.sets[set].out.of(self.id) {
             let sent = elements.sent[connection.index()].value();
             elements.sent_before(connection, times).publish(sent);
         }
-        self.arrive(collective)?;
-        self.meet()?;
-        for &connection in ends.inn.of(self.id) {
+        times
+    }
+
+    /// All cells have left the phase: finds words that were not received.
+    pub(super) fn count_received(&mut self, set: usize, times: u32) -> Result<(), Stopped> {
+        let elements = self.board.sets[set].elements();
+        for &connection in self.board.loaded.sets[set].inn.of(self.id) {
             let sent = elements.sent_before(connection, times).value();
             let received = elements.received[connection.index()].value();
             if received < sent {
@@ -192,8 +223,8 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         }
     }
 
-    /// Publishes this step's slots.
-    fn publish(&self) {
+    /// Publishes what was put into this step's slots or lent at it.
+    pub(super) fn publish(&self) {
         self.board.published[self.id.index()].0.publish(self.step);
     }
 
@@ -314,10 +345,9 @@ impl Port for ThreadPort<'_, '_> {
             Context::Messages => Collective::Messages,
             Context::Phase(set, phase) => Collective::Phase(set, phase),
         };
-        if self.by_hand.is_some() {
-            self.step(collective)?;
-        } else {
-            self.arrive(collective)?;
+        let met = self.by_hand.is_some();
+        self.step(collective)?;
+        if !met {
             self.meet()?;
         }
         if let Some(error) = self.board.mail[self.id.index()].unread(self.id) {
@@ -328,7 +358,7 @@ impl Port for ThreadPort<'_, '_> {
         let Context::Phase(set, phase) = to else {
             self.ordered = None;
             // Nobody may send a message before all have looked whether any is left.
-            self.arrive(collective)?;
+            self.arrive_at(collective)?;
             return self.meet();
         };
         if self.ordered != Some(set) || phase.0 == 0 {
@@ -422,6 +452,22 @@ impl Port for ThreadPort<'_, '_> {
         }
     }
 
+    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped> {
+        self.begin_flight(number, set, buffers)
+    }
+
+    fn test(&mut self, number: u64) -> Result<bool, Stopped> {
+        self.test_flight(number)
+    }
+
+    fn arrive(&mut self, number: u64) -> Result<(), Stopped> {
+        self.read_flights(number)
+    }
+
+    fn take(&mut self, number: u64) -> Buffers {
+        self.take_flight(number)
+    }
+
     fn deferred(&mut self) -> &mut Deferred {
         &mut self.deferred
     }
@@ -466,7 +512,7 @@ impl ThreadPort<'_, '_> {
     }
 
     /// An exchange of the whole set keeps its order by itself, and leaves nothing of it open.
-    fn order_done(&mut self, set: usize) {
+    pub(super) fn order_done(&mut self, set: usize) {
         self.order.clear();
         self.ordered = Some(set);
     }

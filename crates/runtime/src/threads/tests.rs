@@ -15,6 +15,7 @@ use super::*;
 use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op, Positions};
 use crate::loaded::Loaded;
+use crate::port::Buffers;
 use crate::scheduler::{Outcome, run_program};
 use conset_ir::{ConnectionId, ConnectionSet};
 
@@ -46,6 +47,9 @@ impl<'b> Suspend<'b> for Spin<'b> {
                 return Answer::Done;
             }
             std::thread::yield_now();
+            if awaited.asks && !self.board.ending.has_begun() {
+                return Answer::Done;
+            }
         }
         self.acknowledge();
         while !self.board.ending.is_acknowledged() {
@@ -61,7 +65,7 @@ fn run_plainly<R: Send>(
     program: impl Fn(&mut Cell<'_>) -> R + Sync,
 ) -> Result<Vec<R>, RunError> {
     let cells: Vec<CellId> = loaded.image.machine().endpoints().collect();
-    let mut board = Board::new(loaded, cells.len());
+    let mut board = Board::new(loaded, cells.len(), None);
     let (shared, program) = (&board, &program);
     let outcomes: Vec<Outcome<R>> = std::thread::scope(|scope| {
         let start = |(number, &id): (usize, &CellId)| {
@@ -315,6 +319,115 @@ fn a_run_that_ends_early_frees_nothing_that_is_read() {
         let error = result.unwrap_err();
         let panicked = matches!(&error, RunError::Panic { message, .. } if message == "enough");
         assert!(panicked || matches!(error, RunError::Cell { .. }), "{error}");
+    }
+}
+
+/// Begins an exchange of the set; gives the words that are to come.
+fn begin_flight(
+    cell: &mut Cell<'_>,
+    number: u64,
+    buffers: Option<Buffers>,
+) -> Result<(), CellError> {
+    let set = cell.image().sets()[0].set.clone();
+    let (out, inn) = (cell.connections_out("s")?, cell.connections_in("s")?);
+    let words = |&x: &ConnectionId| set.get(x).words as usize;
+    let new = || Buffers::new(out.iter().map(words), inn.iter().map(words));
+    let mut buffers = buffers.unwrap_or_else(new);
+    for (x, words) in out.iter().zip(&mut buffers.outgoing) {
+        (0..).zip(words).for_each(|(index, bits)| *bits = word(*x, index, number as usize));
+    }
+    buffers.incoming.iter_mut().for_each(|words| words.fill(0));
+    cell.begin_exchange(number, 0, buffers)
+}
+
+/// Ends it, looks at what came, and gives its buffers.
+fn end_flight(cell: &mut Cell<'_>, number: u64) -> Result<Buffers, CellError> {
+    cell.ask(|port| port.arrive(number))?;
+    let buffers = cell.port.take(number);
+    for (x, words) in cell.connections_in("s")?.iter().zip(&buffers.incoming) {
+        let expected = (0..words.len()).map(|index| word(*x, index, number as usize));
+        assert!(words.iter().copied().eq(expected), "{x} at {}", cell.id());
+    }
+    Ok(buffers)
+}
+
+/// Begins exchanges, so many under way at a time, and tests and ends them in an order of its own.
+/// Connections to itself, from both sides, and one way.
+fn fly(cell: &mut Cell<'_>, rounds: u64, depth: u64) -> Result<(), CellError> {
+    let id = u64::from(cell.id().0);
+    let (mut under_way, mut free) = (Vec::new(), Vec::new());
+    for number in 0..rounds {
+        begin_flight(cell, number, free.pop())?;
+        under_way.push(number);
+        if (number + id) % 3 == 0 {
+            while !cell.ask(|port| port.test(number))? {}
+        }
+        if under_way.len() as u64 > (id + number) % (depth + 1) {
+            let row = (number * 7 + id) as usize % under_way.len();
+            free.push(end_flight(cell, under_way.remove(row))?);
+        }
+        if number % 5 == 4 {
+            let last = under_way.last().copied().unwrap_or(0);
+            cell.ask(|port| port.arrive(last))?;
+            exchange_as::<f64>(cell, number as usize, false)?;
+        }
+    }
+    for number in under_way {
+        free.push(end_flight(cell, number)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_lent_is_read_before_it_changes() {
+    let one_way = loaded("ring:3", [build::set(&[(0, 1, 3), (1, 2, 2), (0, 2, 1), (1, 1, 2)])]);
+    for loaded in [neighbours(3), neighbours(1), one_way] {
+        for _ in 0..TIMES {
+            let rounds = if cfg!(miri) { 12 } else { 40 };
+            let result = run_plainly(&loaded, |cell| fly(cell, rounds, 4));
+            result.unwrap().into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+        }
+    }
+}
+
+/// Places are used again after as many steps as cells may be apart.
+#[test]
+fn more_may_be_lent_than_there_are_places() {
+    let loaded = neighbours(2);
+    let rounds = crate::sync::WINDOW + 5;
+    for _ in 0..TIMES.div_ceil(10) {
+        let result = run_plainly(&loaded, |cell| -> Result<(), CellError> {
+            (0..rounds).try_for_each(|number| begin_flight(cell, number, None))?;
+            (0..rounds).rev().try_for_each(|number| end_flight(cell, number).map(drop))
+        });
+        result.unwrap().into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+    }
+}
+
+/// Cells end in the midst of it, by a panic or an error: what others read stays.
+#[test]
+fn a_run_that_ends_early_keeps_what_is_lent() {
+    let loaded = neighbours(3);
+    for time in 0..4 * TIMES {
+        let result = run_plainly(&loaded, |cell| -> Result<(), CellError> {
+            let mut buffers = None;
+            for number in 0..6 {
+                begin_flight(cell, number, buffers.take())?;
+                if cell.id().index() == time % 3 && number as usize == time % 6 {
+                    if time % 2 == 0 {
+                        std::panic::resume_unwind(Box::new("enough"));
+                    }
+                    return Err(cell.give_up("enough"));
+                }
+                cell.ask(|port| port.test(number))?;
+                if let Some(before) = number.checked_sub(1) {
+                    buffers = Some(end_flight(cell, before)?);
+                }
+            }
+            end_flight(cell, 5).map(drop)
+        });
+        let text = result.unwrap_err().to_string();
+        assert!(text.ends_with("enough"), "{text}");
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Cells are resumed one after the other, round and round, where what they wait for is there.
 //! If none can go on the worker spins for a moment, as the others are probably about to publish
-//! something, and then rests: it looks now and then and leaves the core to others meanwhile.
+//! something, and then rests: it looks now and then and leaves the core to others meanwhile. A
+//! cell that *asks* whether something is there is resumed in each turn, after the others, and told
+//! how it stands; a worker that has such a cell does not rest, but leaves the core to others too.
 
 use std::cell::Cell as Value;
 
@@ -12,10 +14,11 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::board::{Board, Failure};
 use super::port::ThreadPort;
+use super::watch::Vigil;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::scheduler::{Outcome, discard, run_program};
-use crate::sync::{Counter, Look, WINDOW};
+use crate::sync::{Counter, Look, WINDOW, never_reaches};
 
 /// Looks at the waiting cells before a worker rests. A look takes some nanoseconds for each cell;
 /// spinning for much longer takes the core from whoever is waited for where there are more
@@ -35,6 +38,8 @@ pub(crate) struct Awaited<'b> {
     pub(crate) counter: &'b Counter,
     pub(crate) value: u64,
     pub(crate) why: Why,
+    /// It does not wait: it is resumed when the other cells of its worker have had their turn.
+    pub(crate) asks: bool,
 }
 
 /// Why a cell waits; sets by their rows in the image.
@@ -191,6 +196,20 @@ impl<R> Seat<'_, R> {
     fn can_go_on(&self) -> bool {
         !self.ended && self.waits.is_none_or(|a| a.counter.has_reached(a.value))
     }
+
+    fn asks(&self) -> bool {
+        !self.ended && self.waits.is_some_and(|awaited| awaited.asks)
+    }
+
+    /// Whether it asks for words of a cell that has ended without.
+    fn asks_in_vain(&self, board: &Board<'_>) -> bool {
+        let Some(Awaited { counter, value, why: Why::Rows(set, connection), .. }) = self.waits
+        else {
+            return false;
+        };
+        let source = board.loaded.set(set).get(connection).source;
+        self.asks() && never_reaches(counter, value, &board.ended[source.index()])
+    }
 }
 
 /// Makes the coroutine of each cell; of fewer where there is no memory for more.
@@ -247,6 +266,7 @@ pub(crate) fn run_worker<R>(
     let worker = Worker::new(number, cells);
     let mut seats = seat(board, &worker, cells, stack_size, program);
     let all_ended = turn(board, number, &mut seats);
+    board.activity[number].0.end();
     if all_ended {
         board.idle.retire(number);
     }
@@ -283,25 +303,41 @@ fn place_of<R>(seat: &Seat<'_, R>, worker: &Worker) -> Place {
 fn turn<R>(board: &Board<'_>, number: usize, seats: &mut [Seat<'_, R>]) -> bool {
     let mut left = seats.len();
     let mut fruitless = 0;
+    let mut vigil = Vigil::new(board);
     while !board.ending.has_begun() {
         if left == 0 {
             return true;
         }
-        let mut resumed = false;
-        for seat in seats.iter_mut().filter(|seat| seat.can_go_on()) {
-            resumed = true;
-            board.activity[number].0.enter(seat.cell);
+        let (mut resumed, mut asked) = (false, false);
+        let activity = &board.activity[number].0;
+        for seat in seats.iter_mut() {
+            if seat.can_go_on() {
+                resumed = true;
+                activity.call();
+            } else if seat.asks() {
+                asked = true;
+                activity.test();
+            } else {
+                continue;
+            }
+            activity.enter(seat.cell);
             resume(board, seat);
-            board.activity[number].0.leave();
+            activity.leave();
             left -= usize::from(seat.ended);
         }
         if resumed {
             fruitless = 0;
+            vigil.stop();
             continue;
         }
         fruitless += 1;
         if fruitless < SPINS {
             std::hint::spin_loop();
+        } else if asked {
+            std::thread::yield_now();
+            if vigil.is_over(board) || seats.iter().any(|seat| seat.asks_in_vain(board)) {
+                board.fail(first_of(seats), Failure::Stuck);
+            }
         } else {
             rest(board, number, seats);
             fruitless = 0;
@@ -310,19 +346,24 @@ fn turn<R>(board: &Board<'_>, number: usize, seats: &mut [Seat<'_, R>]) -> bool 
     false
 }
 
+fn first_of<R>(seats: &[Seat<'_, R>]) -> CellId {
+    seats.first().map_or(CellId(0), |seat| seat.cell)
+}
+
 /// Waits until a cell can go on or the run has ended; finds out if none ever can.
 fn rest<R>(board: &Board<'_>, number: usize, seats: &[Seat<'_, R>]) {
     board.idle.rest();
     while !board.ending.has_begun() {
+        board.activity[number].0.rest();
         match board.idle.look(number, || seats.iter().any(Seat::can_go_on)) {
             Look::GoOn => break,
             Look::Wait => std::thread::yield_now(),
             Look::Stuck => {
-                let first = seats.first().map_or(CellId(0), |seat| seat.cell);
-                board.fail(first, Failure::Stuck);
+                board.fail(first_of(seats), Failure::Stuck);
             }
         }
     }
+    board.activity[number].0.leave();
     board.idle.rise();
 }
 
@@ -332,6 +373,7 @@ fn resume<R>(board: &Board<'_>, seat: &mut Seat<'_, R>) {
         CoroutineResult::Yield(awaited) => seat.waits = Some(awaited),
         CoroutineResult::Return(outcome) => {
             seat.ended = true;
+            board.ended[seat.cell.index()].publish(1);
             match outcome {
                 Outcome::Returned(result) => seat.result = Some(result),
                 Outcome::Panicked(message) => {
