@@ -13,7 +13,7 @@ use crate::error::CellError;
 use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded::Loaded;
 use crate::mail::{Mail, Subject};
-use crate::port::{Buffers, By, Context, Deferred, Port, Row, Stopped, exchange_packed};
+use crate::port::{Buffers, By, Context, Port, Row, Stopped, exchange_packed};
 use crate::store::{Packs, Store};
 
 /// What a cell asks the scheduler for.
@@ -216,10 +216,6 @@ impl Port for FabricPort<'_> {
 
     fn take(&mut self, number: u64) -> Buffers {
         self.state.borrow_mut().packs.take(self.id, number)
-    }
-
-    fn deferred(&mut self) -> &mut Deferred {
-        unreachable!("what is begun is not deferred here")
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {

@@ -116,43 +116,18 @@ pub(crate) trait Port {
     /// the connections of the set in id order, until they are taken back; `number` is one more
     /// than that of the exchange begun before. Returns without waiting for other cells, as far as
     /// the transport has room. The machine does exchanges in the order in which they were begun.
-    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped> {
-        self.deferred().push(number, set, buffers);
-        Ok(())
-    }
+    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped>;
 
     /// Whether an exchange that was begun has arrived here. Does what can be done for that without
     /// waiting; where that is not enough, lets others go on, so that asking again and again comes
     /// to an end.
-    fn test(&mut self, number: u64) -> Result<bool, Stopped> {
-        self.arrive(number)?;
-        Ok(true)
-    }
+    fn test(&mut self, number: u64) -> Result<bool, Stopped>;
 
     /// Waits until an exchange that was begun, and all that were begun before, have arrived.
-    fn arrive(&mut self, number: u64) -> Result<(), Stopped> {
-        while let Some((set, mut buffers)) = self.deferred().next(number) {
-            let (mut outgoing, mut incoming) = std::mem::take(&mut self.deferred().rows);
-            outgoing.extend(buffers.outgoing.iter().map(|words| Row::of(words)));
-            incoming.extend(buffers.incoming.iter_mut().map(|words| Row::of_mut(words)));
-            // SAFETY: the rows are of buffers that nobody touches until the call returns or
-            // unwinds; no two are the same.
-            unsafe { self.exchange(set, By::Phases, &outgoing, &incoming)? };
-            outgoing.clear();
-            incoming.clear();
-            self.deferred().rows = (outgoing, incoming);
-            self.deferred().arrived(buffers);
-        }
-        Ok(())
-    }
+    fn arrive(&mut self, number: u64) -> Result<(), Stopped>;
 
     /// Takes back the buffers of an exchange that has arrived.
-    fn take(&mut self, number: u64) -> Buffers {
-        self.deferred().take(number)
-    }
-
-    /// For ports that do what was begun when it is waited for.
-    fn deferred(&mut self) -> &mut Deferred;
+    fn take(&mut self, number: u64) -> Buffers;
 
     /// Sends a message to a live cell; returns when its words may be overwritten.
     ///
@@ -166,41 +141,6 @@ pub(crate) trait Port {
     /// # Safety
     /// The row can be written until the call returns or unwinds.
     unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped>;
-}
-
-/// Exchanges that were begun, of a port that does them when they are waited for.
-#[derive(Debug, Default)]
-pub(crate) struct Deferred {
-    /// Number, set, buffers.
-    waiting: std::collections::VecDeque<(u64, usize, Buffers)>,
-    under_way: Option<u64>,
-    arrived: Vec<(u64, Buffers)>,
-    /// Kept for their memory.
-    rows: (Vec<Row>, Vec<Row>),
-}
-
-impl Deferred {
-    fn push(&mut self, number: u64, set: usize, buffers: Buffers) {
-        self.waiting.push_back((number, set, buffers));
-    }
-
-    /// The next exchange to be done, if it is not after the `last`.
-    fn next(&mut self, last: u64) -> Option<(usize, Buffers)> {
-        self.waiting.front().filter(|row| row.0 <= last)?;
-        let (number, set, buffers) = self.waiting.pop_front()?;
-        self.under_way = Some(number);
-        Some((set, buffers))
-    }
-
-    fn arrived(&mut self, buffers: Buffers) {
-        let number = self.under_way.take().expect("an exchange is under way");
-        self.arrived.push((number, buffers));
-    }
-
-    fn take(&mut self, number: u64) -> Buffers {
-        let row = self.arrived.iter().position(|row| row.0 == number);
-        self.arrived.swap_remove(row.expect("the exchange has arrived")).1
-    }
 }
 
 /// Words in memory: of which type is forgotten but for its size.

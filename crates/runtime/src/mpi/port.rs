@@ -11,7 +11,7 @@ use super::steps::Together;
 use super::wires::Wires;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, greater, smaller};
-use crate::port::{Buffers, By, Context, Deferred, Port, Row, Stopped};
+use crate::port::{Buffers, By, Context, Port, Row, Stopped};
 use crate::word::Word;
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
@@ -275,10 +275,6 @@ impl Port for MpiPort<'_> {
 
     fn take(&mut self, number: u64) -> Buffers {
         self.rank.flights.take(self.row, number)
-    }
-
-    fn deferred(&mut self) -> &mut Deferred {
-        unreachable!("what was begun is the rank's")
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {

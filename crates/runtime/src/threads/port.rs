@@ -49,7 +49,7 @@ use super::combine::{Source, combine_from};
 use super::worker::{Answer, Awaited, Suspend, Why, Worker};
 use crate::error::{CellError, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, gather};
-use crate::port::{Buffers, By, Context, Deferred, Port, Row, Stopped};
+use crate::port::{Buffers, By, Context, Port, Row, Stopped};
 use crate::sync::{Counter, WINDOW};
 
 /// The port of one cell.
@@ -72,7 +72,6 @@ pub(crate) struct ThreadPort<'y, 'b> {
     /// What goes out of a vector that is written in the same exchange.
     wire: Vec<u64>,
     pub(super) begun: Begun,
-    deferred: Deferred,
 }
 
 impl<'y, 'b> ThreadPort<'y, 'b> {
@@ -94,7 +93,6 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             ordered: None,
             wire: Vec::new(),
             begun: Begun::default(),
-            deferred: Deferred::default(),
         }
     }
 
@@ -466,10 +464,6 @@ impl Port for ThreadPort<'_, '_> {
 
     fn take(&mut self, number: u64) -> Buffers {
         self.take_flight(number)
-    }
-
-    fn deferred(&mut self) -> &mut Deferred {
-        &mut self.deferred
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
