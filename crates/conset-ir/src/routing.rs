@@ -109,6 +109,13 @@ impl PhaseRoutes {
         Ok(())
     }
 
+    /// Gives the routes to other connections: `to` says which takes the place of which.
+    pub fn rename(&mut self, to: impl Fn(ConnectionId) -> ConnectionId) {
+        for head in &mut self.heads {
+            head.connection = to(head.connection);
+        }
+    }
+
     /// Number of routes.
     pub fn len(&self) -> usize {
         self.heads.len()

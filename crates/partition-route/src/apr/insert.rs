@@ -1,9 +1,11 @@
 //! Connections put to a division that stands: what a small change of a set leaves to route.
 //!
 //! Routes that are handed in stay where they are, with their channels and links, as long as that
-//! is legal; every other connection of the set is inserted, far apart ones first:
+//! is legal; every other connection of the set is inserted, far apart ones first and of those the
+//! longest:
 //!
-//! * where the phase gets longest the least, as far as the busiest agent and the busiest link
+//! * in the phase that is wished for it, if there is a way;
+//! * where the phase gets longer the least, as far as the busiest agent and the busiest link
 //!   tell, with a shortest route among cheap cells there (`search`), in [`COPIES`] phases at most;
 //! * where no phase has room, by moving a few others ([`super::reroute`]), so that routes that
 //!   were handed in may move too;
@@ -19,11 +21,11 @@
 //! It gives up, and says so, where standing routes break a requirement or an order that the set
 //! has now in a way that taking single routes out does not mend. It does not improve what stands.
 
-use std::sync::Arc;
+use std::cmp::Reverse;
 
 use conset_ir::{
     CellId, ChannelId, ConnectionId, ConnectionSet, Duplex, Infeasible, Machine, PhaseRoutes,
-    Routing,
+    ShapeError,
 };
 
 use super::copies::Copies;
@@ -52,27 +54,30 @@ const EMPTIED: u32 = 4;
 /// A division that was extended.
 #[derive(Clone, Debug)]
 pub struct Extended {
-    /// Phases and routes. In each phase those that stayed come first, in their order.
-    pub routing: Routing,
+    /// The routes of each phase; those that stayed come first, in their order.
+    pub phases: Vec<PhaseRoutes>,
     /// For each phase the one it was; none for a new one.
     pub former: Vec<Option<u32>>,
-    /// For each phase, the rows that its first routes had among those handed in.
-    pub stayed: Vec<Vec<u32>>,
-    /// Routes that were handed in and had to move.
-    pub moved: usize,
+    /// For each phase, the rows that its first routes had among those handed in; none where
+    /// those that were handed in are all there is.
+    pub stayed: Vec<Option<Vec<u32>>>,
+    /// Those whose routes were handed in and had to move, ascending.
+    pub moved: Vec<ConnectionId>,
 }
 
 /// Extends a division to a whole set. `kept` are routes of connections of `set` with all their
 /// words, legal on this machine, at most one of each; `removed` is how many others there were.
-/// `None` where that cannot be had and the set must be routed from the start.
+/// `wished` are phases of `kept` in which connections without a route would best go, ascending by
+/// connection. `None` where that cannot be had and the set must be routed from the start.
 ///
 /// # Errors
 /// As [`super::route`], but for too many phases.
 pub fn extend(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    kept: &[PhaseRoutes],
+    machine: &Machine,
+    set: &ConnectionSet,
+    kept: Vec<PhaseRoutes>,
     removed: usize,
+    wished: &[(ConnectionId, u32)],
     options: &Options,
 ) -> Result<Option<Extended>, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
@@ -84,35 +89,36 @@ pub fn extend(
     for (phase, routes) in kept.iter().enumerate() {
         copies.open_phase();
         for route in routes.iter() {
-            copies.path = route.cells.iter().map(|cell| cell.0).collect();
+            copies.path.clear();
+            copies.path.extend(route.cells.iter().map(|cell| cell.0));
             copies.put(route.connection.0, phase as u32);
         }
     }
     if !copies.keeps_wants() {
         return Ok(None);
     }
+    let mut disturbed = false;
     for &(before, after) in set.order() {
         let phase = |x: ConnectionId| copies.state.phase_of[x.index()];
         if phase(before) != UNROUTED && phase(after) != UNROUTED && phase(before) > phase(after) {
             copies.take(after.0);
+            disturbed = true;
         }
     }
-    let sequence = copies.order.sequence(&hops, options.sequence, options.seed);
+    let new = to_insert(&copies, set, &hops, options);
     let mut this = Insertion {
-        loads: Loads::new(machine, set, &copies),
+        // Without anything to insert nobody asks for loads.
+        loads: (!new.is_empty()).then(|| Loads::new(machine, set, &copies)),
         former: (0..kept.len() as u32).map(Some).collect(),
         reroute: Reroute::default(),
         evictions: 0,
         most: options.max_phases.unwrap_or(u32::MAX),
+        disturbed,
         copies,
     };
-    let new: Vec<u32> = sequence
-        .iter()
-        .copied()
-        .filter(|&x| this.copies.state.phase_of[x as usize] == UNROUTED)
-        .collect();
     for &x in &new {
-        if !this.insert(x) {
+        let wished = wished.binary_search_by_key(&x, |row| row.0.0).ok().map(|row| wished[row].1);
+        if !this.insert(x, wished) {
             return Ok(None);
         }
     }
@@ -120,7 +126,15 @@ pub fn extend(
     let changed = new.len() + removed;
     if changed > 0 {
         let needed = bounds::fewest_phases(machine, set, &hops);
-        this.empty_small(&sequence, needed, changed);
+        let rank = |copies: &Copies| {
+            let sequence = copies.order.sequence(&hops, options.sequence, options.seed);
+            let mut rank = vec![0; sequence.len()];
+            for (row, &x) in sequence.iter().enumerate() {
+                rank[x as usize] = row as u32;
+            }
+            rank
+        };
+        this.empty_small(rank, needed, changed);
     }
     if this.copies.state.phases > this.most {
         return Ok(None);
@@ -128,22 +142,39 @@ pub fn extend(
     this.number(machine, set, kept).map(Some)
 }
 
+/// What has no route, in the order of insertion: ordered connections after those before them,
+/// far apart ones first, and of those the longest.
+fn to_insert(copies: &Copies, set: &ConnectionSet, hops: &[u32], options: &Options) -> Vec<u32> {
+    let unrouted = |&x: &u32| copies.state.phase_of[x as usize] == UNROUTED;
+    let mut new: Vec<u32> = (0..set.len() as u32).filter(unrouted).collect();
+    if set.order().is_empty() || new.is_empty() {
+        let words = |x: u32| set.get(ConnectionId(x)).words;
+        new.sort_by_key(|&x| (Reverse(hops[x as usize]), Reverse(words(x)), x));
+        return new;
+    }
+    let sequence = copies.order.sequence(hops, options.sequence, options.seed);
+    sequence.into_iter().filter(unrouted).collect()
+}
+
 struct Insertion {
     copies: Copies,
-    loads: Loads,
+    /// Made where something is inserted.
+    loads: Option<Loads>,
     former: Vec<Option<u32>>,
     reroute: Reroute,
     evictions: u32,
     most: u32,
+    /// Whether something that was handed in was taken out of its phase.
+    disturbed: bool,
 }
 
 impl Insertion {
     /// Routes one connection; `false` where that cannot be had.
-    fn insert(&mut self, x: u32) -> bool {
+    fn insert(&mut self, x: u32, wished: Option<u32>) -> bool {
         let Some(phases) = self.copies.order.phases(&self.copies.state, x) else { return false };
-        if let Some(phase) = self.find(x, &phases) {
-            self.copies.put(x, phase);
-            self.loads.book(&self.copies, x);
+        let wished = wished.filter(|phase| phases.contains(phase) && self.fits(x, *phase));
+        if let Some(phase) = wished.or_else(|| self.find(x, &phases)) {
+            self.put(x, phase);
             return true;
         }
         if self.evict(x) {
@@ -156,24 +187,45 @@ impl Insertion {
         }
         self.copies.open_phase();
         self.former.push(None);
-        self.loads.open_phase();
+        if let Some(loads) = &mut self.loads {
+            loads.open_phase();
+        }
         if self.copies.search_one(phase, x).is_none() {
             return false;
         }
-        self.copies.put(x, phase);
-        self.loads.book(&self.copies, x);
+        self.put(x, phase);
         true
+    }
+
+    /// Puts the path found last into a phase.
+    fn put(&mut self, x: u32, phase: u32) {
+        self.copies.put(x, phase);
+        if let Some(loads) = &mut self.loads {
+            loads.book(&self.copies, x);
+        }
+    }
+
+    /// Whether a phase has a way for a connection, which is left in the copies.
+    fn fits(&mut self, x: u32, phase: u32) -> bool {
+        let state = &self.copies.state;
+        let (source, target) = self.copies.ends[x as usize];
+        let free = |cell: u32| state.used(phase)[cell as usize] < state.capacity;
+        phase < state.phases
+            && free(source)
+            && free(target)
+            && self.copies.search_one(phase, x).is_some()
     }
 
     /// The phase that gets longer the least, with the path left in the copies.
     fn find(&mut self, x: u32, phases: &std::ops::RangeInclusive<u32>) -> Option<u32> {
+        let loads = self.loads.as_ref()?;
         let (source, target) = self.copies.ends[x as usize];
         let free = |phase: u32, cell: u32| {
             self.copies.state.used(phase)[cell as usize] < self.copies.state.capacity
         };
         let mut candidates: Vec<(u64, u64, u32)> = (0..self.copies.state.phases)
             .filter(|&p| phases.contains(&p) && free(p, source) && free(p, target))
-            .map(|p| (self.loads.growth_by_sides(x, p), self.copies.state.load[p as usize], p))
+            .map(|p| (loads.growth_by_sides(x, p), self.copies.state.load[p as usize], p))
             .collect();
         candidates.sort_unstable();
         let mut best: Option<(u64, u32, Vec<u32>)> = None;
@@ -184,7 +236,7 @@ impl Insertion {
             if self.copies.search_one(phase, x).is_none() {
                 continue;
             }
-            let links = self.loads.growth_by_links(&self.copies, x, phase);
+            let links = loads.growth_by_links(&self.copies, x, phase);
             let growth = growth.max(links);
             if best.as_ref().is_none_or(|best| growth < best.0) {
                 best = Some((growth, phase, self.copies.path.clone()));
@@ -214,7 +266,10 @@ impl Insertion {
         self.evictions += 1;
         let done = self.reroute.insert(&mut self.copies, x);
         if done {
-            self.loads.count_again(&self.copies);
+            self.disturbed = true;
+            if let Some(loads) = &mut self.loads {
+                loads.count_again(&self.copies);
+            }
         }
         done
     }
@@ -229,7 +284,12 @@ impl Insertion {
     }
 
     /// Empties phases that have become small, as long as there are more than needed.
-    fn empty_small(&mut self, sequence: &[u32], needed: u32, changed: usize) {
+    fn empty_small(
+        &mut self,
+        make_rank: impl Fn(&Copies) -> Vec<u32>,
+        needed: u32,
+        changed: usize,
+    ) {
         let copied = self.copies.state.phases as usize * self.copies.network.cells;
         if copied > INDEXED_CELLS {
             return;
@@ -237,22 +297,19 @@ impl Insertion {
         let mut rank = Vec::new();
         for _ in 0..EMPTIED {
             let state = &self.copies.state;
-            let smallest =
-                (0..state.phases).min_by_key(|&p| (state.members(p).len(), std::cmp::Reverse(p)));
+            let smallest = (0..state.phases).min_by_key(|&p| (state.members(p).len(), Reverse(p)));
             let Some(phase) = smallest.filter(|_| state.phases > needed) else { return };
             if state.members(phase).len() > FEW.max(changed) {
                 return;
             }
             if rank.is_empty() {
                 self.copies.state.keep_passing();
-                rank = vec![0; sequence.len()];
-                for (row, &x) in sequence.iter().enumerate() {
-                    rank[x as usize] = row as u32;
-                }
+                rank = make_rank(&self.copies);
             }
             if !self.reroute.empty(&mut self.copies, phase, &rank) {
                 return;
             }
+            self.disturbed = true;
             self.former.remove(phase as usize);
         }
     }
@@ -260,79 +317,116 @@ impl Insertion {
     /// Channels and links: as they were for what stayed, the lowest free ones for the rest.
     fn number(
         self,
-        machine: &Arc<Machine>,
-        set: &Arc<ConnectionSet>,
-        kept: &[PhaseRoutes],
+        machine: &Machine,
+        set: &ConnectionSet,
+        mut kept: Vec<PhaseRoutes>,
     ) -> Result<Extended, Infeasible> {
         let state = &self.copies.state;
-        let channels = usize::from(state.capacity);
-        let edges = EdgeLinks::new(machine, &self.copies.network);
-        let mut taken = vec![false; self.copies.network.cells * channels];
-        let mut link_load = vec![0u32; machine.link_count()];
-        let mut in_place = vec![false; set.len()];
-        let (mut phases, mut stayed) = (Vec::new(), Vec::new());
-        let mut moved = kept.iter().map(PhaseRoutes::len).sum::<usize>();
+        let mut numbering = Numbering {
+            copies: &self.copies,
+            edges: EdgeLinks::new(machine, &self.copies.network),
+            taken: vec![false; self.copies.network.cells * usize::from(state.capacity)],
+            link_load: vec![0; machine.link_count()],
+            in_place: vec![false; set.len()],
+            set,
+        };
+        let (mut phases, mut stayed, mut moved) = (Vec::new(), Vec::new(), Vec::new());
         for (phase, former) in self.former.iter().enumerate() {
-            let mut routes = PhaseRoutes::new();
-            let mut rows = Vec::new();
-            taken.fill(false);
-            link_load.fill(0);
-            let old = former.map(|former| &kept[former as usize]);
-            for (row, route) in old.into_iter().flat_map(PhaseRoutes::iter).enumerate() {
-                let x = route.connection.0;
-                let same = || {
-                    let path = route.cells.iter().map(|cell| cell.0);
-                    path.eq(state.route(x).iter().copied())
-                };
-                if state.phase_of[x as usize] != phase as u32 || !same() {
-                    continue;
-                }
-                in_place[x as usize] = true;
-                rows.push(row as u32);
-                for (cell, channel) in route.cells.iter().zip(route.channels) {
-                    taken[cell.index() * channels + channel.index()] = true;
-                }
-                for link in route.links() {
-                    link_load[link.index()] += 1;
-                }
-                let (cells, links) = (route.cells, route.links());
-                routes
-                    .push(route.connection, route.words, cells, links, route.channels)
-                    .map_err(|error| explain::misshapen(set, &error))?;
+            let phase = phase as u32;
+            let old = former
+                .map_or_else(PhaseRoutes::new, |former| std::mem::take(&mut kept[former as usize]));
+            if !self.disturbed && state.members(phase).len() == old.len() {
+                phases.push(old);
+                stayed.push(None);
+                continue;
             }
-            moved -= rows.len();
-            let mut members = state.members(phase as u32).to_vec();
-            members.sort_unstable();
-            for x in members.into_iter().filter(|&x| !in_place[x as usize]) {
-                let path = state.route(x);
-                let cells: Vec<CellId> = path.iter().map(|&cell| CellId(cell)).collect();
-                let free = |cell: &u32| {
-                    let start = *cell as usize * channels;
-                    let row = &mut taken[start..start + channels];
-                    let channel = row.iter().position(|taken| !taken).expect("the router left one");
-                    row[channel] = true;
-                    ChannelId::from_index(channel)
-                };
-                let numbers: Vec<ChannelId> = path.iter().map(free).collect();
-                let link = |pair: &[u32]| {
-                    let parallel = edges.of(self.copies.network.next.edge(pair[0], pair[1]));
-                    let link = parallel.iter().min_by_key(|link| link_load[link.index()]);
-                    let link = *link.expect("an edge stands for at least one link");
-                    link_load[link.index()] += 1;
-                    link
-                };
-                let links: Vec<_> = path.windows(2).map(link).collect();
-                let id = ConnectionId(x);
-                routes
-                    .push(id, set.get(id).words, &cells, &links, &numbers)
-                    .map_err(|error| explain::misshapen(set, &error))?;
-            }
+            let (routes, rows) =
+                numbering.phase(phase, &old).map_err(|error| explain::misshapen(set, &error))?;
+            let left = old.iter().filter(|route| !numbering.in_place[route.connection.index()]);
+            moved.extend(left.map(|route| route.connection));
+            let all = rows.len() == old.len() && rows.len() == routes.len();
             phases.push(routes);
-            stayed.push(rows);
+            stayed.push((!all).then_some(rows));
         }
-        let routing = Routing::new(machine.clone(), set.clone(), phases)
-            .map_err(|error| explain::misshapen(set, &error))?;
-        Ok(Extended { routing, former: self.former, stayed, moved })
+        // What is left of those handed in was in phases that were closed.
+        moved.extend(kept.iter().flat_map(PhaseRoutes::iter).map(|route| route.connection));
+        moved.sort_unstable();
+        Ok(Extended { phases, former: self.former, stayed, moved })
+    }
+}
+
+/// Numbers channels and links, phase by phase.
+struct Numbering<'a> {
+    copies: &'a Copies,
+    edges: EdgeLinks,
+    set: &'a ConnectionSet,
+    /// Channels that are given away, by cell.
+    taken: Vec<bool>,
+    link_load: Vec<u32>,
+    in_place: Vec<bool>,
+}
+
+impl Numbering<'_> {
+    /// The routes of a phase, and the rows that those which stayed had in it.
+    fn phase(
+        &mut self,
+        phase: u32,
+        old: &PhaseRoutes,
+    ) -> Result<(PhaseRoutes, Vec<u32>), ShapeError> {
+        let state = &self.copies.state;
+        let channels = usize::from(state.capacity);
+        self.taken.fill(false);
+        self.link_load.fill(0);
+        let (mut routes, mut rows) = (PhaseRoutes::new(), Vec::new());
+        for (row, route) in old.iter().enumerate() {
+            let x = route.connection.0;
+            let path = route.cells.iter().map(|cell| cell.0);
+            if state.phase_of[x as usize] != phase || !path.eq(state.route(x).iter().copied()) {
+                continue;
+            }
+            self.in_place[x as usize] = true;
+            rows.push(row as u32);
+            for (cell, channel) in route.cells.iter().zip(route.channels) {
+                self.taken[cell.index() * channels + channel.index()] = true;
+            }
+            for link in route.links() {
+                self.link_load[link.index()] += 1;
+            }
+            let (cells, links) = (route.cells, route.links());
+            routes.push(route.connection, route.words, cells, links, route.channels)?;
+        }
+        let mut members = state.members(phase).to_vec();
+        members.sort_unstable();
+        for x in members {
+            if !self.in_place[x as usize] {
+                self.add(x, &mut routes)?;
+            }
+        }
+        Ok((routes, rows))
+    }
+
+    /// Adds a route on the lowest free channels and the least used links.
+    fn add(&mut self, x: u32, routes: &mut PhaseRoutes) -> Result<(), ShapeError> {
+        let channels = usize::from(self.copies.state.capacity);
+        let path = self.copies.state.route(x);
+        let cells: Vec<CellId> = path.iter().map(|&cell| CellId(cell)).collect();
+        let mut numbers = Vec::with_capacity(path.len());
+        for &cell in path {
+            let row = &mut self.taken[cell as usize * channels..][..channels];
+            let channel = row.iter().position(|taken| !taken).expect("the router left one");
+            row[channel] = true;
+            numbers.push(ChannelId::from_index(channel));
+        }
+        let mut links = Vec::with_capacity(path.len());
+        for pair in path.windows(2) {
+            let parallel = self.edges.of(self.copies.network.next.edge(pair[0], pair[1]));
+            let link = parallel.iter().min_by_key(|link| self.link_load[link.index()]);
+            let link = *link.expect("an edge stands for at least one link");
+            self.link_load[link.index()] += 1;
+            links.push(link);
+        }
+        let id = ConnectionId(x);
+        routes.push(id, self.set.get(id).words, &cells, &links, &numbers)
     }
 }
 
