@@ -32,14 +32,18 @@ mod times;
 
 use std::sync::Arc;
 
-use conset_ir::{ConnectionId, ConnectionSet, Machine, SetSchedule, Timetable};
+use conset_ir::{
+    Bounds, ConnectionId, ConnectionSet, Machine, PhaseRoutes, SetSchedule, Timetable,
+};
 use conset_partition_route::apr;
-use conset_scheduler::{holes, predict};
+use conset_scheduler::holes::{self, Place};
+use conset_scheduler::predict;
 use serde::Serialize;
 
-use crate::compile::{CompileError, Options, gap};
+use crate::compile::{CompileError, Objective, Options, gap};
 use crate::diff::Entries;
 use standing::Standing;
+use times::Timed;
 
 /// What became of an older compile of a set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -110,73 +114,191 @@ pub(crate) fn from(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     old: &SetSchedule,
-    bound_clocks: u64,
+    bounds: &Bounds,
     options: &Options,
 ) -> Result<Result<Made, Fresh>, CompileError> {
-    let bug = |e| CompileError::bug("keeping what fits", &e);
-    let mut standing = Standing::new(set, old);
+    let standing = Standing::new(set, old);
     let before = old.timetable.routing().set().len();
     if standing.count == 0 && !(set.is_empty() && before == 0) {
         return Ok(Err(Fresh::NothingMatches));
     }
     let removed = before - standing.count;
-    let routes = apr::Options {
-        seed: options.seed,
-        max_phases: options.max_phases,
-        ..apr::Options::default()
-    };
-    let Dealt { cut, wished } = deal(machine, set, &standing);
-    let parts = standing.parts(set, &cut).map_err(bug)?;
-    let phases = std::mem::take(&mut standing.phases);
-    let Some(mut extended) = apr::extend(machine, &parts.set, phases, removed, &wished, &routes)?
-    else {
-        return Ok(Err(Fresh::NoRoom));
-    };
-    let phases = std::mem::take(&mut extended.phases);
-    let routing = parts.joined(machine, set, phases).map_err(bug)?;
-    let (inserted, stood) = (standing.new.len(), standing.count);
-    let timed = times::times(routing, &extended, standing, options)?;
-    let mut moved: Vec<_> = extended.moved.iter().map(|&part| parts.of(part)).collect();
-    moved.sort_unstable();
-    moved.dedup();
+    let changing = Changing { machine, set, old, standing, removed, options };
+    let Some(best) = changing.best(bounds)? else { return Ok(Err(Fresh::NoRoom)) };
     let gap_before = gap(old.predicted_clocks, old.bounds.clocks);
+    let Timed { timetable, prediction, touched } = best.timed;
     let report = Kept {
-        kept: stood - moved.len(),
-        moved: moved.len(),
-        inserted,
+        kept: changing.standing.count - best.moved,
+        moved: best.moved,
+        inserted: changing.standing.new.len(),
         removed,
-        phases_touched: timed.touched,
+        phases_touched: touched,
         phases_before: old.timetable.phases().len(),
         gap_before,
-        drifted: gap(timed.prediction.clocks, bound_clocks) > DRIFT * gap_before,
+        drifted: gap(prediction.clocks, bounds.clocks) > DRIFT * gap_before,
         entries: None,
     };
-    Ok(Ok((timed.timetable, timed.prediction, report)))
+    Ok(Ok((timetable, prediction, report)))
+}
+
+/// Connections up to which phases that got longer than was dealt are closed and dealt anew, and
+/// how often.
+const SMALL: usize = 1 << 13;
+const TRIES: usize = 8;
+
+/// A set that is made from an older compile.
+struct Changing<'a> {
+    machine: &'a Arc<Machine>,
+    set: &'a Arc<ConnectionSet>,
+    old: &'a SetSchedule,
+    standing: Standing,
+    removed: usize,
+    options: &'a Options,
+}
+
+/// A way to make it.
+struct Try {
+    timed: Timed,
+    /// Connections that had to move.
+    moved: usize,
+    /// The phases that new connections were dealt to, of those before, with the clocks by which
+    /// each was to get longer; and what became of each phase before.
+    dealt: Vec<(ConnectionId, u32, u64)>,
+    now: Vec<Option<u32>>,
+}
+
+impl Changing<'_> {
+    /// The best of several tries; none where nothing fits.
+    fn best(&self, bounds: &Bounds) -> Result<Option<Try>, CompileError> {
+        let mut closed = Vec::new();
+        let mut best = self.attempt(&closed, false)?;
+        if self.set.len() <= SMALL && !self.standing.new.is_empty() {
+            let before = predict::predict(&self.old.timetable);
+            let longer = |tried: &Try| tried.longer(&before);
+            let mut more = best.as_ref().map(longer).unwrap_or_default();
+            for _ in 1..TRIES {
+                if more.is_empty() {
+                    break;
+                }
+                closed.append(&mut more);
+                closed.sort_unstable();
+                closed.dedup();
+                let tried = self.attempt(&closed, false)?;
+                more = tried.as_ref().map(longer).unwrap_or_default();
+                best = self.better(best, tried);
+            }
+        }
+        // Emptying a phase costs what its connections add elsewhere, so that is seen by the price.
+        let phases =
+            best.as_ref().map_or(u32::MAX, |best| best.timed.timetable.phases().len() as u32);
+        if phases > bounds.phases && self.may_empty() {
+            let tried = self.attempt(&closed, true)?;
+            best = self.better(best, tried);
+        }
+        Ok(best)
+    }
+
+    /// Whether there is a phase with so few connections that emptying it is worth a try.
+    fn may_empty(&self) -> bool {
+        let changed = self.standing.new.len() + self.removed;
+        let small = |routes: &PhaseRoutes| apr::is_small(routes.len(), changed);
+        changed > 0 && self.standing.phases.iter().any(small)
+    }
+
+    fn better(&self, a: Option<Try>, b: Option<Try>) -> Option<Try> {
+        let key = |tried: &Try| {
+            let phases = match self.options.objective {
+                Objective::Time => 0,
+                Objective::Phases => tried.timed.timetable.phases().len(),
+            };
+            (phases, tried.timed.prediction.clocks)
+        };
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if key(&b) < key(&a) { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Puts what is new to what stands. `closed` are phases that new connections are not dealt to.
+    fn attempt(
+        &self,
+        closed: &[(ConnectionId, u32)],
+        empty: bool,
+    ) -> Result<Option<Try>, CompileError> {
+        let bug = |e| CompileError::bug("keeping what fits", &e);
+        let Dealt { cut, wishes, dealt } = self.deal(closed);
+        let parts = self.standing.parts(self.set, &cut).map_err(bug)?;
+        let change = apr::Change { removed: self.removed, wishes: &wishes, empty };
+        let routes = apr::Options {
+            seed: self.options.seed,
+            max_phases: self.options.max_phases,
+            ..apr::Options::default()
+        };
+        let extended =
+            apr::extend(self.machine, &parts.set, &self.standing.phases, change, &routes)?;
+        let Some(mut extended) = extended else { return Ok(None) };
+        let phases = std::mem::take(&mut extended.phases);
+        let routing = parts.joined(self.machine, self.set, phases).map_err(bug)?;
+        let timed = times::times(routing, &extended, &self.standing, self.options)?;
+        let mut moved: Vec<_> = extended.moved.iter().map(|&part| parts.of(part)).collect();
+        moved.sort_unstable();
+        moved.dedup();
+        let mut now = vec![None; self.standing.phases.len()];
+        for (phase, former) in extended.former.iter().enumerate() {
+            if let Some(former) = former {
+                now[*former as usize] = Some(phase as u32);
+            }
+        }
+        Ok(Some(Try { timed, moved: moved.len(), dealt, now }))
+    }
+
+    fn deal(&self, closed: &[(ConnectionId, u32)]) -> Dealt {
+        let Self { machine, set, standing, .. } = self;
+        let new = &standing.new;
+        let dealt = holes::deal(machine, set, &standing.phases, &standing.slots, new, closed);
+        let mut found = Dealt { cut: Vec::new(), wishes: Vec::new(), dealt: Vec::new() };
+        let mut next = set.len() + standing.further();
+        for (&id, dealt) in new.iter().zip(dealt) {
+            if dealt.len() > 1 {
+                found.cut.push((id, dealt.iter().map(|part| part.words).collect()));
+            }
+            for (row, part) in dealt.into_iter().enumerate() {
+                let connection = if row == 0 { id } else { ConnectionId::from_index(next) };
+                next += usize::from(row > 0);
+                let Some(Place { phase, growth, busy }) = part.place else { continue };
+                found.wishes.push(apr::Wish { connection, phase, busy });
+                found.dealt.push((id, phase, growth));
+            }
+        }
+        found.wishes.sort_unstable_by_key(|wish| wish.connection);
+        found
+    }
+}
+
+impl Try {
+    /// The phases that got longer than was dealt, with the connections that were dealt to them.
+    fn longer(&self, before: &predict::Prediction) -> Vec<(ConnectionId, u32)> {
+        let mut planned = vec![0u64; self.now.len()];
+        for &(_, phase, growth) in &self.dealt {
+            planned[phase as usize] += growth;
+        }
+        let is_longer = |phase: u32| {
+            let Some(now) = self.now[phase as usize] else { return false };
+            let now = self.timed.prediction.phases[now as usize];
+            let then = before.phases[phase as usize].clocks + planned[phase as usize];
+            now.clocks > then + now.switch / 4
+        };
+        let dealt = self.dealt.iter().filter(|row| is_longer(row.1));
+        dealt.map(|&(id, phase, _)| (id, phase)).collect()
+    }
 }
 
 /// How new connections are dealt to phases.
 struct Dealt {
     /// Those that are cut, ascending, and the words of their parts.
     cut: Vec<(ConnectionId, Vec<u32>)>,
-    /// Phases by part, ascending.
-    wished: Vec<(ConnectionId, u32)>,
-}
-
-fn deal(machine: &Machine, set: &ConnectionSet, standing: &Standing) -> Dealt {
-    let new = &standing.new;
-    let dealt = holes::deal(machine, set, &standing.phases, &standing.slots, new);
-    let (mut cut, mut wished) = (Vec::new(), Vec::new());
-    let mut next = set.len() + standing.further();
-    for (&id, dealt) in new.iter().zip(dealt) {
-        for (row, part) in dealt.iter().enumerate() {
-            let part_id = if row == 0 { id } else { ConnectionId::from_index(next) };
-            next += usize::from(row > 0);
-            wished.extend(part.phase.map(|phase| (part_id, phase)));
-        }
-        if dealt.len() > 1 {
-            cut.push((id, dealt.iter().map(|part| part.words).collect()));
-        }
-    }
-    wished.sort_unstable();
-    Dealt { cut, wished }
+    /// Ascending by part.
+    wishes: Vec<apr::Wish>,
+    /// Connection, phase and the clocks that it should add there.
+    dealt: Vec<(ConnectionId, u32, u64)>,
 }

@@ -12,23 +12,34 @@
 //!
 //! # What this module does not do
 //!
-//! Links and routes are the router's, which may put a connection elsewhere. Connections that ask
+//! Routes are the router's, which is told what links are busy and may put a connection elsewhere. Connections that ask
 //! for a bandwidth or a latency, or have a place in the order, are dealt no phase and stay whole:
 //! what they were promised is promised for all of their words together.
 
 use std::cmp::Reverse;
 
-use conset_ir::{CellId, ConnectionId, ConnectionSet, Machine, PhaseRoutes, Slot};
+use conset_ir::{CellId, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes, Slot};
 
 use crate::cost::Costs;
 
 /// A part of a new connection, or all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dealt {
     /// Words of it.
     pub words: u32,
-    /// The phase with room for them; none where there is no saying.
-    pub phase: Option<u32>,
+    /// Where there is room for them; none where there is no saying.
+    pub place: Option<Place>,
+}
+
+/// Where there is room for a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The phase.
+    pub phase: u32,
+    /// Clocks by which the phase gets longer.
+    pub growth: u64,
+    /// Links that carry as much as they can at that time, ascending.
+    pub busy: Vec<LinkId>,
 }
 
 /// The share of a switch that a part must be worth.
@@ -41,15 +52,17 @@ const PARTS: usize = 8;
 const LOOKED_AT: usize = 1 << 22;
 
 /// For each of some new connections of `set` the phases with room for it. `phases` and `slots` are
-/// what stands; whose routes they are is not asked.
+/// what stands; whose routes they are is not asked. `closed` are phases that some of the new ones
+/// must not be dealt to, ascending.
 pub fn deal(
     machine: &Machine,
     set: &ConnectionSet,
     phases: &[PhaseRoutes],
     slots: &[Vec<Slot>],
     new: &[ConnectionId],
+    closed: &[(ConnectionId, u32)],
 ) -> Vec<Vec<Dealt>> {
-    let whole = |&id: &ConnectionId| vec![Dealt { words: set.get(id).words, phase: None }];
+    let whole = |&id: &ConnectionId| vec![Dealt { words: set.get(id).words, place: None }];
     let mut dealt: Vec<Vec<Dealt>> = new.iter().map(whole).collect();
     if phases.is_empty() || new.len().saturating_mul(phases.len()) > LOOKED_AT {
         return dealt;
@@ -69,7 +82,10 @@ pub fn deal(
     let asked = rows.iter().map(|&row| new[row]);
     let mut room = Room::new(machine, set, phases, slots, asked);
     for row in rows {
-        dealt[row] = room.deal(set, new[row]);
+        let id = new[row];
+        let from = closed.partition_point(|pair| pair.0 < id);
+        let count = closed[from..].partition_point(|pair| pair.0 == id);
+        dealt[row] = room.deal(set, id, &closed[from..from + count]);
     }
     dealt
 }
@@ -96,7 +112,8 @@ struct Room<'a> {
     /// The row of each cell that somebody asks for, and its channels in use by row and phase.
     cell_row: Vec<u32>,
     used: Vec<u32>,
-    phases: usize,
+    phases: &'a [PhaseRoutes],
+    slots: &'a [Vec<Slot>],
 }
 
 /// No row: nobody asks.
@@ -106,8 +123,8 @@ impl<'a> Room<'a> {
     fn new(
         machine: &'a Machine,
         set: &ConnectionSet,
-        phases: &[PhaseRoutes],
-        slots: &[Vec<Slot>],
+        phases: &'a [PhaseRoutes],
+        slots: &'a [Vec<Slot>],
         asked: impl Iterator<Item = ConnectionId>,
     ) -> Self {
         let costs = Costs::new(machine.parameters());
@@ -119,7 +136,8 @@ impl<'a> Room<'a> {
             booked: Vec::new(),
             cell_row: vec![NONE; machine.cell_count()],
             used: Vec::new(),
-            phases: phases.len(),
+            phases,
+            slots,
         };
         let mut cells = 0;
         for id in asked {
@@ -153,13 +171,13 @@ impl<'a> Room<'a> {
     fn use_channel(&mut self, cell: CellId, phase: usize) {
         let row = self.cell_row[cell.index()];
         if row != NONE {
-            self.used[row as usize * self.phases + phase] += 1;
+            self.used[row as usize * self.phases.len() + phase] += 1;
         }
     }
 
     fn has_channel(&self, cell: CellId, phase: usize) -> bool {
         let row = self.cell_row[cell.index()] as usize;
-        self.used[row * self.phases + phase] < self.machine.parameters().channels_per_cell
+        self.used[row * self.phases.len() + phase] < self.machine.parameters().channels_per_cell
     }
 
     fn book(&mut self, ends: (CellId, CellId), phase: usize, slot: Slot) {
@@ -175,7 +193,12 @@ impl<'a> Room<'a> {
     }
 
     /// Takes the room for a connection, in parts where that is better.
-    fn deal(&mut self, set: &ConnectionSet, id: ConnectionId) -> Vec<Dealt> {
+    fn deal(
+        &mut self,
+        set: &ConnectionSet,
+        id: ConnectionId,
+        closed: &[(ConnectionId, u32)],
+    ) -> Vec<Dealt> {
         let connection = set.get(id);
         let words = connection.words;
         let itself = connection.source == connection.target;
@@ -184,9 +207,10 @@ impl<'a> Room<'a> {
         let mut best: Option<(u64, Hole)> = None;
         let [a, b] = self.costs.sides(connection).map(|side| self.row_of[side as usize] as usize);
         let (mut rest_a, mut rest_b) = (&self.booked[a][..], &self.booked[b][..]);
-        for phase in 0..self.phases {
+        for phase in 0..self.phases.len() {
             let (at_a, at_b) = (take_phase(&mut rest_a, phase), take_phase(&mut rest_b, phase));
-            if !self.has_channel(connection.source, phase)
+            if closed.binary_search(&(id, phase as u32)).is_ok()
+                || !self.has_channel(connection.source, phase)
                 || !self.has_channel(connection.target, phase)
             {
                 continue;
@@ -198,7 +222,7 @@ impl<'a> Room<'a> {
             }
             holes.push(longest);
         }
-        let Some((growth, hole)) = best else { return vec![Dealt { words, phase: None }] };
+        let Some((growth, hole)) = best else { return vec![Dealt { words, place: None }] };
         let phase_more = duration + self.machine.parameters().switch_clocks();
         let parts = self.cut(words, duration, holes, growth.min(phase_more));
         let parts = parts.unwrap_or_else(|| vec![(hole, words)]);
@@ -206,14 +230,30 @@ impl<'a> Room<'a> {
         for (hole, words) in parts {
             let duration = self.costs.of_words(words, connection, itself);
             let slot = Slot { start: hole.start, duration };
-            self.ends[hole.phase] = self.ends[hole.phase].max(slot.end());
+            let growth = slot.end().saturating_sub(self.ends[hole.phase]);
+            let busy = self.busy(hole.phase, slot);
+            self.ends[hole.phase] += growth;
             self.book((connection.source, connection.target), hole.phase, slot);
             for cell in [connection.source, connection.target] {
                 self.use_channel(cell, hole.phase);
             }
-            dealt.push(Dealt { words, phase: Some(hole.phase as u32) });
+            let place = Place { phase: hole.phase as u32, growth, busy };
+            dealt.push(Dealt { words, place: Some(place) });
         }
         dealt
+    }
+
+    /// The links of a phase that carry as many streams as they can at some time of a slot.
+    fn busy(&self, phase: usize, slot: Slot) -> Vec<LinkId> {
+        let parameters = self.machine.parameters();
+        let share = parameters.access_clocks_per_word / parameters.link_clocks_per_word;
+        let meets = |other: &Slot| other.start < slot.end() && slot.start < other.end();
+        let routes = self.phases[phase].iter().zip(&self.slots[phase]);
+        let met = routes.filter(|row| meets(row.1)).flat_map(|(route, _)| route.links());
+        let mut links: Vec<LinkId> = met.copied().collect();
+        links.sort_unstable();
+        let chunks = links.chunk_by(|a, b| a == b);
+        chunks.filter(|chunk| chunk.len() as u64 >= u64::from(share.max(1))).map(|c| c[0]).collect()
     }
 
     /// Deals words to the longest holes, where phases get longer by less than `most`.
@@ -304,7 +344,7 @@ fn search(
 
 #[cfg(test)]
 mod tests {
-    use conset_ir::{ChannelId, Connection, LinkId};
+    use conset_ir::{ChannelId, Connection};
     use proptest::prelude::*;
 
     use super::*;
@@ -337,8 +377,8 @@ mod tests {
         let id = ConnectionId(connections.len() as u32);
         connections.push(new);
         let set = ConnectionSet::new("s", connections).unwrap();
-        let dealt = deal(&machine, &set, &routes, &slots, &[id]).pop().unwrap();
-        dealt.iter().map(|dealt| (dealt.words, dealt.phase)).collect()
+        let dealt = deal(&machine, &set, &routes, &slots, &[id], &[]).pop().unwrap();
+        dealt.iter().map(|d| (d.words, d.place.as_ref().map(|place| place.phase))).collect()
     }
 
     #[test]
@@ -381,7 +421,7 @@ mod tests {
             connections.extend(new.iter().map(|&(a, b, w)| Connection::new(CellId(a), CellId(b), w)));
             let ids: Vec<_> = (first..connections.len() as u32).map(ConnectionId).collect();
             let set = ConnectionSet::new("s", connections).unwrap();
-            for (dealt, &(_, _, words)) in deal(&machine, &set, &routes, &slots, &ids).iter().zip(&new) {
+            for (dealt, &(_, _, words)) in deal(&machine, &set, &routes, &slots, &ids, &[]).iter().zip(&new) {
                 prop_assert_eq!(dealt.iter().map(|part| part.words).sum::<u32>(), words);
                 prop_assert!(dealt.len() <= PARTS);
                 prop_assert!(dealt.len() == 1 || dealt.iter().all(|part| part.words >= 66));

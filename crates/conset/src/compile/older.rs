@@ -89,8 +89,7 @@ pub(super) fn keep(
     observer(Progress::Stage("keeping what fits"));
     let keep = |(set, bounds): (&Arc<ConnectionSet>, &bounds::BoundsReport)| {
         let Some(&row) = old.rows.get(set.name()) else { return Ok(Err(Fresh::NoSuchSet)) };
-        let clocks = bounds.summary().clocks;
-        from::from(machine, set, &old.schedule.sets()[row], clocks, options)
+        from::from(machine, set, &old.schedule.sets()[row], &bounds.summary(), options)
     };
     let kept: Vec<Result<_, CompileError>> =
         program.sets().par_iter().zip(bounds).map(keep).collect();

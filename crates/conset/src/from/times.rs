@@ -35,7 +35,7 @@ enum Known {
 pub(super) fn times(
     routing: Routing,
     extended: &Extended,
-    mut standing: Standing,
+    standing: &Standing,
     options: &Options,
 ) -> Result<Timed, CompileError> {
     let bug = |e: &dyn ToString| CompileError::bug("the scheduler", e);
@@ -44,10 +44,10 @@ pub(super) fn times(
     for ((routes, former), stayed) in
         routing.phases().iter().zip(&extended.former).zip(&extended.stayed)
     {
-        let old = former.map_or_else(Vec::new, |f| std::mem::take(&mut standing.slots[f as usize]));
+        let old = former.map_or(&[][..], |former| &standing.slots[former as usize]);
         let old: Vec<Slot> = match stayed {
             Some(stayed) => stayed.iter().map(|&row| old[row as usize]).collect(),
-            None => old,
+            None => old.to_vec(),
         };
         let whole = former.is_some_and(|former| standing.whole[former as usize]);
         let all = old.len() == routes.len() && keeps_order(routing.set(), routes, &old);

@@ -11,8 +11,8 @@
 //!   were handed in may move too;
 //! * else in a new phase at the end.
 //!
-//! Phases that have become empty go. Where phases are more than the bound and one has few
-//! connections, no more than were changed, it is emptied if that can be.
+//! Phases that have become empty go. Where that is asked for, phases are more than the bound and one
+//! has few connections, no more than were changed, it is emptied if that can be.
 //!
 //! Copying what stands is linear in it; the searches are in proportion to what is inserted.
 //!
@@ -24,8 +24,8 @@
 use std::cmp::Reverse;
 
 use conset_ir::{
-    CellId, ChannelId, ConnectionId, ConnectionSet, Duplex, Infeasible, Machine, PhaseRoutes,
-    ShapeError,
+    CellId, ChannelId, ConnectionId, ConnectionSet, Duplex, Infeasible, LinkId, Machine,
+    PhaseRoutes, ShapeError,
 };
 
 use super::copies::Copies;
@@ -65,19 +65,45 @@ pub struct Extended {
     pub moved: Vec<ConnectionId>,
 }
 
+/// Where a connection without a route would best go.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// The phase, of those handed in.
+    pub phase: u32,
+    /// Links to go round if there is another way, ascending.
+    pub busy: Vec<LinkId>,
+}
+
+/// What is wanted beside routes for all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Change<'a> {
+    /// Connections that were there and have gone.
+    pub removed: usize,
+    /// Ascending by connection, at most one for each.
+    pub wishes: &'a [Wish],
+    /// Whether phases that few are in are emptied where others have room.
+    pub empty: bool,
+}
+
+/// Phases that [`Change::empty`] would try to empty have at most so many routes after a change of
+/// so many connections.
+pub fn is_small(routes: usize, changed: usize) -> bool {
+    routes <= FEW.max(changed)
+}
+
 /// Extends a division to a whole set. `kept` are routes of connections of `set` with all their
-/// words, legal on this machine, at most one of each; `removed` is how many others there were.
-/// `wished` are phases of `kept` in which connections without a route would best go, ascending by
-/// connection. `None` where that cannot be had and the set must be routed from the start.
+/// words, legal on this machine, at most one of each. `None` where that cannot be had and the set
+/// must be routed from the start.
 ///
 /// # Errors
 /// As [`super::route`], but for too many phases.
 pub fn extend(
     machine: &Machine,
     set: &ConnectionSet,
-    kept: Vec<PhaseRoutes>,
-    removed: usize,
-    wished: &[(ConnectionId, u32)],
+    kept: &[PhaseRoutes],
+    change: Change<'_>,
     options: &Options,
 ) -> Result<Option<Extended>, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
@@ -117,14 +143,14 @@ pub fn extend(
         copies,
     };
     for &x in &new {
-        let wished = wished.binary_search_by_key(&x, |row| row.0.0).ok().map(|row| wished[row].1);
-        if !this.insert(x, wished) {
+        let wish = change.wishes.binary_search_by_key(&x, |wish| wish.connection.0);
+        if !this.insert(machine, x, wish.ok().map(|row| &change.wishes[row])) {
             return Ok(None);
         }
     }
     this.close_empty();
-    let changed = new.len() + removed;
-    if changed > 0 {
+    let changed = new.len() + change.removed;
+    if change.empty && changed > 0 {
         let needed = bounds::fewest_phases(machine, set, &hops);
         let rank = |copies: &Copies| {
             let sequence = copies.order.sequence(&hops, options.sequence, options.seed);
@@ -170,10 +196,10 @@ struct Insertion {
 
 impl Insertion {
     /// Routes one connection; `false` where that cannot be had.
-    fn insert(&mut self, x: u32, wished: Option<u32>) -> bool {
+    fn insert(&mut self, machine: &Machine, x: u32, wish: Option<&Wish>) -> bool {
         let Some(phases) = self.copies.order.phases(&self.copies.state, x) else { return false };
-        let wished = wished.filter(|phase| phases.contains(phase) && self.fits(x, *phase));
-        if let Some(phase) = wished.or_else(|| self.find(x, &phases)) {
+        let wish = wish.filter(|wish| phases.contains(&wish.phase) && self.fits(machine, x, wish));
+        if let Some(phase) = wish.map(|wish| wish.phase).or_else(|| self.find(x, &phases)) {
             self.put(x, phase);
             return true;
         }
@@ -205,15 +231,27 @@ impl Insertion {
         }
     }
 
-    /// Whether a phase has a way for a connection, which is left in the copies.
-    fn fits(&mut self, x: u32, phase: u32) -> bool {
+    /// Whether there is a way where a connection would best go, which is left in the copies.
+    fn fits(&mut self, machine: &Machine, x: u32, wish: &Wish) -> bool {
         let state = &self.copies.state;
         let (source, target) = self.copies.ends[x as usize];
-        let free = |cell: u32| state.used(phase)[cell as usize] < state.capacity;
-        phase < state.phases
-            && free(source)
-            && free(target)
-            && self.copies.search_one(phase, x).is_some()
+        let free = |cell: u32| state.used(wish.phase)[cell as usize] < state.capacity;
+        if wish.phase >= state.phases || !free(source) || !free(target) {
+            return false;
+        }
+        // An edge is free where one of its links is.
+        let mut closed: Vec<usize> = Vec::with_capacity(wish.busy.len());
+        for &link in wish.busy.iter().filter(|link| link.index() < machine.link_count()) {
+            let ends = machine.link(link);
+            let mut links = machine.links_between(ends.source, ends.target);
+            if links.all(|link| wish.busy.binary_search(&link).is_ok()) {
+                closed.push(self.copies.network.next.edge(ends.source.0, ends.target.0));
+            }
+        }
+        closed.sort_unstable();
+        let open = |edge: usize| closed.binary_search(&edge).is_err();
+        self.copies.search_open(wish.phase, x, &open).is_some()
+            || self.copies.search_one(wish.phase, x).is_some()
     }
 
     /// The phase that gets longer the least, with the path left in the copies.
@@ -299,7 +337,7 @@ impl Insertion {
             let state = &self.copies.state;
             let smallest = (0..state.phases).min_by_key(|&p| (state.members(p).len(), Reverse(p)));
             let Some(phase) = smallest.filter(|_| state.phases > needed) else { return };
-            if state.members(phase).len() > FEW.max(changed) {
+            if !is_small(state.members(phase).len(), changed) {
                 return;
             }
             if rank.is_empty() {
@@ -319,7 +357,7 @@ impl Insertion {
         self,
         machine: &Machine,
         set: &ConnectionSet,
-        mut kept: Vec<PhaseRoutes>,
+        kept: &[PhaseRoutes],
     ) -> Result<Extended, Infeasible> {
         let state = &self.copies.state;
         let mut numbering = Numbering {
@@ -331,25 +369,27 @@ impl Insertion {
             set,
         };
         let (mut phases, mut stayed, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+        let none = PhaseRoutes::new();
         for (phase, former) in self.former.iter().enumerate() {
             let phase = phase as u32;
-            let old = former
-                .map_or_else(PhaseRoutes::new, |former| std::mem::take(&mut kept[former as usize]));
+            let old = former.map_or(&none, |former| &kept[former as usize]);
             if !self.disturbed && state.members(phase).len() == old.len() {
-                phases.push(old);
+                phases.push(old.clone());
                 stayed.push(None);
                 continue;
             }
             let (routes, rows) =
-                numbering.phase(phase, &old).map_err(|error| explain::misshapen(set, &error))?;
+                numbering.phase(phase, old).map_err(|error| explain::misshapen(set, &error))?;
             let left = old.iter().filter(|route| !numbering.in_place[route.connection.index()]);
             moved.extend(left.map(|route| route.connection));
             let all = rows.len() == old.len() && rows.len() == routes.len();
             phases.push(routes);
             stayed.push((!all).then_some(rows));
         }
-        // What is left of those handed in was in phases that were closed.
-        moved.extend(kept.iter().flat_map(PhaseRoutes::iter).map(|route| route.connection));
+        let mut open = vec![false; kept.len()];
+        self.former.iter().flatten().for_each(|&former| open[former as usize] = true);
+        let closed = kept.iter().zip(open).filter(|row| !row.1).flat_map(|row| row.0.iter());
+        moved.extend(closed.map(|route| route.connection));
         moved.sort_unstable();
         Ok(Extended { phases, former: self.former, stayed, moved })
     }
