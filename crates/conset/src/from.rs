@@ -36,7 +36,8 @@ use conset_ir::{
     Bounds, ConnectionId, ConnectionSet, Machine, PhaseRoutes, SetSchedule, Timetable,
 };
 use conset_partition_route::apr;
-use conset_scheduler::holes::{self, Place};
+use conset_scheduler::holes::{self, Place, Request};
+use conset_scheduler::planned::Start;
 use conset_scheduler::predict;
 use serde::Serialize;
 
@@ -146,6 +147,9 @@ pub(crate) fn from(
 const SMALL: usize = 1 << 13;
 const TRIES: usize = 8;
 
+/// Phases that are opened for new connections at most, beside those for which there is no room.
+const OPENED: usize = 4;
+
 /// A set that is made from an older compile.
 struct Changing<'a> {
     machine: &'a Arc<Machine>,
@@ -161,9 +165,8 @@ struct Try {
     timed: Timed,
     /// Connections that had to move.
     moved: usize,
-    /// The phases that new connections were dealt to, of those before, with the clocks by which
-    /// each was to get longer; and what became of each phase before.
-    dealt: Vec<(ConnectionId, u32, u64)>,
+    dealt: Vec<DealtPart>,
+    /// What became of each phase that was there before.
     now: Vec<Option<u32>>,
 }
 
@@ -226,7 +229,7 @@ impl Changing<'_> {
         empty: bool,
     ) -> Result<Option<Try>, CompileError> {
         let bug = |e| CompileError::bug("keeping what fits", &e);
-        let Dealt { cut, wishes, dealt } = self.deal(closed);
+        let Dealt { cut, wishes, mut dealt } = self.deal(closed);
         let parts = self.standing.parts(self.set, &cut).map_err(bug)?;
         let change = apr::Change { removed: self.removed, wishes: &wishes, empty };
         let routes = apr::Options {
@@ -237,9 +240,11 @@ impl Changing<'_> {
         let extended =
             apr::extend(self.machine, &parts.set, &self.standing.phases, change, &routes)?;
         let Some(mut extended) = extended else { return Ok(None) };
+        note_ways(&mut dealt, &extended);
+        let starts = self.starts(&extended, &wishes);
         let phases = std::mem::take(&mut extended.phases);
         let routing = parts.joined(self.machine, self.set, phases).map_err(bug)?;
-        let timed = times::times(routing, &extended, &self.standing, self.options)?;
+        let timed = times::times(routing, &extended, starts, &self.standing, self.options)?;
         let mut moved: Vec<_> = extended.moved.iter().map(|&part| parts.of(part)).collect();
         moved.sort_unstable();
         moved.dedup();
@@ -255,8 +260,17 @@ impl Changing<'_> {
     fn deal(&self, closed: &[(ConnectionId, u32)]) -> Dealt {
         let Self { machine, set, standing, .. } = self;
         let new = &standing.new;
-        let dealt = holes::deal(machine, set, &standing.phases, &standing.slots, new, closed);
-        let mut found = Dealt { cut: Vec::new(), wishes: Vec::new(), dealt: Vec::new() };
+        let open = match (self.options.objective, self.options.max_phases) {
+            (Objective::Phases, _) => 0,
+            (Objective::Time, Some(most)) => {
+                OPENED.min((most as usize).saturating_sub(standing.phases.len()))
+            }
+            (Objective::Time, None) => OPENED,
+        };
+        let request =
+            Request { phases: &standing.phases, slots: &standing.slots, new, closed, open };
+        let dealt = holes::deal(machine, set, request);
+        let mut found = Dealt::default();
         let mut next = set.len() + standing.further();
         for (&id, dealt) in new.iter().zip(dealt) {
             if dealt.len() > 1 {
@@ -265,22 +279,50 @@ impl Changing<'_> {
             for (row, part) in dealt.into_iter().enumerate() {
                 let connection = if row == 0 { id } else { ConnectionId::from_index(next) };
                 next += usize::from(row > 0);
-                let Some(Place { phase, growth, busy }) = part.place else { continue };
-                found.wishes.push(apr::Wish { connection, phase, busy });
-                found.dealt.push((id, phase, growth));
+                let Some(Place { phase, slot, growth, busy }) = part.place else { continue };
+                found.wishes.push(apr::Wish { connection, phase, busy, slot });
+                let (part, way) = (connection, Way::Own);
+                found.dealt.push(DealtPart { part, connection: id, phase, growth, way });
             }
         }
         found.wishes.sort_unstable_by_key(|wish| wish.connection);
         found
     }
+
+    /// For each phase what would be the best starts of those that came to it.
+    fn starts(&self, extended: &apr::Extended, wishes: &[apr::Wish]) -> Vec<Vec<Start>> {
+        let standing = self.standing.phases.len() as u32;
+        let start = |part: ConnectionId, former: Option<u32>| {
+            let Ok(row) = wishes.binary_search_by_key(&part, |wish| wish.connection) else {
+                return Start::Free;
+            };
+            let there = match former {
+                Some(former) => wishes[row].phase == former,
+                None => wishes[row].phase >= standing,
+            };
+            if there { Start::Best(wishes[row].slot.start) } else { Start::Free }
+        };
+        let phases = extended.phases.iter().zip(&extended.former).zip(&extended.stayed);
+        let starts = phases.map(|((routes, former), stayed)| {
+            let Some(stayed) = stayed else { return Vec::new() };
+            let came = (stayed.len()..routes.len()).map(|row| routes.get(row).connection);
+            came.map(|part| start(part, *former)).collect()
+        });
+        starts.collect()
+    }
 }
 
 impl Try {
-    /// The phases that got longer than was dealt, with the connections that were dealt to them.
+    /// Connections that are to go elsewhere, with the phases they were dealt to: those that did not
+    /// get there, and of the phases that got longer than was dealt those that had no way of their
+    /// own, else all.
     fn longer(&self, before: &predict::Prediction) -> Vec<(ConnectionId, u32)> {
         let mut planned = vec![0u64; self.now.len()];
-        for &(_, phase, growth) in &self.dealt {
-            planned[phase as usize] += growth;
+        let mut crowded = vec![false; self.now.len()];
+        let stands = |row: &&DealtPart| (row.phase as usize) < self.now.len();
+        for row in self.dealt.iter().filter(stands) {
+            planned[row.phase as usize] += row.growth;
+            crowded[row.phase as usize] |= row.way == Way::Crowded;
         }
         let is_longer = |phase: u32| {
             let Some(now) = self.now[phase as usize] else { return false };
@@ -288,17 +330,56 @@ impl Try {
             let then = before.phases[phase as usize].clocks + planned[phase as usize];
             now.clocks > then + now.switch / 4
         };
-        let dealt = self.dealt.iter().filter(|row| is_longer(row.1));
-        dealt.map(|&(id, phase, _)| (id, phase)).collect()
+        let guilty = |row: &&DealtPart| match row.way {
+            Way::None => true,
+            Way::Crowded => is_longer(row.phase),
+            Way::Own => is_longer(row.phase) && !crowded[row.phase as usize],
+        };
+        let dealt = self.dealt.iter().filter(stands).filter(guilty);
+        dealt.map(|row| (row.connection, row.phase)).collect()
+    }
+}
+
+/// Notes which parts got where they were dealt to.
+fn note_ways(dealt: &mut [DealtPart], extended: &apr::Extended) {
+    dealt.sort_unstable_by_key(|row| row.part);
+    for (parts, way) in [(&extended.crowded, Way::Crowded), (&extended.refused, Way::None)] {
+        for part in parts {
+            if let Ok(row) = dealt.binary_search_by_key(part, |row| row.part) {
+                dealt[row].way = way;
+            }
+        }
     }
 }
 
 /// How new connections are dealt to phases.
+#[derive(Default)]
 struct Dealt {
     /// Those that are cut, ascending, and the words of their parts.
     cut: Vec<(ConnectionId, Vec<u32>)>,
     /// Ascending by part.
     wishes: Vec<apr::Wish>,
-    /// Connection, phase and the clocks that it should add there.
-    dealt: Vec<(ConnectionId, u32, u64)>,
+    dealt: Vec<DealtPart>,
+}
+
+/// A part, or all of a new connection, and where it was dealt to.
+struct DealtPart {
+    part: ConnectionId,
+    connection: ConnectionId,
+    /// Of those before; beyond, it is new.
+    phase: u32,
+    /// Clocks by which it was to make the phase longer.
+    growth: u64,
+    way: Way,
+}
+
+/// Whether a part got where it was dealt to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// On links that others leave alone at that time.
+    Own,
+    /// On links that others take at that time.
+    Crowded,
+    /// It did not.
+    None,
 }

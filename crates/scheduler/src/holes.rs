@@ -2,23 +2,25 @@
 //!
 //! Phases were planned and their slots stay where they are; some connections are new. For each of
 //! them this module says in which phase it would best go, as the agents' time tells: where both of
-//! its agents are idle together for as long as it takes, before the phase is over. Where no phase
-//! has such a hole, a phase gets longer; then a connection may be *cut* instead and its parts
-//! dealt out to the longest holes of several phases, if that costs less.
+//! its agents are idle together for as long as it takes, before the phase is over. Where there is
+//! no such hole, a phase gets longer or a new one is opened, whichever costs less; or the
+//! connection is *cut* and its parts are dealt out to the longest holes, if that costs less still.
 //!
 //! Long connections are dealt first. What is dealt takes its time, so that the next one finds it
-//! taken. A cut is worth [`PART`] of a switch for each part beyond the first, since each takes
-//! channels and has to be set up; no part is shorter than that either.
+//! taken. Each part beyond the first costs a share of a switch ([`PART`]), since it takes channels
+//! and has to be set up; no part is shorter than that either.
 //!
 //! # What this module does not do
 //!
-//! Routes are the router's, which is told what links are busy and may put a connection elsewhere. Connections that ask
-//! for a bandwidth or a latency, or have a place in the order, are dealt no phase and stay whole:
-//! what they were promised is promised for all of their words together.
+//! Routes are the router's, which is told what links are busy and may put a connection elsewhere.
+//! Connections that ask for a bandwidth or a latency, or have a place in the order, are dealt no
+//! phase and stay whole: what they were promised is promised for all of their words together.
 
 use std::cmp::Reverse;
 
-use conset_ir::{CellId, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes, Slot};
+use conset_ir::{
+    CellId, Connection, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes, Slot,
+};
 
 use crate::cost::Costs;
 
@@ -34,8 +36,10 @@ pub struct Dealt {
 /// Where there is room for a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The phase.
+    /// The phase; those beyond the ones that stand are new.
     pub phase: u32,
+    /// When it would run, in clocks from the phase's beginning.
+    pub slot: Slot,
     /// Clocks by which the phase gets longer.
     pub growth: u64,
     /// Links that carry as much as they can at that time, ascending.
@@ -51,17 +55,24 @@ const PARTS: usize = 8;
 /// New connections times phases that are looked at; beyond, nothing is said.
 const LOOKED_AT: usize = 1 << 22;
 
-/// For each of some new connections of `set` the phases with room for it. `phases` and `slots` are
-/// what stands; whose routes they are is not asked. `closed` are phases that some of the new ones
-/// must not be dealt to, ascending.
-pub fn deal(
-    machine: &Machine,
-    set: &ConnectionSet,
-    phases: &[PhaseRoutes],
-    slots: &[Vec<Slot>],
-    new: &[ConnectionId],
-    closed: &[(ConnectionId, u32)],
-) -> Vec<Vec<Dealt>> {
+/// What stands, and what is to be put to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The routes of each phase; of their connections nothing is asked.
+    pub phases: &'a [PhaseRoutes],
+    /// Their slots.
+    pub slots: &'a [Vec<Slot>],
+    /// The new connections.
+    pub new: &'a [ConnectionId],
+    /// Phases that some of the new ones must not be dealt to, ascending.
+    pub closed: &'a [(ConnectionId, u32)],
+    /// Phases that may be opened.
+    pub open: usize,
+}
+
+/// For each of the new connections of a set the places with room for it and its parts.
+pub fn deal(machine: &Machine, set: &ConnectionSet, request: Request<'_>) -> Vec<Vec<Dealt>> {
+    let Request { phases, new, closed, .. } = request;
     let whole = |&id: &ConnectionId| vec![Dealt { words: set.get(id).words, place: None }];
     let mut dealt: Vec<Vec<Dealt>> = new.iter().map(whole).collect();
     if phases.is_empty() || new.len().saturating_mul(phases.len()) > LOOKED_AT {
@@ -80,7 +91,7 @@ pub fn deal(
     let mut rows: Vec<usize> = (0..new.len()).filter(|&row| free(new[row])).collect();
     rows.sort_by_key(|&row| (Reverse(set.get(new[row]).words), new[row]));
     let asked = rows.iter().map(|&row| new[row]);
-    let mut room = Room::new(machine, set, phases, slots, asked);
+    let mut room = Room::new(machine, set, request, asked);
     for row in rows {
         let id = new[row];
         let from = closed.partition_point(|pair| pair.0 < id);
@@ -104,7 +115,10 @@ struct Hole {
 struct Room<'a> {
     machine: &'a Machine,
     costs: Costs,
+    /// When each phase is over, opened ones included.
     ends: Vec<u64>,
+    /// Phases there may be.
+    most: usize,
     /// The row of each side that somebody asks for.
     row_of: Vec<u32>,
     /// The slots of those sides, by row; ascending by phase.
@@ -123,8 +137,7 @@ impl<'a> Room<'a> {
     fn new(
         machine: &'a Machine,
         set: &ConnectionSet,
-        phases: &'a [PhaseRoutes],
-        slots: &'a [Vec<Slot>],
+        Request { phases, slots, open, .. }: Request<'a>,
         asked: impl Iterator<Item = ConnectionId>,
     ) -> Self {
         let costs = Costs::new(machine.parameters());
@@ -132,6 +145,7 @@ impl<'a> Room<'a> {
             machine,
             costs,
             ends: vec![0; phases.len()],
+            most: phases.len() + open,
             row_of: vec![NONE; costs.side_count(machine)],
             booked: Vec::new(),
             cell_row: vec![NONE; machine.cell_count()],
@@ -155,7 +169,7 @@ impl<'a> Room<'a> {
                 }
             }
         }
-        this.used = vec![0; cells as usize * phases.len()];
+        this.used = vec![0; cells as usize * this.most];
         for (phase, (routes, slots)) in phases.iter().zip(slots).enumerate() {
             for (route, &slot) in routes.iter().zip(slots) {
                 this.ends[phase] = this.ends[phase].max(slot.end());
@@ -171,13 +185,17 @@ impl<'a> Room<'a> {
     fn use_channel(&mut self, cell: CellId, phase: usize) {
         let row = self.cell_row[cell.index()];
         if row != NONE {
-            self.used[row as usize * self.phases.len() + phase] += 1;
+            self.used[row as usize * self.most + phase] += 1;
         }
     }
 
-    fn has_channel(&self, cell: CellId, phase: usize) -> bool {
-        let row = self.cell_row[cell.index()] as usize;
-        self.used[row * self.phases.len() + phase] < self.machine.parameters().channels_per_cell
+    /// Channels that both ends of a connection have left in a phase.
+    fn channels(&self, connection: &Connection, phase: usize) -> u32 {
+        let left = |cell: CellId| {
+            let used = self.used[self.cell_row[cell.index()] as usize * self.most + phase];
+            self.machine.parameters().channels_per_cell.saturating_sub(used)
+        };
+        left(connection.source).min(left(connection.target))
     }
 
     fn book(&mut self, ends: (CellId, CellId), phase: usize, slot: Slot) {
@@ -203,33 +221,17 @@ impl<'a> Room<'a> {
         let words = connection.words;
         let itself = connection.source == connection.target;
         let duration = self.costs.of_words(words, connection, itself);
-        let mut holes = Vec::new();
-        let mut best: Option<(u64, Hole)> = None;
-        let [a, b] = self.costs.sides(connection).map(|side| self.row_of[side as usize] as usize);
-        let (mut rest_a, mut rest_b) = (&self.booked[a][..], &self.booked[b][..]);
-        for phase in 0..self.phases.len() {
-            let (at_a, at_b) = (take_phase(&mut rest_a, phase), take_phase(&mut rest_b, phase));
-            if closed.binary_search(&(id, phase as u32)).is_ok()
-                || !self.has_channel(connection.source, phase)
-                || !self.has_channel(connection.target, phase)
-            {
-                continue;
-            }
-            let (longest, fit) = search(phase, self.ends[phase], duration, at_a, at_b);
-            let growth = fit.start.saturating_add(duration).saturating_sub(self.ends[phase]);
-            if best.is_none_or(|best| growth < best.0) {
-                best = Some((growth, fit));
-            }
-            holes.push(longest);
-        }
-        let Some((growth, hole)) = best else { return vec![Dealt { words, place: None }] };
-        let phase_more = duration + self.machine.parameters().switch_clocks();
-        let parts = self.cut(words, duration, holes, growth.min(phase_more));
+        let Found { growth, hole, holes } = self.search(connection, duration, closed);
+        let Some(hole) = hole else { return vec![Dealt { words, place: None }] };
+        let parts = self.cut(words, duration, holes, growth);
         let parts = parts.unwrap_or_else(|| vec![(hole, words)]);
         let mut dealt = Vec::with_capacity(parts.len());
         for (hole, words) in parts {
             let duration = self.costs.of_words(words, connection, itself);
             let slot = Slot { start: hole.start, duration };
+            if hole.phase == self.ends.len() {
+                self.ends.push(0);
+            }
             let growth = slot.end().saturating_sub(self.ends[hole.phase]);
             let busy = self.busy(hole.phase, slot);
             self.ends[hole.phase] += growth;
@@ -237,10 +239,43 @@ impl<'a> Room<'a> {
             for cell in [connection.source, connection.target] {
                 self.use_channel(cell, hole.phase);
             }
-            let place = Place { phase: hole.phase as u32, growth, busy };
+            let place = Place { phase: hole.phase as u32, slot, growth, busy };
             dealt.push(Dealt { words, place: Some(place) });
         }
         dealt
+    }
+
+    /// The holes of a connection, and the place where all of it costs least.
+    fn search(
+        &self,
+        connection: &Connection,
+        duration: u64,
+        closed: &[(ConnectionId, u32)],
+    ) -> Found {
+        let mut found = Found { growth: u64::MAX, hole: None, holes: Vec::new() };
+        let sides = self.costs.sides(connection);
+        let [mut rest_a, mut rest_b] =
+            sides.map(|side| &self.booked[self.row_of[side as usize] as usize][..]);
+        for (phase, &end) in self.ends.iter().enumerate() {
+            let (at_a, at_b) = (take_phase(&mut rest_a, phase), take_phase(&mut rest_b, phase));
+            let channels = self.channels(connection, phase);
+            if closed.binary_search_by_key(&(phase as u32), |pair| pair.1).is_ok() || channels == 0
+            {
+                continue;
+            }
+            let add = |hole| found.holes.push((hole, channels));
+            let fit = holes(phase, end, duration, (at_a, at_b), add);
+            let growth = fit.start.saturating_add(duration).saturating_sub(end);
+            if growth < found.growth {
+                (found.growth, found.hole) = (growth, Some(fit));
+            }
+        }
+        let opened = duration.saturating_add(self.machine.parameters().switch_clocks());
+        if self.ends.len() < self.most && opened < found.growth {
+            let hole = Hole { phase: self.ends.len(), start: 0, clocks: 0, last: true };
+            (found.growth, found.hole) = (opened, Some(hole));
+        }
+        found
     }
 
     /// The links of a phase that carry as many streams as they can at some time of a slot.
@@ -248,7 +283,8 @@ impl<'a> Room<'a> {
         let parameters = self.machine.parameters();
         let share = parameters.access_clocks_per_word / parameters.link_clocks_per_word;
         let meets = |other: &Slot| other.start < slot.end() && slot.start < other.end();
-        let routes = self.phases[phase].iter().zip(&self.slots[phase]);
+        let Some(routes) = self.phases.get(phase) else { return Vec::new() };
+        let routes = routes.iter().zip(&self.slots[phase]);
         let met = routes.filter(|row| meets(row.1)).flat_map(|(route, _)| route.links());
         let mut links: Vec<LinkId> = met.copied().collect();
         links.sort_unstable();
@@ -261,46 +297,76 @@ impl<'a> Room<'a> {
         &self,
         words: u32,
         duration: u64,
-        mut holes: Vec<Hole>,
+        mut holes: Vec<(Hole, u32)>,
         most: u64,
     ) -> Option<Vec<(Hole, u32)>> {
         let setup = u64::from(self.machine.parameters().stream_setup);
         let word = (duration.saturating_sub(setup) / u64::from(words)).max(1);
         let least = (self.machine.parameters().switch_clocks() / PART).max(setup).max(word);
-        if most == 0 || u64::from(words) * word < 2 * least {
+        if most <= least || duration < 2 * least {
             return None;
         }
-        holes.sort_by_key(|hole| (Reverse(hole.clocks), hole.phase));
-        holes.truncate(PARTS);
-        let fit = |hole: &Hole| {
-            u32::try_from(hole.clocks.saturating_sub(setup) / word).unwrap_or(u32::MAX)
-        };
         let least_words = u32::try_from(least.div_ceil(word)).ok()?;
+        holes.sort_by_key(|(hole, _)| (Reverse(hole.clocks), hole.phase, hole.start));
         let mut left = words;
         let mut parts: Vec<(Hole, u32)> = Vec::new();
-        for hole in holes {
-            let mut part = fit(&hole).min(left);
+        for &(hole, channels) in &holes {
+            let fit = hole.clocks.saturating_sub(setup) / word;
+            let mut part = u32::try_from(fit).unwrap_or(u32::MAX).min(left);
             // What is left must not be too short either.
             if part < left && left - part < least_words {
                 part = left.saturating_sub(least_words);
             }
-            if left == 0 || part < least_words {
+            if left == 0 || part < least_words || parts.len() == PARTS {
                 break;
             }
-            left -= part;
-            parts.push((hole, part));
+            let here = parts.iter().filter(|part| part.0.phase == hole.phase).count();
+            if here < channels as usize {
+                left -= part;
+                parts.push((hole, part));
+            }
         }
-        // The rest makes a phase longer: the hole that is the last of its phase is stretched.
-        let mut growth = 0;
-        if left > 0 {
-            let stretched = parts.iter_mut().rev().find(|part| part.0.last)?;
-            let clocks = u64::from(stretched.1 + left) * word + setup;
-            growth = clocks.saturating_sub(stretched.0.clocks);
-            stretched.1 += left;
-        }
-        let price = growth + least * (parts.len() as u64).saturating_sub(1);
+        let growth = if left == 0 { 0 } else { stretch(&mut parts, &holes, left, word, setup)? };
+        let price = growth.saturating_add(least * (parts.len() as u64).saturating_sub(1));
         (parts.len() > 1 && price < most).then_some(parts)
     }
+}
+
+/// What a connection finds.
+struct Found {
+    /// The clocks by which it makes everything longer if it stays whole, and where.
+    growth: u64,
+    hole: Option<Hole>,
+    /// All holes, with the channels that are left in their phases.
+    holes: Vec<(Hole, u32)>,
+}
+
+/// Puts the words that are left where a phase gets longer the least by them: behind a part that is
+/// the last of its phase, or in a part of their own. The clocks by which it does.
+fn stretch(
+    parts: &mut Vec<(Hole, u32)>,
+    holes: &[(Hole, u32)],
+    left: u32,
+    word: u64,
+    setup: u64,
+) -> Option<u64> {
+    let place = |hole: &Hole| (hole.phase, hole.start);
+    let best = holes.iter().filter(|(hole, _)| hole.last).filter_map(|(hole, channels)| {
+        let same = parts.iter().position(|part| place(&part.0) == place(hole));
+        let here = parts.iter().filter(|part| part.0.phase == hole.phase).count();
+        if same.is_none() && here >= *channels as usize {
+            return None;
+        }
+        let words = u64::from(left) + same.map_or(0, |row| u64::from(parts[row].1));
+        let clocks = words.saturating_mul(word).saturating_add(setup);
+        Some((clocks.saturating_sub(hole.clocks), same, hole))
+    });
+    let (growth, same, hole) = best.min_by_key(|(growth, _, hole)| (*growth, hole.phase))?;
+    match same {
+        Some(row) => parts[row].1 += left,
+        None => parts.push((*hole, left)),
+    }
+    Some(growth)
 }
 
 /// The slots of one phase, which are the first of the rest.
@@ -310,41 +376,38 @@ fn take_phase<'a>(rest: &mut &'a [(u32, Slot)], phase: usize) -> &'a [(u32, Slot
     of
 }
 
-/// The longest hole of two sides in a phase, and the first place for a whole duration, which may
-/// be beyond the phase's end.
-fn search(
+/// Adds the holes of two sides in a phase, and gives the first place for a whole duration, which
+/// may be beyond the phase's end.
+fn holes(
     phase: usize,
     end: u64,
     duration: u64,
-    a: &[(u32, Slot)],
-    b: &[(u32, Slot)],
-) -> (Hole, Hole) {
-    let mut busy: Vec<(u64, u64)> =
-        a.iter().chain(b).map(|(_, slot)| (slot.start, slot.end())).collect();
+    (a, b): (&[(u32, Slot)], &[(u32, Slot)]),
+    mut add: impl FnMut(Hole),
+) -> Hole {
+    let slots = a.iter().chain(b);
+    let mut busy: Vec<(u64, u64)> = slots.map(|(_, slot)| (slot.start, slot.end())).collect();
     busy.sort_unstable();
-    let mut longest = Hole { phase, start: 0, clocks: 0, last: false };
     let mut fit = None;
     let mut now = 0;
     for (start, stop) in busy {
-        let clocks = start.saturating_sub(now);
-        if clocks > longest.clocks {
-            longest = Hole { phase, start: now, clocks, last: false };
-        }
-        if fit.is_none() && clocks >= duration {
-            fit = Some(Hole { phase, start: now, clocks, last: false });
+        if start > now {
+            let hole = Hole { phase, start: now, clocks: start - now, last: false };
+            if fit.is_none() && hole.clocks >= duration {
+                fit = Some(hole);
+            }
+            add(hole);
         }
         now = now.max(stop);
     }
     let last = Hole { phase, start: now, clocks: end.saturating_sub(now), last: true };
-    if last.clocks >= longest.clocks {
-        longest = last;
-    }
-    (longest, fit.unwrap_or(last))
+    add(last);
+    fit.unwrap_or(last)
 }
 
 #[cfg(test)]
 mod tests {
-    use conset_ir::{ChannelId, Connection};
+    use conset_ir::ChannelId;
     use proptest::prelude::*;
 
     use super::*;
@@ -377,7 +440,8 @@ mod tests {
         let id = ConnectionId(connections.len() as u32);
         connections.push(new);
         let set = ConnectionSet::new("s", connections).unwrap();
-        let dealt = deal(&machine, &set, &routes, &slots, &[id], &[]).pop().unwrap();
+        let request = Request { phases: &routes, slots: &slots, new: &[id], closed: &[], open: 0 };
+        let dealt = deal(&machine, &set, request).pop().unwrap();
         dealt.iter().map(|d| (d.words, d.place.as_ref().map(|place| place.phase))).collect()
     }
 
@@ -387,8 +451,9 @@ mod tests {
         // Agent 0 sends until 1000 in phase 0; phase 1 has a hole from 200 to 600.
         let rows = [(0, 0, 2, 500, 0), (1, 0, 2, 100, 0), (1, 3, 1, 200, 600)];
         assert_eq!(dealt(&rows, c(200)), [(200, Some(1))]);
-        // Phase 0 gets longer by 402, phase 1 by as much as is sent.
-        assert_eq!(dealt(&rows, c(201)), [(201, Some(0))]);
+        // Whole, a phase gets longer by 402 clocks; so the least part goes elsewhere.
+        assert_eq!(dealt(&rows, c(201)), [(135, Some(1)), (66, Some(0))]);
+        assert_eq!(dealt(&rows[..1], c(60)), [(60, Some(0))]);
         assert_eq!(dealt(&[], c(201)), [(201, None)]);
     }
 
@@ -421,7 +486,9 @@ mod tests {
             connections.extend(new.iter().map(|&(a, b, w)| Connection::new(CellId(a), CellId(b), w)));
             let ids: Vec<_> = (first..connections.len() as u32).map(ConnectionId).collect();
             let set = ConnectionSet::new("s", connections).unwrap();
-            for (dealt, &(_, _, words)) in deal(&machine, &set, &routes, &slots, &ids, &[]).iter().zip(&new) {
+            let request =
+                Request { phases: &routes, slots: &slots, new: &ids, closed: &[], open: 2 };
+            for (dealt, &(_, _, words)) in deal(&machine, &set, request).iter().zip(&new) {
                 prop_assert_eq!(dealt.iter().map(|part| part.words).sum::<u32>(), words);
                 prop_assert!(dealt.len() <= PARTS);
                 prop_assert!(dealt.len() == 1 || dealt.iter().all(|part| part.words >= 66));

@@ -43,15 +43,26 @@ pub fn with_starts(routing: Routing, starts: &[Vec<u64>]) -> Result<Timetable, S
     Timetable::new(routing, times)
 }
 
-/// Times for each phase of a routing in which some routes have a start, in clocks from the phase's
-/// beginning, one list per phase and one entry per route. The others, long ones first, get the
-/// first start at which both their agents are free and all is done that comes before them. `None`
-/// for a phase where that cannot be: an agent would be booked twice, or the order not be kept.
+/// What is known of a route's start, in clocks from the phase's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It stands.
+    At(u64),
+    /// It would best be this, if both agents are free then.
+    Best(u64),
+    /// Nothing.
+    Free,
+}
+
+/// Times for each phase of a routing in which some starts are known, one list per phase and one
+/// entry per route. The others, long ones first, get the first start at which both their agents are
+/// free and all is done that comes before them. `None` for a phase where that cannot be: an agent
+/// would be booked twice, or the order not be kept.
 ///
 /// # Panics
 /// Not one list for each phase and one entry for each route; a phase whose durations and starts
 /// add up to 2^64 clocks or more.
-pub fn filled(routing: &Routing, starts: &[Vec<Option<u64>>]) -> Vec<Option<PhaseTimes>> {
+pub fn filled(routing: &Routing, starts: &[Vec<Start>]) -> Vec<Option<PhaseTimes>> {
     assert_eq!(starts.len(), routing.phases().len(), "starts for each phase");
     let mut filler = Filler {
         set: routing.set(),
@@ -73,7 +84,7 @@ pub fn filled(routing: &Routing, starts: &[Vec<Option<u64>>]) -> Vec<Option<Phas
 struct Job {
     sides: [usize; 2],
     duration: u64,
-    start: Option<u64>,
+    start: Start,
 }
 
 struct Filler<'a> {
@@ -84,7 +95,7 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    fn phase(&mut self, routes: &PhaseRoutes, starts: &[Option<u64>]) -> Option<PhaseTimes> {
+    fn phase(&mut self, routes: &PhaseRoutes, starts: &[Start]) -> Option<PhaseTimes> {
         assert_eq!(starts.len(), routes.len(), "an entry for each route");
         let mut jobs = Vec::with_capacity(routes.len());
         for (route, &start) in routes.iter().zip(starts) {
@@ -103,27 +114,26 @@ impl Filler<'_> {
         // What has a start comes first, in its order, so that gaps stay few.
         let mut rows: Vec<usize> = (0..jobs.len()).collect();
         rows.sort_by_key(|&row| match jobs[row].start {
-            Some(start) => (0, 0, start, Reverse(0)),
-            None => (1, rank(row), 0, Reverse(jobs[row].duration)),
+            Start::At(start) => (0, 0, start, Reverse(0)),
+            _ => (1, rank(row), 0, Reverse(jobs[row].duration)),
         });
         let mut slots = vec![Slot::default(); jobs.len()];
         let mut placed = vec![false; jobs.len()];
         for row in rows {
             let Job { sides: [a, b], duration, start } = jobs[row];
-            let from = match (start, &order) {
-                (Some(start), _) => start,
-                (None, Some(order)) => {
-                    let before = order.before.of(order.group[row]).iter();
-                    let before = before.flat_map(|&group| order.routes.of(group));
-                    let before = before.filter(|&&row| placed[row as usize]);
-                    before.map(|&row| slots[row as usize].end()).max().unwrap_or(0)
-                }
-                (None, None) => 0,
+            let after = order.as_ref().map_or(0, |order| {
+                let before = order.before.of(order.group[row]).iter();
+                let before = before.flat_map(|&group| order.routes.of(group));
+                let before = before.filter(|&&row| placed[row as usize]);
+                before.map(|&row| slots[row as usize].end()).max().unwrap_or(0)
+            });
+            let first = |from| gaps[a].first_common(&gaps[b], from, duration);
+            let first = match start {
+                Start::At(start) if first(start) != start => return None,
+                Start::At(start) => start,
+                Start::Best(start) if start >= after && first(start) == start => start,
+                _ => first(after),
             };
-            let first = gaps[a].first_common(&gaps[b], from, duration);
-            if start.is_some_and(|start| start != first) {
-                return None;
-            }
             slots[row] = Slot { start: first, duration };
             placed[row] = true;
             gaps[a].book(first, slots[row].end());
@@ -189,8 +199,11 @@ mod tests {
         assert_eq!(timetable.phases()[0].slots, [Slot { start: 10, duration: 266 }]);
         assert_eq!(timetable.phases()[0].makespan, 276);
         assert!(with_starts(routing.clone(), &[vec![]]).is_err());
-        assert_eq!(filled(&routing, &[vec![Some(10)]])[0].as_ref(), Some(&timetable.phases()[0]));
-        let slot = filled(&routing, &[vec![None]])[0].as_ref().unwrap().slots[0];
+        assert_eq!(
+            filled(&routing, &[vec![Start::At(10)]])[0].as_ref(),
+            Some(&timetable.phases()[0])
+        );
+        let slot = filled(&routing, &[vec![Start::Free]])[0].as_ref().unwrap().slots[0];
         assert_eq!(slot, Slot { start: 0, duration: 266 });
         assert!(with_starts(routing, &[]).is_err());
     }
@@ -212,6 +225,7 @@ mod tests {
         }
         let routing = Routing::new(machine, Arc::new(set), vec![phase]).unwrap();
         let starts = |of: [Option<u64>; 4]| {
+            let of = of.map(|start| start.map_or(Start::Free, Start::At));
             let times = filled(&routing, &[of.to_vec()]).pop().flatten()?;
             Some(times.slots.iter().map(|slot| slot.start).collect::<Vec<_>>())
         };

@@ -8,7 +8,8 @@
 
 use conset_ir::{ConnectionId, ConnectionSet, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 use conset_partition_route::apr::Extended;
-use conset_scheduler::{PhasePrediction, Prediction, best as links, planned, predict};
+use conset_scheduler::planned::{self, Start};
+use conset_scheduler::{PhasePrediction, Prediction, best as links, predict};
 
 use super::standing::Standing;
 use crate::compile::{CompileError, Options};
@@ -27,23 +28,24 @@ pub(super) struct Timed {
 enum Known {
     /// All of them.
     All(PhaseTimes),
-    /// The starts of those that stayed.
-    Some(Vec<Option<u64>>),
+    /// Some starts, and what would be best for the others.
+    Some(Vec<Start>),
 }
 
-/// Times for `routing`, which is `extended` with its parts joined.
+/// Times for `routing`, which is `extended` with its parts joined. `best` has, for each phase, what
+/// is known of the starts of those that came to it, in their order.
 pub(super) fn times(
     routing: Routing,
     extended: &Extended,
+    best: Vec<Vec<Start>>,
     standing: &Standing,
     options: &Options,
 ) -> Result<Timed, CompileError> {
     let bug = |e: &dyn ToString| CompileError::bug("the scheduler", e);
     let mut known = Vec::with_capacity(routing.phases().len());
     let mut touched = 0;
-    for ((routes, former), stayed) in
-        routing.phases().iter().zip(&extended.former).zip(&extended.stayed)
-    {
+    let phases = routing.phases().iter().zip(&extended.former).zip(&extended.stayed);
+    for (((routes, former), stayed), best) in phases.zip(best) {
         let old = former.map_or(&[][..], |former| &standing.slots[former as usize]);
         let old: Vec<Slot> = match stayed {
             Some(stayed) => stayed.iter().map(|&row| old[row as usize]).collect(),
@@ -56,9 +58,8 @@ pub(super) fn times(
             let makespan = old.iter().map(Slot::end).max().unwrap_or(0);
             Known::All(PhaseTimes { slots: old, makespan })
         } else {
-            let starts = old.iter().map(|slot| Some(slot.start));
-            let new = std::iter::repeat_n(None, routes.len() - old.len());
-            Known::Some(starts.chain(new).collect())
+            let starts = old.iter().map(|slot| Start::At(slot.start));
+            Known::Some(starts.chain(best).collect())
         });
     }
     let mut made = made_anew(&routing, &known, options)?.into_iter();

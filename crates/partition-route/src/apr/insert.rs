@@ -25,7 +25,7 @@ use std::cmp::Reverse;
 
 use conset_ir::{
     CellId, ChannelId, ConnectionId, ConnectionSet, Duplex, Infeasible, LinkId, Machine,
-    PhaseRoutes, ShapeError,
+    PhaseRoutes, ShapeError, Slot,
 };
 
 use super::copies::Copies;
@@ -63,6 +63,10 @@ pub struct Extended {
     pub stayed: Vec<Option<Vec<u32>>>,
     /// Those whose routes were handed in and had to move, ascending.
     pub moved: Vec<ConnectionId>,
+    /// Those whose wish was granted over busy links alone, in no particular order.
+    pub crowded: Vec<ConnectionId>,
+    /// Those whose wish was not granted, in no particular order.
+    pub refused: Vec<ConnectionId>,
 }
 
 /// Where a connection without a route would best go.
@@ -70,10 +74,13 @@ pub struct Extended {
 pub struct Wish {
     /// The connection.
     pub connection: ConnectionId,
-    /// The phase, of those handed in.
+    /// The phase, of those handed in; phases beyond are opened.
     pub phase: u32,
-    /// Links to go round if there is another way, ascending.
+    /// Links to go round if there is another way, ascending; and those of other wishes that are
+    /// granted in the same phase at the same time.
     pub busy: Vec<LinkId>,
+    /// When it would run, in clocks from the phase's beginning.
+    pub slot: Slot,
 }
 
 /// What is wanted beside routes for all.
@@ -140,6 +147,9 @@ pub fn extend(
         evictions: 0,
         most: options.max_phases.unwrap_or(u32::MAX),
         disturbed,
+        granted: Vec::new(),
+        crowded: Vec::new(),
+        refused: Vec::new(),
         copies,
     };
     for &x in &new {
@@ -192,35 +202,56 @@ struct Insertion {
     most: u32,
     /// Whether something that was handed in was taken out of its phase.
     disturbed: bool,
+    /// The edges of wishes that were granted, with their times, by phase.
+    granted: Vec<Vec<(Slot, Vec<usize>)>>,
+    crowded: Vec<ConnectionId>,
+    refused: Vec<ConnectionId>,
 }
 
 impl Insertion {
     /// Routes one connection; `false` where that cannot be had.
     fn insert(&mut self, machine: &Machine, x: u32, wish: Option<&Wish>) -> bool {
         let Some(phases) = self.copies.order.phases(&self.copies.state, x) else { return false };
-        let wish = wish.filter(|wish| phases.contains(&wish.phase) && self.fits(machine, x, wish));
-        if let Some(phase) = wish.map(|wish| wish.phase).or_else(|| self.find(x, &phases)) {
+        if let Some(wish) = wish {
+            while self.copies.state.phases <= wish.phase && self.may_open() {
+                self.open_phase();
+            }
+        }
+        let granted =
+            wish.filter(|wish| phases.contains(&wish.phase) && self.fits(machine, x, wish));
+        if wish.is_some() && granted.is_none() {
+            self.refused.push(ConnectionId(x));
+        }
+        if let Some(phase) = granted.map(|wish| wish.phase).or_else(|| self.find(x, &phases)) {
             self.put(x, phase);
             return true;
         }
         if self.evict(x) {
             return true;
         }
-        let (phase, cells) = (self.copies.state.phases, self.copies.network.cells);
-        let room = (phase as usize + 1).saturating_mul(cells) <= COPIED_CELLS;
-        if !phases.contains(&phase) || phase >= self.most || !room {
+        let phase = self.copies.state.phases;
+        if !phases.contains(&phase) || !self.may_open() {
             return false;
         }
-        self.copies.open_phase();
-        self.former.push(None);
-        if let Some(loads) = &mut self.loads {
-            loads.open_phase();
-        }
+        self.open_phase();
         if self.copies.search_one(phase, x).is_none() {
             return false;
         }
         self.put(x, phase);
         true
+    }
+
+    fn may_open(&self) -> bool {
+        let (phases, cells) = (self.copies.state.phases, self.copies.network.cells);
+        phases < self.most && (phases as usize + 1).saturating_mul(cells) <= COPIED_CELLS
+    }
+
+    fn open_phase(&mut self) {
+        self.copies.open_phase();
+        self.former.push(None);
+        if let Some(loads) = &mut self.loads {
+            loads.open_phase();
+        }
     }
 
     /// Puts the path found last into a phase.
@@ -248,10 +279,23 @@ impl Insertion {
                 closed.push(self.copies.network.next.edge(ends.source.0, ends.target.0));
             }
         }
+        let meets = |slot: &Slot| slot.start < wish.slot.end() && wish.slot.start < slot.end();
+        let row = wish.phase as usize;
+        self.granted.resize(self.granted.len().max(row + 1), Vec::new());
+        let others = self.granted[row].iter().filter(|other| meets(&other.0));
+        closed.extend(others.flat_map(|other| other.1.iter()));
         closed.sort_unstable();
         let open = |edge: usize| closed.binary_search(&edge).is_err();
-        self.copies.search_open(wish.phase, x, &open).is_some()
-            || self.copies.search_one(wish.phase, x).is_some()
+        if self.copies.search_open(wish.phase, x, &open).is_none() {
+            if self.copies.search_one(wish.phase, x).is_none() {
+                return false;
+            }
+            self.crowded.push(ConnectionId(x));
+        }
+        let next = &self.copies.network.next;
+        let edges = self.copies.path.windows(2).map(|pair| next.edge(pair[0], pair[1])).collect();
+        self.granted[row].push((wish.slot, edges));
+        true
     }
 
     /// The phase that gets longer the least, with the path left in the copies.
@@ -391,7 +435,8 @@ impl Insertion {
         let closed = kept.iter().zip(open).filter(|row| !row.1).flat_map(|row| row.0.iter());
         moved.extend(closed.map(|route| route.connection));
         moved.sort_unstable();
-        Ok(Extended { phases, former: self.former, stayed, moved })
+        let Self { former, crowded, refused, .. } = self;
+        Ok(Extended { phases, former, stayed, moved, crowded, refused })
     }
 }
 
