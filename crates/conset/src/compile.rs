@@ -252,7 +252,7 @@ pub fn compile_with(
     })?;
     let mut compiled = finish(schedule, &verified, known, observer)?;
     if let Some(old) = &old {
-        old.compare(&mut compiled)?;
+        old.compare(&mut compiled);
     }
     Ok(compiled)
 }

@@ -1,15 +1,15 @@
 //! Times for what stands and what was put to it.
 //!
 //! * A phase that nobody joined keeps its starts, whoever left it.
-//! * A phase that somebody joined gets the cheapest, by the cost model, of: the rest keeps its
-//!   starts and the new ones fill holes; made anew by links; made anew as if links had no end.
-//!   The first named of equals.
+//! * In a phase that somebody joined the rest keeps its starts and the new ones fill holes. If the
+//!   phase then takes longer than what stands, times are made anew, by links and as if links had
+//!   no end, and the cheapest by the cost model is taken; of equals the first named.
 //! * So does a phase in which what stands does not keep the order that the set has now.
 
 use conset_ir::{ConnectionId, ConnectionSet, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 use conset_partition_route::apr::Extended;
 use conset_scheduler::planned::{self, Start};
-use conset_scheduler::{PhasePrediction, Prediction, best as links, predict};
+use conset_scheduler::{Prediction, best as links, predict};
 
 use super::standing::Standing;
 use crate::compile::{CompileError, Options};
@@ -28,8 +28,8 @@ pub(super) struct Timed {
 enum Known {
     /// All of them.
     All(PhaseTimes),
-    /// Some starts, and what would be best for the others.
-    Some(Vec<Start>),
+    /// Some starts, and what would be best for the others; when those that stand are done.
+    Some { starts: Vec<Start>, end: u64 },
 }
 
 /// Times for `routing`, which is `extended` with its parts joined. `best` has, for each phase, what
@@ -41,7 +41,6 @@ pub(super) fn times(
     standing: &Standing,
     options: &Options,
 ) -> Result<Timed, CompileError> {
-    let bug = |e: &dyn ToString| CompileError::bug("the scheduler", e);
     let mut known = Vec::with_capacity(routing.phases().len());
     let mut touched = 0;
     let phases = routing.phases().iter().zip(&extended.former).zip(&extended.stayed);
@@ -54,20 +53,20 @@ pub(super) fn times(
         let whole = former.is_some_and(|former| standing.whole[former as usize]);
         let all = old.len() == routes.len() && keeps_order(routing.set(), routes, &old);
         touched += usize::from(!(all && whole && stayed.is_none()));
+        let end = old.iter().map(Slot::end).max().unwrap_or(0);
         known.push(if all {
-            let makespan = old.iter().map(Slot::end).max().unwrap_or(0);
-            Known::All(PhaseTimes { slots: old, makespan })
+            Known::All(PhaseTimes { slots: old, makespan: end })
         } else {
             let starts = old.iter().map(|slot| Start::At(slot.start));
-            Known::Some(starts.chain(best).collect())
+            Known::Some { starts: starts.chain(best).collect(), end }
         });
     }
     let mut made = made_anew(&routing, &known, options)?.into_iter();
     let times = known.into_iter().map(|known| match known {
         Known::All(times) => times,
-        Known::Some(_) => made.next().expect("times were made for each such phase"),
+        Known::Some { .. } => made.next().expect("times were made for each such phase"),
     });
-    let timetable = Timetable::new(routing, times.collect()).map_err(|e| bug(&e))?;
+    let timetable = timetable(routing, times.collect())?;
     let prediction = predict::predict(&timetable);
     Ok(Timed { timetable, prediction, touched })
 }
@@ -78,29 +77,63 @@ fn made_anew(
     known: &[Known],
     options: &Options,
 ) -> Result<Vec<PhaseTimes>, CompileError> {
-    let bug = |e: &dyn ToString| CompileError::bug("the scheduler", e);
-    let (mut phases, mut starts) = (Vec::new(), Vec::new());
+    let (mut phases, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     for (routes, known) in routing.phases().iter().zip(known) {
-        if let Known::Some(known) = known {
+        if let Known::Some { starts: known, end } = known {
             phases.push(routes.clone());
             starts.push(known.clone());
+            ends.push(*end);
         }
     }
-    if phases.is_empty() {
+    let mut filled = planned::filled(&part(routing, phases.clone())?, &starts);
+    // What takes no longer than what stands need not be searched for.
+    let rows: Vec<usize> = (0..phases.len()).filter(|&row| filled[row].is_some()).collect();
+    let some = rows.iter().filter_map(|&row| filled[row].clone()).collect();
+    let table = part(routing, rows.iter().map(|&row| phases[row].clone()).collect())?;
+    let prices = prices(&timetable(table, some)?);
+    let mut price = vec![None; phases.len()];
+    for (row, clocks) in rows.into_iter().zip(prices) {
+        price[row] = Some(clocks);
+    }
+    let open: Vec<usize> =
+        (0..phases.len()).filter(|&row| price[row].is_none_or(|price| price > ends[row])).collect();
+    let rest = part(routing, open.iter().map(|&row| phases[row].clone()).collect())?;
+    let found = searched(rest, options)?;
+    for (row, (times, clocks)) in open.into_iter().zip(found) {
+        if price[row].is_none_or(|price| clocks < price) {
+            filled[row] = Some(times);
+        }
+    }
+    Ok(filled.into_iter().map(|times| times.expect("filled or searched for")).collect())
+}
+
+/// The cheapest times that are found for each phase, with their prices.
+fn searched(routing: Routing, options: &Options) -> Result<Vec<(PhaseTimes, u64)>, CompileError> {
+    if routing.phases().is_empty() {
         return Ok(Vec::new());
     }
-    let part = Routing::new(routing.machine().clone(), routing.set().clone(), phases)
-        .map_err(|e| bug(&e))?;
-    let filled = planned::filled(&part, &starts);
-    let mut tables = links::by_links(part.clone(), PASSES, options.seed).map_err(|e| bug(&e))?;
-    let filled = filled.into_iter().zip(tables[0].phases());
-    let filled = filled.map(|(filled, greedy)| filled.unwrap_or_else(|| greedy.clone()));
-    let filled = Timetable::new(part, filled.collect()).map_err(|e| bug(&e))?;
-    tables.insert(0, filled);
-    let price = |phase: &PhasePrediction| phase.clocks;
-    let price = |table| predict::predict(table).phases.iter().map(price).collect();
-    let prices: Vec<Vec<u64>> = tables.iter().map(price).collect();
-    Ok(links::combine(&tables, &prices).phases().to_vec())
+    let bug = |e| CompileError::bug("the scheduler", &e);
+    let tables = links::by_links(routing, PASSES, options.seed).map_err(bug)?;
+    let of_tables: Vec<Vec<u64>> = tables.iter().map(prices).collect();
+    let least = |phase: usize| of_tables.iter().map(|prices| prices[phase]).min().unwrap_or(0);
+    let best = links::combine(&tables, &of_tables);
+    let times = best.phases().iter().cloned().enumerate();
+    Ok(times.map(|(phase, times)| (times, least(phase))).collect())
+}
+
+/// Some phases of a routing.
+fn part(routing: &Routing, phases: Vec<PhaseRoutes>) -> Result<Routing, CompileError> {
+    Routing::new(routing.machine().clone(), routing.set().clone(), phases)
+        .map_err(|e| CompileError::bug("the router", &e))
+}
+
+fn timetable(routing: Routing, times: Vec<PhaseTimes>) -> Result<Timetable, CompileError> {
+    Timetable::new(routing, times).map_err(|e| CompileError::bug("the scheduler", &e))
+}
+
+/// What each phase takes, without the switch.
+fn prices(table: &Timetable) -> Vec<u64> {
+    predict::predict(table).phases.iter().map(|phase| phase.clocks).collect()
 }
 
 /// Whether slots keep the order that the set has now inside a phase.
