@@ -174,7 +174,7 @@ impl Changing<'_> {
     /// The best of several tries; none where nothing fits.
     fn best(&self, bounds: &Bounds) -> Result<Option<Try>, CompileError> {
         let mut closed = Vec::new();
-        let mut best = self.attempt(&closed, false)?;
+        let mut best = self.attempt(&closed, false, None)?;
         if self.set.len() <= SMALL && !self.standing.new.is_empty() {
             let before = predict::predict(&self.old.timetable);
             let longer = |tried: &Try| tried.longer(&before);
@@ -186,7 +186,7 @@ impl Changing<'_> {
                 closed.append(&mut more);
                 closed.sort_unstable();
                 closed.dedup();
-                let tried = self.attempt(&closed, false)?;
+                let tried = self.attempt(&closed, false, best.as_ref())?;
                 more = tried.as_ref().map(longer).unwrap_or_default();
                 best = self.better(best, tried);
             }
@@ -195,7 +195,7 @@ impl Changing<'_> {
         let phases =
             best.as_ref().map_or(u32::MAX, |best| best.timed.timetable.phases().len() as u32);
         if phases > bounds.phases && self.may_empty() {
-            let tried = self.attempt(&closed, true)?;
+            let tried = self.attempt(&closed, true, best.as_ref())?;
             best = self.better(best, tried);
         }
         Ok(best)
@@ -222,11 +222,13 @@ impl Changing<'_> {
         }
     }
 
-    /// Puts what is new to what stands. `closed` are phases that new connections are not dealt to.
+    /// Puts what is new to what stands. `closed` are phases that new connections are not dealt to;
+    /// `earlier` is another try.
     fn attempt(
         &self,
         closed: &[(ConnectionId, u32)],
         empty: bool,
+        earlier: Option<&Try>,
     ) -> Result<Option<Try>, CompileError> {
         let bug = |e| CompileError::bug("keeping what fits", &e);
         let Dealt { cut, wishes, mut dealt } = self.deal(closed);
@@ -244,7 +246,9 @@ impl Changing<'_> {
         let starts = self.starts(&extended, &wishes);
         let phases = std::mem::take(&mut extended.phases);
         let routing = parts.joined(self.machine, self.set, phases).map_err(bug)?;
-        let timed = times::times(routing, &extended, starts, &self.standing, self.options)?;
+        let earlier = earlier.map(|tried| (&tried.timed, &tried.now[..]));
+        let standing = &self.standing;
+        let timed = times::times(routing, &extended, starts, standing, earlier, self.options)?;
         let mut moved: Vec<_> = extended.moved.iter().map(|&part| parts.of(part)).collect();
         moved.sort_unstable();
         moved.dedup();

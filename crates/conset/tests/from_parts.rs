@@ -252,7 +252,7 @@ proptest! {
         for edit in edits {
             set = edited(&machine, &set, &edit);
             let Ok(new) = from(&machine, &set, &old) else {
-                let fresh = compile(&machine, &set.clone().into(), &options(), &mut |_| ());
+                let fresh = compile(&machine, &set.into(), &options(), &mut |_| ());
                 prop_assert!(fresh.is_err());
                 return Ok(());
             };
@@ -275,17 +275,17 @@ fn a_change_of_a_set_in_parts_changes_little() {
     };
     assert!(in_parts(old.schedule()), "the example is no longer one of parts");
     let clocks = |compiled: &Compiled| compiled.sets()[0].prediction.clocks as f64;
-    let others = |(gone, words, new): (&[u8], &[(u8, u32)], &[(u8, u8, u32)])| {
-        let set = edited(&machine, &set, &(gone.to_vec(), words.to_vec(), new.to_vec()));
+    let others = |edit: Edit| {
+        let set = edited(&machine, &set, &edit);
         from(&machine, &set, old.schedule()).unwrap()
     };
     // Nothing but what goes is touched.
-    let gone = others((&[7], &[], &[]));
+    let gone = others((vec![7], vec![], vec![]));
     let figures = kept(&gone).unwrap();
     assert_eq!((figures.kept, figures.moved, figures.removed), (set.len() - 1, 0, 1));
     assert!(clocks(&gone) <= clocks(&old));
     // What comes is dealt to holes: no phase is wrecked by it.
-    let more = others((&[], &[(9, 1500)], &[(3, 30, 1500)]));
+    let more = others((vec![], vec![(9, 1500)], vec![(3, 30, 1500)]));
     let figures = kept(&more).unwrap();
     assert_eq!((figures.kept, figures.moved, figures.inserted), (set.len() - 1, 0, 2));
     assert!(clocks(&more) < 1.1 * clocks(&old), "{} of {}", clocks(&more), clocks(&old));

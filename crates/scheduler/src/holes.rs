@@ -130,6 +130,9 @@ struct Room<'a> {
     slots: &'a [Vec<Slot>],
 }
 
+/// Slots of a side with their phases, ascending by phase.
+type Booked<'a> = &'a [(u32, Slot)];
+
 /// No row: nobody asks.
 const NONE: u32 = u32::MAX;
 
@@ -370,7 +373,7 @@ fn stretch(
 }
 
 /// The slots of one phase, which are the first of the rest.
-fn take_phase<'a>(rest: &mut &'a [(u32, Slot)], phase: usize) -> &'a [(u32, Slot)] {
+fn take_phase<'a>(rest: &mut Booked<'a>, phase: usize) -> Booked<'a> {
     let (of, after) = rest.split_at(rest.partition_point(|at| at.0 <= phase as u32));
     *rest = after;
     of
@@ -382,7 +385,7 @@ fn holes(
     phase: usize,
     end: u64,
     duration: u64,
-    (a, b): (&[(u32, Slot)], &[(u32, Slot)]),
+    (a, b): (Booked<'_>, Booked<'_>),
     mut add: impl FnMut(Hole),
 ) -> Hole {
     let slots = a.iter().chain(b);

@@ -9,7 +9,7 @@
 use conset_ir::{ConnectionId, ConnectionSet, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 use conset_partition_route::apr::Extended;
 use conset_scheduler::planned::{self, Start};
-use conset_scheduler::{Prediction, best as links, predict};
+use conset_scheduler::{PhasePrediction, Prediction, best as links, predict};
 
 use super::standing::Standing;
 use crate::compile::{CompileError, Options};
@@ -28,19 +28,28 @@ pub(super) struct Timed {
 enum Known {
     /// All of them.
     All(PhaseTimes),
+    /// All of them, and their price: those of a phase of an earlier try.
+    Same(usize),
     /// Some starts, and what would be best for the others; when those that stand are done.
     Some { starts: Vec<Start>, end: u64 },
 }
 
 /// Times for `routing`, which is `extended` with its parts joined. `best` has, for each phase, what
-/// is known of the starts of those that came to it, in their order.
+/// is known of the starts of those that came to it, in their order. A phase that has the same
+/// routes as in an earlier try, which `earlier` finds by its number before, keeps its times.
 pub(super) fn times(
     routing: Routing,
     extended: &Extended,
     best: Vec<Vec<Start>>,
     standing: &Standing,
+    earlier: Option<(&Timed, &[Option<u32>])>,
     options: &Options,
 ) -> Result<Timed, CompileError> {
+    let earlier_of = |former: Option<u32>, routes: &PhaseRoutes| {
+        let (timed, now) = earlier?;
+        let row = now[former? as usize]? as usize;
+        (timed.timetable.routing().phases()[row] == *routes).then_some(row)
+    };
     let mut known = Vec::with_capacity(routing.phases().len());
     let mut touched = 0;
     let phases = routing.phases().iter().zip(&extended.former).zip(&extended.stayed);
@@ -54,7 +63,9 @@ pub(super) fn times(
         let all = old.len() == routes.len() && keeps_order(routing.set(), routes, &old);
         touched += usize::from(!(all && whole && stayed.is_none()));
         let end = old.iter().map(Slot::end).max().unwrap_or(0);
-        known.push(if all {
+        known.push(if let Some(row) = earlier_of(*former, routes) {
+            Known::Same(row)
+        } else if all {
             Known::All(PhaseTimes { slots: old, makespan: end })
         } else {
             let starts = old.iter().map(|slot| Start::At(slot.start));
@@ -62,13 +73,44 @@ pub(super) fn times(
         });
     }
     let mut made = made_anew(&routing, &known, options)?.into_iter();
-    let times = known.into_iter().map(|known| match known {
-        Known::All(times) => times,
-        Known::Some { .. } => made.next().expect("times were made for each such phase"),
-    });
-    let timetable = timetable(routing, times.collect())?;
-    let prediction = predict::predict(&timetable);
+    let mut times = Vec::with_capacity(known.len());
+    let mut prices = Vec::with_capacity(known.len());
+    for known in known {
+        let (of, price) = match (known, earlier) {
+            (Known::Same(row), Some((timed, _))) => {
+                (timed.timetable.phases()[row].clone(), Some(timed.prediction.phases[row]))
+            }
+            (Known::All(times), _) => (times, None),
+            _ => (made.next().expect("times were made for each such phase"), None),
+        };
+        times.push(of);
+        prices.push(price);
+    }
+    let timetable = timetable(routing, times)?;
+    let prediction = priced(&timetable, prices)?;
     Ok(Timed { timetable, prediction, touched })
+}
+
+/// The prediction of a timetable of which the price of some phases is known.
+fn priced(
+    table: &Timetable,
+    mut prices: Vec<Option<PhasePrediction>>,
+) -> Result<Prediction, CompileError> {
+    if prices.iter().all(Option::is_none) {
+        return Ok(predict::predict(table));
+    }
+    let open: Vec<usize> = (0..prices.len()).filter(|&row| prices[row].is_none()).collect();
+    let phases = open.iter().map(|&row| table.routing().phases()[row].clone()).collect();
+    let times = open.iter().map(|&row| table.phases()[row].clone()).collect();
+    let rest = predict::predict(&timetable(part(table.routing(), phases)?, times)?);
+    for (row, phase) in open.into_iter().zip(rest.phases) {
+        prices[row] = Some(phase);
+    }
+    let phases: Vec<PhasePrediction> = prices.into_iter().flatten().collect();
+    let clocks = phases
+        .iter()
+        .fold(0u64, |sum, phase| sum.saturating_add(phase.switch).saturating_add(phase.clocks));
+    Ok(Prediction { clocks, phases })
 }
 
 /// The times of those phases of which some are known.
