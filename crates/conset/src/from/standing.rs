@@ -48,7 +48,7 @@ impl Parts {
         mut phases: Vec<PhaseRoutes>,
     ) -> Result<Routing, ShapeError> {
         if !self.of.is_empty() {
-            phases.iter_mut().for_each(|routes| routes.rename(|part| self.of(part)));
+            phases.iter_mut().for_each(|routes| routes.rename(|_, part| self.of(part)));
         }
         Routing::new(machine.clone(), set.clone(), phases)
     }
@@ -119,32 +119,56 @@ impl Standing {
         pairs: &Pairs,
         fate: &mut [Fate],
     ) {
-        let mut standing = PhaseRoutes::new();
-        let mut times = Vec::with_capacity(slots.len());
-        for (route, &slot) in routes.iter().zip(slots) {
-            let Some(id) = pairs.in_b(route.connection) else { continue };
-            let part = match fate[id.index()] {
-                Fate::New => continue,
-                Fate::Stands => {
-                    fate[id.index()] = Fate::Met;
-                    if route.words != set.get(id).words {
-                        self.first.push((id, route.words));
-                    }
-                    id
-                }
-                Fate::Met => {
-                    self.further.push((id, route.words));
-                    ConnectionId::from_index(set.len() + self.further.len() - 1)
-                }
-            };
-            standing
-                .push(part, route.words, route.cells, route.links(), route.channels)
-                .expect("a route of the same length was pushed before");
-            times.push(slot);
+        let mut parts = Vec::with_capacity(routes.len());
+        for route in routes.iter() {
+            let id = pairs.in_b(route.connection);
+            parts.push(id.and_then(|id| self.part(set, id, route.words, &mut fate[id.index()])));
         }
+        let all = parts.iter().all(Option::is_some);
+        let rows = parts.iter().enumerate();
+        let rows = rows.filter_map(|(row, part)| part.map(|part| (row, part)));
+        let times: Vec<Slot> = rows.clone().map(|(row, _)| slots[row]).collect();
+        let standing = if all {
+            let mut standing = routes.clone();
+            standing.rename(|row, id| parts[row].unwrap_or(id));
+            standing
+        } else {
+            let mut standing = PhaseRoutes::new();
+            for (row, part) in rows {
+                let route = routes.get(row);
+                standing
+                    .push(part, route.words, route.cells, route.links(), route.channels)
+                    .expect("a route of the same length was pushed before");
+            }
+            standing
+        };
         self.whole.push(standing.len() == routes.len());
         self.phases.push(standing);
         self.slots.push(times);
+    }
+
+    /// The part that a route of a connection becomes; none if the connection does not stand.
+    fn part(
+        &mut self,
+        set: &ConnectionSet,
+        id: ConnectionId,
+        words: u32,
+        fate: &mut Fate,
+    ) -> Option<ConnectionId> {
+        match *fate {
+            Fate::New => None,
+            Fate::Stands => {
+                *fate = Fate::Met;
+                if words != set.get(id).words {
+                    self.first.push((id, words));
+                }
+                Some(id)
+            }
+            Fate::Met => {
+                self.further.push((id, words));
+                Some(ConnectionId::from_index(set.len() + self.further.len() - 1))
+            }
+        }
     }
 
     /// Parts beyond the first of the connections that stand; their ids come behind the set's.

@@ -24,8 +24,8 @@
 use std::cmp::Reverse;
 
 use conset_ir::{
-    CellId, ChannelId, ConnectionId, ConnectionSet, Duplex, Infeasible, LinkId, Machine,
-    PhaseRoutes, ShapeError, Slot,
+    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Duplex, Infeasible, LinkId,
+    Machine, PhaseRoutes, ShapeError, Slot,
 };
 
 use super::copies::Copies;
@@ -114,6 +114,11 @@ pub fn extend(
     options: &Options,
 ) -> Result<Option<Extended>, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
+    if !change.empty && is_complete(set, kept) {
+        let extended = without_empty(kept);
+        let most = options.max_phases.map_or(usize::MAX, |most| most as usize);
+        return Ok(Some(extended).filter(|extended| extended.phases.len() <= most));
+    }
     let mut hops = Vec::new();
     let mut copies = Copies::new(machine, set, Network::new(machine), &mut hops)?;
     if kept.len().saturating_mul(copies.network.cells) > COPIED_CELLS {
@@ -176,6 +181,24 @@ pub fn extend(
         return Ok(None);
     }
     this.number(machine, set, kept).map(Some)
+}
+
+/// Whether everything has a route, and the set asks for nothing that routes could break.
+fn is_complete(set: &ConnectionSet, kept: &[PhaseRoutes]) -> bool {
+    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    kept.iter().map(PhaseRoutes::len).sum::<usize>() == set.len()
+        && set.order().is_empty()
+        && !set.connections().iter().any(asks)
+}
+
+/// All that was handed in, but for phases that nobody is in.
+fn without_empty(kept: &[PhaseRoutes]) -> Extended {
+    let phases = kept.iter().zip(0..).filter(|(routes, _)| !routes.is_empty());
+    let (phases, former): (Vec<_>, Vec<_>) =
+        phases.map(|(routes, phase)| (routes.clone(), Some(phase))).unzip();
+    let stayed = vec![None; phases.len()];
+    let (moved, crowded, refused) = Default::default();
+    Extended { phases, former, stayed, moved, crowded, refused }
 }
 
 /// What has no route, in the order of insertion: ordered connections after those before them,
