@@ -7,7 +7,7 @@
 //! connection is *cut* and its parts are dealt out to the longest holes, if that costs less still.
 //!
 //! Long connections are dealt first. What is dealt takes its time, so that the next one finds it
-//! taken. Each part beyond the first costs a share of a switch ([`PART`]), since it takes channels
+//! taken. Each part beyond the first costs a share of a switch, since it takes channels
 //! and has to be set up; no part is shorter than that either.
 //!
 //! # What this module does not do
