@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use conset::input::Elements;
-use conset::{Options, compile};
+use conset::{More, Options, compile, compile_with};
 use conset_benches::{iwarp, machine, pattern, shared_halo};
 use conset_ir::{ConnectionSet, Machine, Program};
 use conset_partition_route::{apr, bounds, placement};
@@ -84,5 +84,45 @@ fn sizes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, whole, stages, sizes);
+/// After a change: afresh, and from the compile before it.
+fn changes(c: &mut Criterion) {
+    for (spec, name, words) in [
+        ("torus:16x16", "all-to-all", 2048),
+        ("torus:32x32", "stencil", 256),
+        ("mesh:8x8", "random:0.1", 2048),
+    ] {
+        let machine = machine(spec);
+        let set = pattern(name, &machine, words);
+        let program = Program::new(vec![set.clone()]).expect("one set");
+        let old = compile(&machine, &program, &Options::default(), &mut |_| ()).expect("it fits");
+        let mut group = c.benchmark_group(format!("change/{spec}/{name}"));
+        group.sample_size(10);
+        for (change, count) in [("one", 1), ("percent", set.len().div_ceil(100))] {
+            let program = changed(&set, count);
+            group.bench_function(BenchmarkId::new("fresh", change), |b| {
+                b.iter(|| compile(&machine, black_box(&program), &Options::default(), &mut |_| ()));
+            });
+            let more = More { from: Some(old.schedule()), ..More::default() };
+            group.bench_function(BenchmarkId::new("from", change), |b| {
+                let options = Options::default();
+                b.iter(|| {
+                    compile_with(&machine, black_box(&program), &options, &more, &mut |_| ())
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+/// The set with other words in so many of its connections, evenly spread.
+fn changed(set: &ConnectionSet, count: usize) -> Program {
+    let mut connections = set.connections().to_vec();
+    for change in 0..count {
+        let words = &mut connections[(2 * change + 1) * set.len() / (2 * count)].words;
+        *words += words.div_ceil(4);
+    }
+    ConnectionSet::new(set.name(), connections).expect("a set as before").into()
+}
+
+criterion_group!(benches, whole, stages, sizes, changes);
 criterion_main!(benches);

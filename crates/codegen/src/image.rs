@@ -16,8 +16,8 @@
 use std::sync::Arc;
 
 use conset_ir::{
-    CellContext, CellId, ChannelEntry, Direction, Feed, Image, Machine, Operation, PhaseImage,
-    PhaseRoutes, PhaseTimes, RouteRef, SetImage, ShapeError, Sink, Timetable,
+    CellContext, CellId, ChannelEntry, Direction, Feed, Image, Machine, Operation, PhaseId,
+    PhaseImage, PhaseRoutes, PhaseTimes, RouteRef, SetImage, ShapeError, Sink, Timetable,
 };
 use conset_verify::Verified;
 
@@ -60,68 +60,79 @@ pub fn image(machine: &Arc<Machine>, sets: &[Verified<Timetable>]) -> Result<Ima
 
 fn set_image(timetable: &Verified<Timetable>) -> SetImage {
     let routing = timetable.routing();
-    let mut tables = Tables {
-        cells: routing.machine().cell_count(),
-        dealt: vec![0; routing.set().len()],
-        entries: Vec::new(),
-        operations: Vec::new(),
-    };
+    let mut tables = Tables::new(routing.machine().cell_count(), routing.set().len());
     let phases = routing.phases().iter().zip(timetable.phases());
     let phases = phases.map(|(routes, times)| tables.phase(routes, times)).collect();
     SetImage { set: routing.set().clone(), phases }
 }
 
+/// The forwarding tables of one phase, without its operation lists: those that its context in the
+/// image has, for comparing them without making an image. O(cells + n log n) in the cells on routes.
+///
+/// # Panics
+/// A phase that the timetable has not.
+pub fn entries(timetable: &Verified<Timetable>, phase: PhaseId) -> PhaseEntries {
+    let routing = timetable.routing();
+    let mut entries = Vec::new();
+    for route in routing.phases()[phase.index()].iter() {
+        add_entries(&route, &mut entries);
+    }
+    let mut by_cell = ByCell::new(routing.machine().cell_count());
+    by_cell.sort(&entries, |entry| entry.channel);
+    PhaseEntries(by_cell)
+}
+
+/// The forwarding tables of one phase.
+pub struct PhaseEntries(ByCell<ChannelEntry>);
+
+impl PhaseEntries {
+    /// The table of a cell, in channel order.
+    pub fn cell(&self, cell: CellId) -> &[ChannelEntry] {
+        self.0.of(cell.index())
+    }
+}
+
 /// The tables of a phase under construction; the memory is kept from phase to phase.
 struct Tables {
-    cells: usize,
     /// Words of each connection that earlier parts carry.
     dealt: Vec<u32>,
     entries: Vec<(CellId, ChannelEntry)>,
     /// With the row of the route.
-    operations: Vec<(CellId, u32, Operation)>,
+    operations: Vec<(CellId, (u32, Operation))>,
+    entries_of: ByCell<ChannelEntry>,
+    operations_of: ByCell<(u32, Operation)>,
+    /// The operations without their rows.
+    listed: Vec<Operation>,
 }
 
 impl Tables {
+    fn new(cells: usize, connections: usize) -> Self {
+        Self {
+            dealt: vec![0; connections],
+            entries: Vec::new(),
+            operations: Vec::new(),
+            entries_of: ByCell::new(cells),
+            operations_of: ByCell::new(cells),
+            listed: Vec::new(),
+        }
+    }
+
     fn phase(&mut self, routes: &PhaseRoutes, times: &PhaseTimes) -> PhaseImage {
         self.entries.clear();
         self.operations.clear();
         for (row, (route, slot)) in routes.iter().zip(&times.slots).enumerate() {
-            self.add_entries(&route);
+            add_entries(&route, &mut self.entries);
             self.add_operations(&route, row as u32, slot.start);
         }
-        self.entries.sort_unstable_by_key(|(cell, entry)| (*cell, entry.channel));
-        self.operations.sort_unstable_by_key(|(cell, row, o)| {
-            (*cell, o.start, o.connection, *row, o.direction)
-        });
-
-        let entries: Vec<ChannelEntry> = self.entries.iter().map(|e| e.1).collect();
-        let operations: Vec<Operation> = self.operations.iter().map(|o| o.2).collect();
-        let (mut entry, mut operation) = (0, 0);
-        PhaseImage::from_cells((0..self.cells).map(|cell| {
-            let here = |other: CellId| other.index() == cell;
-            let (first_entry, first_operation) = (entry, operation);
-            entry += self.entries[entry..].iter().take_while(|e| here(e.0)).count();
-            operation += self.operations[operation..].iter().take_while(|o| here(o.0)).count();
-            CellContext {
-                entries: &entries[first_entry..entry],
-                operations: &operations[first_operation..operation],
-            }
+        self.entries_of.sort(&self.entries, |entry| entry.channel);
+        self.operations_of
+            .sort(&self.operations, |(row, o)| (o.start, o.connection, *row, o.direction));
+        self.listed.clear();
+        self.listed.extend(self.operations_of.items.iter().map(|o| o.1));
+        PhaseImage::from_cells((0..self.entries_of.cells()).map(|cell| CellContext {
+            entries: self.entries_of.of(cell),
+            operations: &self.listed[self.operations_of.range(cell)],
         }))
-    }
-
-    fn add_entries(&mut self, route: &RouteRef<'_>) {
-        let links = route.links();
-        for (at, (&cell, &channel)) in route.cells.iter().zip(route.channels).enumerate() {
-            let feed = match at {
-                0 => Feed::Gate(route.connection),
-                _ => Feed::Link(links[at - 1]),
-            };
-            let sink = match links.get(at) {
-                None => Sink::Gate(route.connection),
-                Some(&link) => Sink::Forward { link, channel: route.channels[at + 1] },
-            };
-            self.entries.push((cell, ChannelEntry { channel, feed, sink }));
-        }
     }
 
     fn add_operations(&mut self, route: &RouteRef<'_>, row: u32, start: u64) {
@@ -138,7 +149,71 @@ impl Tables {
                 first_word,
                 start,
             };
-            self.operations.push((route.cells[end], row, operation));
+            self.operations.push((route.cells[end], (row, operation)));
         }
+    }
+}
+
+fn add_entries(route: &RouteRef<'_>, entries: &mut Vec<(CellId, ChannelEntry)>) {
+    let links = route.links();
+    for (at, (&cell, &channel)) in route.cells.iter().zip(route.channels).enumerate() {
+        let feed = match at {
+            0 => Feed::Gate(route.connection),
+            _ => Feed::Link(links[at - 1]),
+        };
+        let sink = match links.get(at) {
+            None => Sink::Gate(route.connection),
+            Some(&link) => Sink::Forward { link, channel: route.channels[at + 1] },
+        };
+        entries.push((cell, ChannelEntry { channel, feed, sink }));
+    }
+}
+
+/// Items in rows by cell, each row sorted: counted, placed, and then only short rows to sort.
+struct ByCell<T> {
+    /// Row `c` is `items[first[c]..first[c + 1]]`.
+    first: Vec<u32>,
+    next: Vec<u32>,
+    items: Vec<T>,
+}
+
+impl<T: Copy> ByCell<T> {
+    fn new(cells: usize) -> Self {
+        Self { first: vec![0; cells + 1], next: Vec::new(), items: Vec::new() }
+    }
+
+    fn sort<K: Ord>(&mut self, items: &[(CellId, T)], key: impl Fn(&T) -> K) {
+        self.items.clear();
+        self.first.fill(0);
+        let Some(&(_, any)) = items.first() else { return };
+        for (cell, _) in items {
+            self.first[cell.index() + 1] += 1;
+        }
+        for cell in 1..self.first.len() {
+            self.first[cell] += self.first[cell - 1];
+        }
+        self.next.clone_from(&self.first);
+        self.items.resize(items.len(), any);
+        for &(cell, item) in items {
+            let next = &mut self.next[cell.index()];
+            self.items[*next as usize] = item;
+            *next += 1;
+        }
+        for cell in 0..self.cells() {
+            let range = self.range(cell);
+            self.items[range].sort_unstable_by_key(&key);
+        }
+    }
+
+    fn cells(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    fn range(&self, cell: usize) -> std::ops::Range<usize> {
+        self.first[cell] as usize..self.first[cell + 1] as usize
+    }
+
+    fn of(&self, cell: usize) -> &[T] {
+        &self.items[self.range(cell)]
     }
 }

@@ -109,6 +109,13 @@ impl PhaseRoutes {
         Ok(())
     }
 
+    /// Gives the routes to other connections: `to` gets the row and the connection of each.
+    pub fn rename(&mut self, to: impl Fn(usize, ConnectionId) -> ConnectionId) {
+        for (row, head) in self.heads.iter_mut().enumerate() {
+            head.connection = to(row, head.connection);
+        }
+    }
+
     /// Number of routes.
     pub fn len(&self) -> usize {
         self.heads.len()
@@ -240,6 +247,10 @@ mod tests {
         let route = routing.phases()[0].get(0);
         assert_eq!((route.cells, route.links(), route.hops()), (&cells[..], &links[..], 2));
         assert_eq!(routing.phases()[0].get(1).cells, &cells[..1]);
+        let mut renamed = routing.phases()[0].clone();
+        renamed.rename(|row, id| ConnectionId(id.0 + 3 * row as u32));
+        let ids: Vec<u32> = renamed.iter().map(|route| route.connection.0).collect();
+        assert_eq!((ids, renamed.get(1).cells), (vec![0, 3], &cells[..1]));
     }
 
     #[test]

@@ -32,12 +32,14 @@ use crate::compile::Compiled;
 
 pub use self::entries::{CellTable, Entries, EntryChange};
 
-/// Compares the forwarding tables of two compiles of a set for one machine, without details.
+/// Compares the forwarding tables of an older compile of a set with those of a new one and its
+/// image, for one machine and without details.
 pub(crate) fn entries(
-    a: (&conset_ir::ConnectionSet, &conset_ir::SetImage),
-    b: (&conset_ir::ConnectionSet, &conset_ir::SetImage),
+    a: &conset_verify::Verified<conset_ir::Timetable>,
+    b: &conset_ir::Timetable,
+    image: &conset_ir::SetImage,
 ) -> Entries {
-    entries::compare(a.1, b.1, &Pairs::of(a.0, b.0), true, 0)
+    entries::compare_with(a, b, image, &Pairs::of(a.routing().set(), b.routing().set()))
 }
 
 /// What changed between two compiles, before (`a`) and after (`b`).

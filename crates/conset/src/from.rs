@@ -4,13 +4,17 @@
 //! should stay, so that tables need not be loaded anew and the compile is over at once. Sets are
 //! matched by name, connections as in [`crate::diff`] (by name, else by their ends).
 //!
-//! * A connection that has the same ends and as many words keeps phase, route and channels, and
-//!   in a phase in which nothing else changes its start too.
-//! * What has gone leaves. What is new, or has other words, or was split, is inserted by the
-//!   router ([`apr::extend`]), which may move a few others to make room, opens a phase only where
-//!   that does not help, and closes phases that nobody is in any more.
-//! * Phases that were touched get timetables made anew, and one in which the rest keeps its
-//!   starts; the cheapest is taken, the last named of equals.
+//! * A connection that has the same ends and as many words keeps all of its routes, with phase,
+//!   channels and words (`from/standing`).
+//! * What has gone leaves. What is new or has other words is put where a phase has room for it,
+//!   by the agents' time (`conset_scheduler::holes`): whole, or cut into parts where no phase has
+//!   room for all of it. That holds for a connection with other words that was in parts before,
+//!   too: how it was cut says little of how it should be now.
+//! * The router ([`apr::extend`]) finds the routes there or elsewhere. It may move a few others to
+//!   make room, opens a phase only where that does not help, and closes phases that nobody is in
+//!   any more.
+//! * Starts stay where nobody joined; where somebody did, they stay if that is best
+//!   (`from/times`).
 //!
 //! # What takes how long
 //!
@@ -23,30 +27,37 @@
 //! It does not improve what stands, so a chain of many small changes drifts from what a fresh
 //! compile gives; [`Kept::drifted`] says when.
 
+mod standing;
+mod times;
+
 use std::sync::Arc;
 
 use conset_ir::{
-    ConnectionSet, Machine, PhaseRoutes, PhaseTimes, Routing, SetSchedule, Slot, Timetable,
+    Bounds, ConnectionId, ConnectionSet, Machine, PhaseRoutes, SetSchedule, Timetable,
 };
 use conset_partition_route::apr;
-use conset_scheduler::{best as links, planned, predict};
+use conset_scheduler::holes::{self, Place, Request};
+use conset_scheduler::planned::Start;
+use conset_scheduler::predict;
 use serde::Serialize;
 
-use crate::compile::{CompileError, Options, gap};
-use crate::diff::{Entries, Pairs};
+use crate::compile::{CompileError, Objective, Options, gap};
+use crate::diff::Entries;
+use standing::Standing;
+use times::Timed;
 
 /// What became of an older compile of a set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Kept {
-    /// Connections that kept phase, route and channels.
+    /// Connections that kept phases, routes, channels and words of all their parts.
     pub kept: usize,
-    /// Connections that had to move to make room.
+    /// Connections of which something had to move to make room.
     pub moved: usize,
     /// Connections that are new, or have other words or ends.
     pub inserted: usize,
     /// Connections of the older set that have gone, or have other words or ends now.
     pub removed: usize,
-    /// Phases of which the timetable was made anew.
+    /// Phases in which something came, went or moved; the others are what they were.
     pub phases_touched: usize,
     /// Phases before.
     pub phases_before: usize,
@@ -96,9 +107,6 @@ pub enum FromOld {
 /// A gap that is this much greater than the older one has drifted.
 const DRIFT: f64 = 1.1;
 
-/// Passes of the timetable in each touched phase.
-const PASSES: u32 = 64;
-
 /// A set made from an older compile.
 pub(crate) type Made = (Timetable, predict::Prediction, Kept);
 
@@ -107,171 +115,275 @@ pub(crate) fn from(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     old: &SetSchedule,
-    bound_clocks: u64,
+    bounds: &Bounds,
     options: &Options,
 ) -> Result<Result<Made, Fresh>, CompileError> {
     let standing = Standing::new(set, old);
-    let kept: usize = standing.phases.iter().map(PhaseRoutes::len).sum();
-    if kept == 0 && !(set.is_empty() && old.timetable.routing().set().is_empty()) {
+    let before = old.timetable.routing().set().len();
+    if standing.count == 0 && !(set.is_empty() && before == 0) {
         return Ok(Err(Fresh::NothingMatches));
     }
-    let removed = old.timetable.routing().set().len() - kept;
-    let routes = apr::Options {
-        seed: options.seed,
-        max_phases: options.max_phases,
-        ..apr::Options::default()
-    };
-    let Some(extended) = apr::extend(machine, set, &standing.phases, removed, &routes)? else {
-        return Ok(Err(Fresh::NoRoom));
-    };
-    let (timetable, phases_touched) = timetable(&extended, &standing, options)?;
-    let prediction = predict::predict(&timetable);
+    let removed = before - standing.count;
+    let changing = Changing { machine, set, old, standing, removed, options };
+    let Some(best) = changing.best(bounds)? else { return Ok(Err(Fresh::NoRoom)) };
     let gap_before = gap(old.predicted_clocks, old.bounds.clocks);
+    let Timed { timetable, prediction, touched } = best.timed;
     let report = Kept {
-        kept: kept - extended.moved,
-        moved: extended.moved,
-        inserted: set.len() - kept,
+        kept: changing.standing.count - best.moved,
+        moved: best.moved,
+        inserted: changing.standing.new.len(),
         removed,
-        phases_touched,
+        phases_touched: touched,
         phases_before: old.timetable.phases().len(),
         gap_before,
-        drifted: gap(prediction.clocks, bound_clocks) > DRIFT * gap_before,
+        drifted: gap(prediction.clocks, bounds.clocks) > DRIFT * gap_before,
         entries: None,
     };
     Ok(Ok((timetable, prediction, report)))
 }
 
-/// What of the older compile is in the new set, with the new set's ids.
-struct Standing {
-    /// By phase of the older compile.
-    phases: Vec<PhaseRoutes>,
-    /// Their slots.
-    slots: Vec<Vec<Slot>>,
-    /// Whether nothing has left the phase.
-    whole: Vec<bool>,
-    makespans: Vec<u64>,
+/// Connections up to which phases that got longer than was dealt are closed and dealt anew, and
+/// how often.
+const SMALL: usize = 1 << 13;
+const TRIES: usize = 8;
+
+/// Phases that are opened for new connections at most, beside those for which there is no room.
+const OPENED: usize = 4;
+
+/// A set that is made from an older compile.
+struct Changing<'a> {
+    machine: &'a Arc<Machine>,
+    set: &'a Arc<ConnectionSet>,
+    old: &'a SetSchedule,
+    standing: Standing,
+    removed: usize,
+    options: &'a Options,
 }
 
-impl Standing {
-    fn new(set: &ConnectionSet, old: &SetSchedule) -> Self {
-        let routing = old.timetable.routing();
-        let pairs = Pairs::of(routing.set(), set);
-        let mut this = Self {
-            phases: Vec::new(),
-            slots: Vec::new(),
-            whole: Vec::new(),
-            makespans: Vec::new(),
-        };
-        for (routes, times) in routing.phases().iter().zip(old.timetable.phases()) {
-            let mut standing = PhaseRoutes::new();
-            let mut slots = Vec::new();
-            for (route, &slot) in routes.iter().zip(&times.slots) {
-                let before = routing.set().get(route.connection);
-                let Some(id) = pairs.in_b(route.connection) else { continue };
-                let now = set.get(id);
-                let same = (now.source, now.target, now.words)
-                    == (before.source, before.target, route.words);
-                if !same || before.words != route.words {
-                    continue;
+/// A way to make it.
+struct Try {
+    timed: Timed,
+    /// Connections that had to move.
+    moved: usize,
+    dealt: Vec<DealtPart>,
+    /// What became of each phase that was there before.
+    now: Vec<Option<u32>>,
+}
+
+impl Changing<'_> {
+    /// The best of several tries; none where nothing fits.
+    fn best(&self, bounds: &Bounds) -> Result<Option<Try>, CompileError> {
+        let mut closed = Vec::new();
+        let mut best = self.attempt(&closed, false, None)?;
+        if self.set.len() <= SMALL && !self.standing.new.is_empty() {
+            let before = predict::predict(&self.old.timetable);
+            let longer = |tried: &Try| tried.longer(&before);
+            let mut more = best.as_ref().map(longer).unwrap_or_default();
+            for _ in 1..TRIES {
+                if more.is_empty() {
+                    break;
                 }
-                standing
-                    .push(id, route.words, route.cells, route.links(), route.channels)
-                    .expect("a route of the same length was pushed before");
-                slots.push(slot);
+                closed.append(&mut more);
+                closed.sort_unstable();
+                closed.dedup();
+                let tried = self.attempt(&closed, false, best.as_ref())?;
+                more = tried.as_ref().map(longer).unwrap_or_default();
+                best = self.better(best, tried);
             }
-            this.whole.push(standing.len() == routes.len());
-            this.phases.push(standing);
-            this.slots.push(slots);
-            this.makespans.push(times.makespan);
         }
-        this
+        // Emptying a phase costs what its connections add elsewhere, so that is seen by the price.
+        let phases =
+            best.as_ref().map_or(u32::MAX, |best| best.timed.timetable.phases().len() as u32);
+        if phases > bounds.phases && self.may_empty() {
+            let tried = self.attempt(&closed, true, best.as_ref())?;
+            best = self.better(best, tried);
+        }
+        Ok(best)
     }
-}
 
-/// Times for the extended routing, and the number of phases for which they were made anew.
-fn timetable(
-    extended: &apr::Extended,
-    standing: &Standing,
-    options: &Options,
-) -> Result<(Timetable, usize), CompileError> {
-    let routing = &extended.routing;
-    let bug = |e: &dyn ToString| CompileError::bug("the scheduler", e);
-    let mut times: Vec<Option<PhaseTimes>> = Vec::with_capacity(routing.phases().len());
-    let mut starts = Vec::new();
-    for ((routes, former), stayed) in
-        routing.phases().iter().zip(&extended.former).zip(&extended.stayed)
-    {
-        let old: Vec<Slot> = match former {
-            Some(former) => {
-                let slots = &standing.slots[*former as usize];
-                stayed.iter().map(|&row| slots[row as usize]).collect()
-            }
-            None => Vec::new(),
+    /// Whether there is a phase with so few connections that emptying it is worth a try.
+    fn may_empty(&self) -> bool {
+        let changed = self.standing.new.len() + self.removed;
+        let small = |routes: &PhaseRoutes| apr::is_small(routes.len(), changed);
+        changed > 0 && self.standing.phases.iter().any(small)
+    }
+
+    fn better(&self, a: Option<Try>, b: Option<Try>) -> Option<Try> {
+        let key = |tried: &Try| {
+            let phases = match self.options.objective {
+                Objective::Time => 0,
+                Objective::Phases => tried.timed.timetable.phases().len(),
+            };
+            (phases, tried.timed.prediction.clocks)
         };
-        let untouched = former.filter(|&former| {
-            let former = former as usize;
-            standing.whole[former]
-                && stayed.len() == routes.len()
-                && stayed.len() == standing.slots[former].len()
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if key(&b) < key(&a) { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Puts what is new to what stands. `closed` are phases that new connections are not dealt to;
+    /// `earlier` is another try.
+    fn attempt(
+        &self,
+        closed: &[(ConnectionId, u32)],
+        empty: bool,
+        earlier: Option<&Try>,
+    ) -> Result<Option<Try>, CompileError> {
+        let bug = |e| CompileError::bug("keeping what fits", &e);
+        let Dealt { cut, wishes, mut dealt } = self.deal(closed);
+        let parts = self.standing.parts(self.set, &cut).map_err(bug)?;
+        let change = apr::Change { removed: self.removed, wishes: &wishes, empty };
+        let routes = apr::Options {
+            seed: self.options.seed,
+            max_phases: self.options.max_phases,
+            ..apr::Options::default()
+        };
+        let extended =
+            apr::extend(self.machine, &parts.set, &self.standing.phases, change, &routes)?;
+        let Some(mut extended) = extended else { return Ok(None) };
+        note_ways(&mut dealt, &extended);
+        let starts = self.starts(&extended, &wishes);
+        let phases = std::mem::take(&mut extended.phases);
+        let routing = parts.joined(self.machine, self.set, phases).map_err(bug)?;
+        let earlier = earlier.map(|tried| (&tried.timed, &tried.now[..]));
+        let standing = &self.standing;
+        let timed = times::times(routing, &extended, starts, standing, earlier, self.options)?;
+        let mut moved: Vec<_> = extended.moved.iter().map(|&part| parts.of(part)).collect();
+        moved.sort_unstable();
+        moved.dedup();
+        let mut now = vec![None; self.standing.phases.len()];
+        for (phase, former) in extended.former.iter().enumerate() {
+            if let Some(former) = former {
+                now[*former as usize] = Some(phase as u32);
+            }
+        }
+        Ok(Some(Try { timed, moved: moved.len(), dealt, now }))
+    }
+
+    fn deal(&self, closed: &[(ConnectionId, u32)]) -> Dealt {
+        let Self { machine, set, standing, .. } = self;
+        let new = &standing.new;
+        let open = match (self.options.objective, self.options.max_phases) {
+            (Objective::Phases, _) => 0,
+            (Objective::Time, Some(most)) => {
+                OPENED.min((most as usize).saturating_sub(standing.phases.len()))
+            }
+            (Objective::Time, None) => OPENED,
+        };
+        let request =
+            Request { phases: &standing.phases, slots: &standing.slots, new, closed, open };
+        let dealt = holes::deal(machine, set, request);
+        let mut found = Dealt::default();
+        let mut next = set.len() + standing.further();
+        for (&id, dealt) in new.iter().zip(dealt) {
+            if dealt.len() > 1 {
+                found.cut.push((id, dealt.iter().map(|part| part.words).collect()));
+            }
+            for (row, part) in dealt.into_iter().enumerate() {
+                let connection = if row == 0 { id } else { ConnectionId::from_index(next) };
+                next += usize::from(row > 0);
+                let Some(Place { phase, slot, growth, busy }) = part.place else { continue };
+                found.wishes.push(apr::Wish { connection, phase, busy, slot });
+                let (part, way) = (connection, Way::Own);
+                found.dealt.push(DealtPart { part, connection: id, phase, growth, way });
+            }
+        }
+        found.wishes.sort_unstable_by_key(|wish| wish.connection);
+        found
+    }
+
+    /// For each phase what would be the best starts of those that came to it.
+    fn starts(&self, extended: &apr::Extended, wishes: &[apr::Wish]) -> Vec<Vec<Start>> {
+        let standing = self.standing.phases.len() as u32;
+        let start = |part: ConnectionId, former: Option<u32>| {
+            let Ok(row) = wishes.binary_search_by_key(&part, |wish| wish.connection) else {
+                return Start::Free;
+            };
+            let there = match former {
+                Some(former) => wishes[row].phase == former,
+                None => wishes[row].phase >= standing,
+            };
+            if there { Start::Best(wishes[row].slot.start) } else { Start::Free }
+        };
+        let phases = extended.phases.iter().zip(&extended.former).zip(&extended.stayed);
+        let starts = phases.map(|((routes, former), stayed)| {
+            let Some(stayed) = stayed else { return Vec::new() };
+            let came = (stayed.len()..routes.len()).map(|row| routes.get(row).connection);
+            came.map(|part| start(part, *former)).collect()
         });
-        match untouched.filter(|_| keeps_order(routing.set(), routes, &old)) {
-            Some(former) => {
-                let makespan = standing.makespans[former as usize];
-                times.push(Some(PhaseTimes { slots: old, makespan }));
-            }
-            None => {
-                let known = old.iter().map(|slot| Some(slot.start));
-                let new = std::iter::repeat_n(None, routes.len() - old.len());
-                starts.push(known.chain(new).collect::<Vec<_>>());
-                times.push(None);
-            }
-        }
+        starts.collect()
     }
-    let touched: Vec<PhaseRoutes> = routing
-        .phases()
-        .iter()
-        .zip(&times)
-        .filter(|(_, times)| times.is_none())
-        .map(|(routes, _)| routes.clone())
-        .collect();
-    let count = touched.len();
-    if count > 0 {
-        let part = Routing::new(routing.machine().clone(), routing.set().clone(), touched)
-            .map_err(|e| bug(&e))?;
-        let mut tables =
-            links::by_links(part.clone(), PASSES, options.seed).map_err(|e| bug(&e))?;
-        if routing.set().order().is_empty() {
-            tables.insert(0, planned::filled(part, &starts).map_err(|e| bug(&e))?);
-        }
-        let price = |table: &Timetable| {
-            predict::predict(table).phases.iter().map(|phase| phase.clocks).collect()
-        };
-        let prices: Vec<Vec<u64>> = tables.iter().map(price).collect();
-        let best = links::combine(&tables, &prices);
-        let mut made = best.phases().iter().cloned();
-        for times in times.iter_mut().filter(|times| times.is_none()) {
-            *times = made.next();
-        }
-    }
-    let times = times.into_iter().map(|times| times.expect("each phase has times")).collect();
-    let timetable = Timetable::new(routing.clone(), times).map_err(|e| bug(&e))?;
-    Ok((timetable, count))
 }
 
-/// Whether slots keep the order that the set has now inside a phase.
-fn keeps_order(set: &ConnectionSet, routes: &PhaseRoutes, slots: &[Slot]) -> bool {
-    if set.order().is_empty() {
-        return true;
+impl Try {
+    /// Connections that are to go elsewhere, with the phases they were dealt to: those that did not
+    /// get there, and of the phases that got longer than was dealt those that had no way of their
+    /// own, else all.
+    fn longer(&self, before: &predict::Prediction) -> Vec<(ConnectionId, u32)> {
+        let mut planned = vec![0u64; self.now.len()];
+        let mut crowded = vec![false; self.now.len()];
+        let stands = |row: &&DealtPart| (row.phase as usize) < self.now.len();
+        for row in self.dealt.iter().filter(stands) {
+            planned[row.phase as usize] += row.growth;
+            crowded[row.phase as usize] |= row.way == Way::Crowded;
+        }
+        let is_longer = |phase: u32| {
+            let Some(now) = self.now[phase as usize] else { return false };
+            let now = self.timed.prediction.phases[now as usize];
+            let then = before.phases[phase as usize].clocks + planned[phase as usize];
+            now.clocks > then + now.switch / 4
+        };
+        let guilty = |row: &&DealtPart| match row.way {
+            Way::None => true,
+            Way::Crowded => is_longer(row.phase),
+            Way::Own => is_longer(row.phase) && !crowded[row.phase as usize],
+        };
+        let dealt = self.dealt.iter().filter(stands).filter(guilty);
+        dealt.map(|row| (row.connection, row.phase)).collect()
     }
-    let mut row_of: Vec<(u32, usize)> =
-        routes.iter().enumerate().map(|(row, route)| (route.connection.0, row)).collect();
-    row_of.sort_unstable();
-    let row = |x: u32| row_of.binary_search_by_key(&x, |pair| pair.0).ok().map(|at| row_of[at].1);
-    row_of.iter().all(|&(x, before)| {
-        let from = set.order().partition_point(|pair| pair.0.0 < x);
-        let pairs = set.order()[from..].iter().take_while(|pair| pair.0.0 == x);
-        pairs
-            .filter_map(|pair| row(pair.1.0))
-            .all(|after| slots[before].end() <= slots[after].start)
-    })
+}
+
+/// Notes which parts got where they were dealt to.
+fn note_ways(dealt: &mut [DealtPart], extended: &apr::Extended) {
+    dealt.sort_unstable_by_key(|row| row.part);
+    for (parts, way) in [(&extended.crowded, Way::Crowded), (&extended.refused, Way::None)] {
+        for part in parts {
+            if let Ok(row) = dealt.binary_search_by_key(part, |row| row.part) {
+                dealt[row].way = way;
+            }
+        }
+    }
+}
+
+/// How new connections are dealt to phases.
+#[derive(Default)]
+struct Dealt {
+    /// Those that are cut, ascending, and the words of their parts.
+    cut: Vec<(ConnectionId, Vec<u32>)>,
+    /// Ascending by part.
+    wishes: Vec<apr::Wish>,
+    dealt: Vec<DealtPart>,
+}
+
+/// A part, or all of a new connection, and where it was dealt to.
+struct DealtPart {
+    part: ConnectionId,
+    connection: ConnectionId,
+    /// Of those before; beyond, it is new.
+    phase: u32,
+    /// Clocks by which it was to make the phase longer.
+    growth: u64,
+    way: Way,
+}
+
+/// Whether a part got where it was dealt to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// On links that others leave alone at that time.
+    Own,
+    /// On links that others take at that time.
+    Crowded,
+    /// It did not.
+    None,
 }

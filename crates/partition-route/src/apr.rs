@@ -62,7 +62,7 @@ use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 use crate::network::Network;
 use crate::{bounds, channels, explain};
 use copies::Copies;
-pub use insert::{Extended, extend};
+pub use insert::{Change, Extended, Wish, extend, is_small};
 use reroute::Reroute;
 
 /// What the router may do.

@@ -16,7 +16,7 @@
 //!
 //! Switches have no agent and are never an end.
 
-use conset_ir::{Connection, Duplex, Machine, Parameters, RouteRef};
+use conset_ir::{CellId, Connection, Duplex, Machine, Parameters, RouteRef};
 
 /// The numbers of the machine that durations depend on.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +40,13 @@ impl Costs {
     /// The predicted duration `d_c` of a route, in clocks. At most 2^62: words are below 2^32,
     /// each clock count is limited to 10^9, and they are doubled at most once.
     pub(crate) fn duration(&self, route: &RouteRef<'_>, connection: &Connection) -> u64 {
-        let words = u64::from(route.words);
-        let per_word = if route.hops() == 0 { self.access } else { self.access.max(self.link) };
+        self.of_words(route.words, connection, route.hops() == 0)
+    }
+
+    /// The same for some words of a connection whose route is not known yet.
+    pub(crate) fn of_words(&self, words: u32, connection: &Connection, without_link: bool) -> u64 {
+        let words = u64::from(words);
+        let per_word = if without_link { self.access } else { self.access.max(self.link) };
         let once = words.saturating_mul(per_word).saturating_add(self.setup);
         let itself = connection.source == connection.target;
         if itself && self.duplex == Duplex::Half { once.saturating_mul(2) } else { once }
@@ -50,7 +55,12 @@ impl Costs {
     /// The sides that a connection books: of its source, of its target. Equal for a connection
     /// to itself with half duplex. Below [`Costs::side_count`].
     pub(crate) fn sides(&self, connection: &Connection) -> [u32; 2] {
-        let (source, target) = (connection.source.0, connection.target.0);
+        self.sides_of(connection.source, connection.target)
+    }
+
+    /// The same for a connection with these ends.
+    pub(crate) fn sides_of(&self, source: CellId, target: CellId) -> [u32; 2] {
+        let (source, target) = (source.0, target.0);
         match self.duplex {
             Duplex::Full => [2 * source, 2 * target + 1],
             Duplex::Half => [source, target],
@@ -113,7 +123,7 @@ impl Compact {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conset_ir::{CellId, ChannelId, ConnectionId, LinkId, PhaseRoutes};
+    use conset_ir::{ChannelId, ConnectionId, LinkId, PhaseRoutes};
 
     fn durations(parameters: &Parameters) -> [u64; 2] {
         let (c, ch) = ([CellId(0), CellId(1)], [ChannelId(0); 2]);

@@ -27,6 +27,7 @@ mod fair;
 mod fluid;
 mod gaps;
 pub mod greedy;
+pub mod holes;
 mod list;
 mod order;
 mod parallel;

@@ -2,16 +2,18 @@
 //! opens and not how long it is booked for. Durations are the scheduler's own.
 //!
 //! Or those of a compile of which most still stands: some routes have a start and the others are
-//! put into what the agents have left.
+//! put into what the agents have left, in the order of the set. Where connections go for which
+//! there is room is found in [`crate::holes`].
 //!
 //! Nothing is moved. Whether the slots fit the agents is for the checker to say.
 
 use std::cmp::Reverse;
 
-use conset_ir::{PhaseTimes, Routing, ShapeError, Slot, Timetable};
+use conset_ir::{ConnectionSet, PhaseRoutes, PhaseTimes, Routing, ShapeError, Slot, Timetable};
 
 use crate::cost::{Compact, Costs};
 use crate::gaps::Gaps;
+use crate::order::PhaseOrder;
 
 /// The timetable of a routing with given starts, one list per phase and one start per route, in
 /// clocks from the phase's start.
@@ -41,56 +43,138 @@ pub fn with_starts(routing: Routing, starts: &[Vec<u64>]) -> Result<Timetable, S
     Timetable::new(routing, times)
 }
 
-/// The timetable of a routing in which some routes have a start, in clocks from the phase's start,
-/// one list per phase and one entry per route. The others, long ones first, get the first start at
-/// which both their agents are free. Order between connections is not looked at.
-///
-/// # Errors
-/// Not one entry for each route, or starts at which an agent would be booked twice.
+/// What is known of a route's start, in clocks from the phase's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It stands.
+    At(u64),
+    /// It would best be this, if both agents are free then.
+    Best(u64),
+    /// Nothing.
+    Free,
+}
+
+/// Times for each phase of a routing in which some starts are known, one list per phase and one
+/// entry per route. The others, long ones first, get the first start at which both their agents are
+/// free and all is done that comes before them. `None` for a phase where that cannot be: an agent
+/// would be booked twice, or the order not be kept.
 ///
 /// # Panics
-/// A phase whose durations and starts add up to 2^64 clocks or more.
-pub fn filled(routing: Routing, starts: &[Vec<Option<u64>>]) -> Result<Timetable, ShapeError> {
-    let costs = Costs::new(routing.machine().parameters());
-    let set = routing.set().clone();
-    let mut numbers = Compact::new(costs.side_count(routing.machine()));
-    let mut phases = Vec::with_capacity(starts.len());
-    for ((phase, routes), starts) in routing.iter().zip(starts) {
-        let mut gaps: Vec<Gaps> = Vec::new();
+/// Not one list for each phase and one entry for each route; a phase whose durations and starts
+/// add up to 2^64 clocks or more.
+pub fn filled(routing: &Routing, starts: &[Vec<Start>]) -> Vec<Option<PhaseTimes>> {
+    assert_eq!(starts.len(), routing.phases().len(), "starts for each phase");
+    let mut filler = Filler {
+        set: routing.set(),
+        costs: Costs::new(routing.machine().parameters()),
+        sides: Compact::new(
+            Costs::new(routing.machine().parameters()).side_count(routing.machine()),
+        ),
+        connections: Compact::new(routing.set().len()),
+    };
+    routing
+        .phases()
+        .iter()
+        .zip(starts)
+        .map(|(routes, starts)| filler.phase(routes, starts))
+        .collect()
+}
+
+/// A route that needs a slot.
+struct Job {
+    sides: [usize; 2],
+    duration: u64,
+    start: Start,
+}
+
+struct Filler<'a> {
+    set: &'a ConnectionSet,
+    costs: Costs,
+    sides: Compact,
+    connections: Compact,
+}
+
+impl Filler<'_> {
+    fn phase(&mut self, routes: &PhaseRoutes, starts: &[Start]) -> Option<PhaseTimes> {
+        assert_eq!(starts.len(), routes.len(), "an entry for each route");
         let mut jobs = Vec::with_capacity(routes.len());
         for (route, &start) in routes.iter().zip(starts) {
-            let connection = set.get(route.connection);
-            let sides = costs.sides(connection).map(|side| numbers.meet(side) as usize);
-            jobs.push((sides, costs.duration(&route, connection), start));
+            let connection = self.set.get(route.connection);
+            let sides = self.costs.sides(connection).map(|side| self.sides.meet(side) as usize);
+            jobs.push(Job { sides, duration: self.costs.duration(&route, connection), start });
         }
-        gaps.resize(numbers.used().len(), Gaps::new());
-        numbers.clear();
+        let mut gaps = vec![Gaps::new(); self.sides.used().len()];
+        self.sides.clear();
+        let order = PhaseOrder::of(self.set, routes, &mut self.connections);
+        let ranks = order.as_ref().map(ranks);
+        let rank = |row: usize| match (&order, &ranks) {
+            (Some(order), Some(ranks)) => ranks[order.group[row] as usize],
+            _ => 0,
+        };
         // What has a start comes first, in its order, so that gaps stay few.
         let mut rows: Vec<usize> = (0..jobs.len()).collect();
-        rows.sort_by_key(|&row| match jobs[row] {
-            (_, _, Some(start)) => (0, start, Reverse(0)),
-            (_, duration, None) => (1, 0, Reverse(duration)),
+        rows.sort_by_key(|&row| match jobs[row].start {
+            Start::At(start) => (0, 0, start, Reverse(0)),
+            _ => (1, rank(row), 0, Reverse(jobs[row].duration)),
         });
         let mut slots = vec![Slot::default(); jobs.len()];
+        let mut placed = vec![false; jobs.len()];
         for row in rows {
-            let ([a, b], duration, start) = jobs[row];
-            let first = gaps[a].first_common(&gaps[b], start.unwrap_or(0), duration);
-            if start.is_some_and(|start| start != first) {
-                return Err(ShapeError::new(
-                    format!("{phase}, route {row}"),
-                    "an agent is booked at this start already",
-                ));
-            }
+            let Job { sides: [a, b], duration, start } = jobs[row];
+            let after = order.as_ref().map_or(0, |order| {
+                let before = order.before.of(order.group[row]).iter();
+                let before = before.flat_map(|&group| order.routes.of(group));
+                let before = before.filter(|&&row| placed[row as usize]);
+                before.map(|&row| slots[row as usize].end()).max().unwrap_or(0)
+            });
+            let first = |from| gaps[a].first_common(&gaps[b], from, duration);
+            let first = match start {
+                Start::At(start) if first(start) != start => return None,
+                Start::At(start) => start,
+                Start::Best(start) if start >= after && first(start) == start => start,
+                _ => first(after),
+            };
             slots[row] = Slot { start: first, duration };
+            placed[row] = true;
             gaps[a].book(first, slots[row].end());
             if a != b {
                 gaps[b].book(first, slots[row].end());
             }
         }
+        if order.is_some_and(|order| !keeps(&order, &slots)) {
+            return None;
+        }
         let makespan = slots.iter().map(Slot::end).max().unwrap_or(0);
-        phases.push(PhaseTimes { slots, makespan });
+        Some(PhaseTimes { slots, makespan })
     }
-    Timetable::new(routing, phases)
+}
+
+/// For each group of an order its place in the longest chain of groups before it.
+fn ranks(order: &PhaseOrder) -> Vec<u32> {
+    let groups = order.before.rows();
+    let mut ranks = vec![0; groups as usize];
+    let mut waits: Vec<usize> = (0..groups).map(|group| order.before.of(group).len()).collect();
+    let mut ready: Vec<u32> = (0..groups).filter(|&group| waits[group as usize] == 0).collect();
+    while let Some(group) = ready.pop() {
+        for &after in order.after.of(group) {
+            ranks[after as usize] = ranks[after as usize].max(ranks[group as usize] + 1);
+            waits[after as usize] -= 1;
+            if waits[after as usize] == 0 {
+                ready.push(after);
+            }
+        }
+    }
+    ranks
+}
+
+/// Whether slots keep the order between groups.
+fn keeps(order: &PhaseOrder, slots: &[Slot]) -> bool {
+    let of = |group: u32| order.routes.of(group).iter().map(|&row| slots[row as usize]);
+    (0..order.before.rows()).all(|group| {
+        let start = of(group).map(|slot| slot.start).min();
+        let before = order.before.of(group).iter().flat_map(|&before| of(before));
+        start.is_none_or(|start| before.map(|slot| slot.end()).all(|end| end <= start))
+    })
 }
 
 #[cfg(test)]
@@ -115,10 +199,41 @@ mod tests {
         assert_eq!(timetable.phases()[0].slots, [Slot { start: 10, duration: 266 }]);
         assert_eq!(timetable.phases()[0].makespan, 276);
         assert!(with_starts(routing.clone(), &[vec![]]).is_err());
-        assert_eq!(filled(routing.clone(), &[vec![Some(10)]]).unwrap(), timetable);
-        let slot = filled(routing.clone(), &[vec![None]]).unwrap().phases()[0].slots[0];
+        assert_eq!(
+            filled(&routing, &[vec![Start::At(10)]])[0].as_ref(),
+            Some(&timetable.phases()[0])
+        );
+        let slot = filled(&routing, &[vec![Start::Free]])[0].as_ref().unwrap().slots[0];
         assert_eq!(slot, Slot { start: 0, duration: 266 });
-        assert!(filled(routing.clone(), &[vec![]]).is_err());
         assert!(with_starts(routing, &[]).is_err());
+    }
+
+    #[test]
+    fn what_is_filled_in_keeps_the_order() {
+        let machine = Arc::new(Machine::from_spec("ring:6").unwrap());
+        let connect = |s, t| Connection::new(CellId(s), CellId(t), 10);
+        let ends = [(0, 1), (2, 3), (4, 5), (0, 1)];
+        let rows = ends.map(|(s, t)| connect(s, t)).to_vec();
+        let x = ConnectionId;
+        let set = ConnectionSet::new("s", rows).unwrap();
+        let set = set.with_order(vec![(x(0), x(1)), (x(1), x(2))]).unwrap();
+        let mut phase = PhaseRoutes::new();
+        for (row, (s, t)) in ends.into_iter().enumerate() {
+            let link = machine.links_between(CellId(s), CellId(t)).next().unwrap();
+            let cells = [CellId(s), CellId(t)];
+            phase.push(x(row as u32), 10, &cells, &[link], &[ChannelId(row as u32); 2]).unwrap();
+        }
+        let routing = Routing::new(machine, Arc::new(set), vec![phase]).unwrap();
+        let starts = |of: [Option<u64>; 4]| {
+            let of = of.map(|start| start.map_or(Start::Free, Start::At));
+            let times = filled(&routing, &[of.to_vec()]).pop().flatten()?;
+            Some(times.slots.iter().map(|slot| slot.start).collect::<Vec<_>>())
+        };
+        assert_eq!(starts([Some(0), None, Some(40), Some(20)]), Some(vec![0, 20, 40, 20]));
+        assert_eq!(starts([Some(30), None, None, None]), Some(vec![30, 50, 70, 0]));
+        // No room between the two that stand, an order that is broken, an agent booked twice.
+        assert_eq!(starts([Some(0), None, Some(30), None]), None);
+        assert_eq!(starts([Some(10), Some(0), None, None]), None);
+        assert_eq!(starts([Some(0), None, None, Some(10)]), None);
     }
 }

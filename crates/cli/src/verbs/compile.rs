@@ -255,8 +255,7 @@ fn write_attempts(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
 fn write_kept(out: &mut dyn Write, kept: &Kept, gap: f64) -> io::Result<()> {
     writeln!(
         out,
-        "from     {} kept, {} moved, {} inserted, {} removed; {} of the timetable made anew, {} \
-         before",
+        "from     {} kept, {} moved, {} inserted, {} removed; {} touched of {} before",
         text::count(kept.kept as u64, "connection"),
         kept.moved,
         kept.inserted,

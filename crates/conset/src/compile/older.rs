@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use conset_ir::{ConnectionSet, Image, InputError, Machine, Program, Schedule};
+use conset_ir::{ConnectionSet, InputError, Machine, Program, Schedule, Timetable};
 use conset_partition_route::bounds;
+use conset_verify::Verified;
 use rayon::prelude::*;
 
 use super::{CompileError, Compiled, How, More, Options, Planned, fresh};
@@ -20,7 +21,7 @@ pub(super) struct Old<'a> {
     schedule: &'a Schedule,
     /// The sets by name.
     rows: BTreeMap<&'a str, usize>,
-    image: Image,
+    checked: Vec<Verified<Timetable>>,
 }
 
 impl<'a> Old<'a> {
@@ -54,25 +55,18 @@ impl<'a> Old<'a> {
             .into_iter()
             .collect::<Result<Vec<_>, _>>()
             .map_err(|rejection| CompileError::Rejected(Box::new(rejection)))?;
-        let image = conset_codegen::image::image(schedule.machine(), &checked)
-            .map_err(|e| CompileError::bug("codegen", &e))?;
         let names = schedule.sets().iter().map(|s| s.timetable.routing().set().name());
-        Ok(Self { schedule, rows: names.zip(0..).collect(), image })
+        Ok(Self { schedule, rows: names.zip(0..).collect(), checked })
     }
 
     /// Says of each set that was made from this how its tables changed.
-    pub(super) fn compare(&self, compiled: &mut Compiled) -> Result<(), CompileError> {
+    pub(super) fn compare(&self, compiled: &mut Compiled) {
         for (row, known) in compiled.sets.iter_mut().enumerate() {
             let Some(FromOld::Kept(kept)) = &mut known.from else { continue };
-            let set = compiled.schedule.sets()[row].timetable.routing().set();
-            let before = self.rows[set.name()];
-            let old = self.schedule.sets()[before].timetable.routing().set();
-            kept.entries = Some(crate::diff::entries(
-                (old, &self.image.sets()[before]),
-                (set, &compiled.image.sets()[row]),
-            ));
+            let new = &compiled.schedule.sets()[row].timetable;
+            let old = &self.checked[self.rows[new.routing().set().name()]];
+            kept.entries = Some(crate::diff::entries(old, new, &compiled.image.sets()[row]));
         }
-        Ok(())
     }
 }
 
@@ -89,8 +83,7 @@ pub(super) fn keep(
     observer(Progress::Stage("keeping what fits"));
     let keep = |(set, bounds): (&Arc<ConnectionSet>, &bounds::BoundsReport)| {
         let Some(&row) = old.rows.get(set.name()) else { return Ok(Err(Fresh::NoSuchSet)) };
-        let clocks = bounds.summary().clocks;
-        from::from(machine, set, &old.schedule.sets()[row], clocks, options)
+        from::from(machine, set, &old.schedule.sets()[row], &bounds.summary(), options)
     };
     let kept: Vec<Result<_, CompileError>> =
         program.sets().par_iter().zip(bounds).map(keep).collect();

@@ -6,7 +6,11 @@
 
 use std::cmp::Ordering;
 
-use conset_ir::{CellId, ChannelEntry, ChannelId, ConnectionId, Feed, PhaseId, SetImage, Sink};
+use conset_ir::{
+    CellId, ChannelEntry, ChannelId, ConnectionId, Feed, PhaseId, PhaseRoutes, RouteRef, SetImage,
+    Sink, Timetable,
+};
+use conset_verify::Verified;
 use serde::Serialize;
 
 use super::Listed;
@@ -78,29 +82,7 @@ pub(super) fn compare(
     same_links: bool,
     limit: usize,
 ) -> Entries {
-    let mut found = Entries {
-        unchanged: 0,
-        changed: 0,
-        removed: 0,
-        added: 0,
-        stability: 1.0,
-        tables: Listed::new(),
-        entries: Listed::new(),
-    };
-    let is_same = |a: &ChannelEntry, b: &ChannelEntry| {
-        let same_gate = |x: ConnectionId, y: ConnectionId| pairs.in_b(x) == Some(y);
-        let feed = match (a.feed, b.feed) {
-            (Feed::Gate(x), Feed::Gate(y)) => same_gate(x, y),
-            (Feed::Link(x), Feed::Link(y)) => same_links && x == y,
-            _ => false,
-        };
-        let sink = match (a.sink, b.sink) {
-            (Sink::Gate(x), Sink::Gate(y)) => same_gate(x, y),
-            (Sink::Forward { .. }, Sink::Forward { .. }) => same_links && a.sink == b.sink,
-            _ => false,
-        };
-        feed && sink
-    };
+    let mut comparison = Comparison::new(pairs, same_links, limit);
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for p in 0..a.phases.len().max(b.phases.len()) {
         let cells = |set: &SetImage| set.phases.get(p).map_or(0, |phase| phase.cell_count());
@@ -108,41 +90,126 @@ pub(super) fn compare(
             let (phase, cell) = (PhaseId::from_index(p), CellId::from_index(c));
             sorted(a, phase, cell, &mut old);
             sorted(b, phase, cell, &mut new);
-            let mut table =
-                CellTable { phase, cell, unchanged: 0, changed: 0, removed: 0, added: 0 };
-            merge(&old, &new, |a, b| {
-                let count = match (a, b) {
-                    (Some(a), Some(b)) if is_same(a, b) => {
-                        table.unchanged += 1;
-                        return;
-                    }
-                    (Some(_), Some(_)) => &mut table.changed,
-                    (Some(_), None) => &mut table.removed,
-                    (None, _) => &mut table.added,
-                };
-                *count += 1;
-                found.entries.add(limit, || EntryChange {
-                    phase,
-                    cell,
-                    channel: a.or(b).expect("one of them is there").channel,
-                    a: a.map(text),
-                    b: b.map(text),
-                });
-            });
-            found.unchanged += table.unchanged;
-            found.changed += table.changed;
-            found.removed += table.removed;
-            found.added += table.added;
-            if table.changed + table.removed + table.added > 0 {
-                found.tables.add(limit, || table);
-            }
+            comparison.cell(phase, cell, &old, &new);
         }
     }
-    let all = found.unchanged + found.changed + found.removed + found.added;
-    if all > 0 {
-        found.stability = found.unchanged as f64 / all as f64;
+    comparison.finish()
+}
+
+/// Compares the tables of an older compile of a set with an image of it, for one machine and
+/// without details. Tables are made for those phases only whose routes are not the same.
+pub(super) fn compare_with(
+    a: &Verified<Timetable>,
+    b: &Timetable,
+    image: &SetImage,
+    pairs: &Pairs,
+) -> Entries {
+    let mut comparison = Comparison::new(pairs, true, 0);
+    let (old, new) = (a.routing().phases(), b.routing().phases());
+    let mut table = Vec::new();
+    for p in 0..old.len().max(new.len()) {
+        let phase = PhaseId::from_index(p);
+        if let (Some(a), Some(b)) = (old.get(p), new.get(p))
+            && are_same(a, b, pairs)
+        {
+            comparison.found.unchanged += a.iter().map(|r| r.cells.len() as u64).sum::<u64>();
+            continue;
+        }
+        let tables = (p < old.len()).then(|| conset_codegen::image::entries(a, phase));
+        for cell in a.routing().machine().cells() {
+            sorted(image, phase, cell, &mut table);
+            let before = tables.as_ref().map_or(&[][..], |tables| tables.cell(cell));
+            comparison.cell(phase, cell, before, &table);
+        }
     }
-    found
+    comparison.finish()
+}
+
+/// Whether a phase has the same routes in the same order.
+fn are_same(a: &PhaseRoutes, b: &PhaseRoutes, pairs: &Pairs) -> bool {
+    let same = |(a, b): (RouteRef<'_>, RouteRef<'_>)| {
+        pairs.in_b(a.connection) == Some(b.connection)
+            && (a.cells, a.links(), a.channels) == (b.cells, b.links(), b.channels)
+    };
+    a.len() == b.len() && a.iter().zip(b.iter()).all(same)
+}
+
+/// A comparison, cell by cell.
+struct Comparison<'a> {
+    pairs: &'a Pairs,
+    same_links: bool,
+    limit: usize,
+    found: Entries,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(pairs: &'a Pairs, same_links: bool, limit: usize) -> Self {
+        let found = Entries {
+            unchanged: 0,
+            changed: 0,
+            removed: 0,
+            added: 0,
+            stability: 1.0,
+            tables: Listed::new(),
+            entries: Listed::new(),
+        };
+        Self { pairs, same_links, limit, found }
+    }
+
+    fn is_same(&self, a: &ChannelEntry, b: &ChannelEntry) -> bool {
+        let same_gate = |x: ConnectionId, y: ConnectionId| self.pairs.in_b(x) == Some(y);
+        let feed = match (a.feed, b.feed) {
+            (Feed::Gate(x), Feed::Gate(y)) => same_gate(x, y),
+            (Feed::Link(x), Feed::Link(y)) => self.same_links && x == y,
+            _ => false,
+        };
+        let sink = match (a.sink, b.sink) {
+            (Sink::Gate(x), Sink::Gate(y)) => same_gate(x, y),
+            (Sink::Forward { .. }, Sink::Forward { .. }) => self.same_links && a.sink == b.sink,
+            _ => false,
+        };
+        feed && sink
+    }
+
+    /// Compares the tables of a cell, both in channel order.
+    fn cell(&mut self, phase: PhaseId, cell: CellId, old: &[ChannelEntry], new: &[ChannelEntry]) {
+        let mut table = CellTable { phase, cell, unchanged: 0, changed: 0, removed: 0, added: 0 };
+        merge(old, new, |a, b| {
+            let count = match (a, b) {
+                (Some(a), Some(b)) if self.is_same(a, b) => {
+                    table.unchanged += 1;
+                    return;
+                }
+                (Some(_), Some(_)) => &mut table.changed,
+                (Some(_), None) => &mut table.removed,
+                (None, _) => &mut table.added,
+            };
+            *count += 1;
+            self.found.entries.add(self.limit, || EntryChange {
+                phase,
+                cell,
+                channel: a.or(b).expect("one of them is there").channel,
+                a: a.map(text),
+                b: b.map(text),
+            });
+        });
+        self.found.unchanged += table.unchanged;
+        self.found.changed += table.changed;
+        self.found.removed += table.removed;
+        self.found.added += table.added;
+        if table.changed + table.removed + table.added > 0 {
+            self.found.tables.add(self.limit, || table);
+        }
+    }
+
+    fn finish(mut self) -> Entries {
+        let found = &mut self.found;
+        let all = found.unchanged + found.changed + found.removed + found.added;
+        if all > 0 {
+            found.stability = found.unchanged as f64 / all as f64;
+        }
+        self.found
+    }
 }
 
 /// The table of a cell in a phase in channel order; empty where there is none.

@@ -200,6 +200,29 @@ impl Copies {
         Some(cost)
     }
 
+    /// The same over open edges alone. Nothing is found for a connection that asks for a latency.
+    pub(crate) fn search_open(
+        &mut self,
+        phase: u32,
+        connection: u32,
+        open: &dyn Fn(usize) -> bool,
+    ) -> Option<u32> {
+        let want = self.want(connection);
+        if want.hops != ANY {
+            return None;
+        }
+        let (source, target) = self.ends[connection as usize];
+        self.distances.aim(&self.network, source, target);
+        let Self { network, distances, search, costs, state, wants, .. } = self;
+        let used = state.used(phase);
+        let cost = |cell: u32| costs[usize::from(used[cell as usize])];
+        let allowed = |edge| wants.as_ref().is_none_or(|w| w.is_open(phase, edge, want.sharing));
+        let open = |edge| open(edge) && allowed(edge);
+        let cost = search.run(network, distances, source, target, u32::MAX, cost, open)?;
+        std::mem::swap(&mut self.path, &mut self.search.path);
+        Some(cost)
+    }
+
     /// Whether what is routed keeps all requirements. Where links are parallel and there are
     /// requirements, nobody looks which link of an edge a route has, so the answer is no.
     pub(crate) fn keeps_wants(&self) -> bool {

@@ -1,16 +1,18 @@
 //! Connections put to a division that stands: what a small change of a set leaves to route.
 //!
 //! Routes that are handed in stay where they are, with their channels and links, as long as that
-//! is legal; every other connection of the set is inserted, far apart ones first:
+//! is legal; every other connection of the set is inserted, far apart ones first and of those the
+//! longest:
 //!
-//! * where the phase gets longest the least, as far as the busiest agent and the busiest link
+//! * in the phase that is wished for it, if there is a way;
+//! * where the phase gets longer the least, as far as the busiest agent and the busiest link
 //!   tell, with a shortest route among cheap cells there (`search`), in [`COPIES`] phases at most;
 //! * where no phase has room, by moving a few others ([`super::reroute`]), so that routes that
 //!   were handed in may move too;
 //! * else in a new phase at the end.
 //!
-//! Phases that have become empty go. Where phases are more than the bound and one has few
-//! connections, no more than were changed, it is emptied if that can be.
+//! Phases that have become empty go. Where that is asked for, phases are more than the bound and one
+//! has few connections, no more than were changed, it is emptied if that can be.
 //!
 //! Copying what stands is linear in it; the searches are in proportion to what is inserted.
 //!
@@ -19,11 +21,13 @@
 //! It gives up, and says so, where standing routes break a requirement or an order that the set
 //! has now in a way that taking single routes out does not mend. It does not improve what stands.
 
-use std::sync::Arc;
+mod loads;
+
+use std::cmp::Reverse;
 
 use conset_ir::{
-    CellId, ChannelId, ConnectionId, ConnectionSet, Duplex, Infeasible, Machine, PhaseRoutes,
-    Routing,
+    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Infeasible, LinkId, Machine,
+    PhaseRoutes, ShapeError, Slot,
 };
 
 use super::copies::Copies;
@@ -33,12 +37,10 @@ use super::{COPIED_CELLS, INDEXED_CELLS, Options};
 use crate::channels::EdgeLinks;
 use crate::network::Network;
 use crate::{bounds, explain};
+use loads::Loads;
 
 /// Phases searched for one connection.
 const COPIES: usize = 32;
-
-/// Loads that are held at most; beyond, the phase is chosen by its cells alone.
-const HELD: usize = 1 << 25;
 
 /// Times that others are moved to make room.
 const EVICTIONS: u32 = 64;
@@ -52,30 +54,71 @@ const EMPTIED: u32 = 4;
 /// A division that was extended.
 #[derive(Clone, Debug)]
 pub struct Extended {
-    /// Phases and routes. In each phase those that stayed come first, in their order.
-    pub routing: Routing,
+    /// The routes of each phase; those that stayed come first, in their order.
+    pub phases: Vec<PhaseRoutes>,
     /// For each phase the one it was; none for a new one.
     pub former: Vec<Option<u32>>,
-    /// For each phase, the rows that its first routes had among those handed in.
-    pub stayed: Vec<Vec<u32>>,
-    /// Routes that were handed in and had to move.
-    pub moved: usize,
+    /// For each phase, the rows that its first routes had among those handed in; none where
+    /// those that were handed in are all there is.
+    pub stayed: Vec<Option<Vec<u32>>>,
+    /// Those whose routes were handed in and had to move, ascending.
+    pub moved: Vec<ConnectionId>,
+    /// Those whose wish was granted over busy links alone, in no particular order.
+    pub crowded: Vec<ConnectionId>,
+    /// Those whose wish was not granted, in no particular order.
+    pub refused: Vec<ConnectionId>,
+}
+
+/// Where a connection without a route would best go.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// The phase, of those handed in; phases beyond are opened.
+    pub phase: u32,
+    /// Links to go round if there is another way, ascending; and those of other wishes that are
+    /// granted in the same phase at the same time.
+    pub busy: Vec<LinkId>,
+    /// When it would run, in clocks from the phase's beginning.
+    pub slot: Slot,
+}
+
+/// What is wanted beside routes for all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Change<'a> {
+    /// Connections that were there and have gone.
+    pub removed: usize,
+    /// Ascending by connection, at most one for each.
+    pub wishes: &'a [Wish],
+    /// Whether phases that few are in are emptied where others have room.
+    pub empty: bool,
+}
+
+/// Phases that [`Change::empty`] would try to empty have at most so many routes after a change of
+/// so many connections.
+pub fn is_small(routes: usize, changed: usize) -> bool {
+    routes <= FEW.max(changed)
 }
 
 /// Extends a division to a whole set. `kept` are routes of connections of `set` with all their
-/// words, legal on this machine, at most one of each; `removed` is how many others there were.
-/// `None` where that cannot be had and the set must be routed from the start.
+/// words, legal on this machine, at most one of each. `None` where that cannot be had and the set
+/// must be routed from the start.
 ///
 /// # Errors
 /// As [`super::route`], but for too many phases.
 pub fn extend(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
+    machine: &Machine,
+    set: &ConnectionSet,
     kept: &[PhaseRoutes],
-    removed: usize,
+    change: Change<'_>,
     options: &Options,
 ) -> Result<Option<Extended>, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
+    if !change.empty && is_complete(set, kept) {
+        let extended = without_empty(kept);
+        let most = options.max_phases.map_or(usize::MAX, |most| most as usize);
+        return Ok(Some(extended).filter(|extended| extended.phases.len() <= most));
+    }
     let mut hops = Vec::new();
     let mut copies = Copies::new(machine, set, Network::new(machine), &mut hops)?;
     if kept.len().saturating_mul(copies.network.cells) > COPIED_CELLS {
@@ -84,43 +127,55 @@ pub fn extend(
     for (phase, routes) in kept.iter().enumerate() {
         copies.open_phase();
         for route in routes.iter() {
-            copies.path = route.cells.iter().map(|cell| cell.0).collect();
+            copies.path.clear();
+            copies.path.extend(route.cells.iter().map(|cell| cell.0));
             copies.put(route.connection.0, phase as u32);
         }
     }
     if !copies.keeps_wants() {
         return Ok(None);
     }
+    let mut disturbed = false;
     for &(before, after) in set.order() {
         let phase = |x: ConnectionId| copies.state.phase_of[x.index()];
         if phase(before) != UNROUTED && phase(after) != UNROUTED && phase(before) > phase(after) {
             copies.take(after.0);
+            disturbed = true;
         }
     }
-    let sequence = copies.order.sequence(&hops, options.sequence, options.seed);
+    let new = to_insert(&copies, set, &hops, options);
     let mut this = Insertion {
-        loads: Loads::new(machine, set, &copies),
+        // Without anything to insert nobody asks for loads.
+        loads: (!new.is_empty()).then(|| Loads::new(machine, set, &copies)),
         former: (0..kept.len() as u32).map(Some).collect(),
         reroute: Reroute::default(),
         evictions: 0,
         most: options.max_phases.unwrap_or(u32::MAX),
+        disturbed,
+        granted: Vec::new(),
+        crowded: Vec::new(),
+        refused: Vec::new(),
         copies,
     };
-    let new: Vec<u32> = sequence
-        .iter()
-        .copied()
-        .filter(|&x| this.copies.state.phase_of[x as usize] == UNROUTED)
-        .collect();
     for &x in &new {
-        if !this.insert(x) {
+        let wish = change.wishes.binary_search_by_key(&x, |wish| wish.connection.0);
+        if !this.insert(machine, x, wish.ok().map(|row| &change.wishes[row])) {
             return Ok(None);
         }
     }
     this.close_empty();
-    let changed = new.len() + removed;
-    if changed > 0 {
+    let changed = new.len() + change.removed;
+    if change.empty && changed > 0 {
         let needed = bounds::fewest_phases(machine, set, &hops);
-        this.empty_small(&sequence, needed, changed);
+        let rank = |copies: &Copies| {
+            let sequence = copies.order.sequence(&hops, options.sequence, options.seed);
+            let mut rank = vec![0; sequence.len()];
+            for (row, &x) in sequence.iter().enumerate() {
+                rank[x as usize] = row as u32;
+            }
+            rank
+        };
+        this.empty_small(rank, needed, changed);
     }
     if this.copies.state.phases > this.most {
         return Ok(None);
@@ -128,52 +183,154 @@ pub fn extend(
     this.number(machine, set, kept).map(Some)
 }
 
+/// Whether everything has a route, and the set asks for nothing that routes could break.
+fn is_complete(set: &ConnectionSet, kept: &[PhaseRoutes]) -> bool {
+    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    kept.iter().map(PhaseRoutes::len).sum::<usize>() == set.len()
+        && set.order().is_empty()
+        && !set.connections().iter().any(asks)
+}
+
+/// All that was handed in, but for phases that nobody is in.
+fn without_empty(kept: &[PhaseRoutes]) -> Extended {
+    let phases = kept.iter().zip(0..).filter(|(routes, _)| !routes.is_empty());
+    let (phases, former): (Vec<_>, Vec<_>) =
+        phases.map(|(routes, phase)| (routes.clone(), Some(phase))).unzip();
+    let stayed = vec![None; phases.len()];
+    let (moved, crowded, refused) = Default::default();
+    Extended { phases, former, stayed, moved, crowded, refused }
+}
+
+/// What has no route, in the order of insertion: ordered connections after those before them,
+/// far apart ones first, and of those the longest.
+fn to_insert(copies: &Copies, set: &ConnectionSet, hops: &[u32], options: &Options) -> Vec<u32> {
+    let unrouted = |&x: &u32| copies.state.phase_of[x as usize] == UNROUTED;
+    let mut new: Vec<u32> = (0..set.len() as u32).filter(unrouted).collect();
+    if set.order().is_empty() || new.is_empty() {
+        let words = |x: u32| set.get(ConnectionId(x)).words;
+        new.sort_by_key(|&x| (Reverse(hops[x as usize]), Reverse(words(x)), x));
+        return new;
+    }
+    let sequence = copies.order.sequence(hops, options.sequence, options.seed);
+    sequence.into_iter().filter(unrouted).collect()
+}
+
 struct Insertion {
     copies: Copies,
-    loads: Loads,
+    /// Made where something is inserted.
+    loads: Option<Loads>,
     former: Vec<Option<u32>>,
     reroute: Reroute,
     evictions: u32,
     most: u32,
+    /// Whether something that was handed in was taken out of its phase.
+    disturbed: bool,
+    /// The edges of wishes that were granted, with their times, by phase.
+    granted: Vec<Vec<(Slot, Vec<usize>)>>,
+    crowded: Vec<ConnectionId>,
+    refused: Vec<ConnectionId>,
 }
 
 impl Insertion {
     /// Routes one connection; `false` where that cannot be had.
-    fn insert(&mut self, x: u32) -> bool {
+    fn insert(&mut self, machine: &Machine, x: u32, wish: Option<&Wish>) -> bool {
         let Some(phases) = self.copies.order.phases(&self.copies.state, x) else { return false };
-        if let Some(phase) = self.find(x, &phases) {
-            self.copies.put(x, phase);
-            self.loads.book(&self.copies, x);
+        if let Some(wish) = wish {
+            while self.copies.state.phases <= wish.phase && self.may_open() {
+                self.open_phase();
+            }
+        }
+        let granted =
+            wish.filter(|wish| phases.contains(&wish.phase) && self.fits(machine, x, wish));
+        if wish.is_some() && granted.is_none() {
+            self.refused.push(ConnectionId(x));
+        }
+        if let Some(phase) = granted.map(|wish| wish.phase).or_else(|| self.find(x, &phases)) {
+            self.put(x, phase);
             return true;
         }
         if self.evict(x) {
             return true;
         }
-        let (phase, cells) = (self.copies.state.phases, self.copies.network.cells);
-        let room = (phase as usize + 1).saturating_mul(cells) <= COPIED_CELLS;
-        if !phases.contains(&phase) || phase >= self.most || !room {
+        let phase = self.copies.state.phases;
+        if !phases.contains(&phase) || !self.may_open() {
             return false;
         }
-        self.copies.open_phase();
-        self.former.push(None);
-        self.loads.open_phase();
+        self.open_phase();
         if self.copies.search_one(phase, x).is_none() {
             return false;
         }
+        self.put(x, phase);
+        true
+    }
+
+    fn may_open(&self) -> bool {
+        let (phases, cells) = (self.copies.state.phases, self.copies.network.cells);
+        phases < self.most && (phases as usize + 1).saturating_mul(cells) <= COPIED_CELLS
+    }
+
+    fn open_phase(&mut self) {
+        self.copies.open_phase();
+        self.former.push(None);
+        if let Some(loads) = &mut self.loads {
+            loads.open_phase();
+        }
+    }
+
+    /// Puts the path found last into a phase.
+    fn put(&mut self, x: u32, phase: u32) {
         self.copies.put(x, phase);
-        self.loads.book(&self.copies, x);
+        if let Some(loads) = &mut self.loads {
+            loads.book(&self.copies, x);
+        }
+    }
+
+    /// Whether there is a way where a connection would best go, which is left in the copies.
+    fn fits(&mut self, machine: &Machine, x: u32, wish: &Wish) -> bool {
+        let state = &self.copies.state;
+        let (source, target) = self.copies.ends[x as usize];
+        let free = |cell: u32| state.used(wish.phase)[cell as usize] < state.capacity;
+        if wish.phase >= state.phases || !free(source) || !free(target) {
+            return false;
+        }
+        // An edge is free where one of its links is.
+        let mut closed: Vec<usize> = Vec::with_capacity(wish.busy.len());
+        for &link in wish.busy.iter().filter(|link| link.index() < machine.link_count()) {
+            let ends = machine.link(link);
+            let mut links = machine.links_between(ends.source, ends.target);
+            if links.all(|link| wish.busy.binary_search(&link).is_ok()) {
+                closed.push(self.copies.network.next.edge(ends.source.0, ends.target.0));
+            }
+        }
+        let meets = |slot: &Slot| slot.start < wish.slot.end() && wish.slot.start < slot.end();
+        let row = wish.phase as usize;
+        self.granted.resize(self.granted.len().max(row + 1), Vec::new());
+        let others = self.granted[row].iter().filter(|other| meets(&other.0));
+        closed.extend(others.flat_map(|other| other.1.iter()));
+        closed.sort_unstable();
+        let open = |edge: usize| closed.binary_search(&edge).is_err();
+        if self.copies.search_open(wish.phase, x, &open).is_none() {
+            if self.copies.search_one(wish.phase, x).is_none() {
+                return false;
+            }
+            self.crowded.push(ConnectionId(x));
+        }
+        let next = &self.copies.network.next;
+        let edges = self.copies.path.windows(2).map(|pair| next.edge(pair[0], pair[1])).collect();
+        self.granted[row].push((wish.slot, edges));
         true
     }
 
     /// The phase that gets longer the least, with the path left in the copies.
     fn find(&mut self, x: u32, phases: &std::ops::RangeInclusive<u32>) -> Option<u32> {
+        let loads = self.loads.as_ref()?;
         let (source, target) = self.copies.ends[x as usize];
         let free = |phase: u32, cell: u32| {
             self.copies.state.used(phase)[cell as usize] < self.copies.state.capacity
         };
         let mut candidates: Vec<(u64, u64, u32)> = (0..self.copies.state.phases)
             .filter(|&p| phases.contains(&p) && free(p, source) && free(p, target))
-            .map(|p| (self.loads.growth_by_sides(x, p), self.copies.state.load[p as usize], p))
+            .map(|p| (loads.growth_by_sides(x, p), self.copies.state.load[p as usize], p))
             .collect();
         candidates.sort_unstable();
         let mut best: Option<(u64, u32, Vec<u32>)> = None;
@@ -184,7 +341,7 @@ impl Insertion {
             if self.copies.search_one(phase, x).is_none() {
                 continue;
             }
-            let links = self.loads.growth_by_links(&self.copies, x, phase);
+            let links = loads.growth_by_links(&self.copies, x, phase);
             let growth = growth.max(links);
             if best.as_ref().is_none_or(|best| growth < best.0) {
                 best = Some((growth, phase, self.copies.path.clone()));
@@ -214,7 +371,10 @@ impl Insertion {
         self.evictions += 1;
         let done = self.reroute.insert(&mut self.copies, x);
         if done {
-            self.loads.count_again(&self.copies);
+            self.disturbed = true;
+            if let Some(loads) = &mut self.loads {
+                loads.count_again(&self.copies);
+            }
         }
         done
     }
@@ -229,7 +389,12 @@ impl Insertion {
     }
 
     /// Empties phases that have become small, as long as there are more than needed.
-    fn empty_small(&mut self, sequence: &[u32], needed: u32, changed: usize) {
+    fn empty_small(
+        &mut self,
+        make_rank: impl Fn(&Copies) -> Vec<u32>,
+        needed: u32,
+        changed: usize,
+    ) {
         let copied = self.copies.state.phases as usize * self.copies.network.cells;
         if copied > INDEXED_CELLS {
             return;
@@ -237,22 +402,19 @@ impl Insertion {
         let mut rank = Vec::new();
         for _ in 0..EMPTIED {
             let state = &self.copies.state;
-            let smallest =
-                (0..state.phases).min_by_key(|&p| (state.members(p).len(), std::cmp::Reverse(p)));
+            let smallest = (0..state.phases).min_by_key(|&p| (state.members(p).len(), Reverse(p)));
             let Some(phase) = smallest.filter(|_| state.phases > needed) else { return };
-            if state.members(phase).len() > FEW.max(changed) {
+            if !is_small(state.members(phase).len(), changed) {
                 return;
             }
             if rank.is_empty() {
                 self.copies.state.keep_passing();
-                rank = vec![0; sequence.len()];
-                for (row, &x) in sequence.iter().enumerate() {
-                    rank[x as usize] = row as u32;
-                }
+                rank = make_rank(&self.copies);
             }
             if !self.reroute.empty(&mut self.copies, phase, &rank) {
                 return;
             }
+            self.disturbed = true;
             self.former.remove(phase as usize);
         }
     }
@@ -260,190 +422,118 @@ impl Insertion {
     /// Channels and links: as they were for what stayed, the lowest free ones for the rest.
     fn number(
         self,
-        machine: &Arc<Machine>,
-        set: &Arc<ConnectionSet>,
+        machine: &Machine,
+        set: &ConnectionSet,
         kept: &[PhaseRoutes],
     ) -> Result<Extended, Infeasible> {
         let state = &self.copies.state;
-        let channels = usize::from(state.capacity);
-        let edges = EdgeLinks::new(machine, &self.copies.network);
-        let mut taken = vec![false; self.copies.network.cells * channels];
-        let mut link_load = vec![0u32; machine.link_count()];
-        let mut in_place = vec![false; set.len()];
-        let (mut phases, mut stayed) = (Vec::new(), Vec::new());
-        let mut moved = kept.iter().map(PhaseRoutes::len).sum::<usize>();
+        let mut numbering = Numbering {
+            copies: &self.copies,
+            edges: EdgeLinks::new(machine, &self.copies.network),
+            taken: vec![false; self.copies.network.cells * usize::from(state.capacity)],
+            link_load: vec![0; machine.link_count()],
+            in_place: vec![false; set.len()],
+            set,
+        };
+        let (mut phases, mut stayed, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+        let none = PhaseRoutes::new();
         for (phase, former) in self.former.iter().enumerate() {
-            let mut routes = PhaseRoutes::new();
-            let mut rows = Vec::new();
-            taken.fill(false);
-            link_load.fill(0);
-            let old = former.map(|former| &kept[former as usize]);
-            for (row, route) in old.into_iter().flat_map(PhaseRoutes::iter).enumerate() {
-                let x = route.connection.0;
-                let same = || {
-                    let path = route.cells.iter().map(|cell| cell.0);
-                    path.eq(state.route(x).iter().copied())
-                };
-                if state.phase_of[x as usize] != phase as u32 || !same() {
-                    continue;
-                }
-                in_place[x as usize] = true;
-                rows.push(row as u32);
-                for (cell, channel) in route.cells.iter().zip(route.channels) {
-                    taken[cell.index() * channels + channel.index()] = true;
-                }
-                for link in route.links() {
-                    link_load[link.index()] += 1;
-                }
-                let (cells, links) = (route.cells, route.links());
-                routes
-                    .push(route.connection, route.words, cells, links, route.channels)
-                    .map_err(|error| explain::misshapen(set, &error))?;
+            let phase = phase as u32;
+            let old = former.map_or(&none, |former| &kept[former as usize]);
+            if !self.disturbed && state.members(phase).len() == old.len() {
+                phases.push(old.clone());
+                stayed.push(None);
+                continue;
             }
-            moved -= rows.len();
-            let mut members = state.members(phase as u32).to_vec();
-            members.sort_unstable();
-            for x in members.into_iter().filter(|&x| !in_place[x as usize]) {
-                let path = state.route(x);
-                let cells: Vec<CellId> = path.iter().map(|&cell| CellId(cell)).collect();
-                let free = |cell: &u32| {
-                    let start = *cell as usize * channels;
-                    let row = &mut taken[start..start + channels];
-                    let channel = row.iter().position(|taken| !taken).expect("the router left one");
-                    row[channel] = true;
-                    ChannelId::from_index(channel)
-                };
-                let numbers: Vec<ChannelId> = path.iter().map(free).collect();
-                let link = |pair: &[u32]| {
-                    let parallel = edges.of(self.copies.network.next.edge(pair[0], pair[1]));
-                    let link = parallel.iter().min_by_key(|link| link_load[link.index()]);
-                    let link = *link.expect("an edge stands for at least one link");
-                    link_load[link.index()] += 1;
-                    link
-                };
-                let links: Vec<_> = path.windows(2).map(link).collect();
-                let id = ConnectionId(x);
-                routes
-                    .push(id, set.get(id).words, &cells, &links, &numbers)
-                    .map_err(|error| explain::misshapen(set, &error))?;
-            }
+            let (routes, rows) =
+                numbering.phase(phase, old).map_err(|error| explain::misshapen(set, &error))?;
+            let left = old.iter().filter(|route| !numbering.in_place[route.connection.index()]);
+            moved.extend(left.map(|route| route.connection));
+            let all = rows.len() == old.len() && rows.len() == routes.len();
             phases.push(routes);
-            stayed.push(rows);
+            stayed.push((!all).then_some(rows));
         }
-        let routing = Routing::new(machine.clone(), set.clone(), phases)
-            .map_err(|error| explain::misshapen(set, &error))?;
-        Ok(Extended { routing, former: self.former, stayed, moved })
+        let mut open = vec![false; kept.len()];
+        self.former.iter().flatten().for_each(|&former| open[former as usize] = true);
+        let closed = kept.iter().zip(open).filter(|row| !row.1).flat_map(|row| row.0.iter());
+        moved.extend(closed.map(|route| route.connection));
+        moved.sort_unstable();
+        let Self { former, crowded, refused, .. } = self;
+        Ok(Extended { phases, former, stayed, moved, crowded, refused })
     }
 }
 
-/// Clocks that agents' sides and edges are busy in each phase, and the most of each phase.
-struct Loads {
-    sides: Vec<[u32; 2]>,
-    agent_clocks: Vec<u64>,
-    link_clocks: Vec<u64>,
-    side_count: usize,
-    edge_count: usize,
-    side: Vec<u64>,
-    edge: Vec<u64>,
-    most: Vec<u64>,
+/// Numbers channels and links, phase by phase.
+struct Numbering<'a> {
+    copies: &'a Copies,
+    edges: EdgeLinks,
+    set: &'a ConnectionSet,
+    /// Channels that are given away, by cell.
+    taken: Vec<bool>,
+    link_load: Vec<u32>,
+    in_place: Vec<bool>,
 }
 
-impl Loads {
-    fn new(machine: &Machine, set: &ConnectionSet, copies: &Copies) -> Self {
-        let parameters = machine.parameters();
-        let full = parameters.duplex == Duplex::Full;
-        let sides = copies.ends.iter().map(|&(source, target)| match full {
-            true => [2 * source, 2 * target + 1],
-            false => [source, target],
-        });
-        let words = |per_word: u32, fixed: u32| {
-            let clocks = set.connections().iter();
-            let clocks =
-                clocks.map(|c| u64::from(c.words) * u64::from(per_word) + u64::from(fixed));
-            clocks.collect::<Vec<u64>>()
-        };
-        let mut this = Self {
-            sides: sides.collect(),
-            agent_clocks: words(parameters.access_clocks_per_word, parameters.stream_setup),
-            link_clocks: words(parameters.link_clocks_per_word, 0),
-            side_count: if full { 2 * copies.network.cells } else { copies.network.cells },
-            edge_count: copies.network.next.edge_count(),
-            side: Vec::new(),
-            edge: Vec::new(),
-            most: Vec::new(),
-        };
-        this.count_again(copies);
-        this
-    }
-
-    fn count_again(&mut self, copies: &Copies) {
-        self.side.clear();
-        self.edge.clear();
-        self.most.clear();
-        for _ in 0..copies.state.phases {
-            self.open_phase();
+impl Numbering<'_> {
+    /// The routes of a phase, and the rows that those which stayed had in it.
+    fn phase(
+        &mut self,
+        phase: u32,
+        old: &PhaseRoutes,
+    ) -> Result<(PhaseRoutes, Vec<u32>), ShapeError> {
+        let state = &self.copies.state;
+        let channels = usize::from(state.capacity);
+        self.taken.fill(false);
+        self.link_load.fill(0);
+        let (mut routes, mut rows) = (PhaseRoutes::new(), Vec::new());
+        for (row, route) in old.iter().enumerate() {
+            let x = route.connection.0;
+            let path = route.cells.iter().map(|cell| cell.0);
+            if state.phase_of[x as usize] != phase || !path.eq(state.route(x).iter().copied()) {
+                continue;
+            }
+            self.in_place[x as usize] = true;
+            rows.push(row as u32);
+            for (cell, channel) in route.cells.iter().zip(route.channels) {
+                self.taken[cell.index() * channels + channel.index()] = true;
+            }
+            for link in route.links() {
+                self.link_load[link.index()] += 1;
+            }
+            let (cells, links) = (route.cells, route.links());
+            routes.push(route.connection, route.words, cells, links, route.channels)?;
         }
-        for phase in 0..copies.state.phases {
-            for &x in copies.state.members(phase) {
-                self.book(copies, x);
+        let mut members = state.members(phase).to_vec();
+        members.sort_unstable();
+        for x in members {
+            if !self.in_place[x as usize] {
+                self.add(x, &mut routes)?;
             }
         }
+        Ok((routes, rows))
     }
 
-    fn open_phase(&mut self) {
-        self.most.push(0);
-        let phases = self.most.len();
-        if phases.saturating_mul(self.side_count + self.edge_count) > HELD {
-            self.side.clear();
-            self.edge.clear();
-            return;
+    /// Adds a route on the lowest free channels and the least used links.
+    fn add(&mut self, x: u32, routes: &mut PhaseRoutes) -> Result<(), ShapeError> {
+        let channels = usize::from(self.copies.state.capacity);
+        let path = self.copies.state.route(x);
+        let cells: Vec<CellId> = path.iter().map(|&cell| CellId(cell)).collect();
+        let mut numbers = Vec::with_capacity(path.len());
+        for &cell in path {
+            let row = &mut self.taken[cell as usize * channels..][..channels];
+            let channel = row.iter().position(|taken| !taken).expect("the router left one");
+            row[channel] = true;
+            numbers.push(ChannelId::from_index(channel));
         }
-        self.side.resize(phases * self.side_count, 0);
-        self.edge.resize(phases * self.edge_count, 0);
-    }
-
-    fn are_held(&self) -> bool {
-        self.side.len() == self.most.len() * self.side_count
-    }
-
-    fn book(&mut self, copies: &Copies, x: u32) {
-        if !self.are_held() {
-            return;
+        let mut links = Vec::with_capacity(path.len());
+        for pair in path.windows(2) {
+            let parallel = self.edges.of(self.copies.network.next.edge(pair[0], pair[1]));
+            let link = parallel.iter().min_by_key(|link| self.link_load[link.index()]);
+            let link = *link.expect("an edge stands for at least one link");
+            self.link_load[link.index()] += 1;
+            links.push(link);
         }
-        let phase = copies.state.phase_of[x as usize] as usize;
-        let mut most = self.most[phase];
-        for side in self.sides[x as usize] {
-            let load = &mut self.side[phase * self.side_count + side as usize];
-            *load = load.saturating_add(self.agent_clocks[x as usize]);
-            most = most.max(*load);
-        }
-        for pair in copies.state.route(x).windows(2) {
-            let edge = copies.network.next.edge(pair[0], pair[1]);
-            let load = &mut self.edge[phase * self.edge_count + edge];
-            *load = load.saturating_add(self.link_clocks[x as usize]);
-            most = most.max(*load);
-        }
-        self.most[phase] = most;
-    }
-
-    fn growth_by_sides(&self, x: u32, phase: u32) -> u64 {
-        if !self.are_held() {
-            return 0;
-        }
-        let base = phase as usize * self.side_count;
-        let loads = self.sides[x as usize].map(|side| self.side[base + side as usize]);
-        let load = loads[0].max(loads[1]).saturating_add(self.agent_clocks[x as usize]);
-        load.saturating_sub(self.most[phase as usize])
-    }
-
-    /// The same by the links of the path found last.
-    fn growth_by_links(&self, copies: &Copies, x: u32, phase: u32) -> u64 {
-        if !self.are_held() {
-            return 0;
-        }
-        let base = phase as usize * self.edge_count;
-        let edges = copies.path.windows(2).map(|pair| copies.network.next.edge(pair[0], pair[1]));
-        let load = edges.map(|edge| self.edge[base + edge]).max().unwrap_or(0);
-        load.saturating_add(self.link_clocks[x as usize]).saturating_sub(self.most[phase as usize])
+        let id = ConnectionId(x);
+        routes.push(id, self.set.get(id).words, &cells, &links, &numbers)
     }
 }
