@@ -28,7 +28,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::compile::{CompileError, Objective, Options, gap};
-use price::{PASSED, Priced, joined, price};
+use price::{PASSED, Priced, joined, price, refined};
 
 /// Connections up to which searches are tried although a plan is good.
 const SMALL: usize = 1 << 13;
@@ -65,6 +65,12 @@ const WAVE: usize = 8;
 /// Squares of the hops of all routes together above which a set that has a plan is not balanced:
 /// what its searches look at, which takes minutes.
 const TOO_LONG: u64 = 1 << 26;
+
+/// Connections up to which the best plan is refined, how far from the bound it is then, and
+/// streams that are run for it by each thread of two.
+const REFINED: usize = 3 << 10;
+const REFINABLE: f64 = 1.1;
+const STEPS: u64 = 1 << 21;
 
 /// Attempts beyond the usual ones that are made with one effort; then it is doubled.
 const SAME_EFFORT: u32 = 8;
@@ -126,14 +132,25 @@ pub(crate) struct Search<'a> {
     /// Whether whole connections have left room for parts, as their plans tell.
     far: Option<bool>,
     found: Option<Priced>,
+    /// Of the plans with the fewest phases the fastest.
+    fewest: Option<Priced>,
     made: u32,
     ended: Option<Ended>,
+}
+
+/// What an attempt does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Plans the set.
+    Plan(Way),
+    /// Changes the best plan so far.
+    Refine,
 }
 
 /// One attempt.
 #[derive(Clone, Copy)]
 struct Try {
-    way: Way,
+    step: Step,
     /// Added to the seed.
     seed: u64,
     /// Doublings of the effort.
@@ -162,6 +179,7 @@ impl<'a> Search<'a> {
             long: false,
             far: None,
             found: None,
+            fewest: None,
             made: 0,
             ended: None,
         }
@@ -211,12 +229,16 @@ impl<'a> Search<'a> {
         }
         let searched = self.searched && self.set.len() <= SEARCHED;
         let way = match more % 4 {
+            2 if self.options.objective == Objective::Time => {
+                let seed = self.usual.len() as u64 + more;
+                return Some(Try { step: Step::Refine, seed, doubled: doubled(more) });
+            }
             1 if self.options.objective == Objective::Time => Way::Negotiated,
             3 if searched => Way::SearchedRounds,
             _ => Way::Balanced,
         };
-        let doubled = (more / u64::from(SAME_EFFORT)).min(u64::from(DOUBLED)) as u32;
-        Some(Try { way, seed: self.usual.len() as u64 + more, doubled })
+        let seed = self.usual.len() as u64 + more;
+        Some(Try { step: Step::Plan(way), seed, doubled: doubled(more) })
     }
 
     /// Makes some attempts.
@@ -225,18 +247,20 @@ impl<'a> Search<'a> {
     /// A set that cannot be planned, where there is no plan yet; a bug of a stage.
     pub(crate) fn wave(&mut self) -> Result<(), CompileError> {
         let most = if self.set.len() > WIDE { 1 } else { rayon::current_num_threads().min(WAVE) };
-        // Ways that come first may end the trying, or tell what is not worth while behind them.
-        let way = self.usual.get(self.next).map(|first| first.way);
-        let kind = |way: Way| std::mem::discriminant(&way);
-        let same =
-            |row: &usize| self.usual.get(*row).is_none_or(|t| Some(kind(t.way)) == way.map(kind));
-        let rows = (self.next..self.next + most).take_while(same);
-        let tries: Vec<Try> = rows.map_while(|row| self.attempt(row)).collect();
-        if tries.is_empty() {
+        let Some(first) = self.attempt(self.next) else {
             self.ended = Some(Ended::Enough);
             return Ok(());
-        }
-        if matches!(way, Some(Way::Windows | Way::Cut { .. })) && self.far.is_none() {
+        };
+        // Ways that come first may end the trying, or tell what is not worth while behind them;
+        // what changes the best plan needs to know it.
+        let goes_along = |row: usize, one: &Try| match (first.step, one.step) {
+            (Step::Plan(a), Step::Plan(b)) => row >= self.usual.len() || kind(a) == kind(b),
+            _ => false,
+        };
+        let rest = (self.next + 1..self.next + most)
+            .map_while(|row| self.attempt(row).filter(|one| goes_along(row, one)));
+        let tries: Vec<Try> = std::iter::once(first).chain(rest).collect();
+        if matches!(first.step, Step::Plan(Way::Windows | Way::Cut { .. })) && self.far.is_none() {
             // Seen once, so that plans in parts do not change what the others of them do.
             let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > WHOLE;
             self.far = Some(self.found.as_ref().is_some_and(far));
@@ -268,11 +292,16 @@ impl<'a> Search<'a> {
             Err(error) => return Err(error),
         };
         self.made += 1;
-        self.searched |= attempt.way == Way::SearchedRounds;
-        self.ringed |= attempt.way == Way::RingRounds;
+        self.searched |= attempt.step == Step::Plan(Way::SearchedRounds);
+        self.ringed |= attempt.step == Step::Plan(Way::RingRounds);
         // Plans of a wave must not change what the others of it do.
-        self.long |= attempt.way != Way::Balanced && squared_hops(&priced) > TOO_LONG;
+        self.long |= attempt.step != Step::Plan(Way::Balanced) && squared_hops(&priced) > TOO_LONG;
         let objective = self.options.objective;
+        if self.set.len() <= REFINED
+            && self.fewest.as_ref().is_none_or(|few| is_better(&priced, few, Objective::Phases))
+        {
+            self.fewest = Some(priced.clone());
+        }
         if self.found.as_ref().is_none_or(|found| is_better(&priced, found, objective)) {
             self.found = Some(priced);
         }
@@ -281,7 +310,8 @@ impl<'a> Search<'a> {
 
     /// Plans and prices; nothing where the way does not apply or is not worth its time.
     fn make(&self, attempt: Try) -> Option<Outcome> {
-        let Try { way, seed, doubled } = attempt;
+        let Try { step, seed, doubled } = attempt;
+        let Step::Plan(way) = step else { return self.refine(seed, doubled) };
         if self.found.is_some() {
             let skipped = match way {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
@@ -323,6 +353,38 @@ impl<'a> Search<'a> {
             })
         };
         plans.into_iter().try_fold(None, better).transpose()
+    }
+
+    /// Changes the best plan so far, in several chains; nothing where that is not worth while.
+    fn refine(&self, seed: u64, doubled: u32) -> Option<Outcome> {
+        let found = self.found.as_ref()?;
+        let far = gap(found.clocks, self.bounds.clocks) > REFINABLE;
+        if self.set.len() > REFINED || (self.until == Until::Good && !far) {
+            return None;
+        }
+        let seed = self.options.seed.wrapping_add(seed);
+        let steps = STEPS << doubled;
+        // From the best plan, whose streams keep off each other, and from one of few phases, in
+        // which they share; then on from the better of the two, with other choices.
+        let few = self.fewest.as_ref().unwrap_or(found);
+        let first = self.chains([(found, false), (few, true)], steps / 4, seed);
+        let first = match first {
+            Ok(first) => first,
+            Err(error) => return Some(Err(error)),
+        };
+        Some(self.chains([(&first, false); 2], steps - steps / 4, seed.wrapping_add(1 << 32)))
+    }
+
+    /// Refines two plans, the seed of the second being another; the better result.
+    fn chains(&self, from: [(&Priced, bool); 2], steps: u64, seed: u64) -> Outcome {
+        let chain = |(from, even): (&Priced, bool), seed: u64| {
+            let base = joined(from.clone(), seed)?;
+            Ok::<Priced, CompileError>(refined(&base, even, steps, seed)?.unwrap_or(base))
+        };
+        let [a, b] = from;
+        let (a, b) = rayon::join(|| chain(a, seed), || chain(b, seed.wrapping_add(1 << 33)));
+        let (a, b) = (a?, b?);
+        Ok(if is_better(&b, &a, self.options.objective) { b } else { a })
     }
 
     /// Whether plans were so far from the bound, and the longest connection is so long, that so
@@ -390,18 +452,29 @@ fn squared_hops(priced: &Priced) -> u64 {
     phases.flat_map(|p| p.iter()).map(|route| (route.hops() as u64).pow(2)).sum()
 }
 
+/// The kind of a way, whatever it is tried with.
+fn kind(way: Way) -> std::mem::Discriminant<Way> {
+    std::mem::discriminant(&way)
+}
+
+/// Doublings of the effort after so many attempts beyond the usual ones.
+fn doubled(more: u64) -> u32 {
+    (more / u64::from(SAME_EFFORT)).min(u64::from(DOUBLED)) as u32
+}
+
 /// Ways and seeds to try, in this order: those that cost little and may be perfect first, for a
 /// small set the one that is mostly enough. Rounds and parts are for time, orbits and negotiated
-/// congestion for phases.
+/// congestion for phases. What was found is refined in the end.
 fn attempts(machine: &Machine, set: &ConnectionSet, objective: Objective) -> Vec<Try> {
     // A set of a few connections leaves little to try.
     let most = ATTEMPTS.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
-    let balanced = (0..balanced).map(|again| (Way::Balanced, again));
+    let plan = |way: Way, seed: u64| Try { step: Step::Plan(way), seed, doubled: 0 };
+    let once = |way: Way| plan(way, 0);
+    let balanced = (0..balanced).map(|again| plan(Way::Balanced, again));
     let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
-    let once = |way: Way| (way, 0);
-    let rows: Vec<(Way, u64)> = match objective {
+    match objective {
         Objective::Time if sparse => {
             [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(balanced).collect()
         }
@@ -411,10 +484,11 @@ fn attempts(machine: &Machine, set: &ConnectionSet, objective: Objective) -> Vec
                 .into_iter()
                 .chain(balanced.clone().take(early))
                 .chain([once(Way::SearchedRounds)])
-                .chain((0..negotiated).map(|again| (Way::Negotiated, again)))
+                .chain((0..negotiated).map(|again| plan(Way::Negotiated, again)))
                 .chain([once(Way::Orbits)])
                 .chain(balanced.skip(early))
                 .chain([Way::Windows, Way::Cut { pieces: 2 }, Way::Cut { pieces: 3 }].map(once))
+                .chain([Try { step: Step::Refine, seed: 0, doubled: 0 }])
                 .collect()
         }
         Objective::Phases => [Way::Orbits, Way::RingRounds]
@@ -423,8 +497,7 @@ fn attempts(machine: &Machine, set: &ConnectionSet, objective: Objective) -> Vec
             .chain(balanced)
             .chain([once(Way::Congested)])
             .collect(),
-    };
-    rows.into_iter().map(|(way, seed)| Try { way, seed, doubled: 0 }).collect()
+    }
 }
 
 fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {

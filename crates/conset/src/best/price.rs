@@ -12,12 +12,14 @@ use std::sync::Arc;
 use conset_fabric::run_checked;
 use conset_ir::Timetable;
 use conset_partition_route::best::{self, Plan};
+use conset_scheduler::sketch::{Sketch, Stream};
 use conset_scheduler::{best as links, planned, predict};
 use rayon::prelude::*;
 
 use crate::compile::CompileError;
 
 /// A timetable and what it takes.
+#[derive(Clone)]
 pub(super) struct Priced {
     pub(super) timetable: Timetable,
     /// Clocks of all phases and their switches.
@@ -122,6 +124,28 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         found.phases = phases;
     }
     Ok(found)
+}
+
+/// The plan that changes make of one, priced; nothing where none of them gained anything.
+///
+/// # Errors
+/// A bug of a stage.
+pub(super) fn refined(
+    base: &Priced,
+    even: bool,
+    steps: u64,
+    seed: u64,
+) -> Result<Option<Priced>, CompileError> {
+    let routing = base.timetable.routing();
+    let links = best::links_of_edges(routing.machine());
+    let mut sketch = Sketch::new(routing.machine(), routing.set(), &links);
+    let mut run = |streams: &[best::Streamed<'_>]| {
+        let stream = |&(connection, words, places)| Stream { connection, words, places };
+        sketch.ends(streams.iter().map(stream))
+    };
+    let plan = best::refine(&base.timetable, even, steps, seed, &mut run)
+        .map_err(|e| CompileError::bug("the router", &e))?;
+    plan.map(|plan| price(plan, seed)).transpose()
 }
 
 /// What each phase takes, without the switch.

@@ -29,6 +29,7 @@ mod negotiate;
 mod orbits;
 mod pack;
 mod paths;
+mod refine;
 mod ring;
 mod rounds;
 mod template;
@@ -45,6 +46,7 @@ use crate::{apr, bounds, channels, explain};
 use paths::Paths;
 
 pub use join::{Tried, join, joinable};
+pub use refine::{Runner, Streamed, links_of_edges, refine};
 
 /// A way to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
