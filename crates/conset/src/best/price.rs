@@ -30,6 +30,14 @@ pub(super) struct Priced {
     rounds: Option<Vec<Vec<u32>>>,
 }
 
+impl Priced {
+    /// How many rounds a plan has that has them.
+    pub(super) fn rounds(&self) -> Option<u32> {
+        let last = self.rounds.as_ref()?.iter().flatten().max();
+        Some(last.map_or(0, |&last| last + 1))
+    }
+}
+
 /// Words times links up to which a timetable is priced on the fabric.
 const MEASURED: u64 = 1 << 18;
 

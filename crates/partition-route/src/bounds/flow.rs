@@ -17,6 +17,10 @@
 //!   from elsewhere;
 //! * it was long: a number of steps, and of links looked at in all. Large machines with many
 //!   sources get none at all.
+//!
+//! In the steps lengths swing about the best ones, where a word has several routes that are hardly
+//! better than each other. What they prove is never less for the mean of some lengths than on
+//! average for them (distances are concave in lengths), so the mean of the later steps is tried.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,6 +37,8 @@ const STEPS: usize = 96;
 const FEW: usize = 4;
 /// The greatest length; the least is 1 while flows are sent.
 const LONGEST: f64 = (1 << 10) as f64;
+/// The same for the mean of many, which takes finer ones.
+const FINEST: f64 = (1 << 20) as f64;
 /// In the end all lengths below the longest over so much are tried as 0.
 const SHORT: [u32; 4] = [2, 4, 8, 16];
 /// How much longer the busiest place gets in the first step.
@@ -152,6 +158,7 @@ impl<'a> Flow<'a> {
         let mut best: Option<(f64, Found)> = None;
         let mut exact = vec![1.0f64; self.room.len()];
         let mut sum = vec![0.0f64; self.room.len()];
+        let mut mean = vec![0.0f64; self.room.len()];
         for step in 1..=self.steps {
             let found = self.step();
             let value = found.travelled as f64 / found.room as f64;
@@ -173,15 +180,29 @@ impl<'a> Flow<'a> {
                     *exact *= 1.0 + growth * load / f64::from(room) / now;
                 }
             }
+            if 2 * step > self.steps {
+                let room = exact.iter().zip(&self.room);
+                let all: f64 = room.map(|(length, &room)| length * f64::from(room)).sum();
+                mean.iter_mut().zip(&exact).for_each(|(mean, length)| *mean += length / all);
+            }
             let longest = exact.iter().copied().fold(0.0, f64::max);
             for (length, exact) in self.lengths.iter_mut().zip(&mut exact) {
                 *exact /= longest;
                 *length = ((*exact * LONGEST) as u32).max(1);
             }
         }
-        let longest = LONGEST as u32;
         let (mut value, mut found) = best?;
+        let longest = mean.iter().copied().fold(0.0, f64::max);
+        if longest > 0.0 {
+            self.lengths = mean.iter().map(|mean| (mean / longest * FINEST) as u32).collect();
+            let other = self.proof();
+            let better = other.travelled as f64 / other.room as f64;
+            if better > value {
+                (value, found) = (better, other);
+            }
+        }
         let lengths = found.lengths.clone();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
         for short in SHORT {
             let cut = |&length: &u32| if length < longest / short { 0 } else { length };
             self.lengths = lengths.iter().map(cut).collect();
