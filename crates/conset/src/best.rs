@@ -10,6 +10,10 @@
 //! a few dozen words are ruled by what the model leaves out (words on their way, the depth of
 //! queues), and a run of them costs no more than the model does.
 //!
+//! What is found in the end may still be far from the bound, where links are short and streams at
+//! full rate leave too much of them idle. Then it is *refined*: changed a little, again and again,
+//! and run each time by the cost model ([`conset_partition_route::best::refine`]).
+//!
 //! # Threads
 //!
 //! Attempts do not know of each other. A *wave* of them is made at once, as many as there are
@@ -69,10 +73,12 @@ const WAVE: usize = 8;
 /// what its searches look at, which takes minutes.
 const TOO_LONG: u64 = 1 << 26;
 
-/// Connections up to which the best plan is refined, how far from the bound it is then, and
-/// streams that are run for it by each thread of two.
+/// Connections up to which the best plan is refined, and how far from the bound it is then.
 const REFINED: usize = 3 << 10;
 const REFINABLE: f64 = 1.1;
+
+/// Streams that are run for that by each thread of two, and for each connection as a power of two.
+const EACH: u32 = 15;
 const STEPS: u64 = 1 << 21;
 
 /// Attempts beyond the usual ones that are made with one effort; then it is doubled.
@@ -231,17 +237,14 @@ impl<'a> Search<'a> {
             Until::Attempts(_) | Until::Stopped => (),
         }
         let searched = self.searched && self.set.len() <= SEARCHED;
-        let way = match more % 4 {
-            2 if self.options.objective == Objective::Time => {
-                let seed = self.usual.len() as u64 + more;
-                return Some(Try { step: Step::Refine, seed, doubled: doubled(more) });
-            }
-            1 if self.options.objective == Objective::Time => Way::Negotiated,
-            3 if searched => Way::SearchedRounds,
-            _ => Way::Balanced,
+        let timed = self.options.objective == Objective::Time;
+        let step = match more % 4 {
+            1 if timed => Step::Plan(Way::Negotiated),
+            2 if timed => Step::Refine,
+            3 if searched => Step::Plan(Way::SearchedRounds),
+            _ => Step::Plan(Way::Balanced),
         };
-        let seed = self.usual.len() as u64 + more;
-        Some(Try { step: Step::Plan(way), seed, doubled: doubled(more) })
+        Some(Try { step, seed: self.usual.len() as u64 + more, doubled: doubled(more) })
     }
 
     /// Makes some attempts.
@@ -316,7 +319,10 @@ impl<'a> Search<'a> {
     /// Plans and prices; nothing where the way does not apply or is not worth its time.
     fn make(&self, attempt: Try) -> Option<Outcome> {
         let Try { step, seed, doubled } = attempt;
-        let Step::Plan(way) = step else { return self.refine(seed, doubled) };
+        let Step::Plan(way) = step else {
+            let found = self.found.as_ref().filter(|_| self.may_gain_by_sharing())?;
+            return Some(self.refine(found, seed, doubled));
+        };
         if self.found.is_some() {
             let skipped = match way {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
@@ -360,24 +366,23 @@ impl<'a> Search<'a> {
         plans.into_iter().try_fold(None, better).transpose()
     }
 
-    /// Changes the best plan so far, in several chains; nothing where that is not worth while.
-    fn refine(&self, seed: u64, doubled: u32) -> Option<Outcome> {
-        let found = self.found.as_ref()?;
-        let far = gap(found.clocks, self.bounds.clocks) > REFINABLE;
-        if self.set.len() > REFINED || (self.until == Until::Good && !far) {
-            return None;
-        }
+    /// Whether the best plan so far is worth refining: far from the bound, of streams that last as
+    /// long as a switch, below which it is not sharing of links that rules them.
+    fn may_gain_by_sharing(&self) -> bool {
+        let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > REFINABLE;
+        let far = self.until != Until::Good || self.found.as_ref().is_some_and(far);
+        far && self.set.len() <= REFINED && self.is_long(1)
+    }
+
+    /// Changes the best plan so far. The first chains start from the best plan, whose streams keep
+    /// off each other, and from one of few phases, in which they share; the others go on from the
+    /// better of the two results.
+    fn refine(&self, found: &Priced, seed: u64, doubled: u32) -> Outcome {
         let seed = self.options.seed.wrapping_add(seed);
-        let steps = STEPS << doubled;
-        // From the best plan, whose streams keep off each other, and from one of few phases, in
-        // which they share; then on from the better of the two, with other choices.
+        let steps = STEPS.min((self.set.len() as u64) << EACH) << doubled;
         let few = self.fewest.as_ref().unwrap_or(found);
-        let first = self.chains([(found, false), (few, true)], steps / 4, seed);
-        let first = match first {
-            Ok(first) => first,
-            Err(error) => return Some(Err(error)),
-        };
-        Some(self.chains([(&first, false); 2], steps - steps / 4, seed.wrapping_add(1 << 32)))
+        let first = self.chains([(found, false), (few, true)], steps / 4, seed)?;
+        self.chains([(&first, false); 2], steps - steps / 4, seed.wrapping_add(1 << 32))
     }
 
     /// Refines two plans, the seed of the second being another; the better result.
@@ -393,14 +398,17 @@ impl<'a> Search<'a> {
     }
 
     /// Whether plans were so far from the bound, and the longest connection is so long, that so
-    /// many parts of it could do better: none should be shorter than a switch.
+    /// many parts of it could do better.
     fn may_gain_by_parts(&self, pieces: u32) -> bool {
+        self.set.len() <= FILLED && self.is_long(pieces) && self.far == Some(true)
+    }
+
+    /// Whether no part of the longest connection, cut into so many, would be shorter than a switch.
+    fn is_long(&self, pieces: u32) -> bool {
         let parameters = self.machine.parameters();
         let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
         let longest = self.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
-        let long =
-            u64::from(longest) * u64::from(word) >= u64::from(pieces) * parameters.switch_clocks();
-        self.set.len() <= FILLED && long && self.far == Some(true)
+        u64::from(longest) * u64::from(word) >= u64::from(pieces) * parameters.switch_clocks()
     }
 
     /// Clocks of the rounds of a plan, without what words take on their way, over the clocks that
