@@ -77,6 +77,9 @@ const TOO_LONG: u64 = 1 << 26;
 const REFINED: usize = 3 << 10;
 const REFINABLE: f64 = 1.1;
 
+/// Ordered pairs for each connection up to which it is.
+const ORDERED: usize = 16;
+
 /// Streams that are run for that by each thread of two, and for each connection as a power of two.
 const EACH: u32 = 15;
 const STEPS: u64 = 1 << 21;
@@ -371,7 +374,8 @@ impl<'a> Search<'a> {
     fn may_gain_by_sharing(&self) -> bool {
         let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > REFINABLE;
         let far = self.until != Until::Good || self.found.as_ref().is_some_and(far);
-        far && self.set.len() <= REFINED && self.is_long(1)
+        let few = self.set.len() <= REFINED && self.set.order().len() <= ORDERED * self.set.len();
+        far && few && self.is_long(1)
     }
 
     /// Changes the best plan so far. The first chains start from the best plan, whose streams keep

@@ -44,6 +44,9 @@ const SLACK: f64 = 0.006;
 /// Cells of all phases together, and edges, that a draft may hold.
 const HELD: usize = 1 << 24;
 
+/// Cells and edges of which the tables cost as much as a stream that is run.
+const ROW: u64 = 64;
+
 /// The links of each edge of a machine's network, as [`Streamed`] numbers edges.
 pub fn links_of_edges(machine: &Machine) -> Vec<u32> {
     let network = Network::new(machine);
@@ -83,6 +86,7 @@ pub fn refine(
         last: vec![0.0; 2 * network.cells],
         costs: Vec::new(),
         spent: 0,
+        width: row as u64 / ROW,
         run,
     };
     let better = search.anneal(even, steps, seed);
@@ -105,8 +109,10 @@ struct Search<'a, 'r> {
     /// By side: its last end in a phase.
     last: Vec<f64>,
     costs: Vec<Cost>,
-    /// Streams that were run.
+    /// Streams that were run, and what tables cost.
     spent: u64,
+    /// The tables of a phase, in streams.
+    width: u64,
     run: &'a mut Runner<'r>,
 }
 
@@ -171,7 +177,7 @@ impl Search<'_, '_> {
         if phase.streams.is_empty() {
             return Cost::default();
         }
-        self.spent += phase.streams.len() as u64;
+        self.spent += phase.streams.len() as u64 + self.width;
         let mut streams: Vec<Streamed<'_>> = Vec::with_capacity(phase.streams.len());
         for Stream { connection, words, route } in &phase.streams {
             streams.push((ConnectionId(*connection), *words, &route.edges));
@@ -205,7 +211,10 @@ fn plan_of(
     let parameters = machine.parameters();
     let sides = sides(machine, set);
     let mut free = vec![0u64; 2 * network.cells];
-    let mut over = vec![0u64; if set.order().is_empty() { 0 } else { set.len() }];
+    let ordered = if set.order().is_empty() { 0 } else { set.len() };
+    let mut over = vec![0u64; ordered];
+    let mut before: Vec<Vec<u32>> = vec![Vec::new(); ordered];
+    set.order().iter().for_each(|(a, b)| before[b.index()].push(a.0));
     let mut started: Vec<Vec<(u64, &Stream)>> = Vec::new();
     for streams in phases.iter().filter(|streams| !streams.is_empty()) {
         free.fill(0);
@@ -213,11 +222,8 @@ fn plan_of(
         let mut phase = Vec::with_capacity(streams.len());
         for stream in streams {
             let [a, b] = sides[stream.connection as usize].map(|side| side as usize);
-            let mut start = free[a].max(free[b]);
-            if !over.is_empty() {
-                let before = set.order().iter().filter(|pair| pair.1.0 == stream.connection);
-                start = before.map(|pair| over[pair.0.index()]).fold(start, u64::max);
-            }
+            let before = before.get(stream.connection as usize).into_iter().flatten();
+            let start = before.map(|&x| over[x as usize]).fold(free[a].max(free[b]), u64::max);
             let link =
                 if stream.route.edges.is_empty() { 0 } else { parameters.link_clocks_per_word };
             let word = u64::from(parameters.access_clocks_per_word.max(link));

@@ -58,10 +58,15 @@ pub(super) struct Draft<'a> {
     before: Vec<(usize, Phase)>,
     /// For each connection those that come before it, and after it.
     order: Option<[Vec<Vec<u32>>; 2]>,
+    /// The first and the last stream of each connection, as phase and row.
+    spans: Vec<Option<(Place, Place)>>,
     distances: Distances,
     way: Way,
     noise: Vec<u32>,
 }
+
+/// A phase and a row.
+type Place = (u32, u32);
 
 /// How much of a link's load may be noise, as powers of two of a share.
 const NOISES: u32 = 5;
@@ -101,6 +106,7 @@ impl<'a> Draft<'a> {
             sides: sides(machine, set),
             phases: Vec::new(),
             before: Vec::new(),
+            spans: vec![None; if order.is_some() { set.len() } else { 0 }],
             order,
             distances: Distances::new(network, targets),
             way: Way::new(network.cells),
@@ -316,13 +322,8 @@ impl<'a> Draft<'a> {
     fn relocate(&mut self, phase: usize, row: usize, rng: &mut ChaCha8Rng) -> bool {
         let to = rng.random_range(0..self.phases.len());
         self.touch(phase);
-        self.touch(to);
         let stream = self.phases[phase].remove(row);
-        let x = stream.connection;
-        if self.put(to, stream, rng).is_none() {
-            return false;
-        }
-        self.keeps_order(x)
+        self.put(to, &stream, rng) && self.keeps_order(stream.connection)
     }
 
     /// A phase is done without: its streams come behind those of another, in their order. What
@@ -352,17 +353,8 @@ impl<'a> Draft<'a> {
             }
             let any = rng.random_range(0..all.len());
             let mut others = (0..all.len()).map(|k| all[(any + k) % all.len()]);
-            let placed = others.any(|other| {
-                if other == from || other == to {
-                    return false;
-                }
-                let fits = self.find(other, stream, rng);
-                let Some(route) = fits else { return false };
-                self.touch(other);
-                let place = rng.random_range(0..=self.phases[other].streams.len());
-                self.phases[other].insert(place, Stream { route, ..stream.clone() });
-                true
-            });
+            let placed =
+                others.any(|other| other != from && other != to && self.put(other, stream, rng));
             if !placed {
                 return false;
             }
@@ -370,12 +362,13 @@ impl<'a> Draft<'a> {
         self.order.is_none() || streams.iter().all(|stream| self.keeps_order(stream.connection))
     }
 
-    /// Puts a stream at any place of a phase, on a route that fits.
-    fn put(&mut self, to: usize, stream: Stream, rng: &mut ChaCha8Rng) -> Option<()> {
-        let route = self.find(to, &stream, rng)?;
+    /// Puts a stream at any place of a phase, on a route that fits; whether there is one.
+    fn put(&mut self, to: usize, stream: &Stream, rng: &mut ChaCha8Rng) -> bool {
+        let Some(route) = self.find(to, stream, rng) else { return false };
+        self.touch(to);
         let place = rng.random_range(0..=self.phases[to].streams.len());
-        self.phases[to].insert(place, Stream { route, ..stream });
-        Some(())
+        self.phases[to].insert(place, Stream { route, ..stream.clone() });
+        true
     }
 
     /// A cheap route over links that carry little, with some chance in it; none where cells have
@@ -419,24 +412,21 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether a connection's streams come after all of those before it, and before the others.
-    fn keeps_order(&self, x: u32) -> bool {
+    fn keeps_order(&mut self, x: u32) -> bool {
         let Some([before, after]) = &self.order else { return true };
-        let Some((first, last)) = self.span(x) else { return true };
-        let early = |&y: &u32| self.span(y).is_none_or(|span| span.1 < first);
-        let late = |&y: &u32| self.span(y).is_none_or(|span| span.0 > last);
+        self.spans.fill(None);
+        for (row, phase) in self.phases.iter().enumerate() {
+            for (place, stream) in phase.streams.iter().enumerate() {
+                let at = (row as u32, place as u32);
+                let span = &mut self.spans[stream.connection as usize];
+                *span = Some((span.map_or(at, |span| span.0), at));
+            }
+        }
+        let span = |y: u32| self.spans[y as usize];
+        let Some((first, last)) = span(x) else { return true };
+        let early = |&y: &u32| span(y).is_none_or(|span| span.1 < first);
+        let late = |&y: &u32| span(y).is_none_or(|span| span.0 > last);
         before[x as usize].iter().all(early) && after[x as usize].iter().all(late)
-    }
-
-    /// The first and the last stream of a connection.
-    #[allow(clippy::type_complexity, reason = "two places")]
-    fn span(&self, x: u32) -> Option<((usize, usize), (usize, usize))> {
-        let all = || {
-            self.phases.iter().enumerate().flat_map(move |(p, phase)| {
-                let rows = phase.streams.iter().enumerate();
-                rows.filter(move |(_, stream)| stream.connection == x).map(move |(r, _)| (p, r))
-            })
-        };
-        Some((all().next()?, all().last()?))
     }
 }
 

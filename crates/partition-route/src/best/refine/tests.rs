@@ -166,5 +166,5 @@ fn streams_take_the_other_way_round() {
     let one = Arc::new(cases::set(&machine, &[(0, 1, 5)]));
     assert!(refined(&balanced(&machine, &one), 1).is_none());
     let none = Arc::new(cases::set(&machine, &[]));
-    assert!(refined(&Routing::new(machine.clone(), none, vec![]).unwrap(), 0).is_none());
+    assert!(refined(&Routing::new(machine, none, vec![]).unwrap(), 0).is_none());
 }
