@@ -21,6 +21,7 @@
 //! after the one that ends the trying is thrown away. So the result is that of one thread. Large
 //! sets are tried one at a time, for the memory; their phases use the threads.
 
+mod attempts;
 mod price;
 
 use std::sync::Arc;
@@ -32,25 +33,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::compile::{CompileError, Objective, Options, gap};
+use attempts::{LARGE, SEARCHED, Step, Try, attempts, doubled, kind};
 use price::{PASSED, Priced, joined, price, refined};
 
 /// Connections up to which searches are tried although a plan is good.
 const SMALL: usize = 1 << 13;
-
-/// Connections up to which rounds are searched for although the torus has rounds.
-const SEARCHED: usize = 1 << 10;
-
-/// Attempts to balance a small set, and connections of all attempts together.
-const ATTEMPTS: usize = 8;
-const TRIED: usize = 1 << 13;
-
-/// Large sets with fewer connections a cell than this, such as halos, are hardly slowed by links
-/// that are shared: no rounds are searched for, which takes the most of the time.
-const LARGE: usize = 1 << 12;
-const DENSE: usize = 16;
-
-/// Negotiations of a set of a few connections.
-const NEGOTIATED: u64 = 3;
 
 /// Parts of connections up to which they are negotiated.
 const CUT: usize = 1 << 11;
@@ -83,12 +70,6 @@ const ORDERED: usize = 16;
 /// Streams that are run for that by each thread of two, and for each connection as a power of two.
 const EACH: u32 = 15;
 const STEPS: u64 = 1 << 21;
-
-/// Attempts beyond the usual ones that are made with one effort; then it is doubled.
-const SAME_EFFORT: u32 = 8;
-
-/// Doublings at most.
-const DOUBLED: u32 = 5;
 
 /// When trying ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,25 +129,6 @@ pub(crate) struct Search<'a> {
     fewest: Option<Priced>,
     made: u32,
     ended: Option<Ended>,
-}
-
-/// What an attempt does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// Plans the set.
-    Plan(Way),
-    /// Changes the best plan so far.
-    Refine,
-}
-
-/// One attempt.
-#[derive(Clone, Copy)]
-struct Try {
-    step: Step,
-    /// Added to the seed.
-    seed: u64,
-    /// Doublings of the effort.
-    doubled: u32,
 }
 
 impl<'a> Search<'a> {
@@ -489,54 +451,6 @@ type Outcome = Result<Priced, CompileError>;
 fn squared_hops(priced: &Priced) -> u64 {
     let phases = priced.timetable.routing().phases().iter();
     phases.flat_map(|p| p.iter()).map(|route| (route.hops() as u64).pow(2)).sum()
-}
-
-/// The kind of a way, whatever it is tried with.
-fn kind(way: Way) -> std::mem::Discriminant<Way> {
-    std::mem::discriminant(&way)
-}
-
-/// Doublings of the effort after so many attempts beyond the usual ones.
-fn doubled(more: u64) -> u32 {
-    (more / u64::from(SAME_EFFORT)).min(u64::from(DOUBLED)) as u32
-}
-
-/// Ways and seeds to try, in this order: those that cost little and may be perfect first, for a
-/// small set the one that is mostly enough. Rounds and parts are for time, orbits and negotiated
-/// congestion for phases. What was found is refined in the end.
-fn attempts(machine: &Machine, set: &ConnectionSet, objective: Objective) -> Vec<Try> {
-    // A set of a few connections leaves little to try.
-    let most = ATTEMPTS.min(1 + set.len() / 32);
-    let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
-    let plan = |way: Way, seed: u64| Try { step: Step::Plan(way), seed, doubled: 0 };
-    let once = |way: Way| plan(way, 0);
-    let balanced = (0..balanced).map(|again| plan(Way::Balanced, again));
-    let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
-    let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
-    match objective {
-        Objective::Time if sparse => {
-            [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(balanced).collect()
-        }
-        Objective::Time => {
-            let early = if set.len() <= SEARCHED { 1 } else { 0 };
-            [once(Way::RingRounds)]
-                .into_iter()
-                .chain(balanced.clone().take(early))
-                .chain([once(Way::SearchedRounds)])
-                .chain((0..negotiated).map(|again| plan(Way::Negotiated, again)))
-                .chain([once(Way::Orbits)])
-                .chain(balanced.skip(early))
-                .chain([Way::Windows, Way::Cut { pieces: 2 }, Way::Cut { pieces: 3 }].map(once))
-                .chain([Try { step: Step::Refine, seed: 0, doubled: 0 }])
-                .collect()
-        }
-        Objective::Phases => [Way::Orbits, Way::RingRounds]
-            .map(once)
-            .into_iter()
-            .chain(balanced)
-            .chain([once(Way::Congested)])
-            .collect(),
-    }
 }
 
 fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
