@@ -23,7 +23,7 @@ pub enum Binding {
     Endpoints,
     /// Phases: channels that shortest routes need in all, over all channels of the machine.
     ChannelTotal,
-    /// Phases: the longest chain of ordered connections that cannot share a phase.
+    /// Clocks: chains of ordered connections, and what must be moved between their ends.
     Order,
     /// Clocks: the words (and stream set-ups) of the busiest agent.
     AgentLoad,

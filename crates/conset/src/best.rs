@@ -10,6 +10,10 @@
 //! a few dozen words are ruled by what the model leaves out (words on their way, the depth of
 //! queues), and a run of them costs no more than the model does.
 //!
+//! What is found in the end may still be far from the bound, where links are short and streams at
+//! full rate leave too much of them idle. Then it is *refined*: changed a little, again and again,
+//! and run each time by the cost model ([`conset_partition_route::best::refine`]).
+//!
 //! # Threads
 //!
 //! Attempts do not know of each other. A *wave* of them is made at once, as many as there are
@@ -17,50 +21,23 @@
 //! after the one that ends the trying is thrown away. So the result is that of one thread. Large
 //! sets are tried one at a time, for the memory; their phases use the threads.
 
+mod attempts;
+mod price;
+
 use std::sync::Arc;
 
-use conset_fabric::run_checked;
 use conset_ir::{Bounds, ConnectionSet, Machine, Timetable};
-use conset_partition_route::best::{self, Plan, Way};
-use conset_scheduler::{best as links, planned, predict};
+use conset_partition_route::best::{self, Way};
+use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::compile::{CompileError, Objective, Options, gap};
-
-/// A timetable and what it takes.
-struct Priced {
-    timetable: Timetable,
-    clocks: u64,
-    /// What each phase takes, without the switch.
-    phases: Vec<u64>,
-    /// The rounds of a plan that has them.
-    rounds: Option<Vec<Vec<u32>>>,
-}
+use attempts::{LARGE, SEARCHED, Step, Try, attempts, doubled, kind};
+use price::{PASSED, Priced, joined, price, refined};
 
 /// Connections up to which searches are tried although a plan is good.
 const SMALL: usize = 1 << 13;
-
-/// Connections up to which rounds are searched for although the torus has rounds.
-const SEARCHED: usize = 1 << 10;
-
-/// Words times links up to which a timetable is priced on the fabric.
-const MEASURED: u64 = 1 << 18;
-
-/// The same for plans in which streams follow each other closely: small delays add up there.
-const PLANNED: u64 = 1 << 24;
-
-/// Attempts to balance a small set, and connections of all attempts together.
-const ATTEMPTS: usize = 8;
-const TRIED: usize = 1 << 13;
-
-/// Large sets with fewer connections a cell than this, such as halos, are hardly slowed by links
-/// that are shared: no rounds are searched for, which takes the most of the time.
-const LARGE: usize = 1 << 12;
-const DENSE: usize = 16;
-
-/// Negotiations of a set of a few connections.
-const NEGOTIATED: u64 = 3;
 
 /// Parts of connections up to which they are negotiated.
 const CUT: usize = 1 << 11;
@@ -70,11 +47,8 @@ const CUT: usize = 1 << 11;
 const FILLED: usize = 1 << 12;
 const WHOLE: f64 = 1.04;
 
-/// Connections up to which timetables are varied.
-const PASSED: usize = 1 << 17;
-
-/// Passes of the timetable in each phase.
-const PASSES: u32 = 64;
+/// The torus' own rounds over what the bound leaves for them, up to which no search does better.
+const RINGED: f64 = 1.05;
 
 /// Connections above which a wave is one attempt.
 const WIDE: usize = 1 << 15;
@@ -86,11 +60,16 @@ const WAVE: usize = 8;
 /// what its searches look at, which takes minutes.
 const TOO_LONG: u64 = 1 << 26;
 
-/// Attempts beyond the usual ones that are made with one effort; then it is doubled.
-const SAME_EFFORT: u32 = 8;
+/// Connections up to which the best plan is refined, and how far from the bound it is then.
+const REFINED: usize = 3 << 10;
+const REFINABLE: f64 = 1.1;
 
-/// Doublings at most.
-const DOUBLED: u32 = 5;
+/// Ordered pairs for each connection up to which it is.
+const ORDERED: usize = 16;
+
+/// Streams that are run for that by each thread of two, and for each connection as a power of two.
+const EACH: u32 = 15;
+const STEPS: u64 = 1 << 21;
 
 /// When trying ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,25 +118,17 @@ pub(crate) struct Search<'a> {
     next: usize,
     /// Whether rounds could be searched for.
     searched: bool,
-    /// Whether the torus has rounds for the set.
-    ringed: bool,
+    /// How long the torus' own rounds last, over what the bound leaves for them.
+    ringed: Option<f64>,
     /// Whether routes are too long for balancing, as the plans before it tell.
     long: bool,
     /// Whether whole connections have left room for parts, as their plans tell.
     far: Option<bool>,
     found: Option<Priced>,
+    /// Of the plans with the fewest phases the fastest.
+    fewest: Option<Priced>,
     made: u32,
     ended: Option<Ended>,
-}
-
-/// One attempt.
-#[derive(Clone, Copy)]
-struct Try {
-    way: Way,
-    /// Added to the seed.
-    seed: u64,
-    /// Doublings of the effort.
-    doubled: u32,
 }
 
 impl<'a> Search<'a> {
@@ -168,9 +139,7 @@ impl<'a> Search<'a> {
         options: &'a Options,
         until: Until,
     ) -> Self {
-        let usual = attempts(machine, set, options.objective)
-            .map(|(way, seed)| Try { way, seed, doubled: 0 })
-            .collect();
+        let usual = attempts(machine, set, options.objective);
         Self {
             machine,
             set,
@@ -180,10 +149,11 @@ impl<'a> Search<'a> {
             usual,
             next: 0,
             searched: false,
-            ringed: false,
+            ringed: None,
             long: false,
             far: None,
             found: None,
+            fewest: None,
             made: 0,
             ended: None,
         }
@@ -232,13 +202,14 @@ impl<'a> Search<'a> {
             Until::Attempts(_) | Until::Stopped => (),
         }
         let searched = self.searched && self.set.len() <= SEARCHED;
-        let way = match more % 4 {
-            1 if self.options.objective == Objective::Time => Way::Negotiated,
-            3 if searched => Way::SearchedRounds,
-            _ => Way::Balanced,
+        let timed = self.options.objective == Objective::Time;
+        let step = match more % 4 {
+            1 if timed => Step::Plan(Way::Negotiated),
+            2 if timed => Step::Refine,
+            3 if searched => Step::Plan(Way::SearchedRounds),
+            _ => Step::Plan(Way::Balanced),
         };
-        let doubled = (more / u64::from(SAME_EFFORT)).min(u64::from(DOUBLED)) as u32;
-        Some(Try { way, seed: self.usual.len() as u64 + more, doubled })
+        Some(Try { step, seed: self.usual.len() as u64 + more, doubled: doubled(more) })
     }
 
     /// Makes some attempts.
@@ -247,18 +218,20 @@ impl<'a> Search<'a> {
     /// A set that cannot be planned, where there is no plan yet; a bug of a stage.
     pub(crate) fn wave(&mut self) -> Result<(), CompileError> {
         let most = if self.set.len() > WIDE { 1 } else { rayon::current_num_threads().min(WAVE) };
-        // Ways that come first may end the trying, or tell what is not worth while behind them.
-        let way = self.usual.get(self.next).map(|first| first.way);
-        let kind = |way: Way| std::mem::discriminant(&way);
-        let same =
-            |row: &usize| self.usual.get(*row).is_none_or(|t| Some(kind(t.way)) == way.map(kind));
-        let rows = (self.next..self.next + most).take_while(same);
-        let tries: Vec<Try> = rows.map_while(|row| self.attempt(row)).collect();
-        if tries.is_empty() {
+        let Some(first) = self.attempt(self.next) else {
             self.ended = Some(Ended::Enough);
             return Ok(());
-        }
-        if matches!(way, Some(Way::Windows | Way::Cut { .. })) && self.far.is_none() {
+        };
+        // Ways that come first may end the trying, or tell what is not worth while behind them;
+        // what changes the best plan needs to know it.
+        let goes_along = |row: usize, one: &Try| match (first.step, one.step) {
+            (Step::Plan(a), Step::Plan(b)) => row >= self.usual.len() || kind(a) == kind(b),
+            _ => false,
+        };
+        let rest = (self.next + 1..self.next + most)
+            .map_while(|row| self.attempt(row).filter(|one| goes_along(row, one)));
+        let tries: Vec<Try> = std::iter::once(first).chain(rest).collect();
+        if matches!(first.step, Step::Plan(Way::Windows | Way::Cut { .. })) && self.far.is_none() {
             // Seen once, so that plans in parts do not change what the others of them do.
             let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > WHOLE;
             self.far = Some(self.found.as_ref().is_some_and(far));
@@ -290,11 +263,18 @@ impl<'a> Search<'a> {
             Err(error) => return Err(error),
         };
         self.made += 1;
-        self.searched |= attempt.way == Way::SearchedRounds;
-        self.ringed |= attempt.way == Way::RingRounds;
+        self.searched |= attempt.step == Step::Plan(Way::SearchedRounds);
+        if attempt.step == Step::Plan(Way::RingRounds) {
+            self.ringed = self.rounds_over_bound(&priced);
+        }
         // Plans of a wave must not change what the others of it do.
-        self.long |= attempt.way != Way::Balanced && squared_hops(&priced) > TOO_LONG;
+        self.long |= attempt.step != Step::Plan(Way::Balanced) && squared_hops(&priced) > TOO_LONG;
         let objective = self.options.objective;
+        if self.set.len() <= REFINED
+            && self.fewest.as_ref().is_none_or(|few| is_better(&priced, few, Objective::Phases))
+        {
+            self.fewest = Some(priced.clone());
+        }
         if self.found.as_ref().is_none_or(|found| is_better(&priced, found, objective)) {
             self.found = Some(priced);
         }
@@ -303,7 +283,11 @@ impl<'a> Search<'a> {
 
     /// Plans and prices; nothing where the way does not apply or is not worth its time.
     fn make(&self, attempt: Try) -> Option<Outcome> {
-        let Try { way, seed, doubled } = attempt;
+        let Try { step, seed, doubled } = attempt;
+        let Step::Plan(way) = step else {
+            let found = self.found.as_ref().filter(|_| self.may_gain_by_sharing())?;
+            return Some(self.refine(found, seed, doubled));
+        };
         if self.found.is_some() {
             let skipped = match way {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
@@ -347,27 +331,84 @@ impl<'a> Search<'a> {
         plans.into_iter().try_fold(None, better).transpose()
     }
 
+    /// Whether the best plan so far is worth refining: far from the bound, of streams that last as
+    /// long as a switch, below which it is not sharing of links that rules them.
+    fn may_gain_by_sharing(&self) -> bool {
+        let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > REFINABLE;
+        let far = self.until != Until::Good || self.found.as_ref().is_some_and(far);
+        let few = self.set.len() <= REFINED && self.set.order().len() <= ORDERED * self.set.len();
+        far && few && self.is_long(1)
+    }
+
+    /// Changes the best plan so far. The first chains start from the best plan, whose streams keep
+    /// off each other, and from one of few phases, in which they share; the others go on from the
+    /// better of the two results.
+    fn refine(&self, found: &Priced, seed: u64, doubled: u32) -> Outcome {
+        let seed = self.options.seed.wrapping_add(seed);
+        let steps = STEPS.min((self.set.len() as u64) << EACH) << doubled;
+        let few = self.fewest.as_ref().unwrap_or(found);
+        let first = self.chains([(found, false), (few, true)], steps / 4, seed)?;
+        self.chains([(&first, false); 2], steps - steps / 4, seed.wrapping_add(1 << 32))
+    }
+
+    /// Refines two plans, the seed of the second being another; the better result.
+    fn chains(&self, from: [(&Priced, bool); 2], steps: u64, seed: u64) -> Outcome {
+        let chain = |(from, even): (&Priced, bool), seed: u64| {
+            let base = joined(from.clone(), seed)?;
+            Ok::<Priced, CompileError>(refined(&base, even, steps, seed)?.unwrap_or(base))
+        };
+        let [a, b] = from;
+        let (a, b) = rayon::join(|| chain(a, seed), || chain(b, seed.wrapping_add(1 << 33)));
+        let (a, b) = (a?, b?);
+        Ok(if is_better(&b, &a, self.options.objective) { b } else { a })
+    }
+
     /// Whether plans were so far from the bound, and the longest connection is so long, that so
-    /// many parts of it could do better: none should be shorter than a switch.
+    /// many parts of it could do better.
     fn may_gain_by_parts(&self, pieces: u32) -> bool {
+        self.set.len() <= FILLED && self.is_long(pieces) && self.far == Some(true)
+    }
+
+    /// Whether no part of the longest connection, cut into so many, would be shorter than a switch.
+    fn is_long(&self, pieces: u32) -> bool {
         let parameters = self.machine.parameters();
         let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
         let longest = self.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
-        let long =
-            u64::from(longest) * u64::from(word) >= u64::from(pieces) * parameters.switch_clocks();
-        self.set.len() <= FILLED && long && self.far == Some(true)
+        u64::from(longest) * u64::from(word) >= u64::from(pieces) * parameters.switch_clocks()
     }
 
-    /// Whether nothing much better can be expected of more attempts: for a large set that is what
-    /// a way of rounds gives, for a small one a price near the bound.
+    /// Clocks of the rounds of a plan, without what words take on their way, over the clocks that
+    /// the bound leaves beside switches.
+    fn rounds_over_bound(&self, priced: &Priced) -> Option<f64> {
+        let rounds = priced.rounds()?;
+        let parameters = self.machine.parameters();
+        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
+        let longest = self.set.connections().iter().map(|c| c.words).max()?;
+        let round = u64::from(longest) * u64::from(word) + u64::from(parameters.stream_setup);
+        let switches = u64::from(self.bounds.phases) * parameters.switch_clocks();
+        let left = self.bounds.clocks.saturating_sub(switches).max(1);
+        Some(u64::from(rounds).saturating_mul(round) as f64 / left as f64)
+    }
+
+    /// Whether nothing much better can be expected of more attempts.
+    ///
+    /// A small set is tried until it is near the bound. For a large one that is what a way of
+    /// rounds gives. Between them it depends on the torus' own rounds: where they use all that there
+    /// is (all-to-all on 8x8: 64 rounds, as many as links allow), what is missing is switches and
+    /// words on their way, which no search gets back. Where they do not (6x10: 88 rounds, 75
+    /// would do), a negotiation gets some of it: all-to-all of 2048 words 1.12 instead of 1.18
+    /// times the bound, in about a second instead of a tenth; two more plans took three times as
+    /// long and were no better.
     fn is_good(&self, found: &Priced) -> bool {
         let (set, objective) = (self.set, self.options.objective);
         let near = match set.len() {
             0..=SEARCHED => 1.03,
             _ if set.len() > SMALL => 1.35,
-            // Such rounds use all that there is; what they leave no search gets back.
-            _ if self.ringed => 1.2,
-            _ => 1.01,
+            _ => match self.ringed {
+                Some(rounds) if rounds < RINGED => 1.2,
+                Some(_) => 1.15,
+                None => 1.01,
+            },
         };
         let few = found.timetable.phases().len() <= self.bounds.phases as usize;
         match objective {
@@ -412,145 +453,10 @@ fn squared_hops(priced: &Priced) -> u64 {
     phases.flat_map(|p| p.iter()).map(|route| (route.hops() as u64).pow(2)).sum()
 }
 
-/// Ways and seeds to try, in this order: those that cost little and may be perfect first, for a
-/// small set the one that is mostly enough. Rounds and parts are for time, orbits and negotiated
-/// congestion for phases.
-fn attempts(
-    machine: &Machine,
-    set: &ConnectionSet,
-    objective: Objective,
-) -> impl Iterator<Item = (Way, u64)> {
-    // A set of a few connections leaves little to try.
-    let most = ATTEMPTS.min(1 + set.len() / 32);
-    let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
-    let balanced = (0..balanced).map(|again| (Way::Balanced, again));
-    let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
-    let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
-    let once = |way: Way| (way, 0);
-    let ways: Vec<(Way, u64)> = match objective {
-        Objective::Time if sparse => {
-            [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(balanced).collect()
-        }
-        Objective::Time => {
-            let early = if set.len() <= SEARCHED { 1 } else { 0 };
-            [once(Way::RingRounds)]
-                .into_iter()
-                .chain(balanced.clone().take(early))
-                .chain([once(Way::SearchedRounds)])
-                .chain((0..negotiated).map(|again| (Way::Negotiated, again)))
-                .chain([once(Way::Orbits)])
-                .chain(balanced.skip(early))
-                .chain([Way::Windows, Way::Cut { pieces: 2 }, Way::Cut { pieces: 3 }].map(once))
-                .collect()
-        }
-        Objective::Phases => [Way::Orbits, Way::RingRounds]
-            .map(once)
-            .into_iter()
-            .chain(balanced)
-            .chain([once(Way::Congested)])
-            .collect(),
-    };
-    ways.into_iter()
-}
-
 fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
     let key = |priced: &Priced| match objective {
         Objective::Time => (0, priced.clocks),
         Objective::Phases => (priced.timetable.phases().len(), priced.clocks),
     };
     key(new) < key(old)
-}
-
-fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
-    let bug = |e| CompileError::bug("the scheduler", &e);
-    let most = if plan.starts.is_some() { PLANNED } else { MEASURED };
-    let tables = match (&plan.rounds, &plan.starts) {
-        (Some(rounds), _) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
-        (None, Some(starts)) => {
-            let bug = |e| CompileError::bug("the router", &e);
-            vec![planned::with_starts(plan.routing, starts).map_err(bug)?]
-        }
-        (None, None) => {
-            let passes = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
-            links::by_links(plan.routing, passes, seed).map_err(bug)?
-        }
-    };
-    let prices: Vec<_> = tables.par_iter().map(|table| clocks_of_phases(table, most)).collect();
-    let prices = prices.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let timetable = links::combine(&tables, &prices);
-    // Phases start on an empty machine, so their prices do not depend on each other.
-    let phases = 0..timetable.phases().len();
-    let least = |phase: usize| prices.iter().map(|table| table[phase]).min().unwrap_or(0);
-    let phases: Vec<u64> = phases.map(least).collect();
-    let switch = timetable.routing().machine().parameters().switch_clocks();
-    let clocks = phases.iter().map(|phase| switch.saturating_add(*phase));
-    let clocks = clocks.fold(0, u64::saturating_add);
-    Ok(Priced { clocks, timetable, phases, rounds: plan.rounds })
-}
-
-/// Connections up to which phases are joined, and attempts at it.
-const JOINED: usize = 1 << 13;
-const JOINS: usize = 24;
-
-/// Connections up to which rounds are given up where links alone do better.
-const POLISHED: usize = 1 << 12;
-
-/// Joins phases of a plan of rounds where that saves more than it costs.
-fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
-    if found.timetable.routing().set().len() > JOINED {
-        return Ok(found);
-    }
-    let bug = |e| CompileError::bug("the router", &e);
-    let switch = found.timetable.routing().machine().parameters().switch_clocks();
-    let mut tried = best::Tried::new();
-    for _ in 0..JOINS {
-        let Some(rounds) = &found.rounds else { break };
-        let routing = found.timetable.routing().clone();
-        let plan = Plan { routing, rounds: Some(rounds.clone()), starts: None };
-        let pairs = best::joinable(&plan, &mut tried);
-        if pairs.is_empty() {
-            break;
-        }
-        let trial = price(best::join(&plan, &pairs).map_err(bug)?, seed)?;
-        let gains = |&(a, b): &(u32, u32)| {
-            let place = a as usize - pairs.iter().filter(|pair| pair.1 < a).count();
-            let apart = found.phases[a as usize] + found.phases[b as usize] + switch;
-            trial.phases[place] < apart
-        };
-        let good: Vec<(u32, u32)> = pairs.iter().copied().filter(gains).collect();
-        if good.len() == pairs.len() {
-            found = trial;
-        } else if !good.is_empty() {
-            found = price(best::join(&plan, &good).map_err(bug)?, seed)?;
-        }
-    }
-    if found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
-        // The routes by links instead of by rounds: better for some phases of unequal words.
-        let routing = found.timetable.routing().clone();
-        let other = price(Plan { routing, rounds: None, starts: None }, seed)?;
-        let tables = [found.timetable.clone(), other.timetable];
-        let prices = [found.phases, other.phases];
-        let phases = prices[0].iter().zip(&prices[1]).map(|(a, b)| *a.min(b)).collect::<Vec<_>>();
-        found.timetable = links::combine(&tables, &prices);
-        found.clocks = phases.iter().map(|phase| phase + switch).sum();
-        found.phases = phases;
-    }
-    Ok(found)
-}
-
-/// What each phase takes, without the switch.
-fn clocks_of_phases(timetable: &Timetable, most: u64) -> Result<Vec<u64>, CompileError> {
-    let routing = timetable.routing();
-    let hops = |route: conset_ir::RouteRef<'_>| route.hops() as u64 * u64::from(route.words);
-    let work: u64 = routing.phases().iter().flat_map(|p| p.iter()).map(hops).sum();
-    if work > most {
-        return Ok(predict::predict(timetable).phases.iter().map(|phase| phase.clocks).collect());
-    }
-    let verified = conset_verify::timetable(timetable.clone())
-        .map_err(|rejection| CompileError::bug("a stage", &rejection))?;
-    let image = conset_codegen::image::image(routing.machine(), &[verified])
-        .map_err(|e| CompileError::bug("codegen", &e))?;
-    let checked = run_checked(Arc::new(image), 0, 0, false)
-        .map_err(|fault| CompileError::bug("the fabric", &fault))?;
-    Ok(checked.report.phases.iter().map(|phase| phase.clocks).collect())
 }

@@ -14,7 +14,7 @@
 //! * *channel flow*: lengths given to cells, such that routes are long where channels are short
 //!   of; more than the others where a machine is narrow, as a fat-tree is (module `flow`).
 //!
-//! Ordering constraints bound nothing: ordered connections may share a phase.
+//! Ordering constraints bound no phases: ordered connections may share one.
 //!
 //! Clocks: the phases of the phase bound each cost a context switch, and the rest is at least the
 //! load of the busiest resource, because each resource's load is only divided among phases:
@@ -25,7 +25,9 @@
 //! * *dimension cuts* and *bisection*: words that must leave a set of cells, over the live links
 //!   that do (module `cuts` says which sets are tried);
 //! * *link flow*: lengths given to links, which proves what the best division of all words over
-//!   all routes would take (module `flow`).
+//!   all routes would take (module `flow`);
+//! * *order*: chains of connections that come one after the other, and what must be moved between
+//!   their ends (module `order`).
 //!
 //! Flows are computed where they are more than the bounds before them.
 //!
@@ -35,6 +37,7 @@
 
 mod cuts;
 mod flow;
+mod order;
 
 use conset_ir::{Binding, Bounds, CellId, ConnectionSet, Duplex, Infeasible, Machine};
 
@@ -96,11 +99,14 @@ pub fn bounds(machine: &Machine, set: &ConnectionSet) -> Result<BoundsReport, In
     phases.extend(flow::phases(machine, set, greatest(&phases).1));
     let switches =
         u128::from(greatest(&phases).1) * u128::from(machine.parameters().switch_clocks());
-    let mut clocks = vec![agent_bound(machine, set)];
+    let setup = machine.parameters().stream_setup;
+    let mut clocks = vec![agent_bound(machine, set, setup)];
     clocks.extend(link_bound(machine, work.word_hops));
     clocks.extend(cuts::bounds(machine, set));
     let known = clocks.iter().map(|bound| bound.1).max().unwrap_or(0);
     clocks.extend(flow::clocks(machine, set, known));
+    let known = clocks.iter().map(|bound| bound.1).max().unwrap_or(0);
+    clocks.extend(order::clocks(machine, set, known));
     let clocks = clocks
         .into_iter()
         .map(|(binding, load, witness)| (binding, clamp(switches + load), witness))
@@ -189,11 +195,11 @@ fn total_bound(machine: &Machine, channels: u128) -> Bound {
     )
 }
 
-/// Clocks of the agents, the busiest.
-fn agent_bound(machine: &Machine, set: &ConnectionSet) -> Load {
+/// Clocks of the agents, the busiest, where opening a stream takes `setup` clocks.
+fn agent_bound(machine: &Machine, set: &ConnectionSet, setup: u32) -> Load {
     let parameters = machine.parameters();
     let access = u128::from(parameters.access_clocks_per_word);
-    let setup = u128::from(parameters.stream_setup);
+    let setup = u128::from(setup);
     let streams = u128::from(parameters.streams);
     let mut out = vec![(0u128, 0u128); machine.agent_count()];
     let mut into = out.clone();

@@ -71,13 +71,30 @@ impl Fair {
             users: vec![Vec::new(); resources],
             queue: VecDeque::new(),
             queued: vec![false; resources],
-            held: vec![Held { resource: 0, least: f64::INFINITY, second: f64::INFINITY }; streams],
+            held: vec![Held::NOWHERE; streams],
             changed: Vec::new(),
             noted: vec![false; streams],
             scratch: Vec::new(),
             capacities,
             ways,
         }
+    }
+
+    /// Takes other streams, when none is active: the same resources serve another phase.
+    pub(crate) fn restart(&mut self, ways: Lists) {
+        debug_assert!(self.users.iter().all(Vec::is_empty), "a phase is over");
+        let streams = ways.rows() as usize;
+        self.ways = ways;
+        self.held.clear();
+        self.held.resize(streams, Held::NOWHERE);
+        self.noted.clear();
+        self.noted.resize(streams, false);
+        // What is left over of the last events: nobody uses these resources.
+        for resource in self.queue.drain(..) {
+            self.queued[resource as usize] = false;
+            self.levels[resource as usize] = f64::INFINITY;
+        }
+        self.changed.clear();
     }
 
     /// A stream becomes active. Rates are right again after [`Fair::settle`].
@@ -181,7 +198,7 @@ impl Fair {
     }
 
     fn holdup(&self, stream: u32) -> Held {
-        let mut held = Held { resource: 0, least: f64::INFINITY, second: f64::INFINITY };
+        let mut held = Held::NOWHERE;
         for &resource in self.ways.of(stream) {
             let level = self.levels[resource as usize];
             if level < held.least {
@@ -207,6 +224,8 @@ impl Fair {
 }
 
 impl Held {
+    const NOWHERE: Self = Self { resource: 0, least: f64::INFINITY, second: f64::INFINITY };
+
     /// The least level on the way if it were not for one resource.
     fn without(&self, resource: u32) -> f64 {
         if self.resource == resource { self.second } else { self.least }

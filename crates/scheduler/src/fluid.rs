@@ -50,10 +50,12 @@ pub(crate) struct Phase<'a> {
 }
 
 /// What became of a phase.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Outcome {
     /// Clocks until the last word arrived.
     pub(crate) clocks: f64,
+    /// When each stream was over.
+    pub(crate) ends: Vec<f64>,
     /// The most streams that flowed over one link at a time.
     pub(crate) sharing: u32,
 }
@@ -68,7 +70,7 @@ pub(crate) fn run(phase: &Phase<'_>, fair: &mut Fair) -> Outcome {
             continue;
         }
         if run.over == phase.words.len() {
-            return Outcome { clocks: run.now, sharing: run.sharing };
+            return Outcome { clocks: run.now, ends: run.ends, sharing: run.sharing };
         }
         run.give_up_order();
     }
@@ -115,6 +117,7 @@ struct Run<'a> {
     events: BinaryHeap<Reverse<(u64, u32, u32)>>,
     changed: Vec<u32>,
     over: usize,
+    ends: Vec<f64>,
     sharing: u32,
 }
 
@@ -142,6 +145,7 @@ impl<'a> Run<'a> {
             events: BinaryHeap::new(),
             changed: Vec::new(),
             over: 0,
+            ends: vec![0.0; phase.words.len()],
             sharing: 0,
             phase,
         }
@@ -261,6 +265,7 @@ impl<'a> Run<'a> {
             return;
         }
         state.flows = false;
+        self.ends[stream as usize] = self.now;
         self.over += 1;
         self.fair.remove(stream);
         for port in self.phase.ports[stream as usize] {

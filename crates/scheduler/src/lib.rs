@@ -34,6 +34,7 @@ mod parallel;
 pub mod planned;
 pub mod predict;
 mod rounds;
+pub mod sketch;
 
 use conset_ir::PhaseId;
 

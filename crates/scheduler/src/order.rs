@@ -5,7 +5,7 @@
 //! (parts) in a phase; the order holds between all parts of the one and all parts of the other,
 //! so it is kept between *groups*, the connections present, and never spelled out part by part.
 
-use conset_ir::{ConnectionSet, Lists, PhaseRoutes};
+use conset_ir::{ConnectionId, ConnectionSet, Lists, PhaseRoutes};
 
 use crate::cost::Compact;
 
@@ -31,11 +31,20 @@ impl PhaseOrder {
         routes: &PhaseRoutes,
         scratch: &mut Compact,
     ) -> Option<Self> {
+        Self::among(set, routes.iter().map(|route| route.connection), scratch)
+    }
+
+    /// The same of streams that carry these connections.
+    pub(crate) fn among(
+        set: &ConnectionSet,
+        connections: impl Iterator<Item = ConnectionId>,
+        scratch: &mut Compact,
+    ) -> Option<Self> {
         let order = set.order();
         if order.is_empty() {
             return None;
         }
-        let group: Vec<u32> = routes.iter().map(|r| scratch.meet(r.connection.0)).collect();
+        let group: Vec<u32> = connections.map(|x| scratch.meet(x.0)).collect();
         let mut pairs = Vec::new();
         for (before, &connection) in scratch.used().iter().enumerate() {
             let from = order.partition_point(|pair| pair.0.0 < connection);

@@ -15,12 +15,15 @@
 //! | [`Way::Windows`] | any set without order or wishes | `window`: phases of a length, connections cut where they end |
 //! | [`Way::Congested`] | few phases | `congest`: a fixed number of phases, from the bound upwards |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
+//! | [`refine()`] | any plan that is far from its bound | `refine`: changed a little at a time, run by the cost model, streams share links |
 //!
 //! No way looks at what a set is called or where it came from. Which way is best for a set is
 //! seen by pricing the plans, which is the caller's business, because prices are the scheduler's.
 //! Ways that do not apply to a set yield nothing.
 
 mod balance;
+#[cfg(test)]
+mod cases;
 mod compact;
 mod congest;
 mod cut;
@@ -29,6 +32,7 @@ mod negotiate;
 mod orbits;
 mod pack;
 mod paths;
+mod refine;
 mod ring;
 mod rounds;
 mod template;
@@ -45,6 +49,7 @@ use crate::{apr, bounds, channels, explain};
 use paths::Paths;
 
 pub use join::{Tried, join, joinable};
+pub use refine::{Runner, Streamed, links_of_edges, refine};
 
 /// A way to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

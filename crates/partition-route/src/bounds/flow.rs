@@ -17,6 +17,10 @@
 //!   from elsewhere;
 //! * it was long: a number of steps, and of links looked at in all. Large machines with many
 //!   sources get none at all.
+//!
+//! In the steps lengths swing about the best ones, where a word has several routes that are hardly
+//! better than each other. What they prove is never less for the mean of some lengths than on
+//! average for them (distances are concave in lengths), so the mean of the later steps is tried.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,8 +37,12 @@ const STEPS: usize = 96;
 const FEW: usize = 4;
 /// The greatest length; the least is 1 while flows are sent.
 const LONGEST: f64 = (1 << 10) as f64;
+/// The same for the mean of many, which takes finer ones.
+const FINEST: f64 = (1 << 20) as f64;
 /// In the end all lengths below the longest over so much are tried as 0.
 const SHORT: [u32; 4] = [2, 4, 8, 16];
+/// And those of places that have less than such a share of what the busiest has, in the mean.
+const BUSY: [f64; 5] = [0.0, 0.5, 0.75, 0.9, 0.97];
 /// How much longer the busiest place gets in the first step.
 const GROWTH: f64 = 0.5;
 /// A gap between flow and bound that is small enough, as a share of the bound.
@@ -150,8 +158,12 @@ impl<'a> Flow<'a> {
     /// The best lengths found; `known` is a bound that is not worth proving again.
     fn search(&mut self, known: u128) -> Option<Found> {
         let mut best: Option<(f64, Found)> = None;
+        // The greatest load so far, not that of each step: else steps that bring little count as
+        // much as others, and the mean of the flows is not the best flow.
+        let mut scale = 0.0f64;
         let mut exact = vec![1.0f64; self.room.len()];
         let mut sum = vec![0.0f64; self.room.len()];
+        let mut mean = vec![0.0f64; self.room.len()];
         for step in 1..=self.steps {
             let found = self.step();
             let value = found.travelled as f64 / found.room as f64;
@@ -162,6 +174,7 @@ impl<'a> Flow<'a> {
             // Flows of single steps and the mean of all are true flows; none is below the bound.
             let most = |loads: &[f64]| self.greatest(loads);
             let now = most(&self.load);
+            scale = scale.max(now);
             sum.iter_mut().zip(&self.load).for_each(|(sum, load)| *sum += load);
             let reached = now.min(most(&sum) / step as f64);
             if reached <= known as f64 || reached <= proved * (1.0 + CLOSE) {
@@ -170,8 +183,13 @@ impl<'a> Flow<'a> {
             let growth = GROWTH / (step as f64).sqrt();
             for ((exact, &load), &room) in exact.iter_mut().zip(&self.load).zip(&self.room) {
                 if room > 0 {
-                    *exact *= 1.0 + growth * load / f64::from(room) / now;
+                    *exact *= 1.0 + growth * load / f64::from(room) / scale;
                 }
+            }
+            if 2 * step > self.steps {
+                let room = exact.iter().zip(&self.room);
+                let all: f64 = room.map(|(length, &room)| length * f64::from(room)).sum();
+                mean.iter_mut().zip(&exact).for_each(|(mean, length)| *mean += length / all);
             }
             let longest = exact.iter().copied().fold(0.0, f64::max);
             for (length, exact) in self.lengths.iter_mut().zip(&mut exact) {
@@ -179,19 +197,42 @@ impl<'a> Flow<'a> {
                 *length = ((*exact * LONGEST) as u32).max(1);
             }
         }
-        let longest = LONGEST as u32;
-        let (mut value, mut found) = best?;
-        let lengths = found.lengths.clone();
-        for short in SHORT {
-            let cut = |&length: &u32| if length < longest / short { 0 } else { length };
-            self.lengths = lengths.iter().map(cut).collect();
+        let (value, found) = best?;
+        Some(self.without_the_idle((value, found), &mean, &sum))
+    }
+
+    /// The best of some lengths, and of the same with nothing where hardly anything binds: what is
+    /// short, and what flows bring little to. `mean` are the lengths on average, `sum` the loads.
+    fn without_the_idle(&mut self, best: (f64, Found), mean: &[f64], sum: &[f64]) -> Found {
+        let (mut value, mut found) = best;
+        let longest = mean.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        let mean: Vec<u32> = mean.iter().map(|mean| (mean / longest * FINEST) as u32).collect();
+        let busiest = self.greatest(sum);
+        let busy =
+            |place: usize, least: f64| sum[place] >= least * busiest * f64::from(self.room[place]);
+        let mut tries: Vec<Vec<u32>> = Vec::new();
+        for lengths in [&mean, &found.lengths] {
+            for least in BUSY {
+                let cut =
+                    |(place, &length): (usize, &u32)| if busy(place, least) { length } else { 0 };
+                tries.push(lengths.iter().enumerate().map(cut).collect());
+            }
+            let longest = lengths.iter().copied().max().unwrap_or(0);
+            for short in SHORT {
+                let cut = |&length: &u32| if length < longest / short { 0 } else { length };
+                tries.push(lengths.iter().map(cut).collect());
+            }
+        }
+        for lengths in tries.into_iter().take(self.steps) {
+            self.lengths = lengths;
             let other = self.proof();
+            // No room has no value, and is not greater.
             let better = other.travelled as f64 / other.room as f64;
             if better > value {
                 (value, found) = (better, other);
             }
         }
-        Some(found)
+        found
     }
 
     fn greatest(&self, loads: &[f64]) -> f64 {

@@ -253,3 +253,113 @@ fn no_bound_exceeds_the_best_of_all_schedules() {
     }
     assert!(flows > 0, "no flow was tried");
 }
+
+/// The least clocks of streams at full rate that keep off each other, of all orders in which they
+/// can be planned and all routes: what some schedule takes, so no bound may be more.
+fn planned_one_by_one(machine: &Machine, set: &ConnectionSet) -> u64 {
+    let parameters = machine.parameters();
+    let routes: Vec<_> =
+        set.connections().iter().map(|c| paths(machine, c.source, c.target)).collect();
+    let all: usize = routes.iter().map(Vec::len).product();
+    let mut best = u64::MAX;
+    for choice in 0..all {
+        let mut rest = choice;
+        let mut chosen = Vec::new();
+        for of in &routes {
+            chosen.push(&of[rest % of.len()]);
+            rest /= of.len();
+        }
+        for sequence in sequences(set, &mut Vec::new()) {
+            let mut free = std::collections::BTreeMap::new();
+            let mut over = vec![0; set.len()];
+            for x in sequence {
+                let c = &set.connections()[x];
+                let before = set.order().iter().filter(|pair| pair.1.index() == x);
+                let before = before.map(|pair| over[pair.0.index()]).max().unwrap_or(0);
+                let links = chosen[x].windows(2).map(|pair| (2, pair[0], pair[1]));
+                let used: Vec<_> =
+                    links.chain([(0, c.source, c.source), (1, c.target, c.target)]).collect();
+                let idle = used.iter().map(|place| free.get(place).copied().unwrap_or(0)).max();
+                let clocks = u64::from(c.words) * u64::from(parameters.access_clocks_per_word)
+                    + u64::from(parameters.stream_setup);
+                over[x] = before.max(idle.unwrap_or(0)) + clocks;
+                free.extend(used.into_iter().map(|place| (place, over[x])));
+            }
+            best = best.min(over.into_iter().max().unwrap_or(0));
+        }
+    }
+    best + parameters.switch_clocks()
+}
+
+/// All sequences that keep the order.
+fn sequences(set: &ConnectionSet, begun: &mut Vec<usize>) -> Vec<Vec<usize>> {
+    if begun.len() == set.len() {
+        return vec![begun.clone()];
+    }
+    let mut found = Vec::new();
+    for x in 0..set.len() {
+        let ready = |pair: &&(conset_ir::ConnectionId, conset_ir::ConnectionId)| {
+            pair.1.index() != x || begun.contains(&pair.0.index())
+        };
+        if !begun.contains(&x) && set.order().iter().all(|pair| ready(&pair)) {
+            begun.push(x);
+            found.extend(sequences(set, begun));
+            begun.pop();
+        }
+    }
+    found
+}
+
+#[test]
+fn no_bound_of_order_exceeds_a_schedule() {
+    let mut random = 7u64;
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((random >> 33) % below) as u32
+    };
+    let mut orders = 0;
+    for case in 0..90 {
+        let spec = ["ring:4", "mesh:2x3", "mesh:4"][case % 3];
+        let machine = Machine::from_spec(spec).unwrap();
+        let parameters =
+            Parameters { stream_setup: next(4), t_sync: next(4), ..machine.parameters().clone() };
+        let machine = machine.with_parameters(parameters).unwrap();
+        let cells = machine.cell_count() as u64;
+        let rows: Vec<_> = (0..4).map(|_| (next(cells), next(cells), 1 + next(9))).collect();
+        let id = |x: u32| conset_ir::ConnectionId(x);
+        let order = (0..3).map(|_| (next(4), next(4))).filter(|(a, b)| a < b);
+        let order: Vec<_> = order.map(|(a, b)| (id(a), id(b))).collect();
+        let set = set(&rows).with_order(order.clone()).unwrap();
+        let clocks = planned_one_by_one(&machine, &set);
+        for bound in &bounds(&machine, &set).unwrap().clocks {
+            orders += usize::from(bound.0 == Binding::Order);
+            assert!(bound.1 <= clocks, "{spec} {rows:?} {order:?} {bound:?} {clocks}");
+        }
+    }
+    assert!(orders > 0, "order was never more than the others");
+}
+
+#[test]
+fn order_binds_where_steps_wait_for_each_other() {
+    // Three in a row, each after the one before; in a ring of 4 the middle step is far.
+    let chain = set(&[(0, 1, 10), (1, 2, 20), (2, 3, 30)]);
+    let id = conset_ir::ConnectionId;
+    let chain = chain.with_order(vec![(id(0), id(1)), (id(1), id(2))]).unwrap();
+    let ring = Machine::from_spec("ring:8").unwrap();
+    let bound = bounds(&ring, &chain).unwrap().summary();
+    assert_eq!((bound.clocks, bound.clocks_by), (528 + 120, Binding::Order));
+    // Every cell sends across, and before and after that to its neighbour: the links of the step
+    // across have 8 x 4 x 10 words to carry, 16 of them at a time.
+    let steps = |d: u32| (0..8).map(move |c| (c, (c + d) % 8, 10));
+    let rows: Vec<_> = steps(1).chain(steps(4)).chain(steps(1)).collect();
+    let after = (0..8).flat_map(|c| [(id(c), id(8 + c)), (id(8 + c), id(16 + c))]);
+    let all = set(&rows).with_order(after.collect()).unwrap();
+    let bound = bounds(&ring, &all).unwrap().summary();
+    assert_eq!((bound.clocks, bound.clocks_by), (528 + 20 + 40 + 20, Binding::Order));
+    // A shift on a torus has two ways round in each dimension, 3 links and 5: 15/8 of its words
+    // on every link at best.
+    let shift = |c: u32| (c, (c % 8 + 3) % 8 + 8 * ((c / 8 + 2) % 8), 2048);
+    let shift: Vec<_> = (0..64).map(shift).collect();
+    let bound = summary("iwarp", &shift);
+    assert!((528 + 7600..=528 + 7680).contains(&bound.clocks), "{}", bound.clocks);
+}

@@ -1,7 +1,8 @@
 //! Rounds keep every rule, and come near their bounds where machines are narrow.
 
 use super::*;
-use conset_ir::{Connection, ConnectionId, LinkId};
+use crate::best::cases;
+use conset_ir::{Connection, LinkId};
 use proptest::prelude::*;
 
 /// Every rule of a round, link by link.
@@ -71,25 +72,16 @@ proptest! {
         access in 1u32..5,
         seed in any::<u64>(),
     ) {
-        let spec = ["torus:2x3", "mesh:3x3", "ring:2", "torus:2x2x2", "fat-tree:9",
-            "hypercube:3", "ring:1", "torus:4x4"][topology];
-        let machine = Machine::from_spec(spec).unwrap();
-        let mut parameters = machine.parameters().clone();
-        parameters.access_clocks_per_word = access;
-        parameters.duplex = if half { Duplex::Half } else { Duplex::Full };
+        let machine = cases::machine(topology, |parameters| {
+            parameters.access_clocks_per_word = access;
+            parameters.duplex = if half { Duplex::Half } else { Duplex::Full };
+        });
         let dead = Some(LinkId(dead)).filter(|link| link.index() < machine.link_count());
         let dead = dead.map(|link| (machine.link(link).source, machine.link(link).target));
+        let (topology, parameters) = (machine.topology().clone(), machine.parameters().clone());
         let dead = dead.into_iter().collect();
-        let machine = Machine::new(
-            machine.name(), machine.topology().clone(), parameters, vec![], dead,
-        ).unwrap();
-        let cells: Vec<CellId> = machine.endpoints().collect();
-        let any = |at: u32| cells[at as usize % cells.len()];
-        let rows = pairs.iter().map(|&(s, t, w)| Connection::new(any(s), any(t), w));
-        let set = ConnectionSet::new("s", rows.collect()).unwrap();
-        let id = |x: usize| ConnectionId((x % pairs.len()) as u32);
-        let order = order.iter().map(|&(a, b)| (id(a), id(b))).filter(|(a, b)| a < b);
-        let set = set.with_order(order.collect()).unwrap();
+        let machine = Machine::new(machine.name(), topology, parameters, vec![], dead).unwrap();
+        let set = cases::ordered(cases::set(&machine, &pairs), &order);
         let network = Network::new(&machine);
         let found = negotiate(&machine, &set, &network, 0, 1 << 16, seed);
         // Without the dead link there may be no way.

@@ -1,7 +1,8 @@
 //! Windows keep every rule at every moment, whatever the set.
 
 use super::*;
-use conset_ir::{CellId, Connection};
+use crate::best::cases;
+use conset_ir::Duplex;
 use proptest::prelude::*;
 
 /// All words once, and at every moment every rule.
@@ -53,21 +54,12 @@ proptest! {
         channels in 1u32..6,
         seed in any::<u64>(),
     ) {
-        let spec = ["torus:2x3", "mesh:3x3", "ring:2", "torus:2x2x2", "fat-tree:9",
-            "hypercube:3", "ring:1", "torus:4x4"][topology];
-        let machine = Machine::from_spec(spec).unwrap();
-        let mut parameters = machine.parameters().clone();
-        parameters.access_clocks_per_word = access;
-        parameters.channels_per_cell = channels;
-        parameters.duplex =
-            if half { conset_ir::Duplex::Half } else { conset_ir::Duplex::Full };
-        let machine = Machine::new(
-            machine.name(), machine.topology().clone(), parameters, vec![], vec![],
-        ).unwrap();
-        let cells: Vec<CellId> = machine.endpoints().collect();
-        let any = |at: u32| cells[at as usize % cells.len()];
-        let rows = pairs.iter().map(|&(s, t, w)| Connection::new(any(s), any(t), w));
-        let set = ConnectionSet::new("s", rows.collect()).unwrap();
+        let machine = cases::machine(topology, |parameters| {
+            parameters.access_clocks_per_word = access;
+            parameters.channels_per_cell = channels;
+            parameters.duplex = if half { Duplex::Half } else { Duplex::Full };
+        });
+        let set = cases::set(&machine, &pairs);
         let network = Network::new(&machine);
         let found = fill(&machine, &set, &network, 1, 1 << 14, seed);
         prop_assert!(!found.is_empty());

@@ -1,0 +1,249 @@
+//! A plan changed a little, again and again, and run every time as streams that share links.
+//!
+//! The other ways keep streams off each other's links, which they cannot always: where links are
+//! short, streams at full rate leave too much of them idle, or take too many phases. Streams that
+//! share a link each get their share of it, and nothing is lost as long as links that everybody
+//! needs have words to carry. What is a good division then depends on who is held up by whom, so
+//! a plan is changed at random, the cost model runs it, and a change stays if the phases do not
+//! take longer, or not much longer, by less and less (threshold accepting). Changes are: another
+//! route, which need not be shortest; two streams of an agent in another order; a part of a stream
+//! on a route of its own, there or in another phase; parts put together; words moved between them;
+//! a stream to another phase; a phase dissolved.
+//!
+//! Hardly any single change makes a phase shorter, because several agents are late in it. So what
+//! is compared is, beside the lengths of phases, how late agents are on average, where the late
+//! ones count much more than the others.
+//!
+//! Sets with order keep it; sets that ask for bandwidth or latency are not for this way.
+
+mod draft;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use conset_ir::{CellId, ConnectionId, Infeasible, Machine, Timetable};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::negotiate::sides;
+use super::{Plan, has_wishes};
+use crate::network::Network;
+use crate::{channels, explain};
+use draft::{Draft, Phase, Stream};
+
+/// A stream as whoever runs phases sees it: connection, words, the edges of its route.
+pub type Streamed<'a> = (ConnectionId, u32, &'a [u32]);
+
+/// Runs a phase whose agents open streams in this order: when each stream is over, in clocks.
+pub type Runner<'a> = dyn FnMut(&[Streamed<'_>]) -> Vec<f64> + 'a;
+
+/// How much longer all phases may get by a change in the beginning, as a share of one of them.
+const SLACK: f64 = 0.006;
+
+/// Cells of all phases together, and edges, that a draft may hold.
+const HELD: usize = 1 << 24;
+
+/// Cells and edges of which the tables cost as much as a stream that is run.
+const ROW: u64 = 64;
+
+/// The links of each edge of a machine's network, as [`Streamed`] numbers edges.
+pub fn links_of_edges(machine: &Machine) -> Vec<u32> {
+    let network = Network::new(machine);
+    let edges = |cell: CellId| network.next.edges(cell.0).map(move |edge| (cell, edge));
+    let ends = machine.cells().flat_map(edges);
+    ends.map(|(cell, edge)| {
+        machine.links_between(cell, CellId(network.next.far_end(edge))).count() as u32
+    })
+    .collect()
+}
+
+/// Betters the plan of a timetable by changes, until about `steps` streams were run; the best
+/// that was seen, `None` where nothing better was. Loads are evened out before if `even` says so.
+///
+/// # Errors
+/// None for the routing of a set on its machine.
+pub fn refine(
+    timetable: &Timetable,
+    even: bool,
+    steps: u64,
+    seed: u64,
+    run: &mut Runner<'_>,
+) -> Result<Option<Plan>, Infeasible> {
+    let (machine, set) = (timetable.routing().machine(), timetable.routing().set());
+    let network = Network::new(machine);
+    let row = network.cells + network.next.edge_count();
+    let held = row.saturating_mul(timetable.phases().len());
+    let asks = set.order().is_empty() && has_wishes(set);
+    if set.is_empty() || asks || held > HELD {
+        return Ok(None);
+    }
+    let draft = Draft::new(machine, set, &network, timetable);
+    let mut search = Search {
+        draft,
+        switch: machine.parameters().switch_clocks() as f64,
+        sides: sides(machine, set),
+        last: vec![0.0; 2 * network.cells],
+        costs: Vec::new(),
+        spent: 0,
+        width: row as u64 / ROW,
+        run,
+    };
+    let better = search.anneal(even, steps, seed);
+    better.map(|phases| plan_of(machine, set, &network, &phases)).transpose()
+}
+
+/// What phases come to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    /// Clocks with the switch.
+    clocks: f64,
+    /// The same and how late agents are.
+    all: f64,
+}
+
+struct Search<'a, 'r> {
+    draft: Draft<'a>,
+    switch: f64,
+    sides: Vec<[u32; 2]>,
+    /// By side: its last end in a phase.
+    last: Vec<f64>,
+    costs: Vec<Cost>,
+    /// Streams that were run, and what tables cost.
+    spent: u64,
+    /// The tables of a phase, in streams.
+    width: u64,
+    run: &'a mut Runner<'r>,
+}
+
+impl Search<'_, '_> {
+    /// The streams of the best phases seen, if they are better than the first.
+    fn anneal(&mut self, even: bool, steps: u64, seed: u64) -> Option<Vec<Vec<Stream>>> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        self.costs = (0..self.draft.phases.len()).map(|_| Cost::default()).collect();
+        for row in 0..self.costs.len() {
+            self.costs[row] = self.cost(row);
+        }
+        let sum = |costs: &[Cost], of: fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>();
+        let first = sum(&self.costs, |cost| cost.clocks);
+        let mut best = (first, None);
+        if even {
+            self.draft.even_out(&mut rng);
+            for row in 0..self.costs.len() {
+                self.costs[row] = self.cost(row);
+            }
+            self.note(&mut best);
+        }
+        let mut now = sum(&self.costs, |cost| cost.all);
+        let slack = SLACK * first / self.costs.len() as f64;
+        self.spent = 0;
+        while self.spent < steps {
+            let left = 1.0 - self.spent as f64 / steps as f64;
+            self.spent += 1;
+            if !self.draft.change(&mut rng) {
+                continue;
+            }
+            let touched: Vec<usize> = self.draft.touched().collect();
+            let old: Vec<Cost> = touched.iter().map(|&row| self.costs[row]).collect();
+            for &row in &touched {
+                self.costs[row] = self.cost(row);
+            }
+            let then = sum(&self.costs, |cost| cost.all);
+            let most = now + slack * left * left * rng.random::<f64>();
+            if then > most {
+                self.draft.undo();
+                touched.iter().zip(old).for_each(|(&row, cost)| self.costs[row] = cost);
+                continue;
+            }
+            self.draft.keep();
+            now = then;
+            self.note(&mut best);
+        }
+        best.1
+    }
+
+    /// Keeps the streams if phases are shorter than the best so far.
+    fn note(&self, best: &mut (f64, Option<Vec<Vec<Stream>>>)) {
+        let clocks = self.costs.iter().map(|cost| cost.clocks).sum();
+        if clocks < best.0 - 1.0 {
+            let streams = |phase: &Phase| phase.streams.clone();
+            *best = (clocks, Some(self.draft.phases.iter().map(streams).collect()));
+        }
+    }
+
+    /// Runs a phase and notes when its streams are over.
+    fn cost(&mut self, row: usize) -> Cost {
+        let phase = &mut self.draft.phases[row];
+        if phase.streams.is_empty() {
+            return Cost::default();
+        }
+        self.spent += phase.streams.len() as u64 + self.width;
+        let mut streams: Vec<Streamed<'_>> = Vec::with_capacity(phase.streams.len());
+        for Stream { connection, words, route } in &phase.streams {
+            streams.push((ConnectionId(*connection), *words, &route.edges));
+        }
+        let ends = (self.run)(&streams);
+        self.last.fill(0.0);
+        for (stream, &end) in phase.streams.iter().zip(&ends) {
+            for side in self.sides[stream.connection as usize] {
+                let last = &mut self.last[side as usize];
+                *last = end.max(*last);
+            }
+        }
+        phase.ends = ends;
+        let length = phase.length();
+        let eighth = |x: f64| ((x * x) * (x * x)) * ((x * x) * (x * x));
+        let sum: f64 = self.last.iter().map(|&last| eighth(last / length.max(1.0))).sum();
+        let late = length * (sum / self.last.len() as f64).sqrt().sqrt().sqrt();
+        let clocks = self.switch + length;
+        Cost { clocks, all: clocks + late }
+    }
+}
+
+/// Numbers the channels, and gives every stream a start at which its agents have done what comes
+/// before: agents open streams in the order of their starts.
+fn plan_of(
+    machine: &Arc<Machine>,
+    set: &Arc<conset_ir::ConnectionSet>,
+    network: &Network,
+    phases: &[Vec<Stream>],
+) -> Result<Plan, Infeasible> {
+    let parameters = machine.parameters();
+    let sides = sides(machine, set);
+    let mut free = vec![0u64; 2 * network.cells];
+    let ordered = if set.order().is_empty() { 0 } else { set.len() };
+    let mut over = vec![0u64; ordered];
+    let mut before: Vec<Vec<u32>> = vec![Vec::new(); ordered];
+    set.order().iter().for_each(|(a, b)| before[b.index()].push(a.0));
+    let mut started: Vec<Vec<(u64, &Stream)>> = Vec::new();
+    for streams in phases.iter().filter(|streams| !streams.is_empty()) {
+        free.fill(0);
+        over.fill(0);
+        let mut phase = Vec::with_capacity(streams.len());
+        for stream in streams {
+            let [a, b] = sides[stream.connection as usize].map(|side| side as usize);
+            let before = before.get(stream.connection as usize).into_iter().flatten();
+            let start = before.map(|&x| over[x as usize]).fold(free[a].max(free[b]), u64::max);
+            let link =
+                if stream.route.edges.is_empty() { 0 } else { parameters.link_clocks_per_word };
+            let word = u64::from(parameters.access_clocks_per_word.max(link));
+            let once = u64::from(stream.words) * word + u64::from(parameters.stream_setup);
+            let end = start + if a == b { 2 * once } else { once };
+            (free[a], free[b]) = (end, end);
+            if let Some(over) = over.get_mut(stream.connection as usize) {
+                *over = end.max(*over);
+            }
+            phase.push((start, stream));
+        }
+        // Parts of a connection stand together.
+        phase.sort_by_key(|(start, stream)| (stream.connection, *start));
+        started.push(phase);
+    }
+    let routing = channels::number_parts(machine, set, network, started.len() as u32, |phase| {
+        let streams = started[phase as usize].iter();
+        streams.map(|(_, stream)| (stream.connection, stream.words, stream.route.cells.as_slice()))
+    })
+    .map_err(|error| explain::misshapen(set, &error))?;
+    let starts = started.iter().map(|streams| streams.iter().map(|s| s.0).collect()).collect();
+    Ok(Plan { routing, rounds: None, starts: Some(starts) })
+}

@@ -1,0 +1,168 @@
+//! What order costs: chains of connections, and what must be moved between their ends.
+//!
+//! A connection starts when all that is before it is over. So no connection starts before the
+//! longest chain that leads to it is over (its *head*), and when it is over the longest chain
+//! behind it is still to come (its *tail*). Two kinds of bounds follow, both for the clocks beside
+//! the switches, because nothing moves during a switch:
+//!
+//! * the longest chain;
+//! * a *window*: connections with heads of `a` clocks at least and tails of `b` clocks at least do
+//!   not start in the first `a` clocks and are over `b` clocks before the end. What they ask of
+//!   agents, of links on average and of cuts has to fit in what is left. So `a`, `b` and that load
+//!   together bound the time. (The loads are those of the other bounds, for these connections
+//!   alone; set-ups of streams are left out, because a receiver can have opened its stream before.)
+//!
+//! The clocks of a connection in a chain: a word each access time of its agents, or each link time
+//! where that is longer, it has to cross a link, and an agent has one stream at a time, so that
+//! its words come one after the other on whatever routes; and one set-up, of its sender, which
+//! opens the stream when all that is before is over. The time of words on their way is left out.
+//!
+//! Windows of all pairs of some heads and some tails are looked at, evenly chosen from all that
+//! there are. Chains across windows are not put together: that windows follow each other does not
+//! bind more than the longest of them.
+
+use conset_ir::{Binding, ConnectionSet, Machine};
+
+use super::{Load, agent_bound, cuts, link_bound, word_hops};
+
+/// Different heads, and tails, of which windows are made.
+const LEVELS: usize = 12;
+/// Connections of all windows together.
+const LOOKED_AT: usize = 1 << 22;
+
+/// The best bound of order, if it is more than `known`.
+pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<Load> {
+    if set.order().is_empty() {
+        return None;
+    }
+    let chains = Chains::new(machine, set)?;
+    let mut best: Option<Load> = None;
+    let mut offer = |load: Load| {
+        let least = best.as_ref().map_or(known, |best| best.1);
+        if load.1 > least {
+            best = Some(load);
+        }
+    };
+    let (length, count) = chains.longest();
+    offer((Binding::Order, length, format!("{count} connections, each after the one before it")));
+    let (heads, tails) = (levels(&chains.head), levels(&chains.tail));
+    let windows = heads.iter().flat_map(|&a| tails.iter().map(move |&b| (a, b)));
+    let mut looked_at = 0;
+    for (a, b) in windows.filter(|&(a, b)| a + b > 0) {
+        looked_at += set.len();
+        if looked_at > LOOKED_AT {
+            break;
+        }
+        let among = |&x: &usize| chains.head[x] >= a && chains.tail[x] >= b;
+        let members: Vec<usize> = (0..set.len()).filter(among).collect();
+        let Some((binding, load, witness)) = window(machine, set, &members) else { continue };
+        offer((
+            Binding::Order,
+            a + b + load,
+            format!(
+                "{} connections come after chains of {a} clocks and before chains of {b}, and take \
+                 {load} by {binding}: {witness}",
+                members.len()
+            ),
+        ));
+    }
+    best
+}
+
+/// The greatest load of some connections.
+fn window(machine: &Machine, set: &ConnectionSet, members: &[usize]) -> Option<Load> {
+    let rows = members
+        .iter()
+        .map(|&x| conset_ir::Connection { name: None, ..set.connections()[x].clone() });
+    let some = ConnectionSet::new(set.name(), rows.collect()).ok().filter(|set| !set.is_empty())?;
+    let hops = word_hops(machine, &some).ok()?;
+    let loads = [agent_bound(machine, &some, 0)].into_iter();
+    let loads = loads.chain(link_bound(machine, hops)).chain(cuts::bounds(machine, &some));
+    // Of equal ones the first.
+    loads.reduce(|best, load| if load.1 > best.1 { load } else { best })
+}
+
+/// What comes before and after each connection.
+struct Chains {
+    clocks: Vec<u128>,
+    head: Vec<u128>,
+    tail: Vec<u128>,
+    /// The connections of the longest chain to each connection, itself included.
+    count: Vec<u32>,
+}
+
+impl Chains {
+    /// `None` for an order that goes in a circle, which sets do not have.
+    fn new(machine: &Machine, set: &ConnectionSet) -> Option<Self> {
+        let parameters = machine.parameters();
+        let access = u128::from(parameters.access_clocks_per_word);
+        let link = u128::from(parameters.link_clocks_per_word);
+        let clocks = set.connections().iter().map(|c| {
+            let crosses = c.source != c.target && parameters.streams == 1;
+            let word = if crosses { access.max(link) } else { access };
+            u128::from(c.words) * word + u128::from(parameters.stream_setup)
+        });
+        let mut this = Self {
+            clocks: clocks.collect(),
+            head: vec![0; set.len()],
+            tail: vec![0; set.len()],
+            count: vec![1; set.len()],
+        };
+        let sequence = sequence(set)?;
+        let mut after: Vec<Vec<usize>> = vec![Vec::new(); set.len()];
+        set.order().iter().for_each(|(a, b)| after[a.index()].push(b.index()));
+        for &x in &sequence {
+            for &y in &after[x] {
+                let through = this.head[x] + this.clocks[x];
+                if through > this.head[y] {
+                    (this.head[y], this.count[y]) = (through, this.count[x] + 1);
+                }
+            }
+        }
+        for &x in sequence.iter().rev() {
+            let behind = after[x].iter().map(|&y| this.tail[y] + this.clocks[y]);
+            this.tail[x] = behind.max().unwrap_or(0);
+        }
+        Some(this)
+    }
+
+    /// The clocks of the longest chain and its connections.
+    fn longest(&self) -> (u128, u32) {
+        let ends = self.head.iter().zip(&self.clocks).zip(&self.count);
+        let ends = ends.map(|((head, clocks), &count)| (head + clocks, count));
+        ends.reduce(|best, end| if end.0 > best.0 { end } else { best }).unwrap_or((0, 0))
+    }
+}
+
+/// Connections such that each comes after all that are before it.
+fn sequence(set: &ConnectionSet) -> Option<Vec<usize>> {
+    let mut waits = vec![0u32; set.len()];
+    let mut after: Vec<Vec<usize>> = vec![Vec::new(); set.len()];
+    for (a, b) in set.order() {
+        waits[b.index()] += 1;
+        after[a.index()].push(b.index());
+    }
+    let mut ready: Vec<usize> = (0..set.len()).filter(|&x| waits[x] == 0).collect();
+    let mut place = 0;
+    while let Some(&x) = ready.get(place) {
+        place += 1;
+        for &y in &after[x] {
+            waits[y] -= 1;
+            if waits[y] == 0 {
+                ready.push(y);
+            }
+        }
+    }
+    (ready.len() == set.len()).then_some(ready)
+}
+
+/// Some of the different values, evenly chosen, the least and the greatest among them.
+fn levels(values: &[u128]) -> Vec<u128> {
+    let mut all = values.to_vec();
+    all.sort_unstable();
+    all.dedup();
+    if all.len() <= LEVELS {
+        return all;
+    }
+    (0..LEVELS).map(|row| all[row * (all.len() - 1) / (LEVELS - 1)]).collect()
+}
