@@ -117,6 +117,7 @@ int main(void)
     sets[0].name = "halo", sets[1].name = "more";
     sets[0].layout = sets[1].layout = layout, sets[0].block = sets[1].block = 1;
     check(conset_compile("ring:4", sets, 2, NULL, &image));
+    check(conset_image_write(image, "hostile.csi"));
     check(conset_compile("ring:4", sets, 2, NULL, &freed));
     conset_image_free(freed);
     check(conset_matrix_new(2, CONSET_INT32, ptr, idx, place, CELLS, &matrix));
