@@ -24,6 +24,7 @@ mod balance;
 mod compact;
 mod congest;
 mod cut;
+mod greatest;
 mod join;
 mod negotiate;
 mod orbits;
