@@ -96,17 +96,22 @@ impl Tables {
 
         let entries: Vec<ChannelEntry> = self.entries.iter().map(|e| e.1).collect();
         let operations: Vec<Operation> = self.operations.iter().map(|o| o.2).collect();
-        let (mut entry, mut operation) = (0, 0);
-        PhaseImage::from_cells((0..self.cells).map(|cell| {
-            let here = |other: CellId| other.index() == cell;
+        // Every cell of a route has an entry.
+        let mut operation = 0;
+        let mut entry = 0;
+        let cells = self.entries.chunk_by(|a, b| a.0 == b.0).map(|chunk| {
+            let cell = chunk[0].0;
             let (first_entry, first_operation) = (entry, operation);
-            entry += self.entries[entry..].iter().take_while(|e| here(e.0)).count();
-            operation += self.operations[operation..].iter().take_while(|o| here(o.0)).count();
-            CellContext {
+            entry += chunk.len();
+            let here = self.operations[operation..].iter().take_while(|o| o.0 == cell);
+            operation += here.count();
+            let context = CellContext {
                 entries: &entries[first_entry..entry],
                 operations: &operations[first_operation..operation],
-            }
-        }))
+            };
+            (cell, context)
+        });
+        PhaseImage::from_listed(self.cells, cells)
     }
 
     fn add_entries(&mut self, route: &RouteRef<'_>) {
