@@ -129,10 +129,16 @@ impl Tables {
             .sort(&self.operations, |(row, o)| (o.start, o.connection, *row, o.direction));
         self.listed.clear();
         self.listed.extend(self.operations_of.items.iter().map(|o| o.1));
-        PhaseImage::from_cells((0..self.entries_of.cells()).map(|cell| CellContext {
-            entries: self.entries_of.of(cell),
-            operations: &self.listed[self.operations_of.range(cell)],
-        }))
+        let cells = self.entries_of.cells();
+        // Every cell of a route has an entry.
+        let listed = (0..cells).filter(|&cell| !self.entries_of.of(cell).is_empty()).map(|cell| {
+            let context = CellContext {
+                entries: self.entries_of.of(cell),
+                operations: &self.listed[self.operations_of.range(cell)],
+            };
+            (CellId::from_index(cell), context)
+        });
+        PhaseImage::from_listed(cells, listed)
     }
 
     fn add_operations(&mut self, route: &RouteRef<'_>, row: u32, start: u64) {

@@ -11,7 +11,7 @@
 //! follows them (`lift`). A wrong table can therefore be represented; it shows when it is lifted
 //! or run.
 //!
-//! Cells lie one behind the other in flat arrays per phase.
+//! Cells that take part lie one behind the other in flat arrays per phase; the others are not there.
 
 use std::sync::Arc;
 
@@ -91,46 +91,101 @@ pub struct CellContext<'a> {
     pub operations: &'a [Operation],
 }
 
-/// One phase of an image: a context and an operation list for every cell.
+/// One phase of an image: a context and an operation list for every cell. Cells without either
+/// take no part and no memory: on a large machine few cells may have anything to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhaseImage {
-    ends: Vec<(u32, u32)>,
+    /// Cells of the machine.
+    cells: usize,
+    /// The cells that take part, ascending.
+    listed: Vec<Listed>,
     entries: Vec<ChannelEntry>,
     operations: Vec<Operation>,
+}
+
+/// A cell that takes part in a phase, and where its tables end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listed {
+    cell: CellId,
+    entries: u32,
+    operations: u32,
 }
 
 impl PhaseImage {
     /// Lays the cells' tables out; one pair per cell of the machine, in id order.
     pub fn from_cells<'a>(cells: impl IntoIterator<Item = CellContext<'a>>) -> Self {
-        let mut this = Self { ends: Vec::new(), entries: Vec::new(), operations: Vec::new() };
-        for cell in cells {
-            this.entries.extend_from_slice(cell.entries);
-            this.operations.extend_from_slice(cell.operations);
+        let mut count = 0;
+        let numbered = cells.into_iter().inspect(|_| count += 1).enumerate();
+        let listed = numbered.map(|(row, context)| (CellId::from_index(row), context));
+        let mut this = Self::from_listed(0, listed);
+        this.cells = count;
+        this
+    }
+
+    /// Lays out the tables of some of `cells` cells, in id order; the others have none.
+    ///
+    /// # Panics
+    /// If the ids do not ascend.
+    pub fn from_listed<'a>(
+        cells: usize,
+        listed: impl IntoIterator<Item = (CellId, CellContext<'a>)>,
+    ) -> Self {
+        let mut this =
+            Self { cells, listed: Vec::new(), entries: Vec::new(), operations: Vec::new() };
+        for (cell, context) in listed {
+            if context.entries.is_empty() && context.operations.is_empty() {
+                continue;
+            }
+            assert!(this.listed.last().is_none_or(|last| last.cell < cell), "cells ascend");
+            this.entries.extend_from_slice(context.entries);
+            this.operations.extend_from_slice(context.operations);
             let end = |n: usize| u32::try_from(n).expect("routes were limited on entry");
-            this.ends.push((end(this.entries.len()), end(this.operations.len())));
+            let (entries, operations) = (end(this.entries.len()), end(this.operations.len()));
+            this.listed.push(Listed { cell, entries, operations });
         }
         this
     }
 
-    /// Number of cells.
+    /// Number of cells of the machine.
     pub fn cell_count(&self) -> usize {
-        self.ends.len()
+        self.cells
     }
 
-    /// A cell's tables.
+    /// A cell's tables; empty for a cell that takes no part.
     pub fn cell(&self, cell: CellId) -> CellContext<'_> {
-        let row = cell.index();
-        let (e0, o0) = if row == 0 { (0, 0) } else { self.ends[row - 1] };
-        let (e1, o1) = self.ends[row];
-        CellContext {
-            entries: &self.entries[e0 as usize..e1 as usize],
-            operations: &self.operations[o0 as usize..o1 as usize],
+        match self.row_of(cell) {
+            Some(row) => self.row(row).1,
+            None => CellContext { entries: &[], operations: &[] },
         }
     }
 
-    /// The cells' tables in id order.
+    /// The tables of the cells that take part, in id order.
     pub fn cells(&self) -> impl ExactSizeIterator<Item = (CellId, CellContext<'_>)> {
-        (0..self.ends.len() as u32).map(|c| (CellId(c), self.cell(CellId(c))))
+        (0..self.listed.len()).map(|row| self.row(row))
+    }
+
+    /// The place of a cell among those that take part, as [`PhaseImage::cells`] lists them.
+    pub fn row_of(&self, cell: CellId) -> Option<usize> {
+        // Where all take part it is where it is looked for first, and never behind that.
+        let most = self.listed.len().min(cell.index() + 1);
+        let rows = &self.listed[..most];
+        match rows.last() {
+            Some(last) if last.cell == cell => Some(most - 1),
+            _ => rows.binary_search_by_key(&cell, |row| row.cell).ok(),
+        }
+    }
+
+    fn row(&self, row: usize) -> (CellId, CellContext<'_>) {
+        let (entry, operation) = match row {
+            0 => (0, 0),
+            _ => (self.listed[row - 1].entries, self.listed[row - 1].operations),
+        };
+        let Listed { cell, entries, operations } = self.listed[row];
+        let context = CellContext {
+            entries: &self.entries[entry as usize..entries as usize],
+            operations: &self.operations[operation as usize..operations as usize],
+        };
+        (cell, context)
     }
 }
 
@@ -158,7 +213,6 @@ impl Image {
     /// link that is not there; two sets of one name.
     pub fn new(machine: Arc<Machine>, sets: Vec<SetImage>) -> Result<Self, ShapeError> {
         Program::new(sets.iter().map(|s| s.set.clone()).collect())?;
-        let mut tables = 0;
         for (s, set) in sets.iter().enumerate() {
             set.set
                 .check_machine(&machine)
@@ -167,13 +221,6 @@ impl Image {
                 return Err(ShapeError::new(
                     format!("sets[{s}].phases"),
                     format!("{} phases, at most {}", set.phases.len(), limits::PHASES),
-                ));
-            }
-            tables += set.phases.len() * machine.cell_count();
-            if tables > limits::TABLES {
-                return Err(ShapeError::new(
-                    format!("sets[{s}].phases"),
-                    format!("more than {} tables, cells times phases", limits::TABLES),
                 ));
             }
             for (p, phase) in set.phases.iter().enumerate() {
@@ -209,6 +256,10 @@ fn check_phase(
     }
     let channels = machine.parameters().channels_per_cell;
     for (cell, context) in phase.cells() {
+        if cell.index() >= machine.cell_count() {
+            let message = format!("{cell} is not one of the machine's {}", machine.cell_count());
+            return Err(ShapeError::new("cells", message));
+        }
         for (row, entry) in context.entries.iter().enumerate() {
             let fail = |what: String| {
                 Err(ShapeError::new(format!("cells[{}].entries[{row}]", cell.0), what))

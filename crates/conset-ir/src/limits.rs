@@ -31,9 +31,6 @@ pub const SETS: usize = 1 << 16;
 pub const PHASES: usize = 1 << 24;
 /// Cells on all routes of a phase together.
 pub const HOPS: usize = 1 << 30;
-/// Tables of an image: cells of the machine times phases of all sets. A file need not mention
-/// empty tables, so this is what bounds their memory (half a gigabyte).
-pub const TABLES: usize = 1 << 26;
 /// Bytes of a set's, a connection's or a machine's name.
 pub const NAME: usize = 128;
 /// Nodes of a mesh, vertices of a graph, rows of a matrix (METIS counts in 32 bits).

@@ -25,6 +25,7 @@
 mod opening;
 mod period;
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, Parameters};
@@ -121,6 +122,8 @@ struct Port {
     /// Something may open: the list, or what was in its way, has changed.
     look: bool,
     words: u64,
+    /// Operations were submitted to it in this context.
+    used: bool,
 }
 
 impl Port {
@@ -134,6 +137,7 @@ impl Port {
             idle: true,
             look: false,
             words: 0,
+            used: false,
         }
     }
 }
@@ -177,6 +181,8 @@ pub(crate) struct Agents {
     limit: u32,
     setup: bool,
     ports: Vec<Port>,
+    /// The ports that are used in this context: all others are as they were made.
+    used: Vec<u32>,
     waiting: Vec<Waiting>,
     pub(crate) streams: Vec<Stream>,
     /// The feed gate and the sink gate of each channel.
@@ -207,6 +213,7 @@ impl Agents {
             limit: parameters.streams,
             setup: parameters.stream_setup > 0,
             ports: vec![Port::new(); ports],
+            used: Vec::new(),
             waiting: vec![Waiting { list: VecDeque::new(), partner: NONE }; ports],
             streams: Vec::new(),
             feeds: Vec::new(),
@@ -225,12 +232,13 @@ impl Agents {
 
     /// Forgets every operation; a new context has `channels` channels.
     pub(crate) fn load(&mut self, channels: usize) {
-        for port in &mut self.ports {
+        for number in self.used.drain(..) {
+            let port = &mut self.ports[number as usize];
             port.turns = Turns::default();
             port.slots.clear();
             (port.open, port.words, port.idle, port.look) = (0, 0, true, false);
-        }
-        for waiting in &mut self.waiting {
+            port.used = false;
+            let waiting = &mut self.waiting[number as usize];
             waiting.list.clear();
             waiting.partner = NONE;
         }
@@ -253,6 +261,13 @@ impl Agents {
         self.ports[port].words + if self.full { self.ports[port + 1].words } else { 0 }
     }
 
+    /// The cell whose agent has moved most words in this phase, of several the first.
+    pub(crate) fn busiest(&self) -> Option<(CellId, u64)> {
+        let cell = |&port: &u32| CellId(if self.full { port / 2 } else { port });
+        let words = self.used.iter().map(cell).map(|cell| (cell, self.words_of(cell)));
+        words.filter(|cell| cell.1 > 0).max_by_key(|&(cell, words)| (words, Reverse(cell)))
+    }
+
     fn port_of(&self, cell: CellId, direction: Direction) -> u32 {
         if self.full { 2 * cell.0 + u32::from(direction == Direction::Receive) } else { cell.0 }
     }
@@ -264,7 +279,11 @@ impl Agents {
         self.streams.push(stream);
         self.unfinished += 1;
         self.waiting[stream.port as usize].list.push_back(number);
-        self.ports[stream.port as usize].look = true;
+        let port = &mut self.ports[stream.port as usize];
+        port.look = true;
+        if !std::mem::replace(&mut port.used, true) {
+            self.used.push(stream.port);
+        }
         self.list(stream.port);
         number
     }

@@ -188,7 +188,7 @@ impl Engine {
         let written = self.tables.write(&self.base.machine, phase)?;
         self.base.watch.disturb();
         self.agents.load(written.channels.len());
-        self.base.network.load(written.channels, &written.counts);
+        self.base.network.load(written.channels, written.served);
         self.base.links.clear();
         self.access.clear();
         self.setup.clear();
@@ -217,7 +217,7 @@ impl Engine {
     pub fn discard(&mut self) -> u64 {
         let words = self.base.network.occupied().map(|(_, words)| u64::from(words)).sum();
         self.base.watch.disturb();
-        self.base.network.load(Vec::new(), &[]);
+        self.base.network.load(Vec::new(), []);
         self.agents.load(0);
         self.base.links.clear();
         self.access.clear();
@@ -440,6 +440,16 @@ impl Engine {
     /// Words that a cell's agent has moved in this context, both directions together.
     pub fn agent_words(&self, cell: CellId) -> u64 {
         self.agents.words_of(cell)
+    }
+
+    /// The link that carried most words in this context, of several the first.
+    pub(crate) fn busiest_link(&self) -> Option<(LinkId, u64)> {
+        self.base.network.busiest_link().map(|(link, words)| (LinkId(link), words))
+    }
+
+    /// The cell whose agent moved most words in this context, of several the first.
+    pub(crate) fn busiest_agent(&self) -> Option<(CellId, u64)> {
+        self.agents.busiest()
     }
 
     /// One clock in which something happens, for tests that look at every one.

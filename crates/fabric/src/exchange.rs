@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::{CellId, ConnectionId, Direction, Image, LinkId, PhaseId, SetImage};
+use conset_ir::{CellId, ConnectionId, Direction, Image, PhaseId, SetImage};
 
 use crate::coverage::Coverage;
 use crate::engine::{Engine, OperationId, Payload, Stop};
@@ -156,7 +156,8 @@ impl Fabric {
             let stuck = self.engine.explain(&*run);
             return Err(stuck.expect("operations are unfinished"));
         }
-        let (busiest_link, busiest_agent) = (self.busiest_link(), self.busiest_agent());
+        let busiest_link = self.engine.busiest_link();
+        let busiest_agent = self.engine.busiest_agent();
         if let Some(fault) = self.engine.undrained() {
             if !self.options.count_errors {
                 return Err(fault);
@@ -215,20 +216,6 @@ impl Fabric {
             run.coverage.add(done.connection, done.first_word, done.words);
             run.order.received(&mut self.engine, done.connection, done.words);
         }
-    }
-
-    // Of several that are busiest the first is named: `max_by_key` takes the last, from behind.
-
-    fn busiest_link(&self) -> Option<(LinkId, u64)> {
-        let links = (0..self.image.machine().link_count() as u32).map(LinkId);
-        let words = links.map(|link| (link, self.engine.link_words(link)));
-        words.rev().max_by_key(|link| link.1).filter(|link| link.1 > 0)
-    }
-
-    fn busiest_agent(&self) -> Option<(CellId, u64)> {
-        let cells = (0..self.image.machine().agent_count() as u32).map(CellId);
-        let words = cells.map(|cell| (cell, self.engine.agent_words(cell)));
-        words.rev().max_by_key(|cell| cell.1).filter(|cell| cell.1 > 0)
     }
 }
 

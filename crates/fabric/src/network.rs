@@ -27,6 +27,8 @@
 //! word reaches an empty gate queue (`words`), when there is room again where there was none
 //! (`room`), and when a word ends where no table sends it on (`stray`).
 
+use std::cmp::Reverse;
+
 mod channel;
 mod mixed;
 mod period;
@@ -75,6 +77,8 @@ pub(crate) struct Network {
     depth: u16,
     pub(crate) channels: Vec<Channel>,
     pub(crate) wires: Vec<Wire>,
+    /// The links that serve channels in this context: all others are as they were made.
+    serving: Vec<u32>,
     /// The channels each link serves, link by link.
     clients: Vec<Client>,
     /// Links that got a ready channel when they were idle.
@@ -102,6 +106,7 @@ impl Network {
             depth: u16::try_from(depth).expect("channel depth is limited"),
             channels: Vec::new(),
             wires: vec![Wire::default(); links],
+            serving: Vec::new(),
             clients: Vec::new(),
             ready: Agenda::new(links),
             mixed: Mixed::default(),
@@ -115,13 +120,22 @@ impl Network {
         }
     }
 
-    /// Takes over the channels of a new context; `counts` says how many channels each link
-    /// serves, and each channel's `slot` is below that. Nothing of the last context is left.
-    pub(crate) fn load(&mut self, channels: Vec<Channel>, counts: &[u32]) {
+    /// Takes over the channels of a new context; `served` says which links serve channels, and
+    /// how many, and each channel's `slot` is below that. Nothing of the last context is left.
+    pub(crate) fn load(
+        &mut self,
+        channels: Vec<Channel>,
+        served: impl IntoIterator<Item = (u32, u32)>,
+    ) {
         self.channels = channels;
+        for link in self.serving.drain(..) {
+            self.wires[link as usize] = Wire::default();
+        }
         let mut first = 0;
-        for (wire, &count) in self.wires.iter_mut().zip(counts) {
-            *wire = Wire { turns: Turns::new(count as usize), first, idle: true, words: 0 };
+        for (link, count) in served {
+            let turns = Turns::new(count as usize);
+            self.wires[link as usize] = Wire { turns, first, idle: true, words: 0 };
+            self.serving.push(link);
             first += count;
         }
         self.clients.clear();
@@ -353,6 +367,17 @@ impl Network {
         for word in carried {
             self.serve(word.link);
         }
+    }
+
+    /// The links that serve channels in this context.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = &Wire> {
+        self.serving.iter().map(|&link| &self.wires[link as usize])
+    }
+
+    /// The link that has carried most words in this context, of several the first.
+    pub(crate) fn busiest_link(&self) -> Option<(u32, u64)> {
+        let words = self.serving.iter().map(|&link| (link, self.wires[link as usize].words));
+        words.filter(|link| link.1 > 0).max_by_key(|&(link, words)| (words, Reverse(link)))
     }
 
     /// Whether links wait to be given a word in this clock.

@@ -27,28 +27,33 @@ pub(crate) struct Row {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) rows: Vec<Row>,
-    /// Rows of cell `c`: `first[c]..first[c + 1]`, of `rows` and of `by_channel`.
+    /// The cells that take part, ascending.
+    listed: Vec<CellId>,
+    /// Rows of the `c`th of them: `first[c]..first[c + 1]`, of `rows` and of `by_channel`.
     first: Vec<u32>,
     /// (channel, row), sorted within each cell.
     by_channel: Vec<(u32, u32)>,
+    /// Scratch: channels that each link serves; nothing between two contexts.
+    counts: Vec<u32>,
 }
 
 /// What [`Tables::write`] hands to the network.
 pub(crate) struct Written {
     pub(crate) channels: Vec<Channel>,
-    /// Channels that each link serves.
-    pub(crate) counts: Vec<u32>,
+    /// The links that serve channels, and how many.
+    pub(crate) served: Vec<(u32, u32)>,
 }
 
 impl Tables {
-    /// Writes a phase's tables. O(cells + links + rows log rows of a cell).
+    /// Writes a phase's tables. O(rows log rows), however large the machine is.
     pub(crate) fn write(
         &mut self,
         machine: &Machine,
         phase: &PhaseImage,
     ) -> Result<Written, FaultKind> {
         self.index(phase)?;
-        let mut counts = vec![0u32; machine.link_count()];
+        self.counts.resize(machine.link_count(), 0);
+        let mut served = Vec::new();
         let mut channels = Vec::with_capacity(self.rows.len());
         for (cell, context) in phase.cells() {
             for entry in context.entries {
@@ -56,6 +61,7 @@ impl Tables {
                     Sink::Gate(_) => Channel::new(GATE, 0, NONE),
                     Sink::Forward { link, channel } => {
                         if machine.outgoing(cell).binary_search(&link).is_err() {
+                            self.counts.clear();
                             return Err(FaultKind::Table {
                                 cell,
                                 channel: entry.channel,
@@ -63,26 +69,34 @@ impl Tables {
                             });
                         }
                         let next = self.listener(machine.link(link).target, link, channel);
-                        let slot = counts[link.index()];
-                        counts[link.index()] += 1;
+                        let slot = self.counts[link.index()];
+                        if slot == 0 {
+                            served.push((link.0, 0));
+                        }
+                        self.counts[link.index()] += 1;
                         let slot = u16::try_from(slot).expect("one row per channel of the cell");
                         Channel::new(link.0, slot, next)
                     }
                 });
             }
         }
+        for (link, count) in &mut served {
+            *count = std::mem::take(&mut self.counts[*link as usize]);
+        }
         channels.resize(self.rows.len(), Channel::new(VOID, 0, NONE));
         self.refuse_circles(&channels)?;
-        Ok(Written { channels, counts })
+        Ok(Written { channels, served })
     }
 
     /// Numbers the rows and sorts each cell's by channel.
     fn index(&mut self, phase: &PhaseImage) -> Result<(), FaultKind> {
         self.rows.clear();
+        self.listed.clear();
         self.first.clear();
         self.by_channel.clear();
         for (cell, context) in phase.cells() {
             let start = self.rows.len();
+            self.listed.push(cell);
             self.first.push(start as u32);
             for entry in context.entries {
                 self.by_channel.push((entry.channel.0, self.rows.len() as u32));
@@ -115,7 +129,13 @@ impl Tables {
 
     /// The row of a cell's channel.
     fn find(&self, cell: CellId, channel: ChannelId) -> Option<u32> {
-        let (from, to) = (self.first[cell.index()], self.first[cell.index() + 1]);
+        // Where all cells take part it is where it is looked for first, and never behind that.
+        let most = self.listed.len().min(cell.index() + 1);
+        let listed = match self.listed[..most].last() {
+            Some(&last) if last == cell => most - 1,
+            _ => self.listed[..most].binary_search(&cell).ok()?,
+        };
+        let (from, to) = (self.first[listed], self.first[listed + 1]);
         let own = &self.by_channel[from as usize..to as usize];
         own.binary_search_by_key(&channel.0, |pair| pair.0).ok().map(|at| own[at].1)
     }
@@ -146,9 +166,6 @@ impl Tables {
     pub(crate) fn gate(&self, cell: CellId, operation: &Operation) -> Result<u32, FaultKind> {
         let Operation { direction, connection, channel, .. } = *operation;
         let fail = |problem| FaultKind::Gate { cell, channel, connection, direction, problem };
-        if cell.index() + 1 >= self.first.len() {
-            return Err(fail(GateProblem::NoEntry));
-        }
         let row = self.find(cell, channel).ok_or_else(|| fail(GateProblem::NoEntry))?;
         let gate = match (direction, self.rows[row as usize]) {
             (Direction::Send, Row { feed: Feed::Gate(x), .. }) => Some(x),

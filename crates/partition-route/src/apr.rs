@@ -52,6 +52,7 @@ mod insert;
 mod order;
 mod reroute;
 mod search;
+mod sheets;
 mod state;
 pub(crate) mod wants;
 
@@ -116,8 +117,9 @@ pub struct Progress {
     pub iteration: u32,
 }
 
-/// Cells in all copies of the graph together that the router holds: 4 GB of counts.
-pub(crate) const COPIED_CELLS: usize = 1 << 31;
+/// Cells in all copies of the graph together that the router holds, those left out that are on
+/// pages where nobody is: 2 GB of counts.
+pub(crate) const COPIED_CELLS: usize = 1 << 30;
 
 /// Cells in all copies together up to which there are iterations: they keep a list for each.
 const INDEXED_CELLS: usize = 1 << 24;
@@ -203,7 +205,7 @@ fn assign(
 
 fn open_phase(copies: &mut Copies, set: &ConnectionSet) -> Result<(), Infeasible> {
     let cells = copies.network.cells;
-    if (copies.state.phases as usize + 1).saturating_mul(cells) > COPIED_CELLS {
+    if copies.state.held() > COPIED_CELLS {
         return Err(explain::too_large(set, copies.state.phases, cells));
     }
     copies.open_phase();

@@ -95,6 +95,9 @@ pub fn bounds(machine: &Machine, set: &ConnectionSet) -> Result<BoundsReport, In
         return Ok(BoundsReport { phases: nothing.clone(), clocks: nothing });
     }
     let work = Work::new(machine, set)?;
+    if work.channels > explain::ROUTED {
+        return Err(explain::too_long(set, work.channels));
+    }
     let mut phases = vec![endpoint_bound(machine, set), total_bound(machine, work.channels)];
     phases.extend(flow::phases(machine, set, greatest(&phases).1));
     let switches =

@@ -84,8 +84,6 @@ where
     let mut taken: (Vec<CellId>, Vec<LinkId>, Vec<ChannelId>) = Default::default();
     let mut routed = Vec::with_capacity(phases as usize);
     for phase in 0..phases {
-        next_channel.fill(0);
-        link_load.fill(0);
         let mut routes = PhaseRoutes::new();
         for (connection, words, path) in parts(phase) {
             taken.0.clear();
@@ -104,6 +102,10 @@ where
                 taken.1.push(link);
             }
             routes.push(ConnectionId(connection), words, &taken.0, &taken.1, &taken.2)?;
+        }
+        for route in routes.iter() {
+            route.cells.iter().for_each(|cell| next_channel[cell.index()] = 0);
+            route.links().iter().for_each(|link| link_load[link.index()] = 0);
         }
         routed.push(routes);
     }

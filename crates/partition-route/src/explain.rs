@@ -80,6 +80,28 @@ pub(crate) fn too_large(set: &ConnectionSet, phases: u32, cells: usize) -> Infea
     }
 }
 
+/// Cells on all routes of a set together: routes, channels and tables of more would take more than
+/// a few gigabytes.
+pub(crate) const ROUTED: u128 = 3 << 24;
+
+/// Routes that are too long in all, however they are chosen.
+pub(crate) fn too_long(set: &ConnectionSet, channels: u128) -> Infeasible {
+    Infeasible {
+        set: set.name().to_owned(),
+        reason: format!(
+            "{} connections take {channels} channels over shortest routes, and a set may take \
+             {ROUTED}, which is what memory is for",
+            set.len()
+        ),
+        overfull: Vec::new(),
+        connections: Vec::new(),
+        fixes: vec![Fix::Other(
+            "split the set into several, or take a smaller machine, where routes are shorter"
+                .to_owned(),
+        )],
+    }
+}
+
 /// More phases than allowed. `phase_of` is the phase of each connection as the router found them.
 pub(crate) fn too_many_phases(
     machine: &Machine,

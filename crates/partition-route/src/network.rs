@@ -4,7 +4,7 @@
 //! 2); which of them a route takes is decided in [`crate::channels`]. Dead cells and links are
 //! left out, switches are in. Distances are hops over live links.
 
-use conset_ir::{CellId, Machine};
+use conset_ir::{CellId, Machine, Topology};
 
 /// Stands for "no way" among hop counts.
 pub(crate) const UNREACHABLE: u32 = u32::MAX;
@@ -73,6 +73,8 @@ pub(crate) struct Network {
     pub(crate) back: Neighbours,
     /// The sides of a grid without a dead cell or link, and whether they close to rings.
     grid: Option<(Vec<u32>, bool)>,
+    /// The leaves of a fat-tree without a dead cell or link.
+    leaves: Option<u32>,
 }
 
 impl Network {
@@ -88,7 +90,11 @@ impl Network {
         let whole = machine.dead_cells().is_empty() && machine.dead_links().is_empty();
         let dims = if whole { machine.topology().dims() } else { None };
         let grid = dims.map(|dims| (dims, machine.topology().wraps()));
-        Self { cells, next, back, grid }
+        let leaves = match machine.topology() {
+            Topology::FatTree { leaves } if whole => Some(*leaves),
+            _ => None,
+        };
+        Self { cells, next, back, grid, leaves }
     }
 
     /// Hops without a search, on a grid without a dead cell or link.
@@ -169,7 +175,7 @@ impl Ball {
 /// Hops to a target, for the search's sense of direction.
 ///
 /// Small machines get a table with a row for each target in use; in large grids hops are the sum
-/// over the dimensions; in other large ones the search for each connection looks around its
+/// over the dimensions, in large fat-trees they follow from the numbers; in other large ones the search for each connection looks around its
 /// target just as far as its source.
 #[derive(Clone, Debug)]
 pub(crate) struct Distances {
@@ -185,6 +191,40 @@ pub(crate) struct Distances {
 enum Far {
     Ball(Ball),
     Grid(Grid),
+    Tree(Tree),
+}
+
+/// Hops to leaves of a fat-tree: up to the smallest group that holds both, and down.
+#[derive(Clone, Debug)]
+struct Tree {
+    /// By level: the first of its cells, and how many a group has.
+    levels: Vec<(u32, u32)>,
+    target: u32,
+}
+
+impl Tree {
+    fn new(leaves: u32) -> Self {
+        let mut levels = vec![(0, 1)];
+        let (mut groups, mut first) = (leaves, leaves);
+        while groups > 1 {
+            groups = groups.div_ceil(4);
+            let switches = 1 << (levels.len() - 1);
+            levels.push((first, switches));
+            first += groups * switches;
+        }
+        Self { levels, target: 0 }
+    }
+
+    fn hops(&self, cell: u32) -> u32 {
+        let above = self.levels.partition_point(|&(first, _)| first <= cell);
+        let (first, switches) = self.levels[above - 1];
+        let (own, group) = (above as u32 - 1, (cell - first) / switches);
+        let mut level = own;
+        while group >> (2 * (level - own)) != self.target >> (2 * level) {
+            level += 1;
+        }
+        2 * level - own
+    }
 }
 
 /// Hops of a grid.
@@ -253,9 +293,10 @@ impl Distances {
         let mut ball = Ball::new(cells);
         // Below 65535 cells every distance fits a u16 beside the mark for "no way".
         if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
-            let far = match network.grid() {
-                Some(grid) => Far::Grid(grid),
-                None => Far::Ball(ball),
+            let far = match (network.grid(), network.leaves) {
+                (Some(grid), _) => Far::Grid(grid),
+                (None, Some(leaves)) => Far::Tree(Tree::new(leaves)),
+                (None, None) => Far::Ball(ball),
             };
             return Self { rows: Vec::new(), row_of, cells, base: 0, far: Some(far) };
         }
@@ -280,6 +321,7 @@ impl Distances {
                 let of = at..at + grid.dims.len();
                 grid.target.copy_from_slice(&grid.coordinates[of]);
             }
+            Some(Far::Tree(tree)) => tree.target = target,
             None => self.base = self.row_of[target as usize] as usize * self.cells,
         }
         self.to_target(source)
@@ -292,6 +334,7 @@ impl Distances {
         match &self.far {
             Some(Far::Ball(ball)) => ball.hops(cell),
             Some(Far::Grid(grid)) => grid.hops(cell),
+            Some(Far::Tree(tree)) => tree.hops(cell),
             None => match self.rows[self.base + cell as usize] {
                 u16::MAX => UNREACHABLE,
                 hops => u32::from(hops),
@@ -303,6 +346,23 @@ impl Distances {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hops_of_a_fat_tree_are_those_that_a_search_finds() {
+        for leaves in [1, 2, 4, 5, 16, 17, 64, 100, 300] {
+            let machine = Machine::from_spec(&format!("fat-tree:{leaves}")).unwrap();
+            let network = Network::new(&machine);
+            let mut tree = Tree::new(network.leaves.unwrap());
+            let mut ball = Ball::new(network.cells);
+            for target in 0..leaves {
+                ball.grow(&network.back, target, |_, _| false);
+                tree.target = target;
+                for cell in 0..network.cells as u32 {
+                    assert_eq!(tree.hops(cell), ball.hops(cell), "{leaves}: {cell} to {target}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn hops_of_a_grid_are_those_that_a_search_finds() {

@@ -16,8 +16,9 @@
 //!   is taken. As given and by bisection are always among the candidates, so it costs no more
 //!   than either.
 //!
-//! Fewer parts than cells get a compact region (module `region`) to start from. Dead cells and
-//! switches hold no part.
+//! Fewer parts than cells get a compact region (module `region`) to start from; where that is
+//! short of channels, *best* also tries the same with lines of free cells in between (module
+//! `stretch`). Dead cells and switches hold no part.
 //!
 //! Distances are those of the intact machine where that has coordinates (dead links may make
 //! ways longer); a graph has a table of hops if it is small enough, and else only "here" and
@@ -34,6 +35,7 @@ mod metric;
 mod region;
 mod shares;
 mod starts;
+mod stretch;
 mod swap;
 mod talk;
 

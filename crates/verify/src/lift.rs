@@ -65,7 +65,7 @@ pub(crate) struct Lifter<'a> {
     phase: PhaseId,
     image: &'a PhaseImage,
     rows: Vec<Row>,
-    /// Rows of cell `c` are `first[c]..first[c + 1]`.
+    /// Rows of the `c`th cell that takes part are `first[c]..first[c + 1]`.
     first: Vec<u32>,
 }
 
@@ -171,8 +171,9 @@ impl<'a> Lifter<'a> {
 
     /// The row of a cell's channel.
     fn find(&self, cell: CellId, channel: ChannelId) -> Option<usize> {
-        let start = self.first[cell.index()] as usize;
-        let end = self.first[cell.index() + 1] as usize;
+        let listed = self.image.row_of(cell)?;
+        let start = self.first[listed] as usize;
+        let end = self.first[listed + 1] as usize;
         let found = self.rows[start..end].binary_search_by_key(&channel, |row| row.entry.channel);
         found.ok().map(|at| start + at)
     }

@@ -333,9 +333,8 @@ impl In<'_> {
         let mut sets = Vec::new();
         for _ in 0..count {
             let set = Arc::new(self.set()?);
-            let most = limits::TABLES / machine.cell_count();
             let mut phases = Vec::new();
-            for _ in 0..self.count("a number of phases", most)? {
+            for _ in 0..self.count("a number of phases", limits::PHASES)? {
                 phases.push(self.phase_image(&machine)?);
             }
             sets.push(SetImage { set, phases });
@@ -346,23 +345,27 @@ impl In<'_> {
     fn phase_image(&mut self, machine: &Machine) -> Result<PhaseImage> {
         let (mut entries, mut operations, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for cell in machine.cells() {
+            let before = (entries.len(), operations.len());
             for _ in 0..self.count("a number of entries", limits::HOPS)? {
                 entries.push(self.entry(machine, cell)?);
             }
             for _ in 0..self.count("a number of operations", limits::HOPS)? {
                 operations.push(self.operation()?);
             }
-            ends.push((entries.len(), operations.len()));
+            if before != (entries.len(), operations.len()) {
+                ends.push((cell, entries.len(), operations.len()));
+            }
         }
         let (mut entry, mut operation) = (0, 0);
-        Ok(PhaseImage::from_cells(ends.iter().map(|&(entries_end, operations_end)| {
+        let listed = ends.iter().map(|&(cell, entries_end, operations_end)| {
             let context = CellContext {
                 entries: &entries[entry..entries_end],
                 operations: &operations[operation..operations_end],
             };
             (entry, operation) = (entries_end, operations_end);
-            context
-        })))
+            (cell, context)
+        });
+        Ok(PhaseImage::from_listed(machine.cell_count(), listed))
     }
 
     fn entry(&mut self, machine: &Machine, cell: CellId) -> Result<ChannelEntry> {

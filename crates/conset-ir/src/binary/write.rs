@@ -205,8 +205,8 @@ fn write_image(image: &Image, out: &mut Out) {
         write_set(&set.set, out);
         out.count(set.phases.len());
         for phase in &set.phases {
-            for (cell, context) in phase.cells() {
-                write_tables(image.machine(), cell, context, out);
+            for cell in image.machine().cells() {
+                write_tables(image.machine(), cell, phase.cell(cell), out);
             }
         }
     }

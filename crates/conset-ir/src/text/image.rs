@@ -25,7 +25,6 @@ use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
 use crate::image::{
     CellContext, ChannelEntry, Direction, Feed, Operation, PhaseImage, SetImage, Sink,
 };
-use crate::limits;
 use crate::links::LinkFinder;
 use crate::machine::Machine;
 use crate::set::ConnectionSet;
@@ -48,24 +47,16 @@ struct Ground<'a> {
 }
 
 impl Parser<'_> {
-    /// A set with its phases. `tables` counts the cells of all phases so far: each costs memory
-    /// even if the file says nothing of it.
+    /// A set with its phases.
     pub(super) fn set_image(
         &mut self,
         machine: &Machine,
         finder: &LinkFinder<'_>,
-        tables: &mut usize,
     ) -> Result<SetImage> {
         let set = self.set(Some(machine), SetLines::IMAGE)?;
         let ground = Ground { machine, finder, set: &set };
         let mut phases = Vec::new();
         while self.is("phase") {
-            let start = self.lexer.start();
-            *tables += machine.cell_count();
-            if *tables > limits::TABLES {
-                let message = format!("more than {} tables, cells times phases", limits::TABLES);
-                return Err(self.error(start, message));
-            }
             self.phase_line(phases.len())?;
             self.end_of_line(&[])?;
             phases.push(self.phase_tables(&ground)?);
@@ -211,17 +202,14 @@ impl Parser<'_> {
 }
 
 fn lay_out(machine: &Machine, tables: &Tables) -> PhaseImage {
-    let mut named = tables.cells.iter().peekable();
     let (mut entry, mut operation) = (0, 0);
-    PhaseImage::from_cells(machine.cells().map(|cell| {
-        let (from_entry, from_operation) = (entry, operation);
-        if let Some(&&(_, entries, operations)) = named.peek().filter(|row| row.0 == cell) {
-            (entry, operation) = (entries, operations);
-            named.next();
-        }
-        CellContext {
-            entries: &tables.entries[from_entry..entry],
-            operations: &tables.operations[from_operation..operation],
-        }
-    }))
+    let listed = tables.cells.iter().map(|&(cell, entries, operations)| {
+        let context = CellContext {
+            entries: &tables.entries[entry..entries],
+            operations: &tables.operations[operation..operations],
+        };
+        (entry, operation) = (entries, operations);
+        (cell, context)
+    });
+    PhaseImage::from_listed(machine.cell_count(), listed)
 }

@@ -316,8 +316,7 @@ impl<'a> Parser<'a> {
 
     fn image(&mut self, machine: &Arc<Machine>) -> Result<Image> {
         let finder = LinkFinder::new(machine);
-        let mut tables = 0;
-        let (sets, starts) = self.sets(|p| p.set_image(machine, &finder, &mut tables))?;
+        let (sets, starts) = self.sets(|p| p.set_image(machine, &finder))?;
         Image::new(machine.clone(), sets).map_err(|e| self.misshapen_sets(&starts, e))
     }
 

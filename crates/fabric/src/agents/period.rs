@@ -33,11 +33,16 @@ impl Port {
 }
 
 impl Agents {
+    /// The ports used in this context.
+    fn in_use(&self) -> impl Iterator<Item = &Port> {
+        self.used.iter().map(|&number| &self.ports[number as usize])
+    }
+
     /// Takes a snapshot.
     pub(crate) fn save(&self, state: &mut AgentsState) {
         state.ports.clear();
         state.next.clear();
-        for port in &self.ports {
+        for port in self.in_use() {
             let (turns, moving, tag) = (port.turns.clone(), port.moving, port.tag);
             let (idle, words) = (port.idle, port.words);
             state.ports.push(PortState { turns, moving, tag, idle, words });
@@ -51,7 +56,7 @@ impl Agents {
     /// opened or finished in between, the caller knows.
     pub(crate) fn is_as(&self, state: &AgentsState) -> bool {
         self.wrong_words == state.wrong_words
-            && self.ports.iter().zip(&state.ports).all(|(now, then)| {
+            && self.in_use().zip(&state.ports).all(|(now, then)| {
                 now.moving == then.moving
                     && now.idle == then.idle
                     && now.tag.stream() == then.tag.stream()
@@ -61,7 +66,7 @@ impl Agents {
 
     /// No stream may run out of words during the jump.
     pub(crate) fn allow(&self, state: &AgentsState, allowed: &mut Allowed) {
-        for (now, &then) in self.ports.iter().flat_map(Port::open).zip(&state.next) {
+        for (now, &then) in self.in_use().flat_map(Port::open).zip(&state.next) {
             allowed.steps(now.next - then, now.left.saturating_sub(1));
         }
     }
@@ -69,20 +74,22 @@ impl Agents {
     /// Advances all counts and word numbers by `periods` times what they have advanced since the
     /// snapshot, and moves the words. All of them are right, as those of the last period were.
     pub(crate) fn jump(&mut self, state: &AgentsState, periods: u64, data: &mut dyn Payload) {
-        for (now, then) in self.ports.iter_mut().zip(&state.ports) {
+        let mut next = state.next.iter();
+        for (&number, then) in self.used.iter().zip(&state.ports) {
+            let now = &mut self.ports[number as usize];
             now.tag = now.tag.jump(then.tag, periods);
             now.words += (now.words - then.words) * periods;
-        }
-        let slots = self.ports.iter_mut().flat_map(|port| &mut port.slots);
-        for (now, &then) in slots.filter(|flow| flow.stream != NONE).zip(&state.next) {
-            // At most `left`, so it fits.
-            let words = (now.next - then) * periods as u32;
-            if !now.send && words > 0 {
-                let place = (now.connection, now.next);
-                data.transfer_run(place, place, words);
+            let open = now.slots.iter_mut().filter(|flow| flow.stream != NONE);
+            for (now, &then) in open.zip(next.by_ref()) {
+                // At most `left`, so it fits.
+                let words = (now.next - then) * periods as u32;
+                if !now.send && words > 0 {
+                    let place = (now.connection, now.next);
+                    data.transfer_run(place, place, words);
+                }
+                now.next += words;
+                now.left -= words;
             }
-            now.next += words;
-            now.left -= words;
         }
         self.injected += (self.injected - state.injected) * periods;
         self.delivered += (self.delivered - state.delivered) * periods;

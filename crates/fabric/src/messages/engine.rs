@@ -101,11 +101,11 @@ impl MessageEngine {
         let router = Router::new(&machine, datelines);
         let launch = machine.link_count() as u32 * router.pools;
         let rows = launch as usize + machine.agent_count();
-        let counts = vec![router.pools; machine.link_count()];
+        let served = (0..machine.link_count() as u32).map(|link| (link, router.pools));
         let slot = Slot { owner: NONE, line: Queue::EMPTY, after: NONE };
         let agents = vec![Agent::new(); machine.agent_count()];
         let mut base = Base::new(machine);
-        base.network.load(vec![Channel::new(GATE, 0, NONE); rows], &counts);
+        base.network.load(vec![Channel::new(GATE, 0, NONE); rows], served);
         Self {
             base,
             half,

@@ -6,6 +6,7 @@ use super::{Channel, Network, Tag, Wire};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NetworkState {
     channels: Vec<Channel>,
+    /// Those in use.
     wires: Vec<Wire>,
     crowd: Vec<(u32, u32)>,
     word_hops: u64,
@@ -24,7 +25,8 @@ impl Network {
     /// Takes a snapshot.
     pub(crate) fn save(&self, state: &mut NetworkState) {
         state.channels.clone_from(&self.channels);
-        state.wires.clone_from(&self.wires);
+        state.wires.clear();
+        state.wires.extend(self.in_use().cloned());
         state.crowd.clone_from(&self.crowd);
         state.word_hops = self.word_hops;
     }
@@ -32,7 +34,7 @@ impl Network {
     /// Whether the state is that of the snapshot but for the words' numbers. Channels in which
     /// streams mix are left alone: they are never the same.
     pub(crate) fn is_as(&self, state: &NetworkState) -> bool {
-        let wires = self.wires.iter().zip(&state.wires);
+        let wires = self.in_use().zip(&state.wires);
         let channels = self.channels.iter().zip(&state.channels);
         self.channels.len() == state.channels.len()
             && channels.into_iter().all(|(now, then)| now.is_like(then))
@@ -47,7 +49,8 @@ impl Network {
         for (now, then) in self.channels.iter_mut().zip(&state.channels) {
             now.head = now.head.jump(then.head, periods);
         }
-        for (now, then) in self.wires.iter_mut().zip(&state.wires) {
+        for (&link, then) in self.serving.iter().zip(&state.wires) {
+            let now = &mut self.wires[link as usize];
             now.words += (now.words - then.words) * periods;
         }
         self.word_hops += (self.word_hops - state.word_hops) * periods;

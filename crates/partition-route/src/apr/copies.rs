@@ -298,6 +298,9 @@ impl Copies {
     ) -> u32 {
         let mut count = 0;
         let mut bits = self.state.both_free(source, target, word as usize);
+        // No phase beyond the last.
+        let there = self.state.phases.saturating_sub(word * 64);
+        bits &= if there < 64 { (1 << there) - 1 } else { u64::MAX };
         while bits != 0 {
             let phase = word * 64 + bits.trailing_zeros();
             bits &= bits - 1;

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use super::copies::Copies;
 use super::search::UNIT;
+use super::sheets::Sheets;
 use super::state::UNROUTED;
 
 /// Cost of passing a full cell, where somebody must be ripped up, above the dearest other cell's.
@@ -38,7 +39,7 @@ pub(crate) struct Reroute {
     ripped: Vec<u32>,
     queue: VecDeque<u32>,
     /// Times that somebody was ripped up, by phase and cell.
-    fights: Vec<u32>,
+    fights: Option<Sheets<u32>>,
     /// Where the search over full cells starts.
     turn: u32,
 }
@@ -51,8 +52,8 @@ impl Reroute {
         self.queue.clear();
         self.ripped.clear();
         self.ripped.resize(copies.ends.len(), 0);
-        self.fights.clear();
-        self.fights.resize(copies.state.phases as usize * copies.network.cells, 0);
+        let fights = self.fights.get_or_insert_with(|| Sheets::new(copies.network.cells));
+        fights.reset(copies.state.phases);
 
         let mut first: Vec<u32> = copies.state.members(phase).to_vec();
         first.sort_unstable_by_key(|&x| rank[x as usize]);
@@ -80,8 +81,8 @@ impl Reroute {
         self.queue.clear();
         self.ripped.clear();
         self.ripped.resize(copies.ends.len(), 0);
-        self.fights.clear();
-        self.fights.resize(copies.state.phases as usize * copies.network.cells, 0);
+        let fights = self.fights.get_or_insert_with(|| Sheets::new(copies.network.cells));
+        fights.reset(copies.state.phases);
         let enough = copies.effort() + LEAST_EFFORT;
         let mut work = FEWEST;
         self.queue.push_back(x);
@@ -117,7 +118,6 @@ impl Reroute {
             return true;
         }
         let count = copies.state.phases;
-        let cells = copies.network.cells;
         self.turn = self.turn.wrapping_add(7) % count;
         let turn = self.turn;
         let candidates = (0..count)
@@ -126,7 +126,7 @@ impl Reroute {
             .take(COPIES as usize);
         let fights = &self.fights;
         let toll = |phase: u32, cell: u32| {
-            let fought = fights[phase as usize * cells + cell as usize];
+            let fought = fights.as_ref().map_or(0, |fights| *fights.of(phase).get(cell));
             TOLL.saturating_add(MEMORY.saturating_mul(fought))
         };
         let Some(found) = copies.through_full(x, candidates, &toll) else { return false };
@@ -152,7 +152,9 @@ impl Reroute {
             return false;
         }
         *work -= 1;
-        self.fights[phase as usize * copies.network.cells + cell as usize] += 1;
+        if let Some(fights) = &mut self.fights {
+            *fights.at(phase, cell) += 1;
+        }
         let passing = copies.state.passing(phase, cell).iter().copied();
         let key = |x: &u32| (self.ripped[*x as usize], copies.state.route(*x).len(), *x);
         match passing.min_by_key(key) {

@@ -1,9 +1,11 @@
 //! What is routed where: the copies of the machine graph, one for each phase.
 //!
-//! A copy is a row of occupancy counts, one for each cell. Beside them stands, for each cell, the
-//! set of phases in which it still has a free channel, so that a connection looks only at the
-//! copies where both of its ends are free. Routes lie in one pool and are named by connection;
+//! A copy is a sheet of occupancy counts, one for each cell. Beside them stands, for each cell, the
+//! set of phases in which it has no free channel, so that a connection looks only at the copies
+//! where both of its ends are free. Neither takes memory for cells that nobody uses. Routes lie in one pool and are named by connection;
 //! a route that is taken out leaves a gap there until the pool is packed.
+
+use super::sheets::{Sheet, Sheets};
 
 /// No phase: the connection is not routed.
 pub(crate) const UNROUTED: u32 = u32::MAX;
@@ -11,16 +13,14 @@ pub(crate) const UNROUTED: u32 = u32::MAX;
 /// The routes of all phases and the channels they occupy.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    cells: usize,
     /// Channels per cell.
     pub(crate) capacity: u16,
     /// Phases there are, empty ones included.
     pub(crate) phases: u32,
-    used: Vec<u16>,
-    /// Row `cell`: bit `p` is set while the cell has a free channel in phase `p`.
-    free: Vec<u64>,
-    /// Words in a row of `free`.
-    stride: usize,
+    used: Sheets<u16>,
+    /// By cell: bit `p` is set while the cell has no free channel in phase `p`. What is beyond the
+    /// end is not set.
+    full: Vec<Vec<u64>>,
     /// The phase of each connection.
     pub(crate) phase_of: Vec<u32>,
     routes: Vec<(u64, u32)>,
@@ -34,7 +34,7 @@ pub(crate) struct State {
     /// The connections of each phase, in no particular order.
     members: Vec<Vec<u32>>,
     /// The connections on each cell, by phase and cell, once somebody asked for it.
-    passing: Option<Vec<Vec<u32>>>,
+    passing: Option<Sheets<Vec<u32>>>,
     /// Where each connection stands among the members of its phase.
     seat: Vec<u32>,
 }
@@ -43,12 +43,10 @@ impl State {
     /// Nothing routed, no phase.
     pub(crate) fn new(cells: usize, capacity: u16, connections: usize) -> Self {
         Self {
-            cells,
             capacity,
             phases: 0,
-            used: Vec::new(),
-            free: Vec::new(),
-            stride: 0,
+            used: Sheets::new(cells),
+            full: vec![Vec::new(); cells],
             phase_of: vec![UNROUTED; connections],
             routes: vec![(0, 0); connections],
             pool: Vec::new(),
@@ -63,11 +61,12 @@ impl State {
 
     /// From now on keeps the connections on each cell, for [`State::passing`].
     pub(crate) fn keep_passing(&mut self) {
-        let mut passing = vec![Vec::new(); self.used.len()];
+        let mut passing: Sheets<Vec<u32>> = Sheets::new(self.full.len());
+        passing.reset(self.phases);
         for (phase, members) in self.members.iter().enumerate() {
             for &x in members {
                 for &cell in self.route(x) {
-                    passing[phase * self.cells + cell as usize].push(x);
+                    passing.at(phase as u32, cell).push(x);
                 }
             }
         }
@@ -77,51 +76,49 @@ impl State {
     /// The connections whose routes are on a cell in a phase, in no particular order.
     pub(crate) fn passing(&self, phase: u32, cell: u32) -> &[u32] {
         match &self.passing {
-            Some(passing) => &passing[phase as usize * self.cells + cell as usize],
+            Some(passing) => passing.of(phase).get(cell),
             None => &[],
         }
     }
 
     /// Adds an empty phase at the end.
     pub(crate) fn open_phase(&mut self) {
-        let phase = self.phases as usize;
-        if phase == self.stride * 64 {
-            self.widen();
-        }
-        self.used.resize(self.used.len() + self.cells, 0);
+        self.used.open_phase();
         self.load.push(0);
         if let Some(passing) = &mut self.passing {
-            passing.resize(self.used.len(), Vec::new());
+            passing.open_phase();
         }
         self.members.push(Vec::new());
-        for cell in 0..self.cells {
-            self.free[cell * self.stride + phase / 64] |= 1 << (phase % 64);
-        }
         self.phases += 1;
     }
 
-    fn widen(&mut self) {
-        let stride = (self.stride * 2).max(1);
-        let mut free = vec![0; self.cells * stride];
-        for cell in 0..self.cells {
-            let old = &self.free[cell * self.stride..(cell + 1) * self.stride];
-            free[cell * stride..cell * stride + self.stride].copy_from_slice(old);
-        }
-        self.free = free;
-        self.stride = stride;
+    /// Cells of all phases together that there is memory for.
+    pub(crate) fn held(&self) -> usize {
+        self.used.held()
     }
 
     /// Channels in use on each cell in a phase.
     #[inline]
-    pub(crate) fn used(&self, phase: u32) -> &[u16] {
-        let start = phase as usize * self.cells;
-        &self.used[start..start + self.cells]
+    pub(crate) fn used(&self, phase: u32) -> Sheet<'_, u16> {
+        self.used.of(phase)
     }
 
-    /// The phases in which both cells have a free channel, 64 to a word, from word 0.
+    /// The phases in which both cells have a free channel, 64 to a word, from word 0. Phases that
+    /// there are not yet count among them.
     #[inline]
     pub(crate) fn both_free(&self, a: u32, b: u32, word: usize) -> u64 {
-        self.free[a as usize * self.stride + word] & self.free[b as usize * self.stride + word]
+        let full = |cell: u32| self.full[cell as usize].get(word).copied().unwrap_or(0);
+        !(full(a) | full(b))
+    }
+
+    /// Notes whether a cell has no free channel in a phase.
+    fn mark(&mut self, cell: u32, phase: u32, is_full: bool) {
+        let (word, bit) = (phase as usize / 64, 1 << (phase % 64));
+        let row = &mut self.full[cell as usize];
+        if word >= row.len() {
+            row.resize(word + 1, 0);
+        }
+        row[word] = if is_full { row[word] | bit } else { row[word] & !bit };
     }
 
     /// The cells of a connection's route.
@@ -141,16 +138,16 @@ impl State {
     /// Puts the route that a connection had last into a phase.
     pub(crate) fn occupy(&mut self, connection: u32, phase: u32) {
         let (start, len) = self.routes[connection as usize];
-        let base = phase as usize * self.cells;
-        for &cell in &self.pool[start as usize..start as usize + len as usize] {
-            let used = &mut self.used[base + cell as usize];
+        for at in start as usize..start as usize + len as usize {
+            let cell = self.pool[at];
+            let used = self.used.at(phase, cell);
             *used += 1;
+            let is_full = *used >= self.capacity;
             if let Some(passing) = &mut self.passing {
-                passing[base + cell as usize].push(connection);
+                passing.at(phase, cell).push(connection);
             }
-            if *used >= self.capacity {
-                let word = cell as usize * self.stride + phase as usize / 64;
-                self.free[word] &= !(1 << (phase % 64));
+            if is_full {
+                self.mark(cell, phase, true);
             }
         }
         self.live += len as usize;
@@ -167,19 +164,19 @@ impl State {
     pub(crate) fn take(&mut self, connection: u32) {
         let phase = std::mem::replace(&mut self.phase_of[connection as usize], UNROUTED);
         let (start, len) = self.routes[connection as usize];
-        let base = phase as usize * self.cells;
-        for &cell in &self.pool[start as usize..start as usize + len as usize] {
-            let used = &mut self.used[base + cell as usize];
+        for at in start as usize..start as usize + len as usize {
+            let cell = self.pool[at];
+            let used = self.used.at(phase, cell);
             *used -= 1;
+            let was_full = *used + 1 == self.capacity;
             if let Some(passing) = &mut self.passing {
-                let row = &mut passing[base + cell as usize];
+                let row = passing.at(phase, cell);
                 if let Some(at) = row.iter().position(|&x| x == connection) {
                     row.swap_remove(at);
                 }
             }
-            if *used + 1 == self.capacity {
-                let word = cell as usize * self.stride + phase as usize / 64;
-                self.free[word] |= 1 << (phase % 64);
+            if was_full {
+                self.mark(cell, phase, false);
             }
         }
         self.live -= len as usize;
@@ -229,10 +226,9 @@ impl State {
     /// Takes out a phase in which nothing is routed; those after it move up.
     pub(crate) fn close_phase(&mut self, phase: u32) {
         debug_assert_eq!(self.load[phase as usize], 0);
-        let start = phase as usize * self.cells;
-        self.used.drain(start..start + self.cells);
+        self.used.close_phase(phase);
         if let Some(passing) = &mut self.passing {
-            passing.drain(start..start + self.cells);
+            passing.close_phase(phase);
         }
         self.load.remove(phase as usize);
         self.members.remove(phase as usize);
@@ -242,13 +238,34 @@ impl State {
                 *of -= 1;
             }
         }
-        self.free.fill(0);
-        for p in 0..self.phases as usize {
-            for cell in 0..self.cells {
-                if self.used[p * self.cells + cell] < self.capacity {
-                    self.free[cell * self.stride + p / 64] |= 1 << (p % 64);
-                }
-            }
+        self.full.iter_mut().for_each(|row| without_bit(row, phase));
+    }
+}
+
+/// Takes a bit out of a row; those after it move up.
+fn without_bit(row: &mut [u64], bit: u32) {
+    let word = bit as usize / 64;
+    for at in word..row.len() {
+        let below = if at == word { (1u64 << (bit % 64)) - 1 } else { 0 };
+        let next = row.get(at + 1).map_or(0, |next| next << 63);
+        row[at] = row[at] & below | (row[at] >> 1 & !below) | next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_that_goes_takes_its_bit_along() {
+        let phases: Vec<u32> = (0..200).filter(|p| p % 3 == 0 || p % 7 == 1).collect();
+        for gone in [0, 1, 5, 62, 63, 64, 65, 127, 128, 191, 199, 500] {
+            let mut row = vec![0u64; 4];
+            phases.iter().for_each(|p| row[*p as usize / 64] |= 1 << (p % 64));
+            without_bit(&mut row, gone);
+            let left = (0..256u32).filter(|p| row[*p as usize / 64] >> (p % 64) & 1 == 1);
+            let moved = phases.iter().filter(|p| **p != gone).map(|p| p - u32::from(*p > gone));
+            assert!(left.eq(moved), "{gone}");
         }
     }
 }

@@ -21,6 +21,7 @@ use conset_ir::{ConnectionSet, Duplex, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::greatest::Greatest;
 use super::way::{CLOSED, UNIT, Way};
 use crate::network::{Distances, Network};
 
@@ -96,8 +97,8 @@ struct Search<'a> {
     link_clocks: Vec<u64>,
     /// By phase and cell, side, edge.
     taken: Vec<u32>,
-    side_load: Vec<u64>,
-    link_load: Vec<u64>,
+    side_load: Greatest,
+    link_load: Greatest,
     /// Links of each edge.
     parallel: Vec<u64>,
     unit: f64,
@@ -166,8 +167,8 @@ impl<'a> Search<'a> {
             agent_clocks: clocks(parameters.access_clocks_per_word, parameters.stream_setup),
             link_clocks: clocks(parameters.link_clocks_per_word, 0),
             taken: vec![0; phases * cells],
-            side_load: vec![0; phases * side_count],
-            link_load: vec![0; phases * parallel.len()],
+            side_load: Greatest::new(phases, side_count),
+            link_load: Greatest::new(phases, parallel.len()),
             parallel,
             unit: 1.0,
             way: Way::new(cells),
@@ -188,10 +189,12 @@ impl<'a> Search<'a> {
     /// Adds a connection to its phase, or takes it away.
     fn book(&mut self, x: usize, add: bool) {
         let phase = self.division.phase_of[x] as usize;
-        let change = |load: &mut u64, by: u64| *load = if add { *load + by } else { *load - by };
+        let change = |loads: &mut Greatest, at: usize, by: u64| {
+            loads.set(at, if add { loads[at] + by } else { loads[at] - by });
+        };
         for side in self.sides[x] {
             let at = phase * self.side_count + side as usize;
-            change(&mut self.side_load[at], self.agent_clocks[x]);
+            change(&mut self.side_load, at, self.agent_clocks[x]);
         }
         let path = &self.division.paths[x];
         for &cell in path {
@@ -201,15 +204,14 @@ impl<'a> Search<'a> {
         for pair in path.windows(2) {
             let edge = self.network.next.edge(pair[0], pair[1]);
             let by = self.link_clocks[x] / self.parallel[edge];
-            change(&mut self.link_load[phase * self.parallel.len() + edge], by);
+            change(&mut self.link_load, phase * self.parallel.len() + edge, by);
         }
     }
 
     /// The sum over the phases of the greatest load.
     fn time(&self) -> u64 {
-        let greatest = |loads: &[u64]| loads.iter().copied().max().unwrap_or(0);
-        let sides = self.side_load.chunks(self.side_count).map(greatest);
-        let links = self.link_load.chunks(self.parallel.len().max(1)).map(greatest);
+        let [sides, links] =
+            [&self.side_load, &self.link_load].map(|l| l.of_rows().iter().copied());
         sides.zip(links.chain(std::iter::repeat(0))).map(|(a, b)| a.max(b)).sum()
     }
 

@@ -27,6 +27,7 @@ mod cases;
 mod compact;
 mod congest;
 mod cut;
+mod greatest;
 mod join;
 mod negotiate;
 mod orbits;

@@ -4,16 +4,19 @@
 //! word-hops and is after short ways. Which of the two aims binds is known only when phases are
 //! counted, so the ends of both are candidates, beside the starts themselves.
 //!
+//! Where the cheapest of them has more phases than the ends of connections alone ask for, it is
+//! also tried with free cells between its parts.
+//!
 //! In a fat-tree, where phases follow from the fullest group of switches, one search after the
 //! other then tries for a phase less, until one fails or the bound is reached.
 
 use conset_ir::Machine;
 
-use super::cost::{Loads, Slack};
+use super::cost::{Cost, Loads, Slack};
 use super::metric::Metric;
 use super::shares::Shares;
 use super::starts::Starts;
-use super::{Placer, anneal};
+use super::{Placer, anneal, stretch};
 
 /// Resources that a search may touch: some hundredths of a second.
 const TOUCHED: u64 = 1 << 22;
@@ -47,8 +50,12 @@ pub(super) fn best(placer: &Placer<'_>, starts: &mut Starts<'_>, given: Vec<u32>
     }
     search.candidates.push(few);
     let shorter = search.improved(short.clone(), Slack::LINKS);
-    search.candidates.extend([shorter, short, cheapest, given]);
-    search.cheapest_candidate()
+    search.candidates.extend([shorter, short, cheapest, given.clone()]);
+    let Some((judged, place)) = search.cheapest(None) else { return given };
+    if placer.set.is_empty() || judged.phases <= placer.talk.phases as f64 {
+        return place;
+    }
+    search.looser(judged, place)
 }
 
 struct Search<'a, 'b> {
@@ -88,19 +95,31 @@ impl Search<'_, '_> {
         place
     }
 
-    /// Of equally cheap candidates the first. Routing is spared where nothing can be won.
-    fn cheapest_candidate(&mut self) -> Vec<u32> {
-        let mut best: Option<(f64, Vec<u32>)> = None;
+    /// The placement, or the cheapest of what it becomes with free cells in between, where the
+    /// ends of connections alone would leave fewer phases.
+    fn looser(&mut self, judged: Cost, place: Vec<u32>) -> Vec<u32> {
+        let Placer { machine, metric, .. } = self.placer;
+        let stretched = stretch::stretched(machine, metric, &place);
+        for loose in stretched {
+            let improved = self.improved(loose.clone(), Slack::CHANNELS);
+            self.candidates.extend([improved, loose]);
+        }
+        self.cheapest(Some((judged, place))).map(|best| best.1).unwrap_or_default()
+    }
+
+    /// Of equally cheap candidates the first, but for one that is there already. Routing is spared
+    /// where nothing can be won.
+    fn cheapest(&mut self, mut best: Option<(Cost, Vec<u32>)>) -> Option<(Cost, Vec<u32>)> {
         for place in std::mem::take(&mut self.candidates) {
             self.loads.load(&self.placer.talk, &place);
-            if best.as_ref().is_some_and(|best| self.loads.least() >= best.0) {
+            if best.as_ref().is_some_and(|best| self.loads.least() >= best.0.clocks) {
                 continue;
             }
-            let clocks = self.placer.judge(&self.loads, &place).clocks;
-            if best.as_ref().is_none_or(|best| clocks < best.0) {
-                best = Some((clocks, place));
+            let cost = self.placer.judge(&self.loads, &place);
+            if best.as_ref().is_none_or(|best| cost.clocks < best.0.clocks) {
+                best = Some((cost, place));
             }
         }
-        best.map(|best| best.1).unwrap_or_default()
+        best
     }
 }

@@ -1,0 +1,158 @@
+//! More room between parts, on a grid that has more cells than there are parts.
+//!
+//! Parts close together have short ways, and all of these ways go through the few cells on which
+//! parts live: their channels run out first, in the middle of the region before anywhere else, while
+//! the cells around it are idle. A torus that is just as large as the program is better off than a
+//! larger one then, because its ways also go round. If a placement is stretched, each line of cells
+//! that holds parts is followed by one that holds none, whose channels and links are there for
+//! those who pass. Ways are longer by as much; whether it is worth it the cost decides.
+//!
+//! Which dimensions are stretched is the caller's choice. A dimension becomes twice as long, or as
+//! long as the machine is; order along it stays, and on a ring the gap of a program that does not
+//! go round it is kept out of it.
+
+use conset_ir::{CellId, Machine};
+
+use super::metric::Metric;
+
+/// How often a dimension of a placement is as long after stretching.
+const TIMES: u32 = 2;
+
+/// A dimension of a placement.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    /// The coordinate at which it begins.
+    origin: u32,
+    /// Cells from there on that hold all parts, round the ring if it must be.
+    length: u32,
+    /// Where it is to begin, and as long as it is to become.
+    begins: u32,
+    stretched: u32,
+}
+
+/// The placement stretched in each dimension and in all of them: those that differ and that dead
+/// cells allow. Nothing where the machine has no coordinates.
+pub(super) fn stretched(machine: &Machine, metric: &Metric, place: &[u32]) -> Vec<Vec<u32>> {
+    let Metric::Grid { at, dims, wraps } = metric else { return Vec::new() };
+    let n = dims.len();
+    let extents: Vec<Extent> = (0..n)
+        .map(|d| extent(place.iter().map(|&cell| at[cell as usize * n + d]), dims[d], *wraps))
+        .collect();
+    let longer: Vec<usize> = (0..n).filter(|&d| extents[d].stretched > extents[d].length).collect();
+    let mut choices: Vec<Vec<usize>> = longer.iter().map(|&d| vec![d]).collect();
+    if longer.len() > 1 {
+        choices.push(longer);
+    }
+    let moved = |choice: &Vec<usize>| -> Option<Vec<u32>> {
+        let cell = |&cell: &u32| {
+            let from = &at[cell as usize * n..][..n];
+            let mut stride = 1;
+            let mut to = 0;
+            for d in 0..n {
+                let along =
+                    if choice.contains(&d) { extents[d].moved(from[d], dims[d]) } else { from[d] };
+                to += along * stride;
+                stride *= dims[d];
+            }
+            machine.is_endpoint(CellId(to)).then_some(to)
+        };
+        place.iter().map(cell).collect()
+    };
+    choices.iter().filter_map(moved).collect()
+}
+
+impl Extent {
+    /// Where a coordinate goes. No two go to the same, since nothing is made shorter.
+    fn moved(self, from: u32, size: u32) -> u32 {
+        let along = u64::from((from + size - self.origin) % size);
+        let along = along * u64::from(self.stretched) / u64::from(self.length);
+        (self.begins + along as u32) % size
+    }
+}
+
+fn extent(along: impl Iterator<Item = u32>, size: u32, wraps: bool) -> Extent {
+    let mut used: Vec<u32> = along.collect();
+    used.sort_unstable();
+    used.dedup();
+    let (first, last) = (used.first().copied().unwrap_or(0), used.last().copied().unwrap_or(0));
+    let (mut origin, mut length) = (first, last - first + 1);
+    if wraps {
+        // What is between two neighbours may be the longest gap, and is left out then.
+        for pair in used.windows(2) {
+            let around = size - (pair[1] - pair[0]) + 1;
+            if around < length {
+                (origin, length) = (pair[1], around);
+            }
+        }
+    }
+    let stretched = if length == 1 { 1 } else { length.saturating_mul(TIMES).min(size) };
+    // On a mesh it grows to both sides, as far as the edges let it.
+    let begins = if wraps {
+        origin
+    } else {
+        first.saturating_sub((stretched - length) / 2).min(size - stretched)
+    };
+    Extent { origin, length, begins, stretched }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Network;
+    use proptest::prelude::*;
+
+    fn stretch(spec: &str, place: &[u32]) -> Vec<Vec<u32>> {
+        let machine = Machine::from_spec(spec).unwrap();
+        let metric = Metric::new(&machine, &Network::new(&machine));
+        stretched(&machine, &metric, place)
+    }
+
+    #[test]
+    fn every_second_line_is_left_free() {
+        assert_eq!(stretch("ring:16", &[0, 1, 2, 3]), [[0, 2, 4, 6]]);
+        assert_eq!(stretch("mesh:16", &[0, 1, 2, 3]), [[0, 2, 4, 6]]);
+        assert_eq!(stretch("mesh:9", &[3, 4, 5]), [[2, 4, 6]]);
+        assert_eq!(
+            stretch("torus:4x4", &[0, 1, 4, 5]),
+            [[0, 2, 4, 6], [0, 1, 8, 9], [0, 2, 8, 10]]
+        );
+    }
+
+    #[test]
+    fn the_gap_of_a_ring_is_no_part_of_the_program() {
+        assert_eq!(stretch("ring:16", &[14, 15, 0, 1]), [[14, 0, 2, 4]]);
+        // Round the ring already, alone in it, or in a graph: nothing to stretch.
+        assert!(stretch("ring:4", &[0, 1, 2, 3]).is_empty());
+        assert!(stretch("ring:4", &[2]).is_empty());
+        assert!(stretch("torus:4x4", &[]).is_empty());
+        assert!(stretch("fat-tree:16", &[0, 1]).is_empty());
+    }
+
+    #[test]
+    fn dead_cells_hold_no_part() {
+        let machine = Machine::from_spec("ring:8").unwrap();
+        let (topology, parameters) = (machine.topology().clone(), machine.parameters().clone());
+        let machine = Machine::new("r", topology, parameters, vec![CellId(2)], vec![]).unwrap();
+        let metric = Metric::new(&machine, &Network::new(&machine));
+        assert!(stretched(&machine, &metric, &[0, 1]).is_empty());
+        assert_eq!(stretched(&machine, &metric, &[4, 5]), [[4, 6]]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_parts_come_to_one_cell(
+            spec in prop::sample::select(vec!["torus:6x5", "mesh:6x5", "torus:7x2x3", "mesh:13"]),
+            cells in proptest::collection::btree_set(0..30u32, 1..13),
+        ) {
+            let machine = Machine::from_spec(spec).unwrap();
+            let count = machine.cell_count() as u32;
+            let place: Vec<u32> = cells.into_iter().filter(|&cell| cell < count).collect();
+            for mut to in stretch(spec, &place) {
+                to.sort_unstable();
+                to.dedup();
+                prop_assert_eq!(to.len(), place.len());
+                prop_assert!(to.iter().all(|&cell| cell < count));
+            }
+        }
+    }
+}
