@@ -282,8 +282,13 @@ fn planned_one_by_one(machine: &Machine, set: &ConnectionSet) -> u64 {
                 let idle = used.iter().map(|place| free.get(place).copied().unwrap_or(0)).max();
                 let clocks = u64::from(c.words) * u64::from(parameters.access_clocks_per_word)
                     + u64::from(parameters.stream_setup);
-                over[x] = before.max(idle.unwrap_or(0)) + clocks;
-                free.extend(used.into_iter().map(|place| (place, over[x])));
+                let sent = before.max(idle.unwrap_or(0)) + clocks;
+                // The last word on its way: each link, and the agent of the target.
+                let hops = chosen[x].len() as u64 - 1;
+                over[x] = sent
+                    + hops * u64::from(parameters.link_clocks_per_word)
+                    + u64::from(parameters.access_clocks_per_word);
+                free.extend(used.into_iter().map(|place| (place, sent)));
             }
             best = best.min(over.into_iter().max().unwrap_or(0));
         }
