@@ -39,7 +39,7 @@ mod cuts;
 mod flow;
 mod order;
 
-use conset_ir::{Binding, Bounds, CellId, ConnectionSet, Duplex, Infeasible, Machine};
+use conset_ir::{Binding, Bounds, CellId, Connection, ConnectionSet, Duplex, Infeasible, Machine};
 
 use crate::explain;
 use crate::network::{Ball, Network, UNREACHABLE};
@@ -109,7 +109,7 @@ pub fn bounds(machine: &Machine, set: &ConnectionSet) -> Result<BoundsReport, In
     let known = clocks.iter().map(|bound| bound.1).max().unwrap_or(0);
     clocks.extend(flow::clocks(machine, set, known));
     let known = clocks.iter().map(|bound| bound.1).max().unwrap_or(0);
-    clocks.extend(order::clocks(machine, set, known));
+    clocks.extend(order::clocks(machine, set, &work.hops, known));
     let clocks = clocks
         .into_iter()
         .map(|(binding, load, witness)| (binding, clamp(switches + load), witness))
@@ -253,19 +253,29 @@ struct Work {
     channels: u128,
     /// Words times distance.
     word_hops: u128,
+    /// The distance of each connection.
+    hops: Vec<u32>,
 }
 
 impl Work {
     /// The sums over a grid of which nothing is dead, where hops need no search.
     fn on_grid(network: &Network, set: &ConnectionSet) -> Option<Self> {
         let grid = network.grid()?;
-        let mut work = Work { channels: 0, word_hops: 0 };
-        for connection in set.connections() {
-            let hops = u128::from(grid.between(connection.source.0, connection.target.0));
-            work.channels += hops + 1;
-            work.word_hops += hops * u128::from(connection.words);
+        let mut work = Work::nothing(set);
+        for (x, connection) in set.connections().iter().enumerate() {
+            work.add(x, connection, grid.between(connection.source.0, connection.target.0));
         }
         Some(work)
+    }
+
+    fn nothing(set: &ConnectionSet) -> Self {
+        Self { channels: 0, word_hops: 0, hops: vec![0; set.len()] }
+    }
+
+    fn add(&mut self, x: usize, connection: &Connection, hops: u32) {
+        self.hops[x] = hops;
+        self.channels += u128::from(hops) + 1;
+        self.word_hops += u128::from(hops) * u128::from(connection.words);
     }
 
     /// One search for each distinct source, as far as its furthest target.
@@ -275,7 +285,7 @@ impl Work {
             return Ok(work);
         }
         let by_source = BySource::new(network.cells, set);
-        let mut work = Work { channels: 0, word_hops: 0 };
+        let mut work = Work::nothing(set);
         let mut ball = Ball::new(network.cells);
         let mut wanted = vec![u32::MAX; network.cells];
         let mut cut = Vec::new();
@@ -309,8 +319,7 @@ impl Work {
                     cut.push(x as usize);
                     continue;
                 }
-                work.channels += u128::from(hops) + 1;
-                work.word_hops += u128::from(hops) * u128::from(connection.words);
+                work.add(x as usize, connection, hops);
             }
         }
         if cut.is_empty() {

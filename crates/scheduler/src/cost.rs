@@ -52,6 +52,18 @@ impl Costs {
         if itself && self.duplex == Duplex::Half { once.saturating_mul(2) } else { once }
     }
 
+    /// Clocks by which the last word of a stream over so many links is received later than it
+    /// would be if words took no time on their way: it goes through the agent of the source, each
+    /// link and the agent of the target, of which the slowest is what [`Costs::of_words`] counts
+    /// for it. An agent that sends to itself in turns (half duplex) is done with its last word.
+    pub(crate) fn flight(&self, hops: usize, connection: &Connection) -> u64 {
+        if connection.source == connection.target && self.duplex == Duplex::Half {
+            return 0;
+        }
+        let slowest = if hops > 0 { self.access.max(self.link) } else { self.access };
+        2 * self.access + hops as u64 * self.link - slowest
+    }
+
     /// The sides that a connection books: of its source, of its target. Equal for a connection
     /// to itself with half duplex. Below [`Costs::side_count`].
     pub(crate) fn sides(&self, connection: &Connection) -> [u32; 2] {

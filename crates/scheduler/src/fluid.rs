@@ -9,16 +9,18 @@
 //! * Opening takes a port `stream_setup` clocks, one stream after the other. A stream flows once
 //!   both its ends are open, at the max-min fair rate ([`crate::fair`]) under these capacities:
 //!   a link one word per `link_clocks_per_word`, a port one word per `access_clocks_per_word`.
+//! * A stream frees its ports when its words are sent. It is over when the last of them is
+//!   received, its *flight* later. Flights are given or are no clocks.
 //! * The sender of a connection that comes after another opens it only when all parts of the
 //!   other in this phase are over. A port waits for that with what comes later in its list.
 //!
 //! Events are handled in the order of time, those of one moment together; between events rates
-//! are constant. There are at most two events per stream and one per change of a rate.
+//! are constant. There are at most three events per stream and one per change of a rate.
 //!
 //! # What this module does not do
 //!
-//! A word takes no time to travel and a queue holds nothing: the first words of a stream are
-//! not waited for, which is short by a few clocks per hop. A port that opens a stream while
+//! A queue holds nothing, and the receiver's port goes on as early as the sender's: it meets the
+//! words of its next stream, which were on their way meanwhile. A port that opens a stream while
 //! others flow through it (`streams` above 1) does not hold them up, as a real one does. Streams that wait for one another in
 //! a ring, which no verified timetable has, are opened regardless of order, so that every phase
 //! comes to an end.
@@ -41,6 +43,9 @@ pub(crate) struct Phase<'a> {
     pub(crate) lists: Lists,
     /// The order inside the phase.
     pub(crate) order: Option<&'a PhaseOrder>,
+    /// Clocks from when the last word of each stream is sent until it is received; of a set
+    /// without order empty, which is no clocks.
+    pub(crate) flights: Vec<f64>,
     /// Streams open at a port at most, at least 1.
     pub(crate) streams: u32,
     /// Clocks of opening a stream.
@@ -54,7 +59,7 @@ pub(crate) struct Phase<'a> {
 pub(crate) struct Outcome {
     /// Clocks until the last word arrived.
     pub(crate) clocks: f64,
-    /// When each stream was over.
+    /// When each stream was over: its last word received.
     pub(crate) ends: Vec<f64>,
     /// The most streams that flowed over one link at a time.
     pub(crate) sharing: u32,
@@ -87,7 +92,17 @@ struct Stream {
     ends_open: u8,
     /// When the ends opened so far have been set up.
     ready: f64,
-    flows: bool,
+    state: State,
+}
+
+/// How far a stream is. Its next event brings it to the next state.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Opening,
+    Flowing,
+    /// All words are sent, the last of them are on their way.
+    Landing,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -208,7 +223,7 @@ impl<'a> Run<'a> {
         for &stream in &changed {
             let rate = self.fair.rate(stream);
             let state = &mut self.streams[stream as usize];
-            if !state.flows || state.rate == rate {
+            if state.state != State::Flowing || state.rate == rate {
                 continue;
             }
             state.left = (state.left - (self.now - state.since) * state.rate).max(0.0);
@@ -251,27 +266,45 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// A stream begins to flow, or is over.
+    /// A stream begins to flow, is sent, or is over.
     fn happen(&mut self, stream: u32) {
         let state = &mut self.streams[stream as usize];
         state.event += 1;
-        if !state.flows {
-            state.flows = true;
-            state.since = self.now;
-            self.fair.add(stream);
-            let links = self.fair.way(stream).iter().filter(|&&r| r < self.phase.links);
-            let most = links.map(|&link| self.fair.sharing(link)).max().unwrap_or(0);
-            self.sharing = self.sharing.max(most);
-            return;
+        match state.state {
+            State::Opening => self.begin(stream),
+            State::Flowing => self.sent(stream),
+            State::Landing => self.end(stream),
         }
-        state.flows = false;
-        self.ends[stream as usize] = self.now;
-        self.over += 1;
+    }
+
+    fn begin(&mut self, stream: u32) {
+        let state = &mut self.streams[stream as usize];
+        state.state = State::Flowing;
+        state.since = self.now;
+        self.fair.add(stream);
+        let links = self.fair.way(stream).iter().filter(|&&r| r < self.phase.links);
+        let most = links.map(|&link| self.fair.sharing(link)).max().unwrap_or(0);
+        self.sharing = self.sharing.max(most);
+    }
+
+    /// All words of a stream are sent: ports and links are free, its last words are on their way.
+    fn sent(&mut self, stream: u32) {
+        self.streams[stream as usize].state = State::Landing;
         self.fair.remove(stream);
         for port in self.phase.ports[stream as usize] {
             self.ports[port as usize].open -= 1;
             self.stirred.push(port);
         }
+        match self.phase.flights.get(stream as usize) {
+            Some(&flight) => self.schedule(stream, self.now + flight),
+            None => self.end(stream),
+        }
+    }
+
+    /// The last word of a stream is received.
+    fn end(&mut self, stream: u32) {
+        self.ends[stream as usize] = self.now;
+        self.over += 1;
         if let Some(order) = self.phase.order {
             self.release(order, order.group[stream as usize]);
         }

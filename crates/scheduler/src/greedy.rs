@@ -23,7 +23,8 @@
 //! # Order
 //!
 //! Where connections of one phase are ordered, what comes before is scheduled before, and what
-//! comes after starts no earlier than that ends. Every agent then works through its slots by
+//! comes after starts no earlier than the last word of that is received: its agents are done at the
+//! end of its slot as far as others are concerned, but a word has to get from one to the other. Every agent then works through its slots by
 //! (start, connection): the slots of the whole machine are one sequence that each agent
 //! sees a part of, so the first unfinished of it is at the head of both its agents and the phase
 //! cannot deadlock. Order across phases is the router's.
@@ -95,6 +96,8 @@ struct Scratch {
 pub(crate) struct Job {
     pub(crate) sides: [u32; 2],
     pub(crate) duration: u64,
+    /// Clocks from its end until its last word is received, which others may wait for.
+    pub(crate) flight: u64,
 }
 
 fn schedule_phase(
@@ -111,7 +114,8 @@ fn schedule_phase(
         let connection = set.get(route.connection);
         let duration = costs.duration(&route, connection);
         total += u128::from(duration);
-        jobs.push(Job { sides: costs.sides(connection), duration });
+        let flight = costs.flight(route.hops(), connection);
+        jobs.push(Job { sides: costs.sides(connection), duration, flight });
     }
     if total >= 1 << 63 {
         return Err(ScheduleError::TooLong { phase });
@@ -378,7 +382,7 @@ impl<'a> Greedy<'a> {
         if let Some(order) = self.order {
             let group = &mut self.groups[order.group[row as usize] as usize];
             group.unscheduled -= 1;
-            group.end = group.end.max(slot.end());
+            group.end = group.end.max(slot.end().saturating_add(job.flight));
         }
     }
 }

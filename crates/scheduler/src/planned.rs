@@ -84,6 +84,8 @@ pub fn filled(routing: &Routing, starts: &[Vec<Start>]) -> Vec<Option<PhaseTimes
 struct Job {
     sides: [usize; 2],
     duration: u64,
+    /// As in the greedy timetable: what comes after it waits so much longer.
+    flight: u64,
     start: Start,
 }
 
@@ -101,7 +103,9 @@ impl Filler<'_> {
         for (route, &start) in routes.iter().zip(starts) {
             let connection = self.set.get(route.connection);
             let sides = self.costs.sides(connection).map(|side| self.sides.meet(side) as usize);
-            jobs.push(Job { sides, duration: self.costs.duration(&route, connection), start });
+            let duration = self.costs.duration(&route, connection);
+            let flight = self.costs.flight(route.hops(), connection);
+            jobs.push(Job { sides, duration, flight, start });
         }
         let mut gaps = vec![Gaps::new(); self.sides.used().len()];
         self.sides.clear();
@@ -120,12 +124,13 @@ impl Filler<'_> {
         let mut slots = vec![Slot::default(); jobs.len()];
         let mut placed = vec![false; jobs.len()];
         for row in rows {
-            let Job { sides: [a, b], duration, start } = jobs[row];
+            let Job { sides: [a, b], duration, start, .. } = jobs[row];
             let after = order.as_ref().map_or(0, |order| {
                 let before = order.before.of(order.group[row]).iter();
                 let before = before.flat_map(|&group| order.routes.of(group));
                 let before = before.filter(|&&row| placed[row as usize]);
-                before.map(|&row| slots[row as usize].end()).max().unwrap_or(0)
+                let received = |row: usize| slots[row].end().saturating_add(jobs[row].flight);
+                before.map(|&row| received(row as usize)).max().unwrap_or(0)
             });
             let first = |from| gaps[a].first_common(&gaps[b], from, duration);
             let first = match start {
@@ -229,8 +234,9 @@ mod tests {
             let times = filled(&routing, &[of.to_vec()]).pop().flatten()?;
             Some(times.slots.iter().map(|slot| slot.start).collect::<Vec<_>>())
         };
-        assert_eq!(starts([Some(0), None, Some(40), Some(20)]), Some(vec![0, 20, 40, 20]));
-        assert_eq!(starts([Some(30), None, None, None]), Some(vec![30, 50, 70, 0]));
+        // A last word takes 4 clocks over a link and through an agent.
+        assert_eq!(starts([Some(0), None, Some(48), Some(20)]), Some(vec![0, 24, 48, 20]));
+        assert_eq!(starts([Some(30), None, None, None]), Some(vec![30, 54, 78, 0]));
         // No room between the two that stand, an order that is broken, an agent booked twice.
         assert_eq!(starts([Some(0), None, Some(30), None]), None);
         assert_eq!(starts([Some(10), Some(0), None, None]), None);

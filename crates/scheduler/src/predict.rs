@@ -10,17 +10,28 @@
 //! order of the timetable but not by its clock. A phase's clocks are rounded up, and never below
 //! what its busiest agent needs by itself: its words and its stream set-ups, one after the other.
 //!
+//! # Words on their way
+//!
+//! The last word of a stream is received some clocks after it is sent (its *flight*): it crosses
+//! links, and the agent of the target takes it. Streams that follow each other in an agent hide
+//! that, all but the last of the phase. In a set with an order they do not: a connection that comes after another
+//! waits until the last word of that was received, so flights add up along chains (a chain of
+//! 2000 connections of 4 words between any cells took 1.7 times what was predicted without them). Such a set is
+//! predicted with the flights of its streams, any other without.
+//!
 //! # What it leaves out
 //!
-//! The time of a word on its way (a few clocks per hop and phase), the depth of queues, and the
-//! unevenness of word-by-word turns. The fabric has all of these and is the reference.
+//! Flights where nothing is ordered (a few clocks per hop and phase), the depth of queues, and the
+//! unevenness of word-by-word turns. The fabric has all of these and is the reference. The depth of
+//! queues tells where streams are ordered at random: an agent that has sent a stream into queues,
+//! whose target is not there yet, goes on sooner than is predicted, by up to some percent of the whole.
 
 use conset_ir::{
     CellId, Connection, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes,
-    Timetable,
+    RouteRef, Timetable,
 };
 
-use crate::cost::Compact;
+use crate::cost::{Compact, Costs};
 use crate::fair::Fair;
 use crate::fluid;
 use crate::order::PhaseOrder;
@@ -99,6 +110,7 @@ pub fn predict(timetable: &Timetable) -> Prediction {
 struct Model<'a> {
     timetable: &'a Timetable,
     machine: &'a Machine,
+    costs: Costs,
     links: Compact,
     /// Two per cell, its send port and its receive port; with half duplex only the first.
     ports: Compact,
@@ -112,6 +124,7 @@ impl<'a> Model<'a> {
         Self {
             timetable,
             machine,
+            costs: Costs::new(machine.parameters()),
             links: Compact::new(machine.link_count()),
             ports: Compact::new(2 * machine.cell_count()),
             connections: Compact::new(routing.set().len()),
@@ -125,6 +138,17 @@ impl<'a> Model<'a> {
             Duplex::Full => [source, target + 1],
             Duplex::Half => [source, target],
         }
+    }
+
+    /// What last words take on their way: in a set with an order somebody may wait for them.
+    fn flights(&self, routes: &PhaseRoutes) -> Vec<f64> {
+        let set = self.timetable.routing().set();
+        if set.order().is_empty() {
+            return Vec::new();
+        }
+        let flight =
+            |route: RouteRef<'_>| self.costs.flight(route.hops(), set.get(route.connection)) as f64;
+        routes.iter().map(flight).collect()
     }
 
     fn phase(&mut self, routes: &PhaseRoutes, times: &PhaseTimes) -> PhasePrediction {
@@ -174,6 +198,7 @@ impl<'a> Model<'a> {
             lists,
             ports,
             order: order.as_ref(),
+            flights: self.flights(routes),
             streams: parameters.streams,
             setup: f64::from(parameters.stream_setup),
             links,

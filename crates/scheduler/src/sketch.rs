@@ -88,12 +88,18 @@ impl<'a> Sketch<'a> {
         });
         let lists = Lists::new(self.ports, listed);
         let connections = streams.clone().map(|stream| stream.connection);
+        let ordered = !set.order().is_empty();
+        let flight = |stream: Stream<'_>| {
+            self.costs.flight(stream.places.len(), set.get(stream.connection)) as f64
+        };
+        let flights = streams.clone().filter(|_| ordered).map(flight).collect();
         let order = PhaseOrder::among(set, connections, &mut self.connections);
         let phase = fluid::Phase {
             words: streams.map(|stream| stream.words).collect(),
             ports,
             lists,
             order: order.as_ref(),
+            flights,
             streams: self.streams,
             setup: self.setup,
             links: self.places,

@@ -136,8 +136,9 @@ fn order_is_kept_between_all_parts_of_a_phase() {
     check(&timetable, 0);
     let slots = &timetable.phases()[0].slots;
     assert_eq!(slots[2].start, 0);
-    assert_eq!(slots[1].start.min(slots[3].start), 60);
-    assert_eq!(slots[0].start, 80);
+    // And until the last words of what comes before are received, over a link and by an agent.
+    assert_eq!(slots[1].start.min(slots[3].start), 60 + 4);
+    assert_eq!(slots[0].start, 84 + 4);
 }
 
 #[test]

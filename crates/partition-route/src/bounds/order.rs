@@ -12,16 +12,31 @@
 //!   together bound the time. (The loads are those of the other bounds, for these connections
 //!   alone; set-ups of streams are left out, because a receiver can have opened its stream before.)
 //!
-//! The clocks of a connection in a chain: a word each access time of its agents, or each link time
-//! where that is longer, it has to cross a link, and an agent has one stream at a time, so that
-//! its words come one after the other on whatever routes; and one set-up, of its sender, which
-//! opens the stream when all that is before is over. The time of words on their way is left out.
+//! # The clocks of a connection in a chain
+//!
+//! They run from when all that is before it is over, until its last word is received. Its sender
+//! opens its stream in them (an operation that waits for others is not open). Let `a` be the access
+//! time of a word, `l` the time a link takes for it, `h` the links of a shortest way, `w` the
+//! words, `s` the set-up, and `d` the links that leave the source or, if they are fewer, that reach
+//! the target. Of what follows nothing depends on routes, parts, phases or who shares what:
+//!
+//! * The agent of the source takes the words one after the other. The last that it takes is taken at
+//!   `s + w a` at the earliest, then crosses `h` links and the agent of the target:
+//!   `s + w a + h l + a`.
+//! * If `h` is not 0, one of the `d` links carries `w / d` words or more, one after the other. Before
+//!   the first of them is an `a`, and on its way but for this link are `h - 1` others and the agent
+//!   of the target, for the last (or for the first, where it is the target's links, which comes
+//!   to the same): `s + a + w l / d + (h - 1) l + a`.
+//!
+//! With `m`, the greater of `a` and, if `h` is not 0, `l`, both are at least
+//! `s + max(w a, w l / d) + 2 a + h l - m`, which is what is taken: it is what the cost model says of a
+//! connection alone, so no bound is above its prediction.
 //!
 //! Windows of all pairs of some heads and some tails are looked at, evenly chosen from all that
 //! there are. Chains across windows are not put together: that windows follow each other does not
 //! bind more than the longest of them.
 
-use conset_ir::{Binding, ConnectionSet, Machine};
+use conset_ir::{Binding, Connection, ConnectionSet, Machine};
 
 use super::{Load, agent_bound, cuts, link_bound, word_hops};
 
@@ -30,12 +45,17 @@ const LEVELS: usize = 12;
 /// Connections of all windows together.
 const LOOKED_AT: usize = 1 << 22;
 
-/// The best bound of order, if it is more than `known`.
-pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<Load> {
+/// The best bound of order, if it is more than `known`. `hops` has the distance of each connection.
+pub(super) fn clocks(
+    machine: &Machine,
+    set: &ConnectionSet,
+    hops: &[u32],
+    known: u128,
+) -> Option<Load> {
     if set.order().is_empty() {
         return None;
     }
-    let chains = Chains::new(machine, set)?;
+    let chains = Chains::new(machine, set, hops)?;
     let mut best: Option<Load> = None;
     let mut offer = |load: Load| {
         let least = best.as_ref().map_or(known, |best| best.1);
@@ -93,15 +113,9 @@ struct Chains {
 
 impl Chains {
     /// `None` for an order that goes in a circle, which sets do not have.
-    fn new(machine: &Machine, set: &ConnectionSet) -> Option<Self> {
-        let parameters = machine.parameters();
-        let access = u128::from(parameters.access_clocks_per_word);
-        let link = u128::from(parameters.link_clocks_per_word);
-        let clocks = set.connections().iter().map(|c| {
-            let crosses = c.source != c.target && parameters.streams == 1;
-            let word = if crosses { access.max(link) } else { access };
-            u128::from(c.words) * word + u128::from(parameters.stream_setup)
-        });
+    fn new(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> Option<Self> {
+        let rows = set.connections().iter().zip(hops);
+        let clocks = rows.map(|(connection, &hops)| alone(machine, connection, hops));
         let mut this = Self {
             clocks: clocks.collect(),
             head: vec![0; set.len()],
@@ -132,6 +146,22 @@ impl Chains {
         let ends = ends.map(|((head, clocks), &count)| (head + clocks, count));
         ends.reduce(|best, end| if end.0 > best.0 { end } else { best }).unwrap_or((0, 0))
     }
+}
+
+/// The least clocks from when a connection may start until it is over.
+fn alone(machine: &Machine, connection: &Connection, hops: u32) -> u128 {
+    let parameters = machine.parameters();
+    let access = u128::from(parameters.access_clocks_per_word);
+    let link = u128::from(parameters.link_clocks_per_word);
+    let (words, hops) = (u128::from(connection.words), u128::from(hops));
+    let (mut flow, mut slowest) = (words * access, access);
+    if hops > 0 {
+        let [out, into] =
+            [machine.outgoing(connection.source), machine.incoming(connection.target)];
+        let links = out.len().min(into.len()).max(1) as u128;
+        (flow, slowest) = (flow.max(words * link / links), access.max(link));
+    }
+    u128::from(parameters.stream_setup) + flow + 2 * access + hops * link - slowest
 }
 
 /// Connections such that each comes after all that are before it.

@@ -282,8 +282,13 @@ fn planned_one_by_one(machine: &Machine, set: &ConnectionSet) -> u64 {
                 let idle = used.iter().map(|place| free.get(place).copied().unwrap_or(0)).max();
                 let clocks = u64::from(c.words) * u64::from(parameters.access_clocks_per_word)
                     + u64::from(parameters.stream_setup);
-                over[x] = before.max(idle.unwrap_or(0)) + clocks;
-                free.extend(used.into_iter().map(|place| (place, over[x])));
+                let sent = before.max(idle.unwrap_or(0)) + clocks;
+                // The last word on its way: each link, and the agent of the target.
+                let hops = chosen[x].len() as u64 - 1;
+                over[x] = sent
+                    + hops * u64::from(parameters.link_clocks_per_word)
+                    + u64::from(parameters.access_clocks_per_word);
+                free.extend(used.into_iter().map(|place| (place, sent)));
             }
             best = best.min(over.into_iter().max().unwrap_or(0));
         }
@@ -341,13 +346,14 @@ fn no_bound_of_order_exceeds_a_schedule() {
 
 #[test]
 fn order_binds_where_steps_wait_for_each_other() {
-    // Three in a row, each after the one before; in a ring of 4 the middle step is far.
+    // Three in a row, each after the one before.
     let chain = set(&[(0, 1, 10), (1, 2, 20), (2, 3, 30)]);
     let id = conset_ir::ConnectionId;
     let chain = chain.with_order(vec![(id(0), id(1)), (id(1), id(2))]).unwrap();
     let ring = Machine::from_spec("ring:8").unwrap();
     let bound = bounds(&ring, &chain).unwrap().summary();
-    assert_eq!((bound.clocks, bound.clocks_by), (528 + 120, Binding::Order));
+    // Each of them has a last word, over one link and through an agent.
+    assert_eq!((bound.clocks, bound.clocks_by), (528 + 120 + 3 * 4, Binding::Order));
     // Every cell sends across, and before and after that to its neighbour: the links of the step
     // across have 8 x 4 x 10 words to carry, 16 of them at a time.
     let steps = |d: u32| (0..8).map(move |c| (c, (c + d) % 8, 10));
@@ -355,7 +361,7 @@ fn order_binds_where_steps_wait_for_each_other() {
     let after = (0..8).flat_map(|c| [(id(c), id(8 + c)), (id(8 + c), id(16 + c))]);
     let all = set(&rows).with_order(after.collect()).unwrap();
     let bound = bounds(&ring, &all).unwrap().summary();
-    assert_eq!((bound.clocks, bound.clocks_by), (528 + 20 + 40 + 20, Binding::Order));
+    assert_eq!((bound.clocks, bound.clocks_by), (528 + 24 + 40 + 24, Binding::Order));
     // A shift on a torus has two ways round in each dimension, 3 links and 5: 15/8 of its words
     // on every link at best.
     let shift = |c: u32| (c, (c % 8 + 3) % 8 + 8 * ((c / 8 + 2) % 8), 2048);
