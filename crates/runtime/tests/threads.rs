@@ -182,6 +182,41 @@ fn a_panic_of_one_cell_ends_the_run_and_names_it() {
     }
 }
 
+/// A run ends while a cell is reading much: its source gets its call back, and writes where it was
+/// read, only afterwards.
+#[test]
+fn a_run_that_ends_waits_for_who_is_reading() {
+    const WORDS: usize = 1 << 19;
+    for time in 0..20 {
+        let begun = AtomicUsize::new(0);
+        let mixed = AtomicBool::new(false);
+        let world = threads(ring_image(3, WORDS as u32), 3);
+        let error = world.try_run(|cell| {
+            if cell.id() == CellId(2) {
+                while begun.load(Ordering::Relaxed) < 2 {
+                    std::thread::yield_now();
+                }
+                (0..time * 10_000).for_each(|_| std::hint::spin_loop());
+                panic!("enough");
+            }
+            let mut out = vec![vec![1u64; WORDS]];
+            let mut inn = vec![vec![0u64; WORDS]];
+            begun.fetch_add(1, Ordering::Relaxed);
+            let result = cell.exchange("s", &out, &mut inn);
+            out[0].fill(2);
+            std::hint::black_box(&out);
+            // All of it was read, or nothing.
+            let first = inn[0][0];
+            if first == 2 || inn[0].iter().any(|&word| word != first) {
+                mixed.store(true, Ordering::Relaxed);
+            }
+            result
+        });
+        assert_eq!(message(error), "c2 panicked: enough");
+        assert!(!mixed.into_inner(), "words were read after their source had its call back");
+    }
+}
+
 /// A program panics with something that panics when it is dropped: the run ends as for any other
 /// panic, and no stack is unwound from which others read.
 #[test]
