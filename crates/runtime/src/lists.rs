@@ -12,6 +12,8 @@
 //!
 //! What it does not do: finding the lists, and carrying the words.
 
+use std::ops::Range;
+
 use crate::word::Word;
 
 /// How words that come in meet those that are there.
@@ -190,6 +192,105 @@ impl CellLists {
     /// Whether a position both goes out and comes in.
     pub fn is_mixed(&self) -> bool {
         self.mixed
+    }
+}
+
+/// Between a vector and the wire, which has 64 bits a word whatever the type. What is on the wire is
+/// a stretch of a connection's words: the connection's row among those that start here or end here,
+/// and the first of the words. The loops have no checks of their own: every position was
+/// compared with the vector's length before.
+impl CellLists {
+    /// Puts a stretch of the words that go out on the wire.
+    ///
+    /// # Panics
+    /// If the vector is shorter than [`CellLists::words`].
+    pub(crate) fn pack<W: Word>(
+        &self,
+        (row, first): (usize, usize),
+        vector: &[W],
+        wire: &mut [u64],
+    ) {
+        self.check_extent(vector.len());
+        // SAFETY: places are those of positions of these lists.
+        let word = |place: usize| unsafe { vector.get_unchecked(place) }.to_bits();
+        let positions = self.send.row(row);
+        if self.block == 1 {
+            for (wire, &position) in wire.iter_mut().zip(&positions[first..]) {
+                *wire = word(position as usize);
+            }
+            return;
+        }
+        each_item(positions, self.block, first..first + wire.len(), |words, place| {
+            wire[words].iter_mut().zip(place..).for_each(|(wire, place)| *wire = word(place));
+        });
+    }
+
+    /// Combines a stretch of the words that came in with what is there.
+    ///
+    /// # Panics
+    /// As [`CellLists::pack`].
+    pub(crate) fn unpack<W: Number>(
+        &self,
+        (row, first): (usize, usize),
+        op: Op,
+        wire: &[u64],
+        vector: &mut [W],
+    ) {
+        let stretch = (row, first);
+        // A loop for each operation, so that none is chosen within.
+        match op {
+            Op::Copy => self.unpack_by(stretch, wire, vector, |_, other| other),
+            Op::Add => self.unpack_by(stretch, wire, vector, W::plus),
+            Op::Min => self.unpack_by(stretch, wire, vector, smaller),
+            Op::Max => self.unpack_by(stretch, wire, vector, greater),
+        }
+    }
+
+    fn unpack_by<W: Number>(
+        &self,
+        (row, first): (usize, usize),
+        wire: &[u64],
+        vector: &mut [W],
+        keep: impl Fn(W, W) -> W,
+    ) {
+        self.check_extent(vector.len());
+        let mut take = |place: usize, word: u64| {
+            // SAFETY: places are those of positions of these lists.
+            let here = unsafe { vector.get_unchecked_mut(place) };
+            *here = keep(*here, W::from_bits(word));
+        };
+        let positions = self.receive.row(row);
+        if self.block == 1 {
+            for (&word, &position) in wire.iter().zip(&positions[first..]) {
+                take(position as usize, word);
+            }
+            return;
+        }
+        each_item(positions, self.block, first..first + wire.len(), |words, place| {
+            wire[words].iter().zip(place..).for_each(|(&word, place)| take(place, word));
+        });
+    }
+
+    /// Every position is in a vector of so many words.
+    fn check_extent(&self, words: usize) {
+        assert!(self.words().is_some_and(|needed| needed <= words), "the cell has checked that");
+    }
+}
+
+/// Calls `visit` for each position of which there are words among `words`: which of these they are,
+/// and the place of the first in the vector. All words are of a position in the list.
+#[inline(always)]
+fn each_item(
+    positions: &[u32],
+    block: usize,
+    words: Range<usize>,
+    mut visit: impl FnMut(Range<usize>, usize),
+) {
+    let (mut from, mut offset) = (0, words.start % block);
+    for &position in &positions[words.start / block..words.end.div_ceil(block)] {
+        let to = (from + block - offset).min(words.len());
+        visit(from..to, position as usize * block + offset);
+        (from, offset) = (to, 0);
     }
 }
 

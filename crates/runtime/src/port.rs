@@ -62,6 +62,9 @@ impl Buffers {
     }
 }
 
+/// Gets what came in by the connection in this row of those that end at the cell.
+pub(crate) type Unpack<'a> = dyn FnMut(usize, &[u64]) + 'a;
+
 /// What carries a cell's words.
 pub(crate) trait Port {
     /// Whether the run has ended early.
@@ -128,6 +131,15 @@ pub(crate) trait Port {
 
     /// Takes back the buffers of an exchange that has arrived.
     fn take(&mut self, number: u64) -> Buffers;
+
+    /// [`Port::arrive`], and [`Port::take`]; in between hands over what came in, connections in id
+    /// order. It need not be in the buffers.
+    fn read(&mut self, number: u64, unpack: &mut Unpack<'_>) -> Result<Buffers, Stopped> {
+        self.arrive(number)?;
+        let buffers = self.take(number);
+        buffers.incoming.iter().enumerate().for_each(|(row, words)| unpack(row, words));
+        Ok(buffers)
+    }
 
     /// Sends a message to a live cell; returns when its words may be overwritten.
     ///

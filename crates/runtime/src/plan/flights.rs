@@ -191,14 +191,22 @@ impl Cell<'_> {
             let (set, begun, found) = (plan.name(), flight.vectors, vectors.len());
             return self.fail(CellError::Plan(PlanUse::Vectors { set, begun, found }));
         }
-        self.ask(|port| port.arrive(pending.number))?;
-        let flight = self.flights.under_way.remove(row);
-        let buffers = self.port.take(pending.number);
-        match vectors {
-            [x] if flight.in_order => plan.combine_copies(self.id(), &buffers, flight.op, x),
-            _ => buffers.unpack(&plan.lists(self.id()), flight.op, vectors),
-        }
-        plan.give_back(self.id(), buffers);
+        let (id, number, op) = (self.id(), pending.number, flight.op);
+        let buffers = match vectors {
+            [x] if flight.in_order => {
+                self.ask(|port| port.arrive(number))?;
+                let buffers = self.port.take(number);
+                plan.combine_copies(id, &buffers, op, x);
+                buffers
+            }
+            _ => {
+                let lists = plan.lists(id);
+                let mut unpack = |row: usize, wire: &[u64]| lists.unpack(op, vectors, row, wire);
+                self.ask(|port| port.read(number, &mut unpack))?
+            }
+        };
+        self.flights.under_way.remove(row);
+        plan.give_back(id, buffers);
         Ok(())
     }
 
