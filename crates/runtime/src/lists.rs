@@ -220,7 +220,8 @@ impl CellLists {
             }
             return;
         }
-        each_item(positions, self.block, first..first + wire.len(), |words, place| {
+        each_item(positions, self.block, first..first + wire.len(), |words, position, offset| {
+            let place = position * self.block + offset;
             wire[words].iter_mut().zip(place..).for_each(|(wire, place)| *wire = word(place));
         });
     }
@@ -266,7 +267,8 @@ impl CellLists {
             }
             return;
         }
-        each_item(positions, self.block, first..first + wire.len(), |words, place| {
+        each_item(positions, self.block, first..first + wire.len(), |words, position, offset| {
+            let place = position * self.block + offset;
             wire[words].iter().zip(place..).for_each(|(&word, place)| take(place, word));
         });
     }
@@ -278,18 +280,18 @@ impl CellLists {
 }
 
 /// Calls `visit` for each position of which there are words among `words`: which of these they are,
-/// and the place of the first in the vector. All words are of a position in the list.
+/// the position, and where in its block the first is. All words are of a position in the list.
 #[inline(always)]
-fn each_item(
+pub(crate) fn each_item(
     positions: &[u32],
     block: usize,
     words: Range<usize>,
-    mut visit: impl FnMut(Range<usize>, usize),
+    mut visit: impl FnMut(Range<usize>, usize, usize),
 ) {
     let (mut from, mut offset) = (0, words.start % block);
     for &position in &positions[words.start / block..words.end.div_ceil(block)] {
         let to = (from + block - offset).min(words.len());
-        visit(from..to, position as usize * block + offset);
+        visit(from..to, position as usize, offset);
         (from, offset) = (to, 0);
     }
 }
@@ -350,6 +352,33 @@ mod tests {
         let mut sums = vector;
         combine(&[0, 0], 2, Op::Add, &words, &mut sums);
         assert_eq!(sums, [4.0, 7.0, 2.0, 3.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn stretches_together_are_the_whole() {
+        for block in [1, 2, 3, 5] {
+            let own = lists(&[&[9], &[4, 0, 7, 2]], &[&[], &[1, 3, 8, 1]], block);
+            let vector: Vec<f32> = (0..10 * block as u16).map(f32::from).collect();
+            let words = 4 * block;
+            let mut whole = vec![0; words];
+            own.pack((1, 0), &vector, &mut whole);
+            let places = [4, 0, 7, 2].iter().flat_map(|&item| item * block..(item + 1) * block);
+            assert!(
+                places.map(|place| vector[place].to_bits()).eq(whole.iter().map(|&x| x as u32))
+            );
+            let mut all = vector.clone();
+            own.unpack((1, 0), Op::Add, &whole, &mut all);
+            for cut in 0..=words {
+                let (mut parts, mut sums) = (vec![0; words], vector.clone());
+                for (first, part) in
+                    [0, cut].into_iter().zip(<[_; 2]>::from(parts.split_at_mut(cut)))
+                {
+                    own.pack((1, first), &vector, part);
+                    own.unpack((1, first), Op::Add, part, &mut sums);
+                }
+                assert_eq!((parts, &sums), (whole.clone(), &all), "block {block}, cut at {cut}");
+            }
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::steps::Together;
 use super::wires::Wires;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut};
-use crate::port::{Buffers, By, Context, Port, Row, Stopped};
+use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped, Unpack};
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
 /// rank does what else there is to do if there are no others.
@@ -226,10 +226,25 @@ impl Port for MpiPort<'_> {
         self.exchange_by(set, by, fill, read)
     }
 
-    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped> {
+    fn begin(
+        &mut self,
+        number: u64,
+        set: usize,
+        mut buffers: Buffers,
+        pack: &mut Pack<'_>,
+    ) -> Result<(), Stopped> {
         let step = self.rank.count_step(self.row, Together::Exchange(set, By::Phases));
         let wires = self.noted(self.rank.wires(set, By::Phases))?;
-        self.rank.flights.push(self.row, Flight { number, step, set, wires, buffers });
+        let (row, flights) = (self.row, &self.rank.flights);
+        let out = !flights.has_waiting(row, set) && self.noted(wires.is_ready(row))?;
+        if out {
+            let fill = |run: &Run, wire: &mut [u64]| pack((run.slot, run.words.start), wire);
+            self.noted(wires.begin(row, fill))?;
+            self.rank.went_on();
+        } else {
+            buffers.fill(pack);
+        }
+        flights.push(row, Flight { number, step, set, wires, buffers }, out);
         self.noted(self.rank.progress(1))
     }
 
@@ -262,6 +277,24 @@ impl Port for MpiPort<'_> {
 
     fn take(&mut self, number: u64) -> Buffers {
         self.rank.flights.take(self.row, number)
+    }
+
+    fn read(&mut self, number: u64, unpack: &mut Unpack<'_>) -> Result<Buffers, Stopped> {
+        let (rank, row, tries) = (self.rank, self.row, self.tries());
+        if let Some(before) = number.checked_sub(1) {
+            self.arrive(before)?;
+        }
+        if !rank.flights.have_arrived(row, number) {
+            rank.flights.claim(row);
+            self.wait(Waits::Flights, || {
+                rank.progress(tries)?;
+                Ok(rank.flights.read(row, unpack)?.then_some(()))
+            })?;
+            return Ok(self.take(number));
+        }
+        let buffers = self.take(number);
+        buffers.hand_over(unpack);
+        Ok(buffers)
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {

@@ -20,6 +20,7 @@ use super::{Plan, PlanUse, next_serial};
 use crate::cell::Cell;
 use crate::error::CellError;
 use crate::lists::{Number, Op};
+use crate::port::Stretch;
 
 /// An exchange that has been begun; to be ended by [`Cell::end`].
 #[must_use = "an exchange that is begun must be ended"]
@@ -126,10 +127,9 @@ impl Cell<'_> {
             return self.fail(CellError::Plan(PlanUse::InFlight { count, set }));
         }
         let id = self.id();
-        let mut buffers = plan.take_buffers(id);
-        buffers.pack(&plan.lists(id), vectors);
-        let number = self.flights.begun;
-        self.begin_exchange(number, plan.set, buffers)?;
+        let (number, lists) = (self.flights.begun, plan.lists(id));
+        let mut pack = |stretch: Stretch, wire: &mut [u64]| lists.pack(vectors, stretch, wire);
+        self.begin_exchange(number, plan.set, plan.take_buffers(id), &mut pack)?;
         self.flights.begun += 1;
         self.flights.under_way.push(Flight {
             number,
@@ -201,7 +201,9 @@ impl Cell<'_> {
             }
             _ => {
                 let lists = plan.lists(id);
-                let mut unpack = |row: usize, wire: &[u64]| lists.unpack(op, vectors, row, wire);
+                let mut unpack = |stretch: Stretch, wire: &[u64]| {
+                    lists.unpack(op, vectors, stretch, wire);
+                };
                 self.ask(|port| port.read(number, &mut unpack))?
             }
         };

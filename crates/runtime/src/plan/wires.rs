@@ -5,12 +5,14 @@
 //!
 //! The words of one vector go the way of [`CellLists::pack`].
 
+use std::ops::Range;
+
 use conset_ir::{CellId, ConnectionId};
 
 use super::{CellPlan, Plan};
 use crate::layout::Layout;
-use crate::lists::{CellLists, Number, Op};
-use crate::port::Buffers;
+use crate::lists::{CellLists, Number, Op, each_item};
+use crate::port::{Buffers, Stretch};
 use crate::word::Word;
 
 /// What goes where: one cell's part of a layout.
@@ -45,57 +47,76 @@ impl Lists<'_> {
         words.checked_div(self.layout.items_of(self.cell)).unwrap_or(0)
     }
 
-    /// Puts a connection's words on the wire: of the one in this row of those that start here.
-    pub(super) fn pack<W: Word, V: AsRef<[W]>>(&self, vectors: &[V], row: usize, wire: &mut [u64]) {
+    /// Puts a stretch of a connection's words on the wire ([`CellLists::pack`]).
+    pub(super) fn pack<W: Word, V: AsRef<[W]>>(
+        &self,
+        vectors: &[V],
+        (row, first): Stretch,
+        wire: &mut [u64],
+    ) {
         if let [vector] = vectors {
-            return self.one.pack((row, 0), vector.as_ref(), wire);
+            return self.one.pack((row, first), vector.as_ref(), wire);
         }
         let positions = self.layout.send_of(self.outgoing[row]);
-        let mut offset = 0;
+        let words = first..first + wire.len();
+        let mut lanes = 0..0;
         for vector in vectors.iter().map(AsRef::as_ref) {
             let width = self.width(vector.len());
-            for (words, &position) in wire.chunks_exact_mut(self.block).zip(positions) {
-                let item = &vector[position as usize * width..][..width];
-                for (word, value) in words[offset..offset + width].iter_mut().zip(item) {
+            lanes = lanes.end..lanes.end + width;
+            each_item(positions, self.block, words.clone(), |words, position, offset| {
+                let (words, at) = meet(&lanes, words, offset);
+                let item = &vector[position * width + at..][..words.len()];
+                for (word, value) in wire[words].iter_mut().zip(item) {
                     *word = value.to_bits();
                 }
-            }
-            offset += width;
+            });
         }
     }
 
-    /// Combines a connection's words with what is there: of the one in this row of those that end
-    /// here.
+    /// Combines a stretch of a connection's words with what is there ([`CellLists::unpack`]).
     pub(super) fn unpack<W: Number, V: AsMut<[W]>>(
         &self,
         op: Op,
         vectors: &mut [V],
-        row: usize,
+        (row, first): Stretch,
         wire: &[u64],
     ) {
         if let [vector] = vectors {
-            return self.one.unpack((row, 0), op, wire, vector.as_mut());
+            return self.one.unpack((row, first), op, wire, vector.as_mut());
         }
         let positions = self.layout.receive_of(self.incoming[row]);
-        let mut offset = 0;
+        let words = first..first + wire.len();
+        let mut lanes = 0..0;
         for vector in vectors.iter_mut().map(AsMut::as_mut) {
             let width = self.width(vector.len());
-            for (words, &position) in wire.chunks_exact(self.block).zip(positions) {
-                let item = &mut vector[position as usize * width..][..width];
-                for (value, &word) in item.iter_mut().zip(&words[offset..offset + width]) {
+            lanes = lanes.end..lanes.end + width;
+            each_item(positions, self.block, words.clone(), |words, position, offset| {
+                let (words, at) = meet(&lanes, words, offset);
+                let item = &mut vector[position * width + at..][..words.len()];
+                for (value, &word) in item.iter_mut().zip(&wire[words]) {
                     *value = op.apply(*value, W::from_bits(word));
                 }
-            }
-            offset += width;
+            });
         }
     }
+}
+
+/// Of an item's words, of which the first is at `offset` in its block: those that are a vector's,
+/// which has these `lanes` of the block; and where they begin among them.
+fn meet(lanes: &Range<usize>, words: Range<usize>, offset: usize) -> (Range<usize>, usize) {
+    let begin = lanes.start.max(offset);
+    let end = lanes.end.min(offset + words.len());
+    if begin >= end {
+        return (words.start..words.start, 0);
+    }
+    (words.start + begin - offset..words.start + end - offset, begin - lanes.start)
 }
 
 impl Buffers {
     /// Puts what goes out into the buffers.
     pub(super) fn pack<W: Word, V: AsRef<[W]>>(&mut self, lists: &Lists<'_>, vectors: &[V]) {
         for (row, wire) in self.outgoing.iter_mut().enumerate() {
-            lists.pack(vectors, row, wire);
+            lists.pack(vectors, (row, 0), wire);
         }
     }
 
@@ -107,7 +128,7 @@ impl Buffers {
         vectors: &mut [V],
     ) {
         for (row, wire) in self.incoming.iter().enumerate() {
-            lists.unpack(op, vectors, row, wire);
+            lists.unpack(op, vectors, (row, 0), wire);
         }
     }
 }

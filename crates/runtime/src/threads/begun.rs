@@ -182,7 +182,7 @@ impl<'b> ThreadPort<'_, 'b> {
         for (row, &connection) in board.loaded.sets[set].inn.of(id).iter().enumerate() {
             let flight = &self.begun.flights[at];
             if flight.unread.binary_search(&(row as u32)).is_err() {
-                unpack(row, &flight.incoming[row]);
+                unpack((row, 0), &flight.incoming[row]);
                 continue;
             }
             let source = board.loaded.set(set).get(connection).source;
@@ -190,7 +190,7 @@ impl<'b> ThreadPort<'_, 'b> {
             self.wait(published, step, Why::Rows(set, connection))?;
             // SAFETY: as in `read`.
             let words = unsafe { lent_words(board, (step, set), connection) };
-            unpack(row, words);
+            unpack((row, 0), words);
             self.worker.moved(words.len());
         }
         self.begun.flights[at].unread.clear();
