@@ -1,7 +1,7 @@
 //! Exchanges in two halves: begun, and ended later.
 //!
-//! [`Cell::begin`] packs what goes out into buffers of the plan, and the vector may change at
-//! once. [`Cell::end`] unpacks what came in; of what was begun with [`Cell::begin_shared`] it combines
+//! [`Cell::begin`] packs what goes out, and the vector may change at once. [`Cell::end`] unpacks
+//! what came in; of what was begun with [`Cell::begin_shared`] it combines
 //! the copies in the order of the cells. Several may be under way, of one plan or of several.
 //!
 //! The rule that keeps cells from waiting for one another for ever: *the machine does exchanges
