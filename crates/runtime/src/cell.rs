@@ -14,7 +14,7 @@ use crate::lists::{CellLists, Number, Op};
 use crate::loaded::Loaded;
 use crate::phase::{PhaseRef, SetRef};
 use crate::plan::Flights;
-use crate::port::{Buffers, By, Context, Port, Row, Stopped};
+use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped};
 use crate::word::Word;
 
 /// The unwinding with which a program ends that does not heed [`CellError::Aborted`].
@@ -296,9 +296,10 @@ impl<'w> Cell<'w> {
         number: u64,
         set: usize,
         buffers: Buffers,
+        pack: &mut Pack<'_>,
     ) -> Result<(), CellError> {
         let set = self.executable(&set)?;
-        self.ask(|port| port.begin(number, set, buffers))?;
+        self.ask(|port| port.begin(number, set, buffers, pack))?;
         self.activate_last(set);
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::error::CellError;
 use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded::Loaded;
 use crate::mail::{Mail, Subject};
-use crate::port::{Buffers, By, Context, Port, Row, Stopped, exchange_packed};
+use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped, exchange_packed};
 use crate::store::{Packs, Store};
 
 /// What a cell asks the scheduler for.
@@ -194,7 +194,14 @@ impl Port for FabricPort<'_> {
         exchange_packed(self, set, lists, op, vector)
     }
 
-    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped> {
+    fn begin(
+        &mut self,
+        number: u64,
+        set: usize,
+        mut buffers: Buffers,
+        pack: &mut Pack<'_>,
+    ) -> Result<(), Stopped> {
+        buffers.fill(pack);
         let empty = self.loaded.image.sets()[set].phases.is_empty();
         self.state.borrow_mut().packs.put(self.id, number, empty, buffers);
         self.request(Request::Begin(set))

@@ -12,6 +12,8 @@
 //!
 //! What it does not do: finding the lists, and carrying the words.
 
+use std::ops::Range;
+
 use crate::word::Word;
 
 /// How words that come in meet those that are there.
@@ -193,6 +195,107 @@ impl CellLists {
     }
 }
 
+/// Between a vector and the wire, which has 64 bits a word whatever the type. What is on the wire is
+/// a stretch of a connection's words: the connection's row among those that start here or end here,
+/// and the first of the words. The loops have no checks of their own: every position was
+/// compared with the vector's length before.
+impl CellLists {
+    /// Puts a stretch of the words that go out on the wire.
+    ///
+    /// # Panics
+    /// If the vector is shorter than [`CellLists::words`].
+    pub(crate) fn pack<W: Word>(
+        &self,
+        (row, first): (usize, usize),
+        vector: &[W],
+        wire: &mut [u64],
+    ) {
+        self.check_extent(vector.len());
+        // SAFETY: places are those of positions of these lists.
+        let word = |place: usize| unsafe { vector.get_unchecked(place) }.to_bits();
+        let positions = self.send.row(row);
+        if self.block == 1 {
+            for (wire, &position) in wire.iter_mut().zip(&positions[first..]) {
+                *wire = word(position as usize);
+            }
+            return;
+        }
+        each_item(positions, self.block, first..first + wire.len(), |words, position, offset| {
+            let place = position * self.block + offset;
+            wire[words].iter_mut().zip(place..).for_each(|(wire, place)| *wire = word(place));
+        });
+    }
+
+    /// Combines a stretch of the words that came in with what is there.
+    ///
+    /// # Panics
+    /// As [`CellLists::pack`].
+    pub(crate) fn unpack<W: Number>(
+        &self,
+        (row, first): (usize, usize),
+        op: Op,
+        wire: &[u64],
+        vector: &mut [W],
+    ) {
+        let stretch = (row, first);
+        // A loop for each operation, so that none is chosen within.
+        match op {
+            Op::Copy => self.unpack_by(stretch, wire, vector, |_, other| other),
+            Op::Add => self.unpack_by(stretch, wire, vector, W::plus),
+            Op::Min => self.unpack_by(stretch, wire, vector, smaller),
+            Op::Max => self.unpack_by(stretch, wire, vector, greater),
+        }
+    }
+
+    fn unpack_by<W: Number>(
+        &self,
+        (row, first): (usize, usize),
+        wire: &[u64],
+        vector: &mut [W],
+        keep: impl Fn(W, W) -> W,
+    ) {
+        self.check_extent(vector.len());
+        let mut take = |place: usize, word: u64| {
+            // SAFETY: places are those of positions of these lists.
+            let here = unsafe { vector.get_unchecked_mut(place) };
+            *here = keep(*here, W::from_bits(word));
+        };
+        let positions = self.receive.row(row);
+        if self.block == 1 {
+            for (&word, &position) in wire.iter().zip(&positions[first..]) {
+                take(position as usize, word);
+            }
+            return;
+        }
+        each_item(positions, self.block, first..first + wire.len(), |words, position, offset| {
+            let place = position * self.block + offset;
+            wire[words].iter().zip(place..).for_each(|(&word, place)| take(place, word));
+        });
+    }
+
+    /// Every position is in a vector of so many words.
+    fn check_extent(&self, words: usize) {
+        assert!(self.words().is_some_and(|needed| needed <= words), "the cell has checked that");
+    }
+}
+
+/// Calls `visit` for each position of which there are words among `words`: which of these they are,
+/// the position, and where in its block the first is. All words are of a position in the list.
+#[inline(always)]
+pub(crate) fn each_item(
+    positions: &[u32],
+    block: usize,
+    words: Range<usize>,
+    mut visit: impl FnMut(Range<usize>, usize, usize),
+) {
+    let (mut from, mut offset) = (0, words.start % block);
+    for &position in &positions[words.start / block..words.end.div_ceil(block)] {
+        let to = (from + block - offset).min(words.len());
+        visit(from..to, position as usize, offset);
+        (from, offset) = (to, 0);
+    }
+}
+
 /// Gathers the words at the positions, one after the other.
 pub(crate) fn gather<W: Word>(positions: &[u32], block: usize, vector: &[W], into: &mut [W]) {
     if block == 1 {
@@ -249,6 +352,33 @@ mod tests {
         let mut sums = vector;
         combine(&[0, 0], 2, Op::Add, &words, &mut sums);
         assert_eq!(sums, [4.0, 7.0, 2.0, 3.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn stretches_together_are_the_whole() {
+        for block in [1, 2, 3, 5] {
+            let own = lists(&[&[9], &[4, 0, 7, 2]], &[&[], &[1, 3, 8, 1]], block);
+            let vector: Vec<f32> = (0..10 * block as u16).map(f32::from).collect();
+            let words = 4 * block;
+            let mut whole = vec![0; words];
+            own.pack((1, 0), &vector, &mut whole);
+            let places = [4, 0, 7, 2].iter().flat_map(|&item| item * block..(item + 1) * block);
+            assert!(
+                places.map(|place| vector[place].to_bits()).eq(whole.iter().map(|&x| x as u32))
+            );
+            let mut all = vector.clone();
+            own.unpack((1, 0), Op::Add, &whole, &mut all);
+            for cut in 0..=words {
+                let (mut parts, mut sums) = (vec![0; words], vector.clone());
+                for (first, part) in
+                    [0, cut].into_iter().zip(<[_; 2]>::from(parts.split_at_mut(cut)))
+                {
+                    own.pack((1, first), &vector, part);
+                    own.unpack((1, first), Op::Add, part, &mut sums);
+                }
+                assert_eq!((parts, &sums), (whole.clone(), &all), "block {block}, cut at {cut}");
+            }
+        }
     }
 
     #[test]

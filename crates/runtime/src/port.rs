@@ -60,7 +60,27 @@ impl Buffers {
         let buffer = |words| vec![0; words];
         Self { outgoing: outgoing.map(buffer).collect(), incoming: incoming.map(buffer).collect() }
     }
+
+    /// Hands over what came in.
+    pub(crate) fn hand_over(&self, unpack: &mut Unpack<'_>) {
+        self.incoming.iter().enumerate().for_each(|(row, wire)| unpack((row, 0), wire));
+    }
+
+    /// Packs what goes out.
+    pub(crate) fn fill(&mut self, pack: &mut Pack<'_>) {
+        self.outgoing.iter_mut().enumerate().for_each(|(row, wire)| pack((row, 0), wire));
+    }
 }
+
+/// A stretch of a connection's words: its row among those that start or end at the cell, and the
+/// first of the words.
+pub(crate) type Stretch = (usize, usize);
+
+/// Puts a stretch of what goes out on the wire.
+pub(crate) type Pack<'a> = dyn FnMut(Stretch, &mut [u64]) + 'a;
+
+/// Gets a stretch of what came in.
+pub(crate) type Unpack<'a> = dyn FnMut(Stretch, &[u64]) + 'a;
 
 /// What carries a cell's words.
 pub(crate) trait Port {
@@ -114,9 +134,16 @@ pub(crate) trait Port {
 
     /// Collective: begins an exchange of a set by phases. The port keeps the buffers, as long as
     /// the connections of the set in id order, until they are taken back; `number` is one more
-    /// than that of the exchange begun before. Returns without waiting for other cells, as far as
+    /// than that of the exchange begun before. What goes out it packs during the call, into the
+    /// buffers or elsewhere. Returns without waiting for other cells, as far as
     /// the transport has room. The machine does exchanges in the order in which they were begun.
-    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped>;
+    fn begin(
+        &mut self,
+        number: u64,
+        set: usize,
+        buffers: Buffers,
+        pack: &mut Pack<'_>,
+    ) -> Result<(), Stopped>;
 
     /// Whether an exchange that was begun has arrived here. Does what can be done for that without
     /// waiting; where that is not enough, lets others go on, so that asking again and again comes
@@ -128,6 +155,15 @@ pub(crate) trait Port {
 
     /// Takes back the buffers of an exchange that has arrived.
     fn take(&mut self, number: u64) -> Buffers;
+
+    /// [`Port::arrive`], and [`Port::take`]; in between hands over what came in, connections in id
+    /// order. It need not be in the buffers.
+    fn read(&mut self, number: u64, unpack: &mut Unpack<'_>) -> Result<Buffers, Stopped> {
+        self.arrive(number)?;
+        let buffers = self.take(number);
+        buffers.hand_over(unpack);
+        Ok(buffers)
+    }
 
     /// Sends a message to a live cell; returns when its words may be overwritten.
     ///

@@ -7,6 +7,10 @@
 //! at the same time. What has arrived is copied to the flight's buffers at once: then the next
 //! one of the set can start, whenever the program asks for the last.
 //!
+//! Two copies can be spared. Where an exchange can go out as it is begun it is packed where MPI
+//! sends it from ([`super::port`]). And a cell that waits to end its oldest flight *claims* it: what
+//! arrives is left where MPI received it, until the cell reads it there ([`Flights::read`]).
+//!
 //! Nobody works on flights but [`Flights::progress`], which goes over those of all cells of the
 //! rank and never waits. It is called whenever a cell begins or tests, and again and again while
 //! the rank's cells wait. Between two calls MPI may or may not move messages; what is sent at
@@ -25,7 +29,7 @@ use std::rc::Rc;
 
 use super::error::MpiError;
 use super::wires::Wires;
-use crate::port::Buffers;
+use crate::port::{Buffers, Unpack};
 
 /// An exchange that a cell has begun.
 pub(super) struct Flight {
@@ -51,6 +55,8 @@ struct UnderWay {
     flight: Flight,
     /// It has gone out.
     out: bool,
+    /// Its cell waits to read it where it arrives.
+    claimed: bool,
 }
 
 /// The flights of one cell, oldest first.
@@ -76,15 +82,44 @@ impl Flights {
         Self { rows: RefCell::new(rows), under_way: Slot::new(0) }
     }
 
-    /// Another flight of a cell, with a higher number than its last.
-    pub(super) fn push(&self, row: usize, flight: Flight) {
+    /// Another flight of a cell, with a higher number than its last; whether it has gone out.
+    pub(super) fn push(&self, row: usize, flight: Flight, out: bool) {
         let flights = &mut self.rows.borrow_mut()[row];
-        flights.under_way.push_back(UnderWay { flight, out: false });
+        flights.under_way.push_back(UnderWay { flight, out, claimed: false });
         // Here, so that how words come does not decide when memory is asked for.
         flights.arrived.reserve(flights.under_way.len());
         flights.held.clear();
         flights.held.reserve(flights.under_way.len());
         self.under_way.set(self.under_way.get() + 1);
+    }
+
+    /// Whether a flight of the set waits for its turn, so that no other may go out.
+    pub(super) fn has_waiting(&self, row: usize, set: usize) -> bool {
+        let rows = self.rows.borrow();
+        rows[row].under_way.iter().any(|one| one.flight.set == set && !one.out)
+    }
+
+    /// A cell wants its oldest flight that has not arrived for [`Flights::read`].
+    pub(super) fn claim(&self, row: usize) {
+        if let Some(oldest) = self.rows.borrow_mut()[row].under_way.front_mut() {
+            oldest.claimed = true;
+        }
+    }
+
+    /// Hands over, if it is there, what came in of the flight that a cell has claimed.
+    pub(super) fn read(&self, row: usize, unpack: &mut Unpack<'_>) -> Result<bool, MpiError> {
+        let flights = &mut self.rows.borrow_mut()[row];
+        let Some(oldest) = flights.under_way.front() else { return Ok(false) };
+        let wires = &oldest.flight.wires;
+        if !oldest.out || !wires.poll(row, 1)? {
+            return Ok(false);
+        }
+        wires.end(row, |run, wire| unpack((run.slot, run.words.start), wire))?;
+        if let Some(UnderWay { flight, .. }) = flights.under_way.pop_front() {
+            flights.arrived.push((flight.number, flight.buffers));
+            self.under_way.set(self.under_way.get() - 1);
+        }
+        Ok(true)
     }
 
     /// Does for all flights what can be done at once, with some tries for the oldest of each cell;
@@ -119,7 +154,7 @@ impl Flights {
     /// A cell's oldest flight that has not arrived.
     pub(super) fn oldest(&self, row: usize) -> Option<Oldest> {
         let rows = self.rows.borrow();
-        rows[row].under_way.front().map(|UnderWay { flight, out }| Oldest {
+        rows[row].under_way.front().map(|UnderWay { flight, out, .. }| Oldest {
             step: flight.step,
             set: flight.set,
             out: *out,
@@ -167,7 +202,7 @@ impl UnderWay {
             })?;
             self.out = true;
         }
-        if !wires.poll(row, tries)? {
+        if !wires.poll(row, tries)? || self.claimed {
             return Ok(false);
         }
         wires.end(row, |run, wire| {

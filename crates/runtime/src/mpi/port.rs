@@ -10,9 +10,8 @@ use super::run::{Rank, Waits};
 use super::steps::Together;
 use super::wires::Wires;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
-use crate::lists::{CellLists, Number, Op, VectorMut, greater, smaller};
-use crate::port::{Buffers, By, Context, Port, Row, Stopped};
-use crate::word::Word;
+use crate::lists::{CellLists, Number, Op, VectorMut};
+use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped, Unpack};
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
 /// rank does what else there is to do if there are no others.
@@ -100,24 +99,12 @@ impl MpiPort<'_> {
         op: Op,
         vector: &mut [W],
     ) -> Result<(), Stopped> {
-        check_extent(lists, vector.len());
         let vector = std::cell::RefCell::new(vector);
         let fill = |run: &Run, wire: &mut [u64]| {
-            // SAFETY: the extent was checked.
-            unsafe { pack(lists, run, &vector.borrow(), wire) };
+            lists.pack((run.slot, run.words.start), &vector.borrow(), wire);
         };
         let read = |run: &Run, wire: &[u64]| {
-            let vector = &mut **vector.borrow_mut();
-            // A loop for each operation, without a look at `op` for every word.
-            // SAFETY: the extent was checked.
-            unsafe {
-                match op {
-                    Op::Copy => unpack(lists, run, wire, vector, |_, other| other),
-                    Op::Add => unpack(lists, run, wire, vector, |here, other| here.plus(other)),
-                    Op::Min => unpack(lists, run, wire, vector, smaller),
-                    Op::Max => unpack(lists, run, wire, vector, greater),
-                }
-            }
+            lists.unpack((run.slot, run.words.start), op, wire, &mut vector.borrow_mut());
         };
         self.exchange_by(set, By::Phases, fill, read)
     }
@@ -239,10 +226,25 @@ impl Port for MpiPort<'_> {
         self.exchange_by(set, by, fill, read)
     }
 
-    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped> {
+    fn begin(
+        &mut self,
+        number: u64,
+        set: usize,
+        mut buffers: Buffers,
+        pack: &mut Pack<'_>,
+    ) -> Result<(), Stopped> {
         let step = self.rank.count_step(self.row, Together::Exchange(set, By::Phases));
         let wires = self.noted(self.rank.wires(set, By::Phases))?;
-        self.rank.flights.push(self.row, Flight { number, step, set, wires, buffers });
+        let (row, flights) = (self.row, &self.rank.flights);
+        let out = !flights.has_waiting(row, set) && self.noted(wires.is_ready(row))?;
+        if out {
+            let fill = |run: &Run, wire: &mut [u64]| pack((run.slot, run.words.start), wire);
+            self.noted(wires.begin(row, fill))?;
+            self.rank.went_on();
+        } else {
+            buffers.fill(pack);
+        }
+        flights.push(row, Flight { number, step, set, wires, buffers }, out);
         self.noted(self.rank.progress(1))
     }
 
@@ -275,6 +277,24 @@ impl Port for MpiPort<'_> {
 
     fn take(&mut self, number: u64) -> Buffers {
         self.rank.flights.take(self.row, number)
+    }
+
+    fn read(&mut self, number: u64, unpack: &mut Unpack<'_>) -> Result<Buffers, Stopped> {
+        let (rank, row, tries) = (self.rank, self.row, self.tries());
+        if let Some(before) = number.checked_sub(1) {
+            self.arrive(before)?;
+        }
+        if !rank.flights.have_arrived(row, number) {
+            rank.flights.claim(row);
+            self.wait(Waits::Flights, || {
+                rank.progress(tries)?;
+                Ok(rank.flights.read(row, unpack)?.then_some(()))
+            })?;
+            return Ok(self.take(number));
+        }
+        let buffers = self.take(number);
+        buffers.hand_over(unpack);
+        Ok(buffers)
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
@@ -312,68 +332,5 @@ impl Port for MpiPort<'_> {
             VectorMut::U32(vector) => self.exchange_vector(set, lists, op, vector),
             VectorMut::I32(vector) => self.exchange_vector(set, lists, op, vector),
         }
-    }
-}
-
-/// Checks once, for all runs of an exchange, that every position is in the vector.
-fn check_extent(lists: &CellLists, words: usize) {
-    assert!(lists.words().is_some_and(|needed| needed <= words), "the cell has checked that");
-}
-
-/// Calls `visit` with the place in the vector of each word of a run, for blocks of several words.
-#[inline(always)]
-fn each_place(positions: &[u32], block: usize, run: &Run, mut visit: impl FnMut(usize, usize)) {
-    let (mut row, mut offset) = (run.words.start / block, run.words.start % block);
-    for index in 0..run.words.len() {
-        visit(index, positions[row] as usize * block + offset);
-        offset += 1;
-        if offset == block {
-            (row, offset) = (row + 1, 0);
-        }
-    }
-}
-
-/// Gathers a run's words from the positions of its connection.
-///
-/// # Safety
-/// The vector is as long as the lists need ([`check_extent`]).
-#[inline(always)]
-unsafe fn pack<W: Word>(lists: &CellLists, run: &Run, vector: &[W], wire: &mut [u64]) {
-    // SAFETY: the place is that of one of the lists' positions.
-    let word = |place: usize| unsafe { vector.get_unchecked(place) }.to_bits();
-    let (positions, block) = (lists.send().row(run.slot), lists.block());
-    if block == 1 {
-        for (wire, &position) in wire.iter_mut().zip(&positions[run.words.clone()]) {
-            *wire = word(position as usize);
-        }
-    } else {
-        each_place(positions, block, run, |index, place| wire[index] = word(place));
-    }
-}
-
-/// Combines a run's words into the positions of its connection.
-///
-/// # Safety
-/// As for [`pack`].
-#[inline(always)]
-unsafe fn unpack<W: Number>(
-    lists: &CellLists,
-    run: &Run,
-    wire: &[u64],
-    vector: &mut [W],
-    combine: impl Fn(W, W) -> W,
-) {
-    let mut take = |place: usize, word: u64| {
-        // SAFETY: the place is that of one of the lists' positions.
-        let here = unsafe { vector.get_unchecked_mut(place) };
-        *here = combine(*here, W::from_bits(word));
-    };
-    let (positions, block) = (lists.receive().row(run.slot), lists.block());
-    if block == 1 {
-        for (&word, &position) in wire.iter().zip(&positions[run.words.clone()]) {
-            take(position as usize, word);
-        }
-    } else {
-        each_place(positions, block, run, |index, place| take(place, wire[index]));
     }
 }

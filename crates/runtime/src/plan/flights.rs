@@ -1,7 +1,7 @@
 //! Exchanges in two halves: begun, and ended later.
 //!
-//! [`Cell::begin`] packs what goes out into buffers of the plan, and the vector may change at
-//! once. [`Cell::end`] unpacks what came in; of what was begun with [`Cell::begin_shared`] it combines
+//! [`Cell::begin`] packs what goes out, and the vector may change at once. [`Cell::end`] unpacks
+//! what came in; of what was begun with [`Cell::begin_shared`] it combines
 //! the copies in the order of the cells. Several may be under way, of one plan or of several.
 //!
 //! The rule that keeps cells from waiting for one another for ever: *the machine does exchanges
@@ -20,6 +20,7 @@ use super::{Plan, PlanUse, next_serial};
 use crate::cell::Cell;
 use crate::error::CellError;
 use crate::lists::{Number, Op};
+use crate::port::Stretch;
 
 /// An exchange that has been begun; to be ended by [`Cell::end`].
 #[must_use = "an exchange that is begun must be ended"]
@@ -126,10 +127,9 @@ impl Cell<'_> {
             return self.fail(CellError::Plan(PlanUse::InFlight { count, set }));
         }
         let id = self.id();
-        let mut buffers = plan.take_buffers(id);
-        buffers.pack(&plan.lists(id), vectors);
-        let number = self.flights.begun;
-        self.begin_exchange(number, plan.set, buffers)?;
+        let (number, lists) = (self.flights.begun, plan.lists(id));
+        let mut pack = |stretch: Stretch, wire: &mut [u64]| lists.pack(vectors, stretch, wire);
+        self.begin_exchange(number, plan.set, plan.take_buffers(id), &mut pack)?;
         self.flights.begun += 1;
         self.flights.under_way.push(Flight {
             number,
@@ -191,14 +191,24 @@ impl Cell<'_> {
             let (set, begun, found) = (plan.name(), flight.vectors, vectors.len());
             return self.fail(CellError::Plan(PlanUse::Vectors { set, begun, found }));
         }
-        self.ask(|port| port.arrive(pending.number))?;
-        let flight = self.flights.under_way.remove(row);
-        let buffers = self.port.take(pending.number);
-        match vectors {
-            [x] if flight.in_order => plan.combine_copies(self.id(), &buffers, flight.op, x),
-            _ => buffers.unpack(&plan.lists(self.id()), flight.op, vectors),
-        }
-        plan.give_back(self.id(), buffers);
+        let (id, number, op) = (self.id(), pending.number, flight.op);
+        let buffers = match vectors {
+            [x] if flight.in_order => {
+                self.ask(|port| port.arrive(number))?;
+                let buffers = self.port.take(number);
+                plan.combine_copies(id, &buffers, op, x);
+                buffers
+            }
+            _ => {
+                let lists = plan.lists(id);
+                let mut unpack = |stretch: Stretch, wire: &[u64]| {
+                    lists.unpack(op, vectors, stretch, wire);
+                };
+                self.ask(|port| port.read(number, &mut unpack))?
+            }
+        };
+        self.flights.under_way.remove(row);
+        plan.give_back(id, buffers);
         Ok(())
     }
 

@@ -14,7 +14,8 @@
 //!   cell's own in its place among them. So all copies end equal.
 //!
 //! One vector goes the transport's shortest way: between threads it is read where it is. Words
-//! that are packed, of several vectors or begun exchanges, lie in buffers of the plan, one set of them for each exchange of a cell
+//! that are packed, of several vectors or begun exchanges, lie where the transport sends them from
+//! or in buffers of the plan, one set of them for each exchange of a cell
 //! that is under way at a time; they are made when first needed and used again ever after.
 //!
 //! All cells exchange by the same plans in the same order; exchanges are collective like

@@ -4,7 +4,8 @@
 //! A *flight* is such an exchange of one cell, from its begin until its buffers are taken back.
 //! [`Port::begin`] is a step like every collective call: the cell arrives, *lends* what goes out
 //! (module `lent`) and publishes the step. From then on its targets read, whatever the cell does.
-//! What comes in is copied when the cell tests, waits, or begins so much that it must wait.
+//! Whoever ends the first of its flights reads there as well; what comes in is copied when the cell
+//! tests, waits for anything else, or begins so much that it must wait.
 //!
 //! # Order
 //!
@@ -45,11 +46,11 @@ use std::collections::VecDeque;
 
 use conset_ir::ConnectionId;
 
-use super::board::Collective;
+use super::board::{Board, Collective};
 use super::lent::Outgoing;
 use super::port::ThreadPort;
 use super::worker::{Answer, Awaited, Why};
-use crate::port::{Buffers, Stopped};
+use crate::port::{Buffers, Stopped, Unpack};
 use crate::sync::WINDOW;
 
 /// Exchanges of a set that a cell may have ended while they are still being read.
@@ -166,6 +167,37 @@ impl<'b> ThreadPort<'_, 'b> {
         Ok(())
     }
 
+    /// [`crate::port::Port::read`]: what has not been copied is read where its source lends it.
+    pub(super) fn read_in_place(
+        &mut self,
+        number: u64,
+        unpack: &mut Unpack<'_>,
+    ) -> Result<Buffers, Stopped> {
+        if let Some(before) = number.checked_sub(1) {
+            self.read_flights(before)?;
+        }
+        let at = self.begun.find(number).expect("the exchange has been begun");
+        let (board, id) = (self.board, self.id);
+        let Flight { step, set, .. } = self.begun.flights[at];
+        for (row, &connection) in board.loaded.sets[set].inn.of(id).iter().enumerate() {
+            let flight = &self.begun.flights[at];
+            if flight.unread.binary_search(&(row as u32)).is_err() {
+                unpack((row, 0), &flight.incoming[row]);
+                continue;
+            }
+            let source = board.loaded.set(set).get(connection).source;
+            let published = &board.published[source.index()].0;
+            self.wait(published, step, Why::Rows(set, connection))?;
+            // SAFETY: as in `read`.
+            let words = unsafe { lent_words(board, (step, set), connection) };
+            unpack((row, 0), words);
+            self.worker.moved(words.len());
+        }
+        self.begun.flights[at].unread.clear();
+        self.read_flights(number)?;
+        Ok(self.take_flight(number))
+    }
+
     /// Reads all flights. To be called before anything waits for other cells.
     pub(super) fn read_in(&mut self) -> Result<(), Stopped> {
         match self.begun.flights.back().map(|flight| flight.number) {
@@ -209,19 +241,16 @@ impl<'b> ThreadPort<'_, 'b> {
     fn read(&mut self, row: usize) -> Result<bool, Stopped> {
         let (board, id) = (self.board, self.id);
         let Flight { step, set, incoming, unread, left, .. } = &mut self.begun.flights[row];
-        let (step, ends) = (*step, &board.loaded.sets[*set]);
-        let connections = board.loaded.set(*set);
+        let (step, set) = (*step, *set);
         unread.retain(|&row| {
-            let connection = ends.inn.of(id)[row as usize];
-            let source = connections.get(connection).source;
+            let connection = board.loaded.sets[set].inn.of(id)[row as usize];
+            let source = board.loaded.set(set).get(connection).source;
             if !board.published[source.index()].0.has_reached(step) {
                 return true;
             }
-            let there = ends.out.of(source).binary_search(&connection);
-            let there = there.expect("the source is its end");
             // SAFETY: the source has published the step, at which it lends what goes out, as this
             // cell does. This cell is done with the step when all is read (`arrived`).
-            let words = unsafe { board.lent[source.index()].row(step, there) };
+            let words = unsafe { lent_words(board, (step, set), connection) };
             incoming[row as usize].copy_from_slice(words);
             self.worker.moved(words.len());
             false
@@ -323,4 +352,19 @@ impl<'b> ThreadPort<'_, 'b> {
         let words = |&x: &ConnectionId| vec![0; connections.get(x).words as usize];
         self.board.loaded.sets[set].out.of(self.id).iter().map(words).collect()
     }
+}
+
+/// The words of a connection that its source lends at a step, at which this set is exchanged.
+///
+/// # Safety
+/// As [`super::lent::Lent::row`]; the step is that of an exchange of the set at the source as well.
+unsafe fn lent_words<'b>(
+    board: &'b Board<'_>,
+    (step, set): (u64, usize),
+    connection: ConnectionId,
+) -> &'b [u64] {
+    let source = board.loaded.set(set).get(connection).source;
+    let row = board.loaded.sets[set].out.of(source).binary_search(&connection);
+    // SAFETY: handed on.
+    unsafe { board.lent[source.index()].row(step, row.expect("the source is its end")) }
 }

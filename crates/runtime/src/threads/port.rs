@@ -49,7 +49,7 @@ use super::combine::{Source, combine_from};
 use super::worker::{Answer, Awaited, Suspend, Why, Worker};
 use crate::error::{CellError, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, gather};
-use crate::port::{Buffers, By, Context, Port, Row, Stopped};
+use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped, Unpack};
 use crate::sync::{Counter, WINDOW};
 
 /// The port of one cell.
@@ -450,7 +450,14 @@ impl Port for ThreadPort<'_, '_> {
         }
     }
 
-    fn begin(&mut self, number: u64, set: usize, buffers: Buffers) -> Result<(), Stopped> {
+    fn begin(
+        &mut self,
+        number: u64,
+        set: usize,
+        mut buffers: Buffers,
+        pack: &mut Pack<'_>,
+    ) -> Result<(), Stopped> {
+        buffers.fill(pack);
         self.begin_flight(number, set, buffers)
     }
 
@@ -464,6 +471,10 @@ impl Port for ThreadPort<'_, '_> {
 
     fn take(&mut self, number: u64) -> Buffers {
         self.take_flight(number)
+    }
+
+    fn read(&mut self, number: u64, unpack: &mut Unpack<'_>) -> Result<Buffers, Stopped> {
+        self.read_in_place(number, unpack)
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
