@@ -37,6 +37,8 @@ const NONE: u32 = u32::MAX;
 const LARGE: usize = 1 << 24;
 /// The price of a link that is in use in the round, in shares of a cell's.
 const SHARED: u32 = 4 * UNIT;
+/// Cells that a new route may look at on the average: on large machines the search ends the sooner.
+const EACH: usize = 64;
 const HOT: f64 = 1.5;
 const COLD: f64 = 0.1;
 
@@ -70,6 +72,7 @@ pub(super) fn search(
         distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
         chain: Vec::new(),
         spent: 0,
+        looked_at: 0,
     };
     for x in 0..set.len() as u32 {
         search.colour(x);
@@ -80,8 +83,13 @@ pub(super) fn search(
         shared += search.book(x);
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    while shared > 0 && search.spent < routes {
-        let heat = HOT * (COLD / HOT).powf(search.spent as f64 / routes as f64);
+    search.looked_at = 0;
+    while shared > 0 {
+        let used = search.spent.max(search.looked_at / EACH);
+        if used >= routes {
+            break;
+        }
+        let heat = HOT * (COLD / HOT).powf(used as f64 / routes as f64);
         shared += search.propose(&mut rng, heat);
     }
     let mut paths = Paths::with_capacity(set.len());
@@ -132,6 +140,8 @@ struct Search<'a> {
     chain: Vec<u32>,
     /// Connections routed anew; eight looked at count for one.
     spent: usize,
+    /// Cells that searches looked at.
+    looked_at: usize,
 }
 
 impl Search<'_> {
@@ -260,6 +270,7 @@ impl Search<'_> {
         };
         let found = self.way.find(self.network, &self.distances, (source, target), |_| UNIT, link);
         debug_assert!(found, "ways were found before");
+        self.looked_at += self.way.looked_at();
         self.paths[x as usize].clone_from(&self.way.path);
     }
 
