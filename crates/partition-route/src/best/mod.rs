@@ -139,8 +139,13 @@ pub fn plans(
 
 /// Whether connections ask for more than that their words arrive.
 fn has_wishes(set: &ConnectionSet) -> bool {
-    let wish = |c: &conset_ir::Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
-    !set.order().is_empty() || set.connections().iter().any(wish)
+    !set.order().is_empty() || has_contracts(set)
+}
+
+/// Whether connections ask for bandwidth or latency.
+fn has_contracts(set: &ConnectionSet) -> bool {
+    let asks = |c: &conset_ir::Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    set.connections().iter().any(asks)
 }
 
 fn is_whole(machine: &Machine) -> bool {

@@ -27,7 +27,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::negotiate::sides;
-use super::{Plan, has_wishes};
+use super::{Plan, has_contracts};
 use crate::network::Network;
 use crate::{channels, explain};
 use draft::{Draft, Phase, Stream};
@@ -74,8 +74,7 @@ pub fn refine(
     let network = Network::new(machine);
     let row = network.cells + network.next.edge_count();
     let held = row.saturating_mul(timetable.phases().len());
-    let asks = set.order().is_empty() && has_wishes(set);
-    if set.is_empty() || asks || held > HELD {
+    if set.is_empty() || has_contracts(set) || held > HELD {
         return Ok(None);
     }
     let draft = Draft::new(machine, set, &network, timetable);
