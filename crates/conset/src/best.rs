@@ -317,7 +317,7 @@ impl<'a> Search<'a> {
             // The first moves of a search gain the most, and a large set has many.
             effort: (default.effort >> u32::from(self.set.len() > LARGE)) << doubled,
         };
-        let plans = match best::plans(self.machine, self.set, way, &route) {
+        let plans = match best::plans(self.machine, self.set, way, &self.bounds, &route) {
             Ok(plans) => plans,
             Err(infeasible) => return Some(Err(infeasible.into())),
         };

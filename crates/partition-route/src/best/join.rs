@@ -102,8 +102,9 @@ mod tests {
         let ends = [(0, 3), (1, 2), (3, 0), (2, 1)];
         let connect = |(s, t)| Connection::new(CellId(s), CellId(t), 9);
         let set = Arc::new(ConnectionSet::new("s", ends.map(connect).to_vec()).unwrap());
-        let mut plan =
-            plans(&machine, &set, Way::Negotiated, &Options::default()).unwrap().pop().unwrap();
+        let bounds = crate::bounds::bounds(&machine, &set).unwrap().summary();
+        let made = plans(&machine, &set, Way::Negotiated, &bounds, &Options::default());
+        let mut plan = made.unwrap().pop().unwrap();
         let before = plan.routing.phases().len();
         let mut tried = Tried::new();
         for _ in 0..10 {

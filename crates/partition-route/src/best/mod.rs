@@ -42,7 +42,7 @@ mod window;
 
 use std::sync::Arc;
 
-use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
+use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Routing};
 
 use crate::apr::wants::Wants;
 use crate::network::{Distances, Network};
@@ -110,7 +110,7 @@ pub struct Plan {
 
 /// Plans a set one way: the plans that are worth being priced, the one with the fewest phases
 /// first; none where the way does not apply to the set or the machine, or needs more phases than
-/// allowed.
+/// allowed. `bounds` are the set's on this machine ([`bounds::bounds`]).
 ///
 /// # Errors
 /// Ends that are not live cells with an agent.
@@ -118,17 +118,18 @@ pub fn plans(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     way: Way,
+    bounds: &Bounds,
     options: &Options,
 ) -> Result<Vec<Plan>, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut plans = match way {
         Way::RingRounds => ring_rounds(machine, set)?,
         Way::Orbits => regular(machine, set)?.into_iter().collect(),
-        Way::SearchedRounds => searched_rounds(machine, set, options)?,
-        Way::Negotiated => negotiated(machine, set, options)?,
+        Way::SearchedRounds => searched_rounds(machine, set, bounds, options)?,
+        Way::Negotiated => negotiated(machine, set, bounds, options)?,
         Way::Cut { pieces } => in_parts(machine, set, pieces, options)?,
-        Way::Windows => windows(machine, set, options)?,
-        Way::Congested => congested(machine, set, options)?.into_iter().collect(),
+        Way::Windows => windows(machine, set, bounds, options)?,
+        Way::Congested => congested(machine, set, bounds, options)?.into_iter().collect(),
         Way::Balanced => balanced(machine, set, options)?.into_iter().collect(),
     };
     plans.retain(|plan| {
@@ -208,14 +209,14 @@ const PHASES: u32 = 1 << 12;
 fn congested(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
+    bounds: &Bounds,
     options: &Options,
 ) -> Result<Option<Plan>, Infeasible> {
     if has_wishes(set) || set.len() > NEGOTIATED {
         return Ok(None);
     }
     let network = Network::new(machine);
-    let fewest = bounds::bounds(machine, set)?.summary().phases;
-    let range = (fewest, options.max_phases.unwrap_or(PHASES));
+    let range = (bounds.phases, options.max_phases.unwrap_or(PHASES));
     let found = congest::fewest(machine, set, &network, range, options.seed);
     found.map(|division| plan_of(machine, set, &network, &division)).transpose()
 }
@@ -259,6 +260,7 @@ const SEARCHED: usize = 1 << 13;
 fn searched_rounds(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
+    bounds: &Bounds,
     options: &Options,
 ) -> Result<Vec<Plan>, Infeasible> {
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
@@ -268,7 +270,7 @@ fn searched_rounds(
     }
     let network = Network::new(machine);
     let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTES);
-    let fewest = fewest_rounds(machine, set, longest)?;
+    let fewest = fewest_rounds(machine, bounds, longest);
     let mut best: Option<rounds::Found> = None;
     for spare in [0, fewest / 16, fewest / 4] {
         // Where links are short of room, some more rounds may last less in all.
@@ -287,13 +289,12 @@ fn searched_rounds(
 }
 
 /// Rounds that the bounds of time leave, where every round lasts as long as `longest` words.
-fn fewest_rounds(machine: &Machine, set: &ConnectionSet, longest: u64) -> Result<u32, Infeasible> {
-    let bounds = bounds::bounds(machine, set)?.summary();
+fn fewest_rounds(machine: &Machine, bounds: &Bounds, longest: u64) -> u32 {
     let parameters = machine.parameters();
     let clocks = bounds.clocks - u64::from(bounds.phases) * parameters.switch_clocks();
     let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
     let round = longest * u64::from(word) + u64::from(parameters.stream_setup);
-    Ok(u32::try_from(clocks.div_ceil(round.max(1))).unwrap_or(u32::MAX))
+    u32::try_from(clocks.div_ceil(round.max(1))).unwrap_or(u32::MAX)
 }
 
 /// Connections up to which a negotiation is tried, and its steps for each.
@@ -303,9 +304,12 @@ const STEPS: usize = 1 << 24;
 fn negotiated(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
+    bounds: &Bounds,
     options: &Options,
 ) -> Result<Vec<Plan>, Infeasible> {
-    let Some((found, wants)) = negotiation(machine, set, options)? else { return Ok(Vec::new()) };
+    let Some((found, wants)) = negotiation(machine, set, bounds, options)? else {
+        return Ok(Vec::new());
+    };
     packed(machine, set, found.rounds, &found.round_of, &found.paths, wants.as_ref())
 }
 
@@ -320,7 +324,8 @@ fn in_parts(
     options: &Options,
 ) -> Result<Vec<Plan>, Infeasible> {
     let Some(cut) = cut::cut(set, pieces, PARTS) else { return Ok(Vec::new()) };
-    let Some((found, wants)) = negotiation(machine, &cut.parts, options)? else {
+    let bounds = bounds::bounds(machine, &cut.parts)?.summary();
+    let Some((found, wants)) = negotiation(machine, &cut.parts, &bounds, options)? else {
         return Ok(Vec::new());
     };
     let negotiate::Found { rounds, round_of, paths } = found;
@@ -349,13 +354,13 @@ const WINDOWS: usize = 1 << 13;
 fn windows(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
+    bounds: &Bounds,
     options: &Options,
 ) -> Result<Vec<Plan>, Infeasible> {
     if has_wishes(set) || set.len() > WINDOWS {
         return Ok(Vec::new());
     }
     let network = Network::new(machine);
-    let fewest = bounds::bounds(machine, set)?.summary().phases;
     let steps = set.len().saturating_mul(FILLED).min(FILLING);
     let plan = |phases: window::Phases| {
         let mut phases = phases;
@@ -370,7 +375,7 @@ fn windows(
         let starts = phases.iter().map(|streams| streams.iter().map(|s| s.start).collect());
         Ok(Plan { routing, rounds: None, starts: Some(starts.collect()) })
     };
-    let found = window::fill(machine, set, &network, fewest, steps, options.seed);
+    let found = window::fill(machine, set, &network, bounds.phases, steps, options.seed);
     found.into_iter().map(plan).collect()
 }
 
@@ -405,13 +410,13 @@ fn plan_of_parts(
 fn negotiation(
     machine: &Machine,
     set: &ConnectionSet,
+    bounds: &Bounds,
     options: &Options,
 ) -> Result<Option<(negotiate::Found, Option<Wants>)>, Infeasible> {
     if set.len() > NEGOTIATED {
         return Ok(None);
     }
     let network = Network::new(machine);
-    let bounds = bounds::bounds(machine, set)?.summary();
     let clocks = bounds.clocks - u64::from(bounds.phases) * machine.parameters().switch_clocks();
     // What no route can give is refused before anything is tried.
     let mut distances = Distances::new(&network, set.connections().iter().map(|c| c.target.0));

@@ -103,7 +103,8 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
 }
 
 fn balanced(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Routing {
-    plans(machine, set, Way::Balanced, &Options::default()).unwrap().pop().unwrap().routing
+    let bounds = crate::bounds::bounds(machine, set).unwrap().summary();
+    plans(machine, set, Way::Balanced, &bounds, &Options::default()).unwrap().pop().unwrap().routing
 }
 
 fn refined(routing: &Routing, seed: u64) -> Option<Plan> {
