@@ -1,9 +1,11 @@
 //! What the benches share: inputs, and where the meshes made by others are.
 //!
-//! The shared meshes lie beside the checkout, not in it; a bench that needs one says so and is
-//! left out where the folder is absent.
+//! A bench that needs a mesh made by others is left out where that is absent, and says so
+//! (`fixtures/shared_meshes.rs`).
 
-use std::path::PathBuf;
+#[path = "../fixtures/shared_meshes.rs"]
+mod shared_meshes;
+
 use std::sync::Arc;
 
 use conset::input::{self, Elements, Input, LoadOptions};
@@ -27,21 +29,7 @@ pub fn pattern(spec: &str, machine: &Machine, words: u32) -> Arc<ConnectionSet> 
 
 /// A mesh made by others: its name and bytes, if the folder is here.
 pub fn shared_mesh(name: &str) -> Option<(String, Vec<u8>)> {
-    let folder = std::env::var_os("CONSET_MESHES").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/meshes")),
-        PathBuf::from,
-    );
-    let path = folder.join(name);
-    match std::fs::read(&path) {
-        Ok(bytes) => Some((name.to_owned(), bytes)),
-        Err(_) => {
-            #[allow(clippy::print_stderr, reason = "a skipped bench must be seen")]
-            {
-                eprintln!("skipped: {} is not here", path.display());
-            }
-            None
-        }
-    }
+    Some((name.to_owned(), shared_meshes::bytes(name)?))
 }
 
 /// The placed halo of a shared mesh.

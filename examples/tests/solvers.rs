@@ -1,10 +1,11 @@
 //! The solvers on small meshes: the error falls as it should, the cells' result is the sequential
 //! one to rounding, and all transports give the same bits.
 //!
-//! Meshes made by others are in the folder that CONSET_MESHES names, or beside the checkout;
-//! without them those tests say so and pass.
+//! Where meshes made by others are, and what becomes of tests without them, says
+//! `fixtures/shared_meshes.rs`.
 
-use std::path::PathBuf;
+#[path = "../../fixtures/shared_meshes.rs"]
+mod shared_meshes;
 
 use conset_examples::cg::Stop;
 use conset_examples::fft::Complex64;
@@ -58,18 +59,8 @@ fn solve_elasticity(mesh: &str, machine: &str) -> Solved {
 }
 
 /// A file of the shared meshes, if they are here.
-#[allow(clippy::print_stderr, reason = "a skipped test must be seen")]
 fn shared(name: &str) -> Option<String> {
-    let folder = std::env::var_os("CONSET_MESHES").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/meshes")),
-        PathBuf::from,
-    );
-    let path = folder.join(name);
-    if !path.exists() {
-        eprintln!("skipped: {} is not here", path.display());
-        return None;
-    }
-    path.to_str().map(str::to_owned)
+    shared_meshes::find(name)?.to_str().map(str::to_owned)
 }
 
 #[test]

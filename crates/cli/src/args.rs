@@ -3,7 +3,7 @@
 //! Only the shape of the words is checked here; what they mean (whether a machine exists, a
 //! pattern fits it) is said by the crate that knows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use conset_ir::limits;
@@ -43,6 +43,31 @@ pub(crate) struct Cli {
     /// Show no progress.
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+    /// The most memory to take, as 4GiB or 500MB [default: three quarters of what is available]. An
+    /// input that needs more is refused.
+    #[arg(long, global = true, value_name = "SIZE", value_parser = crate::memory::size)]
+    pub(crate) memory: Option<u64>,
+}
+
+impl Verb {
+    /// What the memory is needed for, as the user named it.
+    pub(crate) fn subject(&self) -> String {
+        let name = |path: &Path| path.display().to_string();
+        match self {
+            Verb::Compile(args) => args.input.input.clone(),
+            Verb::Run(args) => args.input.input.clone(),
+            Verb::Bound(args) => args.input.input.clone(),
+            Verb::Reproduce(_) => "reproduce".into(),
+            Verb::Show(args) => args.what_and_file.last().cloned().unwrap_or_default(),
+            Verb::Why(args) => name(&args.file),
+            Verb::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
+            Verb::Verify(args) => name(&args.file),
+            Verb::Emit(args) => name(&args.file),
+            Verb::Machines(args) => args.spec.clone().unwrap_or_default(),
+            Verb::Patterns(args) => args.pattern.clone().unwrap_or_default(),
+            Verb::Generate(args) => args.mesh.clone().unwrap_or_default(),
+        }
+    }
 }
 
 #[derive(Subcommand, Debug)]

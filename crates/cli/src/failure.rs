@@ -3,6 +3,8 @@
 //! An error with a place in a text is shown with the line it is on, the way compilers do; every
 //! other one as `error: file: place: message`, with the help below it.
 
+use std::io::Write;
+
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use conset::CompileError;
 use conset_ir::{At, InputError};
@@ -59,7 +61,8 @@ impl Failure {
             Failure::Input { error, line: Some(line) } => snippet(error, line),
             Failure::Input { error, line: None } => format!("error: {error}"),
         };
-        anstream::eprintln!("{text}");
+        // Where standard error takes nothing, the exit code has to do.
+        let _ = writeln!(anstream::stderr(), "{text}");
     }
 }
 

@@ -1,9 +1,12 @@
-//! Files in and out. The only module that touches the file system.
+//! Files in and out. The only module that touches the user's files.
 //!
 //! Outputs are atomic: the bytes go to a temporary file beside the target, are synced, and the
 //! file is renamed over the target, so a killed run leaves the old file or the new one, never a
-//! half. Where the system can (Linux), the temporary file has no name until it is whole, so a
-//! killed run leaves nothing else either. `-` stands for standard input and output.
+//! half. A symbolic link stays one: what it leads to is written, even where that is not there yet,
+//! as a shell's `>` does. Where the system can (Linux), the temporary file has no name until it is whole, so a
+//! killed run leaves nothing else either. `-` stands for standard input and output. Whoever reads our
+//! standard output may stop early (`| head`): that ends the output quietly, as it does everywhere. A
+//! standard output that is closed from the beginning (`>&-`) is an error, as nobody gets anything.
 //!
 //! A verb that works long asks [`Target::check`] first, so that a misspelt folder costs no work.
 
@@ -13,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 use conset_ir::{At, InputError};
 
+use crate::memory;
+
 /// The most bytes an input may have. Every reader needs memory in proportion to its input.
 const INPUT_BYTES_MAX: u64 = 8 << 30;
 
@@ -20,7 +25,7 @@ const INPUT_BYTES_MAX: u64 = 8 << 30;
 pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), InputError> {
     if path == Path::new("-") {
         let mut bytes = Vec::new();
-        let mut limited = io::stdin().lock().take(INPUT_BYTES_MAX + 1);
+        let mut limited = io::stdin().lock().take(most() + 1);
         limited.read_to_end(&mut bytes).map_err(|e| unreadable("<stdin>", &e))?;
         check_size("<stdin>", bytes.len() as u64)?;
         return Ok(("<stdin>".to_owned(), bytes));
@@ -33,21 +38,25 @@ pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), InputError> {
     }
     check_size(&name, metadata.len())?;
     let mut bytes = Vec::new();
+    bytes.reserve_exact(metadata.len() as usize);
     // A device or pipe has no length beforehand, so the limit is kept while reading, too.
-    file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&name, &e))?;
+    file.take(most() + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&name, &e))?;
     check_size(&name, bytes.len() as u64)?;
     Ok((name, bytes))
 }
 
+/// The most bytes that are read: half of the memory, as what they say needs room as well.
+fn most() -> u64 {
+    memory::limit().map_or(INPUT_BYTES_MAX, |limit| INPUT_BYTES_MAX.min(limit / 2))
+}
+
 fn check_size(name: &str, bytes: u64) -> Result<(), InputError> {
-    if bytes > INPUT_BYTES_MAX {
-        return Err(InputError::new(
-            name,
-            At::Whole,
-            format!("more than {} GiB, the most that is read", INPUT_BYTES_MAX >> 30),
-        ));
+    if bytes <= most() {
+        return Ok(());
     }
-    Ok(())
+    let message = format!("more than {}, the most that is read", memory::Bytes(most()));
+    let error = InputError::new(name, At::Whole, message);
+    Err(if most() < INPUT_BYTES_MAX { error.help("allow more with --memory") } else { error })
 }
 
 fn unreadable(name: &str, error: &io::Error) -> InputError {
@@ -75,10 +84,16 @@ impl Target {
     /// Refuses what could not be written later: a folder that is not there, a folder in the
     /// file's place, and one of `inputs`, which would be lost.
     pub(crate) fn check(&self, inputs: &[&Path]) -> Result<(), InputError> {
-        let Target::File(path) = self else { return Ok(()) };
+        let Target::File(path) = self else { return check_stdout() };
         let name = path.display().to_string();
         let wrong = |message: String| InputError::new(name.clone(), At::Whole, message);
-        let Ok(real) = fs::canonicalize(path) else { return check_folder(path) };
+        let real = end_of(path).map_err(|e| unwritable(&name, &e))?;
+        if !real.exists() {
+            check_folder(&name, &real)?;
+            let folder = real.as_os_str().as_encoded_bytes().ends_with(b"/");
+            let message = "this is the name of a folder, expected a file to write";
+            return if folder { Err(wrong(message.into())) } else { Ok(()) };
+        }
         if real.is_dir() {
             return Err(wrong("this is a folder, expected a file to write".into()));
         }
@@ -99,6 +114,7 @@ impl Target {
     ) -> Result<(), InputError> {
         match self {
             Target::Stdout => {
+                check_stdout()?;
                 let mut out = BufWriter::new(io::stdout().lock());
                 match fill(&mut out).and_then(|()| out.flush()) {
                     // Whoever reads us has had enough (`| head`): not an error.
@@ -115,6 +131,15 @@ impl Target {
     }
 }
 
+fn check_stdout() -> Result<(), InputError> {
+    #[cfg(target_os = "linux")]
+    if closed::was_closed() {
+        let message = "cannot be written: it is closed";
+        return Err(InputError::new("<stdout>", At::Whole, message));
+    }
+    Ok(())
+}
+
 /// The folder that a new file would be in.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
@@ -123,12 +148,28 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-fn check_folder(path: &Path) -> Result<(), InputError> {
+/// Where a path ends, through all links, if only in the name of a file that is not there yet.
+fn end_of(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    loop {
+        match fs::canonicalize(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // Links that lead nowhere but to each other are an error here, so the loop ends.
+            found => return found,
+        }
+        match fs::read_link(&path) {
+            Ok(next) => path = folder_of(&path).join(next),
+            Err(_) => return Ok(path),
+        }
+    }
+}
+
+fn check_folder(name: &str, path: &Path) -> Result<(), InputError> {
     let folder = folder_of(path);
     if folder.is_dir() {
         return Ok(());
     }
-    let (name, folder) = (path.display().to_string(), folder.display());
+    let folder = folder.display();
     let message = format!("cannot be written: there is no folder {folder}");
     Err(InputError::new(name, At::Whole, message).help("make it first, or check the path"))
 }
@@ -141,8 +182,8 @@ fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A link to a file stays a link: its target is replaced.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A link stays a link: what it leads to is replaced or made.
+    let path = end_of(path)?;
     if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
         // A device or a pipe cannot be replaced, only written to.
         let mut out = BufWriter::new(OpenOptions::new().write(true).open(&path)?);
@@ -188,6 +229,30 @@ fn temporary() -> tempfile::Builder<'static, 'static> {
 fn mode_of(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(path).map_or(0o666, |m| m.permissions().mode() & 0o7777)
+}
+
+/// Whether standard output was closed when the program began. Before `main`, Rust's runtime opens
+/// `/dev/null` in its place, and from then on nobody could tell.
+#[cfg(target_os = "linux")]
+mod closed {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static CLOSED: AtomicBool = AtomicBool::new(false);
+
+    // Functions in this section are called before Rust's runtime begins. This one makes one system
+    // call, for which it needs no runtime.
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static LOOK: extern "C" fn() = look;
+
+    extern "C" fn look() {
+        let closed = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err();
+        CLOSED.store(closed, Ordering::Relaxed);
+    }
+
+    pub(super) fn was_closed() -> bool {
+        CLOSED.load(Ordering::Relaxed)
+    }
 }
 
 /// Files that get their name when they are whole.
@@ -305,6 +370,32 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_to_nothing_are_written_through() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        // A chain of relative links, in another folder, to a file that is not there.
+        fs::create_dir(at("inner")).unwrap();
+        symlink("inner/second", at("first")).unwrap();
+        symlink("../new", at("inner/second")).unwrap();
+        for bytes in ["new", "newer"] {
+            Target::new(&at("first")).write(|out| out.write_all(bytes.as_bytes())).unwrap();
+            assert_eq!(fs::read_to_string(at("new")).unwrap(), bytes);
+            assert!(fs::symlink_metadata(at("first")).unwrap().is_symlink());
+            assert!(fs::symlink_metadata(at("inner/second")).unwrap().is_symlink());
+        }
+        symlink("none/new", at("astray")).unwrap();
+        let error = Target::new(&at("astray")).check(&[]).unwrap_err();
+        assert!(error.message.contains("there is no folder"), "{error}");
+        assert_eq!(Target::new(&at("astray")).write(|_| Ok(())).unwrap_err(), error);
+        symlink("ring", at("ring")).unwrap();
+        assert!(Target::new(&at("ring")).check(&[]).is_err());
+        assert!(Target::new(&at("ring")).write(|_| Ok(())).is_err());
+        assert!(fs::symlink_metadata(at("ring")).unwrap().is_symlink());
     }
 
     #[test]

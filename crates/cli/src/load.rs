@@ -18,6 +18,7 @@ use crate::args::{
 };
 use crate::failure::Failure;
 use crate::files;
+use crate::memory;
 use crate::progress::Bar;
 use crate::text::Terminal;
 
@@ -134,6 +135,7 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
         },
         placement: args.placement.map_or(Method::default(), method),
         seed: args.seed(),
+        memory: memory::limit(),
     };
     let mut input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
         .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;

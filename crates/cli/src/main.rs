@@ -10,6 +10,7 @@ mod args;
 mod failure;
 mod files;
 mod load;
+mod memory;
 mod progress;
 mod text;
 mod verbs;
@@ -22,7 +23,11 @@ use crate::args::{Cli, Verb};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error),
+    };
+    memory::set(cli.memory, cli.verb.subject());
     let outcome = std::panic::catch_unwind(|| run(&cli));
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
@@ -36,6 +41,12 @@ fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+/// Prints what clap has to say: an error, or the help that was asked for.
+fn explain(error: &clap::Error) -> ExitCode {
+    let printed = error.print().is_ok();
+    ExitCode::from(if error.use_stderr() || !printed { 2 } else { 0 })
 }
 
 fn run(cli: &Cli) -> Result<(), Failure> {

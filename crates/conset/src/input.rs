@@ -58,6 +58,9 @@ pub struct LoadOptions<'a> {
     pub placement: Method,
     /// The seed of partitioner and placement.
     pub seed: u64,
+    /// The most bytes that what is read may take in memory; any number if not given. Inputs that
+    /// are compressed say beforehand what they need.
+    pub memory: Option<u64>,
 }
 
 /// A program on a machine's cells, and how it came there.
@@ -192,7 +195,8 @@ pub fn load(
             }
         }),
         Kind::Mesh(format) => {
-            let source = read::read(format, name, bytes)?;
+            let source =
+                read::read_within(format, name, bytes, options.memory.unwrap_or(u64::MAX))?;
             Ok(Input::Program(Box::new(from_source(name, source, machine, options, observer)?)))
         }
     }

@@ -1,7 +1,9 @@
 //! What `best` promises: prices near the bound, measured on the fabric, with nothing known of a
 //! set but its connections.
 
-use std::path::Path;
+#[path = "../../../fixtures/shared_meshes.rs"]
+mod shared_meshes;
+
 use std::sync::Arc;
 
 use conset::compile::gap;
@@ -63,17 +65,8 @@ fn a_dense_set_does_as_well_under_any_name_and_in_any_order() {
 #[test]
 fn halos_reach_the_bound_in_phases_and_nearly_in_time() {
     let machine = Arc::new(Machine::from_spec("iwarp").unwrap());
-    let folder = std::env::var("CONSET_MESHES")
-        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/meshes").into());
     for name in ["walshaw/crack.graph", "spark98/sf10.64.pack", "metis/copter2.graph"] {
-        let file = Path::new(&folder).join(name);
-        let Ok(bytes) = std::fs::read(&file) else {
-            #[allow(clippy::print_stderr, reason = "a skipped test must be seen")]
-            {
-                eprintln!("skipped: {} is not there", file.display());
-            }
-            continue;
-        };
+        let Some(bytes) = shared_meshes::bytes(name) else { continue };
         let options = input::LoadOptions::default();
         let loaded = input::load(name, &bytes, &machine, &options, &mut |_| ()).unwrap();
         let input::Input::Program(loaded) = loaded else { panic!("{name} is no program") };

@@ -3,7 +3,8 @@
 //! The bands say where our residuals are (`docs/fidelity.md` goes through them), so that a change
 //! that moves one is seen. They are not the goals; where a goal is missed the band says so too.
 
-use std::path::{Path, PathBuf};
+#[path = "../../../fixtures/shared_meshes.rs"]
+mod shared_meshes;
 
 use conset::reproduce::{Compared, figures, meshes, paper, patterns};
 
@@ -55,28 +56,11 @@ fn table_3_all_to_all() {
     }
 }
 
-fn real_meshes() -> PathBuf {
-    std::env::var_os("CONSET_MESHES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/meshes"),
-        PathBuf::from,
-    )
-}
-
 fn mesh(name: &str) -> Option<meshes::Row> {
     let origin = meshes::ORIGINS.iter().find(|origin| origin.name == name).unwrap();
     let bytes = match origin.file {
         None => None,
-        Some(file) => {
-            let path = real_meshes().join(file);
-            let Ok(bytes) = std::fs::read(&path) else {
-                #[allow(clippy::print_stderr, reason = "a skipped test must be seen")]
-                {
-                    eprintln!("skipped: {} is not there", path.display());
-                }
-                return None;
-            };
-            Some((file, bytes))
-        }
+        Some(file) => Some((file, shared_meshes::bytes(file)?)),
     };
     let file = bytes.as_ref().map(|(name, bytes)| (*name, bytes.as_slice()));
     let row = meshes::row(origin, file, &mut |_| ()).unwrap();

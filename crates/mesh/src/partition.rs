@@ -189,7 +189,10 @@ pub fn partition(source: &Source, options: &Options, file: &str) -> Result<Parti
     let mut part_of = if items < enough * options.parts {
         cut_evenly(&graph, options.parts)
     } else {
-        call_metis(&graph, options).map_err(|error| wrong(format!("METIS fails: {error}")))?
+        call_metis(&graph, options).map_err(|error| {
+            let told = wrong(format!("METIS fails: {error}"));
+            if error.contains("memory") { told.help("allow more with --memory") } else { told }
+        })?
     };
     fill_empty_parts(&graph, options.parts, &mut part_of);
     Ok(Partition { part_count: options.parts, part_of })

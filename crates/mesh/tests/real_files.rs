@@ -1,29 +1,15 @@
 //! The readers, METIS and the halo on files that other people made, against the counts stated
 //! beside the files (README.md and Spark98's `.count` files there).
 //!
-//! The files are not part of the repository: `CONSET_MESHES`, or `shared/meshes` beside the
-//! workspace. Where they are absent each test says so and does nothing.
+//! The files are not part of the repository: `fixtures/shared_meshes.rs` says where they are, and
+//! what becomes of tests without them.
 
-use std::path::PathBuf;
+#[path = "../../../fixtures/shared_meshes.rs"]
+mod shared_meshes;
 
 use conset_mesh::partition::{self, Options};
 use conset_mesh::{Decomposition, Format, Graph, Mesh, Partition, Source, halo, read, triangles};
-
-/// The file's bytes, or nothing (said on standard error) where the files are absent.
-#[allow(clippy::print_stderr)]
-fn bytes(name: &str) -> Option<Vec<u8>> {
-    let folder = std::env::var_os("CONSET_MESHES").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/meshes")),
-        PathBuf::from,
-    );
-    match std::fs::read(folder.join(name)) {
-        Ok(bytes) => Some(bytes),
-        Err(error) => {
-            eprintln!("skipped: {name}: {error}");
-            None
-        }
-    }
-}
+use shared_meshes::bytes;
 
 fn source(name: &str) -> Option<Source> {
     let format = Format::from_file_name(name).unwrap();

@@ -127,6 +127,16 @@ impl std::fmt::Display for Format {
 /// # Errors
 /// The first thing in the file that is not as the format says, with its place.
 pub fn read(format: Format, file: &str, bytes: &[u8]) -> Result<Source> {
+    read_within(format, file, bytes, u64::MAX)
+}
+
+/// Reads a file's bytes where it says of itself that it needs no more than `memory` bytes. This is
+/// asked of formats that can hold more than their size shows, as they are compressed; what the
+/// others need is in proportion to their bytes.
+///
+/// # Errors
+/// As [`read`], and a file that needs more.
+pub fn read_within(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<Source> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(InputError::new(file, At::Whole, "the file is empty"));
     }
@@ -139,7 +149,7 @@ pub fn read(format: Format, file: &str, bytes: &[u8]) -> Result<Source> {
         Format::Spark98 => spark98::read(file, bytes).map(Source::Decomposition),
         Format::Su2 => su2::read(file, bytes).map(Source::Mesh),
         Format::Tetgen => tetgen::read(file, bytes).map(Source::Mesh),
-        Format::Vtu => vtu::read(file, bytes).map(Source::Mesh),
+        Format::Vtu => vtu::read(file, bytes, memory).map(Source::Mesh),
     }
 }
 

@@ -11,11 +11,12 @@
 //!
 //! Elements are the cells of the highest dimension, as with Gmsh's files; nodes keep the file's
 //! numbers. `arrays` decodes the arrays, which come as text, as base64, or behind the tree, plain
-//! or compressed. Point and cell data are not looked at. Several pieces are refused: each has its
+//! or compressed (`bytes`). Point and cell data are not looked at. Several pieces are refused: each has its
 //! own points, and which of them are the same the file does not say. Polyhedra, whose faces are
 //! listed elsewhere, are refused too.
 
 mod arrays;
+mod bytes;
 
 use std::borrow::Cow;
 
@@ -29,7 +30,7 @@ use arrays::Arrays;
 const NODES_OF_TREE: u32 = 1 << 20;
 
 /// Dimension and number of nodes of a VTK cell type; no number where the cell may have any.
-fn cell_type(number: u64) -> Option<(u8, Option<usize>)> {
+fn cell_type(number: u8) -> Option<(u8, Option<usize>)> {
     Some(match number {
         1 => (0, Some(1)),
         2 => (0, None),
@@ -121,8 +122,8 @@ impl File<'_> {
     }
 }
 
-/// Reads a mesh.
-pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Mesh> {
+/// Reads a mesh whose arrays take `memory` bytes at most.
+pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Mesh> {
     let (bytes, appended) = arrays::split(bytes);
     let tree = std::str::from_utf8(bytes).map_err(|e| {
         InputError::new(name, At::Byte(e.valid_up_to()), "not UTF-8, expected an XML text")
@@ -149,7 +150,7 @@ pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Mesh> {
     if cells == 0 {
         return Err(file.error(piece, "the file has no cells"));
     }
-    let arrays = Arrays::new(&file, root, appended)?;
+    let arrays = Arrays::new(&file, root, appended, memory)?;
     let coordinates = coordinates(&file, &arrays, piece, points)?;
     let draft = elements(&file, &arrays, piece, points, cells)?;
     let mesh = Mesh::new(draft.dimension, points, coordinates, draft.first, draft.nodes);
@@ -167,8 +168,7 @@ fn coordinates<'d>(
     if components.trim() != "3" {
         return Err(file.error(array, format!("points of {components} components; expected 3")));
     }
-    let numbers = arrays.reals(array, points.saturating_mul(3))?;
-    Ok(numbers.chunks_exact(3).map(|p| [p[0], p[1], p[2]]).collect())
+    arrays.points(array, points)
 }
 
 /// The elements of the highest dimension so far.
@@ -194,18 +194,18 @@ fn elements<'d>(
     };
     let (at_types, at_offsets, at_nodes) =
         (named("types")?, named("offsets")?, named("connectivity")?);
-    let types = arrays.integers(at_types, cells)?;
-    let offsets = arrays.integers(at_offsets, cells)?;
-    let ends = offsets.last().copied().unwrap_or(0);
-    if ends > limits::NODES as u64 {
+    // The larger first, so that too many cells are refused before their types are unpacked.
+    let offsets: Vec<u32> = arrays.integers(at_offsets, cells)?;
+    let types: Vec<u8> = arrays.integers(at_types, cells)?;
+    let ends = offsets.last().map_or(0, |&end| end as usize);
+    if ends > limits::NODES {
         return Err(file.error(at_offsets, format!("cells end at {ends}, which is too many nodes")));
     }
-    let nodes = arrays.integers(at_nodes, ends as usize)?;
+    let nodes: Vec<u32> = arrays.integers(at_nodes, ends)?;
     let mut draft = Draft { first: vec![0], ..Draft::default() };
     let mut start = 0;
     for (cell, (&number, &end)) in types.iter().zip(&offsets).enumerate() {
-        let own = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-        let own = own.and_then(|(start, end)| nodes.get(start..end)).ok_or_else(|| {
+        let own = nodes.get(start as usize..end as usize).ok_or_else(|| {
             file.error(
                 at_offsets,
                 format!("cell {cell} ends at {end}, before it begins at {start}"),
@@ -216,11 +216,11 @@ fn elements<'d>(
                 file.error(at_types, format!("cell {cell} is of type {number}, which is not read"));
             if number == 42 { error.help("write polyhedra as tetrahedra or bricks") } else { error }
         })?;
-        if count.is_some_and(|count| count != own.len()) {
+        if own.is_empty() || count.is_some_and(|count| count != own.len()) {
             let message = format!("cell {cell} of type {number} has {} nodes", own.len());
             return Err(file.error(at_offsets, message));
         }
-        if let Some(node) = own.iter().find(|&&node| node >= points as u64) {
+        if let Some(node) = own.iter().find(|&&node| node as usize >= points) {
             let message = format!("cell {cell} has node {node} of {points}; nodes count from 0");
             return Err(file.error(at_nodes, message));
         }
@@ -231,12 +231,12 @@ fn elements<'d>(
 }
 
 impl Draft {
-    fn add(&mut self, dimension: u8, nodes: &[u64]) {
+    fn add(&mut self, dimension: u8, nodes: &[u32]) {
         if dimension > self.dimension || (self.first.len() == 1 && dimension == 0) {
             *self = Self { dimension, first: vec![0], nodes: Vec::new() };
         }
         if dimension == self.dimension {
-            self.nodes.extend(nodes.iter().map(|&node| node as u32));
+            self.nodes.extend_from_slice(nodes);
             self.first.push(self.nodes.len() as u32);
         }
     }
