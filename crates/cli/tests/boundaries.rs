@@ -33,7 +33,7 @@ machine ring:3
 set a
   x0 c0 -> c1 words 7 min_bandwidth 20
   x1 c0 -> c2 words 7 max_latency 900
-  order x0 -> x1
+  order x0 before x1
 ";
 
 const SCHEDULE: &str = "conset schedule 1
@@ -252,7 +252,7 @@ fn the_latest_start_and_the_largest_claims_pass_through_every_verb() {
     }
     let text = late(start + 1);
     fs::write(folder.join("late.cset"), &text).unwrap();
-    for verb in ["verify", "run", "show summary", "bound"] {
+    for verb in ["verify", "run", "show summary"] {
         let (code, errors) = conset(folder, &format!("{verb} late.cset"));
         assert_eq!(code, 1, "{errors}");
         assert!(errors.contains("4611686018427387905 clocks are planned"), "{errors}");
