@@ -4,6 +4,10 @@
 //! vectors as rows really arrive, so a small hostile file can ask for much and get little. The
 //! limits are far above what the compiler is used for and low enough that every count, id and
 //! sum fits its type: words of a set fit `u64`, rows fit `u32`.
+//!
+//! Two limits are on sums, because limits on their terms are no help: 2^30 words at 10^9 clocks
+//! each are 2^60 clocks, and a set has up to 2^24 such connections. Readers take any number of
+//! clocks; it is the checker that holds files to these two, before anything else adds clocks up.
 
 /// Cells of a machine, switches included.
 pub const CELLS: usize = 1 << 20;
@@ -17,6 +21,11 @@ pub const CHANNEL_DEPTH: u32 = 4096;
 pub const STREAMS: u32 = 4096;
 /// Any cost in clocks that a machine file can name.
 pub const CLOCKS: u32 = 1_000_000_000;
+/// Clocks that the timetables of a program take, switches included; its bounds, and its
+/// predictions, added up: 7000 years at 20 MHz. Two of them can be added in `u64`.
+pub const TIME: u64 = 1 << 62;
+/// Clocks of all connections of a program, one after the other, each in a phase of its own.
+pub const SERIAL_TIME: u64 = 1 << 61;
 /// Dimensions of a torus or mesh.
 pub const DIMENSIONS: usize = 16;
 /// Connections of a set.

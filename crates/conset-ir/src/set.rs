@@ -215,6 +215,21 @@ impl ConnectionSet {
         Ok(self)
     }
 
+    /// Clocks of all connections one after the other, each in a phase of its own or as a message,
+    /// over as many links as the machine has cells.
+    fn serial_clocks(&self, machine: &Machine) -> u128 {
+        let p = machine.parameters();
+        let (access, link) =
+            (u64::from(p.access_clocks_per_word), u64::from(p.link_clocks_per_word));
+        let message = u64::from(p.c_send) + u64::from(p.c_receive);
+        let flight = machine.cell_count() as u64 * link + 2 * access;
+        let once = p.switch_clocks() + 2 * u64::from(p.stream_setup) + message + flight;
+        // An agent that sends to itself does so in turns.
+        let word = u128::from((2 * access).max(link));
+        let words = self.words() + self.len() as u64 * u64::from(p.message_extra_words);
+        word * u128::from(words) + u128::from(once) * self.len() as u128
+    }
+
     /// Checks that every connection's ends are live cells with an agent.
     ///
     /// # Errors
@@ -312,6 +327,30 @@ impl Program {
     /// The sets, in the order of execution.
     pub fn sets(&self) -> &[Arc<ConnectionSet>] {
         &self.sets
+    }
+
+    /// Checks that what the program takes on a machine, one connection after the other, is at
+    /// most [`limits::SERIAL_TIME`]. Stages that add up clocks rely on it.
+    ///
+    /// # Errors
+    /// The set up to which it is more.
+    pub fn check_clocks(&self, machine: &Machine) -> Result<(), ShapeError> {
+        let mut clocks = 0;
+        for (row, set) in self.sets.iter().enumerate() {
+            clocks += set.serial_clocks(machine);
+            if clocks > u128::from(limits::SERIAL_TIME) {
+                return Err(ShapeError::new(
+                    format!("sets[{row}]"),
+                    format!(
+                        "the words of set `{}` take {clocks} clocks one after the other, those of \
+                         sets before it included; at most {} (fewer words, or fewer clocks for each)",
+                        set.name(),
+                        limits::SERIAL_TIME
+                    ),
+                ));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ use conset_ir::{
 };
 use conset_partition_route::{apr, bounds};
 use conset_scheduler::{greedy, planned, predict};
-use conset_verify::{Rejection, Report, Verified};
+use conset_verify::{Lifted, Rejection, Report, Verified};
 
 use rayon::prelude::*;
 
@@ -406,6 +406,8 @@ fn checked(
     observer: &mut Observer<'_>,
 ) -> Result<Vec<Verified<SetSchedule>>, CompileError> {
     observer(Progress::Stage("checking"));
+    conset_verify::check_clocks(schedule)
+        .map_err(|rejection| CompileError::Rejected(Box::new(rejection)))?;
     let sets = schedule.sets().par_iter().map(|set| conset_verify::set_schedule(set.clone()));
     // All of them, then the first refusal: the same on any number of threads.
     let sets: Vec<Result<_, _>> = sets.collect();
@@ -425,8 +427,7 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
     let mut schedules = Vec::new();
     let mut sets = Vec::new();
     for lifted in conset_verify::lift(&image).map_err(rejected)? {
-        let timetable = planned::with_starts(lifted.routing, &lifted.starts)
-            .map_err(|e| CompileError::bug("lifting", &e))?;
+        let timetable = timetable_of(lifted);
         let bounds = bounds::bounds(image.machine(), timetable.routing().set())?;
         let prediction = predict::predict(&timetable);
         let schedule = SetSchedule {
@@ -442,6 +443,14 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
     let schedule = Schedule::new(image.machine().clone(), schedules, None)
         .map_err(|e| CompileError::bug("lifting", &e))?;
     Ok(Compiled { schedule, image: Arc::new(image), sets, fusions: Vec::new() })
+}
+
+/// The timetable of an image's set. An image does not say for how long a stream is booked: the
+/// scheduler's durations where they fit between its starts, otherwise the shortest.
+fn timetable_of(lifted: Lifted) -> Timetable {
+    let booked = planned::with_starts(lifted.routing.clone(), &lifted.starts);
+    let booked = booked.ok().filter(|booked| conset_verify::check_timetable(booked).is_ok());
+    booked.unwrap_or_else(|| lifted.timetable())
 }
 
 fn finish(
@@ -491,11 +500,15 @@ pub(crate) fn wrong_ends(
 /// The lower bounds of every set of a program, without compiling.
 ///
 /// # Errors
-/// As [`compile`]: ends that are not the machine's, or no way between them.
+/// As [`compile`]: ends that are not the machine's, no way between them, more clocks than
+/// [`conset_ir::limits::SERIAL_TIME`].
 pub fn bound(
     machine: &Machine,
     program: &Program,
 ) -> Result<Vec<bounds::BoundsReport>, CompileError> {
+    program
+        .check_clocks(machine)
+        .map_err(|e| InputError::new("<program>", conset_ir::At::Path(e.place), e.message))?;
     let bounds: Vec<Result<_, CompileError>> = program
         .sets()
         .par_iter()

@@ -2,9 +2,10 @@
 //!
 //! Alone: its tables are followed forward ([`crate::lift`]); the routing that comes out must be
 //! right by the same rules as any routing; the word ranges of each connection tile its data, and
-//! parts of a later phase carry later words; the planned starts keep the set's order; every
-//! operation list is in the order of its planned starts; and the lists get through with any depth
-//! of queue ([`crate::deadlock`]).
+//! parts of a later phase carry later words; the planned starts, each for the fewest clocks that
+//! its words take, keep the rules of a timetable ([`crate::times`]); every operation list is in
+//! the order of its planned starts; and the lists get through with any depth of queue
+//! ([`crate::deadlock`]).
 //!
 //! Against timetables: each phase must have exactly the timetable's routes, cell by cell, channel
 //! by channel and link by link, with their words and starts. Which of several parts of a
@@ -16,15 +17,16 @@ use std::sync::Arc;
 
 use conset_ir::{
     CellContext, CellId, ChannelId, ConnectionId, Direction, Duplex, Image, Operation, PhaseId,
-    PhaseRoutes, RouteRef, Routing, SetImage, Slot, Timetable,
+    PhaseRoutes, PhaseTimes, Program, RouteRef, Routing, SetImage, Slot, Timetable,
 };
 
+use crate::clocks;
 use crate::deadlock::{self, Verdict};
 use crate::facts::Report;
 use crate::lift::{LiftedPhase, lift_phase};
-use crate::order::PhaseSpans;
 use crate::rejection::{Findings, Place, Rule};
 use crate::routes;
+use crate::times;
 
 /// What the tables of one set say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +38,27 @@ pub struct Lifted {
     pub starts: Vec<Vec<u64>>,
     /// The place in the connection's data of the first word that each route carries.
     pub first_words: Vec<Vec<u32>>,
+}
+
+impl Lifted {
+    /// The routes at their planned starts, each for the fewest clocks that its words take.
+    ///
+    /// # Panics
+    /// Not one start for each route, which no lifted set has.
+    pub fn timetable(&self) -> Timetable {
+        let machine = self.routing.machine();
+        let phases = self.routing.phases().iter().zip(&self.starts);
+        let times = phases.map(|(routes, starts)| {
+            let slot = |(route, &start): (RouteRef<'_>, _)| Slot {
+                start,
+                duration: times::least_duration(machine, route.words),
+            };
+            let slots: Vec<Slot> = routes.iter().zip(starts).map(slot).collect();
+            let makespan = slots.iter().map(Slot::end).max().unwrap_or(0);
+            PhaseTimes { slots, makespan }
+        });
+        Timetable::new(self.routing.clone(), times.collect()).expect("a start for each route")
+    }
 }
 
 /// Lifts one set; `None` if something was found on the way.
@@ -81,23 +104,41 @@ pub(crate) fn check(
         });
         return report;
     }
+    let before = findings.total();
+    let sets = image.sets().iter().map(|set| Arc::clone(&set.set)).collect();
+    let program = Program::new(sets).expect("names were checked when the image was built");
+    clocks::check_words(image.machine(), &program, findings);
+    if findings.total() > before {
+        return report;
+    }
+    let mut planned = 0;
     for (row, set) in image.sets().iter().enumerate() {
         if let Some(lifted) = lift_set(image, set, findings) {
-            report = report.and(check_set(image, set, &lifted, findings));
+            report = report.and(check_set(image, set, &lifted, &mut planned, findings));
             if let Some(timetables) = timetables {
                 compare_set(&lifted, timetables[row], findings);
             }
         }
     }
+    if findings.total() == before {
+        clocks::check_sum(Rule::Duration, "planned", planned, findings);
+    }
     report
 }
 
-fn check_set(image: &Image, set: &SetImage, lifted: &Lifted, findings: &mut Findings) -> Report {
+/// Checks a set that was lifted; adds the clocks that its starts and words take to `planned`.
+fn check_set(
+    image: &Image,
+    set: &SetImage,
+    lifted: &Lifted,
+    planned: &mut u128,
+    findings: &mut Findings,
+) -> Report {
     let before = findings.total();
     let mut report = routes::check(&lifted.routing, findings);
     check_word_ranges(lifted, findings);
     if findings.total() == before {
-        check_start_order(lifted, findings);
+        *planned += check_times(lifted, findings);
     }
     check_list_order(image, set, findings);
     if findings.total() > before {
@@ -166,20 +207,13 @@ fn check_word_ranges(lifted: &Lifted, findings: &mut Findings) {
     }
 }
 
-/// Of an ordered pair in one phase the first is planned to start before the second.
-fn check_start_order(lifted: &Lifted, findings: &mut Findings) {
-    let set = lifted.routing.set();
-    if set.order().is_empty() {
-        return;
-    }
-    let mut spans = PhaseSpans::new(set.len());
-    for ((phase, routes), starts) in lifted.routing.iter().zip(&lifted.starts) {
-        for (route, &start) in routes.iter().zip(starts) {
-            // An image does not say when a slot ends; one clock is the shortest there is.
-            spans.add_slot(route.connection, phase, Slot { start, duration: 1 });
-        }
-    }
-    spans.check_slots(set, findings);
+/// The planned starts, each with the shortest slot there is, keep the rules of a timetable: no
+/// agent has more streams open than it can hold, and of an ordered pair in one phase the first
+/// ends before the second starts. Returns the clocks they take.
+fn check_times(lifted: &Lifted, findings: &mut Findings) -> u128 {
+    let timetable = lifted.timetable();
+    times::check(&timetable, findings);
+    clocks::of_timetable(&timetable)
 }
 
 /// Each list (one per direction, or one in all with half duplex) is in the order of its starts.

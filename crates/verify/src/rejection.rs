@@ -57,7 +57,7 @@ define_rules! {
     Bandwidth = "bandwidth",
     /// A connection whose words can travel longer than it allows.
     Latency = "latency",
-    /// A slot too short for its words, or one that ends beyond the clock's range.
+    /// A slot too short for its words, or times beyond [`conset_ir::limits::TIME`].
     Duration = "duration",
     /// A moment at which an agent has more streams open than it can hold.
     AgentOverlap = "agent-overlap",

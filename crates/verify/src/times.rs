@@ -7,10 +7,15 @@
 //!   open in one direction; with half duplex, in both directions together, a connection from a
 //!   cell to itself counting once.
 //!
+//! Times beyond the limit on clocks are refused first, so that the other rules can add them up.
+//!
 //! Per phase the starts and ends are sorted by agent, direction and time and swept: O(n log n).
 
-use conset_ir::{CellId, Duplex, PhaseId, PhaseRoutes, PhaseTimes, RouteRef, Slot, Timetable};
+use conset_ir::{
+    CellId, Duplex, Machine, PhaseId, PhaseRoutes, PhaseTimes, RouteRef, Slot, Timetable,
+};
 
+use crate::clocks;
 use crate::facts::Report;
 use crate::order::PhaseSpans;
 use crate::rejection::{Findings, Place, Rule};
@@ -21,6 +26,11 @@ pub(crate) fn check(timetable: &Timetable, findings: &mut Findings) -> Report {
     let mut spans = PhaseSpans::new(routing.set().len());
     let mut sweep = Sweep::new(timetable);
     let mut slots = 0;
+    let before = findings.total();
+    clocks::check_sum(Rule::Duration, "planned", clocks::of_timetable(timetable), findings);
+    if findings.total() > before {
+        return Report::default();
+    }
     if timetable.phases().len() != routing.phases().len() {
         findings.add(Rule::Shape, Place::set(), || {
             format!("{} timetables, {} phases", timetable.phases().len(), routing.phases().len())
@@ -53,9 +63,7 @@ fn check_duration(
     slot: Slot,
     findings: &mut Findings,
 ) {
-    let parameters = timetable.routing().machine().parameters();
-    let least = u64::from(route.words) * u64::from(parameters.access_clocks_per_word)
-        + u64::from(parameters.stream_setup);
+    let least = least_duration(timetable.routing().machine(), route.words);
     let place = Place::phase(phase).connection(route.connection);
     if slot.duration < least {
         findings.add(Rule::Duration, place, || {
@@ -65,16 +73,17 @@ fn check_duration(
             )
         });
     }
-    if slot.start.checked_add(slot.duration).is_none() {
-        findings.add(Rule::Duration, place, || {
-            format!("a slot from {} for {} clocks has no end", slot.start, slot.duration)
-        });
-    }
+}
+
+/// The fewest clocks in which an agent opens a stream and moves so many words through it.
+pub(crate) fn least_duration(machine: &Machine, words: u32) -> u64 {
+    let parameters = machine.parameters();
+    u64::from(words) * u64::from(parameters.access_clocks_per_word)
+        + u64::from(parameters.stream_setup)
 }
 
 fn check_makespan(phase: PhaseId, times: &PhaseTimes, findings: &mut Findings) {
-    let end = times.slots.iter().map(|slot| slot.start.saturating_add(slot.duration)).max();
-    let end = end.unwrap_or(0);
+    let end = times.slots.iter().map(Slot::end).max().unwrap_or(0);
     if times.makespan != end {
         findings.add(Rule::Makespan, Place::phase(phase), || {
             format!("a makespan of {} is claimed, the last slot ends at {end}", times.makespan)
@@ -136,8 +145,7 @@ impl Sweep {
         if slot.duration == 0 {
             return; // Open at no moment; the duration rule has refused it.
         }
-        let end = slot.start.saturating_add(slot.duration);
-        for (clock, starts) in [(slot.start, true), (end, false)] {
+        for (clock, starts) in [(slot.start, true), (slot.end(), false)] {
             self.events.push(Event { agent, receives, clock, starts, route: row as u32 });
         }
     }

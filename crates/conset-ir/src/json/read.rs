@@ -102,8 +102,36 @@ impl<'a> Source<'a> {
         let at = locate_line(self.bytes, line, column);
         let mut placed = InputError::new(self.name, at, message);
         placed.help = help_unknown_key(message);
+        if let (Some(expected), At::Text { offset, .. }) = (too_large_for(message), &placed.at)
+            && let Some(number) = whole_number_before(self.bytes, *offset)
+        {
+            placed.message = format!("{number} is out of range, expected {expected}");
+        }
         placed
     }
+}
+
+/// What was expected where the parser met a number that it could only take for a fraction, which
+/// it does with whole numbers beyond 64 bits.
+fn too_large_for(message: &str) -> Option<&str> {
+    let (_, expected) =
+        message.strip_prefix("invalid type: floating point `")?.split_once("`, expected ")?;
+    Some(expected)
+}
+
+/// The whole number that ends at `offset` or one byte after it, shortened where it is long.
+fn whole_number_before(text: &[u8], offset: usize) -> Option<String> {
+    const LONGEST: usize = 40;
+    let in_number = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
+    let end = (offset + 1).min(text.len());
+    let end = text[..end].iter().rposition(in_number)? + 1;
+    let start = text[..end].iter().rposition(|b| !in_number(b)).map_or(0, |at| at + 1);
+    let digits = std::str::from_utf8(&text[start..end]).ok()?;
+    let is_whole = digits.strip_prefix('-').unwrap_or(digits).bytes().all(|b| b.is_ascii_digit());
+    is_whole.then(|| match digits.get(..LONGEST) {
+        Some(first) if digits.len() > LONGEST => format!("{first}..."),
+        _ => digits.to_owned(),
+    })
 }
 
 #[derive(Default)]

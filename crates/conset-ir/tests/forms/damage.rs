@@ -1,10 +1,11 @@
 //! Files that were cut or changed: an error with its place, or a value. Never a panic.
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 use conset_ir::{At, Document, InputError, binary, json, machine_file, text};
 
-use crate::support::{KINDS, Rng, document};
+use crate::support::{BOUNDARIES, KINDS, Rng, document};
 
 /// A document of each kind that is not trivial and yet small.
 fn samples() -> Vec<Document> {
@@ -96,6 +97,67 @@ fn json_that_was_cut_or_changed() {
             assert!(matches!(error.at, At::Text { .. }), "{error}");
         }
         mutants(written.as_bytes(), 6000, |bytes| placed(json::parse("f", bytes)));
+    }
+}
+
+/// Where the whole numbers of a text are, those that are part of an id included.
+fn numbers_in(text: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (at, _) in text.bytes().enumerate().filter(|(_, b)| b.is_ascii_digit()) {
+        match found.last_mut() {
+            Some(last) if last.end == at => last.end += 1,
+            _ => found.push(at..at + 1),
+        }
+    }
+    found
+}
+
+/// Every text that comes of replacing one number of `text` by one at which something ends.
+fn with_boundaries(text: &str, check: impl Fn(&str)) {
+    let mut numbers: Vec<String> = BOUNDARIES.iter().map(u64::to_string).collect();
+    numbers.push("18446744073709551616".to_owned());
+    for range in numbers_in(text) {
+        for number in &numbers {
+            let mut changed = text.to_owned();
+            changed.replace_range(range.clone(), number);
+            check(&changed);
+        }
+    }
+}
+
+#[test]
+fn numbers_where_types_end_are_read_back_or_refused() {
+    for value in samples() {
+        with_boundaries(&text::write(&value), |changed| {
+            let read = text::parse("f", changed);
+            if let Ok(value) = &read {
+                assert_eq!(text::parse("f", &text::write(value)).as_ref(), Ok(value));
+                assert_eq!(binary::parse("f", &binary::write(value)).as_ref(), Ok(value));
+            }
+            placed_in(changed, read);
+        });
+        let Some(written) = json::write(&value) else { continue };
+        with_boundaries(&written, |changed| {
+            let read = json::parse("f", changed.as_bytes());
+            if let Ok(value) = &read {
+                let again = json::write(value).expect("it came as JSON");
+                assert_eq!(json::parse("f", again.as_bytes()).as_ref(), Ok(value));
+            }
+            if let Err(error) = &read {
+                assert!(!error.message.contains("floating"), "{error}");
+            }
+            placed(read);
+        });
+    }
+    for seed in 0..12 {
+        let Document::Machine(machine) = document(&mut Rng(seed), 0) else { unreachable!() };
+        with_boundaries(&machine_file::write(&machine), |changed| {
+            let read = machine_file::parse("f", changed);
+            if let Err(error) = &read {
+                assert!(!error.message.contains("floating"), "{error}");
+            }
+            placed_in(changed, read);
+        });
     }
 }
 

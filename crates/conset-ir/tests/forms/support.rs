@@ -7,7 +7,7 @@ use conset_ir::{
     Binding, Bounds, CellContext, CellId, ChannelEntry, ChannelId, Connection, ConnectionId,
     ConnectionSet, Direction, Document, Duplex, Feed, Image, LinkFinder, LinkId, Machine,
     NodeLists, Operation, Origin, Parameters, PhaseImage, PhaseRoutes, PhaseTimes, Program,
-    Routing, Schedule, SetImage, SetSchedule, Sink, Slot, Timetable, Topology,
+    Routing, Schedule, SetImage, SetSchedule, Sink, Slot, Timetable, Topology, limits,
 };
 
 /// A small generator of numbers (splitmix64): the same on every platform.
@@ -39,11 +39,29 @@ impl Rng {
         from[self.below(from.len())]
     }
 
-    /// Mostly small, sometimes anything.
+    /// Mostly small, sometimes anything, sometimes where a type or a format ends.
     fn number(&mut self) -> u64 {
-        if self.one_in(6) { self.next() } else { self.next() % 1000 }
+        match self.below(12) {
+            0 => self.next(),
+            1 => self.pick(&BOUNDARIES),
+            _ => self.next() % 1000,
+        }
     }
 }
+
+/// Whole numbers at which a type, a format or a limit ends.
+pub(crate) const BOUNDARIES: [u64; 10] = [
+    0,
+    1,
+    1 << 31,
+    u32::MAX as u64,
+    1 << 32,
+    1 << 53,
+    limits::TIME - 1,
+    limits::TIME,
+    1 << 63,
+    u64::MAX,
+];
 
 pub(crate) const KINDS: usize = 6;
 

@@ -185,6 +185,13 @@ pub(crate) fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
             }),
         ),
         (
+            Duration,
+            "starts beyond the clock",
+            spoil_image_of(&pair(&[], &[(0, 1, 4)]), |i| {
+                i.operations().for_each(|op| op.start = u64::MAX);
+            }),
+        ),
+        (
             Order,
             "planned the wrong way round",
             spoil_image_of(
@@ -196,21 +203,38 @@ pub(crate) fn image_cases() -> Vec<(Rule, &'static str, Rejection)> {
                 no_clock,
             ),
         ),
+        (AgentOverlap, "two connections sent at a time", spoil_image_of(&two(&[]), no_clock)),
         (
-            Undecided,
-            "received in another order than sent",
-            spoil_image_of(&two(&[]), |i| {
-                no_clock(i);
-                i.cell(1).operations.reverse();
+            AgentOverlap,
+            "one sent and two received at a time, half duplex",
+            spoil_image_of(
+                &pair(&[("duplex", "half"), ("streams", "2")], &[(0, 1, 4), (1, 0, 4), (1, 0, 4)]),
+                no_clock,
+            ),
+        ),
+        (
+            AgentOverlap,
+            "a start a clock too early",
+            spoil_image_of(&two(&[("link_clocks_per_word", "1")]), |i| {
+                i.operations().for_each(|op| op.start = op.start.saturating_sub(1));
             }),
         ),
         (
+            Undecided,
+            "two to itself, both sent before one is received",
+            spoil_image_of(
+                &pair(&[("duplex", "half"), ("streams", "2")], &[(0, 0, 4), (0, 0, 4)]),
+                |i| {
+                    no_clock(i);
+                    i.cell(0).operations.sort_by_key(|op| op.direction == Direction::Receive);
+                },
+            ),
+        ),
+        (
             Deadlock,
-            "both receive first",
-            spoil_image_of(&pair(&[("duplex", "half")], &[(0, 1, 4), (1, 0, 4)]), |i| {
-                no_clock(i);
-                i.cell(0).operations.sort_by_key(|op| op.direction == Direction::Send);
-                i.cell(1).operations.sort_by_key(|op| op.direction == Direction::Send);
+            "to itself, received before it is sent",
+            spoil_image_of(&pair(&[("duplex", "half")], &[(0, 0, 4)]), |i| {
+                i.cell(0).operations.reverse();
             }),
         ),
         (

@@ -62,6 +62,10 @@ fn alone_at_500_words() -> Draft {
     compile(&machine("mesh:3", &[]), ConnectionSet::new("s", vec![only]).unwrap(), |_| 1)
 }
 
+fn two_phases() -> Draft {
+    pair(&[("channels_per_cell", "1")], &[(0, 1, 4), (0, 1, 4)])
+}
+
 fn moved_to_own_phase(draft: &mut Draft, connection: u32, change: impl FnOnce(&mut DraftRoute)) {
     let mut route = draft.route(connection).clone();
     for phase in &mut draft.phases {
@@ -238,7 +242,15 @@ fn times_cases() -> Vec<(Rule, &'static str, Rejection)> {
                 d.route(0).duration -= 9;
             }),
         ),
-        (Duration, "beyond the clock", spoil(|d| d.route(6).start = u64::MAX - 1)),
+        (Duration, "beyond the clock", spoil(|d| d.route(6).start = u64::MAX)),
+        (Duration, "a makespan beyond the clock", spoil(|d| d.makespan_error = 1 << 62)),
+        (
+            Duration,
+            "phases that add up to more than the clock",
+            spoil_draft(two_phases(), |d| {
+                d.phases.iter_mut().for_each(|phase| phase[0].start = limits::TIME / 2);
+            }),
+        ),
         (
             AgentOverlap,
             "two sends at a time",
