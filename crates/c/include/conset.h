@@ -35,7 +35,9 @@
  *   inside of another run or after the return it is an error (CONSET_BAD_HANDLE).
  * - It is called from several threads at a time (CONSET_THREADS). Cells of one thread take turns, at
  *   calls of this library: thread-local variables of yours are shared by them, static ones by all.
- * - Its stack has conset_options.stack_bytes: put large arrays elsewhere, and compile outside of it.
+ * - Its stack has conset_options.stack_bytes: put large arrays elsewhere, and compile outside of it. A
+ *   function that overflows it ends the process, with a message that names the cell and exit status 70.
+ *   A call that finds it nearly used up fails (CONSET_CELL).
  * - It is not left by longjmp or by an exception.
  * - A call of a cell that fails ends the run. Later calls of all cells return CONSET_ABORTED, until
  *   the functions have returned.
@@ -393,7 +395,7 @@ typedef struct conset_options {
     int transport;        /* conset_transport */
     unsigned workers;     /* threads; 0 for as many as there are cores */
     unsigned time_out_ms; /* that a cell on threads may take without any call; 0 for ever */
-    size_t stack_bytes;   /* of each cell's stack; 0 for the usual 256 KiB */
+    size_t stack_bytes;   /* of each cell's stack; 0 for the usual 1 MiB */
     const conset_communicator *communicator; /* for CONSET_OVER_MPI */
     const char *trace; /* a file for what happened when on the emulated machine, to be looked at
                           with Perfetto or Chrome; null for none */

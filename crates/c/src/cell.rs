@@ -88,7 +88,9 @@ unsafe fn with<T>(
     let Lent(cell) = unsafe { handle::value(pointer, "cell")? };
     // SAFETY: `lend` borrowed the cell for as long as the callback runs and does not touch it
     // meanwhile; the turn keeps other calls away.
-    body(unsafe { &mut **cell })
+    let cell = unsafe { &mut **cell };
+    cell.check_stack()?;
+    body(cell)
 }
 
 /// The body of a call: what fails before the runtime could look at it ends the run, too.

@@ -15,6 +15,7 @@ use crate::loaded::Loaded;
 use crate::phase::{PhaseRef, SetRef};
 use crate::plan::Flights;
 use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped};
+use crate::stack::Bounds;
 use crate::word::Word;
 
 /// The unwinding with which a program ends that does not heed [`CellError::Aborted`].
@@ -35,6 +36,7 @@ pub(crate) struct AbortedProgram;
 /// ```
 pub struct Cell<'w> {
     id: CellId,
+    stack: Bounds,
     loaded: &'w Loaded,
     pub(crate) port: &'w mut (dyn Port + 'w),
     active: Option<(usize, PhaseId)>,
@@ -52,9 +54,14 @@ pub struct Cell<'w> {
 }
 
 impl<'w> Cell<'w> {
-    pub(crate) fn new(id: CellId, loaded: &'w Loaded, port: &'w mut (dyn Port + 'w)) -> Self {
+    pub(crate) fn new(
+        (id, stack): (CellId, Bounds),
+        loaded: &'w Loaded,
+        port: &'w mut (dyn Port + 'w),
+    ) -> Self {
         Self {
             id,
+            stack,
             loaded,
             port,
             active: None,
@@ -76,6 +83,16 @@ impl<'w> Cell<'w> {
     /// from 0.
     pub fn cells(&self) -> usize {
         self.loaded.image.machine().agent_count()
+    }
+
+    /// Checks that the program has stayed within its stack, and left enough of it for a call: for
+    /// interfaces to languages whose compilers do not see to that. A program that is beyond its
+    /// stack ends the process.
+    ///
+    /// # Errors
+    /// Too little of the stack is left.
+    pub fn check_stack(&mut self) -> Result<(), CellError> {
+        self.stack.check(self.id).or_else(|error| self.fail(error))
     }
 
     /// Clocks since the run began, on the emulated machine; 0 elsewhere.

@@ -324,6 +324,16 @@ pub enum CellError {
         /// What is wrong.
         kind: FaultKind,
     },
+    /// A call from another language found too little of the cell's stack left.
+    #[error("{cell} has used {used} of {bytes} bytes of its stack; enlarge it (World::stack_size)")]
+    Stack {
+        /// The cell.
+        cell: CellId,
+        /// Bytes used.
+        used: usize,
+        /// Bytes of the stack.
+        bytes: usize,
+    },
     /// A plan was used in a way it is not for.
     #[error(transparent)]
     Plan(#[from] PlanUse),

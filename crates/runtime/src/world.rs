@@ -57,7 +57,7 @@ pub struct World {
 impl World {
     /// Bytes of a cell's stack unless [`World::stack_size`] says otherwise. Memory is only taken
     /// as a program uses it.
-    pub const STACK_SIZE: usize = 256 * 1024;
+    pub const STACK_SIZE: usize = 1 << 20;
 
     /// A machine with an image loaded.
     pub fn new(image: impl Into<Arc<Image>>) -> Self {
@@ -72,7 +72,8 @@ impl World {
         self
     }
 
-    /// Gives each cell a stack of this many bytes. A program that needs more ends the process.
+    /// Gives each cell a stack of this many bytes. A program that needs more ends the process, with
+    /// a message that names the cell and exit status [`crate::OVERFLOW_STATUS`].
     #[must_use]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.stack_size = bytes;

@@ -9,7 +9,6 @@
 use std::cell::Cell as Value;
 
 use conset_ir::{CellId, ConnectionId};
-use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::board::{Board, Failure};
@@ -18,6 +17,7 @@ use super::watch::Vigil;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::scheduler::{Outcome, discard, run_program};
+use crate::stack::{AlternateStack, CellStack, Stacks};
 use crate::sync::{Counter, Look, WINDOW, never_reaches};
 
 /// Looks at the waiting cells before a worker rests. A look takes some nanoseconds for each cell;
@@ -180,7 +180,7 @@ pub(crate) struct Left<R> {
     pub(crate) switches: u64,
 }
 
-type Coroutines<'b, R> = Coroutine<Answer, Awaited<'b>, Outcome<R>, DefaultStack>;
+type Coroutines<'b, R> = Coroutine<Answer, Awaited<'b>, Outcome<R>, CellStack>;
 
 /// A cell on its worker.
 struct Seat<'b, R> {
@@ -221,18 +221,24 @@ fn seat<'b, R>(
     program: &'b (dyn Fn(&mut Cell<'_>) -> R + Sync),
 ) -> Vec<Seat<'b, R>> {
     let mut seats = Vec::with_capacity(cells.len());
-    for &cell in cells {
-        let stack = match DefaultStack::new(stack_size) {
+    let stacks = match Stacks::reserve(cells, board.published.len(), stack_size) {
+        Ok(stacks) => stacks,
+        Err(error) => {
+            board.fail(cells.first().copied().unwrap_or_default(), Failure::Known(error));
+            return seats;
+        }
+    };
+    for (row, &cell) in cells.iter().enumerate() {
+        let (stack, bounds) = match stacks.get(cell, row) {
             Ok(stack) => stack,
             Err(error) => {
-                let (bytes, message) = (stack_size, error.to_string());
-                board.fail(cell, Failure::Known(RunError::Stack { cell, bytes, message }));
+                board.fail(cell, Failure::Known(error));
                 break;
             }
         };
         let body = move |yielder: &Yielder<Answer, Awaited<'b>>, _: Answer| {
             let mut port = ThreadPort::new(cell, board, worker, yielder);
-            run_program(program, &mut Cell::new(cell, board.loaded, &mut port))
+            run_program(program, &mut Cell::new((cell, bounds), board.loaded, &mut port))
         };
         // SAFETY: what the closure borrows lives for 'b, which the seat with the coroutine does
         // not outlive. The coroutine stays on this thread: `run_worker` neither forgets it nor
@@ -263,6 +269,7 @@ pub(crate) fn run_worker<R>(
 ) -> Left<R> {
     // Unwinding from here to the acknowledgement would drop cells whose memory others read.
     let guard = AbortOnUnwind;
+    let _alternate = AlternateStack::install();
     let worker = Worker::new(number, cells);
     let mut seats = seat(board, &worker, cells, stack_size, program);
     let all_ended = turn(board, number, &mut seats);
