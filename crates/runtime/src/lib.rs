@@ -71,6 +71,7 @@
 //!
 //! What it does not do: compiling, which is the facade crate's.
 
+mod call;
 mod cell;
 mod collectives;
 mod error;
@@ -98,7 +99,7 @@ pub use conset_ir::Image;
 
 pub use cell::Cell;
 pub use collectives::{Collectives, tree_sets, tree_sets_named};
-pub use error::{Awaiting, CellError, CellWait, RunError};
+pub use error::{Awaiting, CellCall, CellError, CellWait, RunError};
 pub use layout::{CsrLayout, Layout, LayoutError, LocalCsr, Owned, OwnedLayout};
 pub use lists::{Number, Op};
 pub use phase::{PhaseName, PhaseRef, SetRef};

@@ -25,6 +25,7 @@ use conset_fabric::{Engine, Fault, FaultKind, OperationId, OrderKeeper, Stop, Tr
 use conset_ir::{CellId, Direction, Operation, PhaseId};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
+use crate::call::{Call, CallLog};
 use crate::cell::{AbortedProgram, Cell};
 use crate::error::RunError;
 use crate::fabric::{Answer, FabricPort, Request, State};
@@ -128,7 +129,8 @@ impl<'w> Run<'w> {
     ) -> Result<(Vec<R>, RunReport), RunError> {
         let agents = self.place.len();
         let (packs, mail) = (Packs::new(agents), Mail::new(agents));
-        let shared = RefCell::new(State { packs, mail, ..State::default() });
+        let calls = CallLog::new(agents);
+        let shared = RefCell::new(State { packs, mail, calls, ..State::default() });
         let loaded = &self.world.loaded;
         // It goes after the coroutines.
         let _alternate = AlternateStack::install();
@@ -136,9 +138,10 @@ impl<'w> Run<'w> {
         let stacks = Stacks::reserve(&self.cells, self.cells.len(), self.world.stack_size)?;
         for (row, &id) in self.cells.iter().enumerate() {
             let (stack, bounds) = stacks.get(id, row)?;
-            let state = &shared;
+            let (state, cells) = (&shared, self.cells.len());
             let body = move |yielder: &Yielder<Answer, Request>, _: Answer| {
-                let mut port = FabricPort { id, loaded, state, yielder };
+                let mut port =
+                    FabricPort { id, loaded, state, yielder, call: Call::default(), cells };
                 run_program(program, &mut Cell::new((id, bounds), loaded, &mut port))
             };
             // SAFETY: the closure borrows `program`, `loaded` and `shared`. All were made before
@@ -216,8 +219,8 @@ impl<'w> Run<'w> {
                 };
                 self.at[row as usize] = At::Ended;
                 self.ended += 1;
-                if let Some((cell, error)) = shared.borrow_mut().error.take() {
-                    return Err(RunError::Cell { cell, error });
+                if let Some(error) = shared.borrow_mut().error.take() {
+                    return Err(error);
                 }
                 match outcome {
                     Outcome::Returned(result) => results[row as usize] = Some(result),

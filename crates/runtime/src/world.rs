@@ -52,6 +52,7 @@ pub struct World {
     pub(crate) transport: Transport,
     pub(crate) stack_size: usize,
     pub(crate) trace: bool,
+    same_places: bool,
 }
 
 impl World {
@@ -62,7 +63,13 @@ impl World {
     /// A machine with an image loaded.
     pub fn new(image: impl Into<Arc<Image>>) -> Self {
         let loaded = Arc::new(Loaded::new(image.into()));
-        Self { loaded, transport: Transport::Fabric, stack_size: Self::STACK_SIZE, trace: false }
+        Self {
+            loaded,
+            transport: Transport::Fabric,
+            stack_size: Self::STACK_SIZE,
+            trace: false,
+            same_places: true,
+        }
     }
 
     /// Runs programs on another transport than the emulated machine.
@@ -84,6 +91,16 @@ impl World {
     #[must_use]
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = trace;
+        self
+    }
+
+    /// Whether all cells make a collective call at the same place of the program, which is the
+    /// default. A cell that is elsewhere has skipped a call or made one twice, and the run ends
+    /// before a word of it is read ([`crate::RunError::Mismatch`]). Programs in which cells make the
+    /// same call at different places let this be false.
+    #[must_use]
+    pub fn same_places(mut self, same_places: bool) -> Self {
+        self.same_places = same_places;
         self
     }
 
@@ -120,6 +137,7 @@ impl World {
         program: impl Fn(&mut Cell<'_>) -> R + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
         let program = |cell: &mut Cell<'_>| {
+            cell.same_places = self.same_places;
             let result = program(cell);
             // An error is kept by the run.
             let _ = cell.check_ended();

@@ -31,6 +31,7 @@ use super::port::MpiPort;
 use super::steps::{Steps, Talk, Together};
 use super::wait::Patience;
 use super::wires::Wires;
+use crate::call::Call;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::loaded::Loaded;
@@ -172,8 +173,15 @@ impl<'w> Rank<'w> {
         for (row, &id) in cells.iter().enumerate() {
             let (stack, bounds) = stacks.get(id, row)?;
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                let mut port =
-                    MpiPort { rank: self, id, row, yielder, active: 0, order: Vec::new() };
+                let mut port = MpiPort {
+                    rank: self,
+                    id,
+                    row,
+                    yielder,
+                    call: Call::default(),
+                    active: 0,
+                    order: Vec::new(),
+                };
                 run_program(program, &mut Cell::new((id, bounds), self.loaded, &mut port))
             };
             // SAFETY: the closure borrows `program` and `self`, which outlive this call. A
@@ -282,8 +290,8 @@ impl<'w> Rank<'w> {
     }
 
     /// A cell begins a switch or an exchange; its number.
-    pub(super) fn count_step(&self, row: usize, what: Together) -> u64 {
-        self.steps.borrow_mut()[row].push(what)
+    pub(super) fn count_step(&self, row: usize, what: Together, call: Call) -> u64 {
+        self.steps.borrow_mut()[row].push(what, call)
     }
 
     /// Ends the run early; the first reason counts.

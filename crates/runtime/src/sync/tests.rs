@@ -182,7 +182,7 @@ fn the_first_at_a_step_says_what_is_done() {
         let others: Vec<_> = [7, 8]
             .map(|what| {
                 let log = log.clone();
-                thread::spawn(move || (log.agrees(1, 3), log.agrees(2, what)))
+                thread::spawn(move || (log.agrees(1, 3, 5), log.agrees(2, what, 5)))
             })
             .into_iter()
             .collect();
@@ -190,7 +190,7 @@ fn the_first_at_a_step_says_what_is_done() {
         assert!(agreed.iter().all(|agreed| agreed.0));
         assert_eq!(agreed.iter().filter(|agreed| agreed.1).count(), 1);
         // The next step takes the place of an old one.
-        assert!(log.agrees(1 + WINDOW, 9) && !log.agrees(1 + WINDOW, 3));
+        assert!(log.agrees(1 + WINDOW, 9, 5) && !log.agrees(1 + WINDOW, 3, 5));
     });
 }
 

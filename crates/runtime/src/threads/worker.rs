@@ -14,6 +14,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use super::board::{Board, Failure};
 use super::port::ThreadPort;
 use super::watch::Vigil;
+use crate::call::Call;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::scheduler::{Outcome, discard, run_program};
@@ -76,14 +77,16 @@ impl<'b> Suspend<'b> for Yielder<Answer, Awaited<'b>> {
 pub(crate) struct Said {
     pub(crate) step: Value<u64>,
     pub(crate) what: Value<u32>,
+    pub(crate) call: Value<Call>,
     by: Value<u32>,
     count: Value<usize>,
 }
 
 impl Said {
-    pub(crate) fn begin(&self, step: u64, what: u32, by: CellId) {
+    pub(crate) fn begin(&self, step: u64, what: u32, call: Call, by: CellId) {
         self.step.set(step);
         self.what.set(what);
+        self.call.set(call);
         self.by.set(by.0);
         self.count.set(0);
     }
@@ -170,12 +173,21 @@ pub(crate) enum At {
     Ended,
 }
 
+/// What was done at a step, and by the first cell of a worker that did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub(crate) step: u64,
+    pub(crate) what: u32,
+    pub(crate) call: Call,
+    pub(crate) cell: CellId,
+}
+
 /// What a worker leaves.
 pub(crate) struct Left<R> {
     pub(crate) results: Vec<Option<R>>,
     pub(crate) places: Vec<Place>,
-    /// Of the last steps: the step, what was done, and the first cell that did.
-    pub(crate) said: Vec<(u64, u32, CellId)>,
+    /// Of the last steps.
+    pub(crate) said: Vec<Done>,
     pub(crate) words: u64,
     pub(crate) switches: u64,
 }
@@ -289,7 +301,12 @@ pub(crate) fn run_worker<R>(
         said: worker
             .said
             .iter()
-            .map(|said| (said.step.get(), said.what.get(), CellId(said.by.get())))
+            .map(|said| Done {
+                step: said.step.get(),
+                what: said.what.get(),
+                call: said.call.get(),
+                cell: CellId(said.by.get()),
+            })
             .collect(),
         words: worker.words.get(),
         switches: worker.switches.get(),
