@@ -439,6 +439,14 @@ uint64_t conset_clock(const conset_cell *cell);
 /* Works for a number of clocks. */
 int conset_compute(conset_cell *cell, uint64_t clocks);
 
+/* Says in which round, or time step, the next calls are, and where in the program they are. Calls that
+ * all cells make together, in different rounds or at different places, are an error
+ * (CONSET_MISMATCH) before a word is read. Without them a cell that skips an exchange, or makes one
+ * twice, may give others the words of another round if the next is of the same plan.
+ * CONSET_HERE(cell) says the place where it stands. */
+int conset_set_round(conset_cell *cell, uint64_t round);
+int conset_set_place(conset_cell *cell, const char *file, uint32_t line);
+
 /* Ends the run for all cells, with a reason; returns what to return. */
 int conset_give_up(conset_cell *cell, const char *why);
 
@@ -566,6 +574,8 @@ int conset_instantiate_messages(conset_cell *cell);
 /* Sends a message to a cell; receives the next one of a cell, which has as many words. */
 int conset_msg_send(conset_cell *cell, uint32_t target, int type, const void *words, size_t count);
 int conset_msg_receive(conset_cell *cell, uint32_t source, int type, void *words, size_t count);
+
+#define CONSET_HERE(cell) conset_set_place((cell), __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

@@ -123,8 +123,8 @@ impl<'w> Cell<'w> {
     fn at_call(&mut self) {
         // Not in a closure, which would be the caller.
         let caller = Place::from(std::panic::Location::caller());
-        let place = self.place.unwrap_or(caller);
-        self.port.at(Call::new(self.same_places.then_some(place), self.round));
+        let place = self.place.or_else(|| self.same_places.then_some(caller));
+        self.port.at(Call::new(place, self.round));
     }
 
     /// Clocks since the run began, on the emulated machine; 0 elsewhere.

@@ -194,6 +194,25 @@ fn the_first_at_a_step_says_what_is_done() {
     });
 }
 
+/// Of those who do the same at different places one agrees; where they do not do the same either, one
+/// at most.
+#[test]
+fn of_calls_at_different_places_one_is_taken() {
+    model(|| {
+        let log = Arc::new(Agreement::new());
+        let other = {
+            let log = log.clone();
+            thread::spawn(move || (log.agrees(1, 3, 5), log.agrees(2, 3, 5)))
+        };
+        let own = (log.agrees(1, 3, 6), log.agrees(2, 4, 6));
+        let other = other.join().unwrap();
+        assert!(own.0 != other.0);
+        assert!(!(own.1 && other.1));
+        // The marks of an old step are those of no new one.
+        assert!(log.agrees(1 + WINDOW, 3, 7) && !log.agrees(1 + WINDOW, 3, 5));
+    });
+}
+
 /// A run ends while a cell may be reading another's memory: the other changes it only after all
 /// workers have acknowledged.
 #[test]
