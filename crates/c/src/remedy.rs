@@ -64,10 +64,6 @@ pub(crate) fn of_cell(error: &CellError) -> String {
 pub(crate) fn of_run(error: &RunError) -> String {
     match error {
         RunError::Cell { cell, error } => format!("{cell}: {}", of_cell(error)),
-        RunError::Mismatch { calls } => {
-            let [one, two] = &**calls;
-            format!("{one}; {two}: one of them has skipped a call or made one twice")
-        }
         RunError::Stack { .. } => {
             format!("{error}; ask for less (stack_bytes of the options)")
         }

@@ -221,8 +221,6 @@ unsafe fn world<'a>(
             false => Some(text(options.trace, "options.trace")?),
         };
         let world = world.on(transport(&options)?).stack_size(stack).trace(trace.is_some());
-        // Where a call is made is known if the program says it (`conset_set_place`).
-        let world = world.same_places(false);
         Ok((world, trace))
     }
 }

@@ -43,8 +43,7 @@ pub enum RunError {
     /// Two cells make the same collective call at different places of the program, or in different
     /// rounds, or a call with another number: one has skipped a call, or made one twice.
     #[error(
-        "{}; {}: one of them has skipped a call or made one twice (World::same_places says where \
-         calls may be)",
+        "{}; {}: one of them has skipped a call or made one twice",
         .calls[0], .calls[1]
     )]
     Mismatch {

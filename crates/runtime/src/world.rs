@@ -68,7 +68,7 @@ impl World {
             transport: Transport::Fabric,
             stack_size: Self::STACK_SIZE,
             trace: false,
-            same_places: true,
+            same_places: false,
         }
     }
 
@@ -94,10 +94,10 @@ impl World {
         self
     }
 
-    /// Whether all cells make a collective call at the same place of the program, which is the
-    /// default. A cell that is elsewhere has skipped a call or made one twice, and the run ends
-    /// before a word of it is read ([`crate::RunError::Mismatch`]). Programs in which cells make the
-    /// same call at different places let this be false.
+    /// Whether all cells make a collective call at the same place of the program. If they do, a cell
+    /// that is elsewhere has skipped a call or made one twice, and the run ends before a word of it is
+    /// read ([`crate::RunError::Mismatch`]). Not the default, as cells may rightly make the same call
+    /// at different places.
     #[must_use]
     pub fn same_places(mut self, same_places: bool) -> Self {
         self.same_places = same_places;

@@ -573,7 +573,7 @@ fn skipped_between_sets(comm: &Comm) {
         ConnectionSet::new(name, build::set(pairs).connections().to_vec()).unwrap()
     };
     let image = build::build_all(&machine, [set("s", &ring), set("t", &apart)]);
-    let world = World::new(image).on(Transport::Mpi(comm.clone())).same_places(false);
+    let world = World::new(image).on(Transport::Mpi(comm.clone()));
     let result = world.try_run(|cell| {
         if cell.id() != CellId(3) {
             exchange_of(cell, "t")?;
