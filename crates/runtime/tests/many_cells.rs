@@ -3,6 +3,8 @@
 //!
 //! In a process of its own, as it looks at the memory of the process.
 
+#![allow(clippy::print_stdout, reason = "figures for whoever asks for them")]
+
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -301,6 +301,7 @@ mod tests {
 
     /// What it takes to make, touch and give back stacks: printed, beside the library's own.
     #[test]
+    #[allow(clippy::print_stdout, reason = "figures for whoever asks for them")]
     fn ten_thousand_stacks_take_as_long_as_the_library_s() {
         const COUNT: u32 = 10_000;
         for _ in 0..2 {
