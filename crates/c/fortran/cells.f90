@@ -60,6 +60,19 @@ module conset_cells_m
          integer(c_int64_t), value :: clocks
          integer(c_int) :: status
       end function
+      function conset_set_round(cell, round) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell
+         integer(c_int64_t), value :: round
+         integer(c_int) :: status
+      end function
+      function conset_set_place(cell, file, line) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell
+         character(kind=c_char), dimension(*), intent(in) :: file
+         integer(c_int32_t), value :: line
+         integer(c_int) :: status
+      end function
       function conset_give_up(cell, why) bind(c) result(status)
          import
          type(c_ptr), value :: cell

@@ -35,7 +35,9 @@
  *   inside of another run or after the return it is an error (CONSET_BAD_HANDLE).
  * - It is called from several threads at a time (CONSET_THREADS). Cells of one thread take turns, at
  *   calls of this library: thread-local variables of yours are shared by them, static ones by all.
- * - Its stack has conset_options.stack_bytes: put large arrays elsewhere, and compile outside of it.
+ * - Its stack has conset_options.stack_bytes: put large arrays elsewhere, and compile outside of it. A
+ *   function that overflows it ends the process, with a message that names the cell and exit status 70.
+ *   A call that finds it nearly used up fails (CONSET_CELL).
  * - It is not left by longjmp or by an exception.
  * - A call of a cell that fails ends the run. Later calls of all cells return CONSET_ABORTED, until
  *   the functions have returned.
@@ -393,7 +395,7 @@ typedef struct conset_options {
     int transport;        /* conset_transport */
     unsigned workers;     /* threads; 0 for as many as there are cores */
     unsigned time_out_ms; /* that a cell on threads may take without any call; 0 for ever */
-    size_t stack_bytes;   /* of each cell's stack; 0 for the usual 256 KiB */
+    size_t stack_bytes;   /* of each cell's stack; 0 for the usual 1 MiB */
     const conset_communicator *communicator; /* for CONSET_OVER_MPI */
     const char *trace; /* a file for what happened when on the emulated machine, to be looked at
                           with Perfetto or Chrome; null for none */
@@ -436,6 +438,14 @@ uint64_t conset_clock(const conset_cell *cell);
 
 /* Works for a number of clocks. */
 int conset_compute(conset_cell *cell, uint64_t clocks);
+
+/* Says in which round, or time step, the next calls are, and where in the program they are. Calls that
+ * all cells make together, in different rounds or at different places, are an error
+ * (CONSET_MISMATCH) before a word is read. Without them a cell that skips an exchange, or makes one
+ * twice, may give others the words of another round if the next is of the same plan.
+ * CONSET_HERE(cell) says the place where it stands. */
+int conset_set_round(conset_cell *cell, uint64_t round);
+int conset_set_place(conset_cell *cell, const char *file, uint32_t line);
 
 /* Ends the run for all cells, with a reason; returns what to return. */
 int conset_give_up(conset_cell *cell, const char *why);
@@ -564,6 +574,8 @@ int conset_instantiate_messages(conset_cell *cell);
 /* Sends a message to a cell; receives the next one of a cell, which has as many words. */
 int conset_msg_send(conset_cell *cell, uint32_t target, int type, const void *words, size_t count);
 int conset_msg_receive(conset_cell *cell, uint32_t source, int type, void *words, size_t count);
+
+#define CONSET_HERE(cell) conset_set_place((cell), __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

@@ -10,8 +10,10 @@
 //! arguments were wrong before it could look at them.
 
 use std::cell::Cell as Slot;
+use std::collections::BTreeSet;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
 use conset::ir::{CellId, ConnectionId, PhaseId};
 use conset_runtime::Cell;
@@ -88,7 +90,9 @@ unsafe fn with<T>(
     let Lent(cell) = unsafe { handle::value(pointer, "cell")? };
     // SAFETY: `lend` borrowed the cell for as long as the callback runs and does not touch it
     // meanwhile; the turn keeps other calls away.
-    body(unsafe { &mut **cell })
+    let cell = unsafe { &mut **cell };
+    cell.check_stack()?;
+    body(cell)
 }
 
 /// The body of a call: what fails before the runtime could look at it ends the run, too.
@@ -151,6 +155,51 @@ pub unsafe extern "C" fn conset_clock(cell: *const ConsetCell) -> u64 {
 pub unsafe extern "C" fn conset_compute(cell: *mut ConsetCell, clocks: u64) -> c_int {
     // SAFETY: the callback's own cell.
     unsafe { call("conset_compute", cell, |cell| Ok(cell.compute(clocks)?)) }
+}
+
+/// Says in which round the cell's next calls are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_set_round(cell: *mut ConsetCell, round: u64) -> c_int {
+    // SAFETY: the callback's own cell.
+    unsafe {
+        call("conset_set_round", cell, |cell| {
+            cell.set_round(round);
+            Ok(())
+        })
+    }
+}
+
+/// Says where in the program the cell's next calls are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_set_place(
+    cell: *mut ConsetCell,
+    file: *const c_char,
+    line: u32,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_set_place", cell, |cell| {
+            cell.set_place(kept(text(file, "file")?), line);
+            Ok(())
+        })
+    }
+}
+
+/// The name of a file for as long as the process lives, once for each. There are few; of a program
+/// that makes up more than [`FILES`], what is beyond has no name.
+fn kept(file: &str) -> &'static str {
+    const FILES: usize = 1 << 12;
+    static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(name) = all.get(file) {
+        return name;
+    }
+    if all.len() >= FILES {
+        return "";
+    }
+    let name: &'static str = Box::leak(file.into());
+    all.insert(name);
+    name
 }
 
 /// Ends the run for all cells.

@@ -48,6 +48,10 @@ pub(crate) fn of_cell(error: &CellError) -> String {
             type_of(begun),
             type_of(found)
         ),
+        CellError::Stack { cell, used, bytes } => format!(
+            "{cell} has used {used} of {bytes} bytes of its stack; enlarge it (stack_bytes of the \
+             options)"
+        ),
         CellError::NotMessages { phase } => format!(
             "messages are not sent or received in phase {phase}: all cells have to call \
              conset_instantiate_messages first"

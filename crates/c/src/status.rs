@@ -196,6 +196,7 @@ impl From<RunError> for Fault {
             // Callbacks do not panic.
             RunError::Panic { .. } => Status::Bug,
             RunError::Disagree { .. }
+            | RunError::Mismatch { .. }
             | RunError::Ended { .. }
             | RunError::Unreceived { .. }
             | RunError::UnreceivedMessage { .. }

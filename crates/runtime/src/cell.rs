@@ -9,12 +9,14 @@
 
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
+use crate::call::{Call, Place};
 use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op};
 use crate::loaded::Loaded;
 use crate::phase::{PhaseRef, SetRef};
 use crate::plan::Flights;
 use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped};
+use crate::stack::Bounds;
 use crate::word::Word;
 
 /// The unwinding with which a program ends that does not heed [`CellError::Aborted`].
@@ -35,6 +37,7 @@ pub(crate) struct AbortedProgram;
 /// ```
 pub struct Cell<'w> {
     id: CellId,
+    stack: Bounds,
     loaded: &'w Loaded,
     pub(crate) port: &'w mut (dyn Port + 'w),
     active: Option<(usize, PhaseId)>,
@@ -49,12 +52,22 @@ pub struct Cell<'w> {
     told: bool,
     /// Exchanges that were begun and not ended.
     pub(crate) flights: Flights,
+    /// Where the next calls are made, if the caller has said so.
+    place: Option<Place>,
+    /// The round of the program.
+    round: u64,
+    pub(crate) same_places: bool,
 }
 
 impl<'w> Cell<'w> {
-    pub(crate) fn new(id: CellId, loaded: &'w Loaded, port: &'w mut (dyn Port + 'w)) -> Self {
+    pub(crate) fn new(
+        (id, stack): (CellId, Bounds),
+        loaded: &'w Loaded,
+        port: &'w mut (dyn Port + 'w),
+    ) -> Self {
         Self {
             id,
+            stack,
             loaded,
             port,
             active: None,
@@ -64,6 +77,9 @@ impl<'w> Cell<'w> {
             incoming: Vec::new(),
             told: false,
             flights: Flights::new(),
+            place: None,
+            round: 0,
+            same_places: false,
         }
     }
 
@@ -76,6 +92,39 @@ impl<'w> Cell<'w> {
     /// from 0.
     pub fn cells(&self) -> usize {
         self.loaded.image.machine().agent_count()
+    }
+
+    /// Checks that the program has stayed within its stack, and left enough of it for a call: for
+    /// interfaces to languages whose compilers do not see to that. A program that is beyond its
+    /// stack ends the process.
+    ///
+    /// # Errors
+    /// Too little of the stack is left.
+    pub fn check_stack(&mut self) -> Result<(), CellError> {
+        self.stack.check(self.id).or_else(|error| self.fail(error))
+    }
+
+    /// Says which round, or time step, the program is in, for all its collective calls from now
+    /// on. Calls of different rounds are then an error ([`crate::RunError::Mismatch`]) before a word
+    /// is read. Needed where a loop might skip an exchange on one cell and do the same again: all
+    /// else the runtime finds by itself.
+    pub fn set_round(&mut self, round: u64) {
+        self.round = round;
+    }
+
+    /// Says where in the program the next collective calls are made, until it is said again: for
+    /// interfaces to other languages, as the place of a call in Rust is known.
+    pub fn set_place(&mut self, file: &'static str, line: u32) {
+        self.place = Some(Place::new(file, line));
+    }
+
+    /// A collective call is made, of which the caller's caller is the program.
+    #[track_caller]
+    fn at_call(&mut self) {
+        // Not in a closure, which would be the caller.
+        let caller = Place::from(std::panic::Location::caller());
+        let place = self.place.or_else(|| self.same_places.then_some(caller));
+        self.port.at(Call::new(place, self.round));
     }
 
     /// Clocks since the run began, on the emulated machine; 0 elsewhere.
@@ -115,8 +164,10 @@ impl<'w> Cell<'w> {
     ///
     /// # Errors
     /// No such phase.
+    #[track_caller]
     pub fn instantiate_phase(&mut self, phase: impl PhaseRef) -> Result<(), CellError> {
         self.check_running()?;
+        self.at_call();
         self.arrive_all()?;
         let Some((set, phase)) = phase.find(&self.loaded.image) else {
             return self.fail(CellError::NoPhase { name: format!("{phase:?}") });
@@ -157,6 +208,7 @@ impl<'w> Cell<'w> {
     /// # Errors
     /// No such set, buffers that do not fit it, or an image that would not deliver every word
     /// exactly once.
+    #[track_caller]
     pub fn exchange<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
         &mut self,
         set: impl SetRef,
@@ -169,6 +221,7 @@ impl<'w> Cell<'w> {
     }
 
     /// [`Cell::exchange`], without the exchanges that were begun before.
+    #[track_caller]
     pub(crate) fn exchange_now<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
         &mut self,
         set: impl SetRef,
@@ -187,6 +240,7 @@ impl<'w> Cell<'w> {
     /// # Errors
     /// No such set, an image that would not deliver every word exactly once, or lists that do not
     /// fit the set or the vector.
+    #[track_caller]
     pub fn exchange_lists<W: Number>(
         &mut self,
         set: impl SetRef,
@@ -195,6 +249,7 @@ impl<'w> Cell<'w> {
         vector: &mut [W],
     ) -> Result<(), CellError> {
         self.check_running()?;
+        self.at_call();
         self.arrive_all()?;
         let set = self.executable(&set)?;
         self.check_lists(set, lists, vector.len())?;
@@ -225,8 +280,10 @@ impl<'w> Cell<'w> {
     ///
     /// # Errors
     /// Only the end of the run.
+    #[track_caller]
     pub fn instantiate_messages(&mut self) -> Result<(), CellError> {
         self.check_running()?;
+        self.at_call();
         self.arrive_all()?;
         self.ask(|port| port.switch(Context::Messages))?;
         self.active = None;
@@ -275,6 +332,7 @@ impl<'w> Cell<'w> {
     ///
     /// # Errors
     /// No such set, or buffers that do not fit it.
+    #[track_caller]
     pub fn msg_exchange<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
         &mut self,
         set: impl SetRef,
@@ -291,6 +349,7 @@ impl<'w> Cell<'w> {
     }
 
     /// Begins an exchange of a set ([`Port::begin`]), the buffers of which fit it.
+    #[track_caller]
     pub(crate) fn begin_exchange(
         &mut self,
         number: u64,
@@ -299,6 +358,7 @@ impl<'w> Cell<'w> {
         pack: &mut Pack<'_>,
     ) -> Result<(), CellError> {
         let set = self.executable(&set)?;
+        self.at_call();
         self.ask(|port| port.begin(number, set, buffers, pack))?;
         self.activate_last(set);
         Ok(())
@@ -318,6 +378,7 @@ impl<'w> Cell<'w> {
         Ok(())
     }
 
+    #[track_caller]
     fn exchange_rows<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
         &mut self,
         set: usize,
@@ -325,6 +386,7 @@ impl<'w> Cell<'w> {
         outgoing: &[S],
         incoming: &mut [R],
     ) -> Result<(), CellError> {
+        self.at_call();
         self.outgoing.clear();
         self.outgoing.extend(outgoing.iter().map(|words| Row::of(words.as_ref())));
         self.incoming.clear();

@@ -40,6 +40,16 @@ pub enum RunError {
         /// That other phase.
         other: String,
     },
+    /// Two cells make the same collective call at different places of the program, or in different
+    /// rounds, or a call with another number: one has skipped a call, or made one twice.
+    #[error(
+        "{}; {}: one of them has skipped a call or made one twice",
+        .calls[0], .calls[1]
+    )]
+    Mismatch {
+        /// The calls.
+        calls: Box<[CellCall; 2]>,
+    },
     /// A cell's program has ended, and others wait for it.
     #[error("{ended} has ended while {waiting} waits for all cells to switch to {phase}")]
     Ended {
@@ -94,7 +104,7 @@ pub enum RunError {
     /// Something between the ranks of a job.
     #[cfg(feature = "mpi")]
     #[error(transparent)]
-    Mpi(#[from] crate::mpi::MpiError),
+    Mpi(crate::mpi::MpiError),
     /// The system gave no thread for a worker.
     #[error("no thread for the worker of {cell}: {message}; ask for fewer workers")]
     Thread {
@@ -113,6 +123,51 @@ pub enum RunError {
         /// What the system said.
         message: String,
     },
+}
+
+#[cfg(feature = "mpi")]
+impl From<crate::mpi::MpiError> for RunError {
+    fn from(error: crate::mpi::MpiError) -> Self {
+        match error {
+            crate::mpi::MpiError::Mismatch { calls } => RunError::Mismatch { calls },
+            other => RunError::Mpi(other),
+        }
+    }
+}
+
+/// A collective call of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellCall {
+    /// The cell.
+    pub cell: CellId,
+    /// The number of the call among the collective calls of the cell, from 1.
+    pub number: u64,
+    /// What is called.
+    pub what: String,
+    /// Where in the program's source; file and line, or what is known.
+    pub place: Option<String>,
+    /// The round that the program said it is in; 0 if it said none.
+    pub round: u64,
+}
+
+impl fmt::Display for CellCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cell, number, what, place, round } = self;
+        let ending = match (number % 10, number % 100) {
+            (1, n) if n != 11 => "st",
+            (2, n) if n != 12 => "nd",
+            (3, n) if n != 13 => "rd",
+            _ => "th",
+        };
+        write!(f, "{cell} is in its {number}{ending} collective call, {what}")?;
+        if let Some(place) = place {
+            write!(f, " at {place}")?;
+        }
+        if *round > 0 {
+            write!(f, " in round {round}")?;
+        }
+        Ok(())
+    }
 }
 
 /// One wait of a deadlock of cells.
@@ -323,6 +378,16 @@ pub enum CellError {
         set: String,
         /// What is wrong.
         kind: FaultKind,
+    },
+    /// A call from another language found too little of the cell's stack left.
+    #[error("{cell} has used {used} of {bytes} bytes of its stack; enlarge it (World::stack_size)")]
+    Stack {
+        /// The cell.
+        cell: CellId,
+        /// Bytes used.
+        used: usize,
+        /// Bytes of the stack.
+        bytes: usize,
     },
     /// A plan was used in a way it is not for.
     #[error(transparent)]

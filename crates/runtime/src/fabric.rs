@@ -9,7 +9,8 @@ use std::cell::RefCell;
 use conset_ir::{CellId, Operation, PhaseId};
 use corosensei::Yielder;
 
-use crate::error::CellError;
+use crate::call::{Call, CallLog, Collective};
+use crate::error::{CellError, RunError};
 use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded::Loaded;
 use crate::mail::{Mail, Subject};
@@ -55,8 +56,9 @@ pub(crate) struct State {
     pub(crate) packs: Packs,
     pub(crate) mail: Mail,
     pub(crate) clock: u64,
+    pub(crate) calls: CallLog,
     /// The first error of a cell's call.
-    pub(crate) error: Option<(CellId, CellError)>,
+    pub(crate) error: Option<RunError>,
     pub(crate) aborted: bool,
 }
 
@@ -66,6 +68,10 @@ pub(crate) struct FabricPort<'w> {
     pub(crate) loaded: &'w Loaded,
     pub(crate) state: &'w RefCell<State>,
     pub(crate) yielder: &'w Yielder<Answer, Request>,
+    /// The call that is being made.
+    pub(crate) call: Call,
+    /// Cells of the run.
+    pub(crate) cells: usize,
 }
 
 impl FabricPort<'_> {
@@ -74,6 +80,22 @@ impl FabricPort<'_> {
             Answer::Done if !self.has_stopped() => Ok(()),
             _ => Err(Stopped),
         }
+    }
+
+    /// Ends the run; the first error is kept.
+    fn end(&self, error: RunError) {
+        let mut state = self.state.borrow_mut();
+        state.error.get_or_insert(error);
+        state.aborted = true;
+    }
+
+    /// Makes a collective call, which must be the one that the others make.
+    fn make(&self, what: Collective) -> Result<(), Stopped> {
+        let own = (self.id, self.cells);
+        let found = self.state.borrow_mut().calls.make(own, what, self.call, self.loaded);
+        let Some(error) = found else { return Ok(()) };
+        self.end(error);
+        Err(Stopped)
     }
 
     fn has_arrived(&self, number: u64) -> bool {
@@ -122,9 +144,11 @@ impl Port for FabricPort<'_> {
     }
 
     fn fail(&mut self, error: &CellError) {
-        let mut state = self.state.borrow_mut();
-        state.error.get_or_insert_with(|| (self.id, error.clone()));
-        state.aborted = true;
+        self.end(RunError::Cell { cell: self.id, error: error.clone() });
+    }
+
+    fn at(&mut self, call: Call) {
+        self.call = call;
     }
 
     fn clock(&self) -> u64 {
@@ -136,6 +160,10 @@ impl Port for FabricPort<'_> {
     }
 
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
+        self.make(match to {
+            Context::Messages => Collective::Messages,
+            Context::Phase(set, phase) => Collective::Phase(set, phase),
+        })?;
         self.request(Request::Switch(to))
     }
 
@@ -157,13 +185,14 @@ impl Port for FabricPort<'_> {
         incoming: &[Row],
     ) -> Result<(), Stopped> {
         if by == By::Messages {
+            self.make(Collective::Letters(set))?;
             // SAFETY: handed on.
             return unsafe { self.exchange_letters(set, outgoing, incoming) };
         }
         let ends = &self.loaded.sets[set];
         for phase in 0..self.loaded.image.sets()[set].phases.len() {
             let phase = PhaseId::from_index(phase);
-            self.request(Request::Switch(Context::Phase(set, phase)))?;
+            self.switch(Context::Phase(set, phase))?;
             if phase == PhaseId(0) {
                 let store = &mut self.state.borrow_mut().store;
                 for (&connection, row) in ends.out.of(self.id).iter().zip(outgoing) {
@@ -201,6 +230,7 @@ impl Port for FabricPort<'_> {
         mut buffers: Buffers,
         pack: &mut Pack<'_>,
     ) -> Result<(), Stopped> {
+        self.make(Collective::Begun(set))?;
         buffers.fill(pack);
         let empty = self.loaded.image.sets()[set].phases.is_empty();
         self.state.borrow_mut().packs.put(self.id, number, empty, buffers);

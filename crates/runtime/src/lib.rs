@@ -71,6 +71,7 @@
 //!
 //! What it does not do: compiling, which is the facade crate's.
 
+mod call;
 mod cell;
 mod collectives;
 mod error;
@@ -85,6 +86,7 @@ mod phase;
 mod plan;
 mod port;
 mod scheduler;
+mod stack;
 mod store;
 mod sync;
 pub mod threads;
@@ -97,11 +99,12 @@ pub use conset_ir::Image;
 
 pub use cell::Cell;
 pub use collectives::{Collectives, tree_sets, tree_sets_named};
-pub use error::{Awaiting, CellError, CellWait, RunError};
+pub use error::{Awaiting, CellCall, CellError, CellWait, RunError};
 pub use layout::{CsrLayout, Layout, LayoutError, LocalCsr, Owned, OwnedLayout};
 pub use lists::{Number, Op};
 pub use phase::{PhaseName, PhaseRef, SetRef};
 pub use plan::{Pending, Plan, PlanError, PlanUse};
+pub use stack::OVERFLOW_STATUS;
 pub use threads::ThreadOptions;
 pub use word::Word;
 pub use world::{RunReport, Transport, World};

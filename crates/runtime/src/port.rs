@@ -18,6 +18,7 @@
 
 use conset_ir::{CellId, Operation, PhaseId};
 
+use crate::call::Call;
 use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, gather};
 use crate::word::Word;
@@ -89,6 +90,9 @@ pub(crate) trait Port {
 
     /// Ends the run for all because of an error of this cell; the first such error is kept.
     fn fail(&mut self, error: &CellError);
+
+    /// Where the program makes the collective call of which the next requests are a part.
+    fn at(&mut self, call: Call);
 
     /// Clocks since the run began, where there are any.
     fn clock(&self) -> u64;

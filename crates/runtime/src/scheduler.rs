@@ -23,14 +23,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use conset_fabric::trace::StreamSpan;
 use conset_fabric::{Engine, Fault, FaultKind, OperationId, OrderKeeper, Stop, Trace};
 use conset_ir::{CellId, Direction, Operation, PhaseId};
-use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
+use crate::call::{Call, CallLog};
 use crate::cell::{AbortedProgram, Cell};
 use crate::error::RunError;
 use crate::fabric::{Answer, FabricPort, Request, State};
 use crate::mail::Mail;
 use crate::port::Context;
+use crate::stack::{AlternateStack, CellStack, Stacks};
 use crate::store::{Packs, Store};
 use crate::world::{RunReport, World};
 use flights::Flights;
@@ -44,7 +45,7 @@ pub(crate) enum Outcome<R> {
     Aborted,
 }
 
-type Coroutines<R> = Vec<Coroutine<Answer, Request, Outcome<R>, DefaultStack>>;
+type Coroutines<R> = Vec<Coroutine<Answer, Request, Outcome<R>, CellStack>>;
 
 /// What a cell is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,20 +129,20 @@ impl<'w> Run<'w> {
     ) -> Result<(Vec<R>, RunReport), RunError> {
         let agents = self.place.len();
         let (packs, mail) = (Packs::new(agents), Mail::new(agents));
-        let shared = RefCell::new(State { packs, mail, ..State::default() });
+        let calls = CallLog::new(agents);
+        let shared = RefCell::new(State { packs, mail, calls, ..State::default() });
         let loaded = &self.world.loaded;
+        // It goes after the coroutines.
+        let _alternate = AlternateStack::install();
         let mut coroutines: Coroutines<R> = Vec::with_capacity(self.cells.len());
-        for &id in &self.cells {
-            let bytes = self.world.stack_size;
-            let stack = DefaultStack::new(bytes).map_err(|e| RunError::Stack {
-                cell: id,
-                bytes,
-                message: e.to_string(),
-            })?;
-            let state = &shared;
+        let stacks = Stacks::reserve(&self.cells, self.cells.len(), self.world.stack_size)?;
+        for (row, &id) in self.cells.iter().enumerate() {
+            let (stack, bounds) = stacks.get(id, row)?;
+            let (state, cells) = (&shared, self.cells.len());
             let body = move |yielder: &Yielder<Answer, Request>, _: Answer| {
-                let mut port = FabricPort { id, loaded, state, yielder };
-                run_program(program, &mut Cell::new(id, loaded, &mut port))
+                let mut port =
+                    FabricPort { id, loaded, state, yielder, call: Call::default(), cells };
+                run_program(program, &mut Cell::new((id, bounds), loaded, &mut port))
             };
             // SAFETY: the closure borrows `program`, `loaded` and `shared`. All were made before
             // `coroutines`, so they live until after it is dropped; a coroutine is never
@@ -218,8 +219,8 @@ impl<'w> Run<'w> {
                 };
                 self.at[row as usize] = At::Ended;
                 self.ended += 1;
-                if let Some((cell, error)) = shared.borrow_mut().error.take() {
-                    return Err(RunError::Cell { cell, error });
+                if let Some(error) = shared.borrow_mut().error.take() {
+                    return Err(error);
                 }
                 match outcome {
                     Outcome::Returned(result) => results[row as usize] = Some(result),

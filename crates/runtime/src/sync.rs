@@ -18,6 +18,7 @@
 //! that is: coroutines and the copies between cells are outside. What the module does not do:
 //! waiting. Who waits spins, yields or does something else.
 
+use crate::call::MARK_BITS;
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 #[cfg(not(loom))]
@@ -69,25 +70,38 @@ pub(crate) const WINDOW: u64 = 64;
 #[cfg(loom)]
 pub(crate) const WINDOW: u64 = 2;
 
-/// What all cells do at each of the last [`WINDOW`] steps. Steps begin with 1.
+/// What all cells do at each of the last [`WINDOW`] steps, and where. Steps begin with 1.
 #[derive(Debug)]
 pub(crate) struct Agreement {
     /// The step in the upper half, what is done in the lower.
     log: Vec<AtomicU64>,
+    /// The step in the upper 24 bits, the mark of the call in the lower 40.
+    marks: Vec<AtomicU64>,
 }
 
 impl Agreement {
     pub(crate) fn new() -> Self {
-        Self { log: (0..WINDOW).map(|_| AtomicU64::new(0)).collect() }
+        let places = || (0..WINDOW).map(|_| AtomicU64::new(0)).collect();
+        Self { log: places(), marks: places() }
     }
 
-    /// Somebody does `what` at `step`; whether that is what the first to come did. To be called
-    /// only when all are past step `step - WINDOW`, whose place it takes.
-    pub(crate) fn agrees(&self, step: u64, what: u32) -> bool {
-        let place = &self.log[(step % WINDOW) as usize];
-        let mine = (step << 32) | u64::from(what);
+    /// Somebody does `what` at `step` by a call with this mark of 40 bits; whether that is what the
+    /// first to come did. To be called only when all are past step `step - WINDOW`, whose place it
+    /// takes.
+    ///
+    /// The two are written down one after the other, by the first to come to each: of those who do
+    /// not do the same, all but one at most hear of it.
+    pub(crate) fn agrees(&self, step: u64, what: u32, mark: u64) -> bool {
+        let place = (step % WINDOW) as usize;
+        Self::compare(&self.log[place], step << 32 | u64::from(what), 32)
+            && Self::compare(&self.marks[place], step << MARK_BITS | mark, MARK_BITS)
+    }
+
+    /// Compares with what was said at the step above so many bits, or says it. Of the step's number
+    /// 24 bits are enough: what else can be there is of the step `WINDOW` before.
+    fn compare(place: &AtomicU64, mine: u64, bits: u32) -> bool {
         let said = place.load(Ordering::Relaxed);
-        if said >> 32 == mine >> 32 {
+        if said >> bits == mine >> bits {
             return said == mine;
         }
         // Of several that find the old step one writes, and the others find what it wrote.

@@ -52,17 +52,24 @@ pub struct World {
     pub(crate) transport: Transport,
     pub(crate) stack_size: usize,
     pub(crate) trace: bool,
+    same_places: bool,
 }
 
 impl World {
     /// Bytes of a cell's stack unless [`World::stack_size`] says otherwise. Memory is only taken
     /// as a program uses it.
-    pub const STACK_SIZE: usize = 256 * 1024;
+    pub const STACK_SIZE: usize = 1 << 20;
 
     /// A machine with an image loaded.
     pub fn new(image: impl Into<Arc<Image>>) -> Self {
         let loaded = Arc::new(Loaded::new(image.into()));
-        Self { loaded, transport: Transport::Fabric, stack_size: Self::STACK_SIZE, trace: false }
+        Self {
+            loaded,
+            transport: Transport::Fabric,
+            stack_size: Self::STACK_SIZE,
+            trace: false,
+            same_places: false,
+        }
     }
 
     /// Runs programs on another transport than the emulated machine.
@@ -72,7 +79,8 @@ impl World {
         self
     }
 
-    /// Gives each cell a stack of this many bytes. A program that needs more ends the process.
+    /// Gives each cell a stack of this many bytes. A program that needs more ends the process, with
+    /// a message that names the cell and exit status [`crate::OVERFLOW_STATUS`].
     #[must_use]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.stack_size = bytes;
@@ -83,6 +91,16 @@ impl World {
     #[must_use]
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = trace;
+        self
+    }
+
+    /// Whether all cells make a collective call at the same place of the program. If they do, a cell
+    /// that is elsewhere has skipped a call or made one twice, and the run ends before a word of it is
+    /// read ([`crate::RunError::Mismatch`]). Not the default, as cells may rightly make the same call
+    /// at different places.
+    #[must_use]
+    pub fn same_places(mut self, same_places: bool) -> Self {
+        self.same_places = same_places;
         self
     }
 
@@ -119,6 +137,7 @@ impl World {
         program: impl Fn(&mut Cell<'_>) -> R + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
         let program = |cell: &mut Cell<'_>| {
+            cell.same_places = self.same_places;
             let result = program(cell);
             // An error is kept by the run.
             let _ = cell.check_ended();

@@ -114,6 +114,8 @@ fn judge(case: &Case, ranks: usize, output: &Output) -> Option<String> {
         "did not end in time".to_owned()
     } else if output.status.success() != case.succeeds {
         format!("ended with {code:?}")
+    } else if text.contains(mpi_cases::skips::WRONG) {
+        mpi_cases::skips::WRONG.to_owned()
     } else if let Some(missing) = case.says.iter().find(|says| !text.contains(*says)) {
         format!("does not say `{missing}`")
     } else if case.succeeds && text.matches("rank done").count() != ranks {

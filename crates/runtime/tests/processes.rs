@@ -1,5 +1,4 @@
-//! Runs on threads that need a process of their own: the system gives no threads, or the process
-//! is ended. This program starts itself once for each case, and looks at how that ends; the
+//! Runs that need a process of their own: the system gives no threads, or the process is ended. This program starts itself once for each case, and looks at how that ends; the
 //! environment says which case. With a part of a name as argument only those cases run.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test program of its own")]
@@ -11,7 +10,7 @@ use std::time::Duration;
 
 use common::ring_image;
 use conset_runtime::ir::CellId;
-use conset_runtime::{ThreadOptions, Transport, World};
+use conset_runtime::{OVERFLOW_STATUS, ThreadOptions, Transport, World};
 
 /// The environment variable by which a process knows its case.
 const CASE: &str = "CONSET_CASE";
@@ -24,18 +23,31 @@ struct Case {
     stack: Option<u64>,
     /// What it says at the end.
     says: &'static [&'static str],
-    /// Whether it is ended from within.
-    aborts: bool,
+    /// Its exit code, if it is not aborted.
+    code: Option<i32>,
 }
 
-const CASES: [Case; 3] = [
+/// A cell that overflows its stack.
+const fn overflow(
+    name: &'static str,
+    run: fn() -> ExitCode,
+    says: &'static [&'static str],
+) -> Case {
+    Case { name, run, stack: None, says, code: Some(OVERFLOW_STATUS) }
+}
+
+/// What a cell that overflows its stack says, on a stack of the usual size.
+const SAYS: &[&str] =
+    &["conset: cell c1 overflowed its stack of 1048576 bytes; enlarge stack_bytes"];
+
+const CASES: [Case; 9] = [
     Case {
         name: "no_thread_for_any_worker",
         run: without_threads,
         // More than a process can address.
         stack: Some(1 << 47),
         says: &["no thread for the worker of c0: ", "; ask for fewer workers"],
-        aborts: false,
+        code: Some(0),
     },
     Case {
         name: "no_thread_for_the_second_worker",
@@ -43,7 +55,7 @@ const CASES: [Case; 3] = [
         // A stack fits into the memory that the shell allows, two do not.
         stack: Some(4 << 30),
         says: &["no thread for the worker of c2: ", "; ask for fewer workers"],
-        aborts: false,
+        code: Some(0),
     },
     Case {
         name: "a_cell_that_does_not_end_with_the_run_ends_the_process",
@@ -52,9 +64,94 @@ const CASES: [Case; 3] = [
         says: &[
             "conset: c1 has been in its own code for more than 20ms, and does not end with the run",
         ],
-        aborts: true,
+        code: None,
+    },
+    overflow("recursion_without_end_on_the_fabric", || recursion(Transport::Fabric), SAYS),
+    overflow("recursion_without_end_on_one_thread", || recursion(on_threads(1)), SAYS),
+    overflow("recursion_without_end_on_threads", || recursion(on_threads(3)), SAYS),
+    overflow("a_frame_that_is_touched_at_its_far_end", far_end, SAYS),
+    Case {
+        name: "a_deep_recursion_fits",
+        run: deep,
+        stack: None,
+        says: &["all 4 cells reached the ground"],
+        code: Some(0),
+    },
+    Case {
+        name: "a_fault_elsewhere_is_no_overflow",
+        run: fault_elsewhere,
+        stack: None,
+        says: &["elsewhere"],
+        code: None,
     },
 ];
+
+fn on_threads(workers: usize) -> Transport {
+    Transport::Threads(ThreadOptions::workers(workers))
+}
+
+/// So many frames of 256 bytes or more.
+#[inline(never)]
+fn recurse(left: u64) -> u64 {
+    let frame = std::hint::black_box([left; 32]);
+    if left == 0 { 1 } else { recurse(left - 1) + frame[31].min(1) }
+}
+
+/// The second cell recurses without end, while others wait for it.
+fn recursion(transport: Transport) -> ExitCode {
+    let world = World::new(ring_image(4, 3)).on(transport);
+    let result = world.try_run(|cell| {
+        if cell.id() == CellId(1) {
+            std::hint::black_box(recurse(u64::MAX));
+        }
+        let mut incoming = [[0u64; 3]];
+        cell.exchange("s", &[[1u64; 3]], &mut incoming)
+    });
+    println!("the run ended: {result:?}");
+    ExitCode::SUCCESS
+}
+
+/// What a compiler of C does with a frame of 12 MB, of which the function touches the far end.
+fn far_end() -> ExitCode {
+    let world = World::new(ring_image(4, 3)).on(on_threads(2));
+    let result = world.try_run(|cell| {
+        if cell.id() == CellId(1) {
+            let here = std::hint::black_box(0u8);
+            let there = (&raw const here).expose_provenance() - (12 << 20);
+            let there = std::ptr::with_exposed_provenance_mut::<u8>(std::hint::black_box(there));
+            // SAFETY: there is none; it is to fault.
+            unsafe { there.write_volatile(1) };
+        }
+        cell.compute(1)
+    });
+    println!("the run ended: {result:?}");
+    ExitCode::SUCCESS
+}
+
+/// Half of the stack is used, by all cells, and used again.
+fn deep() -> ExitCode {
+    for transport in [Transport::Fabric, on_threads(2)] {
+        let world = World::new(ring_image(4, 3)).on(transport);
+        let (found, _) = world.run(|_| recurse(1500)).expect("it fits");
+        if found != [1501; 4] {
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("all 4 cells reached the ground");
+    ExitCode::SUCCESS
+}
+
+/// A fault that is none of a stack ends the process as without cells.
+fn fault_elsewhere() -> ExitCode {
+    println!("elsewhere");
+    let world = World::new(ring_image(4, 3)).on(on_threads(2));
+    let result = world.run(|_| {
+        // SAFETY: there is none; it is to fault.
+        unsafe { std::ptr::without_provenance_mut::<u8>(4096).write_volatile(1) };
+    });
+    println!("the run ended: {result:?}");
+    ExitCode::SUCCESS
+}
 
 /// A run that is to fail; cells wait for those of workers that are not there.
 fn without_threads() -> ExitCode {
@@ -122,10 +219,9 @@ fn launch(case: &Case) -> Output {
 fn judge(case: &Case, output: &Output) -> Option<String> {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     let text = String::from_utf8_lossy(&text);
-    // A process that aborts has no exit code.
+    // A process that is ended by a signal has no exit code.
     let code = output.status.code();
-    let expected = if case.aborts { None } else { Some(0) };
-    if code != expected {
+    if code != case.code {
         return Some(format!("FAILED: ended with {code:?}\n{text}"));
     }
     let missing = case.says.iter().find(|says| !text.contains(*says))?;

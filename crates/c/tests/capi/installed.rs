@@ -204,6 +204,50 @@ fn misuse_is_an_error_with_a_text() {
 }
 
 /// Address and undefined-behaviour sanitizers on the C side; memory of both sides is watched.
+/// How a program ends that has a frame of so many KiB on a stack, and what it says.
+fn with_frame(
+    program: &Path,
+    transport: &str,
+    stack: &str,
+    kib: &str,
+    what: &str,
+) -> (i32, String) {
+    let output = run(limited(program).args([transport, stack, kib, what]));
+    (output.status.code().unwrap_or(-1), all(&output))
+}
+
+#[test]
+fn frames_that_are_larger_than_a_stack_end_the_program_and_name_the_cell() {
+    let source = here().join("tests/capi/stack.c");
+    let program = compile(&[source], &["-Wno-vla"], "stack");
+    for transport in ["fabric", "threads"] {
+        let ends = |stack, kib| with_frame(&program, transport, stack, kib, "ends");
+        // What a stack has room for.
+        for (stack, kib) in [("0", "200"), ("0", "900"), ("4194304", "1536")] {
+            assert_eq!(ends(stack, kib), (0, "OK\n".to_owned()), "{transport} {stack} {kib}");
+        }
+        for (stack, kib, bytes) in [
+            ("131072", "200", "131072"),
+            ("0", "1536", "1048576"),
+            ("0", "12000", "1048576"),
+            ("65536", "16000", "65536"),
+        ] {
+            let (code, text) = ends(stack, kib);
+            let says =
+                format!("cell c2 overflowed its stack of {bytes} bytes; enlarge stack_bytes");
+            assert!(code == 70 && text.contains(&says), "{transport} {stack} {kib}: {code} {text}");
+        }
+        // What is nearly used up leaves no room for a call; what lies elsewhere is damaged.
+        let calls = |kib| with_frame(&program, transport, "0", kib, "calls");
+        let (code, text) = calls("1000");
+        assert_eq!(code, 10, "{text}");
+        assert!(text.contains("c2 has used 10") && text.contains("of 1048576 bytes"), "{text}");
+        // Such a frame is far beyond any guard.
+        let (code, text) = calls("40000");
+        assert!(code != 0 && !text.contains("OK"), "{code} {text}");
+    }
+}
+
 #[test]
 fn a_sanitizer_finds_nothing() {
     let probe = folder("programs").join("probe.c");

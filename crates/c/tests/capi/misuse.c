@@ -202,6 +202,29 @@ static int is_odd(conset_cell *cell, void *data)
     return conset_id(cell) == *(const uint32_t *)data;
 }
 
+/* Skips an exchange in the middle, or says nothing of where it is. */
+static int skips(conset_cell *cell, void *data)
+{
+    for (uint64_t round = 1; round <= 3; round++) {
+        double x[2] = {1, 2};
+        conset_set_round(cell, round);
+        const int status = is_odd(cell, data) && round == 2 ? 0 : conset_sum_shared(cell, plan, CONSET_DOUBLE, x, 2);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+static int elsewhere_in_the_program(conset_cell *cell, void *data)
+{
+    double x[2] = {1, 2};
+    if (is_odd(cell, data))
+        CONSET_HERE(cell);
+    else
+        conset_set_place(cell, "other.c", 7);
+    return conset_sum_shared(cell, plan, CONSET_DOUBLE, x, 2);
+}
+
 static int fails(conset_cell *cell, void *data)
 {
     return is_odd(cell, data) ? 7 : fine(cell, data);
@@ -418,6 +441,10 @@ static void programs(int transport)
     options.transport = transport;
     options.workers = 2;
 #define RUN(program, status, says) EXPECT(conset_run(image, &options, program, &odd, NULL), status, says)
+    RUN(skips, CONSET_MISMATCH, "c2 is in its ");
+    RUN(skips, CONSET_MISMATCH, "in round 3");
+    RUN(elsewhere_in_the_program, CONSET_MISMATCH, " at other.c:7");
+    RUN(elsewhere_in_the_program, CONSET_MISMATCH, "misuse.c:");
     RUN(fine, CONSET_OK, "");
     RUN(NULL, CONSET_NULL_POINTER, "program is null");
     RUN(fails, CONSET_PROGRAM, "c2: its program returned 7");

@@ -92,6 +92,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// Collectives of another image; as [`Cell::instantiate_phase`] and [`Cell::send_element`].
+    #[track_caller]
     pub fn allreduce<W: Number>(
         &mut self,
         trees: &Collectives,
@@ -113,6 +114,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::allreduce`].
+    #[track_caller]
     pub fn allreduce_max_at<W: Number>(
         &mut self,
         trees: &Collectives,
@@ -139,6 +141,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::allreduce`].
+    #[track_caller]
     pub fn reduce<W: Number>(
         &mut self,
         trees: &Collectives,
@@ -160,6 +163,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// A cell that is not in the tree; as [`Cell::allreduce`].
+    #[track_caller]
     pub fn broadcast<W: Number>(
         &mut self,
         trees: &Collectives,
@@ -189,6 +193,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::allreduce`].
+    #[track_caller]
     pub fn barrier(&mut self, trees: &Collectives) -> Result<(), CellError> {
         self.allreduce(trees, Op::Max, &mut [0u32])
     }
@@ -216,6 +221,7 @@ impl Cell<'_> {
     }
 
     /// To the root and back, by one set or by two.
+    #[track_caller]
     fn walk_both<W: Number>(
         &mut self,
         trees: &Collectives,
@@ -241,6 +247,7 @@ impl Cell<'_> {
     /// Does this cell's operations of a set, in all its phases. Up goes what `make(what came from
     /// the children, x, which word)` makes, down goes what came from above. `x` ends as what was
     /// made (on the way up, and at the root) or came.
+    #[track_caller]
     fn walk<W: Number>(
         &mut self,
         trees: &Collectives,

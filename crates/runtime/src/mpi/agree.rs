@@ -118,7 +118,7 @@ impl Rank<'_> {
                 let wishes = read_two(wishes);
                 let [one, two] = &wishes;
                 if (one.to, one.steps) == (two.to, two.steps)
-                    && let Some(error) = self.first_difference([one.cell, two.cell])?
+                    && let Some(error) = self.first_difference([one.cell, two.cell], one.steps)?
                 {
                     return Err(error);
                 }

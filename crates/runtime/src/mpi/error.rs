@@ -2,6 +2,8 @@
 
 use conset_ir::{CellId, ConnectionId};
 
+use crate::error::CellCall;
+
 /// Why something over MPI failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MpiError {
@@ -48,6 +50,13 @@ pub enum MpiError {
         sent: u64,
         /// Those received.
         received: u64,
+    },
+    /// Words came of another call than the one that the cell makes, and were not read. A run ends
+    /// with [`crate::RunError::Mismatch`].
+    #[error("{}; {}", .calls[0], .calls[1])]
+    Mismatch {
+        /// The calls.
+        calls: Box<[CellCall; 2]>,
     },
     /// Two cells did not make the same collective calls.
     #[error(

@@ -28,15 +28,16 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::error::MpiError;
-use super::wires::Wires;
+use super::wires::{Numbered, Wires};
 use crate::port::{Buffers, Unpack};
 
 /// An exchange that a cell has begun.
 pub(super) struct Flight {
     /// As the cell counts them.
     pub(super) number: u64,
-    /// Its number among all that the cell does together with others ([`super::steps`]).
-    pub(super) step: u64,
+    /// Its number among all that the cell does together with others ([`super::steps`]), and where
+    /// it was begun.
+    pub(super) call: Numbered,
     pub(super) set: usize,
     pub(super) wires: Rc<Wires>,
     pub(super) buffers: Buffers,
@@ -155,7 +156,7 @@ impl Flights {
     pub(super) fn oldest(&self, row: usize) -> Option<Oldest> {
         let rows = self.rows.borrow();
         rows[row].under_way.front().map(|UnderWay { flight, out, .. }| Oldest {
-            step: flight.step,
+            step: flight.call.0,
             set: flight.set,
             out: *out,
         })
@@ -192,12 +193,12 @@ impl Row {
 impl UnderWay {
     /// Sends, receives and copies as far as it can be done at once; whether all has arrived.
     fn progress(&mut self, row: usize, tries: u32) -> Result<bool, MpiError> {
-        let Flight { wires, buffers, .. } = &mut self.flight;
+        let Flight { wires, buffers, call, .. } = &mut self.flight;
         if !self.out {
             if !wires.is_ready(row)? {
                 return Ok(false);
             }
-            wires.begin(row, |run, wire| {
+            wires.begin(row, *call, |run, wire| {
                 wire.copy_from_slice(&buffers.outgoing[run.slot][run.words.clone()]);
             })?;
             self.out = true;

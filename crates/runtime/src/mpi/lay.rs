@@ -3,7 +3,7 @@
 //!
 //! In a phase, all that one cell sends to another is one message, its connections ascending and
 //! each connection's words in the order of the operation lists; some of middling length go in
-//! pieces. Every set has tags of its own, and so has each of a few runs one after the other: what
+//! pieces. It begins with a head of one word. Every set has tags of its own, and so has each of a few runs one after the other: what
 //! belongs to another set or to a run that failed is taken for nothing else.
 
 use std::collections::BTreeMap;
@@ -75,8 +75,9 @@ impl Tags {
     }
 }
 
-/// Words of a message that MPI libraries send at once, whatever the target does: about 4 KB.
-const SHORT: usize = 480;
+/// Words of a message that MPI libraries send at once, whatever the target does: about 4 KB. One of
+/// them is the head.
+const SHORT: usize = 481;
 
 /// All that a cell sends to another in a phase.
 pub(super) struct Bundle {
@@ -97,11 +98,17 @@ impl Bundle {
         self.operations.iter().map(|operation| operation.words as usize).sum()
     }
 
+    /// Words of its messages together: a head comes first, which says of which call of the source
+    /// they are ([`super::wires`]).
+    fn length(&self) -> usize {
+        self.words() + 1
+    }
+
     /// Words of each message but the last. Short ones libraries send at once; before long ones they
     /// ask the target, which takes longer than some more messages do.
     fn piece(&self) -> usize {
         const PIECES: usize = 8;
-        if self.words() <= PIECES * SHORT { SHORT } else { self.words() }
+        if self.length() <= PIECES * SHORT { SHORT } else { self.length() }
     }
 
     fn end(&self, direction: Direction) -> Awaited {
@@ -181,7 +188,7 @@ pub(super) fn tagged_bundles(
     order.sort_by_key(|bundle| (bundle.phase, bundle.source, bundle.target));
     for bundle in order {
         if bundle.rank != own {
-            let pieces = bundle.words().div_ceil(bundle.piece());
+            let pieces = bundle.length().div_ceil(bundle.piece());
             bundle.tag = tags.next(direction, bundle.rank, pieces as u64)?;
         }
     }
@@ -194,19 +201,24 @@ pub(super) struct Messages {
     /// Phase by phase.
     pub(super) messages: Vec<Message>,
     pub(super) ends: Vec<Awaited>,
+    /// Where heads are in the buffer, and the cell at the other end.
+    pub(super) heads: Vec<(usize, CellId)>,
     /// Words of the buffer.
     pub(super) room: usize,
 }
 
 impl Messages {
+    /// The messages of a bundle; the buffer then has room for their head.
     fn push(&mut self, bundle: &Bundle, direction: Direction) {
-        let (begin, end) = (self.room, self.room + bundle.words());
+        let (begin, end) = (self.room, self.room + bundle.length());
         let pieces = (begin..end).step_by(bundle.piece()).zip(bundle.tag..);
         for (from, tag) in pieces {
             let words = from..(from + bundle.piece()).min(end);
             self.messages.push(Message { words, rank: bundle.rank, tag });
             self.ends.push(bundle.end(direction));
         }
+        self.heads.push((begin, bundle.end(direction).cell));
+        self.room += 1;
     }
 
     /// Where the messages of a phase lie.

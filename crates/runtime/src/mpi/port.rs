@@ -9,6 +9,7 @@ use super::mail::{Address, Letter};
 use super::run::{Rank, Waits};
 use super::steps::Together;
 use super::wires::Wires;
+use crate::call::Call;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut};
 use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped, Unpack};
@@ -25,6 +26,8 @@ pub(super) struct MpiPort<'r> {
     /// The cell's place among those of the rank.
     pub(super) row: usize,
     pub(super) yielder: &'r Yielder<(), ()>,
+    /// The call that is being made.
+    pub(super) call: Call,
     /// The set of the active phase.
     pub(super) active: usize,
     /// For connections of it that start here: what must have been received before, and how many
@@ -79,13 +82,13 @@ impl MpiPort<'_> {
         fill: impl FnMut(&Run, &mut [u64]),
         read: impl FnMut(&Run, &[u64]),
     ) -> Result<(), Stopped> {
-        self.rank.count_step(self.row, Together::Exchange(set, by));
+        let step = self.rank.count_step(self.row, Together::Exchange(set, by), self.call);
         let wires = self.noted(self.rank.wires(set, by))?;
         let row = self.row;
         if !self.noted(wires.is_ready(row))? {
             self.wait(Waits::Readers(set, by), || Ok(wires.is_ready(row)?.then_some(())))?;
         }
-        self.noted(wires.begin(row, fill))?;
+        self.noted(wires.begin(row, (step, self.call), fill))?;
         let tries = self.tries();
         let poll = |wires: &Wires| Ok(wires.poll(row, tries)?.then_some(()));
         self.wait(Waits::Exchange(set, by), || poll(&wires))?;
@@ -143,6 +146,10 @@ impl Port for MpiPort<'_> {
         self.rank.stop(RunError::Cell { cell: self.id, error: error.clone() });
     }
 
+    fn at(&mut self, call: Call) {
+        self.call = call;
+    }
+
     fn clock(&self) -> u64 {
         0
     }
@@ -152,7 +159,7 @@ impl Port for MpiPort<'_> {
     }
 
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
-        self.rank.count_step(self.row, Together::Switch(to));
+        self.rank.count_step(self.row, Together::Switch(to), self.call);
         let before = self.rank.switches.get();
         let switched = || Ok((self.rank.switches.get() > before).then_some(()));
         self.wait(Waits::Switch(to), switched)?;
@@ -233,18 +240,19 @@ impl Port for MpiPort<'_> {
         mut buffers: Buffers,
         pack: &mut Pack<'_>,
     ) -> Result<(), Stopped> {
-        let step = self.rank.count_step(self.row, Together::Exchange(set, By::Phases));
+        let call = self.call;
+        let step = self.rank.count_step(self.row, Together::Exchange(set, By::Phases), call);
         let wires = self.noted(self.rank.wires(set, By::Phases))?;
         let (row, flights) = (self.row, &self.rank.flights);
         let out = !flights.has_waiting(row, set) && self.noted(wires.is_ready(row))?;
         if out {
             let fill = |run: &Run, wire: &mut [u64]| pack((run.slot, run.words.start), wire);
-            self.noted(wires.begin(row, fill))?;
+            self.noted(wires.begin(row, (step, call), fill))?;
             self.rank.went_on();
         } else {
             buffers.fill(pack);
         }
-        flights.push(row, Flight { number, step, set, wires, buffers }, out);
+        flights.push(row, Flight { number, call: (step, call), set, wires, buffers }, out);
         self.noted(self.rank.progress(1))
     }
 

@@ -18,7 +18,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use conset_ir::{CellId, ConnectionId, Direction, Operation};
-use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::comm::{Comm, check_thread};
@@ -32,14 +31,16 @@ use super::port::MpiPort;
 use super::steps::{Steps, Talk, Together};
 use super::wait::Patience;
 use super::wires::Wires;
+use crate::call::Call;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::loaded::Loaded;
 use crate::port::{By, Context};
 use crate::scheduler::{Outcome, discard, run_program};
+use crate::stack::{AlternateStack, CellStack, Stacks};
 use crate::world::{RunReport, World};
 
-type Coroutines<R> = Vec<Coroutine<(), (), Outcome<R>, DefaultStack>>;
+type Coroutines<R> = Vec<Coroutine<(), (), Outcome<R>, CellStack>>;
 
 /// What a cell waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,17 +167,22 @@ impl<'w> Rank<'w> {
         if cells.is_empty() {
             return self.look_on();
         }
+        let _alternate = AlternateStack::install();
+        let stacks = Stacks::reserve(cells, cells.len(), stack_size)?;
         let mut coroutines: Coroutines<R> = Vec::with_capacity(cells.len());
         for (row, &id) in cells.iter().enumerate() {
-            let stack = DefaultStack::new(stack_size).map_err(|e| RunError::Stack {
-                cell: id,
-                bytes: stack_size,
-                message: e.to_string(),
-            })?;
+            let (stack, bounds) = stacks.get(id, row)?;
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                let mut port =
-                    MpiPort { rank: self, id, row, yielder, active: 0, order: Vec::new() };
-                run_program(program, &mut Cell::new(id, self.loaded, &mut port))
+                let mut port = MpiPort {
+                    rank: self,
+                    id,
+                    row,
+                    yielder,
+                    call: Call::default(),
+                    active: 0,
+                    order: Vec::new(),
+                };
+                run_program(program, &mut Cell::new((id, bounds), self.loaded, &mut port))
             };
             // SAFETY: the closure borrows `program` and `self`, which outlive this call. A
             // coroutine is never forgotten or moved out of it, and dropping one runs or unwinds
@@ -284,8 +290,8 @@ impl<'w> Rank<'w> {
     }
 
     /// A cell begins a switch or an exchange; its number.
-    pub(super) fn count_step(&self, row: usize, what: Together) -> u64 {
-        self.steps.borrow_mut()[row].push(what)
+    pub(super) fn count_step(&self, row: usize, what: Together, call: Call) -> u64 {
+        self.steps.borrow_mut()[row].push(what, call)
     }
 
     /// Ends the run early; the first reason counts.

@@ -10,6 +10,9 @@
 //! with an error that names both. Or it is not there yet, and comes. What is told and not looked for goes
 //! away with the run.
 //!
+//! Where a cell is in another call than a source of words that have arrived, their heads say so before
+//! a word is read ([`super::wires`]); here the same call at another place of the program is found.
+//!
 //! What it does not do: words and messages, which are not done together.
 
 use std::cell::RefCell;
@@ -19,6 +22,7 @@ use conset_ir::{CellId, PhaseId};
 use super::meet::{self, Members};
 use super::requests::{Single, probe};
 use super::run::{Rank, Waits};
+use crate::call::{Call, mismatch, told_by_mark};
 use crate::error::RunError;
 use crate::port::{By, Context};
 
@@ -49,6 +53,27 @@ impl Together {
     }
 }
 
+/// What a cell has done at a step, and the mark of the call ([`crate::call`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Did {
+    what: Together,
+    mark: u64,
+}
+
+/// Words of what was done.
+const DID: usize = 4;
+
+impl Did {
+    fn words(self) -> [u64; DID] {
+        let [kind, set, phase] = self.what.words();
+        [kind, set, phase, self.mark]
+    }
+
+    fn read([kind, set, phase, mark]: [u64; DID]) -> Self {
+        Self { what: Together::read([kind, set, phase]), mark }
+    }
+}
+
 /// Steps of a cell that are kept.
 const KEPT: usize = 64;
 
@@ -60,29 +85,31 @@ pub(super) struct Steps {
     /// A digest of all of them.
     pub(super) digest: u64,
     /// The last of them: the n-th at n modulo their number.
-    last: [Together; KEPT],
+    last: [Did; KEPT],
     /// The last step of which others were told that they are awaited in it.
     told: u64,
 }
 
 impl Steps {
     pub(super) fn new() -> Self {
-        Self { count: 0, digest: 0, last: [Together::Switch(Context::Messages); KEPT], told: 0 }
+        let nothing = Did { what: Together::Switch(Context::Messages), mark: 0 };
+        Self { count: 0, digest: 0, last: [nothing; KEPT], told: 0 }
     }
 
     /// Another step; its number.
     #[inline]
-    pub(super) fn push(&mut self, what: Together) -> u64 {
+    pub(super) fn push(&mut self, what: Together, call: Call) -> u64 {
         self.count += 1;
-        self.last[self.count as usize % KEPT] = what;
+        let mark = call.mark();
+        self.last[self.count as usize % KEPT] = Did { what, mark };
         let [kind, set, phase] = what.words();
-        let word = kind ^ set << 2 ^ phase << 34;
+        let word = kind ^ set << 2 ^ phase << 34 ^ mark << 20;
         self.digest = (self.digest.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.count
     }
 
     /// The step of a number, if the cell has come to it and it is still known.
-    fn get(&self, step: u64) -> Option<Together> {
+    fn get(&self, step: u64) -> Option<Did> {
         let known = step <= self.count && self.count - step < KEPT as u64;
         known.then(|| self.last[step as usize % KEPT])
     }
@@ -94,7 +121,7 @@ struct Told {
     waiting: CellId,
     awaited: CellId,
     step: u64,
-    what: Together,
+    what: Did,
 }
 
 /// What was told and heard in a run.
@@ -140,6 +167,7 @@ impl Rank<'_> {
     pub(super) fn first_difference(
         &self,
         cells: [CellId; 2],
+        count: u64,
     ) -> Result<Option<RunError>, RunError> {
         let own = self.placement.of_rank(self.comm.rank());
         let mut words = Vec::new();
@@ -148,7 +176,7 @@ impl Rank<'_> {
                 let first = steps.count.saturating_sub(KEPT as u64 - 1).max(1);
                 let last = (first..=steps.count).filter_map(|step| steps.get(step));
                 words.push(u64::from(cell.0));
-                words.extend(last.flat_map(Together::words));
+                words.extend(last.flat_map(Did::words));
             }
         }
         let heard = self.placement.active();
@@ -158,17 +186,23 @@ impl Rank<'_> {
             // As many words for each of the two, which are on one rank or on two.
             let words: Vec<u64> = all.into_iter().flatten().collect();
             let (one, two) = words.split_at(words.len() / 2);
-            let steps = one[1..].chunks_exact(3).zip(two[1..].chunks_exact(3));
-            let different = steps.into_iter().find(|(a, b)| a != b);
-            let name = |(a, b): (&[u64], &[u64])| [&one[..1], a, &two[..1], b].concat();
+            let steps = one[1..].chunks_exact(DID).zip(two[1..].chunks_exact(DID));
+            // From the last on they are as many as their numbers.
+            let first = count + 1 - steps.len() as u64;
+            let different = (first..).zip(steps).find(|(_, (a, b))| a != b);
+            let name = |(step, (a, b)): (u64, (&[u64], &[u64]))| {
+                [&[step][..], &one[..1], a, &two[..1], b].concat()
+            };
             (different.map(name).unwrap_or_default(), false)
         };
         let verdict = meet::meet(&self.comm, members, words, &place, judge)?;
         let read = |words: &[u64]| {
-            (CellId(words[0] as u32), Together::read([words[1], words[2], words[3]]))
+            (CellId(words[0] as u32), Did::read([words[1], words[2], words[3], words[4]]))
         };
-        Ok((verdict.len() == 8)
-            .then(|| self.disagreement(read(&verdict[..4]), read(&verdict[4..]))))
+        Ok((verdict.len() == 3 + 2 * DID).then(|| {
+            let (one, two) = verdict[1..].split_at(1 + DID);
+            self.disagreement(verdict[0], read(one), read(two))
+        }))
     }
 
     /// Takes in what other ranks have told.
@@ -180,10 +214,10 @@ impl Rank<'_> {
                 // Of runs before this one nothing matters any more.
                 if let [run, waiting, awaited, step, what @ ..] = receive.words()
                     && *run == self.comm.runs()
-                    && let Ok(what) = <[u64; 3]>::try_from(what)
+                    && let Ok(what) = <[u64; DID]>::try_from(what)
                 {
                     let [waiting, awaited] = [waiting, awaited].map(|&cell| CellId(cell as u32));
-                    let told = Told { waiting, awaited, step: *step, what: Together::read(what) };
+                    let told = Told { waiting, awaited, step: *step, what: Did::read(what) };
                     self.talk.heard.borrow_mut().push(told);
                 }
             }
@@ -203,13 +237,10 @@ impl Rank<'_> {
             },
             _ => return Vec::new(),
         };
-        if step <= steps.told {
-            return Vec::new();
-        }
+        let Some(what) = steps.get(step).filter(|_| step > steps.told) else { return Vec::new() };
         steps.told = step;
         let waiting = self.placement.of_rank(self.comm.rank())[row];
         let (_, awaited) = self.awaited_in(row, set, by);
-        let what = Together::Exchange(set, by);
         awaited.into_iter().map(|awaited| Told { waiting, awaited, step, what }).collect()
     }
 
@@ -220,14 +251,14 @@ impl Rank<'_> {
         let steps = self.steps.borrow();
         match steps[row].get(told.step) {
             Some(what) if what != told.what => {
-                Err(self.disagreement((told.waiting, told.what), (told.awaited, what)))
+                Err(self.disagreement(told.step, (told.waiting, told.what), (told.awaited, what)))
             }
             None if steps[row].count < told.step => {
                 if self.waits.borrow()[row] != Waits::Ended {
                     return Ok(true);
                 }
                 let (ended, waiting) = (told.awaited, told.waiting);
-                Err(RunError::Ended { ended, waiting, phase: self.together(told.what) })
+                Err(RunError::Ended { ended, waiting, phase: self.together(told.what.what) })
             }
             _ => Ok(false),
         }
@@ -243,7 +274,7 @@ impl Rank<'_> {
         for row in 0..own.len() {
             match steps[row].get(step) {
                 Some(other) if other != what => {
-                    return Err(self.disagreement((own[least], what), (own[row], other)));
+                    return Err(self.disagreement(step, (own[least], what), (own[row], other)));
                 }
                 _ => {}
             }
@@ -255,7 +286,7 @@ impl Rank<'_> {
         let in_vain = |&row: &usize| steps[row].count > step && self.waits_for(row, ended);
         let Some(row) = (0..own.len()).find(in_vain) else { return Ok(()) };
         let Some(next) = steps[row].get(step + 1) else { return Ok(()) };
-        Err(RunError::Ended { ended, waiting: own[row], phase: self.together(next) })
+        Err(RunError::Ended { ended, waiting: own[row], phase: self.together(next.what) })
     }
 
     /// Whether a cell waits for another in an exchange.
@@ -265,13 +296,23 @@ impl Rank<'_> {
             && self.awaited_by(row, waits).1.contains(&cell)
     }
 
-    fn disagreement(&self, one: (CellId, Together), two: (CellId, Together)) -> RunError {
+    fn disagreement(&self, step: u64, one: (CellId, Did), two: (CellId, Did)) -> RunError {
         let (first, second) = if one.0 < two.0 { (one, two) } else { (two, one) };
+        if one.1.what == two.1.what {
+            let told = |(cell, did): (CellId, Did)| {
+                let name = match did.what {
+                    Together::Switch(_) => format!("the switch to {}", self.together(did.what)),
+                    Together::Exchange(..) => self.together(did.what),
+                };
+                told_by_mark(cell, step, name, did.mark)
+            };
+            return mismatch(told(first), told(second));
+        }
         RunError::Disagree {
             first: first.0,
-            phase: self.together(first.1),
+            phase: self.together(first.1.what),
             second: second.0,
-            other: self.together(second.1),
+            other: self.together(second.1.what),
         }
     }
 

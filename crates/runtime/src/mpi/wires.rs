@@ -16,6 +16,11 @@
 //! start before another has been received, a phase waits for everything that is sent and received
 //! in the one before.
 //!
+//! What comes first in a message, its *head*, is the number of the source's collective call and the
+//! mark of its place ([`crate::call`]). A cell compares it with its own before it reads a word, so
+//! that the words of another call are never taken for those of this one. The words are packed
+//! anyway, so the head takes no copy; of a number 24 bits are sent.
+//!
 //! Short messages may be on their way still when an exchange ends here, as MPI has them. A cell
 //! that begins its next exchange waits for these sends ([`Wires::is_ready`]), and for the targets
 //! on its own rank to have read the last.
@@ -31,6 +36,7 @@ use super::lay::{Awaited, Local, Messages, Run, Tags, lay_receives, lay_sends, t
 use super::place::Placement;
 use super::requests::Persistent;
 use super::wait::Patience;
+use crate::call::{Call, MARK_BITS, told_by_mark};
 use crate::port::By;
 
 /// A phase of one cell.
@@ -54,6 +60,9 @@ struct CellWires {
     /// In buffer order, and by connection and first word.
     departures: Vec<Run>,
     arrivals: Vec<Run>,
+    /// Where the heads of messages are: to be sent, and that arrive, with their sources.
+    heads: Vec<usize>,
+    arriving_heads: Vec<(usize, CellId)>,
 }
 
 /// How far a cell is.
@@ -62,6 +71,8 @@ struct Progress {
     /// Exchanges begun, and exchanges ended.
     begun: u64,
     ended: u64,
+    /// The call by which the last was begun.
+    call: Numbered,
     /// By phase: exchanges whose words of that phase were sent.
     sent: Vec<u64>,
     /// The phase under way; number of phases if all are done.
@@ -71,8 +82,19 @@ struct Progress {
     left: usize,
 }
 
+/// A collective call, and its number among those of its cell.
+pub(super) type Numbered = (u64, Call);
+
+/// The first word of a message.
+fn head((number, call): Numbered) -> u64 {
+    number << MARK_BITS | call.mark()
+}
+
 /// The wires of a set, for the cells of one rank.
 pub(super) struct Wires {
+    /// What the exchange is called, and the cells of the rank.
+    name: String,
+    own: Vec<CellId>,
     cells: Vec<CellWires>,
     requests: Vec<RefCell<Persistent>>,
     progress: RefCell<Vec<Progress>>,
@@ -111,7 +133,14 @@ impl Wires {
             .map(|(&cell, bundles)| lay_sends(own, bundles, out(cell), &mut local))
             .collect();
         let (requests, progress) = (Vec::new(), RefCell::default());
-        let mut wires = Self { cells: Vec::new(), requests, progress, strict };
+        let mut wires = Self {
+            name: format!("the exchange of {}", set.name()),
+            own: cells.to_vec(),
+            cells: Vec::new(),
+            requests,
+            progress,
+            strict,
+        };
         for ((&cell, bundles), (sends, departures, targets)) in
             cells.iter().zip(&arriving).zip(sends)
         {
@@ -125,10 +154,12 @@ impl Wires {
             wires.requests.push(RefCell::new(requests));
             wires.cells.push(CellWires {
                 phases: cell_phases(strict, &receives, &sends, sources),
-                ends: receives.ends.into_iter().chain(sends.ends).collect(),
+                ends: receives.ends.iter().chain(&sends.ends).copied().collect(),
                 targets,
                 departures,
                 arrivals,
+                heads: sends.heads.iter().map(|head| head.0).collect(),
+                arriving_heads: receives.heads,
             });
             let progress = Progress { sent: vec![0; phases], ..Progress::default() };
             wires.progress.get_mut().push(progress);
@@ -172,6 +203,7 @@ impl Wires {
     pub(super) fn begin(
         &self,
         row: usize,
+        call: Numbered,
         mut fill: impl FnMut(&Run, &mut [u64]),
     ) -> Result<(), MpiError> {
         let wires = &self.cells[row];
@@ -180,11 +212,13 @@ impl Wires {
             requests.start(0..requests.receives())?;
         }
         let buffer = requests.outgoing();
+        wires.heads.iter().for_each(|&at| buffer[at] = head(call));
         for run in &wires.departures {
             fill(run, &mut buffer[run.at..run.at + run.words.len()]);
         }
         let progress = &mut self.progress.borrow_mut()[row];
         progress.begun += 1;
+        progress.call = call;
         (progress.phase, progress.received, progress.left) = (0, 0, 0);
         if let Some(first) = wires.phases.first() {
             requests.start(first.sends.clone())?;
@@ -236,6 +270,7 @@ impl Wires {
     ) -> Result<(), MpiError> {
         let own = self.requests[row].borrow();
         let arrived = own.incoming();
+        self.check_heads(row, arrived)?;
         for run in &self.cells[row].arrivals {
             let words = run.at..run.at + run.words.len();
             match run.from {
@@ -248,6 +283,35 @@ impl Wires {
         progress.ended = progress.begun;
         let requests = &mut *self.requests[row].borrow_mut();
         requests.start(0..requests.receives())
+    }
+
+    /// What has arrived must be of the call that this cell makes. A source on the same rank has
+    /// begun no other since: it waits for its readers.
+    fn check_heads(&self, row: usize, arrived: &[u64]) -> Result<(), MpiError> {
+        let (wires, progress) = (&self.cells[row], self.progress.borrow());
+        let call = progress[row].call;
+        let remote = wires.arriving_heads.iter().map(|&(at, source)| (arrived[at], source));
+        let rows = wires.phases.iter().flat_map(|phase| &phase.sources);
+        let local = rows.map(|&source| (head(progress[source].call), self.own[source]));
+        match remote.chain(local).find(|other| other.0 != head(call)) {
+            None => Ok(()),
+            Some(other) => Err(self.other_call(row, call, other)),
+        }
+    }
+
+    #[cold]
+    fn other_call(&self, row: usize, (number, call): Numbered, other: (u64, CellId)) -> MpiError {
+        let (found, source) = other;
+        // The number nearest to the own one that has these lower bits.
+        let apart =
+            ((found >> MARK_BITS).wrapping_sub(number) << MARK_BITS).cast_signed() >> MARK_BITS;
+        let other_number = number.wrapping_add_signed(apart);
+        let own = call.told(self.own[row], number, self.name.clone());
+        let mark = found & ((1 << MARK_BITS) - 1);
+        let other = told_by_mark(source, other_number, self.name.clone(), mark);
+        MpiError::Mismatch {
+            calls: Box::new(if source < self.own[row] { [other, own] } else { [own, other] }),
+        }
     }
 
     /// Nothing will be exchanged any more: waits for what is still on its way out, and gives up the

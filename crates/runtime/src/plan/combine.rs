@@ -104,6 +104,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`], and a layout that does not bring every copy to every other.
+    #[track_caller]
     pub fn sum_shared<W: Number>(&mut self, plan: &Plan, x: &mut [W]) -> Result<(), CellError> {
         self.combine_shared(plan, Op::Add, x)
     }
@@ -113,6 +114,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::sum_shared`].
+    #[track_caller]
     pub fn msg_sum_shared<W: Number>(&mut self, plan: &Plan, x: &mut [W]) -> Result<(), CellError> {
         self.msg_combine_shared(plan, Op::Add, x)
     }
@@ -122,6 +124,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::sum_shared`].
+    #[track_caller]
     pub fn combine_shared<W: Number>(
         &mut self,
         plan: &Plan,
@@ -136,6 +139,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::sum_shared`].
+    #[track_caller]
     pub fn msg_combine_shared<W: Number>(
         &mut self,
         plan: &Plan,
@@ -153,6 +157,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`].
+    #[track_caller]
     pub fn combine_owned<W: Number>(
         &mut self,
         backward: &Plan,
@@ -168,6 +173,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`].
+    #[track_caller]
     pub fn msg_combine_owned<W: Number>(
         &mut self,
         backward: &Plan,
@@ -188,6 +194,7 @@ impl Cell<'_> {
         self.fail(CellError::Plan(PlanUse::NotShared { set }))
     }
 
+    #[track_caller]
     fn combine_in_order<W: Number>(
         &mut self,
         plan: &Plan,

@@ -80,6 +80,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`]; very many exchanges that were not ended.
+    #[track_caller]
     pub fn begin<W: Number>(&mut self, plan: &Plan, op: Op, x: &[W]) -> Result<Pending, CellError> {
         self.begin_many(plan, op, &[x])
     }
@@ -91,6 +92,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::begin`], and a layout that does not bring every copy to every other.
+    #[track_caller]
     pub fn begin_shared<W: Number>(
         &mut self,
         plan: &Plan,
@@ -105,6 +107,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::begin`].
+    #[track_caller]
     pub fn begin_many<W: Number>(
         &mut self,
         plan: &Plan,
@@ -114,6 +117,7 @@ impl Cell<'_> {
         self.begin_flight(plan, (op, false), vectors)
     }
 
+    #[track_caller]
     fn begin_flight<W: Number>(
         &mut self,
         plan: &Plan,

@@ -258,6 +258,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// A plan of another image, a vector of another size; and as [`Cell::exchange`].
+    #[track_caller]
     pub fn exchange_nodes<W: Number>(
         &mut self,
         plan: &Plan,
@@ -277,6 +278,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`].
+    #[track_caller]
     pub fn exchange_many<W: Number>(
         &mut self,
         plan: &Plan,
@@ -294,6 +296,7 @@ impl Cell<'_> {
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`].
+    #[track_caller]
     pub fn msg_exchange_nodes<W: Number>(
         &mut self,
         plan: &Plan,
@@ -307,6 +310,7 @@ impl Cell<'_> {
     }
 
     /// Packs, exchanges, and lets `unpack` do with the words what it will.
+    #[track_caller]
     fn carry<W: Number>(
         &mut self,
         plan: &Plan,

@@ -182,7 +182,7 @@ fn the_first_at_a_step_says_what_is_done() {
         let others: Vec<_> = [7, 8]
             .map(|what| {
                 let log = log.clone();
-                thread::spawn(move || (log.agrees(1, 3), log.agrees(2, what)))
+                thread::spawn(move || (log.agrees(1, 3, 5), log.agrees(2, what, 5)))
             })
             .into_iter()
             .collect();
@@ -190,7 +190,26 @@ fn the_first_at_a_step_says_what_is_done() {
         assert!(agreed.iter().all(|agreed| agreed.0));
         assert_eq!(agreed.iter().filter(|agreed| agreed.1).count(), 1);
         // The next step takes the place of an old one.
-        assert!(log.agrees(1 + WINDOW, 9) && !log.agrees(1 + WINDOW, 3));
+        assert!(log.agrees(1 + WINDOW, 9, 5) && !log.agrees(1 + WINDOW, 3, 5));
+    });
+}
+
+/// Of those who do the same at different places one agrees; where they do not do the same either, one
+/// at most.
+#[test]
+fn of_calls_at_different_places_one_is_taken() {
+    model(|| {
+        let log = Arc::new(Agreement::new());
+        let other = {
+            let log = log.clone();
+            thread::spawn(move || (log.agrees(1, 3, 5), log.agrees(2, 3, 5)))
+        };
+        let own = (log.agrees(1, 3, 6), log.agrees(2, 4, 6));
+        let other = other.join().unwrap();
+        assert!(own.0 != other.0);
+        assert!(!(own.1 && other.1));
+        // The marks of an old step are those of no new one.
+        assert!(log.agrees(1 + WINDOW, 3, 7) && !log.agrees(1 + WINDOW, 3, 5));
     });
 }
 

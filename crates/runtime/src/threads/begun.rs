@@ -46,10 +46,11 @@ use std::collections::VecDeque;
 
 use conset_ir::ConnectionId;
 
-use super::board::{Board, Collective};
+use super::board::Board;
 use super::lent::Outgoing;
 use super::port::ThreadPort;
 use super::worker::{Answer, Awaited, Why};
+use crate::call::Collective;
 use crate::port::{Buffers, Stopped, Unpack};
 use crate::sync::WINDOW;
 

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use conset_ir::{CellId, ConnectionId, PhaseId};
+use conset_ir::{CellId, ConnectionId};
 
 use super::inbox::Inbox;
 use super::lent::Lent;
 use super::watch::{Activity, PATIENCE};
+use crate::call::Call;
 use crate::error::RunError;
 use crate::loaded::Loaded;
 use crate::port::Row;
@@ -127,6 +128,7 @@ pub(crate) enum Failure {
         step: u64,
         cell: CellId,
         what: u32,
+        call: Call,
     },
     /// Nothing can go on.
     Stuck,
@@ -197,59 +199,5 @@ impl<'r> Board<'r> {
     pub(crate) fn take_failure(&mut self) -> Option<Failure> {
         let kept = self.failure.get_mut().unwrap_or_else(PoisonError::into_inner);
         kept.take().map(|(_, failure)| failure)
-    }
-}
-
-/// What cells can do together, as numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Collective {
-    Messages,
-    Phase(usize, PhaseId),
-    Exchange(usize),
-    Lists(usize),
-    Letters(usize),
-    Begun(usize),
-}
-
-impl Collective {
-    pub(crate) fn number(self, loaded: &Loaded) -> u32 {
-        let phases = loaded.first_phase.last().copied().unwrap_or(0);
-        match self {
-            Collective::Messages => 0,
-            Collective::Phase(set, phase) => 1 + loaded.first_phase[set] + phase.0,
-            Collective::Exchange(set) => 1 + phases + 4 * set as u32,
-            Collective::Lists(set) => 2 + phases + 4 * set as u32,
-            Collective::Letters(set) => 3 + phases + 4 * set as u32,
-            Collective::Begun(set) => 4 + phases + 4 * set as u32,
-        }
-    }
-
-    pub(crate) fn of_number(number: u32, loaded: &Loaded) -> Self {
-        let phases = loaded.first_phase.last().copied().unwrap_or(0);
-        let Some(number) = number.checked_sub(1) else { return Collective::Messages };
-        if number < phases {
-            let set = loaded.first_phase.partition_point(|&first| first <= number) - 1;
-            return Collective::Phase(set, PhaseId(number - loaded.first_phase[set]));
-        }
-        let set = ((number - phases) / 4) as usize;
-        match (number - phases) % 4 {
-            0 => Collective::Exchange(set),
-            1 => Collective::Lists(set),
-            2 => Collective::Letters(set),
-            _ => Collective::Begun(set),
-        }
-    }
-
-    /// What a program would call it, after "switches to".
-    pub(crate) fn name(self, loaded: &Loaded) -> String {
-        let name = |set: usize| loaded.set(set).name();
-        match self {
-            Collective::Messages => "messages".to_owned(),
-            Collective::Phase(set, phase) => loaded.phase_name(set, phase),
-            Collective::Exchange(set) => format!("the exchange of {}", name(set)),
-            Collective::Lists(set) => format!("the vector exchange of {}", name(set)),
-            Collective::Letters(set) => format!("the exchange of {} by messages", name(set)),
-            Collective::Begun(set) => format!("the begun exchange of {}", name(set)),
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! # Steps
 //!
 //! All collective calls of a cell are numbered, its *steps*. At each a cell first *arrives*: it
-//! compares what it does with what the first cell to come wrote down, and the last of a worker's
+//! compares what it does, and where in the program, with what the first cell to come wrote down, and the last of a worker's
 //! cells publishes that all of them are there. A switch of phases waits for all workers, so that
 //! all words of the old phase can be counted. An exchange does not: it waits for its neighbours.
 //!
@@ -44,9 +44,10 @@
 use conset_ir::{CellId, ConnectionId, Operation};
 
 use super::begun::Begun;
-use super::board::{Board, Collective, Failure, Slot};
+use super::board::{Board, Failure, Slot};
 use super::combine::{Source, combine_from};
 use super::worker::{Answer, Awaited, Suspend, Why, Worker};
+use crate::call::{Call, Collective};
 use crate::error::{CellError, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, gather};
 use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped, Unpack};
@@ -59,6 +60,8 @@ pub(crate) struct ThreadPort<'y, 'b> {
     pub(super) worker: &'b Worker,
     pub(super) yielder: &'y (dyn Suspend<'b> + 'y),
     pub(super) step: u64,
+    /// The call that is being made.
+    call: Call,
     /// The set of which a phase was instantiated; elements may have been sent.
     pub(super) by_hand: Option<usize>,
     /// How often such a phase was left, by set.
@@ -87,6 +90,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             worker,
             yielder,
             step: 0,
+            call: Call::default(),
             by_hand: None,
             times_left: vec![0; board.sets.len()],
             order: Vec::new(),
@@ -137,12 +141,12 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             }
         }
         if said.step.get() != step {
-            said.begin(step, what, self.id);
-            if !self.board.agreement.agrees(step, what) {
+            said.begin(step, what, self.call, self.id);
+            if !self.board.agreement.agrees(step, what, self.call.mark()) {
                 return self.disagree(what);
             }
         }
-        if said.what.get() != what {
+        if said.what.get() != what || said.call.get().mark() != self.call.mark() {
             return self.disagree(what);
         }
         if said.count() == self.worker.cells {
@@ -152,7 +156,8 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     }
 
     fn disagree(&mut self, what: u32) -> Result<(), Stopped> {
-        let failure = Failure::Disagree { step: self.step, cell: self.id, what };
+        let (step, cell, call) = (self.step, self.id, self.call);
+        let failure = Failure::Disagree { step, cell, what, call };
         self.board.fail(self.id, failure);
         Err(Stopped)
     }
@@ -328,6 +333,10 @@ impl Port for ThreadPort<'_, '_> {
     fn fail(&mut self, error: &CellError) {
         let error = RunError::Cell { cell: self.id, error: error.clone() };
         self.board.fail(self.id, Failure::Known(error));
+    }
+
+    fn at(&mut self, call: Call) {
+        self.call = call;
     }
 
     fn clock(&self) -> u64 {

@@ -17,6 +17,7 @@ use crate::lists::{CellLists, Number, Op, Positions};
 use crate::loaded::Loaded;
 use crate::port::{Buffers, Stretch};
 use crate::scheduler::{Outcome, run_program};
+use crate::stack::Bounds;
 use conset_ir::{ConnectionId, ConnectionSet};
 
 #[path = "../../../fabric/tests/build/mod.rs"]
@@ -73,7 +74,8 @@ fn run_plainly<R: Send>(
                 let worker = Worker::new(number, &[id]);
                 let spin = Spin { board: shared, acknowledged: AtomicBool::new(false) };
                 let mut port = ThreadPort::new(id, shared, &worker, &spin);
-                let outcome = run_program(program, &mut Cell::new(id, loaded, &mut port));
+                let outcome =
+                    run_program(program, &mut Cell::new((id, Bounds::UNKNOWN), loaded, &mut port));
                 if let Outcome::Panicked(message) = &outcome {
                     let error = RunError::Panic { cell: id, message: message.clone() };
                     shared.fail(id, Failure::Known(error));

@@ -5,8 +5,9 @@
 
 use conset_ir::{CellId, ConnectionId};
 
-use super::board::{Board, Collective, Failure};
-use super::worker::{At, Left, Place, Why};
+use super::board::{Board, Failure};
+use super::worker::{At, Done, Left, Place, Why};
+use crate::call::{Collective, mismatch};
 use crate::error::{Awaiting, CellWait, RunError};
 use crate::loaded::Loaded;
 use crate::waits::follow;
@@ -18,29 +19,30 @@ pub(crate) fn error_of<R>(board: &mut Board<'_>, left: &[Left<R>]) -> Option<Run
     let places: Vec<Place> = left.iter().flat_map(|left| left.places.iter().copied()).collect();
     match failure {
         Some(Failure::Known(error)) => Some(error),
-        Some(Failure::Disagree { step, cell, what }) => {
+        Some(Failure::Disagree { step, cell, what, call }) => {
             let said = left.iter().flat_map(|left| left.said.iter().copied());
-            Some(disagreement(loaded, step, (cell, what), said))
+            Some(disagreement(loaded, Done { step, what, call, cell }, said))
         }
         Some(Failure::Stuck) => Some(stuck(loaded, &places)),
         None => ended_early(loaded, &places).or_else(|| unreceived(board)),
     }
 }
 
-fn disagreement(
-    loaded: &Loaded,
-    step: u64,
-    (cell, what): (CellId, u32),
-    said: impl Iterator<Item = (u64, u32, CellId)>,
-) -> RunError {
-    let others = said.filter(|other| other.0 == step && other.1 != what);
-    let other = others.min_by_key(|other| other.2).expect("it found another to disagree with");
-    let (mut one, mut two) = ((cell, what), (other.2, other.1));
-    if two.0 < one.0 {
-        (one, two) = (two, one);
+fn disagreement(loaded: &Loaded, own: Done, said: impl Iterator<Item = Done>) -> RunError {
+    let differs = |other: &Done| (other.what, other.call.mark()) != (own.what, own.call.mark());
+    let others = said.filter(|other| other.step == own.step && differs(other));
+    // Another thing is worse than another place.
+    let other = others.min_by_key(|other| (other.what == own.what, other.cell));
+    let other = other.expect("it found another to disagree with");
+    let (one, two) = if other.cell < own.cell { (other, own) } else { (own, other) };
+    let collective = |done: Done| Collective::of_number(done.what, loaded);
+    if one.what == two.what {
+        let told =
+            |done: Done| done.call.told(done.cell, done.step, collective(done).title(loaded));
+        return mismatch(told(one), told(two));
     }
-    let name = |what| Collective::of_number(what, loaded).name(loaded);
-    RunError::Disagree { first: one.0, phase: name(one.1), second: two.0, other: name(two.1) }
+    let [phase, other] = [one, two].map(|done| collective(done).name(loaded));
+    RunError::Disagree { first: one.cell, phase, second: two.cell, other }
 }
 
 /// A cell that ended at an earlier step than others, where all have ended.

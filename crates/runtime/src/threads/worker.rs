@@ -9,15 +9,16 @@
 use std::cell::Cell as Value;
 
 use conset_ir::{CellId, ConnectionId};
-use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::board::{Board, Failure};
 use super::port::ThreadPort;
 use super::watch::Vigil;
+use crate::call::Call;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::scheduler::{Outcome, discard, run_program};
+use crate::stack::{AlternateStack, CellStack, Stacks};
 use crate::sync::{Counter, Look, WINDOW, never_reaches};
 
 /// Looks at the waiting cells before a worker rests. A look takes some nanoseconds for each cell;
@@ -76,14 +77,16 @@ impl<'b> Suspend<'b> for Yielder<Answer, Awaited<'b>> {
 pub(crate) struct Said {
     pub(crate) step: Value<u64>,
     pub(crate) what: Value<u32>,
+    pub(crate) call: Value<Call>,
     by: Value<u32>,
     count: Value<usize>,
 }
 
 impl Said {
-    pub(crate) fn begin(&self, step: u64, what: u32, by: CellId) {
+    pub(crate) fn begin(&self, step: u64, what: u32, call: Call, by: CellId) {
         self.step.set(step);
         self.what.set(what);
+        self.call.set(call);
         self.by.set(by.0);
         self.count.set(0);
     }
@@ -170,17 +173,26 @@ pub(crate) enum At {
     Ended,
 }
 
+/// What was done at a step, and by the first cell of a worker that did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub(crate) step: u64,
+    pub(crate) what: u32,
+    pub(crate) call: Call,
+    pub(crate) cell: CellId,
+}
+
 /// What a worker leaves.
 pub(crate) struct Left<R> {
     pub(crate) results: Vec<Option<R>>,
     pub(crate) places: Vec<Place>,
-    /// Of the last steps: the step, what was done, and the first cell that did.
-    pub(crate) said: Vec<(u64, u32, CellId)>,
+    /// Of the last steps.
+    pub(crate) said: Vec<Done>,
     pub(crate) words: u64,
     pub(crate) switches: u64,
 }
 
-type Coroutines<'b, R> = Coroutine<Answer, Awaited<'b>, Outcome<R>, DefaultStack>;
+type Coroutines<'b, R> = Coroutine<Answer, Awaited<'b>, Outcome<R>, CellStack>;
 
 /// A cell on its worker.
 struct Seat<'b, R> {
@@ -221,18 +233,24 @@ fn seat<'b, R>(
     program: &'b (dyn Fn(&mut Cell<'_>) -> R + Sync),
 ) -> Vec<Seat<'b, R>> {
     let mut seats = Vec::with_capacity(cells.len());
-    for &cell in cells {
-        let stack = match DefaultStack::new(stack_size) {
+    let stacks = match Stacks::reserve(cells, board.published.len(), stack_size) {
+        Ok(stacks) => stacks,
+        Err(error) => {
+            board.fail(cells.first().copied().unwrap_or_default(), Failure::Known(error));
+            return seats;
+        }
+    };
+    for (row, &cell) in cells.iter().enumerate() {
+        let (stack, bounds) = match stacks.get(cell, row) {
             Ok(stack) => stack,
             Err(error) => {
-                let (bytes, message) = (stack_size, error.to_string());
-                board.fail(cell, Failure::Known(RunError::Stack { cell, bytes, message }));
+                board.fail(cell, Failure::Known(error));
                 break;
             }
         };
         let body = move |yielder: &Yielder<Answer, Awaited<'b>>, _: Answer| {
             let mut port = ThreadPort::new(cell, board, worker, yielder);
-            run_program(program, &mut Cell::new(cell, board.loaded, &mut port))
+            run_program(program, &mut Cell::new((cell, bounds), board.loaded, &mut port))
         };
         // SAFETY: what the closure borrows lives for 'b, which the seat with the coroutine does
         // not outlive. The coroutine stays on this thread: `run_worker` neither forgets it nor
@@ -263,6 +281,7 @@ pub(crate) fn run_worker<R>(
 ) -> Left<R> {
     // Unwinding from here to the acknowledgement would drop cells whose memory others read.
     let guard = AbortOnUnwind;
+    let _alternate = AlternateStack::install();
     let worker = Worker::new(number, cells);
     let mut seats = seat(board, &worker, cells, stack_size, program);
     let all_ended = turn(board, number, &mut seats);
@@ -282,7 +301,12 @@ pub(crate) fn run_worker<R>(
         said: worker
             .said
             .iter()
-            .map(|said| (said.step.get(), said.what.get(), CellId(said.by.get())))
+            .map(|said| Done {
+                step: said.step.get(),
+                what: said.what.get(),
+                call: said.call.get(),
+                cell: CellId(said.by.get()),
+            })
             .collect(),
         words: worker.words.get(),
         switches: worker.switches.get(),

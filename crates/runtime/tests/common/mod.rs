@@ -5,6 +5,8 @@
 #[path = "../../../fabric/tests/build/mod.rs"]
 pub mod build;
 
+pub mod skips;
+
 use std::sync::Arc;
 
 use conset_ir::{ConnectionId, Image, Parameters};

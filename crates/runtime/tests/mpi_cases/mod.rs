@@ -1,9 +1,12 @@
 //! The cases: what each rank does, and how the job must end.
 
 mod flights;
+#[path = "../common/skips.rs"]
+pub(crate) mod skips;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use conset_runtime::ir::{CellId, ConnectionId, ConnectionSet, Duplex, Image};
@@ -63,6 +66,19 @@ pub(crate) const CASES: &[Case] = &[
     bad("flight_never_arrives", &["c3 has ended while c", "of s"], flights::tests_for_ever),
     bad("flight_waits_long", &["awaits c3", "s/p0", "for rank 3"], flights::tests_long),
     bad("flight_never_ended", &["c2: ", "ends the job"], flights::never_ended),
+    bad("skipped_or_repeated_1", &[], |comm| skipped_or_repeated(comm, 1)),
+    bad("skipped_or_repeated_2", &[], |comm| skipped_or_repeated(comm, 2)),
+    bad("skipped_or_repeated_3", &[], |comm| skipped_or_repeated(comm, 3)),
+    bad("skipped_or_repeated_4", &[], |comm| skipped_or_repeated(comm, 4)),
+    bad("skipped_or_repeated_5", &[], |comm| skipped_or_repeated(comm, 5)),
+    bad("skipped_or_repeated_6", &[], |comm| skipped_or_repeated(comm, 6)),
+    bad("skipped_or_repeated_7", &[], |comm| skipped_or_repeated(comm, 7)),
+    bad("skipped_or_repeated_8", &[], |comm| skipped_or_repeated(comm, 8)),
+    bad(
+        "skipped_between_sets",
+        &["c3 is in its 1st collective call, the exchange of s", "is in its 2nd"],
+        skipped_between_sets,
+    ),
     bad("panic_in_between", &["the third cell gave up"], flights::panic_in_between),
     bad("killed_in_between", &[], flights::killed_in_between),
     bad("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
@@ -530,6 +546,41 @@ fn unlike_order(comm: &Comm) {
     let world = World::new(world.image().clone()).on(Transport::Mpi(own));
     let error = world.try_run(program).unwrap_err();
     assert!(matches!(error, RunError::Disagree { second: CellId(2), .. }), "{error}");
+}
+
+/// A cell skips a call or makes one twice, as drawn; no word of another round may come.
+fn skipped_or_repeated(comm: &Comm, seed: u64) {
+    let cells = 2 * comm.size() as u32;
+    let (image, plans) = skips::plans(cells);
+    let script = skips::drawn(seed, cells, 5);
+    let says = [skips::Says::Place, skips::Says::Round][seed as usize % 2];
+    let wrong = AtomicUsize::new(0);
+    let world = World::new(image).on(Transport::Mpi(comm.clone()));
+    let result = world.try_run(|cell| skips::perform(cell, &plans, &script, says, &wrong));
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+/// A cell skips the exchange of a set in which it has no part, so that its words of the next come
+/// one call too early.
+fn skipped_between_sets(comm: &Comm) {
+    let cells = comm.size() as u32;
+    let machine = build::machine(&format!("ring:{cells}"), |_| ());
+    let ring: Vec<_> = (0..cells).map(|c| (c, (c + 1) % cells, 1)).collect();
+    let apart = [(0, 1, 1), (1, 0, 1)];
+    let set = |name, pairs: &[(u32, u32, u32)]| {
+        ConnectionSet::new(name, build::set(pairs).connections().to_vec()).unwrap()
+    };
+    let image = build::build_all(&machine, [set("s", &ring), set("t", &apart)]);
+    let world = World::new(image).on(Transport::Mpi(comm.clone()));
+    let result = world.try_run(|cell| {
+        if cell.id() != CellId(3) {
+            exchange_of(cell, "t")?;
+        }
+        exchange_of(cell, "s")
+    });
+    panic!("it ended: {result:?}");
 }
 
 fn missing_word(comm: &Comm) {

@@ -1,0 +1,296 @@
+//! Collective calls as programs make them: what, where in the source, in which round.
+//!
+//! All cells make the same collective calls in the same order. A cell that skips one, or makes one
+//! twice, is out of step with the others: its next exchange of a set would give them the words of
+//! another round. Transports therefore compare, before a word is read, the number of a call among
+//! those of its cell, what it does, and its *mark*: 40 bits of where in the program's source it is
+//! and of the round that the program says it is in ([`crate::Cell::set_round`]).
+//!
+//! Places are compared if the world says that they are the same ([`crate::World::same_places`]), or
+//! where the program says them ([`crate::Cell::set_place`]).
+//!
+//! What this cannot find: a call that is skipped and followed by the same call, from the same line
+//! or where places are not compared, and without a round. Up to there the program of that cell cannot be told from one that is right;
+//! the difference shows at the next call that is another, or at the end.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::Location;
+
+use conset_ir::{CellId, PhaseId};
+
+use crate::error::{CellCall, RunError};
+use crate::loaded::Loaded;
+
+/// A place in a program's source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    file: &'static str,
+    line: u32,
+    /// 0 where it is not known.
+    column: u32,
+}
+
+impl Place {
+    pub(crate) const fn new(file: &'static str, line: u32) -> Self {
+        Self { file, line, column: 0 }
+    }
+}
+
+impl From<&'static Location<'static>> for Place {
+    fn from(at: &'static Location<'static>) -> Self {
+        Self { file: at.file(), line: at.line(), column: at.column() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Bits of a mark.
+pub(crate) const MARK_BITS: u32 = 40;
+/// Those of them that are no line number.
+const DIGEST_BITS: u32 = 24;
+
+/// Where a call is made, and in which round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Call {
+    place: Option<Place>,
+    round: u64,
+    mark: u64,
+}
+
+impl Call {
+    /// A call of a round, or 0; without a place where places are not compared.
+    #[inline]
+    pub(crate) fn new(place: Option<Place>, round: u64) -> Self {
+        let (mut digest, mut line) = (round, 0);
+        if let Some(place) = place {
+            let mut chunks = place.file.as_bytes().chunks_exact(8);
+            for chunk in &mut chunks {
+                let word = chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+                digest = mix(digest, word);
+            }
+            let rest = chunks.remainder().iter().fold(1, |word, &byte| word << 8 | u64::from(byte));
+            digest = mix(digest, rest);
+            digest = mix(digest, u64::from(place.line) << 32 | u64::from(place.column));
+            line = u64::from(place.line & 0xffff);
+        }
+        let digest = mix(digest, 1) >> (64 - DIGEST_BITS);
+        Self { place, round, mark: line << DIGEST_BITS | digest }
+    }
+
+    /// Less than 2 to the power of [`MARK_BITS`]; the same for the same place and round, and
+    /// hardly ever for others.
+    #[inline]
+    pub(crate) fn mark(&self) -> u64 {
+        self.mark
+    }
+
+    /// The call for an error text.
+    pub(crate) fn told(&self, cell: CellId, number: u64, what: String) -> CellCall {
+        let place = self.place.map(|place| place.to_string());
+        CellCall { cell, number, what, place, round: self.round }
+    }
+}
+
+/// What is known of a call by its mark alone, for an error text.
+#[cfg(feature = "mpi")]
+pub(crate) fn told_by_mark(cell: CellId, number: u64, what: String, mark: u64) -> CellCall {
+    let line = mark >> DIGEST_BITS;
+    let place = (line > 0).then(|| format!("line {line}"));
+    CellCall { cell, number, what, place, round: 0 }
+}
+
+#[inline]
+fn mix(digest: u64, word: u64) -> u64 {
+    (digest.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// What cells can do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collective {
+    Messages,
+    Phase(usize, PhaseId),
+    Exchange(usize),
+    Lists(usize),
+    Letters(usize),
+    Begun(usize),
+}
+
+impl Collective {
+    pub(crate) fn number(self, loaded: &Loaded) -> u32 {
+        let phases = loaded.first_phase.last().copied().unwrap_or(0);
+        match self {
+            Collective::Messages => 0,
+            Collective::Phase(set, phase) => 1 + loaded.first_phase[set] + phase.0,
+            Collective::Exchange(set) => 1 + phases + 4 * set as u32,
+            Collective::Lists(set) => 2 + phases + 4 * set as u32,
+            Collective::Letters(set) => 3 + phases + 4 * set as u32,
+            Collective::Begun(set) => 4 + phases + 4 * set as u32,
+        }
+    }
+
+    pub(crate) fn of_number(number: u32, loaded: &Loaded) -> Self {
+        let phases = loaded.first_phase.last().copied().unwrap_or(0);
+        let Some(number) = number.checked_sub(1) else { return Collective::Messages };
+        if number < phases {
+            let set = loaded.first_phase.partition_point(|&first| first <= number) - 1;
+            return Collective::Phase(set, PhaseId(number - loaded.first_phase[set]));
+        }
+        let set = ((number - phases) / 4) as usize;
+        match (number - phases) % 4 {
+            0 => Collective::Exchange(set),
+            1 => Collective::Lists(set),
+            2 => Collective::Letters(set),
+            _ => Collective::Begun(set),
+        }
+    }
+
+    /// What a program would call it, after "switches to".
+    pub(crate) fn name(self, loaded: &Loaded) -> String {
+        let name = |set: usize| loaded.set(set).name();
+        match self {
+            Collective::Messages => "messages".to_owned(),
+            Collective::Phase(set, phase) => loaded.phase_name(set, phase),
+            Collective::Exchange(set) => format!("the exchange of {}", name(set)),
+            Collective::Lists(set) => format!("the vector exchange of {}", name(set)),
+            Collective::Letters(set) => format!("the exchange of {} by messages", name(set)),
+            Collective::Begun(set) => format!("the begun exchange of {}", name(set)),
+        }
+    }
+
+    /// What a call does, for an error text.
+    pub(crate) fn title(self, loaded: &Loaded) -> String {
+        match self {
+            Collective::Messages | Collective::Phase(..) => {
+                format!("the switch to {}", self.name(loaded))
+            }
+            _ => self.name(loaded),
+        }
+    }
+}
+
+/// The calls of all cells of a run, where one thread sees them all; an exchange by phases is a switch
+/// for each of them. Each is compared with what the
+/// first cell did that came to it.
+#[derive(Debug, Default)]
+pub(crate) struct CallLog {
+    /// The number of the first that is kept, counted from 0.
+    first: u64,
+    kept: VecDeque<Kept>,
+    /// Calls of each cell.
+    made: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    what: Collective,
+    call: Call,
+    by: CellId,
+    cells: usize,
+}
+
+/// Kinds of calls, of which each has its own way to find out what differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Switch,
+    Letters,
+    Begun,
+}
+
+impl Collective {
+    fn kind(self) -> Kind {
+        match self {
+            Collective::Letters(_) => Kind::Letters,
+            Collective::Begun(_) => Kind::Begun,
+            _ => Kind::Switch,
+        }
+    }
+}
+
+/// Calls that are kept; cells that are further behind are not compared.
+const KEPT: usize = 1 << 12;
+
+impl CallLog {
+    pub(crate) fn new(cells: usize) -> Self {
+        Self { made: vec![0; cells], ..Self::default() }
+    }
+
+    /// A cell makes its next call, one of so many cells; the error if another did something else, or
+    /// the same elsewhere. Of switches and of exchanges that are begun the scheduler compares what
+    /// they are.
+    pub(crate) fn make(
+        &mut self,
+        (cell, cells): (CellId, usize),
+        what: Collective,
+        call: Call,
+        loaded: &Loaded,
+    ) -> Option<RunError> {
+        let number = self.made[cell.index()];
+        self.made[cell.index()] += 1;
+        let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let Some(kept) = self.kept.get_mut(place) else {
+            self.kept.push_back(Kept { what, call, by: cell, cells: 1 });
+            if self.kept.len() > KEPT {
+                self.kept.pop_front();
+                self.first += 1;
+            }
+            return None;
+        };
+        if kept.what == what && kept.call.mark() != call.mark() {
+            let number = number + 1;
+            return Some(mismatch(
+                kept.call.told(kept.by, number, kept.what.title(loaded)),
+                call.told(cell, number, what.title(loaded)),
+            ));
+        }
+        if kept.what != what && kept.what.kind() != what.kind() {
+            let (one, two) = ((kept.by, kept.what), (cell, what));
+            // What is begun is waited for.
+            let (one, two) = if two.1.kind() == Kind::Begun { (two, one) } else { (one, two) };
+            let name = |what: Collective| what.name(loaded).replacen("begun ", "", 1);
+            let (phase, other) = (name(one.1), name(two.1));
+            return Some(RunError::Disagree { first: one.0, phase, second: two.0, other });
+        }
+        kept.cells += 1;
+        while self.kept.front().is_some_and(|kept| kept.cells == cells) {
+            self.kept.pop_front();
+            self.first += 1;
+        }
+        None
+    }
+}
+
+/// Two calls that do not fit together.
+pub(crate) fn mismatch(one: CellCall, two: CellCall) -> RunError {
+    let calls = if two.cell < one.cell { [two, one] } else { [one, two] };
+    RunError::Mismatch { calls: Box::new(calls) }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_tell_places_and_rounds_apart() {
+        let mut marks = std::collections::BTreeSet::new();
+        let files = ["a.rs", "b.rs", "src/one/mod.rs", "src/two/mod.rs", ""];
+        let mut calls = 0;
+        for file in files {
+            for line in [1, 2, 65_537, u32::MAX] {
+                for round in [0, 1, u64::MAX] {
+                    let call = Call::new(Some(Place::new(file, line)), round);
+                    assert!(call.mark() < 1 << MARK_BITS);
+                    assert_eq!(call, Call::new(Some(Place::new(file, line)), round));
+                    marks.insert(call.mark());
+                    calls += 1;
+                }
+            }
+        }
+        assert_eq!(marks.len(), calls);
+        assert_ne!(Call::new(None, 0).mark(), Call::new(None, 1).mark());
+    }
+}

@@ -1,0 +1,139 @@
+//! The stacks of cells, and what happens when one overflows.
+//!
+//! A cell's stack is reserved address space, of which the system commits the pages that are
+//! touched. Below each stack lies a guard: at least [`LEAST_GUARD`] bytes that nobody may touch.
+//! Compilers of C do not touch the pages of a large frame one after the other as Rust's does, so a
+//! guard of one page is jumped by any larger frame, into the stack of another cell.
+//!
+//! All stacks of a worker are one reservation ([`Stacks`]). A fault in one of its guards ends the
+//! process with a message that names the cell and exit status [`OVERFLOW_STATUS`] (module `trap`).
+//! It is not made an error of the run: the code that overflowed may hold locks, the allocator's
+//! among them, or be half-way through a change of what other cells read, and nothing of it can be
+//! unwound.
+//!
+//! A frame that is larger than the guard, and that is touched only beyond it, jumps it still.
+//! [`Bounds::check`] finds that at the cell's next call from C, as the stack pointer then lies
+//! elsewhere; and it refuses calls from C that would overflow within the library.
+//!
+//! Each stack with a guard costs two of the mappings that the system allows a process
+//! (`vm.max_map_count`, 65,530 as a rule). For many cells guards are installed into the page tables
+//! where the system can do that (Linux 6.13), which costs no mapping.
+//!
+//! What it does not do: systems other than Unix, where stacks are those of the coroutine library.
+
+use crate::error::{CellError, RunError};
+use conset_ir::CellId;
+
+#[cfg(unix)]
+mod reserve;
+#[cfg(unix)]
+mod trap;
+
+#[cfg(unix)]
+pub(crate) use reserve::{CellStack, Stacks};
+#[cfg(unix)]
+pub(crate) use trap::AlternateStack;
+
+/// The exit status of a process in which a cell overflowed its stack.
+pub const OVERFLOW_STATUS: i32 = 70;
+
+/// The least bytes of a guard.
+#[cfg(unix)]
+const LEAST_GUARD: usize = 1 << 20;
+
+/// Where a cell's stack lies: from `limit`, above the guard, up to `base`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    limit: usize,
+    base: usize,
+}
+
+/// Bytes of a stack that a call of the library is left, unless the stack is small.
+const LEFT_FOR_A_CALL: usize = 32 << 10;
+
+impl Bounds {
+    /// Where nothing is known of a stack: on systems other than Unix, and on those of threads.
+    #[cfg(any(test, not(unix)))]
+    pub(crate) const UNKNOWN: Self = Self { limit: 0, base: 0 };
+
+    /// Checks, at a call from C, that the caller has stayed within the stack and left enough of
+    /// it. Where the caller is on other memory altogether, what it has overwritten nobody knows:
+    /// that ends the process.
+    pub(crate) fn check(&self, cell: CellId) -> Result<(), CellError> {
+        let here = stack_pointer();
+        let bytes = self.base - self.limit;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if !(self.limit..=self.base).contains(&here) {
+            #[cfg(unix)]
+            trap::end_process(cell.0, bytes);
+        }
+        let used = self.base - here;
+        if bytes - used < LEFT_FOR_A_CALL.min(bytes / 4) {
+            return Err(CellError::Stack { cell, used, bytes });
+        }
+        Ok(())
+    }
+}
+
+/// Where the stack ends that the caller is on.
+#[inline(always)]
+fn stack_pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: copies a register.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags));
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("mov {}, sp", out(reg) pointer, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        let here = 0u8;
+        pointer = (&raw const here).addr();
+    }
+    pointer
+}
+
+/// The coroutine library's own stacks.
+#[cfg(not(unix))]
+pub(crate) type CellStack = corosensei::stack::DefaultStack;
+
+#[cfg(not(unix))]
+#[derive(Debug)]
+pub(crate) struct Stacks {
+    bytes: usize,
+}
+
+#[cfg(not(unix))]
+impl Stacks {
+    pub(crate) fn reserve(_: &[CellId], _: usize, bytes: usize) -> Result<Self, RunError> {
+        Ok(Self { bytes })
+    }
+
+    pub(crate) fn get(&self, cell: CellId, _: usize) -> Result<(CellStack, Bounds), RunError> {
+        let stack = CellStack::new(self.bytes);
+        let stack = stack.map_err(|error| no_stack(cell, self.bytes, error.to_string()))?;
+        Ok((stack, Bounds::UNKNOWN))
+    }
+}
+
+/// Nothing: the coroutine library and the system handle overflows.
+#[cfg(not(unix))]
+#[derive(Debug)]
+pub(crate) struct AlternateStack;
+
+#[cfg(not(unix))]
+impl AlternateStack {
+    pub(crate) fn install() -> Self {
+        Self
+    }
+}
+
+fn no_stack(cell: CellId, bytes: usize, message: String) -> RunError {
+    RunError::Stack { cell, bytes, message }
+}
