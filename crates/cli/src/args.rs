@@ -131,6 +131,10 @@ pub(crate) struct MachineArgs {
     /// Set one machine parameter (channels_per_cell=20); may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// A cell (c5), a link (c0->c1) or both links between two cells (c0-c1) that is dead, beside
+    /// those that the machine names; may be repeated. With --from, an older compile is repaired.
+    #[arg(long = "dead", value_name = "PART")]
+    pub(crate) dead: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -253,8 +257,11 @@ pub(crate) struct CompilerArgs {
         allow_negative_numbers = true
     )]
     pub(crate) attempts: Option<u32>,
-    /// Keep what still fits of an older compile (a schedule or image for the same machine), and
-    /// say how much of the tables changed.
+    /// Lift the budgets that keep work and memory in proportion to the input.
+    #[arg(long)]
+    pub(crate) unlimited: bool,
+    /// Keep what still fits of an older compile (a schedule or image for the same machine; other
+    /// cells and links may be dead), and say how much of the tables changed.
     #[arg(long, value_name = "OLD")]
     pub(crate) from: Option<PathBuf>,
 }

@@ -10,7 +10,7 @@ use conset::input::{self, Elements, Input, LoadOptions, Loaded};
 use conset::partition_route::placement::Method;
 use conset::{CompileError, Compiled, More, Options, adopt, adopt_image, compile_with};
 use conset_ir::document::{Document, Form};
-use conset_ir::{At, InputError, Machine, Schedule, machine_file};
+use conset_ir::{At, CellId, InputError, Machine, Schedule, machine_file};
 use conset_mesh::patterns;
 
 use crate::args::{
@@ -73,11 +73,56 @@ fn chosen_machine(
     args: &MachineArgs,
     default: Option<Arc<Machine>>,
 ) -> Result<Arc<Machine>, Failure> {
+    Ok(with_dead(whole_machine(args, default)?, &args.dead)?)
+}
+
+/// The same with the parts that `--dead` names still alive.
+fn whole_machine(
+    args: &MachineArgs,
+    default: Option<Arc<Machine>>,
+) -> Result<Arc<Machine>, Failure> {
     match (&args.machine, default) {
         (Some(spec), _) => machine(spec, &args.set),
         (None, Some(default)) => with_settings(default, &args.set),
         (None, None) => machine("iwarp", &args.set),
     }
+}
+
+/// The machine without the parts that `--dead` names: `c5`, `c0->c1`, or `c0-c1` for both ways.
+fn with_dead(machine: Arc<Machine>, parts: &[String]) -> Result<Arc<Machine>, InputError> {
+    let (mut cells, mut links) = (Vec::new(), Vec::new());
+    for part in parts {
+        let at = || At::Path(part.clone());
+        let cell = |text: &str| {
+            let number = text.trim().strip_prefix('c').and_then(|number| number.parse().ok());
+            number.map(CellId).ok_or_else(|| {
+                InputError::new("--dead", at(), "expected a cell or a link")
+                    .help("c5 is a cell, c0->c1 a link, c0-c1 the links between two cells")
+            })
+        };
+        let (from, to, both) = match (part.split_once("->"), part.split_once('-')) {
+            (Some((from, to)), _) => (cell(from)?, cell(to)?, false),
+            (None, Some((from, to))) => (cell(from)?, cell(to)?, true),
+            (None, None) => {
+                cells.push(cell(part)?);
+                continue;
+            }
+        };
+        let pairs = [(from, to), (to, from)];
+        // Where cells are joined one way only, that way is meant.
+        let joined = |pair: &(CellId, CellId)| machine.with_dead(&[], &[*pair]).is_ok();
+        let meant = pairs.into_iter().filter(|pair| both && joined(pair));
+        let before = links.len();
+        links.extend(meant);
+        if links.len() == before {
+            links.push((from, to));
+        }
+    }
+    if cells.is_empty() && links.is_empty() {
+        return Ok(machine);
+    }
+    let changed = machine.with_dead(&cells, &links);
+    Ok(Arc::new(changed.map_err(|e| InputError::new("--dead", At::Path(e.place), e.message))?))
 }
 
 /// The machine of arguments alone, for verbs without an input.
@@ -103,9 +148,11 @@ pub(crate) fn input_files(args: &InputArgs) -> Vec<&Path> {
 
 /// Reads the input that the arguments name.
 pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
-    let machine = chosen_machine(&args.machine, None)?;
+    let whole = whole_machine(&args.machine, None)?;
+    let machine = with_dead(whole.clone(), &args.machine.dead);
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
         refuse_mesh_options(args)?;
+        let machine = machine?;
         let mut loaded = input::pattern(pattern, &machine, args.words.unwrap_or(PATTERN_WORDS))?;
         place_named_cells(args, &mut loaded, &machine, bar, &[])?;
         return Ok(Job { input: Input::Program(Box::new(loaded)), machine, bytes: Vec::new() });
@@ -137,7 +184,9 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
         seed: args.seed(),
         memory: memory::limit(),
     };
-    let mut input = input::load(&name, &bytes, &machine, &options, &mut |p| bar.observe(p))
+    // A file that names its own machine is not about this one, so the parts need not be there.
+    let here = machine.as_ref().unwrap_or(&whole);
+    let mut input = input::load(&name, &bytes, here, &options, &mut |p| bar.observe(p))
         .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
     let own = match &input {
         Input::Program(loaded) => loaded.machine.clone(),
@@ -145,7 +194,7 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
     };
     let machine = match own {
         Some(own) => chosen_machine(&args.machine, Some(own))?,
-        None => machine,
+        None => machine?,
     };
     match &mut input {
         Input::Program(loaded) => place_named_cells(args, loaded, &machine, bar, &bytes)?,
@@ -226,6 +275,7 @@ pub(crate) fn compiled(
             options.max_phases = compiler.max_phases;
             options.reroutes = compiler.reroutes;
             options.attempts = compiler.attempts;
+            options.unlimited = compiler.unlimited;
             let end = deadline(compiler)?;
             let old = compiler.from.as_deref().map(|file| older(file, bar)).transpose()?;
             let is_over = || end.is_some_and(|end| Instant::now() >= end);
@@ -321,12 +371,14 @@ pub(crate) fn refuse_recompiling(
     let options = [
         ("--machine", machine.machine.is_some()),
         ("--set", !machine.set.is_empty()),
+        ("--dead", !machine.dead.is_empty()),
         ("--algorithm", given(|c| c.algorithm.is_some())),
         ("--objective", given(|c| c.objective.is_some())),
         ("--reroutes", given(|c| c.reroutes.is_some())),
         ("--max-phases", given(|c| c.max_phases.is_some())),
         ("--budget", given(|c| c.budget.is_some())),
         ("--attempts", given(|c| c.attempts.is_some())),
+        ("--unlimited", given(|c| c.unlimited)),
         ("--from", given(|c| c.from.is_some())),
         ("--fuse", given(|c| !c.fuse.is_empty())),
     ];

@@ -702,6 +702,45 @@ fn best_says_how_it_was_found_and_what_is_optimal() {
 }
 
 #[test]
+fn an_older_compile_is_repaired_after_a_part_died() {
+    let folder = folder();
+    let row = |i: u32| format!("  c{} -> c{} words 9\n", i % 16, (i * 7 + 3) % 16);
+    let rows: String = (0..48).map(row).collect();
+    let text = format!("conset set 1\nmachine iwarp:4x4\nset one\n{rows}");
+    std::fs::write(folder.path().join("a.cset"), text).unwrap();
+    let run = |words: &str| conset_in(folder.path(), words);
+    assert_eq!(run("compile a.cset -o old.csb").code, 0);
+    let new = run("compile a.cset --from old.csb --dead c3->c0 -o new.csb");
+    let line =
+        new.stdout.lines().find(|line| line.starts_with("machine  ") && line.contains("lost"));
+    let line = line.unwrap_or_else(|| panic!("{}{}", new.stdout, new.stderr));
+    assert!(line.contains("of 48 kept; the machine lost link c3 -> c0"), "{line}");
+    assert_eq!(run("run new.csb").code, 0);
+    // Both ways, and what stands already on the machine that lost one of them.
+    let both = run("compile a.cset --from new.csb --dead c0-c3 --json -o both.csb");
+    let object: Value = serde_json::from_str(&both.stdout).expect(&both.stderr);
+    let lost = &object["sets"][0]["from"]["kept"]["machine_lost"];
+    assert_eq!(*lost, serde_json::json!(["link c0 -> c3"]));
+    let dead = run("compile a.cset --from old.csb --dead c5");
+    assert_eq!(dead.code, 2, "{}", dead.stdout);
+    assert!(dead.stderr.contains("only live cells send and receive"), "{}", dead.stderr);
+    for (part, says) in [
+        ("c16", "not one of the machine's 16 cells"),
+        ("c0-c5", "no link joins c0 to c5"),
+        ("c0->c99999999999", "expected a cell or a link"),
+        ("5", "expected a cell or a link"),
+    ] {
+        let wrong = run(&format!("compile a.cset --dead {part}"));
+        assert_eq!(wrong.code, 2, "{part}: {}", wrong.stdout);
+        assert!(wrong.stderr.contains(says), "{part}: {}", wrong.stderr);
+    }
+    // What is compiled keeps its machine, and the budgets it was made with.
+    for words in ["--dead c1", "--unlimited"] {
+        assert_eq!(run(&format!("run old.csb {words}")).code, 2, "{words}");
+    }
+}
+
+#[test]
 fn an_older_compile_is_kept_where_it_fits() {
     let folder = folder();
     let rows = |gone: u32, words: u32| {

@@ -437,6 +437,24 @@ impl Machine {
         Ok(Self { parameters, ..self.clone() })
     }
 
+    /// The same machine with more dead cells and dead links, as [`Machine::new`] takes them.
+    ///
+    /// # Errors
+    /// A cell or link that is not there.
+    pub fn with_dead(
+        &self,
+        cells: &[CellId],
+        links: &[(CellId, CellId)],
+    ) -> Result<Self, ShapeError> {
+        Self::new(
+            self.name.clone(),
+            self.topology.clone(),
+            self.parameters.clone(),
+            [&self.dead_cells, cells].concat(),
+            [&self.dead_links, links].concat(),
+        )
+    }
+
     /// The machine's name: the preset, or what its file says.
     pub fn name(&self) -> &str {
         &self.name
@@ -519,6 +537,12 @@ impl Machine {
     /// the second.
     pub fn dead_links(&self) -> &[(CellId, CellId)] {
         &self.dead_links
+    }
+
+    /// Whether a route over these cells crosses no dead cell and no dead link.
+    pub fn carries(&self, cells: &[CellId]) -> bool {
+        let dead = |hop: &[CellId]| self.dead_links.binary_search(&(hop[0], hop[1])).is_ok();
+        cells.iter().all(|&cell| self.is_alive(cell)) && !cells.windows(2).any(dead)
     }
 
     /// Hops from `source` to every cell over live links, by breadth-first search;

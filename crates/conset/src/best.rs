@@ -14,6 +14,15 @@
 //! full rate leave too much of them idle. Then it is *refined*: changed a little, again and again,
 //! and run each time by the cost model ([`conset_partition_route::best::refine`]).
 //!
+//! # Budgets
+//!
+//! Work and memory are in proportion to the set and the machine. Searches count their moves, and
+//! where routes are long also what a move looks at; timetables and joins count the channels of
+//! routes; none of them looks at a clock, so the result is the same on any machine. What was
+//! stopped by that is said ([`Ended::Work`]), and [`Options::unlimited`] lifts it. A set whose
+//! routes would not fit into memory is refused before
+//! ([`conset_partition_route::bounds::memory_budget`]).
+//!
 //! # Threads
 //!
 //! Attempts do not know of each other. A *wave* of them is made at once, as many as there are
@@ -27,14 +36,14 @@ mod price;
 use std::sync::Arc;
 
 use conset_ir::{Bounds, ConnectionSet, Machine, Timetable};
-use conset_partition_route::best::{self, Way};
+use conset_partition_route::best::{self, Way, Work};
 use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::compile::{CompileError, Objective, Options, gap};
 use attempts::{LARGE, SEARCHED, Step, Try, attempts, doubled, kind};
-use price::{PASSED, Priced, joined, price, refined};
+use price::{PASSED, Priced, WORK, channels, joined, price, refined};
 
 /// Connections up to which searches are tried although a plan is good.
 const SMALL: usize = 1 << 13;
@@ -59,6 +68,15 @@ const WAVE: usize = 8;
 /// Squares of the hops of all routes together above which a set that has a plan is not balanced:
 /// what its searches look at, which takes minutes.
 const TOO_LONG: u64 = 1 << 26;
+
+/// Channels of all routes above which windows are not filled and parts are not negotiated.
+const PARTED: u64 = 1 << 20;
+
+/// Channels of a route on the average above which refining runs fewer streams.
+const FAR: u64 = 32;
+
+/// Cells that searches look at before a set that has a plan is balanced no more.
+const SPENT: u64 = 1 << 26;
 
 /// Connections up to which the best plan is refined, and how far from the bound it is then.
 const REFINED: usize = 3 << 10;
@@ -92,6 +110,8 @@ pub enum Ended {
     Bound,
     /// As many attempts as were asked for were made.
     Attempts,
+    /// A budget of work was used up: [`Options::unlimited`] lifts it.
+    Work,
     /// Time was up: another machine makes more or fewer attempts, and other bytes.
     Time,
 }
@@ -124,10 +144,16 @@ pub(crate) struct Search<'a> {
     long: bool,
     /// Whether whole connections have left room for parts, as their plans tell.
     far: Option<bool>,
+    /// Whether routes are too long for windows and parts.
+    unparted: bool,
     found: Option<Priced>,
     /// Of the plans with the fewest phases the fastest.
     fewest: Option<Priced>,
     made: u32,
+    /// Cells that searches looked at.
+    spent: u64,
+    /// Whether something was left out for its work.
+    stopped: bool,
     ended: Option<Ended>,
 }
 
@@ -152,10 +178,24 @@ impl<'a> Search<'a> {
             ringed: None,
             long: false,
             far: None,
+            unparted: false,
             found: None,
             fewest: None,
             made: 0,
+            spent: 0,
+            stopped: false,
             ended: None,
+        }
+    }
+
+    /// Whether an attempt is left out because routes are long, or searches before it looked at
+    /// enough.
+    fn is_too_much(&self, way: Way) -> bool {
+        let may = self.options.unlimited || self.found.is_none();
+        match way {
+            Way::Balanced => !may && self.until == Until::Good && (self.long || self.spent > SPENT),
+            Way::Windows | Way::Cut { .. } => !may && self.unparted,
+            _ => false,
         }
     }
 
@@ -235,6 +275,8 @@ impl<'a> Search<'a> {
             // Seen once, so that plans in parts do not change what the others of them do.
             let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > WHOLE;
             self.far = Some(self.found.as_ref().is_some_and(far));
+            let long = |found: &Priced| channels(&found.timetable) > PARTED;
+            self.unparted = self.found.as_ref().is_some_and(long);
         }
         let this = &*self;
         let mut made: Vec<Option<Outcome>> = if tries.len() == 1 {
@@ -244,7 +286,10 @@ impl<'a> Search<'a> {
         };
         for (attempt, outcome) in tries.iter().zip(&mut made) {
             self.next += 1;
-            if let Some(outcome) = outcome.take() {
+            // Seen here again, as those before it in the wave may have spent the work.
+            let left_out = matches!(attempt.step, Step::Plan(way) if self.is_too_much(way));
+            self.stopped |= left_out;
+            if let Some(outcome) = outcome.take().filter(|_| !left_out) {
                 self.look_at(*attempt, outcome)?;
             }
             self.ended = self.end();
@@ -263,6 +308,8 @@ impl<'a> Search<'a> {
             Err(error) => return Err(error),
         };
         self.made += 1;
+        self.stopped |= priced.stopped;
+        self.spent = self.spent.saturating_add(priced.spent);
         self.searched |= attempt.step == Step::Plan(Way::SearchedRounds);
         if attempt.step == Step::Plan(Way::RingRounds) {
             self.ringed = self.rounds_over_bound(&priced);
@@ -291,14 +338,13 @@ impl<'a> Search<'a> {
         if self.found.is_some() {
             let skipped = match way {
                 Way::SearchedRounds => self.set.len() > SEARCHED,
-                Way::Balanced => self.until == Until::Good && self.long,
                 Way::Cut { pieces } => {
                     self.set.len() * pieces as usize > CUT || !self.may_gain_by_parts(pieces)
                 }
                 Way::Windows => !self.may_gain_by_parts(1),
                 _ => false,
             };
-            if skipped {
+            if skipped || self.is_too_much(way) {
                 return None;
             }
         }
@@ -317,12 +363,20 @@ impl<'a> Search<'a> {
             // The first moves of a search gain the most, and a large set has many.
             effort: (default.effort >> u32::from(self.set.len() > LARGE)) << doubled,
         };
-        let plans = match best::plans(self.machine, self.set, way, &self.bounds, &route) {
+        let (mut work, pricing) = match self.options.unlimited {
+            true => (Work::unlimited(), u64::MAX),
+            false => (Work::of(self.set.len(), doubled), WORK),
+        };
+        let allowed = work.left;
+        let plans = best::plans(self.machine, self.set, way, &self.bounds, &route, &mut work);
+        let plans = match plans {
             Ok(plans) => plans,
             Err(infeasible) => return Some(Err(infeasible.into())),
         };
         let better = |found: Option<Priced>, plan| {
-            let new = price(plan, route.seed)?;
+            let mut new = price(plan, route.seed, pricing)?;
+            new.stopped |= work.stopped;
+            new.spent = allowed - work.left;
             Ok(match found {
                 Some(old) if !is_better(&new, &old, self.options.objective) => Some(old),
                 _ => Some(new),
@@ -346,6 +400,9 @@ impl<'a> Search<'a> {
     fn refine(&self, found: &Priced, seed: u64, doubled: u32) -> Outcome {
         let seed = self.options.seed.wrapping_add(seed);
         let steps = STEPS.min((self.set.len() as u64) << EACH) << doubled;
+        // A stream that is run costs what its route is long.
+        let far = channels(&found.timetable) / self.set.len().max(1) as u64;
+        let steps = if self.options.unlimited { steps } else { steps * FAR / far.max(FAR) };
         let few = self.fewest.as_ref().unwrap_or(found);
         let first = self.chains([(found, false), (few, true)], steps / 4, seed)?;
         self.chains([(&first, false); 2], steps - steps / 4, seed.wrapping_add(1 << 32))
@@ -439,9 +496,13 @@ impl<'a> Search<'a> {
     /// No way applied, which is a bug.
     pub(crate) fn finish(self) -> Result<(Timetable, predict::Prediction, Attempts), CompileError> {
         let none = || CompileError::bug("the router", &"no way to plan applies");
+        let good = self.found.as_ref().is_some_and(|found| self.is_good(found));
         let found = joined(self.found.ok_or_else(none)?, self.options.seed)?;
         let prediction = predict::predict(&found.timetable);
-        let ended = self.ended.unwrap_or(Ended::Enough);
+        let ended = match self.ended.unwrap_or(Ended::Enough) {
+            Ended::Enough if (self.stopped || found.stopped) && !good => Ended::Work,
+            ended => ended,
+        };
         Ok((found.timetable, prediction, Attempts { made: self.made, ended }))
     }
 }

@@ -83,6 +83,9 @@ pub struct Options {
     /// Plans that [`Algorithm::Best`] makes of each set, fewer only if one is at the bound; without
     /// it, until nothing much better can be expected. At least one is made.
     pub attempts: Option<u32>,
+    /// Whether the budgets of work and memory are lifted, which keep both in proportion to the set
+    /// and the machine. They are counts, so that they are the same everywhere.
+    pub unlimited: bool,
 }
 
 /// What a compile can be given beside its options. Nothing of it is needed.
@@ -124,7 +127,15 @@ impl Default for Options {
     fn default() -> Self {
         let apr::Options { seed, max_phases, .. } = apr::Options::default();
         let (algorithm, objective) = (Algorithm::default(), Objective::default());
-        Self { algorithm, objective, seed, reroutes: None, max_phases, attempts: None }
+        Self {
+            algorithm,
+            objective,
+            seed,
+            reroutes: None,
+            max_phases,
+            attempts: None,
+            unlimited: false,
+        }
     }
 }
 
@@ -222,7 +233,7 @@ pub fn compile_with(
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
     observer(Progress::Stage("finding bounds"));
-    let bounds = bound(machine, program)?;
+    let bounds = bounds_of(machine, program, options.unlimited)?;
     let old = more.from.map(|old| Old::new(machine, old, observer)).transpose()?;
     let planned = match &old {
         Some(old) => older::keep(machine, program, &bounds, old, options, more, observer)?,
@@ -501,20 +512,30 @@ pub(crate) fn wrong_ends(
 ///
 /// # Errors
 /// As [`compile`]: ends that are not the machine's, no way between them, more clocks than
-/// [`conset_ir::limits::SERIAL_TIME`].
+/// [`conset_ir::limits::SERIAL_TIME`], or routes that take more memory than a compile may by
+/// default.
 pub fn bound(
     machine: &Machine,
     program: &Program,
 ) -> Result<Vec<bounds::BoundsReport>, CompileError> {
+    bounds_of(machine, program, false)
+}
+
+fn bounds_of(
+    machine: &Machine,
+    program: &Program,
+    unlimited: bool,
+) -> Result<Vec<bounds::BoundsReport>, CompileError> {
     program
         .check_clocks(machine)
         .map_err(|e| InputError::new("<program>", conset_ir::At::Path(e.place), e.message))?;
+    let of = if unlimited { bounds::bounds } else { bounds::bounds_in_budget };
     let bounds: Vec<Result<_, CompileError>> = program
         .sets()
         .par_iter()
         .map(|set| {
             set.check_machine(machine).map_err(|e| wrong_ends(machine, set, e))?;
-            Ok(bounds::bounds(machine, set)?)
+            Ok(of(machine, set)?)
         })
         .collect();
     bounds.into_iter().collect()

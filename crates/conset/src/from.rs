@@ -5,7 +5,8 @@
 //! matched by name, connections as in [`crate::diff`] (by name, else by their ends).
 //!
 //! * A connection that has the same ends and as many words keeps all of its routes, with phase,
-//!   channels and words (`from/standing`).
+//!   channels and words (`from/standing`), unless one of them crosses a cell or link that is dead
+//!   now: then it is routed anew. Otherwise the machine is the same.
 //! * What has gone leaves. What is new or has other words is put where a phase has room for it,
 //!   by the agents' time (`conset_scheduler::holes`): whole, or cut into parts where no phase has
 //!   room for all of it. That holds for a connection with other words that was in parts before,
@@ -53,6 +54,9 @@ pub struct Kept {
     pub kept: usize,
     /// Connections of which something had to move to make room.
     pub moved: usize,
+    /// Connections that are as they were, but whose routes crossed a part of the machine that is
+    /// dead now.
+    pub rerouted: usize,
     /// Connections that are new, or have other words or ends.
     pub inserted: usize,
     /// Connections of the older set that have gone, or have other words or ends now.
@@ -65,6 +69,9 @@ pub struct Kept {
     pub gap_before: f64,
     /// Whether the gap has become so much greater that a fresh compile is worth a try.
     pub drifted: bool,
+    /// Cells and links that were alive for the older compile and are dead now: `cell c5`,
+    /// `link c3 -> c4`.
+    pub machine_lost: Vec<String>,
     /// The forwarding tables, compared with the older compile's.
     pub entries: Option<Entries>,
 }
@@ -118,7 +125,7 @@ pub(crate) fn from(
     bounds: &Bounds,
     options: &Options,
 ) -> Result<Result<Made, Fresh>, CompileError> {
-    let standing = Standing::new(set, old);
+    let standing = Standing::new(machine, set, old);
     let before = old.timetable.routing().set().len();
     if standing.count == 0 && !(set.is_empty() && before == 0) {
         return Ok(Err(Fresh::NothingMatches));
@@ -131,15 +138,27 @@ pub(crate) fn from(
     let report = Kept {
         kept: changing.standing.count - best.moved,
         moved: best.moved,
-        inserted: changing.standing.new.len(),
-        removed,
+        rerouted: changing.standing.rerouted,
+        inserted: changing.standing.new.len() - changing.standing.rerouted,
+        removed: removed - changing.standing.rerouted,
         phases_touched: touched,
         phases_before: old.timetable.phases().len(),
         gap_before,
         drifted: gap(prediction.clocks, bounds.clocks) > DRIFT * gap_before,
+        machine_lost: lost(old.timetable.routing().machine(), machine),
         entries: None,
     };
     Ok(Ok((timetable, prediction, report)))
+}
+
+/// Cells and links that are dead in the second machine and not in the first.
+fn lost(before: &Machine, now: &Machine) -> Vec<String> {
+    let cells =
+        now.dead_cells().iter().filter(|cell| before.dead_cells().binary_search(cell).is_err());
+    let links =
+        now.dead_links().iter().filter(|link| before.dead_links().binary_search(link).is_err());
+    let links = links.map(|(from, to)| format!("link {from} -> {to}"));
+    cells.map(|cell| format!("cell {cell}")).chain(links).collect()
 }
 
 /// Connections up to which phases that got longer than was dealt are closed and dealt anew, and

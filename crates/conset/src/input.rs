@@ -286,8 +286,9 @@ pub fn place(
     for set in loaded.program.sets() {
         set.check_machine(machine).map_err(|e| wrong_ends(machine, set, e))?;
         let parts = ConnectionSet::clone(set).placed(&part_of).map_err(|e| misplaced(&e))?;
+        // With what they ask for, which not every placement can give.
         let ends = parts.connections().iter();
-        connections.extend(ends.map(|c| Connection::new(c.source, c.target, c.words)));
+        connections.extend(ends.map(|c| Connection { name: None, ..c.clone() }));
     }
     let all = ConnectionSet::new("all-sets", connections).map_err(|e| misplaced(&e))?;
     let cells = placement::place(machine, &all, homes.len(), method, seed)?;

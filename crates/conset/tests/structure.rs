@@ -118,3 +118,20 @@ fn unsafe_code_lives_in_the_runtime_the_c_interface_and_the_commands_allocator_a
         }
     }
 }
+
+/// The ordinary run of the property tests is the same everywhere: the seed comes from
+/// `.cargo/config.toml`, which `.ci/deep` overrides, and no test has a way around it.
+#[test]
+fn property_tests_take_their_seed_from_outside() {
+    let seed = std::env::var("PROPTEST_RNG_SEED").expect("cargo sets it, by .cargo/config.toml");
+    assert!(seed.parse::<u64>().is_ok(), "PROPTEST_RNG_SEED={seed}");
+    assert!(std::env::var_os("PROPTEST_DISABLE_FAILURE_PERSISTENCE").is_some());
+    // In two pieces, so that this file does not find itself.
+    let wrong = [concat!("RngSeed", "::"), concat!("TestRunner", "::"), concat!("rng_", "seed:")];
+    for folder in fs::read_dir(root().join("crates")).unwrap() {
+        for (path, text) in sources(&folder.unwrap().path()) {
+            let found = wrong.iter().find(|&&wrong| text.contains(wrong));
+            assert!(found.is_none(), "{}: {found:?} beside the seed of all", path.display());
+        }
+    }
+}

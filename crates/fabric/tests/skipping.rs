@@ -108,6 +108,28 @@ fn words_without_number_cost_little() {
     assert!(machine_set.payload_ok);
 }
 
+/// Cases that were wrong once.
+#[test]
+fn streams_that_end_within_a_period_are_skipped_rightly() {
+    let set_up = |p: &mut conset_ir::Parameters, setup| {
+        (p.link_clocks_per_word, p.access_clocks_per_word, p.streams) = (1, 1, 1);
+        (p.channel_depth, p.stream_setup) = (1, setup);
+    };
+    let one = build::machine("torus:3x4", |p| {
+        set_up(p, 10);
+        (p.message_extra_words, p.c_send, p.c_receive) = (0, 0, 0);
+    });
+    let several = build::machine("ring:5", |p| {
+        set_up(p, 0);
+        (p.message_extra_words, p.c_send, p.c_receive) = (0, 0, 28);
+    });
+    let four = [(4, 3, 59), (4, 3, 11), (1, 1, 372), (3, 1, 492)];
+    for (machine, pairs) in [(one, &[(0, 0, 72)][..]), (several, &four)] {
+        both_ways(build::build(&machine, build::set(pairs)));
+        messages_both_ways(&machine, pairs);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 

@@ -178,6 +178,12 @@ pub(crate) fn phase_count(
     Ok(assign(machine, set, options, &mut |_| ())?.state.phases)
 }
 
+/// Whether a set can be routed at all, in however many phases: each connection has a way that is as
+/// good as it asks for. Its ends are live cells with an agent.
+pub(crate) fn is_routable(machine: &Machine, network: &Network, set: &ConnectionSet) -> bool {
+    copies::reach(machine, set, network, &mut Vec::new()).is_ok()
+}
+
 /// Steps 1 to 4: a phase and a path for each connection.
 fn assign(
     machine: &Machine,

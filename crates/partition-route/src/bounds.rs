@@ -83,20 +83,52 @@ fn greatest(bounds: &[Bound]) -> &Bound {
     best
 }
 
+/// Channels on all routes of a set together that a compile may take by default: in proportion to
+/// the connections and to the machine, and no more than a few gigabytes hold.
+pub fn memory_budget(machine: &Machine, set: &ConnectionSet) -> u128 {
+    let own = CHANNELS_EACH * set.len() as u128 + CHANNELS_CELL * machine.cell_count() as u128;
+    (CHANNELS + own).min(CHANNELS_MAX)
+}
+
+/// The parts of [`memory_budget`]: for any set, for each connection and cell, and in all.
+const CHANNELS: u128 = 1 << 22;
+const CHANNELS_EACH: u128 = 64;
+const CHANNELS_CELL: u128 = 2;
+const CHANNELS_MAX: u128 = 3 << 24;
+
+/// Computes all lower bounds of a set within its [`memory_budget`].
+///
+/// # Errors
+/// As [`bounds`], and a set whose shortest routes take more.
+pub fn bounds_in_budget(
+    machine: &Machine,
+    set: &ConnectionSet,
+) -> Result<BoundsReport, Infeasible> {
+    bounds_up_to(machine, set, memory_budget(machine, set))
+}
+
 /// Computes all lower bounds. O(distinct sources x (cells + links) + connections), where a search
 /// goes only as far as its source's targets.
 ///
 /// # Errors
 /// Ends that are not live cells with an agent; connections without a way over live links.
 pub fn bounds(machine: &Machine, set: &ConnectionSet) -> Result<BoundsReport, Infeasible> {
+    bounds_up_to(machine, set, u128::MAX)
+}
+
+fn bounds_up_to(
+    machine: &Machine,
+    set: &ConnectionSet,
+    most: u128,
+) -> Result<BoundsReport, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     if set.is_empty() {
         let nothing = vec![(Binding::Nothing, 0, "the set is empty".to_owned())];
         return Ok(BoundsReport { phases: nothing.clone(), clocks: nothing });
     }
     let work = Work::new(machine, set)?;
-    if work.channels > explain::ROUTED {
-        return Err(explain::too_long(set, work.channels));
+    if work.channels > most {
+        return Err(explain::too_long(set, work.channels, most));
     }
     let mut phases = vec![endpoint_bound(machine, set), total_bound(machine, work.channels)];
     phases.extend(flow::phases(machine, set, greatest(&phases).1));

@@ -80,27 +80,32 @@ pub(crate) fn too_large(set: &ConnectionSet, phases: u32, cells: usize) -> Infea
     }
 }
 
-/// Cells on all routes of a set together: routes, channels and tables of more would take more than
-/// a few gigabytes.
-pub(crate) const ROUTED: u128 = 3 << 24;
-
 /// Routes that are too long in all, however they are chosen.
-pub(crate) fn too_long(set: &ConnectionSet, channels: u128) -> Infeasible {
+pub(crate) fn too_long(set: &ConnectionSet, channels: u128, most: u128) -> Infeasible {
     Infeasible {
         set: set.name().to_owned(),
         reason: format!(
-            "{} connections take {channels} channels over shortest routes, and a set may take \
-             {ROUTED}, which is what memory is for",
+            "{} connections take {channels} channels over shortest routes, and {most} is the \
+             memory budget of a set of this size on this machine",
             set.len()
         ),
         overfull: Vec::new(),
         connections: Vec::new(),
-        fixes: vec![Fix::Other(
-            "split the set into several, or take a smaller machine, where routes are shorter"
-                .to_owned(),
-        )],
+        fixes: vec![
+            Fix::Other(
+                "split the set into several, or take a smaller machine, where routes are shorter"
+                    .to_owned(),
+            ),
+            Fix::Other(format!(
+                "lift the budget, if there are {:.1} GB of memory (--unlimited)",
+                channels as f64 * BYTES / 1e9
+            )),
+        ],
     }
 }
+
+/// Bytes for each channel of a route while a set is compiled, about: routes, slots, tables.
+const BYTES: f64 = 80.0;
 
 /// More phases than allowed. `phase_of` is the phase of each connection as the router found them.
 pub(crate) fn too_many_phases(

@@ -14,7 +14,7 @@
 //!   for channels; the best are improved by local searches under the whole cost (module
 //!   `anneal`), a first routing tells the phases of the last few candidates, and the cheapest
 //!   is taken. As given and by bisection are always among the candidates, so it costs no more
-//!   than either.
+//!   than either. A candidate that cannot be routed is taken only if none can.
 //!
 //! Fewer parts than cells get a compact region (module `region`) to start from; where that is
 //! short of channels, *best* also tries the same with lines of free cells in between (module
@@ -39,7 +39,7 @@ mod stretch;
 mod swap;
 mod talk;
 
-use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine};
+use conset_ir::{CellId, Connection, ConnectionSet, Fix, Infeasible, Machine, Topology};
 pub use cost::Cost;
 
 use crate::network::Network;
@@ -155,6 +155,8 @@ struct Placer<'a> {
     set: &'a ConnectionSet,
     metric: Metric,
     talk: Talk,
+    /// Whether there may be placements that cannot be routed.
+    doubtful: bool,
     seed: u64,
 }
 
@@ -168,7 +170,23 @@ impl<'a> Placer<'a> {
     ) -> Self {
         let metric = Metric::new(machine, network);
         let talk = Talk::new(machine, set, parts);
-        Self { machine, network, set, metric, talk, seed }
+        let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+        let doubtful = !machine.dead_cells().is_empty()
+            || !machine.dead_links().is_empty()
+            || matches!(machine.topology(), Topology::Graph { .. })
+            || set.connections().iter().any(asks);
+        Self { machine, network, set, metric, talk, doubtful, seed }
+    }
+
+    /// Whether a placement can be routed: everything reaches everything on most machines, but not
+    /// where parts are dead or links lead one way, and connections may ask for short routes.
+    fn is_routable(&self, place: &[u32]) -> bool {
+        if !self.doubtful {
+            return true;
+        }
+        let cells: Vec<CellId> = place.iter().copied().map(CellId).collect();
+        let set = self.set.clone().placed(&cells);
+        set.is_ok_and(|set| apr::is_routable(self.machine, self.network, &set))
     }
 
     /// The cost of a placement that is loaded: with the phases of a first routing, unless the set

@@ -345,7 +345,8 @@ struct Found {
 }
 
 /// Puts the words that are left where a phase gets longer the least by them: behind a part that is
-/// the last of its phase, or in a part of their own. The clocks by which it does.
+/// the last of its phase, or in a part of their own where there may be one more. The clocks by
+/// which it does.
 fn stretch(
     parts: &mut Vec<(Hole, u32)>,
     holes: &[(Hole, u32)],
@@ -357,7 +358,7 @@ fn stretch(
     let best = holes.iter().filter(|(hole, _)| hole.last).filter_map(|(hole, channels)| {
         let same = parts.iter().position(|part| place(&part.0) == place(hole));
         let here = parts.iter().filter(|part| part.0.phase == hole.phase).count();
-        if same.is_none() && here >= *channels as usize {
+        if same.is_none() && (parts.len() == PARTS || here >= *channels as usize) {
             return None;
         }
         let words = u64::from(left) + same.map_or(0, |row| u64::from(parts[row].1));
@@ -437,13 +438,17 @@ mod tests {
         (routes, slots, connections)
     }
 
-    fn dealt(rows: &[(usize, u32, u32, u32, u64)], new: Connection) -> Vec<(u32, Option<u32>)> {
+    fn dealt(
+        rows: &[(usize, u32, u32, u32, u64)],
+        open: usize,
+        new: Connection,
+    ) -> Vec<(u32, Option<u32>)> {
         let machine = Machine::from_spec("mesh:4").unwrap();
         let (routes, slots, mut connections) = standing(&machine, rows);
         let id = ConnectionId(connections.len() as u32);
         connections.push(new);
         let set = ConnectionSet::new("s", connections).unwrap();
-        let request = Request { phases: &routes, slots: &slots, new: &[id], closed: &[], open: 0 };
+        let request = Request { phases: &routes, slots: &slots, new: &[id], closed: &[], open };
         let dealt = deal(&machine, &set, request).pop().unwrap();
         dealt.iter().map(|d| (d.words, d.place.as_ref().map(|place| place.phase))).collect()
     }
@@ -453,11 +458,11 @@ mod tests {
         let c = |words| Connection::new(CellId(0), CellId(1), words);
         // Agent 0 sends until 1000 in phase 0; phase 1 has a hole from 200 to 600.
         let rows = [(0, 0, 2, 500, 0), (1, 0, 2, 100, 0), (1, 3, 1, 200, 600)];
-        assert_eq!(dealt(&rows, c(200)), [(200, Some(1))]);
+        assert_eq!(dealt(&rows, 0, c(200)), [(200, Some(1))]);
         // Whole, a phase gets longer by 402 clocks; so the least part goes elsewhere.
-        assert_eq!(dealt(&rows, c(201)), [(135, Some(1)), (66, Some(0))]);
-        assert_eq!(dealt(&rows[..1], c(60)), [(60, Some(0))]);
-        assert_eq!(dealt(&[], c(201)), [(201, None)]);
+        assert_eq!(dealt(&rows, 0, c(201)), [(135, Some(1)), (66, Some(0))]);
+        assert_eq!(dealt(&rows[..1], 0, c(60)), [(60, Some(0))]);
+        assert_eq!(dealt(&[], 0, c(201)), [(201, None)]);
     }
 
     #[test]
@@ -465,15 +470,30 @@ mod tests {
         // Both phases are 2000 long, and idle at the end for 1400 and 1200 clocks.
         let rows = [(0, 0, 2, 300, 0), (0, 3, 2, 700, 600), (1, 0, 2, 400, 0), (1, 3, 2, 600, 800)];
         let long = Connection::new(CellId(0), CellId(1), 1000);
-        assert_eq!(dealt(&rows, long.clone()), [(700, Some(0)), (300, Some(1))]);
+        assert_eq!(dealt(&rows, 0, long.clone()), [(700, Some(0)), (300, Some(1))]);
         // What does not fit makes one of them longer.
         let longer = Connection { words: 1400, ..long.clone() };
-        let parts = dealt(&rows, longer);
+        let parts = dealt(&rows, 0, longer);
         assert_eq!(parts.iter().map(|part| part.0).sum::<u32>(), 1400);
         assert_eq!(parts.len(), 2);
+        // All of it goes in at most `PARTS` parts, also where the last words find holes of their
+        // own, which is where one more was opened once.
+        let rows = [
+            (1, 0, 3, 1, 132),
+            (1, 0, 3, 1, 672),
+            (2, 1, 2, 413, 157),
+            (3, 1, 0, 1, 132),
+            (0, 0, 3, 1, 1734),
+            (1, 0, 1, 1, 878),
+            (2, 0, 3, 1, 1115),
+            (0, 0, 3, 1, 132),
+        ];
+        let parts = dealt(&rows, 2, Connection::new(CellId(1), CellId(3), 1580));
+        assert_eq!(parts.iter().map(|part| part.0).sum::<u32>(), 1580);
+        assert!(parts.len() <= PARTS, "{parts:?}");
         // What asks for something stays whole and is told nothing.
         let asks = Connection { min_bandwidth: Some(1), ..long };
-        assert_eq!(dealt(&rows, asks), [(1000, None)]);
+        assert_eq!(dealt(&rows, 0, asks), [(1000, None)]);
     }
 
     proptest! {

@@ -243,6 +243,12 @@ fn write_attempts(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
         Ended::Bound if attempts.made == 1 => writeln!(out, "tried    {plans}, at the bound"),
         Ended::Bound => writeln!(out, "tried    {plans}, the last of them at the bound"),
         Ended::Attempts => writeln!(out, "tried    {plans}, as many as asked for"),
+        Ended::Work => {
+            writeln!(
+                out,
+                "tried    {plans}; search stopped at its work budget; --unlimited lifts it"
+            )
+        }
         Ended::Time => writeln!(
             out,
             "tried    {plans} until the time was up: the result depends on that; --attempts {} \
@@ -251,6 +257,9 @@ fn write_attempts(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
         ),
     }
 }
+
+/// Dead parts that are named.
+const NAMED: usize = 4;
 
 fn write_kept(out: &mut dyn Write, kept: &Kept, gap: f64) -> io::Result<()> {
     writeln!(
@@ -263,6 +272,17 @@ fn write_kept(out: &mut dyn Write, kept: &Kept, gap: f64) -> io::Result<()> {
         text::count(kept.phases_touched as u64, "phase"),
         kept.phases_before,
     )?;
+    if !kept.machine_lost.is_empty() {
+        let (same, lost) = (kept.kept + kept.moved + kept.rerouted, kept.machine_lost.len());
+        let more = if lost > NAMED { format!(" and {} more", lost - NAMED) } else { String::new() };
+        writeln!(
+            out,
+            "machine  {} of {same} kept; the machine lost {}{more}, {} routed anew",
+            kept.kept,
+            kept.machine_lost[..lost.min(NAMED)].join(", "),
+            text::count(kept.rerouted as u64, "connection"),
+        )?;
+    }
     if let Some(entries) = &kept.entries {
         writeln!(
             out,

@@ -28,6 +28,12 @@ pub(super) struct Priced {
     phases: Vec<u64>,
     /// The rounds of a plan that has them.
     rounds: Option<Vec<Vec<u32>>>,
+    /// What may be looked at to price it ([`WORK`]).
+    work: u64,
+    /// Whether less was tried for that.
+    pub(super) stopped: bool,
+    /// Cells that the search for the plan looked at.
+    pub(super) spent: u64,
 }
 
 impl Priced {
@@ -36,6 +42,17 @@ impl Priced {
         let last = self.rounds.as_ref()?.iter().flatten().max();
         Some(last.map_or(0, |&last| last + 1))
     }
+}
+
+/// Channels of routes that the timetables of a plan look at, all passes together, and again when
+/// phases are joined, with the cells of each phase. Plans in which routes take a million channels
+/// or more get fewer passes by it, those of a third of that fewer attempts to join.
+pub(super) const WORK: u64 = 1 << 26;
+
+/// Channels that all routes of a timetable take.
+pub(super) fn channels(timetable: &Timetable) -> u64 {
+    let phases = timetable.routing().phases().iter();
+    phases.flat_map(|phase| phase.iter()).map(|route| route.cells.len() as u64).sum()
 }
 
 /// Words times links up to which a timetable is priced on the fabric.
@@ -54,7 +71,8 @@ const PASSES: u32 = 64;
 ///
 /// # Errors
 /// A bug of a stage.
-pub(super) fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
+pub(super) fn price(plan: Plan, seed: u64, work: u64) -> Result<Priced, CompileError> {
+    let mut stopped = false;
     let bug = |e| CompileError::bug("the scheduler", &e);
     let most = if plan.starts.is_some() { PLANNED } else { MEASURED };
     let tables = match (&plan.rounds, &plan.starts) {
@@ -64,7 +82,11 @@ pub(super) fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
             vec![planned::with_starts(plan.routing, starts).map_err(bug)?]
         }
         (None, None) => {
-            let passes = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
+            let most = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
+            let routes = plan.routing.phases().iter().flat_map(|phase| phase.iter());
+            let channels: u64 = routes.map(|route| route.cells.len() as u64).sum();
+            let passes = u64::from(most).min(work / channels.max(1)) as u32;
+            stopped = passes < most;
             links::by_links(plan.routing, passes, seed).map_err(bug)?
         }
     };
@@ -78,12 +100,15 @@ pub(super) fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
     let switch = timetable.routing().machine().parameters().switch_clocks();
     let clocks = phases.iter().map(|phase| switch.saturating_add(*phase));
     let clocks = clocks.fold(0, u64::saturating_add);
-    Ok(Priced { clocks, timetable, phases, rounds: plan.rounds })
+    Ok(Priced { clocks, timetable, phases, rounds: plan.rounds, work, stopped, spent: 0 })
 }
 
 /// Connections up to which phases are joined, and attempts at it.
 const JOINED: usize = 1 << 13;
 const JOINS: usize = 24;
+
+/// What an attempt to join costs, in passes of a timetable.
+const TRIED: u64 = 8;
 
 /// Connections up to which rounds are given up where links alone do better.
 const POLISHED: usize = 1 << 12;
@@ -99,7 +124,11 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
     let bug = |e| CompileError::bug("the router", &e);
     let switch = found.timetable.routing().machine().parameters().switch_clocks();
     let mut tried = best::Tried::new();
-    for _ in 0..JOINS {
+    let cells = found.timetable.routing().machine().cell_count() as u64;
+    let each = channels(&found.timetable) + found.phases.len() as u64 * cells;
+    let most = JOINS.min(usize::try_from(found.work / TRIED / each.max(1)).unwrap_or(JOINS));
+    found.stopped |= most < JOINS && found.rounds.is_some();
+    for _ in 0..most {
         let Some(rounds) = &found.rounds else { break };
         let routing = found.timetable.routing().clone();
         let plan = Plan { routing, rounds: Some(rounds.clone()), starts: None };
@@ -107,7 +136,7 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         if pairs.is_empty() {
             break;
         }
-        let trial = price(best::join(&plan, &pairs).map_err(bug)?, seed)?;
+        let trial = price(best::join(&plan, &pairs).map_err(bug)?, seed, found.work)?;
         let gains = |&(a, b): &(u32, u32)| {
             let place = a as usize - pairs.iter().filter(|pair| pair.1 < a).count();
             let apart = found.phases[a as usize] + found.phases[b as usize] + switch;
@@ -117,13 +146,13 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         if good.len() == pairs.len() {
             found = trial;
         } else if !good.is_empty() {
-            found = price(best::join(&plan, &good).map_err(bug)?, seed)?;
+            found = price(best::join(&plan, &good).map_err(bug)?, seed, found.work)?;
         }
     }
-    if found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
+    if most > 0 && found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
         // The routes by links instead of by rounds: better for some phases of unequal words.
         let routing = found.timetable.routing().clone();
-        let other = price(Plan { routing, rounds: None, starts: None }, seed)?;
+        let other = price(Plan { routing, rounds: None, starts: None }, seed, found.work)?;
         let tables = [found.timetable.clone(), other.timetable];
         let prices = [found.phases, other.phases];
         let phases = prices[0].iter().zip(&prices[1]).map(|(a, b)| *a.min(b)).collect::<Vec<_>>();
@@ -153,7 +182,7 @@ pub(super) fn refined(
     };
     let plan = best::refine(&base.timetable, even, steps, seed, &mut run)
         .map_err(|e| CompileError::bug("the router", &e))?;
-    plan.map(|plan| price(plan, seed)).transpose()
+    plan.map(|plan| price(plan, seed, base.work)).transpose()
 }
 
 /// What each phase takes, without the switch.

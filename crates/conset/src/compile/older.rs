@@ -1,6 +1,7 @@
 //! Compiling from an older compile: which of its sets are kept, and what is said of it.
 //!
-//! The older compile comes from outside, so the checker sees it first. Sets are matched by name;
+//! The older compile comes from outside, so the checker sees it first, on the machine that it was
+//! made for. That machine may have had other dead cells and links; all else is the same. Sets are matched by name;
 //! what a set keeps is decided in [`crate::from`], and what it cannot keep is planned as if there
 //! were no older compile. The rest of the pipeline is the same.
 
@@ -37,7 +38,9 @@ impl<'a> Old<'a> {
                 .into());
         }
         let changes = crate::diff::machine_changes(schedule.machine(), machine);
-        if let Some(change) = changes.iter().find(|change| change.what != "name") {
+        let may_change = ["name", "dead_cells", "dead_links"];
+        let is_other = |change: &&crate::diff::Change| !may_change.contains(&change.what.as_str());
+        if let Some(change) = changes.iter().find(is_other) {
             let (what, a, b) = (&change.what, &change.a, &change.b);
             return Err(wrong(format!(
                 "the older compile is for another machine: its {what} is {a}, here it is {b}"

@@ -7,6 +7,8 @@
 //! by bit. New connections can be cut into parts too. Connections keep their ids, and are their
 //! own first part; further parts come behind them.
 //!
+//! A connection does not stand if one of its routes crosses a cell or link that is dead now.
+//!
 //! Parts in an order have to be told of each pair of parts. Where that would be more pairs than
 //! [`PAIRS`], connections in parts that have a place in the order do not stand.
 
@@ -14,7 +16,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use conset_ir::{
-    Connection, ConnectionId, ConnectionSet, PhaseRoutes, Routing, SetSchedule, ShapeError, Slot,
+    Connection, ConnectionId, ConnectionSet, Machine, PhaseRoutes, Routing, SetSchedule,
+    ShapeError, Slot,
 };
 
 use crate::diff::Pairs;
@@ -43,7 +46,7 @@ impl Parts {
     /// As [`Routing::new`].
     pub(super) fn joined(
         &self,
-        machine: &Arc<conset_ir::Machine>,
+        machine: &Arc<Machine>,
         set: &Arc<ConnectionSet>,
         mut phases: Vec<PhaseRoutes>,
     ) -> Result<Routing, ShapeError> {
@@ -66,6 +69,8 @@ pub(super) struct Standing {
     pub(super) count: usize,
     /// Connections that do not, ascending.
     pub(super) new: Vec<ConnectionId>,
+    /// How many of those do not because a part of the machine that they crossed is dead.
+    pub(super) rerouted: usize,
     /// The words and connection of each further part of those that stand.
     further: Vec<(ConnectionId, u32)>,
     /// The words of the first parts that are not the only ones, ascending.
@@ -83,7 +88,7 @@ enum Fate {
 }
 
 impl Standing {
-    pub(super) fn new(set: &ConnectionSet, old: &SetSchedule) -> Self {
+    pub(super) fn new(machine: &Machine, set: &ConnectionSet, old: &SetSchedule) -> Self {
         let routing = old.timetable.routing();
         let pairs = Pairs::of(routing.set(), set);
         let mut fate = vec![Fate::New; set.len()];
@@ -94,8 +99,10 @@ impl Standing {
                 fate[now.index()] = Fate::Stands;
             }
         }
+        let rerouted = drop_dead(machine, routing, &pairs, &mut fate);
         drop_crowds(set, routing, &pairs, &mut fate);
         let mut this = Self {
+            rerouted,
             phases: Vec::with_capacity(routing.phases().len()),
             slots: Vec::with_capacity(routing.phases().len()),
             whole: Vec::with_capacity(routing.phases().len()),
@@ -207,6 +214,19 @@ impl Standing {
         let parts = ConnectionSet::new(set.name(), connections)?.with_order(order.into_owned())?;
         Ok(Parts { set: Arc::new(parts), of })
     }
+}
+
+/// Lets connections go of which a route crosses a dead part of the machine; how many there are.
+fn drop_dead(machine: &Machine, routing: &Routing, pairs: &Pairs, fate: &mut [Fate]) -> usize {
+    let mut dropped = 0;
+    for route in routing.phases().iter().flat_map(PhaseRoutes::iter) {
+        let Some(id) = pairs.in_b(route.connection) else { continue };
+        if fate[id.index()] == Fate::Stands && !machine.carries(route.cells) {
+            fate[id.index()] = Fate::New;
+            dropped += 1;
+        }
+    }
+    dropped
 }
 
 /// Lets connections in parts go where the order has too many pairs of parts.

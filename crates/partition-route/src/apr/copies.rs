@@ -58,6 +58,30 @@ pub(crate) struct Copies {
     turn: u32,
 }
 
+/// The distances to the targets of a set, and what its connections ask for. `hops_of` gets the hops
+/// of each connection's shortest route.
+///
+/// # Errors
+/// Connections without a way, or a requirement that no route meets. A set without either can be
+/// routed in some number of phases.
+pub(crate) fn reach(
+    machine: &Machine,
+    set: &ConnectionSet,
+    network: &Network,
+    hops_of: &mut Vec<u32>,
+) -> Result<(Distances, Option<Wants>), Infeasible> {
+    let ends = || set.connections().iter().map(|c| (c.source.0, c.target.0));
+    let mut distances = Distances::new(network, ends().map(|e| e.1));
+    hops_of.clear();
+    hops_of.extend(ends().map(|(source, target)| distances.aim(network, source, target)));
+    if hops_of.contains(&UNREACHABLE) {
+        let cut = |id: &usize| hops_of[*id] == UNREACHABLE;
+        return Err(crate::explain::unreachable(machine, set, (0..set.len()).filter(cut)));
+    }
+    let wants = Wants::new(machine, network, set, hops_of)?;
+    Ok((distances, wants))
+}
+
 impl Copies {
     /// Nothing routed, no phase. `hops_of` gets the hops of each connection's shortest route.
     ///
@@ -71,15 +95,7 @@ impl Copies {
     ) -> Result<Self, Infeasible> {
         let ends: Vec<(u32, u32)> =
             set.connections().iter().map(|c| (c.source.0, c.target.0)).collect();
-        let mut distances = Distances::new(&network, ends.iter().map(|e| e.1));
-        hops_of.clear();
-        hops_of
-            .extend(ends.iter().map(|&(source, target)| distances.aim(&network, source, target)));
-        if hops_of.contains(&UNREACHABLE) {
-            let cut = |id: &usize| hops_of[*id] == UNREACHABLE;
-            return Err(crate::explain::unreachable(machine, set, (0..set.len()).filter(cut)));
-        }
-        let wants = Wants::new(machine, &network, set, hops_of)?;
+        let (distances, wants) = reach(machine, set, &network, hops_of)?;
         let capacity = machine.parameters().channels_per_cell as u16;
         let costs = costs::table(capacity);
         // What two ends can cost above the least.

@@ -22,6 +22,7 @@ use conset_ir::{ConnectionSet, Duplex, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::Work;
 use super::greatest::Greatest;
 use super::way::{CLOSED, UNIT, Way};
 use crate::network::{Distances, Network};
@@ -55,7 +56,7 @@ pub(super) fn balance(
     set: &ConnectionSet,
     network: &Network,
     division: Division,
-    moves: usize,
+    (moves, work): (usize, &mut Work),
     seed: u64,
 ) -> Division {
     let held = network.cells.saturating_mul(division.phases as usize);
@@ -82,6 +83,7 @@ pub(super) fn balance(
             }
         }
     }
+    work.take(search.looked_at);
     if search.time() < best.0 { search.division } else { best.1 }
 }
 

@@ -91,7 +91,7 @@ pub fn join(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Plan, Infeasible> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::best::{Options, Way, plans};
+    use crate::best::{Options, Way, Work, plans};
     use conset_ir::{CellId, ConnectionSet, Machine};
     use std::sync::Arc;
 
@@ -103,7 +103,14 @@ mod tests {
         let connect = |(s, t)| Connection::new(CellId(s), CellId(t), 9);
         let set = Arc::new(ConnectionSet::new("s", ends.map(connect).to_vec()).unwrap());
         let bounds = crate::bounds::bounds(&machine, &set).unwrap().summary();
-        let made = plans(&machine, &set, Way::Negotiated, &bounds, &Options::default());
+        let made = plans(
+            &machine,
+            &set,
+            Way::Negotiated,
+            &bounds,
+            &Options::default(),
+            &mut Work::unlimited(),
+        );
         let mut plan = made.unwrap().pop().unwrap();
         let before = plan.routing.phases().len();
         let mut tried = Tried::new();

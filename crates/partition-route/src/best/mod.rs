@@ -89,6 +89,38 @@ pub struct Options {
     pub max_phases: Option<u32>,
 }
 
+/// What the searches of a plan may still look at. They have a number of moves; but on large machines
+/// a move looks at many cells. What is balanced has a limit of its own and is only counted here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Cells.
+    pub left: u64,
+    /// Whether a search ended because there was not enough.
+    pub stopped: bool,
+}
+
+impl Work {
+    /// The work of a plan, by the connections of its set.
+    pub fn of(connections: usize, doubled: u32) -> Self {
+        let left = (connections as u64).saturating_mul(LOOKED_AT).min(LOOKED_AT_MAX) << doubled;
+        Self { left, stopped: false }
+    }
+
+    /// No limit.
+    pub fn unlimited() -> Self {
+        Self { left: u64::MAX, stopped: false }
+    }
+
+    /// Takes off what a search has looked at.
+    fn take(&mut self, looked_at: u64) {
+        self.left = self.left.saturating_sub(looked_at);
+    }
+}
+
+/// Cells looked at for each connection, and in all.
+const LOOKED_AT: u64 = 60 << 10;
+const LOOKED_AT_MAX: u64 = 1 << 27;
+
 impl Default for Options {
     fn default() -> Self {
         Self { seed: 0, reroutes: 8, effort: 200, max_phases: None }
@@ -110,7 +142,8 @@ pub struct Plan {
 
 /// Plans a set one way: the plans that are worth being priced, the one with the fewest phases
 /// first; none where the way does not apply to the set or the machine, or needs more phases than
-/// allowed. `bounds` are the set's on this machine ([`bounds::bounds`]).
+/// allowed. `bounds` are the set's on this machine ([`bounds::bounds`]). What was looked at is taken
+/// off `work`.
 ///
 /// # Errors
 /// Ends that are not live cells with an agent.
@@ -120,17 +153,18 @@ pub fn plans(
     way: Way,
     bounds: &Bounds,
     options: &Options,
+    work: &mut Work,
 ) -> Result<Vec<Plan>, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut plans = match way {
         Way::RingRounds => ring_rounds(machine, set)?,
         Way::Orbits => regular(machine, set)?.into_iter().collect(),
-        Way::SearchedRounds => searched_rounds(machine, set, bounds, options)?,
+        Way::SearchedRounds => searched_rounds(machine, set, bounds, options, work)?,
         Way::Negotiated => negotiated(machine, set, bounds, options)?,
         Way::Cut { pieces } => in_parts(machine, set, pieces, options)?,
         Way::Windows => windows(machine, set, bounds, options)?,
         Way::Congested => congested(machine, set, bounds, options)?.into_iter().collect(),
-        Way::Balanced => balanced(machine, set, options)?.into_iter().collect(),
+        Way::Balanced => balanced(machine, set, options, work)?.into_iter().collect(),
     };
     plans.retain(|plan| {
         options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
@@ -185,6 +219,7 @@ fn balanced(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     options: &Options,
+    work: &mut Work,
 ) -> Result<Option<Plan>, Infeasible> {
     let first = apr::Options {
         seed: options.seed,
@@ -198,8 +233,14 @@ fn balanced(
     }
     let network = Network::new(machine);
     let moves = set.len().saturating_mul(options.effort as usize).min(MOVES);
-    let division =
-        balance::balance(machine, set, &network, division_of(&routing), moves, options.seed);
+    let division = balance::balance(
+        machine,
+        set,
+        &network,
+        division_of(&routing),
+        (moves, work),
+        options.seed,
+    );
     plan_of(machine, set, &network, &division).map(Some)
 }
 
@@ -257,11 +298,15 @@ const UNEVEN: u64 = 2;
 /// Connections up to which rounds are searched for; beyond, the search gets nowhere.
 const SEARCHED: usize = 1 << 13;
 
+/// Shares of the fewest rounds by which there may be more; 0 for none.
+const SPARE: [u32; 3] = [0, 16, 4];
+
 fn searched_rounds(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     bounds: &Bounds,
     options: &Options,
+    work: &mut Work,
 ) -> Result<Vec<Plan>, Infeasible> {
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
     let uneven = longest * set.len() as u64 > UNEVEN * set.words();
@@ -272,16 +317,24 @@ fn searched_rounds(
     let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTES);
     let fewest = fewest_rounds(machine, bounds, longest);
     let mut best: Option<rounds::Found> = None;
-    for spare in [0, fewest / 16, fewest / 4] {
+    let each = (work.left / SPARE.len() as u64).max(1);
+    for share in SPARE {
         // Where links are short of room, some more rounds may last less in all.
-        let rounds = fewest.saturating_add(spare);
+        let rounds = fewest.saturating_add(fewest.checked_div(share).unwrap_or(0));
         if best.as_ref().is_some_and(|best| best.length <= rounds) {
             break;
         }
-        let found = rounds::search(machine, set, &network, rounds, routes, options.seed);
+        let found = rounds::search(machine, set, &network, (rounds, routes), each, options.seed);
         let Some(found) = found else { break };
+        work.take(found.looked_at);
+        let stopped = found.stopped;
         if best.as_ref().is_none_or(|best| found.length < best.length) {
             best = Some(found);
+        }
+        // The machine is so large that more rounds would get no further.
+        if stopped {
+            work.stopped = true;
+            break;
         }
     }
     let Some(best) = best else { return Ok(Vec::new()) };

@@ -30,6 +30,9 @@ pub(super) struct Found {
     pub(super) length: u32,
     pub(super) round_of: Vec<u32>,
     pub(super) paths: Paths,
+    /// Cells that were looked at, and whether that was all that was allowed.
+    pub(super) looked_at: u64,
+    pub(super) stopped: bool,
 }
 
 const NONE: u32 = u32::MAX;
@@ -42,14 +45,15 @@ const EACH: usize = 64;
 const HOT: f64 = 1.5;
 const COLD: f64 = 0.1;
 
-/// Looks for `rounds` rounds, or more where an agent has more connections, routing so many
-/// connections anew at most; `None` where the machine or the set is not for it.
+/// Looks for `rounds` rounds, or more where an agent has more connections, routing `routes`
+/// connections anew and looking at `most` cells at most; `None` where the machine or the set is not
+/// for it.
 pub(super) fn search(
     machine: &Machine,
     set: &ConnectionSet,
     network: &Network,
-    rounds: u32,
-    routes: usize,
+    (rounds, routes): (u32, usize),
+    most: u64,
     seed: u64,
 ) -> Option<Found> {
     if machine.parameters().duplex == conset_ir::Duplex::Half || set.is_empty() {
@@ -84,20 +88,26 @@ pub(super) fn search(
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     search.looked_at = 0;
+    let mut stopped = false;
     while shared > 0 {
         let used = search.spent.max(search.looked_at / EACH);
+        // The share of the work, in routes.
+        let worked = (search.looked_at as u128 * routes as u128 / u128::from(most)) as usize;
+        stopped |= worked > used && worked >= routes;
+        let used = used.max(worked);
         if used >= routes {
             break;
         }
         let heat = HOT * (COLD / HOT).powf(used as f64 / routes as f64);
         shared += search.propose(&mut rng, heat);
     }
+    let looked_at = search.looked_at as u64;
     let mut paths = Paths::with_capacity(set.len());
     for path in &search.paths {
         paths.push(path.iter().copied());
     }
     let length = search.length();
-    Some(Found { rounds, length, round_of: search.round_of, paths })
+    Some(Found { rounds, length, round_of: search.round_of, paths, looked_at, stopped })
 }
 
 /// Connections of the busiest side.

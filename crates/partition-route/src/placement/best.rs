@@ -109,8 +109,12 @@ impl Search<'_, '_> {
 
     /// Of equally cheap candidates the first, but for one that is there already. Routing is spared
     /// where nothing can be won.
+    /// What cannot be routed is no candidate.
     fn cheapest(&mut self, mut best: Option<(Cost, Vec<u32>)>) -> Option<(Cost, Vec<u32>)> {
         for place in std::mem::take(&mut self.candidates) {
+            if !self.placer.is_routable(&place) {
+                continue;
+            }
             self.loads.load(&self.placer.talk, &place);
             if best.as_ref().is_some_and(|best| self.loads.least() >= best.0.clocks) {
                 continue;

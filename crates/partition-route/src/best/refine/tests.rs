@@ -1,7 +1,7 @@
 //! What comes of changes is a plan, whatever the set and the machine.
 
 use super::*;
-use crate::best::{Options, Way, cases, plans};
+use crate::best::{Options, Way, Work, cases, plans};
 use conset_ir::{ConnectionSet, Duplex, PhaseTimes, Routing, Slot};
 use proptest::prelude::*;
 
@@ -104,7 +104,9 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
 
 fn balanced(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Routing {
     let bounds = crate::bounds::bounds(machine, set).unwrap().summary();
-    plans(machine, set, Way::Balanced, &bounds, &Options::default()).unwrap().pop().unwrap().routing
+    let mut work = Work::unlimited();
+    let plans = plans(machine, set, Way::Balanced, &bounds, &Options::default(), &mut work);
+    plans.unwrap().pop().unwrap().routing
 }
 
 fn refined(routing: &Routing, seed: u64) -> Option<Plan> {
