@@ -19,7 +19,7 @@ use conset_verify::{Rejection, Report, Verified};
 use rayon::prelude::*;
 
 use crate::best::{Attempts, Search, Until};
-use crate::from::FromOld;
+use crate::from::{Fresh, FromOld};
 use crate::fuse::Fusion;
 use crate::{Observer, Progress};
 
@@ -141,6 +141,7 @@ pub struct Compiled {
     image: Arc<Image>,
     sets: Vec<CompiledSet>,
     pub(crate) fusions: Vec<Fusion>,
+    pub(crate) candidates_refused: u32,
 }
 
 /// What is known of one compiled set beside its schedule.
@@ -172,6 +173,12 @@ impl Compiled {
     /// What became of sets that were allowed to be joined ([`crate::fuse`]).
     pub fn fusions(&self) -> &[Fusion] {
         &self.fusions
+    }
+
+    /// Plans that were made on the way and dropped, because the checker refused them or a stage
+    /// could not price them: a bug of conset, which did no harm but may have cost quality.
+    pub fn candidates_refused(&self) -> u32 {
+        self.candidates_refused
     }
 
     /// What is known of each set, in the schedule's order.
@@ -215,6 +222,27 @@ pub fn compile(
 /// # Errors
 /// See [`CompileError`].
 pub fn compile_with(
+    machine: &Arc<Machine>,
+    program: &Program,
+    options: &Options,
+    more: &More<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Compiled, CompileError> {
+    let compiled = compile_once(machine, program, options, more, observer);
+    if more.from.is_none() || !matches!(compiled, Err(CompileError::Bug { .. })) {
+        return compiled;
+    }
+    // What was made of the older compile is wrong, which is no reason to give up.
+    let mut compiled =
+        compile_once(machine, program, options, &More { from: None, ..*more }, observer)?;
+    compiled.candidates_refused += 1;
+    for set in &mut compiled.sets {
+        set.from = Some(FromOld::Fresh(Fresh::Refused));
+    }
+    Ok(compiled)
+}
+
+fn compile_once(
     machine: &Arc<Machine>,
     program: &Program,
     options: &Options,
@@ -327,7 +355,7 @@ fn planned(
         made.into_iter().collect::<Result<(), _>>()?;
         tell(&searches, observer);
         if more.should_stop.is_some_and(|should_stop| should_stop()) {
-            searches.iter_mut().filter(|search| search.has_plan()).for_each(Search::stop);
+            searches.iter_mut().filter(|search| search.can_stop()).for_each(Search::stop);
         }
     }
     observer(Progress::Stage("pricing"));
@@ -441,7 +469,8 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
     }
     let schedule = Schedule::new(image.machine().clone(), schedules, None)
         .map_err(|e| CompileError::bug("lifting", &e))?;
-    Ok(Compiled { schedule, image: Arc::new(image), sets, fusions: Vec::new() })
+    let image = Arc::new(image);
+    Ok(Compiled { schedule, image, sets, fusions: Vec::new(), candidates_refused: 0 })
 }
 
 fn finish(
@@ -458,6 +487,8 @@ fn finish(
     let meant: Vec<&Timetable> = timetables.iter().map(|v| &**v).collect();
     let image = conset_verify::image_of(image, &meant)
         .map_err(|rejection| CompileError::bug("codegen", &rejection))?;
+    let refused = known.iter().filter_map(|known| known.how.attempts);
+    let candidates_refused = refused.map(|attempts| attempts.candidates_refused).sum();
     let sets = known
         .into_iter()
         .zip(reports)
@@ -469,7 +500,8 @@ fn finish(
             from: known.how.from,
         })
         .collect();
-    Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets, fusions: Vec::new() })
+    let image = Arc::new(image.into_inner());
+    Ok(Compiled { schedule, image, sets, fusions: Vec::new(), candidates_refused })
 }
 
 /// A set that names cells which the machine has not, or not alive.

@@ -79,6 +79,8 @@ pub enum Fresh {
     NothingMatches,
     /// What stands leaves no room: the order, a requirement, the phases allowed.
     NoRoom,
+    /// What was made of the older compile was wrong, a bug of conset.
+    Refused,
 }
 
 impl Fresh {
@@ -90,6 +92,7 @@ impl Fresh {
             Fresh::NoRoom => {
                 "what stands leaves no room for the order, a requirement or the phases"
             }
+            Fresh::Refused => "what was made of the older compile was refused (bug in conset)",
         }
     }
 }
