@@ -10,7 +10,12 @@
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use conset::ir::{Connection, ConnectionSet, Duplex};
+use conset::{Algorithm, Objective};
 use conset_testing::{Case, Kind, check};
+
+/// Programs of any kind in every run of the tests.
+const PROGRAMS: u64 = 400;
 
 /// Programs that are shown when many fail.
 const SHOWN: usize = 5;
@@ -43,9 +48,49 @@ fn asked() -> std::ops::Range<u64> {
     first..first + number("CONSET_PROGRAMS", 1000)
 }
 
+/// What [`Case`] promises is there, or the tests below would not say much.
+#[test]
+fn the_programs_have_what_they_should_try() {
+    let cases: Vec<Case> = (0..PROGRAMS).map(|seed| Case::of_seed(seed, Kind::Any)).collect();
+    let many = |what: &str, least: usize, is: &dyn Fn(&Case) -> bool| {
+        let found = cases.iter().filter(|case| is(case)).count();
+        assert!(found >= least, "{found} programs with {what}");
+    };
+    let any = |case: &Case, is: &dyn Fn(&Connection) -> bool| {
+        case.program.sets().iter().flat_map(|set| set.connections()).any(is)
+    };
+    let to_itself = |c: &Connection| c.source == c.target;
+    let half = |case: &Case| case.machine.parameters().duplex == Duplex::Half;
+    let is_uneven = |set: &ConnectionSet| {
+        let words = set.connections().iter().map(|c| c.words);
+        words.clone().max() > words.min().map(|least| 2 * least)
+    };
+    many("half duplex", 150, &half);
+    many("half duplex and connections to itself", 75, &|c| half(c) && any(c, &to_itself));
+    many("uneven words", 150, &|c| c.program.sets().iter().any(|set| is_uneven(set)));
+    many("very many words", 5, &|c| any(c, &|connection| connection.words > 1 << 24));
+    many("several sets", 75, &|c| c.program.sets().len() > 1);
+    many("an order", 50, &|c| c.program.sets().iter().any(|set| !set.order().is_empty()));
+    many("an empty set", 5, &|c| c.program.sets().iter().any(|set| set.is_empty()));
+    many("a dead cell", 20, &|c| !c.machine.dead_cells().is_empty());
+    many("dead links", 20, &|c| !c.machine.dead_links().is_empty());
+    many("fewest phases", 50, &|c| c.options.objective == Objective::Phases);
+    many("the paper's algorithm", 20, &|c| c.options.algorithm == Algorithm::Paper);
+    let parameters = ["stream_setup", "t_sync", "t_phase", "streams", "channel_depth"];
+    for name in parameters.into_iter().chain(["link_clocks_per_word", "access_clocks_per_word"]) {
+        let number = |case: &Case| {
+            let numbers = case.machine.parameters().numbers();
+            let row = numbers.into_iter().find(|row| row.0 == name).expect("a parameter");
+            (row.1, row.2, row.3)
+        };
+        many(&format!("the least {name}"), 20, &|c| number(c).0 == number(c).1);
+        many(&format!("the greatest {name}"), 4, &|c| number(c).0 == number(c).2);
+    }
+}
+
 #[test]
 fn any_program_is_compiled_and_every_word_arrives() {
-    all_hold(0..400, Kind::Any);
+    all_hold(0..PROGRAMS, Kind::Any);
 }
 
 #[test]
