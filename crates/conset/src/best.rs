@@ -20,7 +20,8 @@
 //! found, each once (and at those that are run on the fabric to be priced). What it refuses, and
 //! what a stage cannot price for a fault of its own, is a bug of ours and no reason to give up: the
 //! plan is counted ([`Attempts`]), dropped, and the next one is taken. If none is left the set is
-//! planned as in the paper.
+//! planned as in the paper. A plan of a large set is checked only as the result, for the time it
+//! takes; if that is refused, the set is searched again with [`Care::Great`].
 //!
 //! # Threads
 //!
@@ -40,7 +41,7 @@ use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::compile::{CompileError, Objective, Options, gap, paper};
+use crate::compile::{Care, CompileError, Objective, Options, gap, paper};
 use attempts::{LARGE, SEARCHED, Step, Try, attempts, doubled, kind};
 use price::{PASSED, Priced, joined, price, refined};
 
@@ -133,6 +134,8 @@ pub(crate) struct Search<'a> {
     options: &'a Options,
     until: Until,
     planner: Planner,
+    /// Whether plans are checked before they are kept.
+    checks: bool,
     /// Those that are made in any case, unless the trying ends before.
     usual: Vec<Try>,
     /// The next attempt, counted over the usual ones and those after them.
@@ -145,7 +148,7 @@ pub(crate) struct Search<'a> {
     long: bool,
     /// Whether whole connections have left room for parts, as their plans tell.
     far: Option<bool>,
-    /// The best plan; the checker has accepted it.
+    /// The best plan.
     found: Option<Priced>,
     /// Of the plans with the fewest phases the fastest.
     fewest: Option<Priced>,
@@ -161,6 +164,7 @@ impl<'a> Search<'a> {
         bounds: Bounds,
         options: &'a Options,
         until: Until,
+        care: Care,
     ) -> Self {
         let usual = attempts(machine, set, options.objective);
         Self {
@@ -170,6 +174,7 @@ impl<'a> Search<'a> {
             options,
             until,
             planner: best::plans,
+            checks: care == Care::Great || set.len() <= SMALL,
             usual,
             next: 0,
             searched: false,
@@ -354,7 +359,8 @@ impl<'a> Search<'a> {
     }
 
     /// The best of some candidates. One that would be the best found is only taken if the checker
-    /// accepts it; what it refuses is counted, and so is what a stage failed to make.
+    /// accepts it, unless that has to wait; what it refuses is counted, and so is what a stage
+    /// failed to make.
     fn best_of(&mut self, candidates: Vec<Candidate>) -> Option<Priced> {
         let objective = self.options.objective;
         let mut best = None;
@@ -364,7 +370,7 @@ impl<'a> Search<'a> {
             };
             match candidate {
                 Ok(new) if !beats(&new, &best) => (),
-                Ok(new) if !beats(&new, &self.found) => best = Some(new),
+                Ok(new) if !self.checks || !beats(&new, &self.found) => best = Some(new),
                 other => match other.and_then(Priced::checked) {
                     Ok(new) => best = Some(new),
                     Err(_) => self.refused += 1,

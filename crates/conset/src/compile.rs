@@ -228,15 +228,36 @@ pub fn compile_with(
     more: &More<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
-    let compiled = compile_once(machine, program, options, more, observer);
-    if more.from.is_none() || !matches!(compiled, Err(CompileError::Bug { .. })) {
+    let compiled = compile_once(machine, program, options, more, Care::Usual, observer);
+    let Err(CompileError::Bug { .. }) = compiled else { return compiled };
+    if more.from.is_none() && options.algorithm == Algorithm::Paper {
         return compiled;
     }
-    // What was made of the older compile is wrong, which is no reason to give up.
-    let mut compiled =
-        compile_once(machine, program, options, &More { from: None, ..*more }, observer)?;
-    compiled.candidates_refused += 1;
-    for set in &mut compiled.sets {
+    let again = More { from: None, ..*more };
+    again_with_care(more.from.is_some(), || {
+        compile_once(machine, program, options, &again, Care::Great, observer)
+    })
+}
+
+/// How sure a search is of its plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// Plans of large sets, whose check takes time, are checked once they are the result.
+    Usual,
+    /// Every plan is checked before it is kept.
+    Great,
+}
+
+/// What is compiled once more after something was wrong in the end: without the older compile, and
+/// with plans that are checked before they are kept. That it was wrong is a bug of ours and no
+/// reason to give up.
+fn again_with_care(
+    from: bool,
+    compile: impl FnOnce() -> Result<Compiled, CompileError>,
+) -> Result<Compiled, CompileError> {
+    let mut compiled = compile()?;
+    compiled.candidates_refused = compiled.candidates_refused.max(1);
+    for set in compiled.sets.iter_mut().filter(|_| from) {
         set.from = Some(FromOld::Fresh(Fresh::Refused));
     }
     Ok(compiled)
@@ -247,6 +268,7 @@ fn compile_once(
     program: &Program,
     options: &Options,
     more: &More<'_>,
+    care: Care,
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
     observer(Progress::Stage("finding bounds"));
@@ -254,7 +276,7 @@ fn compile_once(
     let old = more.from.map(|old| Old::new(machine, old, observer)).transpose()?;
     let planned = match &old {
         Some(old) => older::keep(machine, program, &bounds, old, options, more, observer)?,
-        None => fresh(machine, program.sets(), &bounds, options, more, observer)?,
+        None => fresh(machine, program.sets(), &bounds, options, more, care, observer)?,
     };
     let mut sets = Vec::with_capacity(planned.len());
     let mut known = Vec::with_capacity(planned.len());
@@ -308,10 +330,11 @@ fn fresh(
     bounds: &[bounds::BoundsReport],
     options: &Options,
     more: &More<'_>,
+    care: Care,
     observer: &mut Observer<'_>,
 ) -> Result<Vec<Planned>, CompileError> {
     if options.algorithm == Algorithm::Best {
-        return planned(machine, sets, bounds, options, more, observer);
+        return planned(machine, sets, bounds, options, more, care, observer);
     }
     let route = |set| {
         observer(Progress::Stage("routing"));
@@ -332,6 +355,7 @@ fn planned(
     bounds: &[bounds::BoundsReport],
     options: &Options,
     more: &More<'_>,
+    care: Care,
     observer: &mut Observer<'_>,
 ) -> Result<Vec<Planned>, CompileError> {
     observer(Progress::Stage("planning"));
@@ -341,7 +365,7 @@ fn planned(
         (None, None) => Until::Good,
     };
     let search = |(set, bounds): (_, &bounds::BoundsReport)| {
-        Search::new(machine, set, bounds.summary(), options, until)
+        Search::new(machine, set, bounds.summary(), options, until, care)
     };
     let mut searches: Vec<Search<'_>> = sets.iter().zip(bounds).map(search).collect();
     let few = sets.iter().map(|set| set.len()).sum::<usize>() <= TOGETHER;
@@ -566,4 +590,33 @@ pub fn total_bounds(schedule: &Schedule) -> Bounds {
         }
     }
     total
+}
+
+#[cfg(test)]
+mod tests {
+    use conset_ir::{CellId, Connection};
+
+    use super::*;
+    use crate::report::Summary;
+
+    fn compiled() -> Result<Compiled, CompileError> {
+        let machine = Arc::new(Machine::from_spec("ring:3").unwrap());
+        let connection = Connection::new(CellId(0), CellId(1), 5);
+        let set = ConnectionSet::new("s", vec![connection]).unwrap();
+        compile(&machine, &set.into(), &Options::default(), &mut |_| ())
+    }
+
+    #[test]
+    fn what_is_compiled_again_says_so() {
+        let summary = Summary::new(&again_with_care(true, compiled).unwrap(), None);
+        assert_eq!(summary.candidates_refused, 1);
+        assert_eq!(summary.sets[0].from, Some(FromOld::Fresh(Fresh::Refused)));
+        let note = summary.refused_note().unwrap();
+        assert!(note.starts_with("1 candidate plan was refused by the checker"), "{note}");
+        let summary = Summary::new(&again_with_care(false, compiled).unwrap(), None);
+        assert_eq!((summary.candidates_refused, &summary.sets[0].from), (1, &None));
+
+        let right = Summary::new(&compiled().unwrap(), None);
+        assert_eq!((right.candidates_refused, right.refused_note()), (0, None));
+    }
 }

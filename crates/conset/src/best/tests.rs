@@ -67,7 +67,7 @@ fn searched(planner: Planner, until: Until) -> (Timetable, Attempts) {
     let (machine, set) = case();
     let options = Options::default();
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
-    let mut search = Search::new(&machine, &set, bounds, &options, until);
+    let mut search = Search::new(&machine, &set, bounds, &options, until, Care::Usual);
     search.planner = planner;
     while !search.is_over() {
         search.wave().unwrap();
@@ -113,11 +113,20 @@ fn a_plan_that_the_fabric_did_not_run_is_checked_before_it_is_the_best() {
     let right = price(plans[0].clone(), 0).unwrap();
     let wrong = right.clone().with_slots_of_nothing();
     let options = Options::default();
-    let mut search = Search::new(&machine, &set, bounds, &options, Until::Good);
+    let mut search = Search::new(&machine, &set, bounds, &options, Until::Good, Care::Usual);
     let best = search.best_of(vec![Ok(wrong.clone()), Ok(right.clone())]).unwrap();
     assert_eq!((&best.timetable, search.refused), (&right.timetable, 1));
     // Behind a better one it is not looked at.
     search.found = Some(best);
-    search.best_of(vec![Ok(Priced { clocks: u64::MAX, ..wrong })]);
+    let mut late = wrong.clone();
+    late.clocks = u64::MAX;
+    search.best_of(vec![Ok(late)]);
     assert_eq!(search.refused, 1);
+    // Where checking has to wait it is not looked at either.
+    let best = |care| {
+        let mut search = Search::new(&machine, &set, bounds, &options, Until::Good, care);
+        search.checks &= care == Care::Great;
+        (search.best_of(vec![Ok(wrong.clone())]).is_some(), search.refused)
+    };
+    assert_eq!([best(Care::Usual), best(Care::Great)], [(true, 0), (false, 1)]);
 }
