@@ -86,7 +86,7 @@ fn plans_that_are_wrong_are_counted_and_the_result_is_that_without_them() {
     let (right, attempts) = searched(best::plans, Until::Good);
     assert_eq!(attempts.candidates_refused, 0);
     let (timetable, attempts) = searched(some_wrong, Until::Good);
-    assert!(attempts.candidates_refused > 1, "{attempts:?}");
+    assert!(attempts.candidates_refused > 0, "{attempts:?}");
     assert_eq!(timetable, right);
 }
 
