@@ -5,11 +5,11 @@
 //! comes next: documents are written in every form and read again, and are the same; meshes are
 //! turned into connection sets; schedules and images go to the checker, which may refuse them.
 //!
-//! [`program`] goes the other way: from bytes it makes a machine and a set that are valid, and
-//! then nothing but delivery of every word is right.
+//! [`program`] goes the other way: its bytes become a machine and a program that are valid, and then
+//! nothing but delivery of every word is right. The generator is that of the tests
+//! (`crates/testing`).
 
-mod case;
 mod readers;
 
-pub use case::{Case, program};
+pub use conset_testing::{Case, check as program};
 pub use readers::{any, binary, json, machine_file, mesh, partition, text};

@@ -31,7 +31,8 @@
 //! 4. **Agents** inject at most one word, and take out at most one word, each
 //!    `access_clocks_per_word`; with full duplex the two directions are independent, with half
 //!    they share the agent. An agent holds at most `streams` streams open in each direction,
-//!    sharing that rate; opening one costs `stream_setup`.
+//!    sharing that rate; opening one costs `stream_setup`. How long a stream takes ([`stream`]) is
+//!    worked out in one place for all stages but the checker.
 //! 5. **Queues** hold `channel_depth` words; a full queue stops the word behind it. Nothing is
 //!    ever dropped.
 //! 6. **Context switch** costs `t_sync + t_phase`; it happens only when every channel is empty,
@@ -65,6 +66,7 @@ pub mod position;
 pub mod routing;
 pub mod schedule;
 pub mod set;
+pub mod stream;
 pub mod text;
 pub mod timetable;
 pub mod topology;
@@ -83,5 +85,6 @@ pub use machine::{Duplex, Link, Machine, Parameters};
 pub use routing::{PhaseRoutes, RouteRef, Routing};
 pub use schedule::{Binding, Bounds, Origin, Schedule, SetSchedule};
 pub use set::{Connection, ConnectionSet, NodeLists, Program};
+pub use stream::StreamClocks;
 pub use timetable::{PhaseTimes, Slot, Timetable};
 pub use topology::Topology;

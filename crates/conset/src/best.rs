@@ -23,6 +23,15 @@
 //! routes would not fit into memory is refused before
 //! ([`conset_partition_route::bounds::memory_budget`]).
 //!
+//! # Plans that are wrong
+//!
+//! No plan is kept before the checker has seen it: it looks at those that would become the best
+//! found, each once (and at those that are run on the fabric to be priced). What it refuses, and
+//! what a stage cannot price for a fault of its own, is a bug of ours and no reason to give up: the
+//! plan is counted ([`Attempts`]), dropped, and the next one is taken. If none is left the set is
+//! planned as in the paper. A plan of a large set is checked only as the result, for the time it
+//! takes; if that is refused, the set is searched again with [`Care::Great`].
+//!
 //! # Threads
 //!
 //! Attempts do not know of each other. A *wave* of them is made at once, as many as there are
@@ -35,13 +44,13 @@ mod price;
 
 use std::sync::Arc;
 
-use conset_ir::{Bounds, ConnectionSet, Machine, Timetable};
-use conset_partition_route::best::{self, Way, Work};
+use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
+use conset_partition_route::best::{self, Plan, Way, Work};
 use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::compile::{CompileError, Objective, Options, gap};
+use crate::compile::{Care, CompileError, Objective, Options, gap, paper};
 use attempts::{LARGE, SEARCHED, Step, Try, attempts, doubled, kind};
 use price::{PASSED, Priced, WORK, channels, joined, price, refined};
 
@@ -121,9 +130,22 @@ pub enum Ended {
 pub struct Attempts {
     /// Plans that were made and priced.
     pub made: u32,
+    /// Plans that were dropped, because the checker refused them or a stage could not price them.
+    /// Anything but 0 is a bug of conset.
+    pub candidates_refused: u32,
     /// Why no more were.
     pub ended: Ended,
 }
+
+/// Makes the plans of one way ([`best::plans`]).
+type Planner = fn(
+    &Arc<Machine>,
+    &Arc<ConnectionSet>,
+    Way,
+    &Bounds,
+    &best::Options,
+    &mut Work,
+) -> Result<Vec<Plan>, Infeasible>;
 
 /// The search for one set's plan.
 pub(crate) struct Search<'a> {
@@ -132,6 +154,9 @@ pub(crate) struct Search<'a> {
     bounds: Bounds,
     options: &'a Options,
     until: Until,
+    planner: Planner,
+    /// Whether plans are checked before they are kept.
+    checks: bool,
     /// Those that are made in any case, unless the trying ends before.
     usual: Vec<Try>,
     /// The next attempt, counted over the usual ones and those after them.
@@ -146,6 +171,7 @@ pub(crate) struct Search<'a> {
     far: Option<bool>,
     /// Whether routes are too long for windows and parts.
     unparted: bool,
+    /// The best plan.
     found: Option<Priced>,
     /// Of the plans with the fewest phases the fastest.
     fewest: Option<Priced>,
@@ -154,6 +180,7 @@ pub(crate) struct Search<'a> {
     spent: u64,
     /// Whether something was left out for its work.
     stopped: bool,
+    refused: u32,
     ended: Option<Ended>,
 }
 
@@ -164,6 +191,7 @@ impl<'a> Search<'a> {
         bounds: Bounds,
         options: &'a Options,
         until: Until,
+        care: Care,
     ) -> Self {
         let usual = attempts(machine, set, options.objective);
         Self {
@@ -172,6 +200,8 @@ impl<'a> Search<'a> {
             bounds,
             options,
             until,
+            planner: best::plans,
+            checks: care == Care::Great || set.len() <= SMALL,
             usual,
             next: 0,
             searched: false,
@@ -184,6 +214,7 @@ impl<'a> Search<'a> {
             made: 0,
             spent: 0,
             stopped: false,
+            refused: 0,
             ended: None,
         }
     }
@@ -204,9 +235,10 @@ impl<'a> Search<'a> {
         self.ended.is_some()
     }
 
-    /// Whether there is a plan already.
-    pub(crate) fn has_plan(&self) -> bool {
-        self.found.is_some()
+    /// Whether it may be stopped: there is a plan already, or there was one that was refused and
+    /// the paper's will do.
+    pub(crate) fn can_stop(&self) -> bool {
+        self.found.is_some() || self.refused > 0
     }
 
     /// Ends the trying, because time is up.
@@ -255,7 +287,7 @@ impl<'a> Search<'a> {
     /// Makes some attempts.
     ///
     /// # Errors
-    /// A set that cannot be planned, where there is no plan yet; a bug of a stage.
+    /// A set that cannot be planned, where there is no plan yet.
     pub(crate) fn wave(&mut self) -> Result<(), CompileError> {
         let most = if self.set.len() > WIDE { 1 } else { rayon::current_num_threads().min(WAVE) };
         let Some(first) = self.attempt(self.next) else {
@@ -301,12 +333,13 @@ impl<'a> Search<'a> {
     }
 
     fn look_at(&mut self, attempt: Try, outcome: Outcome) -> Result<(), CompileError> {
-        let priced = match outcome {
-            Ok(priced) => priced,
+        let candidates = match outcome {
+            Ok(candidates) => candidates,
             // What one way cannot do another has done.
-            Err(CompileError::Infeasible(_)) if self.found.is_some() => return Ok(()),
-            Err(error) => return Err(error),
+            Err(_) if self.found.is_some() => return Ok(()),
+            Err(infeasible) => return Err(infeasible.into()),
         };
+        let Some(priced) = self.best_of(candidates) else { return Ok(()) };
         self.made += 1;
         self.stopped |= priced.stopped;
         self.spent = self.spent.saturating_add(priced.spent);
@@ -333,7 +366,8 @@ impl<'a> Search<'a> {
         let Try { step, seed, doubled } = attempt;
         let Step::Plan(way) = step else {
             let found = self.found.as_ref().filter(|_| self.may_gain_by_sharing())?;
-            return Some(self.refine(found, seed, doubled));
+            let refined = self.refine(found, seed, doubled);
+            return Some(Ok(vec![refined]));
         };
         if self.found.is_some() {
             let skipped = match way {
@@ -368,21 +402,40 @@ impl<'a> Search<'a> {
             false => (Work::of(self.set.len(), doubled), WORK),
         };
         let allowed = work.left;
-        let plans = best::plans(self.machine, self.set, way, &self.bounds, &route, &mut work);
+        let plans = (self.planner)(self.machine, self.set, way, &self.bounds, &route, &mut work);
         let plans = match plans {
+            Ok(plans) if plans.is_empty() => return None,
             Ok(plans) => plans,
-            Err(infeasible) => return Some(Err(infeasible.into())),
+            Err(infeasible) => return Some(Err(infeasible)),
         };
-        let better = |found: Option<Priced>, plan| {
-            let mut new = price(plan, route.seed, pricing)?;
-            new.stopped |= work.stopped;
-            new.spent = allowed - work.left;
-            Ok(match found {
-                Some(old) if !is_better(&new, &old, self.options.objective) => Some(old),
-                _ => Some(new),
-            })
+        let candidate = |plan| {
+            let priced = price(plan, route.seed, pricing)?;
+            let stopped = priced.stopped || work.stopped;
+            Ok(Priced { stopped, spent: allowed - work.left, ..priced })
         };
-        plans.into_iter().try_fold(None, better).transpose()
+        Some(Ok(plans.into_iter().map(candidate).collect()))
+    }
+
+    /// The best of some candidates. One that would be the best found is only taken if the checker
+    /// accepts it, unless that has to wait; what it refuses is counted, and so is what a stage
+    /// failed to make.
+    fn best_of(&mut self, candidates: Vec<Candidate>) -> Option<Priced> {
+        let objective = self.options.objective;
+        let mut best = None;
+        for candidate in candidates {
+            let beats = |new: &Priced, old: &Option<Priced>| {
+                old.as_ref().is_none_or(|old| is_better(new, old, objective))
+            };
+            match candidate {
+                Ok(new) if !beats(&new, &best) => (),
+                Ok(new) if !self.checks || !beats(&new, &self.found) => best = Some(new),
+                other => match other.and_then(Priced::checked) {
+                    Ok(new) => best = Some(new),
+                    Err(_) => self.refused += 1,
+                },
+            }
+        }
+        best
     }
 
     /// Whether the best plan so far is worth refining: far from the bound, of streams that last as
@@ -397,7 +450,7 @@ impl<'a> Search<'a> {
     /// Changes the best plan so far. The first chains start from the best plan, whose streams keep
     /// off each other, and from one of few phases, in which they share; the others go on from the
     /// better of the two results.
-    fn refine(&self, found: &Priced, seed: u64, doubled: u32) -> Outcome {
+    fn refine(&self, found: &Priced, seed: u64, doubled: u32) -> Candidate {
         let seed = self.options.seed.wrapping_add(seed);
         let steps = STEPS.min((self.set.len() as u64) << EACH) << doubled;
         // A stream that is run costs what its route is long.
@@ -409,10 +462,10 @@ impl<'a> Search<'a> {
     }
 
     /// Refines two plans, the seed of the second being another; the better result.
-    fn chains(&self, from: [(&Priced, bool); 2], steps: u64, seed: u64) -> Outcome {
+    fn chains(&self, from: [(&Priced, bool); 2], steps: u64, seed: u64) -> Candidate {
         let chain = |(from, even): (&Priced, bool), seed: u64| {
             let base = joined(from.clone(), seed)?;
-            Ok::<Priced, CompileError>(refined(&base, even, steps, seed)?.unwrap_or(base))
+            Candidate::Ok(refined(&base, even, steps, seed)?.unwrap_or(base))
         };
         let [a, b] = from;
         let (a, b) = rayon::join(|| chain(a, seed), || chain(b, seed.wrapping_add(1 << 33)));
@@ -429,9 +482,9 @@ impl<'a> Search<'a> {
     /// Whether no part of the longest connection, cut into so many, would be shorter than a switch.
     fn is_long(&self, pieces: u32) -> bool {
         let parameters = self.machine.parameters();
-        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
         let longest = self.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
-        u64::from(longest) * u64::from(word) >= u64::from(pieces) * parameters.switch_clocks()
+        u64::from(longest) * parameters.word_clocks()
+            >= u64::from(pieces) * parameters.switch_clocks()
     }
 
     /// Clocks of the rounds of a plan, without what words take on their way, over the clocks that
@@ -439,9 +492,7 @@ impl<'a> Search<'a> {
     fn rounds_over_bound(&self, priced: &Priced) -> Option<f64> {
         let rounds = priced.rounds()?;
         let parameters = self.machine.parameters();
-        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
-        let longest = self.set.connections().iter().map(|c| c.words).max()?;
-        let round = u64::from(longest) * u64::from(word) + u64::from(parameters.stream_setup);
+        let round = parameters.longest_stream(self.set);
         let switches = u64::from(self.bounds.phases) * parameters.switch_clocks();
         let left = self.bounds.clocks.saturating_sub(switches).max(1);
         Some(u64::from(rounds).saturating_mul(round) as f64 / left as f64)
@@ -490,24 +541,47 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best plan that was found, and how.
+    /// The best plan that was found, and how; the paper's plan if every other was refused.
     ///
     /// # Errors
-    /// No way applied, which is a bug.
-    pub(crate) fn finish(self) -> Result<(Timetable, predict::Prediction, Attempts), CompileError> {
-        let none = || CompileError::bug("the router", &"no way to plan applies");
+    /// No way applied, which is a bug; no plan was accepted and the paper's cannot be made.
+    pub(crate) fn finish(
+        mut self,
+    ) -> Result<(Timetable, predict::Prediction, Attempts), CompileError> {
+        let ended = self.ended.unwrap_or(Ended::Enough);
         let good = self.found.as_ref().is_some_and(|found| self.is_good(found));
-        let found = joined(self.found.ok_or_else(none)?, self.options.seed)?;
+        let Some(found) = self.found.take() else {
+            if self.refused == 0 {
+                return Err(CompileError::bug("the router", &"no way to plan applies"));
+            }
+            let (timetable, prediction) = paper(self.machine, self.set, self.options, &mut |_| ())?;
+            let (made, candidates_refused) = (self.made + 1, self.refused);
+            return Ok((timetable, prediction, Attempts { made, candidates_refused, ended }));
+        };
+        let found = if found.is_joinable() {
+            let joined = joined(found.clone(), self.options.seed).and_then(Priced::checked);
+            joined.unwrap_or_else(|_| {
+                self.refused += 1;
+                found
+            })
+        } else {
+            found
+        };
         let prediction = predict::predict(&found.timetable);
-        let ended = match self.ended.unwrap_or(Ended::Enough) {
+        let ended = match ended {
             Ended::Enough if (self.stopped || found.stopped) && !good => Ended::Work,
             ended => ended,
         };
-        Ok((found.timetable, prediction, Attempts { made: self.made, ended }))
+        let (made, candidates_refused) = (self.made, self.refused);
+        Ok((found.timetable, prediction, Attempts { made, candidates_refused, ended }))
     }
 }
 
-type Outcome = Result<Priced, CompileError>;
+/// A plan with its price, or why there is none: a bug of a stage.
+type Candidate = Result<Priced, CompileError>;
+
+/// What an attempt made.
+type Outcome = Result<Vec<Candidate>, Infeasible>;
 
 fn squared_hops(priced: &Priced) -> u64 {
     let phases = priced.timetable.routing().phases().iter();
@@ -521,3 +595,6 @@ fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
     };
     key(new) < key(old)
 }
+
+#[cfg(test)]
+mod tests;

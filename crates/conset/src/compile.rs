@@ -19,7 +19,7 @@ use conset_verify::{Lifted, Rejection, Report, Verified};
 use rayon::prelude::*;
 
 use crate::best::{Attempts, Search, Until};
-use crate::from::FromOld;
+use crate::from::{Fresh, FromOld};
 use crate::fuse::Fusion;
 use crate::{Observer, Progress};
 
@@ -152,6 +152,7 @@ pub struct Compiled {
     image: Arc<Image>,
     sets: Vec<CompiledSet>,
     pub(crate) fusions: Vec<Fusion>,
+    pub(crate) candidates_refused: u32,
 }
 
 /// What is known of one compiled set beside its schedule.
@@ -183,6 +184,12 @@ impl Compiled {
     /// What became of sets that were allowed to be joined ([`crate::fuse`]).
     pub fn fusions(&self) -> &[Fusion] {
         &self.fusions
+    }
+
+    /// Plans that were made on the way and dropped, because the checker refused them or a stage
+    /// could not price them: a bug of conset, which did no harm but may have cost quality.
+    pub fn candidates_refused(&self) -> u32 {
+        self.candidates_refused
     }
 
     /// What is known of each set, in the schedule's order.
@@ -232,12 +239,55 @@ pub fn compile_with(
     more: &More<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
+    let compiled = compile_once(machine, program, options, more, Care::Usual, observer);
+    let Err(CompileError::Bug { .. }) = compiled else { return compiled };
+    if more.from.is_none() && options.algorithm == Algorithm::Paper {
+        return compiled;
+    }
+    let again = More { from: None, ..*more };
+    again_with_care(more.from.is_some(), || {
+        compile_once(machine, program, options, &again, Care::Great, observer)
+    })
+}
+
+/// How sure a search is of its plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// Plans of large sets, whose check takes time, are checked once they are the result.
+    Usual,
+    /// Every plan is checked before it is kept.
+    Great,
+}
+
+/// What is compiled once more after something was wrong in the end: without the older compile, and
+/// with plans that are checked before they are kept. That it was wrong is a bug of ours and no
+/// reason to give up.
+fn again_with_care(
+    from: bool,
+    compile: impl FnOnce() -> Result<Compiled, CompileError>,
+) -> Result<Compiled, CompileError> {
+    let mut compiled = compile()?;
+    compiled.candidates_refused = compiled.candidates_refused.max(1);
+    for set in compiled.sets.iter_mut().filter(|_| from) {
+        set.from = Some(FromOld::Fresh(Fresh::Refused));
+    }
+    Ok(compiled)
+}
+
+fn compile_once(
+    machine: &Arc<Machine>,
+    program: &Program,
+    options: &Options,
+    more: &More<'_>,
+    care: Care,
+    observer: &mut Observer<'_>,
+) -> Result<Compiled, CompileError> {
     observer(Progress::Stage("finding bounds"));
     let bounds = bounds_of(machine, program, options.unlimited)?;
     let old = more.from.map(|old| Old::new(machine, old, observer)).transpose()?;
     let planned = match &old {
         Some(old) => older::keep(machine, program, &bounds, old, options, more, observer)?,
-        None => fresh(machine, program.sets(), &bounds, options, more, observer)?,
+        None => fresh(machine, program.sets(), &bounds, options, more, care, observer)?,
     };
     let mut sets = Vec::with_capacity(planned.len());
     let mut known = Vec::with_capacity(planned.len());
@@ -291,10 +341,11 @@ fn fresh(
     bounds: &[bounds::BoundsReport],
     options: &Options,
     more: &More<'_>,
+    care: Care,
     observer: &mut Observer<'_>,
 ) -> Result<Vec<Planned>, CompileError> {
     if options.algorithm == Algorithm::Best {
-        return planned(machine, sets, bounds, options, more, observer);
+        return planned(machine, sets, bounds, options, more, care, observer);
     }
     let route = |set| {
         observer(Progress::Stage("routing"));
@@ -315,6 +366,7 @@ fn planned(
     bounds: &[bounds::BoundsReport],
     options: &Options,
     more: &More<'_>,
+    care: Care,
     observer: &mut Observer<'_>,
 ) -> Result<Vec<Planned>, CompileError> {
     observer(Progress::Stage("planning"));
@@ -324,7 +376,7 @@ fn planned(
         (None, None) => Until::Good,
     };
     let search = |(set, bounds): (_, &bounds::BoundsReport)| {
-        Search::new(machine, set, bounds.summary(), options, until)
+        Search::new(machine, set, bounds.summary(), options, until, care)
     };
     let mut searches: Vec<Search<'_>> = sets.iter().zip(bounds).map(search).collect();
     let few = sets.iter().map(|set| set.len()).sum::<usize>() <= TOGETHER;
@@ -338,7 +390,7 @@ fn planned(
         made.into_iter().collect::<Result<(), _>>()?;
         tell(&searches, observer);
         if more.should_stop.is_some_and(|should_stop| should_stop()) {
-            searches.iter_mut().filter(|search| search.has_plan()).for_each(Search::stop);
+            searches.iter_mut().filter(|search| search.can_stop()).for_each(Search::stop);
         }
     }
     observer(Progress::Stage("pricing"));
@@ -453,7 +505,8 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
     }
     let schedule = Schedule::new(image.machine().clone(), schedules, None)
         .map_err(|e| CompileError::bug("lifting", &e))?;
-    Ok(Compiled { schedule, image: Arc::new(image), sets, fusions: Vec::new() })
+    let image = Arc::new(image);
+    Ok(Compiled { schedule, image, sets, fusions: Vec::new(), candidates_refused: 0 })
 }
 
 /// The timetable of an image's set. An image does not say for how long a stream is booked: the
@@ -478,6 +531,8 @@ fn finish(
     let meant: Vec<&Timetable> = timetables.iter().map(|v| &**v).collect();
     let image = conset_verify::image_of(image, &meant)
         .map_err(|rejection| CompileError::bug("codegen", &rejection))?;
+    let refused = known.iter().filter_map(|known| known.how.attempts);
+    let candidates_refused = refused.map(|attempts| attempts.candidates_refused).sum();
     let sets = known
         .into_iter()
         .zip(reports)
@@ -489,7 +544,8 @@ fn finish(
             from: known.how.from,
         })
         .collect();
-    Ok(Compiled { schedule, image: Arc::new(image.into_inner()), sets, fusions: Vec::new() })
+    let image = Arc::new(image.into_inner());
+    Ok(Compiled { schedule, image, sets, fusions: Vec::new(), candidates_refused })
 }
 
 /// A set that names cells which the machine has not, or not alive.
@@ -568,4 +624,33 @@ pub fn total_bounds(schedule: &Schedule) -> Bounds {
         }
     }
     total
+}
+
+#[cfg(test)]
+mod tests {
+    use conset_ir::{CellId, Connection};
+
+    use super::*;
+    use crate::report::Summary;
+
+    fn compiled() -> Result<Compiled, CompileError> {
+        let machine = Arc::new(Machine::from_spec("ring:3").unwrap());
+        let connection = Connection::new(CellId(0), CellId(1), 5);
+        let set = ConnectionSet::new("s", vec![connection]).unwrap();
+        compile(&machine, &set.into(), &Options::default(), &mut |_| ())
+    }
+
+    #[test]
+    fn what_is_compiled_again_says_so() {
+        let summary = Summary::new(&again_with_care(true, compiled).unwrap(), None);
+        assert_eq!(summary.candidates_refused, 1);
+        assert_eq!(summary.sets[0].from, Some(FromOld::Fresh(Fresh::Refused)));
+        let note = summary.refused_note().unwrap();
+        assert!(note.starts_with("1 candidate plan was refused by the checker"), "{note}");
+        let summary = Summary::new(&again_with_care(false, compiled).unwrap(), None);
+        assert_eq!((summary.candidates_refused, &summary.sets[0].from), (1, &None));
+
+        let right = Summary::new(&compiled().unwrap(), None);
+        assert_eq!((right.candidates_refused, right.refused_note()), (0, None));
+    }
 }

@@ -86,6 +86,8 @@ pub enum Fresh {
     NothingMatches,
     /// What stands leaves no room: the order, a requirement, the phases allowed.
     NoRoom,
+    /// What was made of the older compile was wrong, a bug of conset.
+    Refused,
 }
 
 impl Fresh {
@@ -97,6 +99,7 @@ impl Fresh {
             Fresh::NoRoom => {
                 "what stands leaves no room for the order, a requirement or the phases"
             }
+            Fresh::Refused => "what was made of the older compile was refused (bug in conset)",
         }
     }
 }

@@ -57,10 +57,12 @@ pub fn compile_fused(
     let mut sets: Vec<Option<SetSchedule>> =
         apart.schedule().sets().iter().cloned().map(Some).collect();
     let mut fusions = Vec::new();
+    let mut refused = apart.candidates_refused();
     for (rows, set) in groups.iter().zip(joined) {
         observer(Progress::Stage("joining sets"));
         let name = set.name().to_owned();
         let whole = compile(machine, &set.into(), options, observer)?;
+        refused += whole.candidates_refused();
         let whole = &whole.schedule().sets()[0];
         let own = || rows.iter().map(|&row| &apart.schedule().sets()[row]);
         let fusion = Fusion {
@@ -84,7 +86,7 @@ pub fn compile_fused(
         fusions.push(fusion);
     }
     if fusions.iter().all(|fusion| !fusion.fused) {
-        apart.fusions = fusions;
+        (apart.fusions, apart.candidates_refused) = (fusions, refused);
         return Ok(apart);
     }
     let origin = apart.schedule().origin().cloned();
@@ -95,7 +97,7 @@ pub fn compile_fused(
         CompileError::Rejected(rejection) => CompileError::bug("joining sets", &rejection),
         other => other,
     })?;
-    compiled.fusions = fusions;
+    (compiled.fusions, compiled.candidates_refused) = (fusions, refused);
     Ok(compiled)
 }
 

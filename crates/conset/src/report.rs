@@ -89,6 +89,8 @@ pub struct Summary {
     pub machine: MachineSummary,
     /// Each set.
     pub sets: Vec<SetSummary>,
+    /// Plans that were made and dropped because they were wrong: anything but 0 is a bug of conset.
+    pub candidates_refused: u32,
     /// The parts, where the sets come from a mesh.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<PartsSummary>,
@@ -106,8 +108,22 @@ impl Summary {
                 .zip(compiled.sets())
                 .map(|(schedule, known)| SetSummary::new(schedule, known))
                 .collect(),
+            candidates_refused: compiled.candidates_refused(),
             parts: halo.map(PartsSummary::new),
         }
+    }
+
+    /// What to say where plans were dropped.
+    pub fn refused_note(&self) -> Option<String> {
+        let plans = match self.candidates_refused {
+            0 => return None,
+            1 => "1 candidate plan was".to_owned(),
+            n => format!("{n} candidate plans were"),
+        };
+        Some(format!(
+            "{plans} refused by the checker (bug in conset; please report this with the input); \
+             the result is correct but may be slower than it could be"
+        ))
     }
 }
 

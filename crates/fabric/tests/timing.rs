@@ -3,7 +3,8 @@
 mod build;
 
 use conset_fabric::{Buffers, Fabric, FaultKind, Options, run_checked, to_perfetto};
-use conset_ir::{CellId, ConnectionId, ConnectionSet, Image, PhaseId};
+use conset_ir::{CellId, ConnectionId, ConnectionSet, Duplex, Image, PhaseId, StreamClocks};
+use proptest::prelude::*;
 
 /// Clocks of the one phase of `image`.
 fn clocks(image: Image) -> u64 {
@@ -47,6 +48,33 @@ fn one_stream_alone_takes_the_time_of_the_closed_form() {
                 }
             }
         }
+    }
+}
+
+proptest! {
+    /// What planners and timetables count on ([`StreamClocks`]), against a run.
+    #[test]
+    fn one_stream_alone_takes_the_time_that_planners_count_on(
+        spec in prop::sample::select(vec!["mesh:3x3", "ring:5", "ring:2", "fat-tree:5", "ring:1"]),
+        ends in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
+        itself in any::<bool>(),
+        (link, access, setup) in (1u32..30, 1u32..30, prop::sample::select(vec![0u32, 1, 50, 900])),
+        (depth, streams, half) in (1u32..9, 1u32..4, any::<bool>()),
+        words in 1u32..3000,
+    ) {
+        let machine = build::machine(spec, |p| {
+            (p.link_clocks_per_word, p.access_clocks_per_word) = (link, access);
+            (p.stream_setup, p.channel_depth, p.streams) = (setup, depth, streams);
+            p.duplex = if half { Duplex::Half } else { Duplex::Full };
+        });
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        let from = *ends.0.get(&cells);
+        let to = if itself { from } else { *ends.1.get(&cells) };
+        let hops = machine.hops_from(from)[to.index()] as usize;
+        let stream = StreamClocks::between(machine.parameters(), from == to);
+        let set = build::set(&[(from.0, to.0, words)]);
+        prop_assert_eq!(machine.parameters().longest_stream(&set), stream.of(words));
+        prop_assert_eq!(clocks(build::build(&machine, set)), stream.until_received(words, hops));
     }
 }
 

@@ -20,6 +20,7 @@ use std::cmp::Reverse;
 
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes, Slot,
+    StreamClocks,
 };
 
 use crate::cost::Costs;
@@ -222,16 +223,14 @@ impl<'a> Room<'a> {
     ) -> Vec<Dealt> {
         let connection = set.get(id);
         let words = connection.words;
-        let itself = connection.source == connection.target;
-        let duration = self.costs.of_words(words, connection, itself);
-        let Found { growth, hole, holes } = self.search(connection, duration, closed);
+        let stream = *self.costs.stream(connection);
+        let Found { growth, hole, holes } = self.search(connection, stream.of(words), closed);
         let Some(hole) = hole else { return vec![Dealt { words, place: None }] };
-        let parts = self.cut(words, duration, holes, growth);
+        let parts = self.cut(words, stream, holes, growth);
         let parts = parts.unwrap_or_else(|| vec![(hole, words)]);
         let mut dealt = Vec::with_capacity(parts.len());
         for (hole, words) in parts {
-            let duration = self.costs.of_words(words, connection, itself);
-            let slot = Slot { start: hole.start, duration };
+            let slot = Slot { start: hole.start, duration: stream.of(words) };
             if hole.phase == self.ends.len() {
                 self.ends.push(0);
             }
@@ -299,14 +298,13 @@ impl<'a> Room<'a> {
     fn cut(
         &self,
         words: u32,
-        duration: u64,
+        stream: StreamClocks,
         mut holes: Vec<(Hole, u32)>,
         most: u64,
     ) -> Option<Vec<(Hole, u32)>> {
-        let setup = u64::from(self.machine.parameters().stream_setup);
-        let word = (duration.saturating_sub(setup) / u64::from(words)).max(1);
+        let StreamClocks { setup, word, .. } = stream;
         let least = (self.machine.parameters().switch_clocks() / PART).max(setup).max(word);
-        if most <= least || duration < 2 * least {
+        if most <= least || stream.of(words) < 2 * least {
             return None;
         }
         let least_words = u32::try_from(least.div_ceil(word)).ok()?;
@@ -314,8 +312,7 @@ impl<'a> Room<'a> {
         let mut left = words;
         let mut parts: Vec<(Hole, u32)> = Vec::new();
         for &(hole, channels) in &holes {
-            let fit = hole.clocks.saturating_sub(setup) / word;
-            let mut part = u32::try_from(fit).unwrap_or(u32::MAX).min(left);
+            let mut part = stream.words_in(hole.clocks).min(left);
             // What is left must not be too short either.
             if part < left && left - part < least_words {
                 part = left.saturating_sub(least_words);
@@ -329,7 +326,7 @@ impl<'a> Room<'a> {
                 parts.push((hole, part));
             }
         }
-        let growth = if left == 0 { 0 } else { stretch(&mut parts, &holes, left, word, setup)? };
+        let growth = if left == 0 { 0 } else { stretch(&mut parts, &holes, left, stream)? };
         let price = growth.saturating_add(least * (parts.len() as u64).saturating_sub(1));
         (parts.len() > 1 && price < most).then_some(parts)
     }
@@ -351,8 +348,7 @@ fn stretch(
     parts: &mut Vec<(Hole, u32)>,
     holes: &[(Hole, u32)],
     left: u32,
-    word: u64,
-    setup: u64,
+    stream: StreamClocks,
 ) -> Option<u64> {
     let place = |hole: &Hole| (hole.phase, hole.start);
     let best = holes.iter().filter(|(hole, _)| hole.last).filter_map(|(hole, channels)| {
@@ -361,8 +357,8 @@ fn stretch(
         if same.is_none() && (parts.len() == PARTS || here >= *channels as usize) {
             return None;
         }
-        let words = u64::from(left) + same.map_or(0, |row| u64::from(parts[row].1));
-        let clocks = words.saturating_mul(word).saturating_add(setup);
+        // Both are words of one connection, so the sum is no more than it has.
+        let clocks = stream.of(left + same.map_or(0, |row| parts[row].1));
         Some((clocks.saturating_sub(hole.clocks), same, hole))
     });
     let (growth, same, hole) = best.min_by_key(|(growth, _, hole)| (*growth, hole.phase))?;
@@ -427,7 +423,7 @@ mod tests {
         let costs = Costs::new(machine.parameters());
         for &(phase, source, target, words, start) in rows {
             let connection = Connection::new(CellId(source), CellId(target), words);
-            let duration = costs.of_words(words, &connection, source == target);
+            let duration = costs.stream(&connection).of(words);
             let id = ConnectionId(connections.len() as u32);
             // Only the ends matter here.
             let cells = [CellId(source), CellId(target)];

@@ -81,10 +81,10 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
         }
         writeln!(out, "compiled and verified in {:.1} ms", report.seconds * 1e3)?;
         write_stages(out, &stages)?;
-        match &report.output {
-            Some(output) => writeln!(out, "wrote {output}"),
-            None => Ok(()),
+        if let Some(output) = &report.output {
+            writeln!(out, "wrote {output}")?;
         }
+        write_refused(out, &report.summary)
     })
 }
 
@@ -99,6 +99,14 @@ fn write_fusion(out: &mut dyn Write, fusion: &Fusion) -> io::Result<()> {
         text::count(fusion.phases_fused as u64, "phase"),
         text::number(fusion.clocks_fused),
     )
+}
+
+/// Says that plans were dropped, where some were.
+pub(crate) fn write_refused(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
+    match summary.refused_note() {
+        Some(note) => writeln!(out, "note     {note}"),
+        None => Ok(()),
+    }
 }
 
 fn write_stages(out: &mut dyn Write, stages: &[(&'static str, f64)]) -> io::Result<()> {

@@ -15,7 +15,7 @@ use crate::files::Target;
 use crate::load;
 use crate::progress::Bar;
 use crate::text::{self, Terminal};
-use crate::verbs::compile::write_summary;
+use crate::verbs::compile::{write_refused, write_summary};
 
 /// One set gives its own numbers; several give the sums, and each set's numbers below.
 #[derive(Serialize)]
@@ -86,10 +86,10 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
         for run in &runs {
             write_run(out, run)?;
         }
-        match &args.trace {
-            Some(path) => writeln!(out, "wrote {}", path.display()),
-            None => Ok(()),
+        if let Some(path) = &args.trace {
+            writeln!(out, "wrote {}", path.display())?;
         }
+        write_refused(out, &summary)
     })?;
     if let Some(run) =
         runs.iter().find(|run| run.summary.messages.as_ref().is_some_and(|m| !m.payload_ok))

@@ -34,9 +34,36 @@ pub(super) struct Priced {
     pub(super) stopped: bool,
     /// Cells that the search for the plan looked at.
     pub(super) spent: u64,
+    /// Whether the checker has seen all phases with their times.
+    checked: bool,
 }
 
 impl Priced {
+    /// The same, seen by the checker, now or when it was priced.
+    ///
+    /// # Errors
+    /// What the checker refuses.
+    pub(super) fn checked(self) -> Result<Self, CompileError> {
+        if !self.checked {
+            conset_verify::check_timetable(&self.timetable).map_err(|e| refused(&e))?;
+        }
+        Ok(Self { checked: true, ..self })
+    }
+
+    /// The same as if it had not been checked, with slots that are too short.
+    #[cfg(test)]
+    pub(super) fn with_slots_of_nothing(self) -> Self {
+        let mut phases = self.timetable.phases().to_vec();
+        phases.iter_mut().flat_map(|times| &mut times.slots).for_each(|slot| slot.duration = 0);
+        let timetable = Timetable::new(self.timetable.routing().clone(), phases).expect("one each");
+        Self { timetable, checked: false, clocks: self.clocks - 1, ..self }
+    }
+
+    /// Whether it has phases that [`joined`] may join.
+    pub(super) fn is_joinable(&self) -> bool {
+        self.rounds.is_some() && self.timetable.routing().set().len() <= JOINED
+    }
+
     /// How many rounds a plan has that has them.
     pub(super) fn rounds(&self) -> Option<u32> {
         let last = self.rounds.as_ref()?.iter().flatten().max();
@@ -90,7 +117,13 @@ pub(super) fn price(plan: Plan, seed: u64, work: u64) -> Result<Priced, CompileE
             links::by_links(plan.routing, passes, seed).map_err(bug)?
         }
     };
-    let prices: Vec<_> = tables.par_iter().map(|table| clocks_of_phases(table, most)).collect();
+    // Timetables of one routing, so all of them are run on the fabric or none.
+    let checked = word_hops(&tables[0]) <= most;
+    let clocks = |table: &Timetable| match checked {
+        true => measured(table),
+        false => Ok(predict::predict(table).phases.iter().map(|phase| phase.clocks).collect()),
+    };
+    let prices: Vec<_> = tables.par_iter().map(clocks).collect();
     let prices = prices.into_iter().collect::<Result<Vec<_>, _>>()?;
     let timetable = links::combine(&tables, &prices);
     // Phases start on an empty machine, so their prices do not depend on each other.
@@ -100,7 +133,9 @@ pub(super) fn price(plan: Plan, seed: u64, work: u64) -> Result<Priced, CompileE
     let switch = timetable.routing().machine().parameters().switch_clocks();
     let clocks = phases.iter().map(|phase| switch.saturating_add(*phase));
     let clocks = clocks.fold(0, u64::saturating_add);
-    Ok(Priced { clocks, timetable, phases, rounds: plan.rounds, work, stopped, spent: 0 })
+    // Phases of timetables that were checked make one that need not be.
+    let rounds = plan.rounds;
+    Ok(Priced { clocks, timetable, phases, rounds, work, stopped, spent: 0, checked })
 }
 
 /// Connections up to which phases are joined, and attempts at it.
@@ -118,7 +153,7 @@ const POLISHED: usize = 1 << 12;
 /// # Errors
 /// A bug of a stage.
 pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
-    if found.timetable.routing().set().len() > JOINED {
+    if !found.is_joinable() {
         return Ok(found);
     }
     let bug = |e| CompileError::bug("the router", &e);
@@ -159,6 +194,7 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         found.timetable = links::combine(&tables, &prices);
         found.clocks = phases.iter().map(|phase| phase + switch).sum();
         found.phases = phases;
+        found.checked &= other.checked;
     }
     Ok(found)
 }
@@ -185,17 +221,20 @@ pub(super) fn refined(
     plan.map(|plan| price(plan, seed, base.work)).transpose()
 }
 
-/// What each phase takes, without the switch.
-fn clocks_of_phases(timetable: &Timetable, most: u64) -> Result<Vec<u64>, CompileError> {
-    let routing = timetable.routing();
+/// Words times links of a timetable's routes.
+fn word_hops(timetable: &Timetable) -> u64 {
     let hops = |route: conset_ir::RouteRef<'_>| route.hops() as u64 * u64::from(route.words);
-    let work: u64 = routing.phases().iter().flat_map(|p| p.iter()).map(hops).sum();
-    if work > most {
-        return Ok(predict::predict(timetable).phases.iter().map(|phase| phase.clocks).collect());
-    }
-    let verified = conset_verify::timetable(timetable.clone())
-        .map_err(|rejection| CompileError::bug("a stage", &rejection))?;
-    let image = conset_codegen::image::image(routing.machine(), &[verified])
+    timetable.routing().phases().iter().flat_map(|p| p.iter()).map(hops).sum()
+}
+
+fn refused(rejection: &conset_verify::Rejection) -> CompileError {
+    CompileError::bug("a stage", rejection)
+}
+
+/// What each phase takes, without the switch, as the fabric runs it. The checker sees it before.
+fn measured(timetable: &Timetable) -> Result<Vec<u64>, CompileError> {
+    let verified = conset_verify::timetable(timetable.clone()).map_err(|e| refused(&e))?;
+    let image = conset_codegen::image::image(timetable.routing().machine(), &[verified])
         .map_err(|e| CompileError::bug("codegen", &e))?;
     let checked = run_checked(Arc::new(image), 0, 0, false)
         .map_err(|fault| CompileError::bug("the fabric", &fault))?;

@@ -13,7 +13,7 @@ use conset_partition_route::bounds;
 use conset_verify::Verified;
 use rayon::prelude::*;
 
-use super::{CompileError, Compiled, How, More, Options, Planned, fresh};
+use super::{Care, CompileError, Compiled, How, More, Options, Planned, fresh};
 use crate::from::{self, Fresh, FromOld};
 use crate::{Observer, Progress};
 
@@ -99,7 +99,7 @@ pub(super) fn keep(
             }
             Err(why) => {
                 let (set, bounds) = (std::slice::from_ref(set), std::slice::from_ref(bounds));
-                let mut made = fresh(machine, set, bounds, options, more, observer)?;
+                let mut made = fresh(machine, set, bounds, options, more, Care::Usual, observer)?;
                 let (timetable, prediction, how) = made.remove(0);
                 (timetable, prediction, How { from: Some(FromOld::Fresh(why)), ..how })
             }

@@ -152,12 +152,8 @@ impl<'a> Search<'a> {
                 next[side as usize] += 1;
             }
         }
-        let clocks = |per_word: u32, fixed: u32| {
-            set.connections()
-                .iter()
-                .map(move |c| u64::from(c.words) * u64::from(per_word) + u64::from(fixed))
-                .collect::<Vec<u64>>()
-        };
+        let words = || set.connections().iter().map(|c| c.words);
+        let link = u64::from(parameters.link_clocks_per_word);
         let mut parallel = vec![0; network.next.edge_count()];
         for cell in machine.cells() {
             for edge in network.next.edges(cell.0) {
@@ -175,8 +171,8 @@ impl<'a> Search<'a> {
             sides,
             first,
             ids,
-            agent_clocks: clocks(parameters.access_clocks_per_word, parameters.stream_setup),
-            link_clocks: clocks(parameters.link_clocks_per_word, 0),
+            agent_clocks: words().map(|words| parameters.end_clocks(words)).collect(),
+            link_clocks: words().map(|words| u64::from(words) * link).collect(),
             taken: vec![0; phases * cells],
             side_load: Greatest::new(phases, side_count),
             link_load: Greatest::new(phases, parallel.len()),

@@ -30,7 +30,17 @@ pub(super) fn set(machine: &Machine, rows: &[(u32, u32, u32)]) -> ConnectionSet 
     ConnectionSet::new("s", rows.collect()).unwrap()
 }
 
-/// The same with an order, in which earlier connections come before later ones.
+/// The clocks of a stream, worked out apart from `conset_ir::stream`; `twice` where one agent
+/// serves both ends in turn.
+pub(super) fn duration(machine: &Machine, words: u32, hops: usize, twice: bool) -> u64 {
+    let parameters = machine.parameters();
+    let link = if hops == 0 { 0 } else { parameters.link_clocks_per_word };
+    let word = u64::from(parameters.access_clocks_per_word.max(link));
+    let once = u64::from(words) * word + u64::from(parameters.stream_setup);
+    if twice { 2 * once } else { once }
+}
+
+/// A set with an order, in which earlier connections come before later ones.
 pub(super) fn ordered(set: ConnectionSet, pairs: &[(usize, usize)]) -> ConnectionSet {
     let id = |x: usize| ConnectionId((x % set.len()) as u32);
     let order = pairs.iter().map(|&(a, b)| (id(a), id(b))).filter(|(a, b)| a < b).collect();

@@ -315,7 +315,7 @@ fn searched_rounds(
     }
     let network = Network::new(machine);
     let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTES);
-    let fewest = fewest_rounds(machine, bounds, longest);
+    let fewest = fewest_rounds(machine, set, bounds);
     let mut best: Option<rounds::Found> = None;
     let each = (work.left / SPARE.len() as u64).max(1);
     for share in SPARE {
@@ -341,12 +341,11 @@ fn searched_rounds(
     packed_rounds(machine, set, best.rounds, &best.round_of, &best.paths)
 }
 
-/// Rounds that the bounds of time leave, where every round lasts as long as `longest` words.
-fn fewest_rounds(machine: &Machine, bounds: &Bounds, longest: u64) -> u32 {
+/// Rounds that the bounds of time leave, where every round lasts as long as the longest connection.
+fn fewest_rounds(machine: &Machine, set: &ConnectionSet, bounds: &Bounds) -> u32 {
     let parameters = machine.parameters();
     let clocks = bounds.clocks - u64::from(bounds.phases) * parameters.switch_clocks();
-    let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
-    let round = longest * u64::from(word) + u64::from(parameters.stream_setup);
+    let round = parameters.longest_stream(set);
     u32::try_from(clocks.div_ceil(round.max(1))).unwrap_or(u32::MAX)
 }
 

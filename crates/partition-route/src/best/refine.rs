@@ -22,7 +22,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use conset_ir::{CellId, ConnectionId, Infeasible, Machine, Timetable};
+use conset_ir::{CellId, ConnectionId, Infeasible, Machine, StreamClocks, Timetable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -223,11 +223,8 @@ fn plan_of(
             let [a, b] = sides[stream.connection as usize].map(|side| side as usize);
             let before = before.get(stream.connection as usize).into_iter().flatten();
             let start = before.map(|&x| over[x as usize]).fold(free[a].max(free[b]), u64::max);
-            let link =
-                if stream.route.edges.is_empty() { 0 } else { parameters.link_clocks_per_word };
-            let word = u64::from(parameters.access_clocks_per_word.max(link));
-            let once = u64::from(stream.words) * word + u64::from(parameters.stream_setup);
-            let end = start + if a == b { 2 * once } else { once };
+            let connection = set.get(ConnectionId(stream.connection));
+            let end = start + StreamClocks::new(parameters, connection).of(stream.words);
             (free[a], free[b]) = (end, end);
             if let Some(over) = over.get_mut(stream.connection as usize) {
                 *over = end.max(*over);

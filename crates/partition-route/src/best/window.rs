@@ -22,7 +22,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use conset_ir::{ConnectionSet, Machine};
+use conset_ir::{ConnectionSet, Machine, StreamClocks};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -122,7 +122,8 @@ struct Filler<'a> {
     room: Vec<u16>,
     channels: u32,
     word_clocks: u64,
-    setup: u64,
+    /// What streams of each connection take.
+    clocks_of: Vec<StreamClocks>,
     switch: u64,
     /// The least part, in words.
     least: u32,
@@ -165,17 +166,17 @@ impl<'a> Filler<'a> {
         routes: &'a Routes,
     ) -> Self {
         let parameters = machine.parameters();
-        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
-        let word_clocks = u64::from(word.max(1));
-        let setup = u64::from(parameters.stream_setup);
+        let word_clocks = parameters.word_clocks();
+        let clocks_of: Vec<StreamClocks> =
+            set.connections().iter().map(|c| StreamClocks::new(parameters, c)).collect();
         let switch = parameters.switch_clocks();
         let sides = sides(machine, set);
         let count = 2 * network.cells;
         let mut load = vec![0u64; count];
         let mut first = vec![0u32; count + 1];
-        for (both, c) in sides.iter().zip(set.connections()) {
+        for ((both, c), clocks) in sides.iter().zip(set.connections()).zip(&clocks_of) {
             for side in ends(both) {
-                load[side] += u64::from(c.words) * word_clocks + setup;
+                load[side] += clocks.of(c.words);
                 first[side + 1] += 1;
             }
         }
@@ -190,6 +191,7 @@ impl<'a> Filler<'a> {
                 next[side] += 1;
             }
         }
+        let setup = u64::from(parameters.stream_setup);
         let least = ((switch + setup) / PART / word_clocks).clamp(1, 1 << 20) as u32;
         Self {
             network,
@@ -199,7 +201,7 @@ impl<'a> Filler<'a> {
             room: room(machine, network),
             channels: parameters.channels_per_cell,
             word_clocks,
-            setup,
+            clocks_of,
             switch,
             least,
             first,
@@ -245,7 +247,8 @@ impl<'a> Filler<'a> {
             self.clocks += self.switch;
             let mut last = 0;
             for stream in &streams {
-                let end = stream.start + self.duration(stream.words);
+                let end =
+                    stream.start + self.clocks_of[stream.connection as usize].of(stream.words);
                 last = end.max(last);
                 for side in ends(&self.sides[stream.connection as usize]) {
                     late[side] = late[side].max(self.clocks + end);
@@ -259,10 +262,6 @@ impl<'a> Filler<'a> {
             *handicap += late.saturating_sub(bound + self.switch * phases.len() as u64) / 2;
         }
         phases
-    }
-
-    fn duration(&self, words: u32) -> u64 {
-        u64::from(words) * self.word_clocks + self.setup
     }
 
     fn urgency(&self, x: u32) -> u64 {
@@ -329,7 +328,7 @@ impl<'a> Filler<'a> {
         if self.went[row] == number || ends(&both).any(|side| self.busy[side]) {
             return;
         }
-        let words = self.words(self.rest[row], length.saturating_sub(now), now == 0);
+        let words = self.words(row, length.saturating_sub(now), now == 0);
         if words == 0 || !self.find(row, now) {
             return;
         }
@@ -345,23 +344,25 @@ impl<'a> Filler<'a> {
         }
         self.rest[row] -= words;
         self.went[row] = number;
-        let clocks = u64::from(words) * self.word_clocks;
-        let done = if self.rest[row] == 0 { clocks + self.setup } else { clocks };
+        // What is left to do has one set-up in it, that of the last part.
+        let stream = self.clocks_of[row];
+        let clocks = stream.of(words);
+        let done = if self.rest[row] == 0 { clocks } else { clocks - stream.setup };
         for side in ends(&both) {
             self.busy[side] = true;
             self.left[side] = self.left[side].saturating_sub(done);
         }
-        self.ends.push(Reverse((now + self.duration(words), streams.len() as u32)));
+        self.ends.push(Reverse((now + clocks, streams.len() as u32)));
         streams.push(Stream { connection: x, words, start: now, path });
     }
 
     /// How many of its words a connection sends in what is left of the window; 0 for none.
-    fn words(&self, rest: u32, left: u64, first: bool) -> u32 {
-        if self.duration(rest) <= left + left / OVER {
+    fn words(&self, x: usize, left: u64, first: bool) -> u32 {
+        let (rest, stream) = (self.rest[x], self.clocks_of[x]);
+        if stream.of(rest) <= left + left / OVER {
             return rest;
         }
-        let fit = left.saturating_sub(self.setup) / self.word_clocks;
-        let fit = u32::try_from(fit).unwrap_or(u32::MAX).min(rest);
+        let fit = stream.words_in(left).min(rest);
         // Neither part may be too short.
         if rest < 2 * self.least {
             return if first { rest } else { 0 };

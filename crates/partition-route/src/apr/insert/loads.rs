@@ -29,16 +29,12 @@ impl Loads {
             true => [2 * source, 2 * target + 1],
             false => [source, target],
         });
-        let words = |per_word: u32, fixed: u32| {
-            let clocks = set.connections().iter();
-            let clocks =
-                clocks.map(|c| u64::from(c.words) * u64::from(per_word) + u64::from(fixed));
-            clocks.collect::<Vec<u64>>()
-        };
+        let words = || set.connections().iter().map(|c| c.words);
+        let link = u64::from(parameters.link_clocks_per_word);
         let mut this = Self {
             sides: sides.collect(),
-            agent_clocks: words(parameters.access_clocks_per_word, parameters.stream_setup),
-            link_clocks: words(parameters.link_clocks_per_word, 0),
+            agent_clocks: words().map(|words| parameters.end_clocks(words)).collect(),
+            link_clocks: words().map(|words| u64::from(words) * link).collect(),
             side_count: if full { 2 * copies.network.cells } else { copies.network.cells },
             edge_count: copies.network.next.edge_count(),
             side: Vec::new(),

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use conset_ir::{ConnectionSet, Machine};
+use conset_ir::{Connection, ConnectionSet, Machine, StreamClocks};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -26,8 +26,8 @@ pub(super) struct Table<'a> {
     pub(super) words: Vec<u32>,
     sides: Vec<[u32; 2]>,
     room: Vec<u16>,
-    word_clocks: u64,
-    setup: u64,
+    /// Clocks of each connection as a stream.
+    clocks: Vec<u64>,
     /// Words of bits in a row of `busy`.
     width: usize,
     /// By edge, then by side: the rounds in which it is busy.
@@ -44,8 +44,8 @@ pub(super) struct Table<'a> {
     /// The same of the pass before, and who takes its old route where it can.
     pub(super) guide: Vec<u32>,
     pub(super) kept: Vec<bool>,
-    /// The longest connection of each round, and the connections in it.
-    longest: Vec<u32>,
+    /// Clocks of the longest connection of each round, and the connections in it.
+    longest: Vec<u64>,
     count: Vec<u32>,
     // Scratch.
     reach: Vec<u64>,
@@ -63,14 +63,13 @@ impl<'a> Table<'a> {
         for side in sides.iter().flatten() {
             load[*side as usize] += 1;
         }
-        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word);
+        let clocks = |c: &Connection| StreamClocks::new(parameters, c).of(c.words);
         let mut this = Self {
             network,
             words: set.connections().iter().map(|c| c.words).collect(),
             sides,
             room: room(machine, network),
-            word_clocks: u64::from(word),
-            setup: u64::from(parameters.stream_setup),
+            clocks: set.connections().iter().map(clocks).collect(),
             width: 0,
             busy: Vec::new(),
             used: Vec::new(),
@@ -161,14 +160,14 @@ impl<'a> Table<'a> {
                 target[word] |= source[from + word] & !busy[word];
             }
         }
-        let words = self.words[x];
-        let mut best: Option<(u32, u32)> = None;
+        let clocks = self.clocks[x];
+        let mut best: Option<(u64, u32)> = None;
         for word in 0..width {
             let mut bits = self.reach[(cells - 1) * width + word];
             while bits != 0 {
                 let round = 64 * word as u32 + bits.trailing_zeros();
                 bits &= bits - 1;
-                let longer = words.saturating_sub(self.longest[round as usize]);
+                let longer = clocks.saturating_sub(self.longest[round as usize]);
                 if best.is_none_or(|best| longer < best.0) {
                     best = Some((longer, round));
                 }
@@ -231,7 +230,7 @@ impl<'a> Table<'a> {
             self.busy[(self.room.len() + side as usize) * self.width + word] |= bit;
         }
         self.round_of[x] = round;
-        self.longest[round as usize] = self.longest[round as usize].max(self.words[x]);
+        self.longest[round as usize] = self.longest[round as usize].max(self.clocks[x]);
         self.count[round as usize] += 1;
     }
 
@@ -245,9 +244,8 @@ impl<'a> Table<'a> {
 
     /// What the rounds last, and of equal ones what comes late in them.
     pub(super) fn value(&self) -> (u64, u64) {
-        let rounds = self.longest.iter().zip(&self.count).filter(|(_, count)| **count > 0);
-        let clocks = rounds.map(|(&words, _)| u64::from(words) * self.word_clocks + self.setup);
-        (clocks.sum(), self.round_of.iter().map(|&round| u64::from(round)).sum())
+        // A round that nobody is in lasts no time.
+        (self.longest.iter().sum(), self.round_of.iter().map(|&round| u64::from(round)).sum())
     }
 
     /// Counts the rounds afresh.
@@ -256,7 +254,7 @@ impl<'a> Table<'a> {
         self.count.fill(0);
         for (x, &round) in self.round_of.iter().enumerate() {
             let longest = &mut self.longest[round as usize];
-            *longest = self.words[x].max(*longest);
+            *longest = self.clocks[x].max(*longest);
             self.count[round as usize] += 1;
         }
     }
@@ -277,11 +275,10 @@ impl<'a> Table<'a> {
             *late = *late - *late / 8 + if last { 8 } else { 0 };
         }
         let mut order = used;
-        let longest = |round: usize| u64::from(self.longest[round]);
         match pass % 4 {
             0 => order.reverse(),
-            1 => order.sort_by_key(|&r| (Reverse(longest(r)), Reverse(self.count[r]))),
-            2 => order.sort_by_key(|&r| (Reverse(longest(r)), self.count[r])),
+            1 => order.sort_by_key(|&r| (Reverse(self.longest[r]), Reverse(self.count[r]))),
+            2 => order.sort_by_key(|&r| (Reverse(self.longest[r]), self.count[r])),
             _ => order.shuffle(rng),
         }
         let mut rank = vec![0u32; self.count.len()];

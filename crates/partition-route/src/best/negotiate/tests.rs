@@ -59,6 +59,28 @@ fn odd_sets_are_no_trouble() {
     assert_eq!(found.rounds, 200);
 }
 
+#[test]
+fn a_round_lasts_as_long_as_its_longest_stream() {
+    // With half duplex a connection to itself takes its words and its set-up twice.
+    let machine = cases::machine(1, |parameters| {
+        *parameters =
+            conset_ir::Parameters { stream_setup: 7, ..conset_ir::Parameters::iwarp_fem() };
+    });
+    let connect = |from, to, words| Connection::new(CellId(from), CellId(to), words);
+    // The first two share a round, and so might the last two.
+    let rows = vec![connect(0, 1, 50), connect(2, 2, 30), connect(0, 0, 20)];
+    let set = ConnectionSet::new("s", rows).unwrap();
+    let network = Network::new(&machine);
+    let routes = Routes::new(&network, &set).unwrap();
+    let mut table = Table::new(&machine, &set, &network).unwrap();
+    table.pass(&routes, &Before::new(&set), &[0, 1, 2]).unwrap();
+    assert_eq!(table.round_of, [0, 0, 1]);
+    let [first, second] = [cases::duration(&machine, 30, 0, true), 2 * (20 * 10 + 7)];
+    assert_eq!((first, table.value().0), (2 * (30 * 10 + 7), first + second));
+    table.measure();
+    assert_eq!(table.value().0, first + second);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -94,9 +94,8 @@ impl<'a> Draft<'a> {
             }
             both
         });
-        let word = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word).max(1);
         let least = (parameters.switch_clocks() + u64::from(parameters.stream_setup))
-            / u64::from(word)
+            / parameters.word_clocks()
             / LEAST;
         let mut this = Self {
             set,

@@ -19,7 +19,7 @@ fn timetable(routing: Routing) -> Timetable {
             let before = set.order().iter().filter(|pair| pair.1 == x);
             let start =
                 before.map(|pair| over[pair.0.index()]).fold(free[a].max(free[b]), u64::max);
-            let duration = duration(&machine, route.words, route.hops(), a == b);
+            let duration = cases::duration(&machine, route.words, route.hops(), a == b);
             (free[a], free[b]) = (start + duration, start + duration);
             over[x.index()] = start + duration;
             slots.push(Slot { start, duration });
@@ -29,14 +29,6 @@ fn timetable(routing: Routing) -> Timetable {
     });
     let phases = phases.collect();
     Timetable::new(routing, phases).unwrap()
-}
-
-fn duration(machine: &Machine, words: u32, hops: usize, twice: bool) -> u64 {
-    let parameters = machine.parameters();
-    let link = if hops == 0 { 0 } else { parameters.link_clocks_per_word };
-    let word = u64::from(parameters.access_clocks_per_word.max(link));
-    let once = u64::from(words) * word + u64::from(parameters.stream_setup);
-    if twice { 2 * once } else { once }
 }
 
 /// A rough model: a stream lasts its words times the most streams of its phase on one of its
@@ -80,7 +72,7 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
             assert_eq!((route.cells[0], route.cells[route.cells.len() - 1]), (c.source, c.target));
             route.cells.iter().for_each(|cell| taken[cell.index()] += 1);
             let [a, b] = sides[x.index()];
-            let end = start + duration(machine, route.words, route.hops(), a == b);
+            let end = start + cases::duration(machine, route.words, route.hops(), a == b);
             booked.push((a, start, end));
             booked.extend((a != b).then_some((b, start, end)));
             spans[x.index()].push((phase.index(), start, end));

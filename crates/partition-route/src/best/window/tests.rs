@@ -8,7 +8,6 @@ use proptest::prelude::*;
 /// All words once, and at every moment every rule.
 fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Phases) {
     let (sides, room) = (sides(machine, set), room(machine, network));
-    let word = machine.parameters().access_clocks_per_word;
     let mut words = vec![0; set.len()];
     for streams in phases {
         assert!(!streams.is_empty());
@@ -21,10 +20,11 @@ fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Pha
             stream.path.iter().for_each(|&cell| taken[cell as usize] += 1);
             // Who is on the way when this one starts.
             let now = stream.start;
-            let lasts = |s: &Stream| {
-                s.start + u64::from(s.words * word.max(machine.parameters().link_clocks_per_word))
+            let end = |s: &Stream| {
+                let [a, b] = sides[s.connection as usize];
+                s.start + cases::duration(machine, s.words, s.path.len() - 1, a == b)
             };
-            let with = streams.iter().filter(|s| s.start <= now && now < lasts(s));
+            let with = streams.iter().filter(|s| s.start <= now && now < end(s));
             let mut busy = std::collections::BTreeSet::new();
             let mut used = std::collections::BTreeMap::new();
             for other in with {
@@ -51,11 +51,15 @@ proptest! {
         pairs in prop::collection::vec((0u32..64, 0u32..64, 1u32..3000), 1..60),
         half in any::<bool>(),
         access in 1u32..5,
+        link in 1u32..8,
+        setup in prop::sample::select(vec![0u32, 1, 40, 900]),
         channels in 1u32..6,
         seed in any::<u64>(),
     ) {
         let machine = cases::machine(topology, |parameters| {
             parameters.access_clocks_per_word = access;
+            parameters.link_clocks_per_word = link;
+            parameters.stream_setup = setup;
             parameters.channels_per_cell = channels;
             parameters.duplex = if half { Duplex::Half } else { Duplex::Full };
         });
