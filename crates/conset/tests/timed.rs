@@ -149,6 +149,58 @@ fn early_starts_hold_nothing_back() {
     }
 }
 
+/// Phases whose length the checker proves take exactly that on the fabric.
+#[test]
+fn proved_lengths_are_what_the_fabric_takes() {
+    let mut numbers = Numbers(3);
+    let (mut proved, mut open) = (0, 0);
+    for round in 0..600u32 {
+        let spec =
+            ["ring:7", "mesh:3x3", "torus:4x4", "torus:2x3", "fat-tree:8"][round as usize % 5];
+        let machine = timed(&machine(spec, |p| {
+            p.access_clocks_per_word = 1 + numbers.below(4);
+            p.link_clocks_per_word = 1 + numbers.below(4);
+            p.stream_setup = [0, 0, 5, 60][numbers.below(4) as usize];
+            (p.streams, p.channel_depth) = (1 + numbers.below(2), 1 + numbers.below(9));
+            p.set("duplex", ["full", "half"][numbers.below(2) as usize]).unwrap();
+        }));
+        let set = numbers.set(machine.agent_count() as u32, 1 + round % 16, (1, 40));
+        let set = Arc::new(if round % 4 == 0 {
+            let pairs = (1..set.len() as u32).step_by(3).map(|x| (x - 1, x));
+            let order =
+                pairs.map(|(a, b)| (conset_ir::ConnectionId(a), conset_ir::ConnectionId(b)));
+            set.with_order(order.collect()).unwrap()
+        } else {
+            set
+        });
+        let routing = apr::route(&machine, &set, &apr::Options::paper(), &mut |_| ()).unwrap();
+        // The greedy plan drawn out, so that streams just meet and just do not.
+        let plan = conset_scheduler::timetable(routing.clone()).unwrap();
+        let stretch = 100 + numbers.below(200);
+        let starts: Vec<Vec<u64>> = plan
+            .phases()
+            .iter()
+            .map(|times| {
+                times.slots.iter().map(|slot| slot.start * u64::from(stretch) / 100).collect()
+            })
+            .collect();
+        let table = planned::with_starts(routing, &starts).unwrap();
+        let lengths = conset_verify::phase_lengths(&table);
+        let phases = measured(&table, None).report.phases;
+        for (length, phase) in lengths.into_iter().zip(&phases) {
+            match length {
+                Some(length) => {
+                    assert_eq!(length, phase.clocks, "{spec} {:?}", machine.parameters())
+                }
+                None => open += 1,
+            }
+            proved += u32::from(length.is_some());
+        }
+    }
+    println!("{proved} phases proved, {open} not");
+    assert!(proved > 150 && open > 150, "{proved} {open}");
+}
+
 /// All words arrive, and a plan with late starts takes longer by little more than its lateness.
 #[test]
 fn late_starts_cost_little_more_than_their_lateness() {
