@@ -26,7 +26,8 @@ pub struct Stream<'a> {
     pub words: u32,
     /// The places on its way, each once, numbered as their links were given.
     pub places: &'a [u32],
-    /// On a machine with timed starts the clock before which no agent opens it; 0 is at once.
+    /// On a machine with timed starts the clock before which no agent opens it; 0 is at once. A
+    /// phase in which all are 0 runs as on any other machine.
     pub start: u64,
 }
 
@@ -92,7 +93,8 @@ impl<'a> Sketch<'a> {
         });
         let lists = Lists::new(self.ports, listed);
         let connections = streams.clone().map(|stream| stream.connection);
-        let (ordered, timed) = (!set.order().is_empty(), self.timed);
+        let ordered = !set.order().is_empty();
+        let timed = self.timed && streams.clone().any(|stream| stream.start > 0);
         let flight = |stream: Stream<'_>| {
             self.costs.flight(stream.places.len(), set.get(stream.connection)) as f64
         };

@@ -92,7 +92,8 @@ pub fn add(
 }
 
 /// The tables of a set: each connection in the first phase where every cell of its route has a
-/// channel free, and not before those that are ordered before it and have lower ids.
+/// channel free, and not before those that are ordered before it and have lower ids. Starts are
+/// the connections' numbers, or where they are kept some clocks apart.
 pub fn tables(machine: &Machine, set: &ConnectionSet) -> Vec<PhaseTables> {
     let cells = machine.cell_count();
     let hops: Vec<Vec<u32>> = (0..cells).map(|c| hops_to(machine, CellId(c as u32))).collect();
@@ -120,6 +121,9 @@ pub fn tables(machine: &Machine, set: &ConnectionSet) -> Vec<PhaseTables> {
         }
         let words = (0, connection.words);
         add(&mut phases[phase], machine, id, connection.source, &links, &channels, words);
+    }
+    if machine.parameters().has_timed_starts() {
+        plan_starts(&mut phases, 40);
     }
     phases
 }
