@@ -77,8 +77,9 @@ pub struct Operation {
     pub words: u32,
     /// The first word's place in the connection's data; not 0 where a connection is split.
     pub first_word: u32,
-    /// Planned start, in clocks from the phase's start. The runtime keeps the order of the list;
-    /// the clock is for people and for the checker.
+    /// Planned start, in clocks from the phase's start. With timed starts the agent opens the
+    /// stream no earlier ([`crate::Parameters::timed_starts`]); else the order of the list is
+    /// kept and the clock is for people and for the checker.
     pub start: u64,
 }
 

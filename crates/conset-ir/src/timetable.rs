@@ -2,7 +2,7 @@
 //!
 //! A slot belongs to the route in the same row of the phase. Times are clocks from the phase's
 //! start. A timetable is what the scheduler *plans* with full access bandwidth; the runtime keeps
-//! its order, not its clock.
+//! its order, and its starts where the machine has timed starts.
 
 use std::sync::Arc;
 

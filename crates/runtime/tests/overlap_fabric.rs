@@ -157,11 +157,16 @@ fn a_halo_begun_and_ended_takes_what_the_exchange_takes() {
     let pairs: Vec<Pair> =
         (0..24).map(|i| (i % 6, (i * 5 + 1) % 6, i, 1 + i % 7)).chain([(2, 2, 0, 9)]).collect();
     for ordered in [false, true] {
-        for (duplex, setup, channels) in
-            [(Duplex::Full, 0, 12), (Duplex::Half, 13, 4), (Duplex::Full, 98, 6)]
-        {
+        for (duplex, setup, channels, timed) in [
+            (Duplex::Full, 0, 12, 0),
+            (Duplex::Half, 13, 4, 0),
+            (Duplex::Full, 98, 6, 0),
+            (Duplex::Full, 0, 12, 1),
+            (Duplex::Half, 13, 4, 1),
+        ] {
             let change = |p: &mut Parameters| {
                 (p.duplex, p.stream_setup, p.channels_per_cell) = (duplex, setup, channels);
+                p.timed_starts = timed;
             };
             let halo = Halo::new("mesh:3x2", change, &[(&pairs, ordered)]);
             let (_, whole) = halo.run(|cell, plans| exchange(cell, &plans[0])).unwrap();
@@ -171,6 +176,11 @@ fn a_halo_begun_and_ended_takes_what_the_exchange_takes() {
             };
             let (_, halves) = halo.run(halves).unwrap();
             assert_eq!(whole, halves, "in clocks, words, and every stream of the trace");
+            let alone = conset_fabric::run_checked(halo.image.clone(), 0, 0, false).unwrap();
+            assert_eq!(
+                whole.clocks, alone.report.clocks,
+                "starts are kept as the fabric keeps them"
+            );
             let trace = whole.trace.unwrap();
             let phases = halo.image.sets()[0].phases.len();
             assert_eq!(trace.switches.len(), 7 * phases);
@@ -639,8 +649,10 @@ proptest! {
         mut works in prop::collection::vec(0u64..3000, 4),
         alike in any::<bool>(),
         ordered in any::<bool>(),
+        timed in 0u32..2,
     ) {
         let halo = Halo::new("ring:4", |p| {
+            p.timed_starts = timed;
             (p.channel_depth, p.stream_setup, p.streams) = (depth, setup, streams);
             (p.t_sync, p.t_phase, p.channels_per_cell) = (sync, phase, channels);
             p.duplex = if half { Duplex::Half } else { Duplex::Full };

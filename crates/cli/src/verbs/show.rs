@@ -211,11 +211,22 @@ fn check_connection(
 }
 
 fn phases(compiled: &Compiled, only: &Only<'_>) -> Rows {
-    let mut rows = Rows::new(
-        &["set", "phase", "routes", "words", "hops", "makespan", "predicted", "max_sharing"],
-        2,
-    );
+    // With timed starts a phase in which no streams meet has a length that is proved.
+    let timed = compiled.schedule().machine().parameters().has_timed_starts();
+    let columns = [
+        "set",
+        "phase",
+        "routes",
+        "words",
+        "hops",
+        "makespan",
+        "predicted",
+        "max_sharing",
+        "proved",
+    ];
+    let mut rows = Rows::new(&columns[..if timed { 9 } else { 8 }], 2);
     for (index, set) in only.sets(compiled) {
+        let lengths = conset::verify::phase_lengths(&set.timetable);
         let prediction = &compiled.sets()[index].prediction;
         let routing = set.timetable.routing();
         for (id, phase) in routing.iter() {
@@ -233,6 +244,9 @@ fn phases(compiled: &Compiled, only: &Only<'_>) -> Rows {
                 predicted.clocks.into(),
                 predicted.max_sharing.into(),
             ]);
+            if let Some(row) = rows.rows.last_mut().filter(|_| timed) {
+                row.push(lengths[id.index()].map_or(Value::from("no"), Value::from));
+            }
         }
     }
     rows

@@ -191,6 +191,9 @@ fn write_start(out: &mut dyn Write, start: &Start, phase_clocks: u64) -> io::Res
     if start.start == 0 {
         return writeln!(out, "         nothing comes before it");
     }
+    if start.kept {
+        writeln!(out, "         no agent opens it before: the machine has timed starts")?;
+    }
     if start.earliest < start.start {
         writeln!(
             out,

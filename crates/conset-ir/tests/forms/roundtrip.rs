@@ -92,3 +92,22 @@ fn binary_routes_are_compact() {
     assert_eq!(text::parse("f", &large), Ok(routing.clone()));
     assert_eq!(binary::parse("f", &small), Ok(routing));
 }
+
+#[test]
+fn only_machines_with_timed_starts_need_version_2() {
+    for (spec, version) in [("iwarp:4x4", 1), ("iwarp-timed:4x4", 2)] {
+        let machine = Arc::new(Machine::from_spec(spec).unwrap());
+        let document = Document::Machine(machine.clone());
+        let written = text::write(&document);
+        assert!(written.starts_with(&format!("conset machine {version}\n")), "{written}");
+        assert_eq!(written.contains("timed_starts"), version == 2);
+        assert_eq!(binary::write(&document)[8], version);
+        assert_eq!(machine_file::write(&machine).contains("timed_starts"), version == 2);
+        let program = conset_ir::Program::new(Vec::new()).unwrap();
+        let program = Document::Program { machine: Some(machine), program };
+        let written = json::write(&program).unwrap();
+        assert!(written.contains(&format!("\"version\": {version}")), "{written}");
+        assert_eq!(written.contains("timed_starts"), version == 2);
+        assert_eq!(json::parse("f.json", written.as_bytes()), Ok(program));
+    }
+}

@@ -117,6 +117,7 @@ pub(super) fn price(plan: Plan, seed: u64, work: u64) -> Result<Priced, CompileE
             links::by_links(plan.routing, passes, seed).map_err(bug)?
         }
     };
+    let tables = planned::with_early_starts(tables);
     // Timetables of one routing, so all of them are run on the fabric or none.
     let checked = word_hops(&tables[0]) <= most;
     let clocks = |table: &Timetable| match checked {
@@ -213,7 +214,7 @@ pub(super) fn refined(
     let links = best::links_of_edges(routing.machine());
     let mut sketch = Sketch::new(routing.machine(), routing.set(), &links);
     let mut run = |streams: &[best::Streamed<'_>]| {
-        let stream = |&(connection, words, places)| Stream { connection, words, places };
+        let stream = |&(connection, words, places)| Stream { connection, words, places, start: 0 };
         sketch.ends(streams.iter().map(stream))
     };
     let plan = best::refine(&base.timetable, even, steps, seed, &mut run)

@@ -52,6 +52,8 @@ pub struct Wait {
 pub struct Start {
     /// Its first clock, from the phase's start.
     pub start: u64,
+    /// Whether the machine's agents keep it: none of the two opens the stream before.
+    pub kept: bool,
     /// Clocks it is booked for.
     pub duration: u64,
     /// The first clock after its slot: its planned finish. Link sharing can delay it, at most
@@ -84,6 +86,7 @@ impl Booked<'_> {
         let waits_total = waits.len();
         Start {
             start: slot.start,
+            kept: self.machine.parameters().has_timed_starts(),
             duration: slot.duration,
             end: slot.end(),
             earliest: self.earliest(row),

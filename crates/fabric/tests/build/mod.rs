@@ -92,7 +92,8 @@ pub fn add(
 }
 
 /// The tables of a set: each connection in the first phase where every cell of its route has a
-/// channel free, and not before those that are ordered before it and have lower ids.
+/// channel free, and not before those that are ordered before it and have lower ids. Starts are
+/// the connections' numbers, or where they are kept some clocks apart.
 pub fn tables(machine: &Machine, set: &ConnectionSet) -> Vec<PhaseTables> {
     let cells = machine.cell_count();
     let hops: Vec<Vec<u32>> = (0..cells).map(|c| hops_to(machine, CellId(c as u32))).collect();
@@ -121,7 +122,21 @@ pub fn tables(machine: &Machine, set: &ConnectionSet) -> Vec<PhaseTables> {
         let words = (0, connection.words);
         add(&mut phases[phase], machine, id, connection.source, &links, &channels, words);
     }
+    if machine.parameters().has_timed_starts() {
+        plan_starts(&mut phases, 40);
+    }
     phases
+}
+
+/// Gives operations planned starts: the same at both ends of a part, and in the order of each
+/// list. Starts are up to `step` clocks apart.
+pub fn plan_starts(phases: &mut [PhaseTables], step: u64) {
+    for operations in phases.iter_mut().flatten().map(|cell| &mut cell.operations) {
+        for operation in operations.iter_mut() {
+            let spread = u64::from(operation.connection.0) * 7919 % (step + 1);
+            operation.start = u64::from(operation.connection.0) * step + spread;
+        }
+    }
 }
 
 /// An image of one set.
