@@ -51,6 +51,7 @@
 //! It opens no files, prints nothing, reads no clock and decides nothing.
 
 pub mod binary;
+pub mod digest;
 pub mod document;
 pub mod error;
 pub mod ids;
@@ -68,6 +69,7 @@ pub mod set;
 pub mod text;
 pub mod timetable;
 pub mod topology;
+pub mod witness;
 
 mod rows;
 
@@ -85,3 +87,4 @@ pub use schedule::{Binding, Bounds, Origin, Schedule, SetSchedule};
 pub use set::{Connection, ConnectionSet, NodeLists, Program};
 pub use timetable::{PhaseTimes, Slot, Timetable};
 pub use topology::Topology;
+pub use witness::{Proof, Witness};

@@ -32,8 +32,8 @@ pub use write::write;
 pub const MAGIC: [u8; 8] = *b"\x93CONSET\n";
 /// The major version this program writes, and the newest it reads.
 pub const MAJOR: u8 = 1;
-/// The minor version this program writes.
-pub const MINOR: u8 = 0;
+/// The newest minor version this program knows. It writes the least that knows what a file says.
+pub const MINOR: u8 = 1;
 
 const HEADER: usize = 20;
 const CHECKSUM: usize = 4;

@@ -1,4 +1,5 @@
-//! The JSON forms: `conset-schedule` and `conset-set`, version 1 (`docs/format.md`).
+//! The JSON forms: `conset-schedule`, versions 1 and 2, and `conset-set`, version 1
+//! (`docs/format.md`).
 //!
 //! These are a promise to other programs. Writing streams straight from the value, one object of
 //! a list per line so that files can be compared line by line; nothing is built in memory.
@@ -30,5 +31,5 @@ pub use write::{write, write_program, write_schedule, write_to};
 pub const SCHEDULE_FORMAT: &str = "conset-schedule";
 /// The `format` of programs that nobody has compiled.
 pub const SET_FORMAT: &str = "conset-set";
-/// The version this program writes, and the newest it reads.
-pub const VERSION: u32 = 1;
+/// The newest version this program reads. It writes the least that knows what a file says.
+pub const VERSION: u32 = 2;

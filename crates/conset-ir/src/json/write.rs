@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::layout::OneObjectPerLine;
 use super::wire::{BoundsJson, ConnectionJson, MachineJson, SlotJson};
-use super::{SCHEDULE_FORMAT, SET_FORMAT, VERSION};
+use super::{SCHEDULE_FORMAT, SET_FORMAT};
 use crate::document::Document;
 use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
 use crate::links::LinkFinder;
@@ -63,9 +63,10 @@ fn schedule_to(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     put(
         &ScheduleOut {
             format: SCHEDULE_FORMAT,
-            version: VERSION,
+            version: if schedule.needs_version_2() { 2 } else { 1 },
             machine: MachineJson::new(schedule.machine()),
             origin: schedule.origin(),
+            digest: schedule.digest().map(crate::digest::spelling),
             sets: List(schedule.sets().iter().map(|set| schedule_set(set, &finder))),
         },
         out,
@@ -80,7 +81,7 @@ fn program_to(
     put(
         &ProgramOut {
             format: SET_FORMAT,
-            version: VERSION,
+            version: 1,
             machine: machine.map(MachineJson::new),
             sets: List(program.sets().iter().map(|set| SetOut {
                 name: set.name(),
@@ -115,6 +116,8 @@ struct ScheduleOut<'a, S> {
     machine: MachineJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'a Origin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
     sets: S,
 }
 
@@ -142,7 +145,7 @@ struct ScheduleSetOut<'a, C, P> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     order: &'a [(ConnectionId, ConnectionId)],
     phases: P,
-    bounds: BoundsJson,
+    bounds: BoundsJson<'a>,
     predicted_clocks: u64,
 }
 
@@ -176,7 +179,7 @@ fn schedule_set<'a>(set: &'a SetSchedule, finder: &'a LinkFinder<'a>) -> impl Se
         connections: List(connections(routing.set())),
         order: routing.set().order(),
         phases: List(pairs.map(move |(routes, times)| phase(routing.set(), finder, routes, times))),
-        bounds: set.bounds.into(),
+        bounds: BoundsJson::new(set.bounds, &set.proof),
         predicted_clocks: set.predicted_clocks,
     }
 }
