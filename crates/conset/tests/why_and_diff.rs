@@ -11,8 +11,7 @@ use conset::{Compiled, Options, adopt, adopt_image, compile};
 use conset_ir::{
     Binding, Bounds, CellId, ChannelId, Connection, ConnectionId, ConnectionSet, LinkFinder,
     Machine, Parameters, PhaseId, PhaseRoutes, PhaseTimes, Program, Proof, Routing, Schedule,
-    SetSchedule,
-    Slot, Timetable, Topology,
+    SetSchedule, Slot, Timetable, Topology,
 };
 use conset_scheduler::predict::predict;
 use proptest::prelude::*;
