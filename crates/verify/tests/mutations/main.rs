@@ -334,7 +334,7 @@ fn claim_cases() -> Vec<(Rule, &'static str, Rejection)> {
         ("a clock too many", false_claim(|s| s.bounds.clocks += 1)),
         ("the prediction as a bound", false_claim(|s| s.bounds.clocks = s.predicted_clocks)),
         ("more than the prediction", false_claim(|s| s.bounds.clocks = s.predicted_clocks + 1)),
-        ("another agent", false_claim(|s| s.proof.clocks = Some(Witness::Cell(c(0))))),
+        ("another agent", false_claim(|s| s.proof.clocks = Some(Witness::Cell(c(9))))),
         ("another cell", false_claim(|s| s.proof.phases = Some(Witness::Cell(c(9))))),
         ("no such agent", false_claim(|s| s.proof.clocks = Some(Witness::Cell(c(12))))),
         ("another kind of witness", false_claim(|s| s.proof.clocks = Some(Witness::Hops))),
