@@ -102,7 +102,9 @@ Example: conset diff before.json after.json
 Connections are matched by name, else by their ends. The exit code is 0 whatever changed.")]
     Diff(DiffArgs),
     /// Put a schedule or an image through the independent checker.
-    #[command(after_help = "Example: conset verify all.json")]
+    #[command(after_help = "\
+Example: conset verify all.json
+         conset verify all.json --against pattern:all-to-all --words 256")]
     Verify(VerifyArgs),
     /// Lower bounds on phases and clocks, without compiling.
     #[command(after_help = "Example: conset bound pattern:all-to-all --words 2048")]
@@ -121,7 +123,7 @@ Connections are matched by name, else by their ends. The exit code is 0 whatever
     Generate(GenerateArgs),
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct MachineArgs {
     /// The machine: a preset with optional sizes (iwarp, iwarp:16x16, torus:4x4x4, mesh:8x8,
     /// ring:16, hypercube:6, fat-tree:64) or a machine file (.toml). Default: what the input
@@ -142,6 +144,13 @@ pub(crate) struct InputArgs {
     /// A mesh, graph, matrix, decomposition, connection set, pattern:NAME, or - for standard
     /// input.
     pub(crate) input: String,
+    #[command(flatten)]
+    pub(crate) options: InputOptions,
+}
+
+/// How an input becomes a program on a machine.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InputOptions {
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
     /// The input's format, where its name does not say.
@@ -186,7 +195,25 @@ pub(crate) struct InputArgs {
 impl InputArgs {
     /// The seed, if nobody says: 1.
     pub(crate) fn seed(&self) -> u64 {
-        self.seed.unwrap_or(1)
+        self.options.seed.unwrap_or(1)
+    }
+}
+
+impl InputOptions {
+    /// The first option that is given, if any is.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--machine", self.machine.machine.is_some()),
+            ("--set", !self.machine.set.is_empty()),
+            ("--format", self.format.is_some()),
+            ("--parts", self.parts.is_some()),
+            ("--partition", self.partition.is_some()),
+            ("--elements", matches!(self.elements, ElementsArg::Triangles)),
+            ("--placement", self.placement.is_some()),
+            ("--words", self.words.is_some()),
+            ("--seed", self.seed.is_some()),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 }
 
@@ -384,6 +411,12 @@ pub(crate) struct DiffArgs {
 pub(crate) struct VerifyArgs {
     /// A schedule or an image.
     pub(crate) file: PathBuf,
+    /// Check besides that it is of this input, connection by connection: a mesh, pattern:NAME, or
+    /// whatever it was compiled of, with the options it was compiled with.
+    #[arg(long, value_name = "INPUT")]
+    pub(crate) against: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: InputOptions,
 }
 
 #[derive(Args, Debug)]

@@ -142,22 +142,23 @@ pub(crate) struct Job {
 /// The files that the arguments name as input, which no output may replace.
 pub(crate) fn input_files(args: &InputArgs) -> Vec<&Path> {
     let input = Some(Path::new(&args.input)).filter(|_| !args.input.starts_with(input::PATTERN));
-    let machine = args.machine.machine.as_deref().map(Path::new);
-    [input, args.partition.as_deref(), machine].into_iter().flatten().collect()
+    let machine = args.options.machine.machine.as_deref().map(Path::new);
+    [input, args.options.partition.as_deref(), machine].into_iter().flatten().collect()
 }
 
 /// Reads the input that the arguments name.
 pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
-    let whole = whole_machine(&args.machine, None)?;
-    let machine = with_dead(whole.clone(), &args.machine.dead);
+    let whole = whole_machine(&args.options.machine, None)?;
+    let machine = with_dead(whole.clone(), &args.options.machine.dead);
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
         refuse_mesh_options(args)?;
         let machine = machine?;
-        let mut loaded = input::pattern(pattern, &machine, args.words.unwrap_or(PATTERN_WORDS))?;
+        let mut loaded =
+            input::pattern(pattern, &machine, args.options.words.unwrap_or(PATTERN_WORDS))?;
         place_named_cells(args, &mut loaded, &machine, bar, &[])?;
         return Ok(Job { input: Input::Program(Box::new(loaded)), machine, bytes: Vec::new() });
     }
-    if args.words.is_some() {
+    if args.options.words.is_some() {
         return Err(InputError::new(
             "--words",
             At::Whole,
@@ -171,16 +172,16 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
     }
     let (name, bytes) =
         files::read(Path::new(&args.input)).map_err(|e| perhaps_pattern(args, e))?;
-    let partition = args.partition.as_deref().map(files::read).transpose()?;
+    let partition = args.options.partition.as_deref().map(files::read).transpose()?;
     let options = LoadOptions {
-        format: args.format.as_deref(),
-        parts: args.parts,
+        format: args.options.format.as_deref(),
+        parts: args.options.parts,
         partition: partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
-        elements: match args.elements {
+        elements: match args.options.elements {
             ElementsArg::AsRead => Elements::AsRead,
             ElementsArg::Triangles => Elements::Triangles,
         },
-        placement: args.placement.map_or(Method::default(), method),
+        placement: args.options.placement.map_or(Method::default(), method),
         seed: args.seed(),
         memory: memory::limit(),
     };
@@ -193,7 +194,7 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
         _ => None,
     };
     let machine = match own {
-        Some(own) => chosen_machine(&args.machine, Some(own))?,
+        Some(own) => chosen_machine(&args.options.machine, Some(own))?,
         None => machine?,
     };
     match &mut input {
@@ -229,7 +230,7 @@ fn place_named_cells(
     bar: &mut Bar,
     bytes: &[u8],
 ) -> Result<(), Failure> {
-    let Some(method) = args.placement.map(method) else { return Ok(()) };
+    let Some(method) = args.options.placement.map(method) else { return Ok(()) };
     if loaded.placement.is_some() || method == Method::Given {
         return Ok(());
     }
@@ -239,7 +240,7 @@ fn place_named_cells(
 
 /// What is compiled is placed.
 fn refuse_placement(args: &InputArgs) -> Result<(), InputError> {
-    match args.placement {
+    match args.options.placement {
         None => Ok(()),
         Some(_) => Err(InputError::new(
             "--placement",
@@ -294,11 +295,11 @@ pub(crate) fn compiled(
             }
         }
         Input::Schedule(schedule) => {
-            refuse_recompiling(&input.machine, Some(compiler), "schedule")?;
+            refuse_recompiling(&input.options.machine, Some(compiler), "schedule")?;
             adopt(schedule.clone(), &mut |p| bar.observe(p))
         }
         Input::Image(image) => {
-            refuse_recompiling(&input.machine, Some(compiler), "image")?;
+            refuse_recompiling(&input.options.machine, Some(compiler), "image")?;
             adopt_image(image.clone(), &mut |p| bar.observe(p))
         }
         Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
@@ -395,10 +396,10 @@ pub(crate) fn refuse_recompiling(
 
 fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
     let given = [
-        ("--parts", args.parts.is_some()),
-        ("--partition", args.partition.is_some()),
-        ("--format", args.format.is_some()),
-        ("--elements", matches!(args.elements, ElementsArg::Triangles)),
+        ("--parts", args.options.parts.is_some()),
+        ("--partition", args.options.partition.is_some()),
+        ("--format", args.options.format.is_some()),
+        ("--elements", matches!(args.options.elements, ElementsArg::Triangles)),
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),

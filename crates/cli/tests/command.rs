@@ -780,3 +780,38 @@ fn an_older_compile_is_kept_where_it_fits() {
     }
     assert_eq!(run("compile a.cset --from a.cset").code, 2);
 }
+
+#[test]
+fn verify_against_an_input_names_the_first_connection_that_differs() {
+    let folder = folder();
+    let run = |words: &str| conset_in(folder.path(), words);
+    let program = "pattern:transpose --machine torus:4x4";
+    assert_eq!(run(&format!("compile {program} --words 9 -o t.json -q")).code, 0);
+    assert_eq!(run("compile t.json -o t.csi -q").code, 0);
+    for file in ["t.json", "t.csi"] {
+        let same = run(&format!("verify {file} --against {program} --words 9"));
+        assert_eq!(same.code, 0, "{}", same.stderr);
+        assert!(same.stdout.contains("connection by connection"), "{}", same.stdout);
+        let words = run(&format!("verify {file} --against {program} --words 8"));
+        assert_eq!(words.code, 1);
+        let first = "set `transpose`: x0 is c1 -> c4 words 9 in the file, c1 -> c4 words 8";
+        assert!(words.stderr.contains(first), "{}", words.stderr);
+        let machine = run(&format!("verify {file} --against {program} --words 9 --set streams=2"));
+        assert_eq!(machine.code, 1);
+        assert!(machine.stderr.contains("the machine's streams is 1 in the file, 2 in the input"));
+    }
+    let alone = run("verify t.json --words 9");
+    assert_eq!(alone.code, 2);
+    assert!(alone.stderr.contains("--against"), "{}", alone.stderr);
+}
+
+#[test]
+fn a_bound_that_is_not_proved_is_refused_by_verify_and_run() {
+    let outcome = verify_spoilt(|schedule| {
+        let set = &mut schedule["sets"][0];
+        set["bounds"]["clocks"] = (set["bounds"]["clocks"].as_u64().unwrap() + 1).into();
+        set["predicted_clocks"] = (set["predicted_clocks"].as_u64().unwrap() + 1).into();
+    });
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("claim"), "{}", outcome.stderr);
+}

@@ -52,6 +52,7 @@
 //! It opens no files, prints nothing, reads no clock and decides nothing.
 
 pub mod binary;
+pub mod digest;
 pub mod document;
 pub mod error;
 pub mod ids;
@@ -70,6 +71,7 @@ pub mod stream;
 pub mod text;
 pub mod timetable;
 pub mod topology;
+pub mod witness;
 
 mod rows;
 
@@ -88,3 +90,4 @@ pub use set::{Connection, ConnectionSet, NodeLists, Program};
 pub use stream::StreamClocks;
 pub use timetable::{PhaseTimes, Slot, Timetable};
 pub use topology::Topology;
+pub use witness::{Proof, Witness};

@@ -1,17 +1,21 @@
 //! A compiled program: one timetable per set, with its lower bounds and its predicted price.
 //!
 //! This is what `conset compile` writes (`docs/format.md`). Bounds and prediction are claims of
-//! whoever made the schedule; the checker compares what it can.
+//! whoever made the schedule; the checker believes no more of them than it can prove, for which
+//! the schedule has witnesses. Its digest says which program it was made of.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::digest;
+use crate::document::version_of;
 use crate::error::ShapeError;
 use crate::limits;
 use crate::machine::Machine;
 use crate::set::Program;
 use crate::timetable::Timetable;
+use crate::witness::Proof;
 
 /// Which lower bound binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,6 +106,8 @@ pub struct SetSchedule {
     pub timetable: Timetable,
     /// The set's lower bounds.
     pub bounds: Bounds,
+    /// What proves them.
+    pub proof: Proof,
     /// What the cost model says the set takes, switches included, link sharing counted.
     pub predicted_clocks: u64,
 }
@@ -124,6 +130,7 @@ pub struct Schedule {
     machine: Arc<Machine>,
     sets: Vec<SetSchedule>,
     origin: Option<Origin>,
+    digest: Option<u64>,
 }
 
 impl Schedule {
@@ -162,7 +169,40 @@ impl Schedule {
         }
         // Names are checked where programs are.
         Program::new(sets.iter().map(|s| s.timetable.routing().set().clone()).collect())?;
-        Ok(Self { machine, sets, origin })
+        Ok(Self { machine, sets, origin, digest: None })
+    }
+
+    /// The same with the digest of its program.
+    #[must_use]
+    pub fn with_digest(self) -> Self {
+        let digest = self.recomputed_digest();
+        self.with_stated_digest(Some(digest))
+    }
+
+    /// The same with a digest that somebody states.
+    #[must_use]
+    pub fn with_stated_digest(self, digest: Option<u64>) -> Self {
+        Self { digest, ..self }
+    }
+
+    /// The digest of the program that it was made of, as whoever made it states it.
+    pub fn digest(&self) -> Option<u64> {
+        self.digest
+    }
+
+    /// The digest of the program that it holds.
+    pub fn recomputed_digest(&self) -> u64 {
+        digest(&self.machine, self.sets.iter().map(|s| &**s.timetable.routing().set()))
+    }
+
+    /// Whether it says what files of version 1 cannot say: a digest, or a witness.
+    pub(crate) fn needs_version_2(&self) -> bool {
+        self.digest.is_some() || self.sets.iter().any(|set| !set.proof.is_empty())
+    }
+
+    /// The least version of the text and JSON forms that knows everything in it.
+    pub(crate) fn version(&self) -> u32 {
+        if self.needs_version_2() { 2 } else { version_of(Some(&self.machine)) }
     }
 
     /// The machine it is for.

@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use conset_ir::{
-    Bounds, ConnectionSet, Image, Infeasible, InputError, Machine, Origin, Program, Schedule,
-    SetSchedule, ShapeError, Timetable,
+    Binding, Bounds, ConnectionSet, Image, Infeasible, InputError, Machine, Origin, Program,
+    Schedule, SetSchedule, ShapeError, Timetable,
 };
 use conset_partition_route::{apr, bounds};
 use conset_scheduler::{best as links, greedy, planned, predict};
-use conset_verify::{Lifted, Rejection, Report, Verified};
+use conset_verify::{Lifted, Rejection, Report, Rule, Verified};
 
 use rayon::prelude::*;
 
@@ -292,8 +292,8 @@ fn compile_once(
     let mut sets = Vec::with_capacity(planned.len());
     let mut known = Vec::with_capacity(planned.len());
     for (bounds, (timetable, prediction, how)) in bounds.into_iter().zip(planned) {
-        let predicted_clocks = prediction.clocks;
-        sets.push(SetSchedule { timetable, bounds: bounds.summary(), predicted_clocks });
+        let (predicted_clocks, proof) = (prediction.clocks, bounds.proof());
+        sets.push(SetSchedule { timetable, bounds: bounds.summary(), proof, predicted_clocks });
         known.push(Known { bounds, prediction, how });
     }
     let kept = known.iter().any(|known| matches!(known.how.from, Some(FromOld::Kept(_))));
@@ -306,7 +306,8 @@ fn compile_once(
     let same = more.from.filter(|old| old.sets() == sets);
     let origin = same.map_or(Some(origin), |old| old.origin().cloned());
     let schedule = Schedule::new(machine.clone(), sets, origin)
-        .map_err(|e| CompileError::bug("the compiler", &e))?;
+        .map_err(|e| CompileError::bug("the compiler", &e))?
+        .with_digest();
     let verified = checked(&schedule, observer).map_err(|e| match e {
         // We made it ourselves, so it is nobody else's fault.
         CompileError::Rejected(rejection) => CompileError::bug("a stage", &rejection),
@@ -449,6 +450,7 @@ pub(crate) fn paper(
 /// [`CompileError::Rejected`] where the checker refuses it.
 pub fn adopt(schedule: Schedule, observer: &mut Observer<'_>) -> Result<Compiled, CompileError> {
     // The checker speaks first: bounds and predictions are for what it has accepted.
+    let schedule = with_witnesses(schedule);
     let verified = checked(&schedule, observer)?;
     let known = schedule
         .sets()
@@ -463,6 +465,47 @@ pub fn adopt(schedule: Schedule, observer: &mut Observer<'_>) -> Result<Compiled
     finish(schedule, &verified, known, observer)
 }
 
+/// Gives witnesses to bounds that have none and that the checker does not believe without: files
+/// of version 1 have none, and what they claim may be true. A witness is only found for a bound
+/// that is; whether it is right is the checker's word, as for any other.
+#[must_use]
+pub fn with_witnesses(schedule: Schedule) -> Schedule {
+    let sets: Vec<SetSchedule> = schedule.sets().par_iter().map(with_witness).collect();
+    if sets == schedule.sets() {
+        return schedule;
+    }
+    let (origin, digest) = (schedule.origin().cloned(), schedule.digest());
+    match Schedule::new(schedule.machine().clone(), sets, origin) {
+        Ok(schedule) => schedule.with_stated_digest(digest),
+        Err(_) => schedule,
+    }
+}
+
+fn with_witness(set: &SetSchedule) -> SetSchedule {
+    let mut set = set.clone();
+    let missing = set.proof.phases.is_none() || set.proof.clocks.is_none();
+    let refused = |set| match conset_verify::check_set_schedule(set) {
+        Ok(_) => false,
+        Err(rejection) => rejection.rules() == [Rule::Claim],
+    };
+    if !missing || !refused(&set) {
+        return set;
+    }
+    let routing = set.timetable.routing();
+    // No bounds, no witness: the checker says why.
+    let Ok(report) = bounds::bounds(routing.machine(), routing.set()) else { return set };
+    let find = |found: &[bounds::Bound], claimed: u64, by: Binding| {
+        let fits = |b: &&bounds::Bound| b.1 >= claimed && (by == Binding::Nothing || b.0 == by);
+        found.iter().find(fits).and_then(|bound| bound.3.clone())
+    };
+    let Bounds { phases, phases_by, clocks, clocks_by } = set.bounds;
+    let of_phases = || find(&report.phases, phases.into(), phases_by);
+    let of_clocks = || find(&report.clocks, clocks, clocks_by);
+    set.proof.phases = set.proof.phases.take().or_else(of_phases);
+    set.proof.clocks = set.proof.clocks.take().or_else(of_clocks);
+    set
+}
+
 fn checked(
     schedule: &Schedule,
     observer: &mut Observer<'_>,
@@ -474,7 +517,8 @@ fn checked(
     // All of them, then the first refusal: the same on any number of threads.
     let sets: Vec<Result<_, _>> = sets.collect();
     let sets: Result<Vec<_>, _> = sets.into_iter().collect();
-    sets.map_err(|rejection| CompileError::Rejected(Box::new(rejection)))
+    let checked = sets.and_then(|sets| conset_verify::check_digest(schedule).map(|()| sets));
+    checked.map_err(|rejection| CompileError::Rejected(Box::new(rejection)))
 }
 
 /// Takes over an image: checks it, follows its tables back to routes and starts, and prices
@@ -495,6 +539,7 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
         let schedule = SetSchedule {
             timetable,
             bounds: bounds.summary(),
+            proof: bounds.proof(),
             predicted_clocks: prediction.clocks,
         };
         let verified = conset_verify::set_schedule(schedule).map_err(rejected)?;
@@ -503,7 +548,8 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
         schedules.push(verified.into_inner());
     }
     let schedule = Schedule::new(image.machine().clone(), schedules, None)
-        .map_err(|e| CompileError::bug("lifting", &e))?;
+        .map_err(|e| CompileError::bug("lifting", &e))?
+        .with_digest();
     let image = Arc::new(image);
     Ok(Compiled { schedule, image, sets, fusions: Vec::new(), candidates_refused: 0 })
 }
@@ -603,12 +649,8 @@ pub fn gap(result: u64, bound: u64) -> f64 {
 
 /// The sums over a schedule's sets.
 pub fn total_bounds(schedule: &Schedule) -> Bounds {
-    let mut total = Bounds {
-        phases: 0,
-        phases_by: conset_ir::Binding::Nothing,
-        clocks: 0,
-        clocks_by: conset_ir::Binding::Nothing,
-    };
+    let mut total =
+        Bounds { phases: 0, phases_by: Binding::Nothing, clocks: 0, clocks_by: Binding::Nothing };
     let mut worst = (0, 0);
     for set in schedule.sets() {
         total.phases += set.bounds.phases;

@@ -92,7 +92,8 @@ pub fn compile_fused(
     let origin = apart.schedule().origin().cloned();
     let sets: Vec<SetSchedule> = sets.into_iter().flatten().collect();
     let schedule = Schedule::new(machine.clone(), sets, origin)
-        .map_err(|e| CompileError::bug("joining sets", &e))?;
+        .map_err(|e| CompileError::bug("joining sets", &e))?
+        .with_digest();
     let mut compiled = adopt(schedule, observer).map_err(|e| match e {
         CompileError::Rejected(rejection) => CompileError::bug("joining sets", &rejection),
         other => other,

@@ -12,6 +12,7 @@
 //!
 //! It opens no files and prints nothing; long work reports through a callback ([`Progress`]).
 
+pub mod against;
 pub mod assemble;
 mod best;
 pub mod chart;

@@ -1,11 +1,12 @@
 //! Execution on the emulated fabric, every word checked.
 //!
 //! The fabric gets the image alone; that the words arrive is its finding, not a repetition of
-//! what the compiler meant.
+//! what the compiler meant. A run that is faster than the set's lower bound disproves the bound, and
+//! is an error: "optimal" would be a lie.
 
 use conset_fabric::messages::{self, MessageOptions};
 use conset_fabric::{Checked, Fault, run_checked};
-use conset_ir::{Parameters, SetSchedule};
+use conset_ir::{Binding, Parameters, SetSchedule};
 
 use crate::compile::{Compiled, gap};
 use crate::report::{MessagesSummary, RunSummary};
@@ -19,26 +20,59 @@ pub struct SetRun {
     pub summary: RunSummary,
 }
 
+/// Why there are no runs.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The fabric stopped: with a checked image that is a bug of ours.
+    #[error("the fabric stopped: {0}")]
+    Fault(#[from] Fault),
+    /// A set was faster than its lower bound, so what is said of it is not true.
+    #[error(
+        "set `{set}` took {clocks} clocks, and no schedule was to take fewer than {bound}: \
+         its bound by {by} is false"
+    )]
+    BoundBeaten {
+        /// The set.
+        set: String,
+        /// Clocks measured.
+        clocks: u64,
+        /// Clocks of the bound.
+        bound: u64,
+        /// What was to make it so.
+        by: Binding,
+    },
+}
+
 /// Runs every set of a compiled program, in order, each on a quiet machine.
 ///
 /// # Errors
-/// A fault of the fabric: with a checked image that is a bug of ours.
+/// See [`RunError`].
 pub fn run(
     compiled: &Compiled,
     seed: u64,
     trace: bool,
     observer: &mut crate::Observer<'_>,
-) -> Result<Vec<SetRun>, Fault> {
+) -> Result<Vec<SetRun>, RunError> {
     observer(crate::Progress::Stage("running"));
     let total = compiled.schedule().sets().len() as u64;
     let mut runs = Vec::new();
     for (row, schedule) in compiled.schedule().sets().iter().enumerate() {
         let checked = run_checked(compiled.image().clone(), row, seed, trace)?;
+        not_beaten(schedule, checked.report.clocks)?;
         let summary = summary(schedule, &checked);
         runs.push(SetRun { checked, summary });
         observer(crate::Progress::Done { done: row as u64 + 1, total });
     }
     Ok(runs)
+}
+
+fn not_beaten(schedule: &SetSchedule, clocks: u64) -> Result<(), RunError> {
+    let (bound, by) = (schedule.bounds.clocks, schedule.bounds.clocks_by);
+    if clocks >= bound {
+        return Ok(());
+    }
+    let set = schedule.timetable.routing().set().name().to_owned();
+    Err(RunError::BoundBeaten { set, clocks, bound, by })
 }
 
 fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
@@ -115,4 +149,29 @@ pub fn megabytes_per_second(words: u64, clocks: u64, parameters: &Parameters) ->
     }
     let bytes = words as f64 * f64::from(parameters.word_bytes);
     bytes / clocks as f64 * f64::from(parameters.clock_hz) / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program};
+
+    use super::*;
+    use crate::compile::{Options, compile};
+
+    #[test]
+    fn a_run_that_is_faster_than_the_bound_is_no_success() {
+        let machine = Arc::new(Machine::from_spec("ring:4").unwrap());
+        let row = Connection::new(CellId(0), CellId(1), 5);
+        let set = ConnectionSet::new("s", vec![row]).unwrap();
+        let program = Program::new(vec![Arc::new(set)]).unwrap();
+        let compiled = compile(&machine, &program, &Options::default(), &mut |_| ()).unwrap();
+        let schedule = &compiled.schedule().sets()[0];
+        let bound = schedule.bounds.clocks;
+        assert!(not_beaten(schedule, bound).is_ok());
+        let error = not_beaten(schedule, bound - 1).unwrap_err().to_string();
+        assert!(error.contains(&format!("{} clocks", bound - 1)), "{error}");
+        assert!(error.contains("is false"), "{error}");
+    }
 }

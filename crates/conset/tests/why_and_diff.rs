@@ -10,8 +10,8 @@ use conset::why::{self, Part, Verdict, WaitsAt, Way, Why, why};
 use conset::{Compiled, Options, adopt, adopt_image, compile};
 use conset_ir::{
     Binding, Bounds, CellId, ChannelId, Connection, ConnectionId, ConnectionSet, LinkFinder,
-    Machine, Parameters, PhaseId, PhaseRoutes, PhaseTimes, Program, Routing, Schedule, SetSchedule,
-    Slot, Timetable, Topology,
+    Machine, Parameters, PhaseId, PhaseRoutes, PhaseTimes, Program, Proof, Routing, Schedule,
+    SetSchedule, Slot, Timetable, Topology,
 };
 use conset_scheduler::predict::predict;
 use proptest::prelude::*;
@@ -254,7 +254,7 @@ fn adopted(timetable: Timetable) -> Compiled {
     let bounds =
         Bounds { phases: 0, phases_by: Binding::Nothing, clocks: 0, clocks_by: Binding::Nothing };
     let predicted_clocks = predict(&timetable).clocks;
-    let set = SetSchedule { timetable, bounds, predicted_clocks };
+    let set = SetSchedule { timetable, bounds, proof: Proof::default(), predicted_clocks };
     adopt(Schedule::new(machine, vec![set], None).unwrap(), &mut |_| ()).unwrap()
 }
 

@@ -31,7 +31,8 @@
 //!
 //! Flows are computed where they are more than the bounds before them.
 //!
-//! Every bound comes with a witness in words. Distances are over live links; a connection without
+//! Every bound comes with a witness in words, and with one that the checker can prove it from anew
+//! ([`Witness`]). Distances are over live links; a connection without
 //! a way makes the set infeasible. On very large machines with far connections, distances are
 //! counted as 1 once a thousand million cells were looked at, which is less and still true.
 
@@ -39,7 +40,9 @@ mod cuts;
 mod flow;
 mod order;
 
-use conset_ir::{Binding, Bounds, CellId, Connection, ConnectionSet, Duplex, Infeasible, Machine};
+use conset_ir::{
+    Binding, Bounds, CellId, Connection, ConnectionSet, Duplex, Infeasible, Machine, Proof, Witness,
+};
 
 use crate::explain;
 use crate::network::{Ball, Network, UNREACHABLE};
@@ -47,8 +50,9 @@ use crate::network::{Ball, Network, UNREACHABLE};
 /// Cells that the searches for distances may look at in all: some seconds.
 const LOOKED_AT: usize = 1 << 30;
 
-/// A lower bound: what binds, its value, and the witness in words.
-pub type Bound = (Binding, u64, String);
+/// A lower bound: what binds, its value, the witness in words, and the one for the checker (`None`
+/// where nothing binds).
+pub type Bound = (Binding, u64, String, Option<Witness>);
 
 /// All lower bounds of a set on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +74,11 @@ impl BoundsReport {
             clocks: clocks.1,
             clocks_by: clocks.0,
         }
+    }
+
+    /// What proves the bounds of [`BoundsReport::summary`].
+    pub fn proof(&self) -> Proof {
+        Proof { phases: greatest(&self.phases).3.clone(), clocks: greatest(&self.clocks).3.clone() }
     }
 }
 
@@ -123,7 +132,7 @@ fn bounds_up_to(
 ) -> Result<BoundsReport, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     if set.is_empty() {
-        let nothing = vec![(Binding::Nothing, 0, "the set is empty".to_owned())];
+        let nothing = vec![(Binding::Nothing, 0, "the set is empty".to_owned(), None)];
         return Ok(BoundsReport { phases: nothing.clone(), clocks: nothing });
     }
     let work = Work::new(machine, set)?;
@@ -144,7 +153,9 @@ fn bounds_up_to(
     clocks.extend(order::clocks(machine, set, &work.hops, known));
     let clocks = clocks
         .into_iter()
-        .map(|(binding, load, witness)| (binding, clamp(switches + load), witness))
+        .map(|(binding, load, words, witness)| {
+            (binding, clamp(switches + load), words, Some(witness))
+        })
         .collect();
     Ok(BoundsReport { phases, clocks })
 }
@@ -178,7 +189,7 @@ pub(crate) fn word_hops(machine: &Machine, set: &ConnectionSet) -> Result<u128, 
 }
 
 /// A load in clocks, not yet cut to 64 bits.
-type Load = (Binding, u128, String);
+type Load = (Binding, u128, String, Witness);
 
 fn clamp(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
@@ -218,6 +229,7 @@ fn endpoint_bound(machine: &Machine, set: &ConnectionSet) -> Bound {
         Binding::Endpoints,
         ends.div_ceil(u64::from(channels)),
         format!("{ends} connections end at {}, which has {channels} channels", CellId(cell as u32)),
+        Some(Witness::Cell(CellId(cell as u32))),
     )
 }
 
@@ -227,6 +239,7 @@ fn total_bound(machine: &Machine, channels: u128) -> Bound {
         Binding::ChannelTotal,
         clamp(channels.div_ceil(all)),
         format!("shortest routes need {channels} channels, the machine has {all}"),
+        Some(Witness::Hops),
     )
 }
 
@@ -263,7 +276,7 @@ fn agent_bound(machine: &Machine, set: &ConnectionSet, setup: u32) -> Load {
         into[cell].1,
         if parameters.duplex == Duplex::Half { ", in turn" } else { "" },
     );
-    (Binding::AgentLoad, load, witness)
+    (Binding::AgentLoad, load, witness, Witness::Cell(CellId(cell as u32)))
 }
 
 /// Clocks of the links on average. None if there is no link (then no word needs one).
@@ -275,6 +288,7 @@ fn link_bound(machine: &Machine, word_hops: u128) -> Option<Load> {
             Binding::AverageLink,
             clocks.div_ceil(links as u128),
             format!("{word_hops} word-hops of shortest routes over {links} links"),
+            Witness::Hops,
         )
     })
 }

@@ -8,7 +8,9 @@
 //! streams share links (section 5.1.4). Here each phase is run as flowing streams
 //! (`fluid`) that get max-min fair shares of links and agents (`fair`), in the
 //! order of the timetable but not by its clock. A phase's clocks are rounded up, and never below
-//! what its busiest agent needs by itself: its words and its stream set-ups, one after the other.
+//! what its busiest agent needs by itself (its words and its stream set-ups, one after the other)
+//! nor below what its busiest link needs, as rounding errors might have it: the checker holds
+//! predictions against both.
 //!
 //! # Words on their way
 //!
@@ -222,7 +224,9 @@ impl<'a> Model<'a> {
         self.ports.clear();
         PhasePrediction {
             switch: parameters.switch_clocks(),
-            clocks: rounded_up(outcome.clocks).max(busiest_agent.map_or(0, |agent| agent.clocks)),
+            clocks: rounded_up(outcome.clocks)
+                .max(busiest_agent.map_or(0, |agent| agent.clocks))
+                .max(busiest_link.map_or(0, |link| link.clocks)),
             planned: times.makespan,
             busiest_link,
             busiest_agent,

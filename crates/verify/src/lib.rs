@@ -32,8 +32,12 @@
 //! | order | if `a` ends and `b` begins in the same phase, every slot of `a` ends before any of `b` starts |
 //! | makespan | is the end of the last slot, 0 without slots |
 //!
-//! For a **schedule**, besides: *claim*, a bound is not beaten by the schedule itself and the
-//! prediction is not below what switches and the busiest agents take.
+//! For a **schedule**, besides:
+//!
+//! | rule | statement |
+//! |---|---|
+//! | claim | a lower bound is no more than what its witness (or, without one, a count) proves, and the prediction is between what the busiest agents and links take and what all routes take one after the other (module `claims`) |
+//! | digest | where a digest is stated, it is that of the machine and the sets |
 //!
 //! For an **image**, the tables are followed forward from every injection gate, and then
 //!
@@ -71,7 +75,8 @@
 //!
 //! # What is not
 //!
-//! * That a schedule is good, that a bound is tight, that a prediction comes true.
+//! * That a schedule is good, that a bound is tight, that a prediction comes true (only that it is
+//!   within what can be counted).
 //! * The rate that open streams of an agent share among them when `streams` is above 1, and link
 //!   sharing, against the slots: a timetable is an order with estimates, the runtime keeps the
 //!   order. For the same reason bandwidth is what *links* and one stream's access rate guarantee.
@@ -103,6 +108,7 @@ mod sharing;
 mod times;
 mod tokens;
 
+use conset_ir::digest::spelling;
 use conset_ir::{Image, Routing, Schedule, SetSchedule, Timetable};
 
 use crate::rejection::Findings;
@@ -186,6 +192,7 @@ pub fn check_schedule(schedule: &Schedule) -> Result<Report, Rejection> {
             report = report.and(set_into(set, &mut findings));
         }
     }
+    digest_into(schedule, &mut findings);
     findings.finish().map(|()| report)
 }
 
@@ -197,6 +204,17 @@ pub fn check_schedule(schedule: &Schedule) -> Result<Report, Rejection> {
 pub fn check_clocks(schedule: &Schedule) -> Result<(), Rejection> {
     let mut findings = Findings::new();
     clocks::check(schedule, &mut findings);
+    findings.finish()
+}
+
+/// Checks that a digest, if one is stated, is that of the machine and the sets: the rule of
+/// [`schedule`] that is none of [`set_schedule`].
+///
+/// # Errors
+/// Another digest.
+pub fn check_digest(schedule: &Schedule) -> Result<(), Rejection> {
+    let mut findings = Findings::new();
+    digest_into(schedule, &mut findings);
     findings.finish()
 }
 
@@ -264,6 +282,21 @@ fn timetable_into(timetable: &Timetable, findings: &mut Findings) -> Report {
         report.add_lengths(&phase_lengths(timetable));
     }
     report
+}
+
+fn digest_into(schedule: &Schedule, findings: &mut Findings) {
+    let Some(stated) = schedule.digest() else { return };
+    let found = schedule.recomputed_digest();
+    if stated != found {
+        findings.enter_set("program");
+        findings.add(Rule::Digest, rejection::Place::set(), || {
+            format!(
+                "the digest {} is stated; that of the machine and the sets is {}",
+                spelling(stated),
+                spelling(found)
+            )
+        });
+    }
 }
 
 fn set_into(schedule: &SetSchedule, findings: &mut Findings) -> Report {

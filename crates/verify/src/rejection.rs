@@ -63,8 +63,10 @@ define_rules! {
     AgentOverlap = "agent-overlap",
     /// A phase whose makespan is not the end of its last slot.
     Makespan = "makespan",
-    /// A bound or prediction of a schedule that the schedule itself disproves.
+    /// A bound of a schedule that is not proved, or a prediction that cannot be.
     Claim = "claim",
+    /// A digest of a schedule that is not that of its machine and its sets.
+    Digest = "digest",
     /// Cells that do not all take part in the same phases.
     Barrier = "barrier",
     /// A forwarding table with two entries for one channel.

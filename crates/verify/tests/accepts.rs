@@ -69,7 +69,9 @@ fn whole_programs_are_checked_set_by_set() {
         compile(&machine, set, |_| 1)
     };
     let drafts = [compiled(&[(0, 5, 8), (3, 9, 8)]), compiled(&[]), compiled(&[(7, 7, 1)])];
-    let sets = drafts.iter().map(|d| d.schedule_of(0, 0, 528 + 16)).collect();
+    // The first two share a link.
+    let clocks = [528 + 32, 0, 528 + 2];
+    let sets = drafts.iter().zip(clocks).map(|(d, clocks)| d.schedule_of(0, 0, clocks)).collect();
     let schedule = Schedule::new(machine.clone(), sets, None).unwrap();
     let verified = verify::schedule(schedule.clone()).unwrap();
     assert_eq!(verified.report().sets, 3);
@@ -78,7 +80,7 @@ fn whole_programs_are_checked_set_by_set() {
     assert_eq!(second.routing().set().name(), "set3");
     assert_eq!(verified.into_inner(), schedule);
 
-    let sets = drafts.iter().zip([544, 0, 1]).map(|(d, clocks)| d.schedule_of(0, 0, clocks));
+    let sets = drafts.iter().zip([560, 0, 1]).map(|(d, clocks)| d.schedule_of(0, 0, clocks));
     let wrong = Schedule::new(machine.clone(), sets.collect(), None).unwrap();
     let rejection = verify::check_schedule(&wrong).unwrap_err();
     assert_eq!(rejection.violations[0].set, "set3");

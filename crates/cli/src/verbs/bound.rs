@@ -42,7 +42,7 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> 
     let (machine, program): (_, Program) = match &job.input {
         Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
         Input::Schedule(schedule) => {
-            load::refuse_recompiling(&args.input.machine, None, "schedule")?;
+            load::refuse_recompiling(&args.input.options.machine, None, "schedule")?;
             (schedule.machine().clone(), schedule.program())
         }
         Input::Image(_) => return Err(load::not_a_program(&args.input.input, "an image").into()),
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> 
                 let summary = report.summary();
                 let rows = |of, list: &[conset::partition_route::bounds::Bound]| {
                     list.iter()
-                        .map(|(by, value, witness)| OneBound {
+                        .map(|(by, value, witness, _)| OneBound {
                             of,
                             by: *by,
                             value: *value,

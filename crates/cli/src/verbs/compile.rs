@@ -45,7 +45,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
     }
     let mut bar = Bar::new(terminal.quiet).with_budget(args.compiler.budget);
     let job = load::input(&args.input, &mut bar)?;
-    if args.input.seed.is_some() && !matches!(job.input, Input::Program(_)) {
+    if args.input.options.seed.is_some() && !matches!(job.input, Input::Program(_)) {
         let message = "the input is compiled already: there is nothing left to choose";
         return Err(InputError::new("--seed", At::Whole, message).help("leave out --seed").into());
     }

@@ -6,7 +6,7 @@ use conset::fabric::messages::{MessageOptions, MessageOrder};
 use conset::fabric::{Fault, FaultKind};
 use conset::input::Input;
 use conset::report::{MessagesSummary, RunSummary, Summary};
-use conset::run::{self, SetRun};
+use conset::run::{self, RunError, SetRun};
 use serde::Serialize;
 
 use crate::args::{Against, MessageOrderArg, RunArgs};
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let mut runs =
         run::run(&compiled, args.input.seed(), args.trace.is_some(), &mut |p| bar.observe(p))
-            .map_err(|fault| Failure::Bug(format!("the fabric stopped: {fault}")))?;
+            .map_err(|error| run_failure(&error, matches!(job.input, Input::Program(_))))?;
     if let Some(Against::Messages) = args.against {
         let order = match args.message_order {
             MessageOrderArg::Given => MessageOrder::Given,
@@ -102,6 +102,19 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
             "set `{}`: {} wrong, {} missing, {} extra words",
             run.summary.set, run.checked.wrong, run.checked.missing, run.checked.extra
         ))),
+    }
+}
+
+/// What is wrong with what we compiled just now is our fault. A file may claim what it likes.
+fn run_failure(error: &RunError, compiled_here: bool) -> Failure {
+    match error {
+        RunError::BoundBeaten { .. } if !compiled_here => {
+            Failure::Rejected(format!("the file's claim is false: {error}"))
+        }
+        RunError::BoundBeaten { .. } => {
+            Failure::Bug(format!("{error}\nplease report this with the input"))
+        }
+        RunError::Fault(_) => Failure::Bug(error.to_string()),
     }
 }
 
@@ -203,4 +216,19 @@ fn write_trace(out: &mut dyn Write, runs: &[SetRun]) -> io::Result<()> {
         write!(out, "{inner}")?;
     }
     writeln!(out, "\n]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beaten_bound_is_our_fault_only_where_it_is_ours() {
+        let by = conset_ir::Binding::AgentLoad;
+        let beaten = RunError::BoundBeaten { set: "s".to_owned(), clocks: 759, bound: 778, by };
+        let (here, file) = (run_failure(&beaten, true), run_failure(&beaten, false));
+        assert_eq!((here.exit_code(), file.exit_code()), (3, 1));
+        let Failure::Rejected(message) = file else { panic!("{file:?}") };
+        assert!(message.starts_with("the file's claim is false: set `s` took 759"), "{message}");
+    }
 }

@@ -1,9 +1,13 @@
-//! `conset verify`: the independent checker on a schedule or an image.
+//! `conset verify`: the independent checker on a schedule or an image, and whether it is one of a
+//! given input.
 
+use conset::against::first_difference;
+use conset::compile::with_witnesses;
 use conset::input::Input;
+use conset_ir::{At, ConnectionSet, InputError, Machine};
 use serde::Serialize;
 
-use crate::args::VerifyArgs;
+use crate::args::{InputArgs, VerifyArgs};
 use crate::failure::Failure;
 use crate::files;
 use crate::load;
@@ -25,12 +29,23 @@ struct Verdict {
     proved_clocks: Option<u64>,
     violations: Vec<String>,
     total_violations: u64,
+    /// With --against: what is not as in the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<String>,
 }
 
 pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure> {
+    if let (None, Some(option)) = (&args.against, args.options.given()) {
+        return Err(InputError::new(option, At::Whole, "what is compiled takes no such option")
+            .help(format!("leave out {option}, or name the input with --against INPUT"))
+            .into());
+    }
     let (name, bytes) = files::read(&args.file)?;
     let mut bar = Bar::new(terminal.quiet);
-    let input = load::document(&name, &bytes, &mut bar)?;
+    let input = match load::document(&name, &bytes, &mut bar)? {
+        Input::Schedule(schedule) => Input::Schedule(with_witnesses(schedule)),
+        other => other,
+    };
     let (kind, sets, connections, outcome) = match &input {
         Input::Schedule(schedule) => (
             "schedule",
@@ -46,6 +61,10 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
         ),
         Input::Program(_) | Input::Machine(_) => return Err(load::not_compiled(&name).into()),
     };
+    let difference = match &args.against {
+        Some(against) => difference(&input, against, args, &mut bar)?,
+        None => None,
+    };
     drop(bar);
     let (violations, total_violations) = match &outcome {
         Ok(_) => (Vec::new(), 0),
@@ -53,7 +72,7 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
     };
     let timed = outcome.as_ref().ok().filter(|report| report.timed_phases > 0);
     let verdict = Verdict {
-        verified: outcome.is_ok(),
+        verified: outcome.is_ok() && difference.is_none(),
         kind,
         sets,
         connections,
@@ -62,12 +81,19 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
         proved_clocks: timed.map(|report| report.proved_clocks),
         violations,
         total_violations,
+        difference,
     };
-    if let Err(rejection) = outcome {
+    let against = args.against.as_deref().unwrap_or_default();
+    let refused = match (&outcome, &verdict.difference) {
+        (Err(rejection), _) => Some(format!("{name} is rejected\n{rejection}")),
+        (Ok(()), Some(difference)) => Some(format!("{name} is not of {against}: {difference}")),
+        (Ok(()), None) => None,
+    };
+    if let Some(refused) = refused {
         if terminal.json {
             terminal.print(&verdict, |_| Ok(()))?;
         }
-        return Err(Failure::Rejected(format!("{name} is rejected\n{rejection}")));
+        return Err(Failure::Rejected(refused));
     }
     terminal.print(&verdict, |out| {
         writeln!(
@@ -87,6 +113,46 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
                 text::count(clocks, "clock"),
             )?;
         }
+        if args.against.is_some() {
+            writeln!(out, "{name}: is of {against}, connection by connection")?;
+        }
         Ok(())
     })
+}
+
+/// Where what is compiled first is not what an input is.
+fn difference(
+    compiled: &Input,
+    against: &str,
+    args: &VerifyArgs,
+    bar: &mut Bar,
+) -> Result<Option<String>, Failure> {
+    let wanted = InputArgs { input: against.to_owned(), options: args.options.clone() };
+    let job = load::input(&wanted, bar)?;
+    let (file, input) = (held(compiled, None), held(&job.input, Some(&job.machine)));
+    let (Some((machine, sets)), Some((of, wanted))) = (file, input) else {
+        return Err(load::not_a_program(against, "a machine").into());
+    };
+    Ok(first_difference((machine, &sets), (of, &wanted)))
+}
+
+/// The machine and the sets in a document; `machine` is that of programs that name none.
+fn held<'a>(
+    document: &'a Input,
+    machine: Option<&'a Machine>,
+) -> Option<(&'a Machine, Vec<&'a ConnectionSet>)> {
+    match document {
+        Input::Program(loaded) => {
+            let sets = loaded.program.sets().iter().map(AsRef::as_ref);
+            Some((machine?, sets.collect()))
+        }
+        Input::Schedule(schedule) => {
+            let sets = schedule.sets().iter().map(|set| &**set.timetable.routing().set());
+            Some((schedule.machine(), sets.collect()))
+        }
+        Input::Image(image) => {
+            Some((image.machine(), image.sets().iter().map(|set| &*set.set).collect()))
+        }
+        Input::Machine(_) => None,
+    }
 }

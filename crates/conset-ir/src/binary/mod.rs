@@ -33,8 +33,8 @@ pub const MAGIC: [u8; 8] = *b"\x93CONSET\n";
 /// The newest major version this program reads; it writes the least that knows everything in the
 /// value.
 pub const MAJOR: u8 = 2;
-/// The minor version this program writes.
-pub const MINOR: u8 = 0;
+/// The newest minor version this program knows; it writes the least that knows what a file says.
+pub const MINOR: u8 = 1;
 
 const HEADER: usize = 20;
 const CHECKSUM: usize = 4;

@@ -16,6 +16,7 @@ use crate::routing::{PhaseRoutes, Routing};
 use crate::schedule::{Bounds, Schedule, SetSchedule};
 use crate::set::{Connection, ConnectionSet, NodeLists, Program};
 use crate::timetable::{PhaseTimes, Slot, Timetable};
+use crate::witness::Proof;
 
 /// Reads a binary file. `name` is the file's name for errors.
 ///
@@ -39,7 +40,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
             let machine = input.machine()?;
             Document::Timetable(input.timetable(&machine)?.map_err(|e| e.in_file(name))?)
         }
-        4 => Document::Schedule(input.schedule()?),
+        4 => Document::Schedule(input.schedule(minor)?),
         5 => Document::Image(input.image()?),
         _ => return Err(byte(name, 10, format!("kind {kind} is not one of ours"))),
     };
@@ -314,7 +315,7 @@ impl In<'_> {
             .and_then(|routing| Timetable::new(routing, times)))
     }
 
-    fn schedule(&mut self) -> Result<Schedule> {
+    fn schedule(&mut self, minor: u8) -> Result<Schedule> {
         let machine = self.machine()?;
         let origin = self.take("an origin")?;
         let count = self.count("a number of sets", limits::SETS)?;
@@ -330,10 +331,19 @@ impl In<'_> {
                     clocks: self.number("clocks")?,
                     clocks_by: self.take("what bounds the clocks")?,
                 },
+                proof: Proof::default(),
                 predicted_clocks: self.number("clocks")?,
             });
         }
-        Schedule::new(machine, sets, origin).map_err(|e| e.in_file(self.file))
+        let mut digest = None;
+        if minor >= 1 {
+            digest = self.take("a digest")?;
+            for set in &mut sets {
+                set.proof = self.take("witnesses")?;
+            }
+        }
+        let schedule = Schedule::new(machine, sets, origin).map_err(|e| e.in_file(self.file))?;
+        Ok(schedule.with_stated_digest(digest))
     }
 
     fn image(&mut self) -> Result<Image> {

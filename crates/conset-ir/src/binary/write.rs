@@ -1,7 +1,7 @@
 //! Writing the binary form.
 
 use super::codec::{MachineWire, Out};
-use super::{CHECKSUM, HEADER, MAGIC, MINOR};
+use super::{CHECKSUM, HEADER, MAGIC};
 use crate::document::{Document, version_of};
 use crate::ids::{CellId, LinkId};
 use crate::image::{CellContext, Direction, Feed, Image, Sink};
@@ -14,6 +14,7 @@ use crate::timetable::Timetable;
 /// The binary form of a value.
 pub fn write(document: &Document) -> Vec<u8> {
     let mut out = Out::default();
+    let mut minor = 0;
     let kind = match document {
         Document::Machine(machine) => {
             write_machine(machine, &mut out);
@@ -40,6 +41,11 @@ pub fn write(document: &Document) -> Vec<u8> {
         }
         Document::Schedule(schedule) => {
             write_schedule(schedule, &mut out);
+            if schedule.needs_version_2() {
+                minor = 1;
+                out.put(&schedule.digest());
+                schedule.sets().iter().for_each(|set| out.put(&set.proof));
+            }
             4
         }
         Document::Image(image) => {
@@ -47,14 +53,15 @@ pub fn write(document: &Document) -> Vec<u8> {
             5
         }
     };
-    contain(kind, version_of(document.machine().map(|machine| &**machine)), &out.bytes)
+    let major = version_of(document.machine().map(|machine| &**machine));
+    contain(kind, (major as u8, minor), &out.bytes)
 }
 
 /// Puts a payload into the container.
-fn contain(kind: u8, major: u32, payload: &[u8]) -> Vec<u8> {
+fn contain(kind: u8, (major, minor): (u8, u8), payload: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(HEADER + payload.len() + CHECKSUM);
     file.extend_from_slice(&MAGIC);
-    file.extend_from_slice(&[major as u8, MINOR, kind, 0]);
+    file.extend_from_slice(&[major, minor, kind, 0]);
     file.extend_from_slice(&(payload.len() as u64).to_le_bytes());
     file.extend_from_slice(payload);
     let checksum = crc32fast::hash(&file);
@@ -191,7 +198,7 @@ fn write_schedule(schedule: &Schedule, out: &mut Out) {
     write_machine(schedule.machine(), out);
     out.put(&schedule.origin());
     out.count(schedule.sets().len());
-    for SetSchedule { timetable, bounds, predicted_clocks } in schedule.sets() {
+    for SetSchedule { timetable, bounds, predicted_clocks, .. } in schedule.sets() {
         write_timetable(timetable, out);
         out.number(bounds.phases);
         out.put(&bounds.phases_by);

@@ -1,4 +1,5 @@
-//! The JSON forms: `conset-schedule` and `conset-set`, version 1 (`docs/format.md`).
+//! The JSON forms: `conset-schedule`, versions 1 and 2, and `conset-set`, version 1
+//! (`docs/format.md`).
 //!
 //! These are a promise to other programs. Writing streams straight from the value, one object of
 //! a list per line so that files can be compared line by line; nothing is built in memory.

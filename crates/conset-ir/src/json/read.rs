@@ -221,6 +221,7 @@ struct ScheduleIn {
     _version: IgnoredAny,
     machine: MachineIn,
     origin: Option<Origin>,
+    digest: Option<String>,
     sets: Vec<ScheduleSetIn>,
 }
 
@@ -252,7 +253,7 @@ struct ScheduleSetIn {
     #[serde(default)]
     order: Vec<(ConnectionId, ConnectionId)>,
     phases: Vec<PhaseIn>,
-    bounds: BoundsJson,
+    bounds: BoundsJson<'static>,
     predicted_clocks: u64,
 }
 
@@ -292,7 +293,13 @@ impl ScheduleIn {
             let set = set.build(&machine, &finder);
             sets.push(set.map_err(|e| e.under(format!("sets[{row}]")))?);
         }
-        Schedule::new(machine.clone(), sets, self.origin)
+        let digest = self.digest.as_deref().map(|digits| {
+            crate::digest::parse(digits).ok_or_else(|| {
+                ShapeError::new("digest", "expected 16 of the digits 0-9 and a-f, as a string")
+            })
+        });
+        let digest = digest.transpose()?;
+        Ok(Schedule::new(machine.clone(), sets, self.origin)?.with_stated_digest(digest))
     }
 }
 
@@ -313,9 +320,11 @@ impl ScheduleSetIn {
             routes.push(built.map_err(under)?);
         }
         let routing = Routing::new(machine.clone(), Arc::new(set), routes)?;
+        let (bounds, proof) = self.bounds.build();
         Ok(SetSchedule {
             timetable: Timetable::new(routing, times)?,
-            bounds: self.bounds.into(),
+            bounds,
+            proof,
             predicted_clocks: self.predicted_clocks,
         })
     }

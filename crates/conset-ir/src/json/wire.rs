@@ -10,6 +10,7 @@ use crate::machine::{Duplex, Machine, Parameters};
 use crate::schedule::{Binding, Bounds};
 use crate::set::Connection;
 use crate::topology::Topology;
+use crate::witness::{Proof, Witness};
 
 /// `machine`, spelled out.
 #[derive(Serialize, Deserialize)]
@@ -154,30 +155,43 @@ impl<'a> ConnectionJson<'a> {
 /// `bounds`. A file that does not say what binds says `nothing`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct BoundsJson {
+pub(super) struct BoundsJson<'a> {
     phases: u32,
     #[serde(default = "nothing")]
     phases_by: Binding,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phases_witness: Option<Cow<'a, Witness>>,
     clocks: u64,
     #[serde(default = "nothing")]
     clocks_by: Binding,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clocks_witness: Option<Cow<'a, Witness>>,
 }
 
 fn nothing() -> Binding {
     Binding::Nothing
 }
 
-impl From<Bounds> for BoundsJson {
-    fn from(b: Bounds) -> Self {
-        let Bounds { phases, phases_by, clocks, clocks_by } = b;
-        Self { phases, phases_by, clocks, clocks_by }
+impl<'a> BoundsJson<'a> {
+    pub(super) fn new(bounds: Bounds, proof: &'a Proof) -> Self {
+        let Bounds { phases, phases_by, clocks, clocks_by } = bounds;
+        Self {
+            phases,
+            phases_by,
+            phases_witness: proof.phases.as_ref().map(Cow::Borrowed),
+            clocks,
+            clocks_by,
+            clocks_witness: proof.clocks.as_ref().map(Cow::Borrowed),
+        }
     }
-}
 
-impl From<BoundsJson> for Bounds {
-    fn from(b: BoundsJson) -> Self {
-        let BoundsJson { phases, phases_by, clocks, clocks_by } = b;
-        Self { phases, phases_by, clocks, clocks_by }
+    pub(super) fn build(self) -> (Bounds, Proof) {
+        let Self { phases, phases_by, clocks, clocks_by, .. } = self;
+        let proof = Proof {
+            phases: self.phases_witness.map(Cow::into_owned),
+            clocks: self.clocks_witness.map(Cow::into_owned),
+        };
+        (Bounds { phases, phases_by, clocks, clocks_by }, proof)
     }
 }
 

@@ -63,9 +63,10 @@ fn schedule_to(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     put(
         &ScheduleOut {
             format: SCHEDULE_FORMAT,
-            version: version_of(Some(schedule.machine())),
+            version: schedule.version(),
             machine: MachineJson::new(schedule.machine()),
             origin: schedule.origin(),
+            digest: schedule.digest().map(crate::digest::spelling),
             sets: List(schedule.sets().iter().map(|set| schedule_set(set, &finder))),
         },
         out,
@@ -115,6 +116,8 @@ struct ScheduleOut<'a, S> {
     machine: MachineJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'a Origin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
     sets: S,
 }
 
@@ -142,7 +145,7 @@ struct ScheduleSetOut<'a, C, P> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     order: &'a [(ConnectionId, ConnectionId)],
     phases: P,
-    bounds: BoundsJson,
+    bounds: BoundsJson<'a>,
     predicted_clocks: u64,
 }
 
@@ -176,7 +179,7 @@ fn schedule_set<'a>(set: &'a SetSchedule, finder: &'a LinkFinder<'a>) -> impl Se
         connections: List(connections(routing.set())),
         order: routing.set().order(),
         phases: List(pairs.map(move |(routes, times)| phase(routing.set(), finder, routes, times))),
-        bounds: set.bounds.into(),
+        bounds: BoundsJson::new(set.bounds, &set.proof),
         predicted_clocks: set.predicted_clocks,
     }
 }

@@ -64,7 +64,7 @@ impl Parser<'_> {
     fn after_block(&self, kind: Kind) -> Result<()> {
         let follow: &[&str] = match kind {
             Kind::Machine => &[],
-            Kind::Schedule => &["origin", "set"],
+            Kind::Schedule => &["origin", "digest", "set"],
             _ => &["set"],
         };
         if self.lexer.token() == Token::EndOfFile || follow.iter().any(|word| self.is(word)) {

@@ -303,9 +303,11 @@ impl<'a> Parser<'a> {
     fn schedule(&mut self, machine: &Arc<Machine>) -> Result<Schedule> {
         let start = self.lexer.start();
         let origin = if self.is("origin") { Some(self.origin()?) } else { None };
+        let digest = if self.eat("digest") { Some(self.digest()?) } else { None };
         let finder = LinkFinder::new(machine);
         let (sets, starts) = self.sets(|p| p.set_schedule(machine, &finder))?;
-        Schedule::new(machine.clone(), sets, origin).map_err(|e| {
+        let schedule = Schedule::new(machine.clone(), sets, origin);
+        schedule.map(|schedule| schedule.with_stated_digest(digest)).map_err(|e| {
             if e.place == "origin" {
                 self.misshapen(start, e)
             } else {
@@ -318,6 +320,13 @@ impl<'a> Parser<'a> {
         let finder = LinkFinder::new(machine);
         let (sets, starts) = self.sets(|p| p.set_image(machine, &finder))?;
         Image::new(machine.clone(), sets).map_err(|e| self.misshapen_sets(&starts, e))
+    }
+
+    /// The digits behind `digest`.
+    fn digest(&mut self) -> Result<u64> {
+        let digest = self.id(crate::digest::parse, "16 of the digits 0-9 and a-f")?;
+        self.end_of_line(&[])?;
+        Ok(digest)
     }
 
     /// `origin generator "..." algorithm "..." seed N`

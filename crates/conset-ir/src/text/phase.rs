@@ -5,6 +5,8 @@
 //!     route x0 c3/ch0 -> c4/ch5 start 0 duration 266
 //!     route x1 c3/ch1 -> c4/ch2 -> c5/ch0 words 12 links l3 l9 start 0 duration 24
 //!   bounds phases 1 by endpoints clocks 794 by agent-load
+//!   witness phases cell c3
+//!   witness clocks cell c3
 //!   predicted_clocks 794
 //! ```
 //!
@@ -26,6 +28,7 @@ use crate::routing::{PhaseRoutes, Routing};
 use crate::schedule::{Binding, Bounds, SetSchedule};
 use crate::set::ConnectionSet;
 use crate::timetable::{PhaseTimes, Slot, Timetable};
+use crate::witness::{CellRange, Proof, Witness};
 
 /// Scratch for one route, reused.
 #[derive(Default)]
@@ -81,20 +84,25 @@ impl Parser<'_> {
         Timetable::new(routing, times).map_err(wrong)
     }
 
-    /// A set of a schedule: phases, then its bounds and its prediction in either order.
+    /// A set of a schedule: phases, then its bounds, what proves them and its prediction in any
+    /// order.
     pub(super) fn set_schedule(
         &mut self,
         machine: &Arc<Machine>,
         finder: &LinkFinder<'_>,
     ) -> Result<SetSchedule> {
         let timetable = self.timed_set(machine, finder, Kind::Schedule)?;
-        let (mut bounds, mut predicted) = (None, None);
-        while bounds.is_none() || predicted.is_none() {
+        let (mut bounds, mut predicted, mut proof) = (None, None, Proof::default());
+        loop {
             if bounds.is_none() && self.is("bounds") {
                 bounds = Some(self.bounds()?);
             } else if predicted.is_none() && self.eat("predicted_clocks") {
                 predicted = Some(self.number("a number of clocks", 0, u64::MAX)?);
                 self.end_of_line(&[])?;
+            } else if self.is("witness") {
+                self.witness_line(machine, timetable.routing().set(), &mut proof)?;
+            } else if let (Some(bounds), Some(predicted_clocks)) = (bounds, predicted) {
+                return Ok(SetSchedule { timetable, bounds, proof, predicted_clocks });
             } else {
                 let missing = match (bounds, predicted) {
                     (None, None) => "`phase`, `bounds` or `predicted_clocks`",
@@ -104,10 +112,78 @@ impl Parser<'_> {
                 return Err(self.expected_word(missing, &["phase", "bounds", "predicted_clocks"]));
             }
         }
-        let (Some(bounds), Some(predicted_clocks)) = (bounds, predicted) else {
-            unreachable!("the loop ends when both are there")
+    }
+
+    /// `witness (phases | clocks) WITNESS`
+    fn witness_line(
+        &mut self,
+        machine: &Machine,
+        set: &ConnectionSet,
+        proof: &mut Proof,
+    ) -> Result<()> {
+        self.keyword("witness")?;
+        let start = self.lexer.start();
+        let of = match self.lexer.token() {
+            Token::Word("phases") => &mut proof.phases,
+            Token::Word("clocks") => &mut proof.clocks,
+            _ => return Err(self.expected_word("`phases` or `clocks`", &["phases", "clocks"])),
         };
-        Ok(SetSchedule { timetable, bounds, predicted_clocks })
+        self.lexer.advance();
+        let witness = self.witness(machine, set)?;
+        if of.replace(witness).is_some() {
+            return Err(self.error(start, "a second witness of the same bound"));
+        }
+        self.end_of_line(&[])
+    }
+
+    fn witness(&mut self, machine: &Machine, set: &ConnectionSet) -> Result<Witness> {
+        const KINDS: [&str; 7] =
+            ["cell", "hops", "cut", "cell_prices", "link_prices", "chain", "window"];
+        let Some(kind) = KINDS.into_iter().find(|kind| self.eat(kind)) else {
+            return Err(self.expected_word(&format!("one of {}", KINDS.join(", ")), &KINDS));
+        };
+        let clocks = "a number of clocks";
+        Ok(match kind {
+            "cell" => Witness::Cell(self.cell(machine)?),
+            "hops" => Witness::Hops,
+            "cut" => Witness::Cut(self.cell_ranges(machine)?),
+            "cell_prices" => Witness::CellPrices(self.rest_of_line(|p| p.price())?),
+            "link_prices" => Witness::LinkPrices(self.rest_of_line(|p| p.price())?),
+            "chain" => Witness::Chain(self.rest_of_line(|p| {
+                let (parse, index) = (ConnectionId::parse, ConnectionId::index);
+                p.id_below(parse, index, set.len(), "a connection of the set")
+            })?),
+            _ => {
+                self.keyword("head")?;
+                let head = self.number(clocks, 0, u64::MAX)?;
+                self.keyword("tail")?;
+                let tail = self.number(clocks, 0, u64::MAX)?;
+                let cut = self.eat("cut");
+                let side = if cut { self.cell_ranges(machine)? } else { Vec::new() };
+                Witness::Window { head, tail, side }
+            }
+        })
+    }
+
+    fn cell(&mut self, machine: &Machine) -> Result<CellId> {
+        self.id_below(CellId::parse, CellId::index, machine.cell_count(), "a cell")
+    }
+
+    fn price(&mut self) -> Result<u32> {
+        self.number32("a price", 0, u32::MAX)
+    }
+
+    /// Pairs of the first and the last cell of ranges.
+    fn cell_ranges(&mut self, machine: &Machine) -> Result<Vec<CellRange>> {
+        self.rest_of_line(|p| Ok((p.cell(machine)?, p.cell(machine)?)))
+    }
+
+    fn rest_of_line<T>(&mut self, read: impl Fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut rows = Vec::new();
+        while self.lexer.token() != Token::EndOfLine {
+            rows.push(read(self)?);
+        }
+        Ok(rows)
     }
 
     /// `bounds phases N [by WHAT] clocks N [by WHAT]`

@@ -15,6 +15,7 @@ use crate::schedule::{Binding, Schedule, SetSchedule};
 use crate::set::{ConnectionSet, Program};
 use crate::timetable::{PhaseTimes, Slot, Timetable};
 use crate::topology::Topology;
+use crate::witness::{CellRange, Witness};
 
 /// The text form of a value.
 pub fn write(document: &Document) -> String {
@@ -29,7 +30,10 @@ pub fn write(document: &Document) -> String {
 /// # Errors
 /// The writer's.
 pub fn write_to(document: &Document, out: &mut impl Write) -> io::Result<()> {
-    let version = version_of(document.machine().map(|machine| &**machine));
+    let version = match document {
+        Document::Schedule(schedule) => schedule.version(),
+        other => version_of(other.machine().map(|machine| &**machine)),
+    };
     writeln!(out, "conset {} {version}", document.kind())?;
     if let Some(machine) = document.machine() {
         write_machine(machine, out)?;
@@ -167,6 +171,9 @@ fn write_schedule(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
             origin.seed
         )?;
     }
+    if let Some(digest) = schedule.digest() {
+        writeln!(out, "digest {}", crate::digest::spelling(digest))?;
+    }
     let finder = LinkFinder::new(schedule.machine());
     schedule.sets().iter().try_for_each(|set| write_set_schedule(set, &finder, out))
 }
@@ -184,7 +191,44 @@ fn write_set_schedule(
     let b = &set.bounds;
     let (phases_by, clocks_by) = (by(b.phases_by), by(b.clocks_by));
     writeln!(out, "  bounds phases {}{phases_by} clocks {}{clocks_by}", b.phases, b.clocks)?;
+    for (of, witness) in [("phases", &set.proof.phases), ("clocks", &set.proof.clocks)] {
+        if let Some(witness) = witness {
+            write!(out, "  witness {of} ")?;
+            write_witness(witness, out)?;
+        }
+    }
     writeln!(out, "  predicted_clocks {}", set.predicted_clocks)
+}
+
+fn write_list<T: std::fmt::Display>(
+    name: &str,
+    rows: impl Iterator<Item = T>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    write!(out, "{name}")?;
+    for row in rows {
+        write!(out, " {row}")?;
+    }
+    Ok(())
+}
+
+fn write_witness(witness: &Witness, out: &mut impl Write) -> io::Result<()> {
+    let cells = |&(first, last): &CellRange| format!("{first} {last}");
+    match witness {
+        Witness::Cell(cell) => write!(out, "cell {cell}")?,
+        Witness::Hops => write!(out, "hops")?,
+        Witness::Cut(side) => write_list("cut", side.iter().map(cells), out)?,
+        Witness::CellPrices(prices) => write_list("cell_prices", prices.iter(), out)?,
+        Witness::LinkPrices(prices) => write_list("link_prices", prices.iter(), out)?,
+        Witness::Chain(chain) => write_list("chain", chain.iter(), out)?,
+        Witness::Window { head, tail, side } => {
+            write!(out, "window head {head} tail {tail}")?;
+            if !side.is_empty() {
+                write_list(" cut", side.iter().map(cells), out)?;
+            }
+        }
+    }
+    out.write_all(b"\n")
 }
 
 fn write_routes(

@@ -77,14 +77,14 @@ fn rejected_files_are_refused_with_the_message_expected() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// Every file of a released version is readable for ever. These were written by version 1 and are
-/// never blessed; files of one stem hold the same value.
+/// Every file of a released version is readable for ever. These were written by that version and
+/// are never blessed; files of one stem hold the same value.
 #[test]
-fn files_of_version_1_are_still_read() {
+fn files_of_old_versions_are_still_read() {
     let mut last: Option<(PathBuf, Document)> = None;
-    let all = files(&folder("compat/v1"));
-    assert!(all.len() >= 14, "the files of version 1 are gone");
-    for path in all {
+    let [first, second] = ["compat/v1", "compat/v2"].map(|name| files(&folder(name)));
+    assert!(first.len() >= 14 && second.len() >= 3, "the files of old versions are gone");
+    for path in first.into_iter().chain(second) {
         let document = Document::parse_any(&name(&path), &fs::read(&path).unwrap())
             .unwrap_or_else(|e| panic!("{e}"));
         let stem = path.with_extension("");

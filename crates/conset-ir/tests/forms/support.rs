@@ -6,8 +6,8 @@ use std::sync::Arc;
 use conset_ir::{
     Binding, Bounds, CellContext, CellId, ChannelEntry, ChannelId, Connection, ConnectionId,
     ConnectionSet, Direction, Document, Duplex, Feed, Image, LinkFinder, LinkId, Machine,
-    NodeLists, Operation, Origin, Parameters, PhaseImage, PhaseRoutes, PhaseTimes, Program,
-    Routing, Schedule, SetImage, SetSchedule, Sink, Slot, Timetable, Topology, limits,
+    NodeLists, Operation, Origin, Parameters, PhaseImage, PhaseRoutes, PhaseTimes, Program, Proof,
+    Routing, Schedule, SetImage, SetSchedule, Sink, Slot, Timetable, Topology, Witness, limits,
 };
 
 /// A small generator of numbers (splitmix64): the same on every platform.
@@ -259,6 +259,10 @@ pub(crate) fn schedule(rng: &mut Rng) -> Schedule {
                 clocks: rng.number(),
                 clocks_by: rng.pick(&Binding::ALL),
             },
+            proof: Proof {
+                phases: witness(rng, &machine, &set),
+                clocks: witness(rng, &machine, &set),
+            },
             predicted_clocks: rng.number(),
         })
         .collect();
@@ -267,7 +271,29 @@ pub(crate) fn schedule(rng: &mut Rng) -> Schedule {
         algorithm: if rng.coin() { "best".into() } else { String::new() },
         seed: rng.number(),
     });
-    Schedule::new(machine, sets, origin).unwrap()
+    let digest = rng.coin().then(|| rng.number());
+    Schedule::new(machine, sets, origin).unwrap().with_stated_digest(digest)
+}
+
+fn witness(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> Option<Witness> {
+    let cells = machine.cell_count();
+    let cell = |rng: &mut Rng| CellId(rng.below(cells) as u32);
+    let side = |rng: &mut Rng| (0..rng.below(4)).map(|_| (cell(rng), cell(rng))).collect();
+    let prices = |rng: &mut Rng| (0..rng.below(5)).map(|_| rng.number() as u32).collect();
+    match rng.below(9) {
+        0 => Some(Witness::Cell(cell(rng))),
+        1 => Some(Witness::Hops),
+        2 => Some(Witness::Cut(side(rng))),
+        3 => Some(Witness::CellPrices(prices(rng))),
+        4 => Some(Witness::LinkPrices(prices(rng))),
+        5 => {
+            let rows = if set.is_empty() { 0 } else { rng.below(4) };
+            let x = |rng: &mut Rng| ConnectionId(rng.below(set.len()) as u32);
+            Some(Witness::Chain((0..rows).map(|_| x(rng)).collect()))
+        }
+        6 => Some(Witness::Window { head: rng.number(), tail: rng.number(), side: side(rng) }),
+        _ => None,
+    }
 }
 
 pub(crate) fn image(rng: &mut Rng) -> Image {

@@ -90,7 +90,8 @@ fn measured(
     compiled: &crate::Compiled,
     observer: &mut Observer<'_>,
 ) -> Result<Measured, CompileError> {
-    let runs = run::run(compiled, SEED, false, observer).map_err(|fault| stopped(&fault))?;
+    let runs = run::run(compiled, SEED, false, observer)
+        .map_err(|error| CompileError::bug("the run", &error))?;
     let summaries = || runs.iter().map(|run| &run.summary);
     Ok(Measured {
         phases: summaries().map(|s| s.phases as u64).sum(),

@@ -12,7 +12,8 @@
 //!
 //! It does not look for the best bisection of all, which is a hard problem of its own.
 
-use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology};
+use conset_ir::witness::ranges;
+use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, Witness};
 
 use super::Load;
 use crate::network::{Ball, Network};
@@ -74,9 +75,14 @@ impl Best {
         }
     }
 
-    fn witness(&self, cells: &str) -> String {
+    fn words(&self, cells: &str) -> String {
         let way = if self.inwards { "into" } else { "out of" };
         format!("{} words {way} {cells} over {} links", self.words, self.links)
+    }
+
+    /// The side that words leave: what is inside, or where they go into that, what is outside.
+    fn side(&self, machine: &Machine, inside: impl Fn(CellId) -> bool) -> Witness {
+        Witness::Cut(ranges(machine.cells().map(|cell| inside(cell) != self.inwards)))
     }
 }
 
@@ -124,8 +130,11 @@ fn best_group(
         best.offer(link_clocks(machine), sum[0], sum[2], group, false);
         best.offer(link_clocks(machine), sum[1], sum[3], group, true);
     }
-    let witness = || best.witness(&name(best.place as u32));
-    (best.clocks > 0).then(|| (Binding::Bisection, best.clocks, witness()))
+    let place = best.place as u32;
+    (best.clocks > 0).then(|| {
+        let side = best.side(machine, |cell| group_of[cell.index()] == place);
+        (Binding::Bisection, best.clocks, best.words(&name(place)), side)
+    })
 }
 
 /// The groups of 4^level leaves of a fat-tree, each with the switches up to that level.
@@ -154,7 +163,7 @@ fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
         let words = summed(size as usize, words);
         let links = live_links(machine).map(|(from, to)| (at(from), at(to), 1));
         let links = summed(size as usize, links);
-        let found = slabs_of(machine, dimension, size as usize, &words, &links);
+        let found = slabs_of(machine, (dimension, size as usize), &words, &links, &at);
         if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.1 > b.1)) {
             best = Some(found);
         }
@@ -181,16 +190,21 @@ fn summed(size: usize, steps: impl Iterator<Item = Step>) -> Vec<Step> {
 /// The tightest slab of one dimension.
 fn slabs_of(
     machine: &Machine,
-    dimension: usize,
-    size: usize,
+    (dimension, size): (usize, usize),
     words: &[Step],
     links: &[Step],
+    at: &impl Fn(CellId) -> u32,
 ) -> Option<Load> {
     let clocks = link_clocks(machine);
     let mut result: Option<Load> = None;
-    let mut keep = |best: &Best, name: String| {
+    // A slab is its first position and its length.
+    let mut keep = |best: &Best, (first, length): (usize, usize)| {
         if result.as_ref().map_or(0, |r| r.1) < best.clocks {
-            result = Some((Binding::DimensionCut, best.clocks, best.witness(&name)));
+            let last = (first + length - 1) % size;
+            let name = format!("positions {first} to {last} of dimension {dimension}");
+            let inside = |cell| (at(cell) as usize + size - first) % size < length;
+            let side = best.side(machine, inside);
+            result = Some((Binding::DimensionCut, best.clocks, best.words(&name), side));
         }
     };
     let lengths =
@@ -204,8 +218,7 @@ fn slabs_of(
                 best.offer(clocks, words[start], links[start], start, inwards);
             }
         }
-        let last = (best.place + length - 1) % size;
-        keep(&best, format!("positions {} to {last} of dimension {dimension}", best.place));
+        keep(&best, (best.place, length));
     }
     if !machine.topology().wraps() {
         let mut best = Best::default();
@@ -216,7 +229,7 @@ fn slabs_of(
                 best.offer(clocks, words[last], links[last], last, inwards);
             }
         }
-        keep(&best, format!("positions 0 to {} of dimension {dimension}", best.place));
+        keep(&best, (0, best.place + 1));
     }
     result
 }
@@ -311,7 +324,8 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
         }
         if result.as_ref().map_or(0, |r| r.1) < best.clocks {
             let cells = format!("the {} cells nearest to {start}", best.place + 1);
-            result = Some((Binding::Bisection, best.clocks, best.witness(&cells)));
+            let side = best.side(machine, |cell| at(cell) as usize <= best.place);
+            result = Some((Binding::Bisection, best.clocks, best.words(&cells), side));
         }
     }
     result

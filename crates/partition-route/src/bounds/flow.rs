@@ -25,7 +25,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use conset_ir::{Binding, CellId, ConnectionSet, Machine};
+use conset_ir::{Binding, CellId, ConnectionSet, Machine, Witness};
 
 use super::{Bound, BySource, Load, clamp};
 use crate::network::Network;
@@ -70,8 +70,20 @@ pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Opt
             found.room,
             flow.longest(&found)
         );
-        (Binding::LinkFlow, clocks, witness)
+        (Binding::LinkFlow, clocks, witness, link_prices(machine, &network, &found.lengths))
     })
+}
+
+/// The length of each link: that of its edge, which parallel links share; 0 of a dead one.
+fn link_prices(machine: &Machine, network: &Network, lengths: &[u32]) -> Witness {
+    let mut prices = vec![0; machine.link_count()];
+    for cell in machine.cells() {
+        for &link in machine.outgoing(cell) {
+            let edge = network.next.edge(cell.0, machine.link(link).target.0);
+            prices[link.index()] = lengths[edge];
+        }
+    }
+    Witness::LinkPrices(prices)
 }
 
 /// Phases that the channels of cells in narrow places need, if that is more than `known`.
@@ -91,7 +103,7 @@ pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Opti
             found.room,
             flow.longest(&found)
         );
-        (Binding::ChannelFlow, phases, witness)
+        (Binding::ChannelFlow, phases, witness, Some(Witness::CellPrices(found.lengths)))
     })
 }
 

@@ -36,7 +36,7 @@
 //! there are. Chains across windows are not put together: that windows follow each other does not
 //! bind more than the longest of them.
 
-use conset_ir::{Binding, Connection, ConnectionSet, Machine};
+use conset_ir::{Binding, Connection, ConnectionId, ConnectionSet, Machine, Witness};
 
 use super::{Load, agent_bound, cuts, link_bound, word_hops};
 
@@ -63,8 +63,9 @@ pub(super) fn clocks(
             best = Some(load);
         }
     };
-    let (length, count) = chains.longest();
-    offer((Binding::Order, length, format!("{count} connections, each after the one before it")));
+    let (length, chain) = chains.longest();
+    let words = format!("{} connections, each after the one before it", chain.len());
+    offer((Binding::Order, length, words, Witness::Chain(chain)));
     let (heads, tails) = (levels(&chains.head), levels(&chains.tail));
     let windows = heads.iter().flat_map(|&a| tails.iter().map(move |&b| (a, b)));
     let mut looked_at = 0;
@@ -75,15 +76,21 @@ pub(super) fn clocks(
         }
         let among = |&x: &usize| chains.head[x] >= a && chains.tail[x] >= b;
         let members: Vec<usize> = (0..set.len()).filter(among).collect();
-        let Some((binding, load, witness)) = window(machine, set, &members) else { continue };
+        let Some((binding, load, words, witness)) = window(machine, set, &members) else {
+            continue;
+        };
+        // Chains of 2^64 clocks cannot be written down.
+        let (Ok(head), Ok(tail)) = (u64::try_from(a), u64::try_from(b)) else { continue };
+        let side = if let Witness::Cut(side) = witness { side } else { Vec::new() };
         offer((
             Binding::Order,
             a + b + load,
             format!(
                 "{} connections come after chains of {a} clocks and before chains of {b}, and take \
-                 {load} by {binding}: {witness}",
+                 {load} by {binding}: {words}",
                 members.len()
             ),
+            Witness::Window { head, tail, side },
         ));
     }
     best
@@ -107,8 +114,8 @@ struct Chains {
     clocks: Vec<u128>,
     head: Vec<u128>,
     tail: Vec<u128>,
-    /// The connections of the longest chain to each connection, itself included.
-    count: Vec<u32>,
+    /// The connection before each on the longest chain to it; itself where none is.
+    before: Vec<u32>,
 }
 
 impl Chains {
@@ -120,7 +127,7 @@ impl Chains {
             clocks: clocks.collect(),
             head: vec![0; set.len()],
             tail: vec![0; set.len()],
-            count: vec![1; set.len()],
+            before: (0..set.len() as u32).collect(),
         };
         let sequence = sequence(set)?;
         let mut after: Vec<Vec<usize>> = vec![Vec::new(); set.len()];
@@ -129,7 +136,7 @@ impl Chains {
             for &y in &after[x] {
                 let through = this.head[x] + this.clocks[x];
                 if through > this.head[y] {
-                    (this.head[y], this.count[y]) = (through, this.count[x] + 1);
+                    (this.head[y], this.before[y]) = (through, x as u32);
                 }
             }
         }
@@ -140,11 +147,20 @@ impl Chains {
         Some(this)
     }
 
-    /// The clocks of the longest chain and its connections.
-    fn longest(&self) -> (u128, u32) {
-        let ends = self.head.iter().zip(&self.clocks).zip(&self.count);
-        let ends = ends.map(|((head, clocks), &count)| (head + clocks, count));
-        ends.reduce(|best, end| if end.0 > best.0 { end } else { best }).unwrap_or((0, 0))
+    /// The clocks of the longest chain and its connections, in their order.
+    fn longest(&self) -> (u128, Vec<ConnectionId>) {
+        let ends = self.head.iter().zip(&self.clocks).map(|(head, clocks)| head + clocks);
+        let Some((mut at, length)) = ends.enumerate().reduce(|a, b| if b.1 > a.1 { b } else { a })
+        else {
+            return (0, Vec::new());
+        };
+        let mut chain = vec![ConnectionId::from_index(at)];
+        while self.before[at] as usize != at {
+            at = self.before[at] as usize;
+            chain.push(ConnectionId::from_index(at));
+        }
+        chain.reverse();
+        (length, chain)
     }
 }
 

@@ -214,7 +214,8 @@ impl Draft {
     pub fn schedule_of(&self, phases: u32, clocks: u64, predicted_clocks: u64) -> SetSchedule {
         let bounds =
             Bounds { phases, phases_by: Binding::Endpoints, clocks, clocks_by: Binding::AgentLoad };
-        SetSchedule { timetable: self.timetable(), bounds, predicted_clocks }
+        let proof = Proof::default();
+        SetSchedule { timetable: self.timetable(), bounds, proof, predicted_clocks }
     }
 
     /// The image of the draft.

@@ -319,25 +319,101 @@ fn base_unordered() -> Draft {
     compile(&draft.machine, set(&[(0, 1, 10), (0, 4, 20)]), |_| 1)
 }
 
-fn claim_cases() -> Vec<(Rule, &'static str, Rejection)> {
+/// A schedule of `base` with bounds of 1 phase and of what its busiest agent takes, and a prediction
+/// that a machine could keep.
+fn base_claims() -> SetSchedule {
     let draft = base();
-    let phases = draft.phases.len() as u32;
-    // Switches, and per phase the 30 words of c0 or what c11 sends.
-    let clocks = u64::from(phases) * 528 + 10_000;
-    verify::set_schedule(draft.schedule_of(phases, clocks, clocks)).unwrap();
-    let refused = |phases, bound, predicted| {
-        verify::set_schedule(draft.schedule_of(phases, bound, predicted)).unwrap_err()
+    let phases = draft.phases.len() as u64;
+    // c11 sends 30 words, and three connections end at c0, which has three channels.
+    let mut schedule = draft.schedule_of(1, 528 + 2 * 30, phases * 528 + 200);
+    schedule.proof =
+        Proof { phases: Some(Witness::Cell(CellId(0))), clocks: Some(Witness::Cell(CellId(11))) };
+    schedule
+}
+
+fn false_claim(change: impl FnOnce(&mut SetSchedule)) -> Rejection {
+    let mut schedule = base_claims();
+    verify::check_set_schedule(&schedule).expect("true before it was changed");
+    change(&mut schedule);
+    verify::set_schedule(schedule).expect_err("not true")
+}
+
+fn claim_cases() -> Vec<(Rule, &'static str, Rejection)> {
+    let c = CellId;
+    let cases: Vec<(&'static str, Rejection)> = vec![
+        ("a phase too many", false_claim(|s| s.bounds.phases += 1)),
+        ("more phases than it has", false_claim(|s| s.bounds.phases = 99)),
+        ("a clock too many", false_claim(|s| s.bounds.clocks += 1)),
+        ("the prediction as a bound", false_claim(|s| s.bounds.clocks = s.predicted_clocks)),
+        ("more than the prediction", false_claim(|s| s.bounds.clocks = s.predicted_clocks + 1)),
+        ("another agent", false_claim(|s| s.proof.clocks = Some(Witness::Cell(c(9))))),
+        ("another cell", false_claim(|s| s.proof.phases = Some(Witness::Cell(c(9))))),
+        ("no such agent", false_claim(|s| s.proof.clocks = Some(Witness::Cell(c(12))))),
+        ("another kind of witness", false_claim(|s| s.proof.clocks = Some(Witness::Hops))),
+        ("another name", false_claim(|s| s.bounds.clocks_by = Binding::LinkFlow)),
+        (
+            "a clock too many, no witness",
+            false_claim(|s| {
+                // The longest chain is what can be counted: 16 clocks for x3, then 66 for x6.
+                s.bounds.clocks = 528 + 16 + 66 + 1;
+                s.proof.clocks = None;
+            }),
+        ),
+        (
+            "a phase too many, no witness",
+            false_claim(|s| {
+                s.bounds.phases += 1;
+                s.proof.phases = None;
+            }),
+        ),
+        (
+            "switches forgotten",
+            false_claim(|s| {
+                (s.bounds.clocks, s.predicted_clocks) = (0, s.timetable.phases().len() as u64 * 528)
+            }),
+        ),
+        ("a prediction for all eternity", false_claim(|s| s.predicted_clocks = u64::MAX)),
+    ];
+    cases.into_iter().map(|(what, rejection)| (Rule::Claim, what, rejection)).collect()
+}
+
+/// The contract of a connection is changed behind the back of who stated the digest.
+fn digest_cases() -> Vec<(Rule, &'static str, Rejection)> {
+    let draft = base();
+    let schedule = |draft: &Draft| {
+        let set = draft.schedule_of(0, 0, draft.phases.len() as u64 * 528 + 200);
+        Schedule::new(draft.machine.clone(), vec![set], None).unwrap()
     };
+    let stated = schedule(&draft).with_digest();
+    verify::check_schedule(&stated).unwrap();
+    let mut loose = draft.clone();
+    let mut rows = draft.set.connections().to_vec();
+    rows[0].max_latency = Some(1_000_000);
+    let set = ConnectionSet::new(draft.set.name(), rows).unwrap();
+    loose.set = std::sync::Arc::new(set.with_order(draft.set.order().to_vec()).unwrap());
+    let other = schedule(&loose).with_stated_digest(stated.digest());
+    verify::check_schedule(&schedule(&loose)).unwrap();
+    let flipped = stated.digest().map(|digest| digest ^ 1);
     vec![
-        (Rule::Claim, "a phase too many", refused(phases + 1, clocks, clocks)),
-        (Rule::Claim, "a bound that is beaten", refused(phases, clocks + 1, clocks)),
-        (Rule::Claim, "switches forgotten", refused(phases, 0, u64::from(phases) * 528)),
+        (Rule::Digest, "another contract", verify::check_schedule(&other).unwrap_err()),
+        (
+            Rule::Digest,
+            "another digest",
+            verify::check_schedule(&stated.clone().with_stated_digest(flipped)).unwrap_err(),
+        ),
     ]
 }
 
 #[test]
 fn every_fault_is_refused_by_its_rule_alone() {
-    let cases = [routing_cases(), times_cases(), claim_cases(), image_cases(), lift_cases()];
+    let cases = [
+        routing_cases(),
+        times_cases(),
+        claim_cases(),
+        digest_cases(),
+        image_cases(),
+        lift_cases(),
+    ];
     let mut covered = vec![Rule::Shape, Rule::Barrier];
     for (rule, what, rejection) in cases.into_iter().flatten() {
         assert_eq!(rejection.rules(), [rule], "{what}: {rejection}");

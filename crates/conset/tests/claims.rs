@@ -1,0 +1,370 @@
+//! A thousand false claims, none of which the checker may believe, and true ones, which it must.
+//!
+//! True schedules are compiled (all kinds of bounds are among them), then what they claim is
+//! changed. Whether a claim is false is decided here, by other means than the checker's: sums by
+//! hand, [`Machine::hops_from`], Floyd and Warshall's distances, and the bounds of the router.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use conset::partition_route::bounds::{BoundsReport, bounds};
+use conset::verify::{Rule, check_set_schedule};
+use conset::{Algorithm, Options, adopt, compile};
+use conset_ir::{
+    Binding, CellId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Program,
+    Proof, Schedule, SetSchedule, Witness,
+};
+
+/// Numbers below a limit, the same in each run (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+
+    /// From 1 to `most`.
+    fn upto(&mut self, most: u64) -> u64 {
+        1 + self.below(most)
+    }
+}
+
+/// A random set: pairs of any cells, some of them ordered.
+fn random(numbers: &mut Numbers, machine: &Machine, rows: u64, order: u64) -> ConnectionSet {
+    let cells = machine.agent_count() as u64;
+    let connections = (0..rows).map(|_| {
+        let [source, target] = [(); 2].map(|()| CellId(numbers.below(cells) as u32));
+        Connection::new(source, target, numbers.upto(60) as u32)
+    });
+    let set = ConnectionSet::new("s", connections.collect()).unwrap();
+    let pairs = (0..order).map(|_| {
+        let a = numbers.below(rows - 1);
+        let b = a + numbers.upto(rows - 1 - a);
+        (ConnectionId(a as u32), ConnectionId(b as u32))
+    });
+    set.with_order(pairs.collect()).unwrap()
+}
+
+fn pairs(pairs: impl Iterator<Item = (u32, u32)>, words: u32) -> ConnectionSet {
+    let row = |(a, b)| Connection::new(CellId(a), CellId(b), words);
+    ConnectionSet::new("s", pairs.filter(|(a, b)| a != b).map(row).collect()).unwrap()
+}
+
+/// Programs by which every kind of bound binds.
+fn programs() -> Vec<(Arc<Machine>, ConnectionSet)> {
+    let machine = |spec: &str, settings: &[(&str, &str)]| {
+        let machine = Machine::from_spec(spec).unwrap();
+        let mut parameters = machine.parameters().clone();
+        settings.iter().for_each(|(key, value)| parameters.set(key, value).unwrap());
+        Arc::new(machine.with_parameters(parameters).unwrap())
+    };
+    let mut numbers = Numbers(1);
+    let mut all = Vec::new();
+    let settings: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("stream_setup", "40")],
+        &[("duplex", "half"), ("channels_per_cell", "3")],
+        &[("streams", "3"), ("stream_setup", "90"), ("link_clocks_per_word", "5")],
+    ];
+    let specs = ["torus:4x3", "mesh:5x3", "ring:2", "hypercube:3", "fat-tree:10", "ring:1"];
+    for spec in specs {
+        for (row, settings) in settings.into_iter().enumerate() {
+            let machine = machine(spec, settings);
+            let set = random(&mut numbers, &machine, 30, [0, 12][row % 2]);
+            all.push((machine, set));
+        }
+    }
+    let all_pairs = |n: u32| (0..n).flat_map(move |a| (0..n).map(move |b| (a, b)));
+    // Narrow places: prices of cells and of links bind here.
+    all.push((machine("fat-tree:16", &[]), pairs(all_pairs(16), 9)));
+    all.push((machine("mesh:5x5", &[("channels_per_cell", "2")]), pairs(all_pairs(25), 3)));
+    let transpose = (0..16).map(|c| (c, c / 4 + 4 * (c % 4)));
+    all.push((machine("torus:4x4", &[]), pairs(transpose, 200)));
+    // A mesh with a hole, and links dead one way.
+    let holed = Machine::new(
+        "holed",
+        conset_ir::Topology::Mesh { dims: vec![4, 3] },
+        conset_ir::Parameters::iwarp(),
+        vec![CellId(5)],
+        vec![(CellId(0), CellId(1))],
+    );
+    let live = all_pairs(12).filter(|&(a, b)| a != 5 && b != 5);
+    all.push((Arc::new(holed.unwrap()), pairs(live, 7)));
+    // A long chain, and connections between its parts.
+    let row = |at: u32| Connection::new(CellId(at % 6), CellId((at + 1) % 6), 30);
+    let chain = ConnectionSet::new("s", (0..12).map(row).collect()).unwrap();
+    let order = (0..8).map(|at| (ConnectionId(at), ConnectionId(at + 1)));
+    let order = order.chain((9..12).map(|at| (ConnectionId(4), ConnectionId(at))));
+    all.push((machine("ring:6", &[]), chain.with_order(order.collect()).unwrap()));
+    all
+}
+
+/// A set's distances by any lengths of links, with none for cells: Floyd and Warshall.
+fn distances(machine: &Machine, length: impl Fn(LinkId) -> u128) -> Vec<Vec<u128>> {
+    let cells = machine.cell_count();
+    let mut far = vec![vec![u128::MAX / 4; cells]; cells];
+    (0..cells).for_each(|cell| far[cell][cell] = 0);
+    for cell in machine.cells() {
+        for &link in machine.outgoing(cell) {
+            let to = machine.link(link).target.index();
+            far[cell.index()][to] = far[cell.index()][to].min(length(link));
+        }
+    }
+    for via in 0..cells {
+        for a in 0..cells {
+            for b in 0..cells {
+                far[a][b] = far[a][b].min(far[a][via] + far[via][b]);
+            }
+        }
+    }
+    far
+}
+
+/// What a witness proves of the phases, and of the clocks beside the switches; `None` where it is
+/// not one of that kind or (windows, chains) where this does not say.
+fn proves(schedule: &SetSchedule, by: Binding, witness: &Witness) -> Option<u128> {
+    let routing = schedule.timetable.routing();
+    let (machine, set) = (routing.machine(), routing.set());
+    let parameters = machine.parameters();
+    let channels = u128::from(parameters.channels_per_cell);
+    let link_clocks = u128::from(parameters.link_clocks_per_word);
+    let rows = set.connections();
+    let words = |c: &Connection| u128::from(c.words);
+    let live: Vec<CellId> = machine.cells().filter(|&cell| machine.is_alive(cell)).collect();
+    let links: Vec<LinkId> =
+        live.iter().flat_map(|&cell| machine.outgoing(cell)).copied().collect();
+    let hops = distances(machine, |_| 1);
+    let far = |far: &[Vec<u128>], c: &Connection| far[c.source.index()][c.target.index()];
+    let over = |work: u128, among: u128| if among == 0 { 0 } else { work.div_ceil(among) };
+    Some(match (by, witness) {
+        (Binding::Endpoints, Witness::Cell(cell)) => {
+            let ends = rows.iter().filter(|c| c.source == *cell || c.target == *cell).count();
+            over(ends as u128, channels)
+        }
+        (Binding::ChannelTotal, Witness::Hops) => {
+            over(rows.iter().map(|c| far(&hops, c) + 1).sum(), live.len() as u128 * channels)
+        }
+        (Binding::ChannelFlow, Witness::CellPrices(prices)) => {
+            let price = |cell: CellId| u128::from(prices[cell.index()]);
+            let ways = distances(machine, |link| price(machine.link(link).target));
+            let travelled = rows.iter().map(|c| price(c.source) + far(&ways, c)).sum();
+            over(travelled, live.into_iter().map(price).sum::<u128>() * channels)
+        }
+        (Binding::AgentLoad, Witness::Cell(cell)) => agent(machine, rows.iter(), *cell),
+        (Binding::AverageLink, Witness::Hops) => {
+            let word_hops: u128 = rows.iter().map(|c| words(c) * far(&hops, c)).sum();
+            over(word_hops * link_clocks, links.len() as u128)
+        }
+        (Binding::DimensionCut | Binding::Bisection, Witness::Cut(side)) => {
+            let inside = |cell: CellId| side.iter().any(|&(a, b)| a <= cell && cell <= b);
+            let out = rows.iter().filter(|c| inside(c.source) && !inside(c.target));
+            let links = links.iter().map(|&link| machine.link(link));
+            let links = links.filter(|link| inside(link.source) && !inside(link.target)).count();
+            over(out.map(words).sum::<u128>() * link_clocks, links as u128)
+        }
+        (Binding::LinkFlow, Witness::LinkPrices(prices)) => {
+            let price = |link: LinkId| u128::from(prices[link.index()]);
+            let ways = distances(machine, price);
+            let travelled: u128 = rows.iter().map(|c| words(c) * far(&ways, c)).sum();
+            over(travelled * link_clocks, links.into_iter().map(price).sum())
+        }
+        _ => return None,
+    })
+}
+
+fn agent<'a>(
+    machine: &Machine,
+    rows: impl Iterator<Item = &'a Connection> + Clone,
+    cell: CellId,
+) -> u128 {
+    let parameters = machine.parameters();
+    let [access, setup, streams] =
+        [parameters.access_clocks_per_word, parameters.stream_setup, parameters.streams]
+            .map(u128::from);
+    let clocks = |rows: &mut dyn Iterator<Item = &Connection>| {
+        let (words, count) = rows.fold((0, 0), |sum, c| (sum.0 + u128::from(c.words), sum.1 + 1));
+        match streams {
+            1 => words * access + count * setup,
+            _ => (words * access).max((count * setup).div_ceil(streams)),
+        }
+    };
+    let out = rows.clone().filter(|c| c.source == cell);
+    let into = rows.filter(|c| c.target == cell);
+    match parameters.duplex {
+        Duplex::Full => clocks(&mut { out }).max(clocks(&mut { into })),
+        Duplex::Half => clocks(&mut out.chain(into)),
+    }
+}
+
+/// The least that the phases as they stand take, by their agents alone, and the most.
+fn floor_and_ceiling(schedule: &SetSchedule) -> (u64, u64) {
+    let routing = schedule.timetable.routing();
+    let machine = routing.machine();
+    let p = machine.parameters();
+    let (mut least, mut most) = (0, 0);
+    for (phase, times) in routing.phases().iter().zip(schedule.timetable.phases()) {
+        let row = |r: conset_ir::RouteRef<'_>| {
+            Connection::new(r.cells[0], r.cells[r.cells.len() - 1], r.words)
+        };
+        let rows: Vec<Connection> = phase.iter().map(row).collect();
+        let busiest = machine.cells().map(|cell| agent(machine, rows.iter(), cell)).max();
+        least += p.switch_clocks() + busiest.unwrap_or(0) as u64;
+        let slowest = u64::from(2 * p.access_clocks_per_word.max(p.link_clocks_per_word));
+        let one = |r: conset_ir::RouteRef<'_>| {
+            u64::from(p.stream_setup) + slowest * (u64::from(r.words) + r.cells.len() as u64)
+        };
+        let all: u64 = phase.iter().map(one).sum();
+        most += p.switch_clocks() + all.max(times.makespan) + 1;
+    }
+    (least, most)
+}
+
+fn greatest(report: &[conset::partition_route::bounds::Bound]) -> u64 {
+    report.iter().map(|bound| bound.1).max().unwrap_or(0)
+}
+
+/// A change of a true schedule's claims, and whether they are false then.
+type Lie = fn(&mut SetSchedule, &BoundsReport, &mut Numbers) -> bool;
+
+const LIES: [(&str, Lie); 10] = [
+    ("clocks raised", |s, report, numbers| {
+        s.bounds.clocks += numbers.upto(s.predicted_clocks.saturating_sub(s.bounds.clocks));
+        s.bounds.clocks > greatest(&report.clocks)
+    }),
+    ("clocks raised by one", |s, report, _| {
+        s.bounds.clocks += 1;
+        s.bounds.clocks > greatest(&report.clocks)
+    }),
+    ("clocks raised without a witness", |s, report, numbers| {
+        s.proof.clocks = None;
+        s.bounds.clocks += numbers.upto(s.predicted_clocks.saturating_sub(s.bounds.clocks));
+        s.bounds.clocks > greatest(&report.clocks)
+    }),
+    ("the prediction as the bound", |s, report, numbers| {
+        s.bounds.clocks = s.predicted_clocks;
+        if numbers.below(2) == 0 {
+            s.proof = Proof::default();
+        }
+        s.bounds.clocks > greatest(&report.clocks)
+    }),
+    ("phases raised", |s, report, numbers| {
+        let most = (s.timetable.phases().len() as u64).saturating_sub(s.bounds.phases.into());
+        s.bounds.phases += numbers.upto(most) as u32;
+        if numbers.below(2) == 0 {
+            s.proof.phases = None;
+        }
+        u64::from(s.bounds.phases) > greatest(&report.phases)
+    }),
+    ("prediction lowered", |s, _, numbers| {
+        let least = floor_and_ceiling(s).0;
+        s.bounds.clocks = 0;
+        s.predicted_clocks = numbers.below(least);
+        s.predicted_clocks < least
+    }),
+    ("prediction below the bound", |s, _, numbers| {
+        s.predicted_clocks = s.bounds.clocks.saturating_sub(numbers.upto(20));
+        s.predicted_clocks < s.bounds.clocks
+    }),
+    ("prediction raised", |s, _, numbers| {
+        let most = floor_and_ceiling(s).1;
+        s.predicted_clocks = most + numbers.upto(1 + most);
+        true
+    }),
+    ("witness of the clocks altered", |s, _, numbers| {
+        let Some(witness) = altered(s, s.proof.clocks.as_ref(), numbers) else { return false };
+        let Some(load) = proves(s, s.bounds.clocks_by, &witness) else { return false };
+        s.proof.clocks = Some(witness);
+        let switch = s.timetable.routing().machine().parameters().switch_clocks();
+        u128::from(s.bounds.phases) * u128::from(switch) + load < u128::from(s.bounds.clocks)
+    }),
+    ("witness of the phases altered", |s, _, numbers| {
+        let Some(witness) = altered(s, s.proof.phases.as_ref(), numbers) else { return false };
+        let Some(phases) = proves(s, s.bounds.phases_by, &witness) else { return false };
+        s.proof.phases = Some(witness);
+        phases < u128::from(s.bounds.phases)
+    }),
+];
+
+/// A witness of the same kind that says something else.
+fn altered(s: &SetSchedule, old: Option<&Witness>, numbers: &mut Numbers) -> Option<Witness> {
+    let cells = s.timetable.routing().machine().cell_count() as u64;
+    let other = |prices: &[u32], numbers: &mut Numbers| {
+        let mut prices = prices.to_vec();
+        let from = numbers.below(prices.len() as u64) as usize;
+        prices[from..].iter_mut().for_each(|price| *price = numbers.below(100) as u32);
+        prices
+    };
+    Some(match old? {
+        Witness::Cell(_) => Witness::Cell(CellId(numbers.below(cells) as u32)),
+        Witness::Cut(_) => {
+            let inside: Vec<bool> = (0..cells).map(|_| numbers.below(2) == 0).collect();
+            Witness::Cut(conset_ir::witness::ranges(inside))
+        }
+        Witness::CellPrices(prices) => Witness::CellPrices(other(prices, numbers)),
+        Witness::LinkPrices(prices) => Witness::LinkPrices(other(prices, numbers)),
+        Witness::Hops | Witness::Chain(_) | Witness::Window { .. } => return None,
+    })
+}
+
+#[test]
+fn none_of_a_thousand_false_claims_is_believed() {
+    let mut numbers = Numbers(7);
+    let (mut lies, mut kinds) = (BTreeMap::<&str, u32>::new(), BTreeMap::<&str, u32>::new());
+    for (machine, set) in programs() {
+        let report = bounds(&machine, &set).unwrap();
+        for algorithm in [Algorithm::Paper, Algorithm::Best] {
+            let options = Options { algorithm, attempts: Some(1), ..Options::default() };
+            let program = Program::from(set.clone());
+            let compiled = compile(&machine, &program, &options, &mut |_| ()).unwrap();
+            let schedule = &compiled.schedule().sets()[0];
+            check_set_schedule(schedule).unwrap_or_else(|e| panic!("{e}\n{set:?}"));
+            for by in [schedule.bounds.phases_by, schedule.bounds.clocks_by] {
+                *kinds.entry(by.name()).or_default() += 1;
+            }
+            // Less is still true.
+            let mut weaker = schedule.clone();
+            weaker.bounds.clocks -= numbers.below(weaker.bounds.clocks + 1);
+            check_set_schedule(&weaker).unwrap_or_else(|e| panic!("{e}\n{set:?}"));
+            for (what, lie) in LIES.iter().flat_map(|lie| [lie; 4]) {
+                let mut changed = schedule.clone();
+                if !lie(&mut changed, &report, &mut numbers) {
+                    continue;
+                }
+                let rejection = check_set_schedule(&changed).expect_err(what);
+                assert_eq!(rejection.rules(), [Rule::Claim], "{what}: {rejection}");
+                *lies.entry(what).or_default() += 1;
+            }
+        }
+    }
+    assert!(lies.values().sum::<u32>() >= 1000, "{lies:?}");
+    assert!(LIES.iter().all(|(what, _)| lies.get(what).is_some_and(|&n| n >= 20)), "{lies:?}");
+    let needed = ["endpoints", "channel-total", "channel-flow", "agent-load", "link-flow", "order"];
+    assert!(needed.iter().all(|by| kinds.contains_key(by)), "{kinds:?}");
+}
+
+/// A file of version 1 has no witness. What it claims is believed if it is true, whatever proves it.
+#[test]
+fn true_claims_of_old_files_are_still_believed() {
+    for (machine, set) in programs() {
+        let options = Options { algorithm: Algorithm::Paper, ..Options::default() };
+        let program = Program::from(set.clone());
+        let compiled = compile(&machine, &program, &options, &mut |_| ()).unwrap();
+        let old = |change: u64| {
+            let mut set = compiled.schedule().sets()[0].clone();
+            set.proof = Proof::default();
+            set.bounds.clocks += change;
+            Schedule::new(machine.clone(), vec![set], None).unwrap()
+        };
+        let adopted = adopt(old(0), &mut |_| ()).unwrap_or_else(|e| panic!("{e}\n{set:?}"));
+        assert_eq!(adopted.schedule().sets()[0].bounds, compiled.schedule().sets()[0].bounds);
+        assert!(adopt(old(1), &mut |_| ()).is_err(), "{set:?}");
+    }
+}

@@ -1,0 +1,278 @@
+//! What resources must carry, whatever the routes: agents, cells, links on average, cuts.
+//!
+//! Counted from the set and from the machine's own list of links; linear in both, but for slabs
+//! of a dimension of `n` positions, which cost `n^2` and are counted up to [`SLABS`] positions.
+
+use conset_ir::witness::CellRange;
+use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Machine};
+
+use super::share;
+use crate::live::Live;
+
+/// Positions of a dimension up to which all its slabs are looked at.
+const SLABS: usize = 256;
+
+/// Words and streams that agents send and receive.
+pub(super) struct Agents<'a> {
+    machine: &'a Machine,
+    /// Of each cell: words and streams out, words and streams in.
+    sums: Vec<[(u64, u64); 2]>,
+}
+
+impl<'a> Agents<'a> {
+    pub(super) fn new(machine: &'a Machine) -> Self {
+        Self { machine, sums: vec![[(0, 0); 2]; machine.cell_count()] }
+    }
+
+    pub(super) fn add(&mut self, source: CellId, target: CellId, words: u32) {
+        for (direction, cell) in [source, target].into_iter().enumerate() {
+            let (all, streams) = &mut self.sums[cell.index()][direction];
+            *all += u64::from(words);
+            *streams += 1;
+        }
+    }
+
+    pub(super) fn clear(&mut self, cell: CellId) {
+        self.sums[cell.index()] = [(0, 0); 2];
+    }
+
+    /// The least clocks of an agent, with its set-ups or without. With several streams at a time
+    /// set-ups overlap, so there they bound on their own.
+    pub(super) fn clocks(&self, cell: CellId, with_setups: bool) -> u128 {
+        let parameters = self.machine.parameters();
+        let access = u128::from(parameters.access_clocks_per_word);
+        let setup = if with_setups { u128::from(parameters.stream_setup) } else { 0 };
+        let streams = u128::from(parameters.streams);
+        let clocks = |(words, opened): (u64, u64)| {
+            let (words, opened) = (u128::from(words) * access, u128::from(opened) * setup);
+            if streams == 1 { words + opened } else { words.max(opened.div_ceil(streams)) }
+        };
+        let [out, into] = self.sums[cell.index()];
+        match parameters.duplex {
+            Duplex::Full => clocks(out).max(clocks(into)),
+            Duplex::Half => clocks((out.0 + into.0, out.1 + into.1)),
+        }
+    }
+
+    fn busiest(&self, with_setups: bool) -> u128 {
+        let all = self.machine.cells().map(|cell| self.clocks(cell, with_setups));
+        all.max().unwrap_or(0)
+    }
+}
+
+/// Counts loads of sets on a machine.
+pub(super) struct Loads<'a> {
+    machine: &'a Machine,
+    live: Live<'a>,
+}
+
+impl<'a> Loads<'a> {
+    pub(super) fn new(machine: &'a Machine) -> Self {
+        Self { machine, live: Live::new(machine) }
+    }
+
+    pub(super) fn live_cells(&self) -> u128 {
+        self.machine.cells().filter(|&cell| self.live.is_alive(cell)).count() as u128
+    }
+
+    fn link_clocks(&self) -> u128 {
+        u128::from(self.machine.parameters().link_clocks_per_word)
+    }
+
+    /// The ends of live links.
+    fn links(&self) -> impl Iterator<Item = (CellId, CellId)> + '_ {
+        let all = (0..self.machine.link_count()).map(LinkId::from_index);
+        all.filter(|&link| self.live.is_link_alive(link)).map(|link| {
+            let link = self.machine.link(link);
+            (link.source, link.target)
+        })
+    }
+
+    fn known(&self, cell: CellId) -> Result<(), String> {
+        match cell.index() < self.machine.cell_count() {
+            true => Ok(()),
+            false => Err(format!("there is no {cell}")),
+        }
+    }
+
+    /// Phases for the connections that end at a cell.
+    pub(super) fn ends_of(&self, set: &ConnectionSet, cell: CellId) -> Result<u64, String> {
+        self.known(cell)?;
+        let at = |c: &&Connection| c.source == cell || c.target == cell;
+        let ends = set.connections().iter().filter(at).count() as u64;
+        Ok(ends.div_ceil(u64::from(self.machine.parameters().channels_per_cell)))
+    }
+
+    /// The same for the cell of which it is the most.
+    pub(super) fn most_ends(&self, set: &ConnectionSet) -> u64 {
+        let mut ends = vec![0u64; self.machine.cell_count()];
+        for connection in set.connections() {
+            ends[connection.source.index()] += 1;
+            ends[connection.target.index()] += u64::from(connection.source != connection.target);
+        }
+        let most = ends.into_iter().max().unwrap_or(0);
+        most.div_ceil(u64::from(self.machine.parameters().channels_per_cell))
+    }
+
+    pub(super) fn agent(&self, set: &ConnectionSet, cell: CellId) -> Result<u128, String> {
+        self.known(cell)?;
+        let mut agents = Agents::new(self.machine);
+        set.connections().iter().for_each(|c| agents.add(c.source, c.target, c.words));
+        Ok(agents.clocks(cell, true))
+    }
+
+    pub(super) fn busiest_agent(&self, set: &ConnectionSet) -> u128 {
+        let mut agents = Agents::new(self.machine);
+        set.connections().iter().for_each(|c| agents.add(c.source, c.target, c.words));
+        agents.busiest(true)
+    }
+
+    /// The greater of the busiest agent, without set-ups, and of the links on average.
+    pub(super) fn agents_or_links(
+        &self,
+        set: &ConnectionSet,
+        members: &[ConnectionId],
+        hops: &[u32],
+    ) -> u128 {
+        let mut agents = Agents::new(self.machine);
+        for &x in members {
+            let connection = set.get(x);
+            agents.add(connection.source, connection.target, connection.words);
+        }
+        let rows = members.iter().map(|x| x.index());
+        agents.busiest(false).max(self.average_link(set, hops, rows))
+    }
+
+    /// Clocks of the word-hops of some connections, over all links.
+    pub(super) fn average_link(
+        &self,
+        set: &ConnectionSet,
+        hops: &[u32],
+        rows: impl Iterator<Item = usize>,
+    ) -> u128 {
+        let of = |row: usize| u128::from(set.connections()[row].words) * u128::from(hops[row]);
+        let word_hops: u128 = rows.map(of).sum();
+        share(word_hops.checked_mul(self.link_clocks()), self.links().count() as u128)
+    }
+
+    /// What a word on every link costs, by prices of links.
+    pub(super) fn links_worth(&self, prices: &[u32]) -> u128 {
+        let rows = prices.iter().enumerate();
+        let live = rows.filter(|&(row, _)| self.live.is_link_alive(LinkId::from_index(row)));
+        live.map(|(_, &price)| u128::from(price)).sum()
+    }
+
+    /// What a channel of every cell costs, by prices of cells.
+    pub(super) fn cells_worth(&self, prices: &[u32]) -> u128 {
+        let rows = prices.iter().enumerate();
+        let live = rows.filter(|&(row, _)| self.live.is_alive(CellId::from_index(row)));
+        live.map(|(_, &price)| u128::from(price)).sum()
+    }
+
+    /// Clocks of the words that leave a side of a cut, over the live links that leave it.
+    pub(super) fn cut<'b>(
+        &self,
+        connections: impl Iterator<Item = &'b Connection>,
+        side: &[CellRange],
+    ) -> Result<u128, String> {
+        let mut inside = vec![false; self.machine.cell_count()];
+        let mut next = 0;
+        for &(first, last) in side {
+            self.known(last)?;
+            if first > last || first.index() < next {
+                return Err(format!("{first} to {last} is no range after the one before it"));
+            }
+            inside[first.index()..=last.index()].fill(true);
+            next = last.index() + 1;
+        }
+        let leaves = |from: CellId, to: CellId| inside[from.index()] && !inside[to.index()];
+        let leaving = connections.filter(|c| leaves(c.source, c.target));
+        let words: u128 = leaving.map(|c| u128::from(c.words)).sum();
+        let links = self.links().filter(|&(from, to)| leaves(from, to)).count();
+        Ok(share(Some(words * self.link_clocks()), links as u128))
+    }
+
+    /// The tightest slab of positions of any dimension, in shapes that have dimensions.
+    pub(super) fn slabs(&self, set: &ConnectionSet) -> u128 {
+        let topology = self.machine.topology();
+        let mut stride = 1;
+        let mut most = 0;
+        for size in topology.dims().unwrap_or_default() {
+            if (2..=SLABS).contains(&(size as usize)) {
+                let at = |cell: CellId| (cell.0 / stride % size) as usize;
+                let words = set.connections().iter();
+                let words = Steps::new(
+                    size as usize,
+                    words.map(|c| (at(c.source), at(c.target), u128::from(c.words))),
+                );
+                let links = self.links().map(|(from, to)| (at(from), at(to), 1));
+                let links = Steps::new(size as usize, links);
+                most = most.max(self.tightest(&words, &links, topology.wraps()));
+            }
+            stride = stride.saturating_mul(size);
+        }
+        most
+    }
+
+    fn tightest(&self, words: &Steps, links: &Steps, wraps: bool) -> u128 {
+        let size = words.size;
+        let mut most = 0;
+        for first in 0..if wraps { size } else { 1 } {
+            for length in 1..size {
+                for [a, b] in [[first, first + length], [first + length, first + size]] {
+                    let load = words.leaving(a, b) * self.link_clocks();
+                    most = most.max(share(Some(load), links.leaving(a, b)));
+                }
+            }
+        }
+        most
+    }
+}
+
+/// Sums of what goes from one position to another, over rectangles of both.
+struct Steps {
+    size: usize,
+    /// What goes from positions below the row to positions below the column.
+    below: Vec<u128>,
+}
+
+impl Steps {
+    fn new(size: usize, steps: impl Iterator<Item = (usize, usize, u128)>) -> Self {
+        let width = size + 1;
+        let mut below = vec![0; width * width];
+        for (from, to, amount) in steps {
+            below[(from + 1) * width + to + 1] += amount;
+        }
+        for row in 1..width {
+            for column in 1..width {
+                below[row * width + column] += below[row * width + column - 1];
+            }
+            for column in 1..width {
+                below[row * width + column] += below[(row - 1) * width + column];
+            }
+        }
+        Self { size, below }
+    }
+
+    /// From positions `rows` to positions `columns`; neither wraps.
+    fn between(&self, rows: [usize; 2], columns: [usize; 2]) -> u128 {
+        let at = |row: usize, column: usize| self.below[row * (self.size + 1) + column];
+        at(rows[1], columns[1]) + at(rows[0], columns[0])
+            - at(rows[0], columns[1])
+            - at(rows[1], columns[0])
+    }
+
+    /// What leaves the positions from `first` to before `end`, which may go round.
+    fn leaving(&self, first: usize, end: usize) -> u128 {
+        let size = self.size;
+        let spans = |first: usize, end: usize| {
+            let (first, end) =
+                if first >= size { (first - size, end - size) } else { (first, end) };
+            [[first, end.min(size)], [0, end.saturating_sub(size)]]
+        };
+        let inside = spans(first, end);
+        let all: u128 = inside.iter().map(|&rows| self.between(rows, [0, size])).sum();
+        let pairs = inside.iter().flat_map(|&rows| inside.map(|columns| (rows, columns)));
+        all - pairs.map(|(rows, columns)| self.between(rows, columns)).sum::<u128>()
+    }
+}
