@@ -47,6 +47,12 @@ pub enum Document {
     Image(Image),
 }
 
+/// The least version of the text, JSON and binary forms that knows everything in a value for this
+/// machine: 2 with timed starts, else 1.
+pub(crate) fn version_of(machine: Option<&Machine>) -> u32 {
+    if machine.is_some_and(|machine| machine.parameters().has_timed_starts()) { 2 } else { 1 }
+}
+
 impl Document {
     /// The word for this kind in the first line of the text form.
     pub fn kind(&self) -> &'static str {

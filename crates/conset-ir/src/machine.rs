@@ -63,6 +63,14 @@ pub struct Parameters {
     pub clock_hz: u32,
     /// Bytes of a word.
     pub word_bytes: u32,
+    /// 1 if agents keep planned starts, 0 if they start a stream as soon as they are free.
+    ///
+    /// All cells leave the context switch together, so a clock that counts from its end is common
+    /// to all. With timed starts an agent begins to open a stream (its set-up, at either end of
+    /// the route) not before the slot's planned `start`, in clocks from the end of the phase's
+    /// context switch, and otherwise in the order of its operation list. A late stream (its agent
+    /// is still busy, words are late) only delays what follows at that agent.
+    pub timed_starts: u32,
 }
 
 /// Help for a wrong word: the one that was probably meant, and all there are.
@@ -95,7 +103,15 @@ impl Parameters {
             message_extra_words: 4,
             clock_hz: 20_000_000,
             word_bytes: 4,
+            timed_starts: 0,
         }
+    }
+
+    /// The paper's iWarp with agents that keep planned starts, which needs a register that counts
+    /// from the context switch and a compare. The paper's agents have neither: they start when
+    /// they are free, so this is a preset of its own and `iwarp` stays the paper's machine.
+    pub const fn iwarp_timed() -> Self {
+        Self { timed_starts: 1, ..Self::iwarp() }
     }
 
     /// The paper's iWarp as Tables 1 to 3 measured it: streaming mode (section 5) with the cost of
@@ -129,10 +145,15 @@ impl Parameters {
         u64::from(self.t_sync) + u64::from(self.t_phase)
     }
 
+    /// Whether agents keep planned starts ([`Parameters::timed_starts`]).
+    pub fn has_timed_starts(&self) -> bool {
+        self.timed_starts != 0
+    }
+
     /// The whole-number parameters: name, value, least and greatest allowed value.
     ///
     /// The one list behind machine files, `--set`, the text form and their error messages.
-    pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 14] {
+    pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 15] {
         let c = limits::CLOCKS;
         let channels = limits::CHANNELS_PER_CELL;
         [
@@ -150,6 +171,7 @@ impl Parameters {
             ("message_extra_words", self.message_extra_words, 0, limits::WORDS),
             ("clock_hz", self.clock_hz, 1, u32::MAX),
             ("word_bytes", self.word_bytes, 1, 4096),
+            ("timed_starts", self.timed_starts, 0, 1),
         ]
     }
 
@@ -203,6 +225,7 @@ impl Parameters {
             "message_extra_words" => &mut self.message_extra_words,
             "clock_hz" => &mut self.clock_hz,
             "word_bytes" => &mut self.word_bytes,
+            "timed_starts" => &mut self.timed_starts,
             _ => return None,
         })
     }
@@ -362,11 +385,12 @@ impl Machine {
 
     /// The presets, each with a line that says what it is. A preset is a name that
     /// [`Machine::from_spec`] knows.
-    pub const PRESETS: [(&'static str, &'static str); 9] = [
+    pub const PRESETS: [(&'static str, &'static str); 10] = [
         ("iwarp", "the paper's machine: 8x8 torus, streaming at 2 clocks a word (iwarp:16x16)"),
         ("iwarp-fem", "the same in the FEM loops: 10 clocks a word, half duplex"),
         ("iwarp-stream", "the same with 98 clocks to start a stream, as Tables 1 to 3 measured"),
         ("iwarp-spool", "the same with 400 clocks to start a spool, at most what it takes"),
+        ("iwarp-timed", "the same with agents that keep planned starts"),
         ("torus", "any torus with iWarp's parameters (torus:4x4x4)"),
         ("mesh", "any grid without the links that close the rings (mesh:8x8)"),
         ("ring", "a torus of one dimension (ring:16)"),
@@ -404,7 +428,7 @@ impl Machine {
         };
         let one = |default: u32| sizes.map_or(Ok(default), number);
         let topology = match preset {
-            "iwarp" | "iwarp-fem" | "iwarp-stream" | "iwarp-spool" | "torus" => {
+            "iwarp" | "iwarp-fem" | "iwarp-stream" | "iwarp-spool" | "iwarp-timed" | "torus" => {
                 Topology::Torus { dims: dims(&[8, 8])? }
             }
             "mesh" => Topology::Mesh { dims: dims(&[8, 8])? },
@@ -422,6 +446,7 @@ impl Machine {
             "iwarp-fem" => Parameters::iwarp_fem(),
             "iwarp-stream" => Parameters::iwarp_stream(),
             "iwarp-spool" => Parameters::iwarp_spool(),
+            "iwarp-timed" => Parameters::iwarp_timed(),
             _ => Parameters::iwarp(),
         };
         Self::new(preset, topology, parameters, Vec::new(), Vec::new())

@@ -290,7 +290,11 @@ pub fn write(machine: &Machine) -> String {
 fn write_to(machine: &Machine, out: &mut String) -> std::fmt::Result {
     let name = machine.name().replace('\\', "\\\\").replace('"', "\\\"");
     writeln!(out, "name = \"{name}\"")?;
-    for (name, value, ..) in machine.parameters().numbers() {
+    let numbers = machine.parameters().numbers();
+    // Files of machines without timed starts stay readable for older programs.
+    for (name, value, ..) in
+        numbers.into_iter().filter(|&row| (row.0, row.1) != ("timed_starts", 0))
+    {
         writeln!(out, "{name} = {value}")?;
     }
     let duplex = match machine.parameters().duplex {

@@ -13,7 +13,7 @@ use conset_ir::{
     SetSchedule, ShapeError, Timetable,
 };
 use conset_partition_route::{apr, bounds};
-use conset_scheduler::{greedy, planned, predict};
+use conset_scheduler::{best as links, greedy, planned, predict};
 use conset_verify::{Rejection, Report, Verified};
 
 use rayon::prelude::*;
@@ -377,8 +377,7 @@ pub(crate) fn paper(
     observer(Progress::Stage("building timetables"));
     let timetable =
         greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", &e))?;
-    let prediction = predict::predict(&timetable);
-    Ok((timetable, prediction))
+    Ok(links::cheapest(&planned::with_early_starts(vec![timetable])))
 }
 
 /// Takes over a schedule that came from outside: checks it and makes its image.

@@ -15,6 +15,8 @@
 //!   and alternate, wherever they stand in the list, even if `streams` is 1. Otherwise the send
 //!   would fill the channel and wait for ever for the receive behind it.
 //! * A gate carries one stream at a time; a second operation on the same channel waits its turn.
+//! * With timed starts an operation does not open before its planned start. Nobody ticks: the clock
+//!   at which the head of a list may open is an event, after which its port looks again.
 //! * An operation can be *held*: it opens only when it is released. That is how the set's order
 //!   is kept between cells (the token that tells the sender is not priced).
 //!
@@ -26,12 +28,12 @@ mod opening;
 mod period;
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BinaryHeap, VecDeque};
 
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, Parameters};
 
 use crate::agenda::Agenda;
-use crate::engine::Payload;
+use crate::engine::{Payload, Submission};
 use crate::network::{NONE, Network, Tag};
 use crate::turns::Turns;
 pub(crate) use period::AgentsState;
@@ -64,6 +66,8 @@ pub(crate) struct Stream {
     pub(crate) state: State,
     pub(crate) opened: u64,
     pub(crate) slot: u32,
+    /// The clock before which it does not open.
+    start: u64,
     /// Opening it costs `stream_setup`.
     costs: bool,
     port: u32,
@@ -74,8 +78,8 @@ impl Stream {
         cell: CellId,
         operation: &conset_ir::Operation,
         row: u32,
-        held: bool,
-        costs: bool,
+        start: u64,
+        how: Submission,
     ) -> Self {
         Self {
             cell,
@@ -84,11 +88,12 @@ impl Stream {
             row,
             first: operation.first_word,
             words: operation.words,
-            held,
+            held: how.held,
             state: State::Listed,
             opened: 0,
             slot: NONE,
-            costs,
+            start,
+            costs: how.costs_setup,
             port: NONE,
         }
     }
@@ -149,6 +154,8 @@ struct Waiting {
     list: VecDeque<u32>,
     /// Opens next, whatever the list says: the other half of a connection to itself.
     partner: u32,
+    /// The last clock at which the port was to look again.
+    wake: u64,
 }
 
 /// A side of a channel's gate.
@@ -190,6 +197,8 @@ pub(crate) struct Agents {
     sinks: Vec<Gate>,
     /// Free ports that may have something to do.
     ready: Agenda,
+    /// Ports whose next operation has a planned start that has not come, and when it comes.
+    sleeping: BinaryHeap<Reverse<(u64, u32)>>,
     /// Ports that began to move a word, and ports that began to open a stream, since these were
     /// last emptied, in order.
     pub(crate) begun: Vec<u32>,
@@ -214,11 +223,12 @@ impl Agents {
             setup: parameters.stream_setup > 0,
             ports: vec![Port::new(); ports],
             used: Vec::new(),
-            waiting: vec![Waiting { list: VecDeque::new(), partner: NONE }; ports],
+            waiting: vec![Waiting { list: VecDeque::new(), partner: NONE, wake: 0 }; ports],
             streams: Vec::new(),
             feeds: Vec::new(),
             sinks: Vec::new(),
             ready: Agenda::new(ports),
+            sleeping: BinaryHeap::new(),
             begun: Vec::new(),
             opening: Vec::new(),
             finished: Vec::new(),
@@ -240,8 +250,9 @@ impl Agents {
             port.used = false;
             let waiting = &mut self.waiting[number as usize];
             waiting.list.clear();
-            waiting.partner = NONE;
+            (waiting.partner, waiting.wake) = (NONE, 0);
         }
+        self.sleeping.clear();
         self.streams.clear();
         for gates in [&mut self.feeds, &mut self.sinks] {
             gates.clear();
@@ -295,6 +306,24 @@ impl Agents {
         let port = stream.port;
         self.ports[port as usize].look = true;
         self.list(port);
+    }
+
+    /// When the first planned start comes that a port waits for.
+    #[inline]
+    pub(crate) fn next_start(&self) -> Option<u64> {
+        self.sleeping.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Lets ports look whose planned start has come; whether there are any.
+    pub(crate) fn wake(&mut self, now: u64) -> bool {
+        let mut any = false;
+        while self.next_start().is_some_and(|at| at <= now) {
+            let Some(Reverse((_, port))) = self.sleeping.pop() else { break };
+            self.ports[port as usize].look = true;
+            self.list(port);
+            any = true;
+        }
+        any
     }
 
     #[inline]

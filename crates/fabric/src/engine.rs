@@ -91,6 +91,9 @@ impl Submission {
     pub const LISTED: Self = Self { held: false, costs_setup: true };
 }
 
+/// The last clock at which a planned start is kept, so that no clock overflows after it.
+const LAST_START: u64 = 1 << 63;
+
 /// Links, channels, agents and time.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -99,6 +102,8 @@ pub struct Engine {
     pub(crate) tables: Tables,
     access: Lane<u32>,
     setup: Lane<u32>,
+    /// The clock that planned starts count from, where they are kept: the end of the switch.
+    epoch: Option<u64>,
     past: Box<Past>,
 }
 
@@ -119,6 +124,7 @@ impl Engine {
             tables: Tables::default(),
             access: Lane::new(parameters.access_clocks_per_word),
             setup: Lane::new(parameters.stream_setup),
+            epoch: parameters.has_timed_starts().then_some(0),
             past: Box::default(),
             base: Base::new(machine),
         }
@@ -172,6 +178,7 @@ impl Engine {
         self.load(phase)?;
         self.base.now =
             self.base.now.saturating_add(self.base.machine.parameters().switch_clocks());
+        self.epoch = self.epoch.map(|_| self.base.now);
         Ok(())
     }
 
@@ -192,13 +199,16 @@ impl Engine {
         self.base.links.clear();
         self.access.clear();
         self.setup.clear();
+        self.epoch = self.epoch.map(|_| self.base.now);
         Ok(())
     }
 
-    /// Whether a word or the opening of a stream is under way, as [`Engine::run`] left the
-    /// machine. If not, only timers and new operations can change anything.
+    /// Whether a word or the opening of a stream is under way, or a planned start is waited for, as
+    /// [`Engine::run`] left the machine. If not, only timers and new operations can change anything.
     pub fn is_moving(&self) -> bool {
-        [self.base.links.next(), self.access.next(), self.setup.next()].iter().any(Option::is_some)
+        let opening = [self.setup.next(), self.agents.next_start()];
+        let words = [self.base.links.next(), self.access.next()];
+        words.iter().chain(&opening).any(Option::is_some)
     }
 
     /// The words left in channels, as a fault, or `None` where all are empty.
@@ -225,7 +235,9 @@ impl Engine {
         words
     }
 
-    /// Appends an operation of `set` to its cell's list.
+    /// Appends an operation of `set` to its cell's list. On a machine with timed starts it does
+    /// not open before its planned start, in clocks from the end of the context switch; no start
+    /// is kept beyond clock 2^63.
     ///
     /// # Errors
     /// A cell without a live agent or at the wrong end of the connection, or a gate that the
@@ -252,7 +264,8 @@ impl Engine {
             return Err(fail(GateProblem::WrongEnd));
         }
         let row = self.tables.gate(cell, operation)?;
-        let stream = Stream::new(cell, operation, row, how.held, how.costs_setup);
+        let start = self.epoch.map_or(0, |epoch| epoch.saturating_add(operation.start));
+        let stream = Stream::new(cell, operation, row, start.min(LAST_START), how);
         self.base.watch.disturb();
         Ok(OperationId(self.agents.submit(stream)))
     }
@@ -323,7 +336,7 @@ impl Engine {
     fn jump(&mut self, period: u64, data: &mut dyn Payload) {
         let past = &*self.past;
         let mut allowed = self.base.allowed(period);
-        if let Some(at) = self.setup.next() {
+        for at in [self.setup.next(), self.agents.next_start()].into_iter().flatten() {
             allowed.before(self.base.now, period, at);
         }
         self.agents.allow(&past.agents, &mut allowed);
@@ -355,6 +368,7 @@ impl Engine {
     fn advance(&mut self, data: &mut dyn Payload) -> bool {
         let words = [self.base.links.next(), self.access.next()];
         let next = words.into_iter().chain([self.setup.next(), self.base.next_timer()]);
+        let next = next.chain([self.agents.next_start()]);
         let Some(now) = next.flatten().min() else { return false };
         self.base.now = now;
         // Everything arrives before anything new begins.
@@ -375,7 +389,7 @@ impl Engine {
         }
         self.base.links.recycle(links);
         self.access.recycle(ports);
-        if !opened.is_empty() {
+        if self.agents.wake(now) | !opened.is_empty() {
             self.base.watch.disturb();
         }
         self.setup.recycle(opened);

@@ -5,11 +5,16 @@
 //! the switch and the clocks until the last word arrived.
 //!
 //! The set's order holds across cells ([`crate::order`]).
+//!
+//! On a machine with timed starts agents keep planned starts, and [`Options::jitter`] makes them
+//! late: by a random number of clocks for each end of each stream, as clocks that drift apart or
+//! slow programs would. A late start costs time and nothing else.
 
 use std::sync::Arc;
 
-use conset_ir::{CellId, ConnectionId, Direction, Image, PhaseId, SetImage};
+use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId, SetImage};
 
+use crate::check::synthetic_word;
 use crate::coverage::Coverage;
 use crate::engine::{Engine, OperationId, Payload, Stop};
 use crate::fault::{Fault, FaultKind};
@@ -27,11 +32,33 @@ pub struct Options {
     pub count_errors: bool,
     /// Skip whole periods where the machine repeats itself: the same results, sooner.
     pub skip: bool,
+    /// Makes planned starts late, on a machine that keeps them.
+    pub jitter: Option<Jitter>,
+}
+
+/// How late planned starts are: each end of each stream by 0 to `most` clocks, at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jitter {
+    /// The same seed gives the same lateness.
+    pub seed: u64,
+    /// The most clocks.
+    pub most: u32,
+}
+
+impl Jitter {
+    /// The operation with its start as late as it is.
+    fn delay(self, phase: PhaseId, operation: &Operation) -> Operation {
+        let Operation { connection, first_word, direction, start, .. } = *operation;
+        let seed = self.seed ^ u64::from(phase.0) << 1 ^ u64::from(direction == Direction::Send);
+        let random = synthetic_word(seed, connection, first_word);
+        let late = random % (u64::from(self.most) + 1);
+        Operation { start: start.saturating_add(late), ..*operation }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { trace: false, count_errors: false, skip: true }
+        Self { trace: false, count_errors: false, skip: true, jitter: None }
     }
 }
 
@@ -149,7 +176,7 @@ impl Fabric {
             let p = self.image.machine().parameters();
             self.trace.switch(run.row, phase, before.0, p.t_sync, p.t_phase);
         }
-        run.submit(&mut self.engine, phase)?;
+        run.submit(&mut self.engine, phase, self.options.jitter)?;
         let start = self.engine.now();
         let last_word = self.run_phase(run, phase, data)?;
         if self.engine.unfinished() > 0 {
@@ -233,11 +260,17 @@ impl<'a> SetRun<'a> {
         Self { row: row as u32, image, coverage, order }
     }
 
-    fn submit(&mut self, engine: &mut Engine, phase: PhaseId) -> Result<(), FaultKind> {
+    fn submit(
+        &mut self,
+        engine: &mut Engine,
+        phase: PhaseId,
+        jitter: Option<Jitter>,
+    ) -> Result<(), FaultKind> {
         self.order.switched();
         for (cell, context) in self.image.phases[phase.index()].cells() {
             for operation in context.operations {
-                self.order.submit(engine, cell, operation, true)?;
+                let delayed = jitter.map(|jitter| jitter.delay(phase, operation));
+                self.order.submit(engine, cell, delayed.as_ref().unwrap_or(operation), true)?;
             }
         }
         Ok(())

@@ -57,7 +57,7 @@ mod tests;
 pub use check::{Checked, run_checked, run_with, synthetic_word};
 pub use coverage::coverage_fault;
 pub use engine::{Engine, OperationId, OperationState, Payload, Stop, Submission};
-pub use exchange::{Errors, Fabric, Options};
+pub use exchange::{Errors, Fabric, Jitter, Options};
 pub use fault::{Fault, FaultKind, GateProblem, MessageProblem, TableProblem, Wait, Waiting};
 pub use order::OrderKeeper;
 pub use payload::Buffers;

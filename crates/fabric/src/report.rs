@@ -41,7 +41,9 @@ impl ExchangeReport {
     pub fn new(set: &str, phases: Vec<PhaseReport>) -> Self {
         Self {
             set: set.to_owned(),
-            clocks: phases.iter().map(|p| p.switch + p.clocks).sum(),
+            clocks: phases
+                .iter()
+                .fold(0, |sum, p| sum.saturating_add(p.switch).saturating_add(p.clocks)),
             words: phases.iter().map(|p| p.words).sum(),
             word_hops: phases.iter().map(|p| p.word_hops).sum(),
             phases,

@@ -4,7 +4,7 @@
 mod build;
 
 use conset_fabric::messages::{self, MessageOptions, MessageOrder};
-use conset_fabric::{Buffers, Fabric, Options, run_with};
+use conset_fabric::{Buffers, Fabric, Jitter, Options, run_with};
 use conset_ir::{ConnectionId, Image};
 use proptest::prelude::*;
 
@@ -14,6 +14,33 @@ fn both_ways(image: Image) {
     let run =
         |skip| run_with(image.clone(), 0, 3, Options { trace: true, skip, ..Options::default() });
     assert_eq!(run(true), run(false));
+}
+
+/// The same with agents that keep planned starts, some of them late.
+fn both_ways_timed(
+    machine: &std::sync::Arc<conset_ir::Machine>,
+    pairs: &[(u32, u32, u32)],
+    step: u64,
+) {
+    let parameters = conset_ir::Parameters { timed_starts: 1, ..machine.parameters().clone() };
+    let machine = std::sync::Arc::new(machine.with_parameters(parameters).unwrap());
+    let set = build::set(pairs);
+    let mut tables = build::tables(&machine, &set);
+    build::plan_starts(&mut tables, step);
+    let image = std::sync::Arc::new(build::image(&machine, set, &tables));
+    for jitter in [None, Some(Jitter { seed: 5, most: 64 })] {
+        let run = |skip| {
+            run_with(
+                image.clone(),
+                0,
+                3,
+                Options { trace: true, skip, jitter, ..Options::default() },
+            )
+        };
+        let skipped = run(true).unwrap();
+        assert!(skipped.payload_ok);
+        assert_eq!(Ok(skipped), run(false));
+    }
 }
 
 /// Sends a set by messages both ways.
@@ -45,6 +72,7 @@ fn skipping_changes_nothing_on_a_grid_of_configurations() {
                         .map(|i| (i % cells, (i * 5 + i / cells + 1) % cells, words + i % 3))
                         .collect();
                     both_ways(build::build(&machine, build::set(&pairs)));
+                    both_ways_timed(&machine, &pairs, u64::from(words));
                     messages_both_ways(&machine, &pairs);
                 }
             }
@@ -118,6 +146,7 @@ proptest! {
         (streams, depth, setup) in (1u32..4, 1u32..10, 0u32..40),
         (extra, send, receive) in (0u32..6, 0u32..300, 0u32..300),
         pairs in prop::collection::vec((any::<u32>(), any::<u32>(), 1u32..600), 1..25),
+        step in 0u64..900,
     ) {
         let machine = build::machine(spec, |p| {
             p.link_clocks_per_word = link;
@@ -129,6 +158,7 @@ proptest! {
         let cells = machine.agent_count() as u32;
         let pairs: Vec<_> = pairs.iter().map(|&(s, t, w)| (s % cells, t % cells, w)).collect();
         both_ways(build::build(&machine, build::set(&pairs)));
+        both_ways_timed(&machine, &pairs, step);
         messages_both_ways(&machine, &pairs);
     }
 }

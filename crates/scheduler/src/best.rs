@@ -19,6 +19,7 @@ use crate::cost::{Compact, Costs};
 use crate::list::{self, Job};
 use crate::order::PhaseOrder;
 use crate::parallel;
+use crate::predict::{Prediction, predict};
 use crate::{ScheduleError, greedy};
 
 /// Gives every route of every phase a slot. `rounds` has, for each phase, the round of each
@@ -124,6 +125,27 @@ pub fn combine(tables: &[Timetable], prices: &[Vec<u64>]) -> Timetable {
         tables[best.expect("a timetable")].phases()[phase].clone()
     });
     Timetable::new(routing.clone(), phases.collect()).expect("phases of the same routing")
+}
+
+/// The cheapest phases of several timetables of one routing by the cost model, and their
+/// prediction; of equal ones the first.
+///
+/// # Panics
+/// Where there is no timetable.
+pub fn cheapest(tables: &[Timetable]) -> (Timetable, Prediction) {
+    let priced: Vec<Prediction> = tables.iter().map(predict).collect();
+    let prices: Vec<Vec<u64>> = priced
+        .iter()
+        .map(|table| table.phases.iter().map(|phase| phase.clocks).collect())
+        .collect();
+    let phases = (0..tables[0].phases().len()).map(|phase| {
+        let best = (0..tables.len()).min_by_key(|&row| prices[row][phase]);
+        priced[best.expect("a timetable")].phases[phase]
+    });
+    let phases: Vec<_> = phases.collect();
+    let clocks =
+        phases.iter().fold(0u64, |sum, p| sum.saturating_add(p.switch).saturating_add(p.clocks));
+    (combine(tables, &prices), Prediction { clocks, phases })
 }
 
 struct Planner {

@@ -3,7 +3,8 @@
 //! * An agent has two *ports*, one for sending and one for receiving (full duplex), or one for
 //!   both (half duplex). A port has a list of the streams that go through it, in the order of the
 //!   timetable: by (start, connection, part). It opens them in that order, at most `streams` at
-//!   a time, the next as soon as one is over; the planned clock plays no role (self-timed).
+//!   a time, the next as soon as one is over; the planned clock plays no role (self-timed), unless
+//!   starts are given: then a port begins to open a stream at its start at the earliest.
 //! * A connection of a cell to itself with half duplex goes through its one port twice: both
 //!   ends open together, even if `streams` is 1.
 //! * Opening takes a port `stream_setup` clocks, one stream after the other. A stream flows once
@@ -46,6 +47,8 @@ pub(crate) struct Phase<'a> {
     /// Clocks from when the last word of each stream is sent until it is received; of a set
     /// without order empty, which is no clocks.
     pub(crate) flights: Vec<f64>,
+    /// The clock before which no port opens each stream; empty where starts are not timed.
+    pub(crate) starts: Vec<f64>,
     /// Streams open at a port at most, at least 1.
     pub(crate) streams: u32,
     /// Clocks of opening a stream.
@@ -111,6 +114,8 @@ struct Port {
     open: u32,
     /// When the last opening is through.
     idle: f64,
+    /// The start for which the port was last told to look again.
+    wake: f64,
 }
 
 /// A moment as sortable bits: times are never negative and never NaN.
@@ -130,6 +135,8 @@ struct Run<'a> {
     /// Ports to look at again.
     stirred: Vec<u32>,
     events: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    /// Starts to come, and the ports that wait for them.
+    wakes: BinaryHeap<Reverse<(u64, u32)>>,
     changed: Vec<u32>,
     over: usize,
     ends: Vec<f64>,
@@ -158,6 +165,7 @@ impl<'a> Run<'a> {
             unfinished,
             stirred: Vec::new(),
             events: BinaryHeap::new(),
+            wakes: BinaryHeap::new(),
             changed: Vec::new(),
             over: 0,
             ends: vec![0.0; phase.words.len()],
@@ -191,12 +199,20 @@ impl<'a> Run<'a> {
     }
 
     /// The next stream in a port's list if it may be opened, and how many of its ends are here.
-    fn openable(&self, port: u32) -> Option<(u32, u32)> {
-        let Port { next, open, .. } = self.ports[port as usize];
+    fn openable(&mut self, port: u32) -> Option<(u32, u32)> {
+        let Port { next, open, wake, .. } = self.ports[port as usize];
         let stream = *self.phase.lists.of(port).get(next as usize)?;
         let [from, to] = self.phase.ports[stream as usize];
         let ends = if from == to { 2 } else { 1 };
         if open + ends > self.phase.streams.max(ends) {
+            return None;
+        }
+        let start = self.phase.starts.get(stream as usize).copied().unwrap_or(0.0);
+        if moment(start) > self.end_of_moment() {
+            if wake != start {
+                self.ports[port as usize].wake = start;
+                self.wakes.push(Reverse((moment(start), port)));
+            }
             return None;
         }
         match self.phase.order {
@@ -238,11 +254,13 @@ impl<'a> Run<'a> {
     /// Goes to the next moment at which something happens and handles all of it; `false` if
     /// nothing ever will.
     fn step(&mut self) -> bool {
-        let Some(first) = self.next_event() else { return false };
-        self.now = self.now.max(f64::from_bits(first.0));
-        // Rates are rounded, so what should be one moment can be several very close ones.
-        let end_of_moment = moment(self.now + 1e-7 + self.now * 1e-12);
-        let mut event = Some(first);
+        let mut event = self.next_event();
+        let wake = self.wakes.peek().map(|wake| wake.0.0);
+        let Some(first) = event.map(|event| event.0).into_iter().chain(wake).min() else {
+            return false;
+        };
+        self.now = self.now.max(f64::from_bits(first));
+        let end_of_moment = self.end_of_moment();
         while let Some((time, stream)) = event {
             if time > end_of_moment {
                 break;
@@ -251,8 +269,19 @@ impl<'a> Run<'a> {
             self.happen(stream);
             event = self.next_event();
         }
+        while let Some(&Reverse((time, port))) = self.wakes.peek()
+            && time <= end_of_moment
+        {
+            self.wakes.pop();
+            self.stirred.push(port);
+        }
         self.open_stirred();
         true
+    }
+
+    /// Rates are rounded, so what should be one moment can be several very close ones.
+    fn end_of_moment(&self) -> u64 {
+        moment(self.now + 1e-7 + self.now * 1e-12)
     }
 
     /// The next valid event, left in the heap.

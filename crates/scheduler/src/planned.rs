@@ -43,6 +43,60 @@ pub fn with_starts(routing: Routing, starts: &[Vec<u64>]) -> Result<Timetable, S
     Timetable::new(routing, times)
 }
 
+/// On a machine with timed starts the timetables, and each of them once more with the same order
+/// and starts so early that every stream opens as soon as its agents are free; on another machine
+/// the timetables alone, of which only the order counts. Pricing them says in which phases the
+/// plan is worth keeping.
+pub fn with_early_starts(mut tables: Vec<Timetable>) -> Vec<Timetable> {
+    let timed = |table: &&Timetable| table.routing().machine().parameters().has_timed_starts();
+    let early: Vec<Timetable> = tables.iter().filter(timed).map(early_starts).collect();
+    tables.extend(early);
+    tables
+}
+
+/// The timetable with starts that hold no stream back. Of an agent's streams each starts when the
+/// one before it does, or a clock later where only that keeps their order: the slots overlap, and
+/// agents work them off. What the set's order puts behind others starts at their ends, which is
+/// before they are received.
+fn early_starts(table: &Timetable) -> Timetable {
+    let routing = table.routing();
+    let costs = Costs::new(routing.machine().parameters());
+    let set = routing.set();
+    let mut sides = Compact::new(costs.side_count(routing.machine()));
+    let mut connections = Compact::new(set.len());
+    let times = routing.phases().iter().zip(table.phases()).map(|(routes, times)| {
+        let order = PhaseOrder::of(set, routes, &mut connections);
+        let mut rows: Vec<usize> = (0..routes.len()).collect();
+        let name = |row: usize| (routes.get(row).connection, row);
+        rows.sort_by_key(|&row| (times.slots[row].start, name(row)));
+        let mut slots = vec![Slot::default(); routes.len()];
+        let mut last: Vec<Option<usize>> = Vec::new();
+        for row in rows {
+            let route = routes.get(row);
+            let connection = set.get(route.connection);
+            let both = costs.sides(connection).map(|side| sides.meet(side) as usize);
+            last.resize(sides.used().len(), None);
+            let behind = |before: usize| {
+                slots[before].start.saturating_add(u64::from(name(before) > name(row)))
+            };
+            let start = both.into_iter().filter_map(|side| last[side]).map(behind).max();
+            let before = order.iter().flat_map(|order| {
+                let groups = order.before.of(order.group[row]).iter();
+                groups.flat_map(|&group| order.routes.of(group))
+            });
+            let over = before.map(|&row| slots[row as usize].end()).max();
+            let start = start.max(over).unwrap_or(0);
+            slots[row] = Slot { start, duration: costs.duration(&route, connection) };
+            both.into_iter().for_each(|side| last[side] = Some(row));
+        }
+        sides.clear();
+        let makespan = slots.iter().map(Slot::end).max().unwrap_or(0);
+        PhaseTimes { slots, makespan }
+    });
+    let times = times.collect();
+    Timetable::new(routing.clone(), times).expect("one slot was made for each route")
+}
+
 /// What is known of a route's start, in clocks from the phase's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {

@@ -19,6 +19,12 @@
 //! 2000 connections of 4 words between any cells took 1.7 times what was predicted without them). Such a set is
 //! predicted with the flights of its streams, any other without.
 //!
+//! # Timed starts
+//!
+//! On a machine with timed starts no stream is opened before its slot's start, at either end, and
+//! all flights count: where streams keep out of each other's way, they are what a phase takes
+//! beyond its plan.
+//!
 //! # What it leaves out
 //!
 //! Flights where nothing is ordered (a few clocks per hop and phase), the depth of queues, and the
@@ -140,10 +146,11 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// What last words take on their way: in a set with an order somebody may wait for them.
+    /// What last words take on their way: in a set with an order somebody may wait for them, and
+    /// on a machine with timed starts little else is between the plan and the end.
     fn flights(&self, routes: &PhaseRoutes) -> Vec<f64> {
         let set = self.timetable.routing().set();
-        if set.order().is_empty() {
+        if set.order().is_empty() && !self.machine.parameters().has_timed_starts() {
             return Vec::new();
         }
         let flight =
@@ -199,6 +206,10 @@ impl<'a> Model<'a> {
             ports,
             order: order.as_ref(),
             flights: self.flights(routes),
+            starts: match parameters.has_timed_starts() {
+                true => times.slots.iter().map(|slot| slot.start as f64).collect(),
+                false => Vec::new(),
+            },
             streams: parameters.streams,
             setup: f64::from(parameters.stream_setup),
             links,

@@ -26,6 +26,8 @@ pub struct Stream<'a> {
     pub words: u32,
     /// The places on its way, each once, numbered as their links were given.
     pub places: &'a [u32],
+    /// On a machine with timed starts the clock before which no agent opens it; 0 is at once.
+    pub start: u64,
 }
 
 /// A machine that runs sketches of a set's phases.
@@ -37,6 +39,7 @@ pub struct Sketch<'a> {
     ports: usize,
     streams: u32,
     setup: f64,
+    timed: bool,
     /// Whether a stream over links never gets more of a link than its agents take: then agents,
     /// which have one stream at a time, share nothing out.
     narrow: bool,
@@ -62,6 +65,7 @@ impl<'a> Sketch<'a> {
             ports,
             streams: parameters.streams,
             setup: f64::from(parameters.stream_setup),
+            timed: parameters.has_timed_starts(),
             narrow,
             fair: Fair::new(capacities, Lists::new(0, [].into_iter())),
             connections: Compact::new(set.len()),
@@ -88,11 +92,12 @@ impl<'a> Sketch<'a> {
         });
         let lists = Lists::new(self.ports, listed);
         let connections = streams.clone().map(|stream| stream.connection);
-        let ordered = !set.order().is_empty();
+        let (ordered, timed) = (!set.order().is_empty(), self.timed);
         let flight = |stream: Stream<'_>| {
             self.costs.flight(stream.places.len(), set.get(stream.connection)) as f64
         };
-        let flights = streams.clone().filter(|_| ordered).map(flight).collect();
+        let flights = streams.clone().filter(|_| ordered || timed).map(flight).collect();
+        let starts = streams.clone().filter(|_| timed).map(|stream| stream.start as f64).collect();
         let order = PhaseOrder::among(set, connections, &mut self.connections);
         let phase = fluid::Phase {
             words: streams.map(|stream| stream.words).collect(),
@@ -100,6 +105,7 @@ impl<'a> Sketch<'a> {
             lists,
             order: order.as_ref(),
             flights,
+            starts,
             streams: self.streams,
             setup: self.setup,
             links: self.places,

@@ -172,7 +172,12 @@ fn check_sketch(timetable: &Timetable) {
             .collect();
         let streams = rows.iter().map(|&row| {
             let route = routes.get(row);
-            Stream { connection: route.connection, words: route.words, places: &links[row] }
+            Stream {
+                connection: route.connection,
+                words: route.words,
+                places: &links[row],
+                start: 0,
+            }
         });
         let ends = sketch.ends(streams);
         let last = ends.iter().copied().fold(0.0, f64::max);

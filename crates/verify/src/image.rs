@@ -21,6 +21,7 @@ use conset_ir::{
 
 use crate::deadlock::{self, Verdict};
 use crate::facts::Report;
+use crate::lengths;
 use crate::lift::{LiftedPhase, lift_phase};
 use crate::order::PhaseSpans;
 use crate::rejection::{Findings, Place, Rule};
@@ -117,6 +118,10 @@ fn check_set(image: &Image, set: &SetImage, lifted: &Lifted, findings: &mut Find
         findings.add(rule, place, || deadlock::describe(&waits));
     }
     report.operations = 2 * report.routes;
+    if image.machine().parameters().has_timed_starts() {
+        let starts = lifted.starts.iter().map(|starts| starts.iter().copied());
+        report.add_lengths(&lengths::lengths(&lifted.routing, starts));
+    }
     report
 }
 

@@ -16,6 +16,13 @@ struct Verdict {
     kind: &'static str,
     sets: usize,
     connections: usize,
+    /// Phases on a machine with timed starts, those of proved length, and these lengths together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_phases: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proved_phases: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proved_clocks: Option<u64>,
     violations: Vec<String>,
     total_violations: u64,
 }
@@ -29,26 +36,30 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
             "schedule",
             schedule.sets().len(),
             schedule.sets().iter().map(|s| s.timetable.routing().set().len()).sum(),
-            conset::verify::check_schedule(schedule).map(drop),
+            conset::verify::check_schedule(schedule),
         ),
         Input::Image(image) => (
             "image",
             image.sets().len(),
             image.sets().iter().map(|s| s.set.len()).sum(),
-            conset::verify::check_image(image).map(drop),
+            conset::verify::check_image(image),
         ),
         Input::Program(_) | Input::Machine(_) => return Err(load::not_compiled(&name).into()),
     };
     drop(bar);
     let (violations, total_violations) = match &outcome {
-        Ok(()) => (Vec::new(), 0),
+        Ok(_) => (Vec::new(), 0),
         Err(r) => (r.violations.iter().map(ToString::to_string).collect(), r.total()),
     };
+    let timed = outcome.as_ref().ok().filter(|report| report.timed_phases > 0);
     let verdict = Verdict {
         verified: outcome.is_ok(),
         kind,
         sets,
         connections,
+        timed_phases: timed.map(|report| report.timed_phases),
+        proved_phases: timed.map(|report| report.proved_phases),
+        proved_clocks: timed.map(|report| report.proved_clocks),
         violations,
         total_violations,
     };
@@ -64,6 +75,18 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
             "{name}: verified {kind}, {}, {}",
             text::count(verdict.sets as u64, "set"),
             text::count(verdict.connections as u64, "connection"),
-        )
+        )?;
+        if let (Some(timed), Some(proved), Some(clocks)) =
+            (verdict.timed_phases, verdict.proved_phases, verdict.proved_clocks)
+        {
+            writeln!(
+                out,
+                "phase length proved: {} of {}, {} without the switches",
+                text::number(proved),
+                text::count(timed, "phase"),
+                text::count(clocks, "clock"),
+            )?;
+        }
+        Ok(())
     })
 }

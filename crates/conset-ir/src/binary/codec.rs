@@ -51,11 +51,13 @@ pub(super) struct In<'a> {
     at: usize,
     /// Bytes of the file before `bytes`.
     base: usize,
+    /// The file's major version.
+    pub(super) major: u8,
 }
 
 impl<'a> In<'a> {
     pub(super) fn new(file: &'a str, bytes: &'a [u8], base: usize) -> Self {
-        Self { file, bytes, at: 0, base }
+        Self { file, bytes, at: 0, base, major: super::MAJOR }
     }
 
     pub(super) fn left(&self) -> usize {
@@ -131,7 +133,8 @@ impl<'a> In<'a> {
     }
 }
 
-/// A machine as it is written. The order of `numbers` is that of [`Parameters::numbers`].
+/// A machine as version 1 writes it. The order of `numbers` is that of [`Parameters::numbers`];
+/// the parameters that are newer follow behind it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct MachineWire<'a> {
     name: Cow<'a, str>,
@@ -168,14 +171,14 @@ impl<'a> MachineWire<'a> {
                     TopologyWire::Graph { cells: *cells, switches: *switches, links: links.into() }
                 }
             },
-            numbers: parameters.numbers().map(|row| row.1),
+            numbers: std::array::from_fn(|row| parameters.numbers()[row].1),
             half_duplex: parameters.duplex == Duplex::Half,
             dead_cells: machine.dead_cells().into(),
             dead_links: machine.dead_links().into(),
         }
     }
 
-    pub(super) fn build(self) -> Result<Machine, ShapeError> {
+    pub(super) fn build(self, timed_starts: u32) -> Result<Machine, ShapeError> {
         let topology = match self.topology {
             TopologyWire::Torus(dims) => Topology::Torus { dims: dims.into_owned() },
             TopologyWire::Mesh(dims) => Topology::Mesh { dims: dims.into_owned() },
@@ -186,7 +189,7 @@ impl<'a> MachineWire<'a> {
                 Topology::Graph { cells, switches, links: links.into_owned() }
             }
         };
-        let mut parameters = Parameters::iwarp();
+        let mut parameters = Parameters { timed_starts, ..Parameters::iwarp() };
         for ((name, ..), value) in Parameters::iwarp().numbers().into_iter().zip(self.numbers) {
             let set = parameters.set(name, &value.to_string());
             set.map_err(|e| ShapeError::new(format!("machine.{name}"), e.message))?;

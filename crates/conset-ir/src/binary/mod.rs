@@ -30,8 +30,9 @@ pub use write::write;
 
 /// The first bytes of every binary file.
 pub const MAGIC: [u8; 8] = *b"\x93CONSET\n";
-/// The major version this program writes, and the newest it reads.
-pub const MAJOR: u8 = 1;
+/// The newest major version this program reads; it writes the least that knows everything in the
+/// value.
+pub const MAJOR: u8 = 2;
 /// The minor version this program writes.
 pub const MINOR: u8 = 0;
 

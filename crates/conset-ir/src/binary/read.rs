@@ -23,8 +23,9 @@ use crate::timetable::{PhaseTimes, Slot, Timetable};
 /// No file of ours, one that was cut or damaged, a newer version, or a payload that is no value;
 /// with the offset in bytes, or the path of a part that does not fit.
 pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
-    let (kind, minor, payload) = open(name, bytes)?;
+    let ([major, minor, kind], payload) = open(name, bytes)?;
     let mut input = In::new(name, payload, HEADER);
+    input.major = major;
     let document = match kind {
         0 => Document::Machine(input.machine()?),
         1 => input.program()?,
@@ -54,8 +55,8 @@ fn byte(name: &str, offset: usize, message: impl Into<String>) -> InputError {
     InputError::new(name, At::Byte(offset), message)
 }
 
-/// Checks the container; yields kind, minor version and payload.
-fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<(u8, u8, &'a [u8])> {
+/// Checks the container; yields both versions, the kind, and the payload.
+fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<([u8; 3], &'a [u8])> {
     if !bytes.starts_with(&MAGIC) {
         return Err(byte(name, 0, "not a binary conset file"));
     }
@@ -74,18 +75,22 @@ fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<(u8, u8, &'a [u8])> {
             .help("the file was damaged; write it again"));
     }
     let (major, minor) = (body[8], body[9]);
-    if major != MAJOR {
-        return Err(byte(name, 8, format!("format version {major}.{minor} is not {MAJOR}.x"))
-            .help(if major > MAJOR {
-                "it is newer than what this program reads; a newer conset reads it"
-            } else {
-                "there never was such a version"
-            }));
+    if !(1..=MAJOR).contains(&major) {
+        return Err(byte(
+            name,
+            8,
+            format!("format version {major}.{minor} is not 1.x to {MAJOR}.x"),
+        )
+        .help(if major > MAJOR {
+            "it is newer than what this program reads; a newer conset reads it"
+        } else {
+            "there never was such a version"
+        }));
     }
     if body[11] != 0 {
         return Err(byte(name, 11, "expected 0"));
     }
-    Ok((body[10], minor, payload))
+    Ok(([major, minor, body[10]], payload))
 }
 
 type Phases = Vec<(PhaseRoutes, PhaseTimes)>;
@@ -93,7 +98,11 @@ type Phases = Vec<(PhaseRoutes, PhaseTimes)>;
 impl In<'_> {
     fn machine(&mut self) -> Result<Arc<Machine>> {
         let wire: MachineWire<'_> = self.take("a machine")?;
-        wire.build().map(Arc::new).map_err(|e| e.in_file(self.file))
+        let timed_starts = match self.major {
+            1 => 0,
+            _ => self.below(2, "whether starts are timed")?,
+        };
+        wire.build(timed_starts).map(Arc::new).map_err(|e| e.in_file(self.file))
     }
 
     fn flag(&mut self, what: &str) -> Result<bool> {

@@ -1,8 +1,8 @@
 //! Writing the binary form.
 
 use super::codec::{MachineWire, Out};
-use super::{CHECKSUM, HEADER, MAGIC, MAJOR, MINOR};
-use crate::document::Document;
+use super::{CHECKSUM, HEADER, MAGIC, MINOR};
+use crate::document::{Document, version_of};
 use crate::ids::{CellId, LinkId};
 use crate::image::{CellContext, Direction, Feed, Image, Sink};
 use crate::machine::Machine;
@@ -47,14 +47,14 @@ pub fn write(document: &Document) -> Vec<u8> {
             5
         }
     };
-    contain(kind, &out.bytes)
+    contain(kind, version_of(document.machine().map(|machine| &**machine)), &out.bytes)
 }
 
 /// Puts a payload into the container.
-fn contain(kind: u8, payload: &[u8]) -> Vec<u8> {
+fn contain(kind: u8, major: u32, payload: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(HEADER + payload.len() + CHECKSUM);
     file.extend_from_slice(&MAGIC);
-    file.extend_from_slice(&[MAJOR, MINOR, kind, 0]);
+    file.extend_from_slice(&[major as u8, MINOR, kind, 0]);
     file.extend_from_slice(&(payload.len() as u64).to_le_bytes());
     file.extend_from_slice(payload);
     let checksum = crc32fast::hash(&file);
@@ -64,6 +64,9 @@ fn contain(kind: u8, payload: &[u8]) -> Vec<u8> {
 
 fn write_machine(machine: &Machine, out: &mut Out) {
     out.put(&MachineWire::new(machine));
+    if version_of(Some(machine)) > 1 {
+        out.number(machine.parameters().timed_starts);
+    }
 }
 
 fn write_set(set: &ConnectionSet, out: &mut Out) {

@@ -30,5 +30,5 @@ pub use write::{write, write_program, write_schedule, write_to};
 pub const SCHEDULE_FORMAT: &str = "conset-schedule";
 /// The `format` of programs that nobody has compiled.
 pub const SET_FORMAT: &str = "conset-set";
-/// The version this program writes, and the newest it reads.
-pub const VERSION: u32 = 1;
+/// The newest version this program reads; it writes the least that knows everything in the value.
+pub const VERSION: u32 = 2;

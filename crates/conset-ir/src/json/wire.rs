@@ -26,6 +26,8 @@ pub(super) struct MachineJson<'a> {
     message_extra_words: Option<u32>,
     clock_hz: Option<u32>,
     word_bytes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_starts: Option<u32>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     dead_cells: Cow<'a, [CellId]>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
@@ -68,6 +70,7 @@ impl<'a> MachineJson<'a> {
             message_extra_words: Some(p.message_extra_words),
             clock_hz: Some(p.clock_hz),
             word_bytes: Some(p.word_bytes),
+            timed_starts: p.has_timed_starts().then_some(p.timed_starts),
             dead_cells: machine.dead_cells().into(),
             dead_links: machine.dead_links().into(),
         }
@@ -91,6 +94,7 @@ impl<'a> MachineJson<'a> {
             message_extra_words: self.message_extra_words.unwrap_or(iwarp.message_extra_words),
             clock_hz: self.clock_hz.unwrap_or(iwarp.clock_hz),
             word_bytes: self.word_bytes.unwrap_or(iwarp.word_bytes),
+            timed_starts: self.timed_starts.unwrap_or(iwarp.timed_starts),
         };
         Machine::new(
             self.name,

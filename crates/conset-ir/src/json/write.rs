@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 
 use super::layout::OneObjectPerLine;
 use super::wire::{BoundsJson, ConnectionJson, MachineJson, SlotJson};
-use super::{SCHEDULE_FORMAT, SET_FORMAT, VERSION};
-use crate::document::Document;
+use super::{SCHEDULE_FORMAT, SET_FORMAT};
+use crate::document::{Document, version_of};
 use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
 use crate::links::LinkFinder;
 use crate::machine::Machine;
@@ -63,7 +63,7 @@ fn schedule_to(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     put(
         &ScheduleOut {
             format: SCHEDULE_FORMAT,
-            version: VERSION,
+            version: version_of(Some(schedule.machine())),
             machine: MachineJson::new(schedule.machine()),
             origin: schedule.origin(),
             sets: List(schedule.sets().iter().map(|set| schedule_set(set, &finder))),
@@ -80,7 +80,7 @@ fn program_to(
     put(
         &ProgramOut {
             format: SET_FORMAT,
-            version: VERSION,
+            version: version_of(machine),
             machine: machine.map(MachineJson::new),
             sets: List(program.sets().iter().map(|set| SetOut {
                 name: set.name(),

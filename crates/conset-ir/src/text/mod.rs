@@ -30,5 +30,5 @@ mod writer;
 pub use parser::parse;
 pub use writer::{write, write_to};
 
-/// The version this program writes, and the newest it reads.
-pub const VERSION: u32 = 1;
+/// The newest version this program reads; it writes the least that knows everything in the value.
+pub const VERSION: u32 = 2;

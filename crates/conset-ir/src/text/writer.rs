@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::document::Document;
+use crate::document::{Document, version_of};
 use crate::ids::{CellId, LinkId};
 use crate::image::{CellContext, Direction, Feed, Image, PhaseImage, Sink};
 use crate::links::LinkFinder;
@@ -29,7 +29,8 @@ pub fn write(document: &Document) -> String {
 /// # Errors
 /// The writer's.
 pub fn write_to(document: &Document, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "conset {} {}", document.kind(), super::VERSION)?;
+    let version = version_of(document.machine().map(|machine| &**machine));
+    writeln!(out, "conset {} {version}", document.kind())?;
     if let Some(machine) = document.machine() {
         write_machine(machine, out)?;
     }

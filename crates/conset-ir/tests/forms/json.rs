@@ -132,8 +132,8 @@ fn unknown_and_missing_keys_are_placed_by_line() {
 
 #[test]
 fn other_formats_and_newer_versions_are_refused_by_name() {
-    let newer = changed("\"version\": 1,", "\"version\": 2, \"new_key\": 1,").unwrap_err();
-    assert_eq!(newer.message, "version 2 of conset-schedule is newer than 1");
+    let newer = changed("\"version\": 1,", "\"version\": 3, \"new_key\": 1,").unwrap_err();
+    assert_eq!(newer.message, "version 3 of conset-schedule is newer than 2");
     assert!(changed("\"version\": 1", "\"version\": 0").is_err());
     let other = changed("conset-schedule", "geojson").unwrap_err();
     assert!(other.message.contains("`geojson`"), "{other}");

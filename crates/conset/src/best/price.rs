@@ -68,6 +68,7 @@ pub(super) fn price(plan: Plan, seed: u64) -> Result<Priced, CompileError> {
             links::by_links(plan.routing, passes, seed).map_err(bug)?
         }
     };
+    let tables = planned::with_early_starts(tables);
     let prices: Vec<_> = tables.par_iter().map(|table| clocks_of_phases(table, most)).collect();
     let prices = prices.into_iter().collect::<Result<Vec<_>, _>>()?;
     let timetable = links::combine(&tables, &prices);
@@ -148,7 +149,7 @@ pub(super) fn refined(
     let links = best::links_of_edges(routing.machine());
     let mut sketch = Sketch::new(routing.machine(), routing.set(), &links);
     let mut run = |streams: &[best::Streamed<'_>]| {
-        let stream = |&(connection, words, places)| Stream { connection, words, places };
+        let stream = |&(connection, words, places)| Stream { connection, words, places, start: 0 };
         sketch.ends(streams.iter().map(stream))
     };
     let plan = best::refine(&base.timetable, even, steps, seed, &mut run)

@@ -156,6 +156,7 @@ fn searched(routing: Routing, options: &Options) -> Result<Vec<(PhaseTimes, u64)
     }
     let bug = |e| CompileError::bug("the scheduler", &e);
     let tables = links::by_links(routing, PASSES, options.seed).map_err(bug)?;
+    let tables = planned::with_early_starts(tables);
     let of_tables: Vec<Vec<u64>> = tables.iter().map(prices).collect();
     let least = |phase: usize| of_tables.iter().map(|prices| prices[phase]).min().unwrap_or(0);
     let best = links::combine(&tables, &of_tables);

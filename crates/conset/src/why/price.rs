@@ -6,7 +6,9 @@
 //! does better than what was there, and says so honestly: that is what applying it gives.
 
 use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, RouteRef, Routing, ShapeError, Timetable};
-use conset_scheduler::{PhasePrediction, Prediction, ScheduleError, greedy, predict};
+use conset_scheduler::{
+    PhasePrediction, Prediction, ScheduleError, best as links, greedy, planned,
+};
 
 use super::{Part, Way};
 
@@ -118,5 +120,5 @@ fn predicted(routing: &Routing, phases: Vec<PhaseRoutes>) -> Result<Vec<PhasePre
         .expect("made of routes of the same set and machine");
     let timetable =
         greedy::timetable(routing).map_err(|ScheduleError::TooLong { phase }| phase.index())?;
-    Ok(predict::predict(&timetable).phases)
+    Ok(links::cheapest(&planned::with_early_starts(vec![timetable])).1.phases)
 }

@@ -1,6 +1,8 @@
 //! Opening streams: which operation of a port's list may open, and what else is known of lists and
 //! gates. The rules are those of [`super`].
 
+use std::cmp::Reverse;
+
 use conset_ir::{CellId, Direction};
 
 use super::{Agents, Flow, Gate, State, Stream};
@@ -10,7 +12,7 @@ impl Agents {
     /// Opens what may open on a free port; whether the port is now busy with it.
     #[cold]
     pub(super) fn open_streams(&mut self, now: u64, number: u32, network: &Network) -> bool {
-        while let Some(stream) = self.next_to_open(number) {
+        while let Some(stream) = self.next_to_open(now, number) {
             let this = &mut self.streams[stream as usize];
             let port = &mut self.ports[number as usize];
             let free = port.slots.iter().position(|flow| flow.stream == NONE);
@@ -61,7 +63,7 @@ impl Agents {
     }
 
     /// Takes the operation that may open next out of a port's list.
-    pub(super) fn next_to_open(&mut self, number: u32) -> Option<u32> {
+    pub(super) fn next_to_open(&mut self, now: u64, number: u32) -> Option<u32> {
         let waiting = &mut self.waiting[number as usize];
         if waiting.partner != NONE {
             return Some(std::mem::replace(&mut waiting.partner, NONE));
@@ -71,7 +73,7 @@ impl Agents {
             return None;
         }
         let head = *waiting.list.front()?;
-        let Stream { held, row, direction, .. } = self.streams[head as usize];
+        let Stream { held, row, direction, mut start, .. } = self.streams[head as usize];
         if held || self.stream_at(row, direction).is_some() {
             return None;
         }
@@ -84,7 +86,18 @@ impl Agents {
             return None;
         }
         let waiting = &mut self.waiting[number as usize];
-        if partner.is_some_and(|place| self.streams[waiting.list[place] as usize].held) {
+        if let Some(place) = partner {
+            let other = &self.streams[waiting.list[place] as usize];
+            if other.held {
+                return None;
+            }
+            start = start.max(other.start);
+        }
+        if start > now {
+            if waiting.wake != start {
+                waiting.wake = start;
+                self.sleeping.push(Reverse((start, number)));
+            }
             return None;
         }
         if let Some(place) = partner {

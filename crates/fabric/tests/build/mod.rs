@@ -124,6 +124,17 @@ pub fn tables(machine: &Machine, set: &ConnectionSet) -> Vec<PhaseTables> {
     phases
 }
 
+/// Gives operations planned starts: the same at both ends of a part, and in the order of each
+/// list. Starts are up to `step` clocks apart.
+pub fn plan_starts(phases: &mut [PhaseTables], step: u64) {
+    for operations in phases.iter_mut().flatten().map(|cell| &mut cell.operations) {
+        for operation in operations.iter_mut() {
+            let spread = u64::from(operation.connection.0) * 7919 % (step + 1);
+            operation.start = u64::from(operation.connection.0) * step + spread;
+        }
+    }
+}
+
 /// An image of one set.
 pub fn image(machine: &Arc<Machine>, set: ConnectionSet, phases: &[PhaseTables]) -> Image {
     Image::new(machine.clone(), vec![set_image(set, phases)]).unwrap()
