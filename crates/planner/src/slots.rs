@@ -78,6 +78,15 @@ impl Default for Config {
     }
 }
 
+/// The usual budget of a set, in cells that searches for routes expand: in proportion to the
+/// connections, some seconds at most.
+pub fn budget(problem: &Problem<'_>) -> u64 {
+    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
+}
+
+const PER_CONNECTION: u64 = 1 << 16;
+const BUDGET: u64 = 1 << 25;
+
 /// What a search found, and what it took.
 pub struct Found {
     /// The best plan.
