@@ -22,16 +22,8 @@ fn main() {
             "port" => config.port = v,
             "shaken" => config.shaken = v,
             "patience" => config.patience = v,
-            "grain" => config.grain = v,
-            "pieces" => config.pieces = v,
             "tries" => config.tries = v,
-            "detour" => config.detour = v,
-            "hmost" => config.history_most = v,
             "budget" => budget = u64::from(v) << 20,
-            "mask" => config.mask = v,
-            "decay" => config.decay = v,
-            "relax" => config.relax = v,
-            "passes" => config.passes = v,
             _ => panic!("{k}"),
         }
     }

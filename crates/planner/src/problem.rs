@@ -16,7 +16,6 @@ pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
 /// A set to be planned on a machine.
 pub struct Problem<'a> {
-    pub(crate) machine: &'a Arc<Machine>,
     pub(crate) set: &'a Arc<ConnectionSet>,
     pub(crate) bounds: Bounds,
     /// Edges of each cell: cell `c` has the edges `first[c]..first[c + 1]`.
@@ -69,7 +68,6 @@ impl<'a> Problem<'a> {
         let port = |cell: CellId, side: u32| if half { cell.0 } else { 2 * cell.0 + side };
         let ports = set.connections().iter().map(|c| [port(c.source, 0), port(c.target, 1)]);
         let mut this = Self {
-            machine,
             set,
             bounds,
             first,

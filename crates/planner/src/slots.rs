@@ -16,64 +16,63 @@
 mod negotiation;
 mod units;
 
+use std::cmp::Reverse;
+
+use conset_ir::Connection;
+
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 use negotiation::{Negotiation, Outcome};
 use units::Units;
 
-/// The weights of the negotiation. Costs are in 64ths of a hop.
+/// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link, and
+/// factors in 64ths.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What an overuse adds to a resource's cost in the first pass, in 64ths of that cost.
+    /// Numbers of units that the longest connection is cut into: one attempt for each.
+    pub pieces: Vec<u32>,
+    /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost.
     pub present_first: u32,
-    /// The most it becomes.
+    /// The greatest such factor.
     pub present_most: u32,
-    /// How much it grows a pass, in 64ths of itself.
+    /// How much the factor grows in a pass.
     pub present_growth: u32,
-    /// What each pass in which a resource is overused adds to its cost for good.
+    /// What each pass in which a resource is overused adds to its cost.
     pub history: u32,
-    /// A port's cost, as far as conflicts are concerned.
+    /// The most that these additions amount to.
+    pub history_most: u32,
+    /// What is kept of these additions when slots are added or taken away.
+    pub history_kept: u32,
+    /// The cost of a port that is free, as far as factors apply to it.
     pub port: u32,
-    /// One unit in so many is moved although it is in no conflict.
+    /// One unit in so many is moved in a pass although it is in no conflict.
     pub shaken: u32,
-    /// Passes without fewer conflicts after which a slot or a phase is added.
-    pub patience: u32,
-    /// Slots that the busiest resource should fill at least: shorter sets are cut into units.
-    pub grain: u32,
-    /// The most units that a connection is cut into for that.
-    pub pieces: u32,
-    pub mask: u32,
     /// Slots in which a route is searched for each time a unit is placed.
     pub tries: u32,
     /// Hops beyond the shortest that a route may take.
-    pub detour: u32,
-    /// The most that a resource's history becomes.
-    pub history_most: u32,
-    pub decay: u32,
-    pub relax: u32,
-    /// Passes at most.
-    pub passes: u32,
+    pub detour: u16,
+    /// Passes without fewer conflicts after which a negotiation has stalled, at first.
+    pub patience: u32,
+    /// The same for the last attempt to do with a slot fewer.
+    pub patience_most: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
+            pieces: vec![1, 2, 4],
             present_first: 20,
             present_most: 1000,
             present_growth: 1,
             history: 20,
+            history_most: 1 << 10,
+            history_kept: 48,
             port: 128,
             shaken: 20,
-            patience: 12,
-            grain: 12,
-            pieces: 4,
-            mask: 0b10110,
             tries: 16,
             detour: 4,
-            history_most: 1 << 10,
-            decay: 48,
-            relax: 64,
-            passes: 2000,
+            patience: 12,
+            patience_most: 1 << 12,
         }
     }
 }
@@ -81,11 +80,11 @@ impl Default for Config {
 /// The usual budget of a set, in cells that searches for routes expand: in proportion to the
 /// connections, some seconds at most.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
+    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 16, BUDGET)
 }
 
 const PER_CONNECTION: u64 = 1 << 16;
-const BUDGET: u64 = 1 << 25;
+const BUDGET: u64 = 1 << 26;
 
 /// What a search found, and what it took.
 pub struct Found {
@@ -101,79 +100,119 @@ pub struct Found {
 /// expanded cells was used up before there was a plan.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
-    let asks = |c: &conset_ir::Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
     if set.is_empty() || !set.order().is_empty() || set.connections().iter().any(asks) {
         return None;
     }
-    let mut found = Found { plan: Plan::default(), work: 0, passes: 0 };
-    found.plan.clocks = u64::MAX;
-    let pieces = (1..=config.pieces).filter(|p| config.mask >> p & 1 == 1);
-    let units: Vec<Units> = pieces.map(|pieces| Units::new(problem, pieces)).collect();
-    let mut attempts: Vec<Attempt<'_>> = Vec::new();
-    for (row, units) in units.iter().enumerate() {
-        let mut negotiation = Negotiation::new(problem, config, units, problem.bounds.phases.max(1), seed);
-        let share = (budget - found.work) / (2 * (units.count() as u64).max(1)) * units.count() as u64;
-        let outcome = negotiation.settle(share);
-        found.take(problem, &negotiation, outcome);
-        if std::env::var_os("DBG").is_some() { eprintln!("row {row} phases {} slots {} {outcome:?} clocks {} pass {} work {}", negotiation.phases(), negotiation.slots(), found.plan.clocks, negotiation.passes, negotiation.work); }
-        if outcome == Outcome::Settled {
-            attempts.push(Attempt { negotiation, units, patience: config.patience });
+    let mut units: Vec<Units> = Vec::new();
+    for &pieces in &config.pieces {
+        let cut = Units::new(problem, pieces);
+        if units.iter().all(|units| units.count() != cut.count()) {
+            units.push(cut);
         }
     }
-    // Slots are taken away one at a time, from the attempt with the most to gain in patience.
-    while found.work < budget {
-        let clocks = found.plan.clocks;
-        attempts.retain(|attempt| attempt.floor(problem) < clocks && attempt.may_shrink());
-        let Some(attempt) = attempts.iter_mut().min_by_key(|a| (a.patience, a.floor(problem))) else { break };
-        let mut trial = attempt.negotiation.clone();
-        (trial.work, trial.passes) = (0, 0);
-        let outcome = trial.shrink(attempt.patience, budget - found.work);
-        found.take(problem, &trial, outcome);
-        if std::env::var_os("DBG").is_some() { eprintln!("shrink pieces {} phases {} slots {} {outcome:?} patience {} clocks {} pass {} work {}", attempt.units.count(), trial.phases(), trial.slots(), attempt.patience, found.plan.clocks, found.passes, found.work); }
-        if outcome == Outcome::Settled {
-            attempt.negotiation = trial;
-        } else {
-            attempt.patience *= 2;
-            attempt.negotiation.reseed();
-        }
+    let mut search = Search { problem, config, budget, best: None, work: 0, passes: 0 };
+    let mut attempts = Vec::new();
+    for units in &units {
+        attempts.extend(search.first(units, seed));
     }
-    (found.plan.clocks < u64::MAX).then_some(found)
+    search.tighten(attempts);
+    let Search { best, work, passes, .. } = search;
+    best.map(|plan| Found { plan, work, passes })
 }
 
+struct Search<'a> {
+    problem: &'a Problem<'a>,
+    config: &'a Config,
+    budget: u64,
+    best: Option<Plan>,
+    work: u64,
+    passes: u32,
+}
+
+/// A negotiation that has settled.
 struct Attempt<'a> {
-    negotiation: Negotiation<'a>,
+    settled: Negotiation<'a>,
     units: &'a Units,
+    /// Passes without progress after which the next one with a slot fewer is given up.
     patience: u32,
 }
 
-impl Attempt<'_> {
-    /// What a plan with a slot fewer would take.
-    fn floor(&self, problem: &Problem<'_>) -> u64 {
-        self.negotiation.phases() as u64 * problem.switch
-            + (self.negotiation.slots() as u64 - 1) * self.units.clocks(problem)
+impl<'a> Search<'a> {
+    /// Negotiates from the bound upwards. At most half of what is left of the budget is for that.
+    fn first(&mut self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
+        if self.best.as_ref().is_some_and(|best| best.clocks <= self.floor(units)) {
+            return None;
+        }
+        let phases = self.problem.bounds.phases.max(1);
+        let mut negotiation = Negotiation::new(self.problem, self.config, units, phases, seed);
+        let outcome = negotiation.settle(self.left().div_ceil(2));
+        self.take(&mut negotiation, outcome);
+        let settled = (outcome == Outcome::Settled).then_some(negotiation)?;
+        Some(Attempt { settled, units, patience: self.config.patience })
     }
 
-    fn may_shrink(&self) -> bool {
-        self.negotiation.slots() > self.units.fewest_slots as usize && self.patience < 4096
+    /// Clocks that no plan of these units is below.
+    fn floor(&self, units: &Units) -> u64 {
+        u64::from(self.problem.bounds.phases) * self.problem.switch
+            + u64::from(units.fewest_slots) * units.clocks(self.problem)
+    }
+
+    /// Takes slots away, one at a time, for as long as that may give a better plan and the budget
+    /// lasts: from the attempt that has been given up least often, of these from the one that
+    /// would be the shortest.
+    fn tighten(&mut self, mut attempts: Vec<Attempt<'a>>) {
+        while self.left() > 0 {
+            let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
+            let problem = self.problem;
+            attempts.retain(|attempt| {
+                attempt.patience <= self.config.patience_most
+                    && attempt.settled.slots() > attempt.units.fewest_slots as usize
+                    && attempt.next_clocks(problem) < best
+            });
+            let next = attempts.iter_mut().min_by_key(|a| (a.patience, a.next_clocks(problem)));
+            let Some(attempt) = next else { break };
+            let mut trial = attempt.settled.clone();
+            let outcome = trial.shrink(attempt.patience, self.left());
+            self.take(&mut trial, outcome);
+            if outcome == Outcome::Settled {
+                attempt.settled = trial;
+            } else {
+                attempt.patience *= 2;
+                attempt.settled.reseed();
+            }
+        }
+    }
+
+    fn left(&self) -> u64 {
+        self.budget.saturating_sub(self.work)
+    }
+
+    /// Counts what a negotiation took, and keeps its plan if that is the best.
+    fn take(&mut self, negotiation: &mut Negotiation<'_>, outcome: Outcome) {
+        self.work += std::mem::take(&mut negotiation.work);
+        self.passes += std::mem::take(&mut negotiation.passes);
+        if outcome != Outcome::Settled {
+            return;
+        }
+        let mut plan = negotiation.plan();
+        plan.compact(self.problem);
+        if self.best.as_ref().is_none_or(|best| plan.clocks < best.clocks) {
+            self.best = Some(plan);
+        }
     }
 }
 
-impl Found {
-    fn take(&mut self, problem: &Problem<'_>, negotiation: &Negotiation<'_>, outcome: Outcome) {
-        self.work += negotiation.work;
-        self.passes += negotiation.passes;
-        if outcome == Outcome::Settled {
-            let mut plan = negotiation.plan();
-            plan.compact(problem);
-            if plan.clocks < self.plan.clocks {
-                self.plan = plan;
-            }
-        }
+impl Attempt<'_> {
+    /// What a plan with a slot fewer takes at most.
+    fn next_clocks(&self, problem: &Problem<'_>) -> u64 {
+        self.settled.phases() as u64 * problem.switch
+            + (self.settled.slots() as u64 - 1) * self.units.clocks(problem)
     }
 }
 
 /// Streams of a phase in the order of their slots.
 fn ordered(mut streams: Vec<(u32, Stream)>) -> Vec<Stream> {
-    streams.sort_by_key(|(slot, stream)| (*slot, std::cmp::Reverse(stream.words), stream.connection));
+    streams.sort_by_key(|(slot, stream)| (*slot, Reverse(stream.words), stream.connection));
     streams.into_iter().map(|(_, stream)| stream).collect()
 }

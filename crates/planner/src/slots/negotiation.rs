@@ -70,6 +70,7 @@ pub(super) struct Negotiation<'a> {
     seen: Vec<u32>,
     now: u32,
     order: Vec<(u32, u32, u32)>,
+    /// Breaks ties between slots and between links, another way each time.
     salt: u32,
 }
 
@@ -143,7 +144,6 @@ impl<'a> Negotiation<'a> {
                 Outcome::Stalled => {}
                 ended => return ended,
             }
-            if std::env::var_os("DBG").is_some() { eprintln!("  stalled: phases {} slots {} overuse {} channels {} pass {} work {} M", self.slots_of.len(), self.phase_of.len(), self.overuse, self.channel_overuse, self.passes, self.work >> 20); }
             // A phase where channels are what is missing, unless slots cost less.
             let scarce = self.channel_overuse * 8 > self.overuse;
             if self.overuse == 0 || (scarce && !is_short) {
@@ -283,12 +283,11 @@ impl<'a> Negotiation<'a> {
 
     /// Forgets part of what conflicts have cost: with more room they are other ones.
     fn forget(&mut self) {
-        let decay = self.config.decay;
+        let kept = self.config.history_kept;
         let all = [&mut self.links, &mut self.ports, &mut self.channels];
         for of in all.into_iter().flatten() {
-            of.history = (u32::from(of.history) * decay / 64) as u16;
+            of.history = (u32::from(of.history) * kept / 64) as u16;
         }
-        self.present = (self.present * self.config.relax / 64).max(self.config.present_first);
     }
 
     /// Makes what is overused dearer.
@@ -427,7 +426,6 @@ impl<'a> Negotiation<'a> {
         }
         self.order[..tries.min(slots)].sort_unstable();
         let mut best = self.beside_siblings(unit);
-        let mut found: Option<u32> = None;
         let mut cells = std::mem::take(&mut self.places[unit as usize].cells);
         for row in 0..self.order.len().min(self.config.tries as usize) {
             let (cost, _, slot) = self.order[row];
@@ -437,7 +435,6 @@ impl<'a> Negotiation<'a> {
             }
             if let Some(route) = self.route(x, slot, limit - cost) {
                 best = Some((cost + route, slot, None));
-                found = Some(slot);
                 self.trace(x, &mut cells);
             }
         }
@@ -445,8 +442,6 @@ impl<'a> Negotiation<'a> {
         if let Some(sibling) = sibling {
             cells.clear();
             cells.extend_from_slice(&self.places[sibling as usize].cells);
-        } else {
-            debug_assert_eq!(found, Some(slot));
         }
         self.count_channels(unit, false);
         self.places[unit as usize] = Place { slot, cells };
@@ -515,7 +510,7 @@ impl<'a> Negotiation<'a> {
         self.seen[source as usize] = now;
         self.cost[source as usize] = first;
         self.hops[source as usize] = 0;
-        let longest = distances[source as usize].saturating_add(self.config.detour as u16);
+        let longest = distances[source as usize].saturating_add(self.config.detour);
         self.heap.push(Reverse((first + estimate, estimate, source)));
         while let Some(Reverse((key, estimate, cell))) = self.heap.pop() {
             let cost = self.cost[cell as usize];
