@@ -46,6 +46,7 @@ use std::sync::Arc;
 
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
 use conset_partition_route::best::{self, Plan, Way, Work};
+use conset_planner::slots;
 use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -364,6 +365,9 @@ impl<'a> Search<'a> {
     /// Plans and prices; nothing where the way does not apply or is not worth its time.
     fn make(&self, attempt: Try) -> Option<Outcome> {
         let Try { step, seed, doubled } = attempt;
+        if step == Step::Slots {
+            return self.slots(seed, doubled);
+        }
         let Step::Plan(way) = step else {
             let found = self.found.as_ref().filter(|_| self.may_gain_by_sharing())?;
             let refined = self.refine(found, seed, doubled);
@@ -436,6 +440,22 @@ impl<'a> Search<'a> {
             }
         }
         best
+    }
+
+    /// Negotiates over slots of time; nothing where that does not apply.
+    fn slots(&self, seed: u64, doubled: u32) -> Option<Outcome> {
+        let problem = conset_planner::Problem::new(self.machine, self.set, self.bounds)?;
+        let seed = self.options.seed.wrapping_add(seed);
+        let config = slots::Config::default();
+        let budget = slots::budget(&problem) << doubled;
+        let found = slots::plan(&problem, &config, budget, seed)?;
+        let priced = || {
+            let bug = |e| CompileError::bug("the planner", &e);
+            let (routing, starts) = found.plan.routing(self.machine, self.set).map_err(bug)?;
+            let pricing = if self.options.unlimited { u64::MAX } else { WORK };
+            price(Plan { routing, rounds: None, starts: Some(starts) }, seed, pricing)
+        };
+        Some(Ok(vec![priced()]))
     }
 
     /// Whether the best plan so far is worth refining: far from the bound, of streams that last as

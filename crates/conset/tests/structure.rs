@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders of the stages: pure functions from values to values.
-const STAGES: [&str; 7] =
-    ["conset-ir", "mesh", "partition-route", "scheduler", "verify", "codegen", "fabric"];
+const STAGES: [&str; 8] =
+    ["conset-ir", "mesh", "partition-route", "planner", "scheduler", "verify", "codegen", "fabric"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -52,6 +52,7 @@ fn dependencies_point_down_and_stages_do_not_know_each_other() {
         ("mesh", &["conset-ir"]),
         ("partition-route", &["conset-ir"]),
         ("scheduler", &["conset-ir"]),
+        ("planner", &["conset-ir", "conset-partition-route"]),
         ("verify", &["conset-ir"]),
         ("codegen", &["conset-ir", "conset-verify"]),
         ("fabric", &["conset-ir"]),

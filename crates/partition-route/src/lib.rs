@@ -22,3 +22,26 @@ mod channels;
 mod explain;
 mod network;
 pub mod placement;
+
+use std::sync::Arc;
+
+use conset_ir::{ConnectionSet, Machine, Routing, ShapeError};
+
+/// Makes a routing of streams whose paths are known: numbers the channels and picks among
+/// parallel links. `streams(phase)` gives connection, words and cells of each stream of a phase,
+/// in the order of the routing.
+///
+/// # Errors
+/// Streams that are none of the set's, or paths that are none of the machine's; see
+/// [`Routing::new`].
+pub fn routing_of_paths<'a, P>(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    phases: u32,
+    streams: impl Fn(u32) -> P,
+) -> Result<Routing, ShapeError>
+where
+    P: Iterator<Item = (u32, u32, &'a [u32])>,
+{
+    channels::number_parts(machine, set, &network::Network::new(machine), phases, streams)
+}

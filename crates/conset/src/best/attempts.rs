@@ -20,6 +20,9 @@ const TRIED: usize = 1 << 13;
 pub(super) const LARGE: usize = 1 << 12;
 const DENSE: usize = 16;
 
+/// Connections up to which slots are negotiated.
+const SLOTS: usize = 1 << 17;
+
 /// Negotiations of a set of a few connections.
 const NEGOTIATED: u64 = 3;
 
@@ -34,6 +37,8 @@ const DOUBLED: u32 = 5;
 pub(super) enum Step {
     /// Plans the set.
     Plan(Way),
+    /// Plans the set by negotiation over slots of time, for machines that keep planned starts.
+    Slots,
     /// Changes the best plan so far.
     Refine,
 }
@@ -70,15 +75,19 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
     let balanced = (0..balanced).map(|again| plan(Way::Balanced, again));
     let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
+    let timed = machine.parameters().has_timed_starts() && set.len() <= SLOTS;
+    let slots = timed.then_some(Try { step: Step::Slots, seed: 0, doubled: 0 });
     match objective {
         Objective::Time if sparse => {
-            [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(balanced).collect()
+            let first = [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(slots);
+            first.chain(balanced).collect()
         }
         Objective::Time => {
             let early = if set.len() <= SEARCHED { 1 } else { 0 };
             [once(Way::RingRounds)]
                 .into_iter()
                 .chain(balanced.clone().take(early))
+                .chain(slots)
                 .chain([once(Way::SearchedRounds)])
                 .chain((0..negotiated).map(|again| plan(Way::Negotiated, again)))
                 .chain([once(Way::Orbits)])
