@@ -413,9 +413,10 @@ impl<'a> Search<'a> {
             Err(infeasible) => return Some(Err(infeasible)),
         };
         let candidate = |plan| {
-            let priced = price(plan, route.seed, pricing)?;
-            let stopped = priced.stopped || work.stopped;
-            Ok(Priced { stopped, spent: allowed - work.left, ..priced })
+            let mut priced = price(plan, route.seed, pricing)?;
+            priced.stopped |= work.stopped;
+            priced.spent = allowed - work.left;
+            Ok(priced)
         };
         Some(Ok(plans.into_iter().map(candidate).collect()))
     }

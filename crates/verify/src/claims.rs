@@ -21,7 +21,7 @@
 //!   overlap, and count on their own) and the busiest link (words times `link_clocks_per_word`);
 //! * no more than a switch a phase, and in each phase its makespan or, where that is more, all its
 //!   routes one after the other: set-up, words at the pace of agents or links, whichever are
-//!   slower, and the way of the last word. Streams that share get fair shares of what they share, so
+//!   slower, and the way of the last word; both together where agents keep starts. Streams that share get fair shares of what they share, so
 //!   at any moment all of them together go on as fast as one of them alone.
 //!
 //! A prediction outside of that is refused. Predictions come out of floating point: at 10^12
@@ -122,11 +122,16 @@ fn check_prediction(schedule: &SetSchedule, findings: &mut Findings) {
 fn limits_of_prediction(timetable: &Timetable) -> (u128, u128) {
     let routing = timetable.routing();
     let mut busiest = Busiest::new(routing.machine());
+    let timed = routing.machine().parameters().has_timed_starts();
     let switch = u128::from(routing.machine().parameters().switch_clocks());
     let phases = routing.phases().iter().zip(timetable.phases());
     phases.fold((0, 0), |(least, most), (routes, times)| {
         let (phase_least, phase_most) = (busiest.of(routes), one_by_one(routing.machine(), routes));
-        let phase_most = phase_most.max(planned(times));
+        // Agents that keep starts may idle up to the last of them.
+        let phase_most = match timed {
+            true => phase_most + planned(times),
+            false => phase_most.max(planned(times)),
+        };
         (least + switch + phase_least, most + switch + phase_most + 1)
     })
 }
