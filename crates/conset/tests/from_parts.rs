@@ -76,7 +76,9 @@ fn halved(schedule: &Schedule) -> Schedule {
     let timetable = planned::with_starts(routing, &starts).unwrap();
     let predicted_clocks = predict::predict(&timetable).clocks;
     let set = SetSchedule { timetable, predicted_clocks, ..schedule.sets()[0].clone() };
-    Schedule::new(schedule.machine().clone(), vec![set], schedule.origin().cloned()).unwrap()
+    Schedule::new(schedule.machine().clone(), vec![set], schedule.origin().cloned())
+        .unwrap()
+        .with_digest()
 }
 
 type Part = (u32, Vec<CellId>, Vec<LinkId>, Vec<ChannelId>);
