@@ -93,7 +93,6 @@ fn planned_timetables_run_as_predicted() {
         }
     }
     let mean = sum / f64::from(count);
-    println!("predicted: {mean:.5} off on average, {worst:.5} at worst, of {count} phases");
     assert!(mean < 0.002 && worst < 0.0125, "{mean} {worst}");
 }
 #[test]
@@ -113,13 +112,10 @@ fn no_set_takes_longer_than_without_timed_starts() {
                 assert!(runs[0].summary.payload_ok);
                 clocks[row] = runs[0].summary.clocks;
             }
-            println!("{spec} {words:?} {algorithm:?}: {clocks:?}");
             // Starts that only keep an order take a clock for each step of it, which shows where
             // streams have a few words.
-            assert!(
-                clocks[1] * 100 <= clocks[0] * 101,
-                "{spec} {words:?} {algorithm:?}: {clocks:?}"
-            );
+            let few = if words.1 < 10 { clocks[0] / 100 } else { 0 };
+            assert!(clocks[1] <= clocks[0] + few, "{spec} {words:?} {algorithm:?}: {clocks:?}");
         }
     }
 }
@@ -190,14 +186,13 @@ fn proved_lengths_are_what_the_fabric_takes() {
         for (length, phase) in lengths.into_iter().zip(&phases) {
             match length {
                 Some(length) => {
-                    assert_eq!(length, phase.clocks, "{spec} {:?}", machine.parameters())
+                    assert_eq!(length, phase.clocks, "{spec} {:?}", machine.parameters());
                 }
                 None => open += 1,
             }
             proved += u32::from(length.is_some());
         }
     }
-    println!("{proved} phases proved, {open} not");
     assert!(proved > 150 && open > 150, "{proved} {open}");
 }
 
@@ -205,7 +200,7 @@ fn proved_lengths_are_what_the_fabric_takes() {
 #[test]
 fn late_starts_cost_little_more_than_their_lateness() {
     for most in [16, 64] {
-        let (mut worst, mut share) = (0i64, 0f64);
+        let mut worst = 0;
         for seed in 0..4 {
             for table in plans("torus:8x8", (100, 600), |_| (), seed) {
                 let plan = measured(&table, None).report;
@@ -213,11 +208,9 @@ fn late_starts_cost_little_more_than_their_lateness() {
                 for (plan, late) in plan.phases.iter().zip(&late.phases) {
                     let growth = late.clocks as i64 - plan.clocks as i64;
                     worst = worst.max(growth);
-                    share = share.max(growth as f64 / plan.clocks as f64);
                 }
             }
         }
-        println!("jitter {most}: a phase takes at most {worst} clocks longer, {share:.4}");
         assert!(worst <= 2 * i64::from(most) + 16, "{most}: {worst}");
     }
 }

@@ -31,6 +31,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
             channel_depth: depth,
             duplex: if half { Duplex::Half } else { Duplex::Full },
             streams,
+            timed_starts: u32::from(setup % 4 == 3),
             ..Parameters::iwarp()
         },
     )
