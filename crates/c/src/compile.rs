@@ -231,6 +231,7 @@ fn how(given: &ConsetCompileOptions) -> Result<Options, Fault> {
         reroutes: u32::try_from(given.reroutes).ok(),
         max_phases: (given.max_phases > 0).then_some(given.max_phases),
         attempts: (given.attempts > 0).then_some(given.attempts),
+        unlimited: false,
     })
 }
 

@@ -533,7 +533,7 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
     let mut schedules = Vec::new();
     let mut sets = Vec::new();
     for lifted in conset_verify::lift(&image).map_err(rejected)? {
-        let timetable = timetable_of(lifted);
+        let timetable = timetable_of(&lifted);
         let bounds = bounds::bounds(image.machine(), timetable.routing().set())?;
         let prediction = predict::predict(&timetable);
         let schedule = SetSchedule {
@@ -556,7 +556,7 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
 
 /// The timetable of an image's set. An image does not say for how long a stream is booked: the
 /// scheduler's durations where they fit between its starts, otherwise the shortest.
-fn timetable_of(lifted: Lifted) -> Timetable {
+fn timetable_of(lifted: &Lifted) -> Timetable {
     let booked = planned::with_starts(lifted.routing.clone(), &lifted.starts);
     let booked = booked.ok().filter(|booked| conset_verify::check_timetable(booked).is_ok());
     booked.unwrap_or_else(|| lifted.timetable())

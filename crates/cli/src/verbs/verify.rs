@@ -86,8 +86,8 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
     let against = args.against.as_deref().unwrap_or_default();
     let refused = match (&outcome, &verdict.difference) {
         (Err(rejection), _) => Some(format!("{name} is rejected\n{rejection}")),
-        (Ok(()), Some(difference)) => Some(format!("{name} is not of {against}: {difference}")),
-        (Ok(()), None) => None,
+        (Ok(_), Some(difference)) => Some(format!("{name} is not of {against}: {difference}")),
+        (Ok(_), None) => None,
     };
     if let Some(refused) = refused {
         if terminal.json {
