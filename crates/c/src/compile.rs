@@ -8,11 +8,11 @@ use std::sync::Arc;
 use conset::ir::{CellId, ConnectionSet, Machine, machine_file};
 use conset::partition_route::placement::Method;
 use conset::{Algorithm, Objective, Options, assemble, compile_sets};
-use conset_runtime::{Layout, World, tree_sets_named};
+use conset_runtime::{Layout, tree_sets_named};
 
 use crate::entry::enter;
 use crate::handle::{self, value};
-use crate::image::ConsetImage;
+use crate::image::{ConsetImage, world};
 use crate::layout::ConsetLayout;
 use crate::memory::{array, array_mut, options, text, write};
 use crate::status::{Fault, Status};
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn conset_compile(
         unsafe {
             let Job { machine, sets, trees, options, .. } = job(machine, sets, count, options)?;
             let sets = sets.into_iter().map(|(set, _)| set).chain(trees);
-            handle::give(image, World::new(compile_sets(&machine, sets, &options)?))
+            handle::give(image, world(compile_sets(&machine, sets, &options)?))
         }
     })
 }
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn conset_assemble(
             let sets = job.sets.into_iter().map(|(set, _)| set).collect();
             let (machine, method, options) = (&job.machine, job.method, &job.options);
             let done = assemble(machine, (parts, sets), job.trees, method, options)?;
-            handle::give(image, World::new(done.compiled.image().clone()))?;
+            handle::give(image, world(done.compiled.image().clone()))?;
             place.iter_mut().zip(done.place).for_each(|(place, CellId(cell))| *place = cell);
             Ok(())
         }

@@ -20,9 +20,15 @@ impl Tagged for World {
     const NAME: &'static str = "conset_image";
 }
 
+/// A world with an image. The places of calls are known where programs say them
+/// (`conset_set_place`), which is not for this library's own lines to say.
+pub(crate) fn world(image: Arc<Image>) -> World {
+    World::new(image).same_places(false)
+}
+
 /// Makes an image of a file's bytes, and checks it.
 fn parse(name: &str, bytes: &[u8]) -> Result<World, Fault> {
-    Ok(World::new(checked(name, bytes)?))
+    Ok(world(checked(name, bytes)?))
 }
 
 fn checked(name: &str, bytes: &[u8]) -> Result<Arc<Image>, Fault> {

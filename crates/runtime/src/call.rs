@@ -6,12 +6,13 @@
 //! those of its cell, what it does, and its *mark*: 40 bits of where in the program's source it is
 //! and of the round that the program says it is in ([`crate::Cell::set_round`]).
 //!
-//! Places are compared if the world says that they are the same ([`crate::World::same_places`]), or
+//! Places are compared unless the world says that they differ ([`crate::World::same_places`]), and
 //! where the program says them ([`crate::Cell::set_place`]).
 //!
 //! What this cannot find: a call that is skipped and followed by the same call, from the same line
-//! or where places are not compared, and without a round. Up to there the program of that cell cannot be told from one that is right;
-//! the difference shows at the next call that is another, or at the end.
+//! or where places are not compared, and without a round. Up to there the program of that cell
+//! cannot be told from one that is right; the difference shows at the next call that is another, or
+//! at the end.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -79,7 +79,7 @@ impl<'w> Cell<'w> {
             flights: Flights::new(),
             place: None,
             round: 0,
-            same_places: false,
+            same_places: true,
         }
     }
 

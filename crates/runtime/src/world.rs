@@ -68,7 +68,7 @@ impl World {
             transport: Transport::Fabric,
             stack_size: Self::STACK_SIZE,
             trace: false,
-            same_places: false,
+            same_places: true,
         }
     }
 
@@ -94,10 +94,11 @@ impl World {
         self
     }
 
-    /// Whether all cells make a collective call at the same place of the program. If they do, a cell
-    /// that is elsewhere has skipped a call or made one twice, and the run ends before a word of it is
-    /// read ([`crate::RunError::Mismatch`]). Not the default, as cells may rightly make the same call
-    /// at different places.
+    /// Whether all cells make a collective call at the same place of the program: true unless this
+    /// says otherwise. A cell that is elsewhere has skipped a call or made one twice, and the run ends
+    /// before a word of it is read ([`crate::RunError::Mismatch`]). Set it to false for programs
+    /// whose cells make the same call at different places (one branch for `c0`, another for the
+    /// others); the number of the call and its set are compared all the same.
     #[must_use]
     pub fn same_places(mut self, same_places: bool) -> Self {
         self.same_places = same_places;

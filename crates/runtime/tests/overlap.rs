@@ -35,10 +35,12 @@ fn plan(image: &Arc<Image>, layout: &Layout) -> Plan {
     Plan::new(image, "s", layout.clone(), 1).unwrap()
 }
 
-/// Threads on which nothing goes on for ever, should an exchange not overlap.
+/// Threads on which nothing goes on for ever, should an exchange not overlap. Cells of these
+/// programs make the same call at different places.
 fn world(image: &Arc<Image>, workers: usize) -> World {
     let time_out = Some(Duration::from_secs(60));
     World::new(image.clone())
+        .same_places(false)
         .on(Transport::Threads(ThreadOptions { workers: Some(workers), time_out }))
 }
 

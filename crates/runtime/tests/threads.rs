@@ -63,7 +63,7 @@ fn free_cells_run_ahead_no_further_than_the_log_reaches() {
 
 #[test]
 fn words_of_other_types_are_their_bits() {
-    let world = threads(ring_image(2, 2), 2);
+    let world = threads(ring_image(2, 2), 2).same_places(false);
     let (words, _) = world
         .try_run(|cell| {
             if cell.id() == CellId(0) {

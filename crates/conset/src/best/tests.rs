@@ -30,8 +30,9 @@ fn some_wrong(
     way: Way,
     bounds: &Bounds,
     options: &best::Options,
+    work: &mut Work,
 ) -> Result<Vec<Plan>, Infeasible> {
-    let plans = best::plans(machine, set, way, bounds, options)?;
+    let plans = best::plans(machine, set, way, bounds, options, work)?;
     Ok(plans.into_iter().flat_map(|plan| [spoilt(plan.clone()), plan]).collect())
 }
 
@@ -42,8 +43,9 @@ fn all_wrong(
     way: Way,
     bounds: &Bounds,
     options: &best::Options,
+    work: &mut Work,
 ) -> Result<Vec<Plan>, Infeasible> {
-    let plans = best::plans(machine, set, way, bounds, options)?;
+    let plans = best::plans(machine, set, way, bounds, options, work)?;
     Ok(plans.into_iter().map(spoilt).collect())
 }
 
@@ -54,8 +56,9 @@ fn misshapen(
     way: Way,
     bounds: &Bounds,
     options: &best::Options,
+    work: &mut Work,
 ) -> Result<Vec<Plan>, Infeasible> {
-    let mut plans = all_wrong(machine, set, way, bounds, options)?;
+    let mut plans = all_wrong(machine, set, way, bounds, options, work)?;
     for starts in plans.iter_mut().filter_map(|plan| plan.starts.as_mut()) {
         starts.iter_mut().for_each(|starts| starts.truncate(starts.len().saturating_sub(1)));
     }
@@ -109,8 +112,9 @@ fn a_plan_that_the_fabric_did_not_run_is_checked_before_it_is_the_best() {
     let (machine, set) = case();
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
     let route = best::Options::default();
-    let plans = best::plans(&machine, &set, Way::Balanced, &bounds, &route).unwrap();
-    let right = price(plans[0].clone(), 0).unwrap();
+    let mut work = Work::unlimited();
+    let plans = best::plans(&machine, &set, Way::Balanced, &bounds, &route, &mut work).unwrap();
+    let right = price(plans[0].clone(), 0, WORK).unwrap();
     let wrong = right.clone().with_slots_of_nothing();
     let options = Options::default();
     let mut search = Search::new(&machine, &set, bounds, &options, Until::Good, Care::Usual);
