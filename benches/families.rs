@@ -41,13 +41,13 @@ pub const FAMILIES: [&str; 26] = [
     "one-to-all",
 ];
 
-struct Cells<'a> {
+/// The cells that take part, and how they lie.
+struct Cells {
     ids: Vec<CellId>,
     dims: Vec<usize>,
-    machine: &'a Machine,
 }
 
-impl Cells<'_> {
+impl Cells {
     fn len(&self) -> usize {
         self.ids.len()
     }
@@ -92,7 +92,7 @@ fn dims(machine: &Machine, count: usize) -> Vec<usize> {
         }
     }
     let mut side = count.isqrt();
-    while count % side != 0 {
+    while !count.is_multiple_of(side) {
         side -= 1;
     }
     vec![side, count / side]
@@ -101,12 +101,11 @@ fn dims(machine: &Machine, count: usize) -> Vec<usize> {
 /// The set of a family; `None` for a name that is none.
 pub fn family(name: &str, machine: &Machine, words: u32, seed: u64) -> Option<ConnectionSet> {
     let ids: Vec<CellId> = machine.endpoints().collect();
-    let cells = Cells { dims: dims(machine, ids.len()), ids, machine };
-    let _ = cells.machine;
+    let cells = Cells { dims: dims(machine, ids.len()), ids };
     let n = cells.len();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut sends: Vec<(usize, usize, u32)> = Vec::new();
-    let mut each = |sends: &mut Vec<(usize, usize, u32)>, to: &mut dyn FnMut(usize) -> usize| {
+    let each = |sends: &mut Vec<(usize, usize, u32)>, to: &mut dyn FnMut(usize) -> usize| {
         for cell in 0..n {
             sends.push((cell, to(cell), words));
         }

@@ -6,6 +6,8 @@
 #[path = "../fixtures/shared_meshes.rs"]
 mod shared_meshes;
 
+pub mod families;
+
 use std::sync::Arc;
 
 use conset::input::{self, Elements, Input, LoadOptions};

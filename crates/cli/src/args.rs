@@ -284,6 +284,9 @@ pub(crate) struct CompilerArgs {
         allow_negative_numbers = true
     )]
     pub(crate) attempts: Option<u32>,
+    /// Print every plan that was tried: planner, phases, clocks, seconds.
+    #[arg(long)]
+    pub(crate) explain_search: bool,
     /// Lift the budgets that keep work and memory in proportion to the input.
     #[arg(long)]
     pub(crate) unlimited: bool,

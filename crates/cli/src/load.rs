@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use conset::fuse::compile_fused;
 use conset::input::{self, Elements, Input, LoadOptions, Loaded};
 use conset::partition_route::placement::Method;
-use conset::{CompileError, Compiled, More, Options, adopt, adopt_image, compile_with};
+use conset::{Clock, CompileError, Compiled, More, Options, adopt, adopt_image, compile_with};
 use conset_ir::document::{Document, Form};
 use conset_ir::{At, CellId, InputError, Machine, Schedule, machine_file};
 use conset_mesh::patterns;
@@ -280,8 +280,11 @@ pub(crate) fn compiled(
             let end = deadline(compiler)?;
             let old = compiler.from.as_deref().map(|file| older(file, bar)).transpose()?;
             let is_over = || end.is_some_and(|end| Instant::now() >= end);
+            let start = Instant::now();
+            let clock = || start.elapsed();
             let more = More {
                 should_stop: end.is_some().then_some(&is_over as &dyn Fn() -> bool),
+                clock: compiler.explain_search.then_some(&clock as Clock<'_>),
                 from: old.as_ref(),
             };
             let program = &loaded.program;
@@ -323,6 +326,7 @@ fn deadline(compiler: &CompilerArgs) -> Result<Option<Instant>, InputError> {
         ("--objective", compiler.objective.is_some()),
         ("--budget", compiler.budget.is_some()),
         ("--attempts", compiler.attempts.is_some()),
+        ("--explain-search", compiler.explain_search),
     ];
     if let (Some(AlgorithmArg::Paper), Some((option, _))) =
         (compiler.algorithm, tried.iter().find(|(_, given)| *given))
@@ -379,6 +383,7 @@ pub(crate) fn refuse_recompiling(
         ("--max-phases", given(|c| c.max_phases.is_some())),
         ("--budget", given(|c| c.budget.is_some())),
         ("--attempts", given(|c| c.attempts.is_some())),
+        ("--explain-search", given(|c| c.explain_search)),
         ("--unlimited", given(|c| c.unlimited)),
         ("--from", given(|c| c.from.is_some())),
         ("--fuse", given(|c| !c.fuse.is_empty())),

@@ -43,6 +43,7 @@ mod attempts;
 mod price;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
 use conset_partition_route::best::{self, Plan, Way, Work};
@@ -126,8 +127,24 @@ pub enum Ended {
     Time,
 }
 
+/// A plan that was made: by which planner, and at what price.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// The planner's name.
+    pub planner: &'static str,
+    /// Its phases.
+    pub phases: u32,
+    /// Its clocks, context switches included.
+    pub clocks: u64,
+    /// Whether it was the best plan when it was made. The last of these is the result.
+    pub best: bool,
+    /// Seconds that planning and pricing took, where a clock was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
 /// How a set's plan was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Attempts {
     /// Plans that were made and priced.
     pub made: u32,
@@ -136,7 +153,28 @@ pub struct Attempts {
     pub candidates_refused: u32,
     /// Why no more were.
     pub ended: Ended,
+    /// Cells that the searches for plans looked at: the same on any machine.
+    pub work: u64,
+    /// Every plan that was made and not refused, in order.
+    pub trials: Vec<Trial>,
 }
+
+impl Attempts {
+    /// The planner whose plan is the result; none where that is the paper's.
+    pub fn winner(&self) -> Option<&Trial> {
+        self.trials.iter().rfind(|trial| trial.best)
+    }
+
+    /// The best plan of the planners that did not win.
+    pub fn runner_up(&self) -> Option<&Trial> {
+        let winner = self.winner()?;
+        let others = self.trials.iter().filter(|trial| trial.planner != winner.planner);
+        others.min_by_key(|trial| (trial.clocks, trial.phases))
+    }
+}
+
+/// Tells the time that has passed since some moment. Only how long planners took is told with it.
+pub type Clock<'a> = &'a (dyn Fn() -> Duration + Sync);
 
 /// Makes the plans of one way ([`best::plans`]).
 type Planner = fn(
@@ -156,6 +194,7 @@ pub(crate) struct Search<'a> {
     options: &'a Options,
     until: Until,
     planner: Planner,
+    clock: Option<Clock<'a>>,
     /// Whether plans are checked before they are kept.
     checks: bool,
     /// Those that are made in any case, unless the trying ends before.
@@ -177,11 +216,14 @@ pub(crate) struct Search<'a> {
     /// Of the plans with the fewest phases the fastest.
     fewest: Option<Priced>,
     made: u32,
-    /// Cells that searches looked at.
+    /// Cells that all searches looked at.
+    work: u64,
+    /// The same without the searches over slots, which have a budget of their own.
     spent: u64,
     /// Whether something was left out for its work.
     stopped: bool,
     refused: u32,
+    trials: Vec<Trial>,
     ended: Option<Ended>,
 }
 
@@ -202,6 +244,7 @@ impl<'a> Search<'a> {
             options,
             until,
             planner: best::plans,
+            clock: None,
             checks: care == Care::Great || set.len() <= SMALL,
             usual,
             next: 0,
@@ -213,9 +256,11 @@ impl<'a> Search<'a> {
             found: None,
             fewest: None,
             made: 0,
+            work: 0,
             spent: 0,
             stopped: false,
             refused: 0,
+            trials: Vec::new(),
             ended: None,
         }
     }
@@ -229,6 +274,11 @@ impl<'a> Search<'a> {
             Way::Windows | Way::Cut { .. } => !may && self.unparted,
             _ => false,
         }
+    }
+
+    /// Times planners by a clock.
+    pub(crate) fn timed_by(self, clock: Option<Clock<'a>>) -> Self {
+        Self { clock, ..self }
     }
 
     /// Whether trying is over.
@@ -312,18 +362,24 @@ impl<'a> Search<'a> {
             self.unparted = self.found.as_ref().is_some_and(long);
         }
         let this = &*self;
-        let mut made: Vec<Option<Outcome>> = if tries.len() == 1 {
-            tries.iter().map(|&t| this.make(t)).collect()
+        let make = |&attempt: &Try| {
+            let start = this.clock.map(|clock| clock());
+            let made = this.make(attempt);
+            let end = this.clock.map(|clock| clock());
+            made.map(|made| (made, end.zip(start).map(|(end, start)| (end - start).as_secs_f64())))
+        };
+        let mut made: Vec<Option<(Outcome, Option<f64>)>> = if tries.len() == 1 {
+            tries.iter().map(make).collect()
         } else {
-            tries.par_iter().map(|&t| this.make(t)).collect()
+            tries.par_iter().map(make).collect()
         };
         for (attempt, outcome) in tries.iter().zip(&mut made) {
             self.next += 1;
             // Seen here again, as those before it in the wave may have spent the work.
             let left_out = matches!(attempt.step, Step::Plan(way) if self.is_too_much(way));
             self.stopped |= left_out;
-            if let Some(outcome) = outcome.take().filter(|_| !left_out) {
-                self.look_at(*attempt, outcome)?;
+            if let Some((outcome, seconds)) = outcome.take().filter(|_| !left_out) {
+                self.look_at(*attempt, outcome, seconds)?;
             }
             self.ended = self.end();
             if self.is_over() {
@@ -333,7 +389,12 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn look_at(&mut self, attempt: Try, outcome: Outcome) -> Result<(), CompileError> {
+    fn look_at(
+        &mut self,
+        attempt: Try,
+        outcome: Outcome,
+        seconds: Option<f64>,
+    ) -> Result<(), CompileError> {
         let candidates = match outcome {
             Ok(candidates) => candidates,
             // What one way cannot do another has done.
@@ -343,7 +404,10 @@ impl<'a> Search<'a> {
         let Some(priced) = self.best_of(candidates) else { return Ok(()) };
         self.made += 1;
         self.stopped |= priced.stopped;
-        self.spent = self.spent.saturating_add(priced.spent);
+        self.work = self.work.saturating_add(priced.spent);
+        if attempt.step != Step::Slots {
+            self.spent = self.spent.saturating_add(priced.spent);
+        }
         self.searched |= attempt.step == Step::Plan(Way::SearchedRounds);
         if attempt.step == Step::Plan(Way::RingRounds) {
             self.ringed = self.rounds_over_bound(&priced);
@@ -356,7 +420,10 @@ impl<'a> Search<'a> {
         {
             self.fewest = Some(priced.clone());
         }
-        if self.found.as_ref().is_none_or(|found| is_better(&priced, found, objective)) {
+        let best = self.found.as_ref().is_none_or(|found| is_better(&priced, found, objective));
+        let (planner, phases) = (attempt.step.name(), priced.timetable.phases().len() as u32);
+        self.trials.push(Trial { planner, phases, clocks: priced.clocks, best, seconds });
+        if best {
             self.found = Some(priced);
         }
         Ok(())
@@ -454,7 +521,10 @@ impl<'a> Search<'a> {
             let bug = |e| CompileError::bug("the planner", &e);
             let (routing, starts) = found.plan.routing(self.machine, self.set).map_err(bug)?;
             let pricing = if self.options.unlimited { u64::MAX } else { WORK };
-            price(Plan { routing, rounds: None, starts: Some(starts) }, seed, pricing)
+            let plan = Plan { routing, rounds: None, starts: Some(starts) };
+            let mut priced = price(plan, seed, pricing)?;
+            priced.spent = found.work;
+            Ok(priced)
         };
         Some(Ok(vec![priced()]))
     }
@@ -577,7 +647,9 @@ impl<'a> Search<'a> {
             }
             let (timetable, prediction) = paper(self.machine, self.set, self.options, &mut |_| ())?;
             let (made, candidates_refused) = (self.made + 1, self.refused);
-            return Ok((timetable, prediction, Attempts { made, candidates_refused, ended }));
+            let trials = Vec::new();
+            let attempts = Attempts { made, candidates_refused, ended, work: self.work, trials };
+            return Ok((timetable, prediction, attempts));
         };
         let found = if found.is_joinable() {
             let joined = joined(found.clone(), self.options.seed).and_then(Priced::checked);
@@ -594,7 +666,9 @@ impl<'a> Search<'a> {
             ended => ended,
         };
         let (made, candidates_refused) = (self.made, self.refused);
-        Ok((found.timetable, prediction, Attempts { made, candidates_refused, ended }))
+        let (work, trials) = (self.work, self.trials);
+        let attempts = Attempts { made, candidates_refused, ended, work, trials };
+        Ok((found.timetable, prediction, attempts))
     }
 }
 

@@ -18,7 +18,7 @@ use conset_verify::{Lifted, Rejection, Report, Rule, Verified};
 
 use rayon::prelude::*;
 
-use crate::best::{Attempts, Search, Until};
+use crate::best::{Attempts, Clock, Search, Until};
 use crate::from::{Fresh, FromOld};
 use crate::fuse::Fusion;
 use crate::{Observer, Progress};
@@ -96,6 +96,8 @@ pub struct More<'a> {
     /// short. What comes out depends on when this becomes true, and on nothing else beside inputs
     /// and options; [`Options::attempts`] is not looked at.
     pub should_stop: Option<&'a dyn Fn() -> bool>,
+    /// Times the planners ([`crate::Trial::seconds`]). Nothing else depends on it.
+    pub clock: Option<Clock<'a>>,
     /// An older compile for the same machine, of which what still fits is kept
     /// ([`crate::from`]). It is checked first.
     pub from: Option<&'a Schedule>,
@@ -377,7 +379,7 @@ fn planned(
         (None, None) => Until::Good,
     };
     let search = |(set, bounds): (_, &bounds::BoundsReport)| {
-        Search::new(machine, set, bounds.summary(), options, until, care)
+        Search::new(machine, set, bounds.summary(), options, until, care).timed_by(more.clock)
     };
     let mut searches: Vec<Search<'_>> = sets.iter().zip(bounds).map(search).collect();
     let few = sets.iter().map(|set| set.len()).sum::<usize>() <= TOGETHER;
@@ -576,7 +578,7 @@ fn finish(
     let meant: Vec<&Timetable> = timetables.iter().map(|v| &**v).collect();
     let image = conset_verify::image_of(image, &meant)
         .map_err(|rejection| CompileError::bug("codegen", &rejection))?;
-    let refused = known.iter().filter_map(|known| known.how.attempts);
+    let refused = known.iter().filter_map(|known| known.how.attempts.as_ref());
     let candidates_refused = refused.map(|attempts| attempts.candidates_refused).sum();
     let sets = known
         .into_iter()

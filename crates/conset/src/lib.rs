@@ -27,7 +27,7 @@ pub mod run;
 pub mod why;
 
 pub use assemble::{Assembled, assemble};
-pub use best::{Attempts, Ended};
+pub use best::{Attempts, Clock, Ended, Trial};
 pub use compile::{
     Algorithm, CompileError, Compiled, More, Objective, Options, adopt, adopt_image, compile,
     compile_sets, compile_with,

@@ -73,7 +73,7 @@ impl SetSummary {
             phases_gap: gap(routing.phases().len() as u64, u64::from(bounds.phases)),
             fewest_phases: routing.phases().len() == bounds.phases as usize,
             fewest_clocks: schedule.predicted_clocks <= bounds.clocks,
-            attempts: known.attempts,
+            attempts: known.attempts.clone(),
             from: known.from.clone(),
             max_channels: known.checked.max_occupancy,
             max_sharing: known.checked.max_sharing,

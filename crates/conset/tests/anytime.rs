@@ -55,7 +55,7 @@ fn as_many_attempts_are_made_as_were_asked_for_and_more_never_cost() {
     let mut last = u64::MAX;
     for attempts in [1, 4, 12] {
         let compiled = compile(&machine, &uneven, &options(Some(attempts)), &mut |_| ()).unwrap();
-        let made = compiled.sets()[0].attempts.unwrap();
+        let made = compiled.sets()[0].attempts.clone().unwrap();
         assert_eq!((made.made, made.ended), (attempts, Ended::Attempts));
         // The price that is minimised may be the fabric's, so the model's may rise a little.
         let clocks = compiled.sets()[0].prediction.clocks;
@@ -79,13 +79,13 @@ fn trying_goes_on_until_it_is_stopped_or_at_the_bound() {
     let compiled = compile_with(&machine, &program, &options(None), &more, &mut observer).unwrap();
     assert!(gaps > 0);
     for (set, name) in compiled.sets().iter().zip(["all", "cube", "uneven", "none"]) {
-        let attempts = set.attempts.unwrap();
+        let attempts = set.attempts.as_ref().unwrap();
         assert!(
             attempts.made > 0 && matches!(attempts.ended, Ended::Time | Ended::Bound),
             "{name}"
         );
     }
-    assert_eq!(compiled.sets()[2].attempts.unwrap().ended, Ended::Time);
+    assert_eq!(compiled.sets()[2].attempts.as_ref().unwrap().ended, Ended::Time);
     // Where there is no time at all there is a plan of each set all the same.
     let more = More { should_stop: Some(&|| true), ..More::default() };
     compile_with(&machine, &program, &options(None), &more, &mut |_| ()).unwrap();

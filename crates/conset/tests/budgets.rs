@@ -35,7 +35,7 @@ fn a_search_that_is_cut_short_says_so() {
     let ends = || (0..64u32).map(|k| (k * k * 61 % 4096, (k * k * 61 + 900 + 31 * k) % 4096));
     let limited = compiled(&machine, ends(), false).unwrap();
     let unlimited = compiled(&machine, ends(), true).unwrap();
-    let ended = |compiled: &Compiled| compiled.sets()[0].attempts.unwrap().ended;
+    let ended = |compiled: &Compiled| compiled.sets()[0].attempts.as_ref().unwrap().ended;
     assert_eq!(ended(&limited), Ended::Work);
     assert_eq!(ended(&unlimited), Ended::Enough);
     let clocks = |compiled: &Compiled| compiled.schedule().sets()[0].predicted_clocks;

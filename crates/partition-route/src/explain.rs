@@ -97,7 +97,7 @@ pub(crate) fn too_long(set: &ConnectionSet, channels: u128, most: u128) -> Infea
                     .to_owned(),
             ),
             Fix::Other(format!(
-                "lift the budget, if there are {:.1} GB of memory (--unlimited)",
+                "lift the budget (unlimited), if there are {:.1} GB of memory",
                 channels as f64 * BYTES / 1e9
             )),
         ],

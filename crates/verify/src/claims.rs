@@ -21,8 +21,9 @@
 //!   overlap, and count on their own) and the busiest link (words times `link_clocks_per_word`);
 //! * no more than a switch a phase, and in each phase its makespan or, where that is more, all its
 //!   routes one after the other: set-up, words at the pace of agents or links, whichever are
-//!   slower, and the way of the last word; both together where agents keep starts. Streams that share get fair shares of what they share, so
-//!   at any moment all of them together go on as fast as one of them alone.
+//!   slower, and twice the way of the last word (in a set with an order the model waits for it at
+//!   both ends); both together where agents keep starts. Streams that share get fair shares of
+//!   what they share, so at any moment all of them together go on as fast as one of them alone.
 //!
 //! A prediction outside of that is refused. Predictions come out of floating point: at 10^12
 //! clocks one is a clock or two off, so it is given a part in 2^30 of itself, which is nothing below
@@ -147,12 +148,10 @@ fn one_by_one(machine: &Machine, routes: &PhaseRoutes) -> u128 {
     let access = u128::from(parameters.access_clocks_per_word);
     let of = |route: conset_ir::RouteRef<'_>| {
         let hops = route.hops() as u128;
-        // An agent that sends to itself may have to take turns with itself.
-        let pace = if hops == 0 { 2 * access } else { access.max(link) };
-        u128::from(parameters.stream_setup)
-            + u128::from(route.words) * pace
-            + 2 * access
-            + hops * link
+        // An agent that sends to itself may have to take turns with itself, set-ups included.
+        let (turns, pace) = if hops == 0 { (2, access) } else { (1, access.max(link)) };
+        turns * (u128::from(parameters.stream_setup) + u128::from(route.words) * pace)
+            + 2 * (2 * access + hops * link)
     };
     routes.iter().map(of).sum()
 }

@@ -76,6 +76,9 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
     }
     terminal.print(&report, |out| {
         write_summary(out, &report.summary)?;
+        if args.compiler.explain_search {
+            write_trials(out, &report.summary)?;
+        }
         for fusion in &report.fusions {
             write_fusion(out, fusion)?;
         }
@@ -229,6 +232,7 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
     )?;
     if let Some(attempts) = &set.attempts {
         write_attempts(out, attempts)?;
+        write_winner(out, attempts)?;
     }
     match &set.from {
         Some(FromOld::Kept(kept)) => write_kept(out, kept, set.gap)?,
@@ -264,6 +268,35 @@ fn write_attempts(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
             attempts.made
         ),
     }
+}
+
+/// Which planner's plan is the result, and by how much.
+fn write_winner(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
+    let Some(winner) = attempts.winner() else { return Ok(()) };
+    write!(out, "planner  {}", winner.planner)?;
+    if let Some(other) = attempts.runner_up() {
+        let less = 100.0 * (1.0 - winner.clocks as f64 / other.clocks.max(1) as f64);
+        let (better, less) = if less < 0.0 { ("more", -less) } else { ("less", less) };
+        write!(out, ", {less:.1} % {better} clocks than {}", other.planner)?;
+    }
+    writeln!(out)
+}
+
+/// Every plan that was tried, for people.
+fn write_trials(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
+    for set in &summary.sets {
+        let Some(attempts) = &set.attempts else { continue };
+        writeln!(out, "search   {}:", set.set)?;
+        writeln!(out, "  {:22} {:>7} {:>14} {:>9}", "planner", "phases", "clocks", "seconds")?;
+        for trial in &attempts.trials {
+            let clocks = text::number(trial.clocks);
+            let seconds = trial.seconds.map_or(String::new(), |s| format!("{s:.3}"));
+            let best = if trial.best { "  best so far" } else { "" };
+            let (planner, phases) = (trial.planner, trial.phases);
+            writeln!(out, "  {planner:22} {phases:>7} {clocks:>14} {seconds:>9}{best}")?;
+        }
+    }
+    Ok(())
 }
 
 /// Dead parts that are named.

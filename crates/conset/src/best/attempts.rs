@@ -43,6 +43,24 @@ pub(super) enum Step {
     Refine,
 }
 
+impl Step {
+    /// The planner's name in reports.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Step::Slots => "slot-pathfinder",
+            Step::Refine => "local-search",
+            Step::Plan(Way::RingRounds) => "torus-aapc",
+            Step::Plan(Way::Orbits) => "translation-symmetry",
+            Step::Plan(Way::SearchedRounds) => "edge-coloring",
+            Step::Plan(Way::Negotiated) => "round-pathfinder",
+            Step::Plan(Way::Cut { .. }) => "fragments",
+            Step::Plan(Way::Windows) => "preemptive-list",
+            Step::Plan(Way::Congested) => "phase-pathfinder",
+            Step::Plan(Way::Balanced) => "load-annealing",
+        }
+    }
+}
+
 /// One attempt.
 #[derive(Clone, Copy)]
 pub(super) struct Try {

@@ -40,7 +40,7 @@ pub fn apply(
     }
     let (from_after, to_after) = changed(routing, part, to, way)?;
     let of = |phases| Routing::new(routing.machine().clone(), routing.set().clone(), phases);
-    let times = greedy::timetable(of(vec![from_after.clone(), to_after.clone()])?)
+    let (times, _) = timed(of(vec![from_after.clone(), to_after.clone()])?)
         .map_err(|e| ShapeError::new("phases", e.to_string()))?;
     let mut phases: Vec<(PhaseRoutes, PhaseTimes)> = Vec::new();
     for ((p, routes), old) in routing.iter().zip(timetable.phases()) {
@@ -118,7 +118,12 @@ pub(super) fn price(
 fn predicted(routing: &Routing, phases: Vec<PhaseRoutes>) -> Result<Vec<PhasePrediction>, usize> {
     let routing = Routing::new(routing.machine().clone(), routing.set().clone(), phases)
         .expect("made of routes of the same set and machine");
-    let timetable =
-        greedy::timetable(routing).map_err(|ScheduleError::TooLong { phase }| phase.index())?;
-    Ok(links::cheapest(&planned::with_early_starts(vec![timetable])).1.phases)
+    let (_, prediction) =
+        timed(routing).map_err(|ScheduleError::TooLong { phase }| phase.index())?;
+    Ok(prediction.phases)
+}
+
+/// The greedy timetable, with starts kept where that is faster.
+fn timed(routing: Routing) -> Result<(Timetable, Prediction), ScheduleError> {
+    Ok(links::cheapest(&planned::with_early_starts(vec![greedy::timetable(routing)?])))
 }

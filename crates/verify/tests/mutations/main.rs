@@ -369,7 +369,8 @@ fn claim_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             "switches forgotten",
             false_claim(|s| {
-                (s.bounds.clocks, s.predicted_clocks) = (0, s.timetable.phases().len() as u64 * 528)
+                (s.bounds.clocks, s.predicted_clocks) =
+                    (0, s.timetable.phases().len() as u64 * 528);
             }),
         ),
         ("a prediction for all eternity", false_claim(|s| s.predicted_clocks = u64::MAX)),
@@ -399,7 +400,7 @@ fn digest_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             Rule::Digest,
             "another digest",
-            verify::check_schedule(&stated.clone().with_stated_digest(flipped)).unwrap_err(),
+            verify::check_schedule(&stated.with_stated_digest(flipped)).unwrap_err(),
         ),
     ]
 }

@@ -1,0 +1,251 @@
+//! How near to their bounds sets of all families come, which planner gets them there, and what
+//! each planner is worth: writes `docs/planners.md`, or holds the results against a stored band.
+//!
+//! ```console
+//! $ cargo run --release -p conset-benches --bin planners               # the sample of .ci/run, printed
+//! $ cargo run --release -p conset-benches --bin planners -- --check    # fail outside the band
+//! $ cargo run --release -p conset-benches --bin planners -- --bless    # store a new band
+//! $ cargo run --release -p conset-benches --bin planners -- --write    # the table of docs/planners.md
+//! ```
+//!
+//! Clocks are the fabric's, every word checked, on machines with timed starts and the parameters
+//! of `iwarp`. Work is counted, not timed, so the band is the same on any machine; seconds are
+//! printed for orientation. Leaving a planner out is computed from the prices of all plans that
+//! were made, for sets in which every planner had its turn.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use conset::{Attempts, Options, compile, run};
+use conset_benches::families::{FAMILIES, family};
+use conset_ir::{ConnectionSet, Machine, Program};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+const MACHINES: [&str; 8] = [
+    "torus:4x4",
+    "torus:8x8",
+    "mesh:8x8",
+    "torus:5x7",
+    "hypercube:6",
+    "ring:16",
+    "torus:4x4x4",
+    "fat-tree:64",
+];
+const WORDS: [u32; 4] = [512, 64, 4096, 8];
+
+/// Sets of the sample that `.ci/run` compiles.
+const SAMPLE: usize = 60;
+
+/// The stored results: beside this file, written by `--bless`.
+const BAND: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/planners.json");
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/planners.md");
+
+struct Case {
+    family: &'static str,
+    spec: &'static str,
+    words: u32,
+    machine: Arc<Machine>,
+    set: Arc<ConnectionSet>,
+}
+
+struct Row {
+    connections: usize,
+    phases: usize,
+    bound_phases: u32,
+    clocks: u64,
+    bound: u64,
+    attempts: Attempts,
+    seconds: f64,
+}
+
+impl Row {
+    fn over(&self) -> f64 {
+        self.clocks as f64 / self.bound.max(1) as f64
+    }
+}
+
+/// What `--check` compares.
+#[derive(Serialize, Deserialize)]
+struct Band {
+    sets: usize,
+    geometric_mean: f64,
+    worst: f64,
+    work: u64,
+}
+
+fn case(family: &'static str, spec: &'static str, words: u32) -> Case {
+    let machine = Machine::from_spec(spec).expect("a machine of the list");
+    let parameters = conset_ir::Parameters { timed_starts: 1, ..machine.parameters().clone() };
+    let machine = Arc::new(machine.with_parameters(parameters).expect("in range"));
+    let set = self::family(family, &machine, words, 1).expect("a family of the list");
+    Case { family, spec, words, machine, set: Arc::new(set) }
+}
+
+/// The families in turn, each on machines and with words that differ from its last ones.
+fn sample() -> Vec<Case> {
+    (0..SAMPLE)
+        .map(|row| {
+            let (turn, family) = (row / FAMILIES.len(), row % FAMILIES.len());
+            let spec = MACHINES[(family + 3 * turn) % MACHINES.len()];
+            case(FAMILIES[family], spec, WORDS[(family + turn) % WORDS.len()])
+        })
+        .collect()
+}
+
+/// Every family on the square torus and on three other machines, with words that matter.
+fn table() -> Vec<Case> {
+    let machines = ["torus:8x8", "mesh:8x8", "hypercube:6", "torus:5x7"];
+    let all = FAMILIES.iter().flat_map(|&f| machines.map(|spec| case(f, spec, 512)));
+    all.collect()
+}
+
+fn measured(case: &Case) -> Row {
+    let program = Program::new(vec![case.set.clone()]).expect("one set");
+    let options = Options { seed: 1, ..Options::default() };
+    let start = Instant::now();
+    let compiled = compile(&case.machine, &program, &options, &mut |_| ());
+    let compiled = compiled.unwrap_or_else(|e| panic!("{} on {}: {e}", case.family, case.spec));
+    let seconds = start.elapsed().as_secs_f64();
+    let run = run::run(&compiled, 1, false, &mut |_| ()).expect("it was checked").remove(0);
+    assert!(run.summary.payload_ok, "{} on {}", case.family, case.spec);
+    Row {
+        connections: case.set.len(),
+        phases: run.summary.phases,
+        bound_phases: run.summary.bound_phases,
+        clocks: run.summary.clocks,
+        bound: run.summary.bound_clocks,
+        attempts: compiled.sets()[0].attempts.clone().expect("plans were made"),
+        seconds,
+    }
+}
+
+fn geometric_mean(ratios: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = ratios.fold((0.0, 0), |(sum, count), ratio| (sum + ratio.ln(), count + 1));
+    f64::exp(sum / f64::from(count.max(1)))
+}
+
+fn line(case: &Case, row: &Row) -> String {
+    format!(
+        "| {} | {} | {} | {} | {} / {} | {} | {:.3} | {} | {} | {:.1} |\n",
+        case.family,
+        case.spec,
+        case.words,
+        row.connections,
+        row.phases,
+        row.bound_phases,
+        row.clocks,
+        row.over(),
+        row.attempts.winner().map_or("paper", |winner| winner.planner),
+        row.attempts.made,
+        row.seconds
+    )
+}
+
+const HEAD: &str = "| family | machine | words | connections | phases / bound | clocks | over bound | planner | plans | s |\n|---|---|---|---|---|---|---|---|---|---|\n";
+
+/// How often each planner won, and what the sets would cost without it.
+fn worth(rows: &[Row]) -> String {
+    let mut planners: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for row in rows {
+        let mut seen: Vec<&str> = row.attempts.trials.iter().map(|trial| trial.planner).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        for planner in seen {
+            planners.entry(planner).or_default().0 += 1;
+        }
+        if let Some(winner) = row.attempts.winner() {
+            planners.entry(winner.planner).or_default().1 += 1;
+        }
+    }
+    let mut out = String::from(
+        "| planner | sets it planned | sets it won | over bound without it, all sets | alone, sets it planned | the others there |\n|---|---|---|---|---|---|\n",
+    );
+    let least = |row: &Row, takes: &dyn Fn(&str) -> bool| {
+        let trials = row.attempts.trials.iter().filter(|trial| takes(trial.planner));
+        trials.map(|trial| trial.clocks).min()
+    };
+    for (planner, (planned, won)) in planners {
+        let over = |clocks: u64, row: &Row| clocks as f64 / row.bound.max(1) as f64;
+        let without = rows
+            .iter()
+            .filter_map(|row| least(row, &|name| name != planner).map(|clocks| over(clocks, row)));
+        let there = || rows.iter().filter(|row| least(row, &|name| name == planner).is_some());
+        let alone =
+            there().filter_map(|row| least(row, &|name| name == planner).map(|c| over(c, row)));
+        let others =
+            there().filter_map(|row| least(row, &|name| name != planner).map(|c| over(c, row)));
+        writeln!(
+            out,
+            "| {planner} | {planned} | {won} | {:.4} | {:.4} | {:.4} |",
+            geometric_mean(without),
+            geometric_mean(alone),
+            geometric_mean(others),
+        )
+        .expect("a string");
+    }
+    out
+}
+
+fn summary(rows: &[Row]) -> (Band, String) {
+    let mut ratios: Vec<f64> = rows.iter().map(Row::over).collect();
+    ratios.sort_by(f64::total_cmp);
+    let at = |share: f64| ratios[((ratios.len() - 1) as f64 * share).round() as usize];
+    let band = Band {
+        sets: rows.len(),
+        geometric_mean: geometric_mean(ratios.iter().copied()),
+        worst: at(1.0),
+        work: rows.iter().map(|row| row.attempts.work).sum(),
+    };
+    let text = format!(
+        "{} sets: over bound {:.4} (geometric mean), {:.3} (median), {:.3} (9 in 10), {:.3} (worst); work {} million cells; slowest {:.1} s\n",
+        band.sets,
+        band.geometric_mean,
+        at(0.5),
+        at(0.9),
+        band.worst,
+        band.work >> 20,
+        rows.iter().map(|row| row.seconds).fold(0.0, f64::max),
+    );
+    (band, text)
+}
+
+#[allow(clippy::print_stdout, reason = "this is what the program is for")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mode = std::env::args().nth(1).unwrap_or_default();
+    let cases = if mode == "--write" { table() } else { sample() };
+    let rows: Vec<Row> = cases.par_iter().map(measured).collect();
+    let mut lines = HEAD.to_owned();
+    cases.iter().zip(&rows).for_each(|(case, row)| lines.push_str(&line(case, row)));
+    let (band, text) = summary(&rows);
+    let worth = worth(&rows);
+    println!("{lines}\n{worth}\n{text}");
+    match mode.as_str() {
+        "--bless" => std::fs::write(BAND, serde_json::to_string_pretty(&band)? + "\n")?,
+        "--write" => {
+            let page = std::fs::read_to_string(TABLE)?;
+            let (above, _) = page.split_once(MARK).ok_or("docs/planners.md lost its mark")?;
+            std::fs::write(TABLE, format!("{above}{MARK}\n{text}\n{worth}\n{lines}"))?;
+        }
+        "--check" => {
+            let stored: Band = serde_json::from_str(&std::fs::read_to_string(BAND)?)?;
+            let fits = band.sets == stored.sets
+                && band.geometric_mean <= stored.geometric_mean * 1.005
+                && band.worst <= stored.worst * 1.02
+                && band.work <= stored.work + stored.work / 4;
+            if !fits {
+                let stored = serde_json::to_string(&stored)?;
+                return Err(format!("worse than the stored band: {stored}").into());
+            }
+            println!("within the stored band");
+        }
+        _ => (),
+    }
+    Ok(())
+}
+
+/// Below this line of `docs/planners.md` everything is written by `--write`.
+const MARK: &str =
+    "<!-- written by `cargo run --release -p conset-benches --bin planners -- --write` -->\n";
