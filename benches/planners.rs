@@ -1,11 +1,11 @@
 //! How near to their bounds sets of all families come, which planner gets them there, and what
-//! each planner is worth: writes `docs/planners.md`, or holds the results against a stored band.
+//! each planner is worth: writes `docs/planners.md`, and holds later results against a stored band.
 //!
 //! ```console
 //! $ cargo run --release -p conset-benches --bin planners               # the sample of .ci/run, printed
 //! $ cargo run --release -p conset-benches --bin planners -- --check    # fail outside the band
-//! $ cargo run --release -p conset-benches --bin planners -- --bless    # store a new band
-//! $ cargo run --release -p conset-benches --bin planners -- --write    # the table of docs/planners.md
+//! $ cargo run --release -p conset-benches --bin planners -- --bless    # store a new band, and write
+//!                                                                      # the table of docs/planners.md
 //! ```
 //!
 //! Clocks are the fabric's, every word checked, on machines with timed starts and the parameters
@@ -93,13 +93,6 @@ fn sample() -> Vec<Case> {
             case(FAMILIES[family], spec, WORDS[(family + turn) % WORDS.len()])
         })
         .collect()
-}
-
-/// Every family on the square torus and on three other machines, with words that matter.
-fn table() -> Vec<Case> {
-    let machines = ["torus:8x8", "mesh:8x8", "hypercube:6", "torus:5x7"];
-    let all = FAMILIES.iter().flat_map(|&f| machines.map(|spec| case(f, spec, 512)));
-    all.collect()
 }
 
 fn measured(case: &Case) -> Row {
@@ -215,7 +208,7 @@ fn summary(rows: &[Row]) -> (Band, String) {
 #[allow(clippy::print_stdout, reason = "this is what the program is for")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mode = std::env::args().nth(1).unwrap_or_default();
-    let cases = if mode == "--write" { table() } else { sample() };
+    let cases = sample();
     let rows: Vec<Row> = cases.par_iter().map(measured).collect();
     let mut lines = HEAD.to_owned();
     cases.iter().zip(&rows).for_each(|(case, row)| lines.push_str(&line(case, row)));
@@ -223,8 +216,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let worth = worth(&rows);
     println!("{lines}\n{worth}\n{text}");
     match mode.as_str() {
-        "--bless" => std::fs::write(BAND, serde_json::to_string_pretty(&band)? + "\n")?,
-        "--write" => {
+        "--bless" => {
+            std::fs::write(BAND, serde_json::to_string_pretty(&band)? + "\n")?;
             let page = std::fs::read_to_string(TABLE)?;
             let (above, _) = page.split_once(MARK).ok_or("docs/planners.md lost its mark")?;
             std::fs::write(TABLE, format!("{above}{MARK}\n{text}\n{worth}\n{lines}"))?;
@@ -246,6 +239,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Below this line of `docs/planners.md` everything is written by `--write`.
+/// Below this line of `docs/planners.md` everything is written by `--bless`.
 const MARK: &str =
-    "<!-- written by `cargo run --release -p conset-benches --bin planners -- --write` -->\n";
+    "<!-- written by `cargo run --release -p conset-benches --bin planners -- --bless` -->\n";

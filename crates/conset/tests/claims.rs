@@ -219,7 +219,8 @@ fn floor_and_ceiling(schedule: &SetSchedule) -> (u64, u64) {
         least += p.switch_clocks() + busiest.unwrap_or(0) as u64;
         let slowest = u64::from(2 * p.access_clocks_per_word.max(p.link_clocks_per_word));
         let one = |r: conset_ir::RouteRef<'_>| {
-            u64::from(p.stream_setup) + slowest * (u64::from(r.words) + r.cells.len() as u64)
+            let words = u64::from(r.words) + 2 * r.cells.len() as u64;
+            2 * u64::from(p.stream_setup) + slowest * words
         };
         let all: u64 = phase.iter().map(one).sum();
         most += p.switch_clocks() + all.max(times.makespan) + 1;

@@ -29,7 +29,8 @@ use units::Units;
 /// factors in 64ths.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Numbers of units that the longest connection is cut into: one attempt for each.
+    /// Numbers of units that the longest connection is cut into: one attempt for each. Where
+    /// words are uneven there is one more for each, with the mean instead of the longest.
     pub pieces: Vec<u32>,
     /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost.
     pub present_first: u32,
@@ -90,7 +91,7 @@ const BUDGET: u64 = 1 << 26;
 pub struct Found {
     /// The best plan.
     pub plan: Plan,
-    /// Cells that searches for routes expanded.
+    /// Cells that searches for routes expanded, and what else took as long.
     pub work: u64,
     /// Passes over the units.
     pub passes: u32,
@@ -105,8 +106,8 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
         return None;
     }
     let mut units: Vec<Units> = Vec::new();
-    for &pieces in &config.pieces {
-        let cut = Units::new(problem, pieces);
+    for length in units::lengths(problem, &config.pieces) {
+        let cut = Units::of_length(problem, length);
         if units.iter().all(|units| units.count() != cut.count()) {
             units.push(cut);
         }

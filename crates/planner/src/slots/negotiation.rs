@@ -189,6 +189,8 @@ impl<'a> Negotiation<'a> {
                 return Outcome::Settled;
             }
             self.remember();
+            let looked_at = self.links.len() + self.ports.len() + self.channels.len();
+            self.work += (looked_at / 32 + self.units.count() / 2) as u64;
             self.present = (self.present
                 + (self.present * self.config.present_growth).div_ceil(64))
             .min(self.config.present_most);
@@ -421,6 +423,7 @@ impl<'a> Negotiation<'a> {
             let tie = (slot as u32 ^ self.salt).wrapping_mul(0x9e37_79b9) >> 16;
             self.order.push((cost, tie, slot as u32));
         }
+        self.work += (slots / 16) as u64;
         let tries = self.config.tries as usize;
         if self.order.len() > tries {
             self.order.select_nth_unstable(tries);

@@ -14,17 +14,27 @@ pub(super) struct Units {
     pub(super) fewest_slots: u32,
 }
 
-impl Units {
-    /// Cuts the longest connection into so many units, unless they would be too short to be
-    /// worth their channels.
-    pub(super) fn new(problem: &Problem<'_>, pieces: u32) -> Self {
-        let longest = problem.set.connections().iter().map(|c| c.words).max().unwrap_or(0).max(1);
-        // A quarter of a switch.
-        let least = (problem.switch / 4 / problem.word_clocks).min(u64::from(longest)) as u32;
-        Self::of_length(problem, longest.div_ceil(pieces).max(least).max(1))
-    }
+/// Lengths of units in words that are worth an attempt.
+pub(super) fn lengths(problem: &Problem<'_>, pieces: &[u32]) -> Vec<u32> {
+    let words = || problem.set.connections().iter().map(|c| c.words);
+    let longest = words().max().unwrap_or(0).max(1);
+    let mean = (words().map(u64::from).sum::<u64>() / words().len().max(1) as u64) as u32;
+    // Units shorter than a quarter of a switch are not worth their channels.
+    let least = (problem.switch / 4 / problem.word_clocks).min(u64::from(longest)).max(1) as u32;
+    let of = |whole: u32| pieces.iter().map(move |&pieces| whole.div_ceil(pieces).max(least));
+    let uneven = longest > mean + mean / 2;
+    let lengths = of(longest).chain(of(mean.max(1)).filter(|_| uneven));
+    // No attempt is worth many units for each connection.
+    let count = |length: u32| words().map(|words| u64::from(words.div_ceil(length))).sum::<u64>();
+    lengths.filter(|&length| count(length) <= MOST * problem.set.len() as u64).collect()
+}
 
-    fn of_length(problem: &Problem<'_>, length: u32) -> Self {
+/// Units for each connection, on average, that an attempt may have.
+const MOST: u64 = 6;
+
+impl Units {
+    /// Cuts connections into units of at most so many words.
+    pub(super) fn of_length(problem: &Problem<'_>, length: u32) -> Self {
         let connections = problem.set.connections();
         let mut this = Self {
             first: vec![0],
