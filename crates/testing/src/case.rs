@@ -148,6 +148,7 @@ fn parameters(u: &mut Unstructured<'_>, kind: Kind) -> Result<Parameters> {
         stream_setup: number(u, 0, 400, limits::CLOCKS)?,
         t_sync: number(u, 0, iwarp.t_sync, limits::CLOCKS)?,
         t_phase: number(u, 0, iwarp.t_phase, limits::CLOCKS)?,
+        timed_starts: u32::from(u.ratio(1, 3)?),
         ..iwarp
     })
 }

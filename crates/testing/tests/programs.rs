@@ -15,7 +15,7 @@ use conset::{Algorithm, Objective};
 use conset_testing::{Case, Kind, check};
 
 /// Programs of any kind in every run of the tests.
-const PROGRAMS: u64 = 400;
+const PROGRAMS: u64 = 1200;
 
 /// Programs that are shown when many fail.
 const SHOWN: usize = 5;
@@ -66,6 +66,7 @@ fn the_programs_have_what_they_should_try() {
         words.clone().max() > words.min().map(|least| 2 * least)
     };
     many("half duplex", 150, &half);
+    many("timed starts", 150, &|c| c.machine.parameters().has_timed_starts());
     many("half duplex and connections to itself", 75, &|c| half(c) && any(c, &to_itself));
     many("uneven words", 150, &|c| c.program.sets().iter().any(|set| is_uneven(set)));
     many("very many words", 5, &|c| any(c, &|connection| connection.words > 1 << 24));

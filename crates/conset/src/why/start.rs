@@ -89,7 +89,8 @@ impl Booked<'_> {
             kept: self.machine.parameters().has_timed_starts(),
             duration: slot.duration,
             end: slot.end(),
-            earliest: self.earliest(row),
+            // Slots overlap where agents that keep starts work them off as they can.
+            earliest: self.earliest(row).min(slot.start),
             waits_total,
             waits: waits.split_off(waits_total.saturating_sub(LISTED)),
             chain: self.chain(row),
