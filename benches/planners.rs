@@ -6,6 +6,7 @@
 //! $ cargo run --release -p conset-benches --bin planners -- --check    # fail outside the band
 //! $ cargo run --release -p conset-benches --bin planners -- --bless    # store a new band, and write
 //!                                                                      # the table of docs/planners.md
+//! $ cargo run --release -p conset-benches --bin planners -- transpose:torus:8x8:2048 ...  # sets of one's own
 //! ```
 //!
 //! Clocks are the fabric's, every word checked, on machines with timed starts and the parameters
@@ -45,7 +46,7 @@ const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/planners.md");
 
 struct Case {
     family: &'static str,
-    spec: &'static str,
+    spec: String,
     words: u32,
     machine: Arc<Machine>,
     set: Arc<ConnectionSet>,
@@ -76,12 +77,21 @@ struct Band {
     work: u64,
 }
 
-fn case(family: &'static str, spec: &'static str, words: u32) -> Case {
+/// A case as it is typed: family, machine, words.
+fn typed(text: &str) -> Option<Case> {
+    let (family, rest) = text.split_once(':')?;
+    let (spec, words) = rest.rsplit_once(':')?;
+    let family = FAMILIES.into_iter().find(|&name| name == family)?;
+    Machine::from_spec(spec).ok()?;
+    Some(case(family, spec, words.parse().ok().filter(|&words| words > 0)?))
+}
+
+fn case(family: &'static str, spec: &str, words: u32) -> Case {
     let machine = Machine::from_spec(spec).expect("a machine of the list");
     let parameters = conset_ir::Parameters { timed_starts: 1, ..machine.parameters().clone() };
     let machine = Arc::new(machine.with_parameters(parameters).expect("in range"));
     let set = self::family(family, &machine, words, 1).expect("a family of the list");
-    Case { family, spec, words, machine, set: Arc::new(set) }
+    Case { family, spec: spec.to_owned(), words, machine, set: Arc::new(set) }
 }
 
 /// The families in turn, each on machines and with words that differ from its last ones.
@@ -207,8 +217,18 @@ fn summary(rows: &[Row]) -> (Band, String) {
 
 #[allow(clippy::print_stdout, reason = "this is what the program is for")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mode = std::env::args().nth(1).unwrap_or_default();
-    let cases = sample();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mode = match arguments.first() {
+        Some(first) if first.starts_with("--") => arguments.remove(0),
+        _ => String::new(),
+    };
+    let known = || format!("expected FAMILY:MACHINE:WORDS, FAMILY one of {}", FAMILIES.join(", "));
+    let typed: Option<Vec<Case>> = arguments.iter().map(|text| typed(text)).collect();
+    let cases = match typed.ok_or_else(known)? {
+        cases if cases.is_empty() => sample(),
+        _ if !mode.is_empty() => return Err(format!("{mode} is for the stored sample").into()),
+        cases => cases,
+    };
     let rows: Vec<Row> = cases.par_iter().map(measured).collect();
     let mut lines = HEAD.to_owned();
     cases.iter().zip(&rows).for_each(|(case, row)| lines.push_str(&line(case, row)));

@@ -40,7 +40,7 @@ pub struct Problem<'a> {
 }
 
 /// Entries that the table of distances may have.
-const DISTANCES: usize = 1 << 27;
+const DISTANCES: usize = 1 << 25;
 
 impl<'a> Problem<'a> {
     /// Prepares a set for planning. `None` where planners do not apply: connections without a

@@ -14,6 +14,7 @@
 //! Sets with an order or with requirements of bandwidth or latency are not planned here.
 
 mod negotiation;
+mod route;
 mod units;
 
 use std::cmp::Reverse;
@@ -22,7 +23,7 @@ use conset_ir::Connection;
 
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
-use negotiation::{Negotiation, Outcome};
+use negotiation::{Negotiation, Outcome, RESOURCES};
 use units::Units;
 
 /// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link, and
@@ -84,6 +85,9 @@ pub fn budget(problem: &Problem<'_>) -> u64 {
     (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 16, BUDGET)
 }
 
+/// Hops of the farthest connection of a set that is planned.
+const FARTHEST: u16 = 1 << 12;
+
 const PER_CONNECTION: u64 = 1 << 16;
 const BUDGET: u64 = 1 << 26;
 
@@ -97,12 +101,15 @@ pub struct Found {
     pub passes: u32,
 }
 
-/// Plans a set; `None` where the set is empty or has an order or requirements, or the budget of
-/// expanded cells was used up before there was a plan.
+/// Plans a set; `None` where the set is empty or has an order or requirements, where routes are
+/// very long or slots very many, or where the budget was used up before there was a plan.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
     let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
     if set.is_empty() || !set.order().is_empty() || set.connections().iter().any(asks) {
+        return None;
+    }
+    if (0..set.len()).any(|x| problem.hops(x) > FARTHEST) {
         return None;
     }
     let mut units: Vec<Units> = Vec::new();
@@ -146,6 +153,12 @@ impl<'a> Search<'a> {
             return None;
         }
         let phases = self.problem.bounds.phases.max(1);
+        let slots = u64::from(units.fewest_slots.max(phases));
+        let each = (self.problem.edge_count() + self.problem.port_count) as u64;
+        let cells = u64::from(phases) * self.problem.cell_count() as u64;
+        if slots * each + cells > RESOURCES {
+            return None;
+        }
         let mut negotiation = Negotiation::new(self.problem, self.config, units, phases, seed);
         let outcome = negotiation.settle(self.left().div_ceil(2));
         self.take(&mut negotiation, outcome);

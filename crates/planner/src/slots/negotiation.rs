@@ -1,19 +1,22 @@
 //! The negotiation itself: who uses what, what it costs, and passes over the units in conflict.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::route::{HOP, RouteSearch};
 use super::units::Units;
 use super::{Config, ordered};
 use crate::plan::{Plan, Stream};
-use crate::problem::{Problem, UNREACHABLE};
+use crate::problem::Problem;
 
-/// The cost of a hop over a link that nobody else wants.
-const HOP: u32 = 64;
+/// The most that a resource costs: routes of 4096 hops and cells stay far below 2^32.
+const DEAREST: u32 = 1 << 18;
+
+/// Resources up to which slots are added: some hundred megabytes.
+pub(super) const RESOURCES: u64 = 1 << 26;
 
 /// How a negotiation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +65,8 @@ pub(super) struct Negotiation<'a> {
     rng: ChaCha8Rng,
     pub(super) work: u64,
     pub(super) passes: u32,
-    // Scratch of the search for a route.
-    heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
-    cost: Vec<u32>,
-    parent: Vec<u32>,
-    hops: Vec<u16>,
-    seen: Vec<u32>,
-    now: u32,
+    search: RouteSearch,
+    /// Scratch: slots by what their ports cost.
     order: Vec<(u32, u32, u32)>,
     /// Breaks ties between slots and between links, another way each time.
     salt: u32,
@@ -79,7 +77,7 @@ pub(super) struct Negotiation<'a> {
 fn extra(of: Use, capacity: u32, base: u32, present: u32) -> u32 {
     let over = (u32::from(of.users) + 1).saturating_sub(capacity);
     let base = base + u32::from(of.history);
-    base + ((base * over) >> 6) * present
+    base + (((base * over.min(1 << 12)) >> 6) * present).min(DEAREST)
 }
 
 /// A resource whose own cost is nothing: what conflicts add alone.
@@ -121,12 +119,7 @@ impl<'a> Negotiation<'a> {
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
             passes: 0,
-            heap: BinaryHeap::new(),
-            cost: vec![0; cells],
-            parent: vec![0; cells],
-            hops: vec![0; cells],
-            seen: vec![0; cells],
-            now: 0,
+            search: RouteSearch::new(cells),
             order: Vec::new(),
             salt: 0,
         }
@@ -145,6 +138,9 @@ impl<'a> Negotiation<'a> {
                 Outcome::Stalled => {}
                 ended => return ended,
             }
+            if self.resources() > RESOURCES {
+                return Outcome::Exhausted;
+            }
             // A phase where channels are what is missing, unless slots cost less.
             let scarce = self.channel_overuse * 8 > self.overuse;
             if self.overuse == 0 || (scarce && !is_short) {
@@ -161,12 +157,19 @@ impl<'a> Negotiation<'a> {
         }
     }
 
+    /// Resources of all slots and phases.
+    fn resources(&self) -> u64 {
+        (self.links.len() + self.ports.len() + self.channels.len()) as u64
+    }
+
     /// Negotiates with a slot fewer, and so many passes without progress at most; what does not
     /// settle is left as it is.
     pub(super) fn shrink(&mut self, patience: u32, budget: u64) -> Outcome {
         if self.phase_of.len() <= self.units.fewest_slots as usize {
             return Outcome::Stalled;
         }
+        // Whoever called has copied everything.
+        self.work += self.resources() / 32;
         let open = self.remove_slot();
         self.forget();
         self.negotiate(open, patience, budget)
@@ -189,8 +192,7 @@ impl<'a> Negotiation<'a> {
                 return Outcome::Settled;
             }
             self.remember();
-            let looked_at = self.links.len() + self.ports.len() + self.channels.len();
-            self.work += (looked_at / 32 + self.units.count() / 2) as u64;
+            self.work += self.resources() / 32 + self.units.count() as u64 / 2;
             self.present = (self.present
                 + (self.present * self.config.present_growth).div_ceil(64))
             .min(self.config.present_most);
@@ -439,7 +441,7 @@ impl<'a> Negotiation<'a> {
             }
             if let Some(route) = self.route(x, slot, limit - cost) {
                 best = Some((cost + route, slot, None));
-                self.trace(x, &mut cells);
+                self.search.trace(self.problem, x, &mut cells);
             }
         }
         let (_, slot, sibling) = best.expect("every unit has a way");
@@ -487,80 +489,22 @@ impl<'a> Negotiation<'a> {
         best
     }
 
-    /// The cost of the cheapest route in a slot if it is less than `limit` (A* with hops as the
-    /// estimate).
+    /// The cost of the cheapest route in a slot if it is less than `limit`.
     fn route(&mut self, x: usize, slot: u32, limit: u32) -> Option<u32> {
         let problem = self.problem;
-        let connection = &problem.set.connections()[x];
-        let (source, target) = (connection.source.0, connection.target.0);
-        let distances = problem.distances(x);
         let links = &self.links[slot as usize * problem.edge_count()..];
         let phase = self.phase_of[slot as usize] as usize;
         let channels = &self.channels[phase * problem.cell_count()..];
-        let (limit_of, present) = (problem.channels, self.present);
-        let cell_cost = |cell: u32| penalty(channels[cell as usize], limit_of, HOP, present);
-        self.now += 1;
-        let now = self.now;
-        self.heap.clear();
-        let first = cell_cost(source);
-        let estimate = u32::from(distances[source as usize]) * HOP;
-        if first + estimate >= limit {
-            return None;
-        }
-        self.seen[source as usize] = now;
-        self.cost[source as usize] = first;
-        self.hops[source as usize] = 0;
-        let longest = distances[source as usize].saturating_add(self.config.detour);
-        self.heap.push(Reverse((first + estimate, estimate, source)));
-        while let Some(Reverse((key, estimate, cell))) = self.heap.pop() {
-            let cost = self.cost[cell as usize];
-            if key > cost + estimate {
-                continue;
-            }
-            self.work += 1;
-            if cell == target {
-                return Some(cost);
-            }
-            let taken = self.hops[cell as usize] + 1;
-            for edge in problem.edges(cell) {
-                let next = problem.heads[edge];
-                let hops = distances[next as usize];
-                if hops == UNREACHABLE || taken + hops > longest {
-                    continue;
-                }
-                let jitter = ((edge as u32 ^ self.salt).wrapping_mul(0x85eb_ca6b)) >> 30;
-                let cost = cost
-                    + extra(links[edge], u32::from(problem.capacity[edge]), HOP, present)
-                    + cell_cost(next)
-                    + jitter;
-                let estimate = u32::from(hops) * HOP;
-                if cost + estimate >= limit {
-                    continue;
-                }
-                let seen = &mut self.seen[next as usize];
-                if *seen != now || cost < self.cost[next as usize] {
-                    *seen = now;
-                    self.cost[next as usize] = cost;
-                    self.parent[next as usize] = cell;
-                    self.hops[next as usize] = taken;
-                    self.heap.push(Reverse((cost + estimate, estimate, next)));
-                }
-            }
-        }
-        None
-    }
-
-    /// The cells of the route that was found last.
-    fn trace(&self, x: usize, cells: &mut Vec<u32>) {
-        let connection = &self.problem.set.connections()[x];
-        cells.clear();
-        let mut cell = connection.target.0;
-        cells.push(cell);
-        while cell != connection.source.0 {
-            cell = self.parent[cell as usize];
-            cells.push(cell);
-        }
-        cells.reverse();
+        let (present, salt) = (self.present, self.salt);
+        let edge_cost = |edge: usize| {
+            let jitter = (edge as u32 ^ salt).wrapping_mul(0x85eb_ca6b) >> 30;
+            extra(links[edge], u32::from(problem.capacity[edge]), HOP, present) + jitter
+        };
+        let cell_cost =
+            |cell: u32| penalty(channels[cell as usize], problem.channels, HOP, present);
+        let found = self.search.find(problem, x, (limit, self.config.detour), edge_cost, cell_cost);
+        self.work += std::mem::take(&mut self.search.work);
+        found
     }
 
     /// Draws other random numbers from here on.

@@ -66,7 +66,7 @@ impl Units {
         let left = problem.bounds.clocks
             - (u64::from(problem.bounds.phases) * problem.switch).min(problem.bounds.clocks);
         let slot = u64::from(this.longest) * problem.word_clocks + problem.setup;
-        let flow = (left / slot.max(1)) as u32;
+        let flow = u32::try_from(left / slot.max(1)).unwrap_or(u32::MAX);
         this.fewest_slots = ports.max(links).max(flow).max(1);
         this
     }
