@@ -517,6 +517,10 @@ impl<'a> Search<'a> {
         let config = slots::Config::default();
         let budget = slots::budget(&problem) << doubled;
         let found = slots::plan(&problem, &config, budget, seed)?;
+        let most = self.options.max_phases.map_or(usize::MAX, |most| most as usize);
+        if found.plan.phases.len() > most {
+            return None;
+        }
         let priced = || {
             let bug = |e| CompileError::bug("the planner", &e);
             let (routing, starts) = found.plan.routing(self.machine, self.set).map_err(bug)?;
