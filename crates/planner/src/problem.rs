@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::{Bounds, CellId, ConnectionSet, Duplex, Machine};
+use conset_ir::{Bounds, CellId, ConnectionSet, Duplex, Machine, Parameters, StreamClocks};
 
 use crate::plan::Stream;
 
@@ -17,6 +17,7 @@ pub(crate) const UNREACHABLE: u16 = u16::MAX;
 /// A set to be planned on a machine.
 pub struct Problem<'a> {
     pub(crate) set: &'a Arc<ConnectionSet>,
+    parameters: &'a Parameters,
     pub(crate) bounds: Bounds,
     /// Edges of each cell: cell `c` has the edges `first[c]..first[c + 1]`.
     pub(crate) first: Vec<u32>,
@@ -31,7 +32,6 @@ pub struct Problem<'a> {
     pub(crate) channels: u32,
     pub(crate) word_clocks: u64,
     pub(crate) link_clocks: u64,
-    pub(crate) access_clocks: u64,
     pub(crate) setup: u64,
     pub(crate) switch: u64,
     /// Hops to the target of each connection: row of the target, column of the cell.
@@ -69,6 +69,7 @@ impl<'a> Problem<'a> {
         let ports = set.connections().iter().map(|c| [port(c.source, 0), port(c.target, 1)]);
         let mut this = Self {
             set,
+            parameters,
             bounds,
             first,
             heads,
@@ -76,11 +77,8 @@ impl<'a> Problem<'a> {
             ports: ports.collect(),
             port_count: if half { cells } else { 2 * cells },
             channels: parameters.channels_per_cell,
-            word_clocks: u64::from(
-                parameters.access_clocks_per_word.max(parameters.link_clocks_per_word),
-            ),
+            word_clocks: parameters.word_clocks(),
             link_clocks: u64::from(parameters.link_clocks_per_word),
-            access_clocks: u64::from(parameters.access_clocks_per_word),
             setup: u64::from(parameters.stream_setup),
             switch: parameters.switch_clocks(),
             distances: Vec::new(),
@@ -161,27 +159,9 @@ impl<'a> Problem<'a> {
         edges.start + row.binary_search(&neighbour).expect("routes go to neighbours")
     }
 
-    /// Whether a connection books one port twice, sending and receiving in turn.
-    pub(crate) fn is_in_turn(&self, x: usize) -> bool {
-        self.ports[x][0] == self.ports[x][1]
-    }
-
-    /// Clocks for which a stream books its ports.
-    pub(crate) fn duration(&self, x: usize, words: u32) -> u64 {
-        let connection = &self.set.connections()[x];
-        let local = connection.source == connection.target;
-        let word = if local { self.access_clocks } else { self.word_clocks };
-        let once = u64::from(words) * word + self.setup;
-        if self.is_in_turn(x) { 2 * once } else { once }
-    }
-
-    /// Clocks between the end of a stream's booking and the delivery of its last word.
-    pub(crate) fn latency(&self, x: usize, hops: usize) -> u64 {
-        if self.is_in_turn(x) {
-            return 0;
-        }
-        let slowest = if hops > 0 { self.word_clocks } else { self.access_clocks };
-        2 * self.access_clocks + hops as u64 * self.link_clocks - slowest
+    /// What streams of a connection cost the agents at its ends.
+    fn clocks(&self, x: usize) -> StreamClocks {
+        StreamClocks::new(self.parameters, &self.set.connections()[x])
     }
 
     /// The earliest start of a stream behind those booked. For each edge, `edges` holds the
@@ -190,7 +170,7 @@ impl<'a> Problem<'a> {
     pub(crate) fn earliest(&self, stream: &Stream, edges: &[Vec<u64>], ports: &[[u64; 2]]) -> u64 {
         let x = stream.connection as usize;
         let [source, target] = self.ports[x];
-        let latency = self.latency(x, stream.cells.len() - 1);
+        let latency = self.clocks(x).flight(stream.cells.len() - 1);
         let received = ports[target as usize][1].saturating_sub(latency);
         let mut start = ports[source as usize][0].max(ports[target as usize][0]).max(received);
         for (hop, pair) in stream.cells.windows(2).enumerate() {
@@ -215,8 +195,9 @@ impl<'a> Problem<'a> {
     ) -> u64 {
         let x = stream.connection as usize;
         let [source, target] = self.ports[x].map(|port| port as usize);
-        let end = stream.start + self.duration(x, stream.words);
-        let delivered = end + self.latency(x, stream.cells.len() - 1);
+        let clocks = self.clocks(x);
+        let end = stream.start + clocks.of(stream.words);
+        let delivered = end + clocks.flight(stream.cells.len() - 1);
         for (hop, pair) in stream.cells.windows(2).enumerate() {
             let edge = self.edge(pair[0], pair[1]);
             let through = &mut edges[edge];

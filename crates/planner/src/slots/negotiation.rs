@@ -236,7 +236,7 @@ impl<'a> Negotiation<'a> {
                 open.push(unit);
             }
         }
-        // The last slot takes its number; slots of a phase stay in ascending order.
+        // Slots behind it move up by one, so those of a phase stay in ascending order.
         let phase = self.phase_of[gone as usize] as usize;
         self.slots_of[phase].retain(|&slot| slot != gone);
         self.phase_of.remove(gone as usize);
