@@ -7,19 +7,24 @@
 //! $ cargo run --release -p conset-benches --bin planners -- --bless    # store a new band, and write
 //!                                                                      # the table of docs/planners.md
 //! $ cargo run --release -p conset-benches --bin planners -- transpose:torus:8x8:2048 ...  # sets of one's own
+//! $ cargo run --release -p conset-benches --bin planners -- --ablation [--self-timed]     # every planner has its turn
 //! ```
 //!
-//! Clocks are the fabric's, every word checked, on machines with timed starts and the parameters
-//! of `iwarp`. Work is counted, not timed, so the band is the same on any machine; seconds are
-//! printed for orientation. Leaving a planner out is computed from the prices of all plans that
-//! were made, for sets in which every planner had its turn.
+//! Clocks are the fabric's, every word checked, on machines with the parameters of `iwarp`, with
+//! timed starts unless `--self-timed` says otherwise. Work is counted, not timed, so the band is
+//! the same on any machine; seconds are printed for orientation.
+//!
+//! A compile ends when a plan is good, so its trials do not tell what the planners that had no turn
+//! are worth. `--ablation` makes all usual attempts, on machines that the sample does not have and
+//! no constant was chosen on, and computes from the prices what the sets cost without each planner,
+//! and in which order planners are best added to a portfolio.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use conset::{Attempts, Options, compile, run};
+use conset::{Attempts, More, Options, compile_with, run};
 use conset_benches::families::{FAMILIES, family};
 use conset_ir::{ConnectionSet, Machine, Program};
 use rayon::prelude::*;
@@ -35,6 +40,21 @@ const MACHINES: [&str; 8] = [
     "torus:4x4x4",
     "fat-tree:64",
 ];
+/// Machines for which planners are compared, other than those of the sample.
+const HELD_OUT: [&str; 8] = [
+    "torus:6x6",
+    "mesh:6x9",
+    "torus:10x10",
+    "ring:24",
+    "torus:3x4x5",
+    "hypercube:5",
+    "torus:7x9",
+    "fat-tree:32",
+];
+
+/// Attempts at each set when planners are compared: about all usual ones.
+const ATTEMPTS: u32 = 14;
+
 const WORDS: [u32; 4] = [512, 64, 4096, 8];
 
 /// Sets of the sample that `.ci/run` compiles.
@@ -83,33 +103,36 @@ fn typed(text: &str) -> Option<Case> {
     let (spec, words) = rest.rsplit_once(':')?;
     let family = FAMILIES.into_iter().find(|&name| name == family)?;
     Machine::from_spec(spec).ok()?;
-    Some(case(family, spec, words.parse().ok().filter(|&words| words > 0)?))
+    Some(case(family, spec, words.parse().ok().filter(|&words| words > 0)?, true))
 }
 
-fn case(family: &'static str, spec: &str, words: u32) -> Case {
+fn case(family: &'static str, spec: &str, words: u32, timed: bool) -> Case {
     let machine = Machine::from_spec(spec).expect("a machine of the list");
-    let parameters = conset_ir::Parameters { timed_starts: 1, ..machine.parameters().clone() };
+    let timed_starts = u32::from(timed);
+    let parameters = conset_ir::Parameters { timed_starts, ..machine.parameters().clone() };
     let machine = Arc::new(machine.with_parameters(parameters).expect("in range"));
     let set = self::family(family, &machine, words, 1).expect("a family of the list");
     Case { family, spec: spec.to_owned(), words, machine, set: Arc::new(set) }
 }
 
 /// The families in turn, each on machines and with words that differ from its last ones.
-fn sample() -> Vec<Case> {
+fn sample(machines: &[&str], timed: bool) -> Vec<Case> {
     (0..SAMPLE)
         .map(|row| {
             let (turn, family) = (row / FAMILIES.len(), row % FAMILIES.len());
-            let spec = MACHINES[(family + 3 * turn) % MACHINES.len()];
-            case(FAMILIES[family], spec, WORDS[(family + turn) % WORDS.len()])
+            let spec = machines[(family + 3 * turn) % machines.len()];
+            case(FAMILIES[family], spec, WORDS[(family + turn) % WORDS.len()], timed)
         })
         .collect()
 }
 
-fn measured(case: &Case) -> Row {
+fn measured(case: &Case, attempts: Option<u32>) -> Row {
     let program = Program::new(vec![case.set.clone()]).expect("one set");
-    let options = Options { seed: 1, ..Options::default() };
+    let options = Options { seed: 1, attempts, ..Options::default() };
     let start = Instant::now();
-    let compiled = compile(&case.machine, &program, &options, &mut |_| ());
+    let clock = || start.elapsed();
+    let more = More { clock: Some(&clock), ..More::default() };
+    let compiled = compile_with(&case.machine, &program, &options, &more, &mut |_| ());
     let compiled = compiled.unwrap_or_else(|e| panic!("{} on {}: {e}", case.family, case.spec));
     let seconds = start.elapsed().as_secs_f64();
     let run = run::run(&compiled, 1, false, &mut |_| ()).expect("it was checked").remove(0);
@@ -192,6 +215,47 @@ fn worth(rows: &[Row]) -> String {
     out
 }
 
+/// In which order planners are best added: each time the one that helps most, with what the sets
+/// that have a plan by then cost, and how many have none.
+fn order_of_worth(rows: &[Row]) -> String {
+    let mut left: Vec<&str> = rows
+        .iter()
+        .flat_map(|row| row.attempts.trials.iter().map(|trial| trial.planner))
+        .collect();
+    left.sort_unstable();
+    left.dedup();
+    let mut chosen: Vec<&str> = Vec::new();
+    let mut out =
+        "| planner added | over bound with those so far | sets without a plan |\n|---|---|---|\n"
+            .to_owned();
+    let seconds = |name: &str| -> f64 {
+        let trials = rows.iter().flat_map(|row| &row.attempts.trials);
+        trials.filter(|trial| trial.planner == name).filter_map(|trial| trial.seconds).sum()
+    };
+    while !left.is_empty() {
+        let with = |name: &str| {
+            let clocks = |row: &Row| {
+                let trials = row.attempts.trials.iter();
+                let ours = trials.filter(|t| t.planner == name || chosen.contains(&t.planner));
+                ours.map(|trial| trial.clocks).min()
+            };
+            let planned = rows.iter().filter_map(|row| Some((clocks(row)?, row.bound.max(1))));
+            let ratios: Vec<f64> = planned.map(|(c, bound)| c as f64 / bound as f64).collect();
+            (rows.len() - ratios.len(), geometric_mean(ratios.into_iter()))
+        };
+        let (place, (none, mean)) = left
+            .iter()
+            .map(|name| with(name))
+            .enumerate()
+            .min_by(|(_, a), (_, b)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
+            .expect("some are left");
+        let name = left.swap_remove(place);
+        writeln!(out, "| {name} ({:.0} s) | {mean:.4} | {none} |", seconds(name)).expect("a string");
+        chosen.push(name);
+    }
+    out
+}
+
 fn summary(rows: &[Row]) -> (Band, String) {
     let mut ratios: Vec<f64> = rows.iter().map(Row::over).collect();
     ratios.sort_by(f64::total_cmp);
@@ -222,14 +286,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(first) if first.starts_with("--") => arguments.remove(0),
         _ => String::new(),
     };
+    let self_timed = arguments.first().is_some_and(|first| first == "--self-timed");
+    if self_timed {
+        if mode != "--ablation" {
+            return Err("--self-timed is for --ablation".into());
+        }
+        arguments.remove(0);
+    }
     let known = || format!("expected FAMILY:MACHINE:WORDS, FAMILY one of {}", FAMILIES.join(", "));
     let typed: Option<Vec<Case>> = arguments.iter().map(|text| typed(text)).collect();
     let cases = match typed.ok_or_else(known)? {
-        cases if cases.is_empty() => sample(),
+        cases if cases.is_empty() && mode == "--ablation" => sample(&HELD_OUT, !self_timed),
+        cases if cases.is_empty() => sample(&MACHINES, true),
         _ if !mode.is_empty() => return Err(format!("{mode} is for the stored sample").into()),
         cases => cases,
     };
-    let rows: Vec<Row> = cases.par_iter().map(measured).collect();
+    let attempts = (mode == "--ablation").then_some(ATTEMPTS);
+    let rows: Vec<Row> = cases.par_iter().map(|case| measured(case, attempts)).collect();
     let mut lines = HEAD.to_owned();
     cases.iter().zip(&rows).for_each(|(case, row)| lines.push_str(&line(case, row)));
     let (band, text) = summary(&rows);
@@ -254,7 +327,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             println!("within the stored band");
         }
-        _ => (),
+        "--ablation" => println!("{}", order_of_worth(&rows)),
+        "" => (),
+        other => return Err(format!("expected --check, --bless or --ablation, not {other}").into()),
     }
     Ok(())
 }
