@@ -218,10 +218,8 @@ fn worth(rows: &[Row]) -> String {
 /// In which order planners are best added: each time the one that helps most, with what the sets
 /// that have a plan by then cost, and how many have none.
 fn order_of_worth(rows: &[Row]) -> String {
-    let mut left: Vec<&str> = rows
-        .iter()
-        .flat_map(|row| row.attempts.trials.iter().map(|trial| trial.planner))
-        .collect();
+    let mut left: Vec<&str> =
+        rows.iter().flat_map(|row| row.attempts.trials.iter().map(|trial| trial.planner)).collect();
     left.sort_unstable();
     left.dedup();
     let mut chosen: Vec<&str> = Vec::new();
@@ -250,7 +248,8 @@ fn order_of_worth(rows: &[Row]) -> String {
             .min_by(|(_, a), (_, b)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
             .expect("some are left");
         let name = left.swap_remove(place);
-        writeln!(out, "| {name} ({:.0} s) | {mean:.4} | {none} |", seconds(name)).expect("a string");
+        writeln!(out, "| {name} ({:.0} s) | {mean:.4} | {none} |", seconds(name))
+            .expect("a string");
         chosen.push(name);
     }
     out

@@ -12,7 +12,7 @@
 //!
 //! What is found in the end may still be far from the bound, where links are short and streams at
 //! full rate leave too much of them idle. Then it is *refined*: changed a little, again and again,
-//! and run each time by the cost model ([`conset_partition_route::best::refine`]).
+//! and run each time by the cost model ([`conset_planner::refine`]).
 //!
 //! # Budgets
 //!
@@ -46,8 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
-use conset_partition_route::best::{self, Plan, Way, Work};
-use conset_planner::slots;
+use conset_planner::{self as planner, Planner, Routed, Task, Work};
 use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -176,15 +175,9 @@ impl Attempts {
 /// Tells the time that has passed since some moment. Only how long planners took is told with it.
 pub type Clock<'a> = &'a (dyn Fn() -> Duration + Sync);
 
-/// Makes the plans of one way ([`best::plans`]).
-type Planner = fn(
-    &Arc<Machine>,
-    &Arc<ConnectionSet>,
-    Way,
-    &Bounds,
-    &best::Options,
-    &mut Work,
-) -> Result<Vec<Plan>, Infeasible>;
+/// Makes the plans of one planner ([`planner::plans`]).
+type Plans =
+    fn(&Task<'_>, Planner, &planner::Options, &mut Work) -> Result<Vec<Routed>, Infeasible>;
 
 /// The search for one set's plan.
 pub(crate) struct Search<'a> {
@@ -193,7 +186,7 @@ pub(crate) struct Search<'a> {
     bounds: Bounds,
     options: &'a Options,
     until: Until,
-    planner: Planner,
+    plans: Plans,
     clock: Option<Clock<'a>>,
     /// Whether plans are checked before they are kept.
     checks: bool,
@@ -243,7 +236,7 @@ impl<'a> Search<'a> {
             bounds,
             options,
             until,
-            planner: best::plans,
+            plans: planner::plans,
             clock: None,
             checks: care == Care::Great || set.len() <= SMALL,
             usual,
@@ -267,11 +260,13 @@ impl<'a> Search<'a> {
 
     /// Whether an attempt is left out because routes are long, or searches before it looked at
     /// enough.
-    fn is_too_much(&self, way: Way) -> bool {
+    fn is_too_much(&self, planner: Planner) -> bool {
         let may = self.options.unlimited || self.found.is_none();
-        match way {
-            Way::Balanced => !may && self.until == Until::Good && (self.long || self.spent > SPENT),
-            Way::Windows | Way::Cut { .. } => !may && self.unparted,
+        match planner {
+            Planner::LoadAnnealing => {
+                !may && self.until == Until::Good && (self.long || self.spent > SPENT)
+            }
+            Planner::PreemptiveList | Planner::Fragments { .. } => !may && self.unparted,
             _ => false,
         }
     }
@@ -327,10 +322,10 @@ impl<'a> Search<'a> {
         let searched = self.searched && self.set.len() <= SEARCHED;
         let timed = self.options.objective == Objective::Time;
         let step = match more % 4 {
-            1 if timed => Step::Plan(Way::Negotiated),
+            1 if timed => Step::Plan(Planner::RoundPathfinder),
             2 if timed => Step::Refine,
-            3 if searched => Step::Plan(Way::SearchedRounds),
-            _ => Step::Plan(Way::Balanced),
+            3 if searched => Step::Plan(Planner::EdgeColoring),
+            _ => Step::Plan(Planner::LoadAnnealing),
         };
         Some(Try { step, seed: self.usual.len() as u64 + more, doubled: doubled(more) })
     }
@@ -354,7 +349,9 @@ impl<'a> Search<'a> {
         let rest = (self.next + 1..self.next + most)
             .map_while(|row| self.attempt(row).filter(|one| goes_along(row, one)));
         let tries: Vec<Try> = std::iter::once(first).chain(rest).collect();
-        if matches!(first.step, Step::Plan(Way::Windows | Way::Cut { .. })) && self.far.is_none() {
+        if matches!(first.step, Step::Plan(Planner::PreemptiveList | Planner::Fragments { .. }))
+            && self.far.is_none()
+        {
             // Seen once, so that plans in parts do not change what the others of them do.
             let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > WHOLE;
             self.far = Some(self.found.as_ref().is_some_and(far));
@@ -376,7 +373,7 @@ impl<'a> Search<'a> {
         for (attempt, outcome) in tries.iter().zip(&mut made) {
             self.next += 1;
             // Seen here again, as those before it in the wave may have spent the work.
-            let left_out = matches!(attempt.step, Step::Plan(way) if self.is_too_much(way));
+            let left_out = matches!(attempt.step, Step::Plan(planner) if self.is_too_much(planner));
             self.stopped |= left_out;
             if let Some((outcome, seconds)) = outcome.take().filter(|_| !left_out) {
                 self.look_at(*attempt, outcome, seconds)?;
@@ -405,15 +402,16 @@ impl<'a> Search<'a> {
         self.made += 1;
         self.stopped |= priced.stopped;
         self.work = self.work.saturating_add(priced.spent);
-        if attempt.step != Step::Slots {
+        if attempt.step != Step::Plan(Planner::SlotPathfinder) {
             self.spent = self.spent.saturating_add(priced.spent);
         }
-        self.searched |= attempt.step == Step::Plan(Way::SearchedRounds);
-        if attempt.step == Step::Plan(Way::RingRounds) {
+        self.searched |= attempt.step == Step::Plan(Planner::EdgeColoring);
+        if attempt.step == Step::Plan(Planner::TorusAapc) {
             self.ringed = self.rounds_over_bound(&priced);
         }
         // Plans of a wave must not change what the others of it do.
-        self.long |= attempt.step != Step::Plan(Way::Balanced) && squared_hops(&priced) > TOO_LONG;
+        self.long |=
+            attempt.step != Step::Plan(Planner::LoadAnnealing) && squared_hops(&priced) > TOO_LONG;
         let objective = self.options.objective;
         if self.set.len() <= REFINED
             && self.fewest.as_ref().is_none_or(|few| is_better(&priced, few, Objective::Phases))
@@ -432,39 +430,37 @@ impl<'a> Search<'a> {
     /// Plans and prices; nothing where the way does not apply or is not worth its time.
     fn make(&self, attempt: Try) -> Option<Outcome> {
         let Try { step, seed, doubled } = attempt;
-        if step == Step::Slots {
-            return self.slots(seed, doubled);
-        }
-        let Step::Plan(way) = step else {
+        let Step::Plan(planner) = step else {
             let found = self.found.as_ref().filter(|_| self.may_gain_by_sharing())?;
             let refined = self.refine(found, seed, doubled);
             return Some(Ok(vec![refined]));
         };
         if self.found.is_some() {
-            let skipped = match way {
-                Way::SearchedRounds => self.set.len() > SEARCHED,
-                Way::Cut { pieces } => {
+            let skipped = match planner {
+                Planner::EdgeColoring => self.set.len() > SEARCHED,
+                Planner::Fragments { pieces } => {
                     self.set.len() * pieces as usize > CUT || !self.may_gain_by_parts(pieces)
                 }
-                Way::Windows => !self.may_gain_by_parts(1),
+                Planner::PreemptiveList => !self.may_gain_by_parts(1),
                 _ => false,
             };
-            if skipped || self.is_too_much(way) {
+            if skipped || self.is_too_much(planner) {
                 return None;
             }
         }
         let mut max_phases = self.options.max_phases;
-        if way == Way::Congested {
+        if planner == Planner::PhasePathfinder {
             // Only for fewer phases than there are, and only where there may be fewer.
             let phases = self.found.as_ref().map(|found| found.timetable.phases().len() as u32);
             let fewer = phases.filter(|&phases| phases > self.bounds.phases)? - 1;
             max_phases = Some(max_phases.map_or(fewer, |most| most.min(fewer)));
         }
-        let default = best::Options::default();
-        let route = best::Options {
+        let default = planner::Options::default();
+        let route = planner::Options {
             seed: self.options.seed.wrapping_add(seed),
             reroutes: self.options.reroutes.unwrap_or(default.reroutes),
             max_phases,
+            doubled,
             // The first moves of a search gain the most, and a large set has many.
             effort: (default.effort >> u32::from(self.set.len() > LARGE)) << doubled,
         };
@@ -473,8 +469,8 @@ impl<'a> Search<'a> {
             false => (Work::of(self.set.len(), doubled), WORK),
         };
         let allowed = work.left;
-        let plans = (self.planner)(self.machine, self.set, way, &self.bounds, &route, &mut work);
-        let plans = match plans {
+        let task = Task { machine: self.machine, set: self.set, bounds: self.bounds };
+        let plans = match (self.plans)(&task, planner, &route, &mut work) {
             Ok(plans) if plans.is_empty() => return None,
             Ok(plans) => plans,
             Err(infeasible) => return Some(Err(infeasible)),
@@ -508,29 +504,6 @@ impl<'a> Search<'a> {
             }
         }
         best
-    }
-
-    /// Negotiates over slots of time; nothing where that does not apply.
-    fn slots(&self, seed: u64, doubled: u32) -> Option<Outcome> {
-        let problem = conset_planner::Problem::new(self.machine, self.set, self.bounds)?;
-        let seed = self.options.seed.wrapping_add(seed);
-        let config = slots::Config::default();
-        let budget = slots::budget(&problem) << doubled;
-        let found = slots::plan(&problem, &config, budget, seed)?;
-        let most = self.options.max_phases.map_or(usize::MAX, |most| most as usize);
-        if found.plan.phases.len() > most {
-            return None;
-        }
-        let priced = || {
-            let bug = |e| CompileError::bug("the planner", &e);
-            let (routing, starts) = found.plan.routing(self.machine, self.set).map_err(bug)?;
-            let pricing = if self.options.unlimited { u64::MAX } else { WORK };
-            let plan = Plan { routing, rounds: None, starts: Some(starts) };
-            let mut priced = price(plan, seed, pricing)?;
-            priced.spent = found.work;
-            Ok(priced)
-        };
-        Some(Ok(vec![priced()]))
     }
 
     /// Whether the best plan so far is worth refining: far from the bound, of streams that last as

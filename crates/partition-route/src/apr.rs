@@ -54,7 +54,7 @@ mod reroute;
 mod search;
 mod sheets;
 mod state;
-pub(crate) mod wants;
+pub mod wants;
 
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ impl EdgeLinks {
 ///
 /// # Errors
 /// None for paths over live links of the set's own connections; see [`Routing::new`].
-pub(crate) fn number<'a, P>(
+pub fn number<'a, P>(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     network: &Network,
@@ -68,7 +68,7 @@ where
 ///
 /// # Errors
 /// As [`number`].
-pub(crate) fn number_parts<'a, P>(
+pub fn number_parts<'a, P>(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     network: &Network,

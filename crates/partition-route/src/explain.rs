@@ -23,7 +23,7 @@ const NAMED: usize = 64;
 const TRIED: usize = 1 << 16;
 
 /// A set whose ends are not the machine's.
-pub(crate) fn misshapen(set: &ConnectionSet, error: &ShapeError) -> Infeasible {
+pub fn misshapen(set: &ConnectionSet, error: &ShapeError) -> Infeasible {
     Infeasible {
         set: set.name().to_owned(),
         reason: format!("{}: {}", error.place, error.message),

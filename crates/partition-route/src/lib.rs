@@ -16,11 +16,10 @@
 //! (the scheduler does) and does not prove its own results (the checker does).
 
 pub mod apr;
-pub mod best;
 pub mod bounds;
-mod channels;
-mod explain;
-mod network;
+pub mod channels;
+pub mod explain;
+pub mod network;
 pub mod placement;
 
 use std::sync::Arc;

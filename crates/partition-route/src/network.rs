@@ -7,11 +7,11 @@
 use conset_ir::{CellId, Machine, Topology};
 
 /// Stands for "no way" among hop counts.
-pub(crate) const UNREACHABLE: u32 = u32::MAX;
+pub const UNREACHABLE: u32 = u32::MAX;
 
 /// Neighbours in one direction: row `c` is `cells[first[c]..first[c + 1]]`, ascending.
 #[derive(Clone, Debug)]
-pub(crate) struct Neighbours {
+pub struct Neighbours {
     first: Vec<u32>,
     cells: Vec<u32>,
 }
@@ -33,44 +33,44 @@ impl Neighbours {
 
     /// The neighbours of a cell.
     #[inline]
-    pub(crate) fn of(&self, cell: u32) -> &[u32] {
+    pub fn of(&self, cell: u32) -> &[u32] {
         &self.cells[self.edges(cell)]
     }
 
     /// The numbers of the edges to a cell's neighbours, in the order of [`Neighbours::of`].
     #[inline]
-    pub(crate) fn edges(&self, cell: u32) -> std::ops::Range<usize> {
+    pub fn edges(&self, cell: u32) -> std::ops::Range<usize> {
         let cell = cell as usize;
         self.first[cell] as usize..self.first[cell + 1] as usize
     }
 
     /// The cell at the far end of an edge.
     #[inline]
-    pub(crate) fn far_end(&self, edge: usize) -> u32 {
+    pub fn far_end(&self, edge: usize) -> u32 {
         self.cells[edge]
     }
 
     /// The edge between two neighbours.
-    pub(crate) fn edge(&self, cell: u32, neighbour: u32) -> usize {
+    pub fn edge(&self, cell: u32, neighbour: u32) -> usize {
         let row = self.of(cell);
         self.edges(cell).start + row.binary_search(&neighbour).expect("routes go to neighbours")
     }
 
     /// Number of edges.
-    pub(crate) fn edge_count(&self) -> usize {
+    pub fn edge_count(&self) -> usize {
         self.cells.len()
     }
 }
 
 /// The live cells and who is next to whom.
 #[derive(Clone, Debug)]
-pub(crate) struct Network {
+pub struct Network {
     /// Cells, dead ones included (they have no neighbours).
-    pub(crate) cells: usize,
+    pub cells: usize,
     /// Where links lead from a cell.
-    pub(crate) next: Neighbours,
+    pub next: Neighbours,
     /// Where links into a cell come from.
-    pub(crate) back: Neighbours,
+    pub back: Neighbours,
     /// The sides of a grid without a dead cell or link, and whether they close to rings.
     grid: Option<(Vec<u32>, bool)>,
     /// The leaves of a fat-tree without a dead cell or link.
@@ -79,7 +79,7 @@ pub(crate) struct Network {
 
 impl Network {
     /// The network of a machine.
-    pub(crate) fn new(machine: &Machine) -> Self {
+    pub fn new(machine: &Machine) -> Self {
         let cells = machine.cell_count();
         let next = Neighbours::new(cells, |cell, row| {
             row.extend(machine.outgoing(cell).iter().map(|&l| machine.link(l).target.0));
@@ -98,7 +98,7 @@ impl Network {
     }
 
     /// Hops without a search, on a grid without a dead cell or link.
-    pub(crate) fn grid(&self) -> Option<Grid> {
+    pub fn grid(&self) -> Option<Grid> {
         let (dims, wraps) = self.grid.as_ref()?;
         Some(Grid::new(self.cells, dims, *wraps))
     }
@@ -106,7 +106,7 @@ impl Network {
 
 /// Breadth-first search that can stop early and needs no clearing between two searches.
 #[derive(Clone, Debug)]
-pub(crate) struct Ball {
+pub struct Ball {
     stamp: Vec<u32>,
     hops: Vec<u32>,
     queue: Vec<u32>,
@@ -116,7 +116,7 @@ pub(crate) struct Ball {
 
 impl Ball {
     /// Scratch for a network of so many cells.
-    pub(crate) fn new(cells: usize) -> Self {
+    pub fn new(cells: usize) -> Self {
         Self {
             stamp: vec![0; cells],
             hops: vec![0; cells],
@@ -129,7 +129,7 @@ impl Ball {
     /// Searches from `centre` over `neighbours` until `stop` says so of a cell reached (asked
     /// once for each cell, the centre included, in the order of their distance) or nothing is
     /// left. Returns the cells looked at.
-    pub(crate) fn grow(
+    pub fn grow(
         &mut self,
         neighbours: &Neighbours,
         centre: u32,
@@ -167,7 +167,7 @@ impl Ball {
     /// Hops between a cell and the centre: exact up to the distance where the search stopped, no
     /// more than the truth beyond, [`UNREACHABLE`] where there is no way.
     #[inline]
-    pub(crate) fn hops(&self, cell: u32) -> u32 {
+    pub fn hops(&self, cell: u32) -> u32 {
         if self.stamp[cell as usize] == self.now { self.hops[cell as usize] } else { self.radius }
     }
 }
@@ -178,7 +178,7 @@ impl Ball {
 /// over the dimensions, in large fat-trees they follow from the numbers; in other large ones the search for each connection looks around its
 /// target just as far as its source.
 #[derive(Clone, Debug)]
-pub(crate) struct Distances {
+pub struct Distances {
     rows: Vec<u16>,
     row_of: Vec<u32>,
     cells: usize,
@@ -229,7 +229,7 @@ impl Tree {
 
 /// Hops of a grid.
 #[derive(Clone, Debug)]
-pub(crate) struct Grid {
+pub struct Grid {
     dims: Vec<u32>,
     wraps: bool,
     /// The coordinates of every cell, one after the other.
@@ -256,7 +256,7 @@ impl Grid {
     }
 
     /// Hops between two cells.
-    pub(crate) fn between(&self, a: u32, b: u32) -> u32 {
+    pub fn between(&self, a: u32, b: u32) -> u32 {
         self.apart(self.of(a), self.of(b))
     }
 
@@ -280,7 +280,7 @@ const TABLE: usize = 1 << 25;
 
 impl Distances {
     /// Prepares for the given targets (any order, repetitions allowed).
-    pub(crate) fn new(network: &Network, targets: impl Iterator<Item = u32>) -> Self {
+    pub fn new(network: &Network, targets: impl Iterator<Item = u32>) -> Self {
         let cells = network.cells;
         let mut row_of = vec![u32::MAX; cells];
         let mut used = Vec::new();
@@ -311,7 +311,7 @@ impl Distances {
     }
 
     /// Turns to another target, to be reached from `source`; returns the hops between them.
-    pub(crate) fn aim(&mut self, network: &Network, source: u32, target: u32) -> u32 {
+    pub fn aim(&mut self, network: &Network, source: u32, target: u32) -> u32 {
         match &mut self.far {
             Some(Far::Ball(ball)) => {
                 ball.grow(&network.back, target, |cell, _| cell == source);
@@ -330,7 +330,7 @@ impl Distances {
     /// Hops from a cell to the target at least, exact for cells no further from it than the
     /// source; [`UNREACHABLE`] where there is no way.
     #[inline]
-    pub(crate) fn to_target(&self, cell: u32) -> u32 {
+    pub fn to_target(&self, cell: u32) -> u32 {
         match &self.far {
             Some(Far::Ball(ball)) => ball.hops(cell),
             Some(Far::Grid(grid)) => grid.hops(cell),

@@ -12,9 +12,31 @@
 //! are on a link at the same time. Whether a plan is right is for the checker to say, and how
 //! long it takes is for the cost model and the fabric.
 
+mod balance;
+#[cfg(test)]
+mod cases;
+mod compact;
+mod congest;
+mod cut;
+mod greatest;
+mod join;
+mod negotiate;
+mod orbits;
+mod pack;
+mod paths;
 mod plan;
+mod portfolio;
 mod problem;
+mod refine;
+mod ring;
+mod rounds;
 pub mod slots;
+mod template;
+mod way;
+mod window;
 
+pub use join::{Tried, join, joinable};
 pub use plan::{Plan, Stream};
+pub use portfolio::{Options, Planner, Routed, Task, Work, plans};
 pub use problem::Problem;
+pub use refine::{Runner, Streamed, links_of_edges, refine};

@@ -4,7 +4,7 @@
 //! and when the trying ends, is decided as their results are seen, in [`super`].
 
 use conset_ir::{ConnectionSet, Machine};
-use conset_partition_route::best::Way;
+use conset_planner::Planner;
 
 use crate::compile::Objective;
 
@@ -36,9 +36,7 @@ const DOUBLED: u32 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Plans the set.
-    Plan(Way),
-    /// Plans the set by negotiation over slots of time, for machines that keep planned starts.
-    Slots,
+    Plan(Planner),
     /// Changes the best plan so far.
     Refine,
 }
@@ -47,16 +45,8 @@ impl Step {
     /// The planner's name in reports.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Step::Slots => "slot-pathfinder",
+            Step::Plan(planner) => planner.name(),
             Step::Refine => "local-search",
-            Step::Plan(Way::RingRounds) => "torus-aapc",
-            Step::Plan(Way::Orbits) => "translation-symmetry",
-            Step::Plan(Way::SearchedRounds) => "edge-coloring",
-            Step::Plan(Way::Negotiated) => "round-pathfinder",
-            Step::Plan(Way::Cut { .. }) => "fragments",
-            Step::Plan(Way::Windows) => "preemptive-list",
-            Step::Plan(Way::Congested) => "phase-pathfinder",
-            Step::Plan(Way::Balanced) => "load-annealing",
         }
     }
 }
@@ -71,9 +61,9 @@ pub(super) struct Try {
     pub(super) doubled: u32,
 }
 
-/// The kind of a way, whatever it is tried with.
-pub(super) fn kind(way: Way) -> std::mem::Discriminant<Way> {
-    std::mem::discriminant(&way)
+/// The kind of a planner, whatever it is tried with.
+pub(super) fn kind(planner: Planner) -> std::mem::Discriminant<Planner> {
+    std::mem::discriminant(&planner)
 }
 
 /// Doublings of the effort after so many attempts beyond the usual ones.
@@ -88,37 +78,47 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
     // A set of a few connections leaves little to try.
     let most = ATTEMPTS.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
-    let plan = |way: Way, seed: u64| Try { step: Step::Plan(way), seed, doubled: 0 };
-    let once = |way: Way| plan(way, 0);
-    let balanced = (0..balanced).map(|again| plan(Way::Balanced, again));
+    let plan = |planner: Planner, seed: u64| Try { step: Step::Plan(planner), seed, doubled: 0 };
+    let once = |planner: Planner| plan(planner, 0);
+    let balanced = (0..balanced).map(|again| plan(Planner::LoadAnnealing, again));
     let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
     let timed = machine.parameters().has_timed_starts() && set.len() <= SLOTS;
-    let slots = timed.then_some(Try { step: Step::Slots, seed: 0, doubled: 0 });
+    let slots = timed.then_some(once(Planner::SlotPathfinder));
     match objective {
         Objective::Time if sparse => {
-            let first = [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(slots);
+            let first = [Planner::TorusAapc, Planner::TranslationSymmetry]
+                .map(once)
+                .into_iter()
+                .chain(slots);
             first.chain(balanced).collect()
         }
         Objective::Time => {
             let early = if set.len() <= SEARCHED { 1 } else { 0 };
-            [once(Way::RingRounds)]
+            [once(Planner::TorusAapc)]
                 .into_iter()
                 .chain(balanced.clone().take(early))
                 .chain(slots)
-                .chain([once(Way::SearchedRounds)])
-                .chain((0..negotiated).map(|again| plan(Way::Negotiated, again)))
-                .chain([once(Way::Orbits)])
+                .chain([once(Planner::EdgeColoring)])
+                .chain((0..negotiated).map(|again| plan(Planner::RoundPathfinder, again)))
+                .chain([once(Planner::TranslationSymmetry)])
                 .chain(balanced.skip(early))
-                .chain([Way::Windows, Way::Cut { pieces: 2 }, Way::Cut { pieces: 3 }].map(once))
+                .chain(
+                    [
+                        Planner::PreemptiveList,
+                        Planner::Fragments { pieces: 2 },
+                        Planner::Fragments { pieces: 3 },
+                    ]
+                    .map(once),
+                )
                 .chain([Try { step: Step::Refine, seed: 0, doubled: 0 }])
                 .collect()
         }
-        Objective::Phases => [Way::Orbits, Way::RingRounds]
+        Objective::Phases => [Planner::TranslationSymmetry, Planner::TorusAapc]
             .map(once)
             .into_iter()
             .chain(balanced)
-            .chain([once(Way::Congested)])
+            .chain([once(Planner::PhasePathfinder)])
             .collect(),
     }
 }

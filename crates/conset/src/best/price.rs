@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use conset_fabric::run_checked;
 use conset_ir::Timetable;
-use conset_partition_route::best::{self, Plan};
+use conset_planner::{self as planner, Routed};
 use conset_scheduler::sketch::{Sketch, Stream};
 use conset_scheduler::{best as links, planned, predict};
 use rayon::prelude::*;
@@ -98,7 +98,7 @@ const PASSES: u32 = 64;
 ///
 /// # Errors
 /// A bug of a stage.
-pub(super) fn price(plan: Plan, seed: u64, work: u64) -> Result<Priced, CompileError> {
+pub(super) fn price(plan: Routed, seed: u64, work: u64) -> Result<Priced, CompileError> {
     let mut stopped = false;
     let bug = |e| CompileError::bug("the scheduler", &e);
     let most = if plan.starts.is_some() { PLANNED } else { MEASURED };
@@ -159,7 +159,7 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
     }
     let bug = |e| CompileError::bug("the router", &e);
     let switch = found.timetable.routing().machine().parameters().switch_clocks();
-    let mut tried = best::Tried::new();
+    let mut tried = planner::Tried::new();
     let cells = found.timetable.routing().machine().cell_count() as u64;
     let each = channels(&found.timetable) + found.phases.len() as u64 * cells;
     let most = JOINS.min(usize::try_from(found.work / TRIED / each.max(1)).unwrap_or(JOINS));
@@ -167,12 +167,12 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
     for _ in 0..most {
         let Some(rounds) = &found.rounds else { break };
         let routing = found.timetable.routing().clone();
-        let plan = Plan { routing, rounds: Some(rounds.clone()), starts: None };
-        let pairs = best::joinable(&plan, &mut tried);
+        let plan = Routed { routing, rounds: Some(rounds.clone()), starts: None };
+        let pairs = planner::joinable(&plan, &mut tried);
         if pairs.is_empty() {
             break;
         }
-        let trial = price(best::join(&plan, &pairs).map_err(bug)?, seed, found.work)?;
+        let trial = price(planner::join(&plan, &pairs).map_err(bug)?, seed, found.work)?;
         let gains = |&(a, b): &(u32, u32)| {
             let place = a as usize - pairs.iter().filter(|pair| pair.1 < a).count();
             let apart = found.phases[a as usize] + found.phases[b as usize] + switch;
@@ -182,13 +182,13 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         if good.len() == pairs.len() {
             found = trial;
         } else if !good.is_empty() {
-            found = price(best::join(&plan, &good).map_err(bug)?, seed, found.work)?;
+            found = price(planner::join(&plan, &good).map_err(bug)?, seed, found.work)?;
         }
     }
     if most > 0 && found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
         // The routes by links instead of by rounds: better for some phases of unequal words.
         let routing = found.timetable.routing().clone();
-        let other = price(Plan { routing, rounds: None, starts: None }, seed, found.work)?;
+        let other = price(Routed { routing, rounds: None, starts: None }, seed, found.work)?;
         let tables = [found.timetable.clone(), other.timetable];
         let prices = [found.phases, other.phases];
         let phases = prices[0].iter().zip(&prices[1]).map(|(a, b)| *a.min(b)).collect::<Vec<_>>();
@@ -211,13 +211,13 @@ pub(super) fn refined(
     seed: u64,
 ) -> Result<Option<Priced>, CompileError> {
     let routing = base.timetable.routing();
-    let links = best::links_of_edges(routing.machine());
+    let links = planner::links_of_edges(routing.machine());
     let mut sketch = Sketch::new(routing.machine(), routing.set(), &links);
-    let mut run = |streams: &[best::Streamed<'_>]| {
+    let mut run = |streams: &[planner::Streamed<'_>]| {
         let stream = |&(connection, words, places)| Stream { connection, words, places, start: 0 };
         sketch.ends(streams.iter().map(stream))
     };
-    let plan = best::refine(&base.timetable, even, steps, seed, &mut run)
+    let plan = planner::refine(&base.timetable, even, steps, seed, &mut run)
         .map_err(|e| CompileError::bug("the router", &e))?;
     plan.map(|plan| price(plan, seed, base.work)).transpose()
 }

@@ -17,48 +17,42 @@ fn case() -> (Arc<Machine>, Arc<ConnectionSet>) {
 }
 
 /// All streams at once: agents would be booked twice.
-fn spoilt(mut plan: Plan) -> Plan {
+fn spoilt(mut plan: Routed) -> Routed {
     let starts = |routes: &conset_ir::PhaseRoutes| vec![0; routes.len()];
     plan.starts = Some(plan.routing.phases().iter().map(starts).collect());
-    Plan { rounds: None, ..plan }
+    Routed { rounds: None, ..plan }
 }
 
 /// The plans of a way, each after one that is wrong.
 fn some_wrong(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    way: Way,
-    bounds: &Bounds,
-    options: &best::Options,
+    task: &Task<'_>,
+    planner: Planner,
+    options: &planner::Options,
     work: &mut Work,
-) -> Result<Vec<Plan>, Infeasible> {
-    let plans = best::plans(machine, set, way, bounds, options, work)?;
+) -> Result<Vec<Routed>, Infeasible> {
+    let plans = planner::plans(task, planner, options, work)?;
     Ok(plans.into_iter().flat_map(|plan| [spoilt(plan.clone()), plan]).collect())
 }
 
 /// Nothing but plans that are wrong.
 fn all_wrong(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    way: Way,
-    bounds: &Bounds,
-    options: &best::Options,
+    task: &Task<'_>,
+    planner: Planner,
+    options: &planner::Options,
     work: &mut Work,
-) -> Result<Vec<Plan>, Infeasible> {
-    let plans = best::plans(machine, set, way, bounds, options, work)?;
+) -> Result<Vec<Routed>, Infeasible> {
+    let plans = planner::plans(task, planner, options, work)?;
     Ok(plans.into_iter().map(spoilt).collect())
 }
 
 /// One slot fewer than routes, which no timetable can be made of.
 fn misshapen(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    way: Way,
-    bounds: &Bounds,
-    options: &best::Options,
+    task: &Task<'_>,
+    planner: Planner,
+    options: &planner::Options,
     work: &mut Work,
-) -> Result<Vec<Plan>, Infeasible> {
-    let mut plans = all_wrong(machine, set, way, bounds, options, work)?;
+) -> Result<Vec<Routed>, Infeasible> {
+    let mut plans = all_wrong(task, planner, options, work)?;
     for starts in plans.iter_mut().filter_map(|plan| plan.starts.as_mut()) {
         starts.iter_mut().for_each(|starts| starts.truncate(starts.len().saturating_sub(1)));
     }
@@ -66,12 +60,12 @@ fn misshapen(
 }
 
 /// The accepted timetable that a search ends with, and its attempts.
-fn searched(planner: Planner, until: Until) -> (Timetable, Attempts) {
+fn searched(plans: Plans, until: Until) -> (Timetable, Attempts) {
     let (machine, set) = case();
     let options = Options::default();
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
     let mut search = Search::new(&machine, &set, bounds, &options, until, Care::Usual);
-    search.planner = planner;
+    search.plans = plans;
     while !search.is_over() {
         search.wave().unwrap();
         if until == Until::Stopped && search.can_stop() {
@@ -86,7 +80,7 @@ fn searched(planner: Planner, until: Until) -> (Timetable, Attempts) {
 
 #[test]
 fn plans_that_are_wrong_are_counted_and_the_result_is_that_without_them() {
-    let (right, attempts) = searched(best::plans, Until::Good);
+    let (right, attempts) = searched(planner::plans, Until::Good);
     assert_eq!(attempts.candidates_refused, 0);
     let (timetable, attempts) = searched(some_wrong, Until::Good);
     assert!(attempts.candidates_refused > 0, "{attempts:?}");
@@ -97,9 +91,9 @@ fn plans_that_are_wrong_are_counted_and_the_result_is_that_without_them() {
 fn where_every_plan_is_wrong_the_papers_is_taken() {
     let (machine, set) = case();
     let (paper, _) = paper(&machine, &set, &Options::default(), &mut |_| ()).unwrap();
-    for planner in [all_wrong, misshapen] {
+    for plans in [all_wrong, misshapen] {
         for until in [Until::Good, Until::Attempts(3), Until::Stopped] {
-            let (timetable, attempts) = searched(planner, until);
+            let (timetable, attempts) = searched(plans, until);
             assert_eq!(timetable, paper);
             assert!(attempts.candidates_refused > 0, "{attempts:?}");
             assert_eq!(attempts.made, 1);
@@ -111,9 +105,10 @@ fn where_every_plan_is_wrong_the_papers_is_taken() {
 fn a_plan_that_the_fabric_did_not_run_is_checked_before_it_is_the_best() {
     let (machine, set) = case();
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
-    let route = best::Options::default();
+    let route = planner::Options::default();
+    let task = Task { machine: &machine, set: &set, bounds };
     let mut work = Work::unlimited();
-    let plans = best::plans(&machine, &set, Way::Balanced, &bounds, &route, &mut work).unwrap();
+    let plans = planner::plans(&task, Planner::LoadAnnealing, &route, &mut work).unwrap();
     let right = price(plans[0].clone(), 0, WORK).unwrap();
     let wrong = right.clone().with_slots_of_nothing();
     let options = Options::default();

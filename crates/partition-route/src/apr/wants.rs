@@ -90,7 +90,7 @@ impl Want {
 
 /// What the connections of a set ask for, and how the edges of each phase are shared.
 #[derive(Clone, Debug)]
-pub(crate) struct Wants {
+pub struct Wants {
     wants: Vec<Want>,
     edges: usize,
     /// Parallel links of each edge.
@@ -106,7 +106,7 @@ impl Wants {
     ///
     /// # Errors
     /// A connection whose requirement no route can meet, with what it gets and the fix.
-    pub(crate) fn new(
+    pub fn new(
         machine: &Machine,
         network: &Network,
         set: &ConnectionSet,
@@ -137,7 +137,7 @@ impl Wants {
     }
 
     /// Routes that there may be on an edge for what one connection asks.
-    pub(crate) fn most(&self, edge: usize, connection: u32) -> u32 {
+    pub fn most(&self, edge: usize, connection: u32) -> u32 {
         self.links[edge].saturating_mul(self.wants[connection as usize].sharing)
     }
 

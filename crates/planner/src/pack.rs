@@ -14,8 +14,8 @@
 //! its links have few enough routes for it and for all that are there.
 
 use super::paths::Paths;
-use crate::apr::wants::Wants;
-use crate::network::Network;
+use conset_partition_route::apr::wants::Wants;
+use conset_partition_route::network::Network;
 
 /// Phases looked at for each round.
 const OPEN: usize = 64;

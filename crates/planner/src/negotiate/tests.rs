@@ -1,7 +1,7 @@
 //! Rounds keep every rule, and come near their bounds where machines are narrow.
 
 use super::*;
-use crate::best::cases;
+use crate::cases;
 use conset_ir::{Connection, LinkId};
 use proptest::prelude::*;
 

@@ -1,82 +1,97 @@
-//! The compiler to the bound: several ways to divide a set into phases, to be priced.
+//! The portfolio: planners behind one interface, each a way to get near the bound.
 //!
-//! Where the paper's router ([`crate::apr`]) minds phases and nothing else, these mind time. A
-//! plan says, beside phases and routes, in which *round* each route runs where the way knows:
-//! connections of one round share no agent and no link, so a round lasts as long as its longest
-//! connection. The scheduler keeps the rounds.
+//! A planner takes a [`Task`] and returns candidates: routings with the *round* of each route, or
+//! with its planned start, where the planner knows them. Connections of a round share no agent and
+//! no link, so a round lasts as long as its longest connection; the scheduler keeps rounds and
+//! starts. A planner that does not apply to a set returns nothing.
 //!
-//! | way | for | how |
+//! | planner | for | how |
 //! |---|---|---|
-//! | [`Way::RingRounds`] | dense sets on a torus, ring or hypercube | `template`: steps of rings, multiplied; `compact`: holes filled; `pack`: rounds into phases |
-//! | [`Way::Orbits`] | sets that look the same from every cell of a torus; fewest phases | `orbits`: one connection stands for all its copies |
-//! | [`Way::SearchedRounds`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
-//! | [`Way::Negotiated`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together, again and again; `pack` |
-//! | [`Way::Cut`] | sets of uneven words, or short of links | `cut`: long connections in parts; the same with them |
-//! | [`Way::Windows`] | any set without order or wishes | `window`: phases of a length, connections cut where they end |
-//! | [`Way::Congested`] | few phases | `congest`: a fixed number of phases, from the bound upwards |
-//! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
-//! | [`refine()`] | any plan that is far from its bound | `refine`: changed a little at a time, run by the cost model, streams share links |
+//! | [`Planner::TorusAapc`] | dense sets on a torus, ring or hypercube | `template`: the contention-free rounds of rings, multiplied; `compact`: their holes filled; `pack`: rounds into phases |
+//! | [`Planner::TranslationSymmetry`] | sets that are invariant under translations of a torus; fewest phases | `orbits`: one connection is planned for all its translates |
+//! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
+//! | [`Planner::RoundPathfinder`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together by negotiated congestion; `pack` |
+//! | [`Planner::Fragments`] | sets of uneven words, or short of links | `cut`: long connections in parts, then as above |
+//! | [`Planner::PreemptiveList`] | any set without order or requirements | `window`: phases of a given length, connections cut where they end |
+//! | [`Planner::PhasePathfinder`] | few phases | `congest`: a fixed number of phases, from the bound upwards |
+//! | [`Planner::LoadAnnealing`] | any set | the paper's division, then `balance`: loads evened out between its phases |
+//! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slots`]: slots of time, phases and routes by negotiated congestion |
 //!
-//! No way looks at what a set is called or where it came from. Which way is best for a set is
-//! seen by pricing the plans, which is the caller's business, because prices are the scheduler's.
-//! Ways that do not apply to a set yield nothing.
-
-mod balance;
-#[cfg(test)]
-mod cases;
-mod compact;
-mod congest;
-mod cut;
-mod greatest;
-mod join;
-mod negotiate;
-mod orbits;
-mod pack;
-mod paths;
-mod refine;
-mod ring;
-mod rounds;
-mod template;
-mod way;
-mod window;
+//! [`refine()`](crate::refine()) is no planner: it changes a plan that is there.
+//!
+//! No planner looks at what a set is called or where it came from. Which one is best for a set is
+//! seen by pricing the candidates, which is the caller's business.
 
 use std::sync::Arc;
 
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Routing};
 
-use crate::apr::wants::Wants;
-use crate::network::{Distances, Network};
-use crate::{apr, bounds, channels, explain};
-use paths::Paths;
+use conset_partition_route::apr::wants::Wants;
+use conset_partition_route::network::{Distances, Network};
+use conset_partition_route::{apr, bounds, channels, explain};
 
-pub use join::{Tried, join, joinable};
-pub use refine::{Runner, Streamed, links_of_edges, refine};
+use crate::paths::Paths;
+use crate::problem::Problem;
+use crate::{
+    balance, compact, congest, cut, negotiate, orbits, pack, rounds, slots, template, window,
+};
 
 /// A way to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Planner {
     /// Every connection has its place in the rounds of the torus.
-    RingRounds,
+    TorusAapc,
     /// Connections that look the same from every cell are divided as one.
-    Orbits,
+    TranslationSymmetry,
     /// Rounds are searched for, for sets of equal or nearly equal words.
-    SearchedRounds,
+    EdgeColoring,
     /// Rounds, phases and routes are chosen together, in passes that learn from each other.
-    Negotiated,
+    RoundPathfinder,
     /// The same with long connections cut into parts, none longer than this share of the longest.
-    Cut {
+    Fragments {
         /// Parts of the longest connection, at least 2.
         pieces: u32,
     },
     /// Phases of a length, filled with connections and parts of connections.
-    Windows,
+    PreemptiveList,
     /// Fewer phases than are allowed, by negotiated congestion.
-    Congested,
+    PhasePathfinder,
     /// The paper's division with the loads of its phases evened out.
-    Balanced,
+    LoadAnnealing,
+    /// Slots of time, phases and routes by negotiated congestion, for machines with timed starts.
+    SlotPathfinder,
 }
 
-/// What a way may do.
+impl Planner {
+    /// The name by which reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Planner::TorusAapc => "torus-aapc",
+            Planner::TranslationSymmetry => "translation-symmetry",
+            Planner::EdgeColoring => "edge-coloring",
+            Planner::RoundPathfinder => "round-pathfinder",
+            Planner::Fragments { .. } => "fragments",
+            Planner::PreemptiveList => "preemptive-list",
+            Planner::PhasePathfinder => "phase-pathfinder",
+            Planner::LoadAnnealing => "load-annealing",
+            Planner::SlotPathfinder => "slot-pathfinder",
+        }
+    }
+}
+
+/// What is to be planned: a set on a machine, and the set's bounds there
+/// ([`conset_partition_route::bounds::bounds`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// The machine.
+    pub machine: &'a Arc<Machine>,
+    /// The set.
+    pub set: &'a Arc<ConnectionSet>,
+    /// Its bounds.
+    pub bounds: Bounds,
+}
+
+/// What a planner may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Decides where a search has a choice.
@@ -85,6 +100,8 @@ pub struct Options {
     pub reroutes: u32,
     /// Moves of a search for each connection.
     pub effort: u32,
+    /// How often the budgets of searches that use all of theirs are doubled.
+    pub doubled: u32,
     /// Phases allowed; none for as many as it takes.
     pub max_phases: Option<u32>,
 }
@@ -100,7 +117,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work of a plan, by the connections of its set.
+    /// The work of a plan, by the connections of its set, doubled so many times.
     pub fn of(connections: usize, doubled: u32) -> Self {
         let left = (connections as u64).saturating_mul(LOOKED_AT).min(LOOKED_AT_MAX) << doubled;
         Self { left, stopped: false }
@@ -112,7 +129,7 @@ impl Work {
     }
 
     /// Takes off what a search has looked at.
-    fn take(&mut self, looked_at: u64) {
+    pub(crate) fn take(&mut self, looked_at: u64) {
         self.left = self.left.saturating_sub(looked_at);
     }
 }
@@ -123,13 +140,13 @@ const LOOKED_AT_MAX: u64 = 1 << 27;
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, reroutes: 8, effort: 200, max_phases: None }
+        Self { seed: 0, reroutes: 8, effort: 200, doubled: 0, max_phases: None }
     }
 }
 
 /// Phases and routes, and rounds where they are known.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Routed {
     /// Phases and routes.
     pub routing: Routing,
     /// For each phase the round of each route, in the order of the routes; rounds of a phase run
@@ -140,36 +157,56 @@ pub struct Plan {
     pub starts: Option<Vec<Vec<u64>>>,
 }
 
-/// Plans a set one way: the plans that are worth being priced, the one with the fewest phases
-/// first; none where the way does not apply to the set or the machine, or needs more phases than
-/// allowed. `bounds` are the set's on this machine ([`bounds::bounds`]). What was looked at is taken
-/// off `work`.
+/// Makes the plans of one planner: those that are worth being priced, the one with the fewest
+/// phases first; none where the planner does not apply to the set or the machine, or needs more
+/// phases than allowed. What was looked at is taken off `work`.
 ///
 /// # Errors
 /// Ends that are not live cells with an agent.
 pub fn plans(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    way: Way,
-    bounds: &Bounds,
+    task: &Task<'_>,
+    planner: Planner,
     options: &Options,
     work: &mut Work,
-) -> Result<Vec<Plan>, Infeasible> {
+) -> Result<Vec<Routed>, Infeasible> {
+    let &Task { machine, set, ref bounds } = task;
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
-    let mut plans = match way {
-        Way::RingRounds => ring_rounds(machine, set)?,
-        Way::Orbits => regular(machine, set)?.into_iter().collect(),
-        Way::SearchedRounds => searched_rounds(machine, set, bounds, options, work)?,
-        Way::Negotiated => negotiated(machine, set, bounds, options)?,
-        Way::Cut { pieces } => in_parts(machine, set, pieces, options)?,
-        Way::Windows => windows(machine, set, bounds, options)?,
-        Way::Congested => congested(machine, set, bounds, options)?.into_iter().collect(),
-        Way::Balanced => balanced(machine, set, options, work)?.into_iter().collect(),
+    let mut plans = match planner {
+        Planner::TorusAapc => ring_rounds(machine, set)?,
+        Planner::TranslationSymmetry => regular(machine, set)?.into_iter().collect(),
+        Planner::EdgeColoring => searched_rounds(machine, set, bounds, options, work)?,
+        Planner::RoundPathfinder => negotiated(machine, set, bounds, options)?,
+        Planner::Fragments { pieces } => in_parts(machine, set, pieces, options)?,
+        Planner::PreemptiveList => windows(machine, set, bounds, options)?,
+        Planner::PhasePathfinder => congested(machine, set, bounds, options)?.into_iter().collect(),
+        Planner::LoadAnnealing => balanced(machine, set, options, work)?.into_iter().collect(),
+        Planner::SlotPathfinder => slots(task, options, work)?.into_iter().collect(),
     };
     plans.retain(|plan| {
         options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
     });
     Ok(plans)
+}
+
+fn slots(
+    task: &Task<'_>,
+    options: &Options,
+    work: &mut Work,
+) -> Result<Option<Routed>, Infeasible> {
+    let &Task { machine, set, bounds } = task;
+    if !machine.parameters().has_timed_starts() {
+        return Ok(None);
+    }
+    let Some(problem) = Problem::new(machine, set, bounds) else { return Ok(None) };
+    let config = slots::Config::default();
+    let budget = work.left.min(slots::budget(&problem) << options.doubled);
+    let Some(found) = slots::plan(&problem, &config, budget, options.seed) else {
+        return Ok(None);
+    };
+    work.take(found.work);
+    let (routing, starts) =
+        found.plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
+    Ok(Some(Routed { routing, rounds: None, starts: Some(starts) }))
 }
 
 /// Whether connections ask for more than that their words arrive.
@@ -178,7 +215,7 @@ fn has_wishes(set: &ConnectionSet) -> bool {
 }
 
 /// Whether connections ask for bandwidth or latency.
-fn has_contracts(set: &ConnectionSet) -> bool {
+pub(crate) fn has_contracts(set: &ConnectionSet) -> bool {
     let asks = |c: &conset_ir::Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
     set.connections().iter().any(asks)
 }
@@ -187,7 +224,10 @@ fn is_whole(machine: &Machine) -> bool {
     machine.dead_cells().is_empty() && machine.dead_links().is_empty()
 }
 
-fn ring_rounds(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Vec<Plan>, Infeasible> {
+fn ring_rounds(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+) -> Result<Vec<Routed>, Infeasible> {
     if has_wishes(set) || !is_whole(machine) {
         return Ok(Vec::new());
     }
@@ -198,7 +238,7 @@ fn ring_rounds(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Vec<P
     packed_rounds(machine, set, rounds, &round_of, &paths)
 }
 
-fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Plan>, Infeasible> {
+fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Routed>, Infeasible> {
     if has_wishes(set) || !is_whole(machine) {
         return Ok(None);
     }
@@ -206,7 +246,7 @@ fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Pl
     let Some(found) = orbits::orbits(machine.topology(), set, channels) else { return Ok(None) };
     let members = by_phase(found.phases, &found.phase_of);
     let routing = number(machine, set, &members, &found.paths)?;
-    Ok(Some(Plan { routing, rounds: None, starts: None }))
+    Ok(Some(Routed { routing, rounds: None, starts: None }))
 }
 
 /// Moves of a search at most.
@@ -220,7 +260,7 @@ fn balanced(
     set: &Arc<ConnectionSet>,
     options: &Options,
     work: &mut Work,
-) -> Result<Option<Plan>, Infeasible> {
+) -> Result<Option<Routed>, Infeasible> {
     let first = apr::Options {
         seed: options.seed,
         reroutes: options.reroutes,
@@ -229,7 +269,7 @@ fn balanced(
     };
     let routing = apr::route(machine, set, &first, &mut |_| ())?;
     if has_wishes(set) {
-        return Ok(Some(Plan { routing, rounds: None, starts: None }));
+        return Ok(Some(Routed { routing, rounds: None, starts: None }));
     }
     let network = Network::new(machine);
     let moves = set.len().saturating_mul(options.effort as usize).min(MOVES);
@@ -252,7 +292,7 @@ fn congested(
     set: &Arc<ConnectionSet>,
     bounds: &Bounds,
     options: &Options,
-) -> Result<Option<Plan>, Infeasible> {
+) -> Result<Option<Routed>, Infeasible> {
     if has_wishes(set) || set.len() > NEGOTIATED {
         return Ok(None);
     }
@@ -267,13 +307,13 @@ fn plan_of(
     set: &Arc<ConnectionSet>,
     network: &Network,
     division: &balance::Division,
-) -> Result<Plan, Infeasible> {
+) -> Result<Routed, Infeasible> {
     let members = by_phase(division.phases, &division.phase_of);
     let routing = channels::number(machine, set, network, division.phases, |phase| {
         members[phase as usize].iter().map(|&x| (x, division.paths[x as usize].as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;
-    Ok(Plan { routing, rounds: None, starts: None })
+    Ok(Routed { routing, rounds: None, starts: None })
 }
 
 fn division_of(routing: &Routing) -> balance::Division {
@@ -307,7 +347,7 @@ fn searched_rounds(
     bounds: &Bounds,
     options: &Options,
     work: &mut Work,
-) -> Result<Vec<Plan>, Infeasible> {
+) -> Result<Vec<Routed>, Infeasible> {
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
     let uneven = longest * set.len() as u64 > UNEVEN * set.words();
     if has_wishes(set) || uneven || set.len() > SEARCHED {
@@ -358,7 +398,7 @@ fn negotiated(
     set: &Arc<ConnectionSet>,
     bounds: &Bounds,
     options: &Options,
-) -> Result<Vec<Plan>, Infeasible> {
+) -> Result<Vec<Routed>, Infeasible> {
     let Some((found, wants)) = negotiation(machine, set, bounds, options)? else {
         return Ok(Vec::new());
     };
@@ -374,7 +414,7 @@ fn in_parts(
     set: &Arc<ConnectionSet>,
     pieces: u32,
     options: &Options,
-) -> Result<Vec<Plan>, Infeasible> {
+) -> Result<Vec<Routed>, Infeasible> {
     let Some(cut) = cut::cut(set, pieces, PARTS) else { return Ok(Vec::new()) };
     let bounds = bounds::bounds(machine, &cut.parts)?.summary();
     let Some((found, wants)) = negotiation(machine, &cut.parts, &bounds, options)? else {
@@ -408,7 +448,7 @@ fn windows(
     set: &Arc<ConnectionSet>,
     bounds: &Bounds,
     options: &Options,
-) -> Result<Vec<Plan>, Infeasible> {
+) -> Result<Vec<Routed>, Infeasible> {
     if has_wishes(set) || set.len() > WINDOWS {
         return Ok(Vec::new());
     }
@@ -425,26 +465,26 @@ fn windows(
             })
             .map_err(|error| explain::misshapen(set, &error))?;
         let starts = phases.iter().map(|streams| streams.iter().map(|s| s.start).collect());
-        Ok(Plan { routing, rounds: None, starts: Some(starts.collect()) })
+        Ok(Routed { routing, rounds: None, starts: Some(starts.collect()) })
     };
     let found = window::fill(machine, set, &network, bounds.phases, steps, options.seed);
     found.into_iter().map(plan).collect()
 }
 
 /// A route of a plan of rounds, on its way from one plan to another.
-struct Part {
-    connection: u32,
-    words: u32,
-    round: u32,
-    path: Vec<u32>,
+pub(crate) struct Part {
+    pub(crate) connection: u32,
+    pub(crate) words: u32,
+    pub(crate) round: u32,
+    pub(crate) path: Vec<u32>,
 }
 
 /// Numbers the channels of phases of parts, each phase in the order of connections and rounds.
-fn plan_of_parts(
+pub(crate) fn plan_of_parts(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     mut phases: Vec<Vec<Part>>,
-) -> Result<Plan, Infeasible> {
+) -> Result<Routed, Infeasible> {
     for parts in &mut phases {
         parts.sort_by_key(|part| (part.connection, part.round));
     }
@@ -455,7 +495,7 @@ fn plan_of_parts(
     })
     .map_err(|error| explain::misshapen(set, &error))?;
     let rounds = phases.iter().map(|parts| parts.iter().map(|part| part.round).collect());
-    Ok(Plan { routing, rounds: Some(rounds.collect()), starts: None })
+    Ok(Routed { routing, rounds: Some(rounds.collect()), starts: None })
 }
 
 /// Rounds and routes, with what the connections ask for.
@@ -489,7 +529,7 @@ fn packed_rounds(
     count: u32,
     round_of: &[u32],
     paths: &Paths,
-) -> Result<Vec<Plan>, Infeasible> {
+) -> Result<Vec<Routed>, Infeasible> {
     packed(machine, set, count, round_of, paths, None)
 }
 
@@ -501,7 +541,7 @@ fn packed(
     round_of: &[u32],
     paths: &Paths,
     wants: Option<&Wants>,
-) -> Result<Vec<Plan>, Infeasible> {
+) -> Result<Vec<Routed>, Infeasible> {
     let packings = packings(machine, set, count, round_of, paths, wants);
     let plan = |packed: &pack::Packed| {
         let members = by_phase(packed.phases, &packed.phase_of);
@@ -510,7 +550,7 @@ fn packed(
             .iter()
             .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
             .collect();
-        Ok(Plan { routing, rounds: Some(rounds), starts: None })
+        Ok(Routed { routing, rounds: Some(rounds), starts: None })
     };
     packings.iter().map(plan).collect()
 }

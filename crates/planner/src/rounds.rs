@@ -21,7 +21,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::paths::Paths;
 use super::way::{UNIT, Way};
-use crate::network::{Distances, Network};
+use conset_partition_route::network::{Distances, Network};
 
 /// A colouring found.
 pub(super) struct Found {

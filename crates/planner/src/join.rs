@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use conset_ir::{Connection, Infeasible};
 
-use super::{Part, Plan, plan_of_parts};
+use crate::portfolio::{Part, Routed, plan_of_parts};
 
 /// Pairs of phases that were proposed before, by the first connection of each.
 pub type Tried = BTreeSet<(u32, u32)>;
@@ -20,7 +20,7 @@ const HELD: usize = 1 << 24;
 /// Pairs of phases of a plan of rounds whose routes have channels together, the earlier phase
 /// first and no phase twice; none of those tried before, and they count as tried from now on.
 /// None for plans without rounds and for sets that ask for bandwidth or latency.
-pub fn joinable(plan: &Plan, tried: &mut Tried) -> Vec<(u32, u32)> {
+pub fn joinable(plan: &Routed, tried: &mut Tried) -> Vec<(u32, u32)> {
     let machine = plan.routing.machine();
     let phases = plan.routing.phases();
     let cells = machine.cell_count();
@@ -68,7 +68,7 @@ pub fn joinable(plan: &Plan, tried: &mut Tried) -> Vec<(u32, u32)> {
 ///
 /// # Errors
 /// None for pairs whose routes have channels together.
-pub fn join(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Plan, Infeasible> {
+pub fn join(plan: &Routed, pairs: &[(u32, u32)]) -> Result<Routed, Infeasible> {
     let mut phases: Vec<Vec<Part>> = Vec::with_capacity(plan.routing.phases().len());
     for (phase, routes) in plan.routing.iter() {
         let rounds = plan.rounds.as_ref().map(|rounds| &rounds[phase.index()]);
@@ -91,7 +91,7 @@ pub fn join(plan: &Plan, pairs: &[(u32, u32)]) -> Result<Plan, Infeasible> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::best::{Options, Way, Work, plans};
+    use crate::{Options, Planner, Task, Work, plans};
     use conset_ir::{CellId, ConnectionSet, Machine};
     use std::sync::Arc;
 
@@ -102,15 +102,10 @@ mod tests {
         let ends = [(0, 3), (1, 2), (3, 0), (2, 1)];
         let connect = |(s, t)| Connection::new(CellId(s), CellId(t), 9);
         let set = Arc::new(ConnectionSet::new("s", ends.map(connect).to_vec()).unwrap());
-        let bounds = crate::bounds::bounds(&machine, &set).unwrap().summary();
-        let made = plans(
-            &machine,
-            &set,
-            Way::Negotiated,
-            &bounds,
-            &Options::default(),
-            &mut Work::unlimited(),
-        );
+        let bounds = conset_partition_route::bounds::bounds(&machine, &set).unwrap().summary();
+        let task = Task { machine: &machine, set: &set, bounds };
+        let mut work = Work::unlimited();
+        let made = plans(&task, Planner::RoundPathfinder, &Options::default(), &mut work);
         let mut plan = made.unwrap().pop().unwrap();
         let before = plan.routing.phases().len();
         let mut tried = Tried::new();

@@ -27,7 +27,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::negotiate::{Routes, room, sides};
-use crate::network::Network;
+use conset_partition_route::network::Network;
 
 /// Words of a connection on a route, from a start in clocks after the beginning of its phase.
 #[derive(Clone, Debug, PartialEq, Eq)]

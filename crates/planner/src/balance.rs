@@ -22,10 +22,10 @@ use conset_ir::{ConnectionSet, Duplex, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::Work;
 use super::greatest::Greatest;
 use super::way::{CLOSED, UNIT, Way};
-use crate::network::{Distances, Network};
+use crate::portfolio::Work;
+use conset_partition_route::network::{Distances, Network};
 
 /// A division: a phase and a path for each connection.
 #[derive(Clone, Debug)]

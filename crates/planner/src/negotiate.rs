@@ -35,8 +35,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::paths::Paths;
-use crate::network::Network;
 use before::Before;
+use conset_partition_route::network::Network;
 pub(super) use routes::Routes;
 use table::Table;
 

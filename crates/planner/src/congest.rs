@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::balance::Division;
 use super::way::{CLOSED, UNIT, Way};
-use crate::network::{Distances, Network, UNREACHABLE};
+use conset_partition_route::network::{Distances, Network, UNREACHABLE};
 
 /// Phases beside its own that a connection looks at.
 const SAMPLED: usize = 4;

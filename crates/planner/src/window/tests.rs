@@ -1,7 +1,7 @@
 //! Windows keep every rule at every moment, whatever the set.
 
 use super::*;
-use crate::best::cases;
+use crate::cases;
 use conset_ir::Duplex;
 use proptest::prelude::*;
 

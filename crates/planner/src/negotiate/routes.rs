@@ -6,7 +6,7 @@
 
 use conset_ir::ConnectionSet;
 
-use crate::network::{Distances, Network, UNREACHABLE};
+use conset_partition_route::network::{Distances, Network, UNREACHABLE};
 
 /// Hops on shortest routes that are held for all connections together.
 const HOPS: usize = 1 << 24;
@@ -15,14 +15,14 @@ const WIDTH: usize = 16;
 
 /// A hop that a shortest route may take, between cells numbered from the source on.
 #[derive(Clone, Copy)]
-pub(in crate::best) struct Hop {
-    pub(in crate::best) from: u16,
-    pub(in crate::best) to: u16,
-    pub(in crate::best) edge: u32,
+pub(crate) struct Hop {
+    pub(crate) from: u16,
+    pub(crate) to: u16,
+    pub(crate) edge: u32,
 }
 
 /// The shortest routes of each connection, as hops in the order of their distance.
-pub(in crate::best) struct Routes {
+pub(crate) struct Routes {
     first: Vec<u32>,
     list: Vec<Hop>,
     /// Cells on shortest routes; the last is the target.
@@ -33,7 +33,7 @@ pub(in crate::best) struct Routes {
 }
 
 impl Routes {
-    pub(in crate::best) fn new(network: &Network, set: &ConnectionSet) -> Option<Self> {
+    pub(crate) fn new(network: &Network, set: &ConnectionSet) -> Option<Self> {
         let targets = set.connections().iter().map(|c| c.target.0);
         let mut distances = Distances::new(network, targets);
         let mut this = Self {
@@ -88,17 +88,17 @@ impl Routes {
         Some(this)
     }
 
-    pub(in crate::best) fn of(&self, x: usize) -> &[Hop] {
+    pub(crate) fn of(&self, x: usize) -> &[Hop] {
         &self.list[self.first[x] as usize..self.first[x + 1] as usize]
     }
 
     /// Cells on a connection's routes, as hops number them.
-    pub(in crate::best) fn cells(&self, x: usize) -> usize {
+    pub(crate) fn cells(&self, x: usize) -> usize {
         usize::from(self.cells[x])
     }
 
     /// Hops of a connection's routes.
-    pub(in crate::best) fn hops(&self, x: usize) -> u32 {
+    pub(crate) fn hops(&self, x: usize) -> u32 {
         self.hops[x]
     }
 

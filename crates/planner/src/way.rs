@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::network::{Distances, Network, UNREACHABLE};
+use conset_partition_route::network::{Distances, Network, UNREACHABLE};
 
 /// The least price of a cell.
 pub(super) const UNIT: u32 = 16;

@@ -12,7 +12,7 @@
 use conset_ir::ConnectionSet;
 
 use super::paths::Paths;
-use crate::network::Network;
+use conset_partition_route::network::Network;
 
 /// Words of bits that are held.
 const HELD: usize = 1 << 24;
@@ -121,8 +121,8 @@ fn by_length(set: &ConnectionSet, rounds: u32, round_of: &[u32]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::template;
     use super::*;
+    use crate::template;
     use conset_ir::{CellId, Connection, Machine};
 
     fn compacted(spec: &str, pairs: &[(u32, u32)]) -> (u32, u32) {

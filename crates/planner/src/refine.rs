@@ -27,9 +27,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::negotiate::sides;
-use super::{Plan, has_contracts};
-use crate::network::Network;
-use crate::{channels, explain};
+use crate::portfolio::{Routed, has_contracts};
+use conset_partition_route::network::Network;
+use conset_partition_route::{channels, explain};
 use draft::{Draft, Phase, Stream};
 
 /// A stream as whoever runs phases sees it: connection, words, the edges of its route.
@@ -69,7 +69,7 @@ pub fn refine(
     steps: u64,
     seed: u64,
     run: &mut Runner<'_>,
-) -> Result<Option<Plan>, Infeasible> {
+) -> Result<Option<Routed>, Infeasible> {
     let (machine, set) = (timetable.routing().machine(), timetable.routing().set());
     let network = Network::new(machine);
     let row = network.cells + network.next.edge_count();
@@ -206,7 +206,7 @@ fn plan_of(
     set: &Arc<conset_ir::ConnectionSet>,
     network: &Network,
     phases: &[Vec<Stream>],
-) -> Result<Plan, Infeasible> {
+) -> Result<Routed, Infeasible> {
     let parameters = machine.parameters();
     let sides = sides(machine, set);
     let mut free = vec![0u64; 2 * network.cells];
@@ -241,5 +241,5 @@ fn plan_of(
     })
     .map_err(|error| explain::misshapen(set, &error))?;
     let starts = started.iter().map(|streams| streams.iter().map(|s| s.0).collect()).collect();
-    Ok(Plan { routing, rounds: None, starts: Some(starts) })
+    Ok(Routed { routing, rounds: None, starts: Some(starts) })
 }

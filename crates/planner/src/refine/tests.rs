@@ -1,7 +1,7 @@
 //! What comes of changes is a plan, whatever the set and the machine.
 
 use super::*;
-use crate::best::{Options, Way, Work, cases, plans};
+use crate::{Options, Planner, Task, Work, cases, plans};
 use conset_ir::{ConnectionSet, Duplex, PhaseTimes, Routing, Slot};
 use proptest::prelude::*;
 
@@ -95,13 +95,14 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
 }
 
 fn balanced(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Routing {
-    let bounds = crate::bounds::bounds(machine, set).unwrap().summary();
+    let bounds = conset_partition_route::bounds::bounds(machine, set).unwrap().summary();
     let mut work = Work::unlimited();
-    let plans = plans(machine, set, Way::Balanced, &bounds, &Options::default(), &mut work);
+    let task = Task { machine, set, bounds };
+    let plans = plans(&task, Planner::LoadAnnealing, &Options::default(), &mut work);
     plans.unwrap().pop().unwrap().routing
 }
 
-fn refined(routing: &Routing, seed: u64) -> Option<Plan> {
+fn refined(routing: &Routing, seed: u64) -> Option<Routed> {
     let timetable = timetable(routing.clone());
     let (machine, set) = (routing.machine(), routing.set());
     let sides = sides(machine, set);

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use super::before::Before;
 use super::routes::{Hop, Routes};
 use super::{room, sides};
-use crate::network::Network;
+use conset_partition_route::network::Network;
 
 /// Words of bits that are held.
 const HELD: usize = 1 << 24;

@@ -12,9 +12,9 @@ use conset_ir::{ConnectionId, ConnectionSet, Machine, Timetable};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::best::negotiate::sides;
-use crate::best::way::{CLOSED, UNIT, Way};
-use crate::network::{Distances, Network};
+use crate::negotiate::sides;
+use crate::way::{CLOSED, UNIT, Way};
+use conset_partition_route::network::{Distances, Network};
 
 /// A way through the network.
 #[derive(Debug, PartialEq, Eq)]
