@@ -255,6 +255,26 @@ fn order_of_worth(rows: &[Row]) -> String {
     out
 }
 
+/// For each set the best plan of each planner over the bound, and the seconds of all its plans.
+fn all_trials(cases: &[Case], rows: &[Row]) -> String {
+    let mut out = String::new();
+    for (case, row) in cases.iter().zip(rows) {
+        write!(out, "{} {} {}", case.family, case.spec, case.words).expect("a string");
+        let mut planners: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
+        for trial in &row.attempts.trials {
+            let (clocks, seconds) = planners.entry(trial.planner).or_insert((u64::MAX, 0.0));
+            *clocks = (*clocks).min(trial.clocks);
+            *seconds += trial.seconds.unwrap_or(0.0);
+        }
+        for (planner, (clocks, seconds)) in planners {
+            let over = clocks as f64 / row.bound as f64;
+            write!(out, ", {planner} {over:.3} {seconds:.1}").expect("a string");
+        }
+        out.push('\n');
+    }
+    out
+}
+
 fn summary(rows: &[Row]) -> (Band, String) {
     let mut ratios: Vec<f64> = rows.iter().map(Row::over).collect();
     ratios.sort_by(f64::total_cmp);
@@ -302,6 +322,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let attempts = (mode == "--ablation").then_some(ATTEMPTS);
     let rows: Vec<Row> = cases.par_iter().map(|case| measured(case, attempts)).collect();
+    // A family may have no connection on a machine; there is nothing to compare then.
+    let (cases, rows): (Vec<Case>, Vec<Row>) =
+        cases.into_iter().zip(rows).filter(|(_, row)| row.bound > 0).unzip();
     let mut lines = HEAD.to_owned();
     cases.iter().zip(&rows).for_each(|(case, row)| lines.push_str(&line(case, row)));
     let (band, text) = summary(&rows);
@@ -326,7 +349,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             println!("within the stored band");
         }
-        "--ablation" => println!("{}", order_of_worth(&rows)),
+        "--ablation" => println!("{}\n{}", order_of_worth(&rows), all_trials(&cases, &rows)),
         "" => (),
         other => return Err(format!("expected --check, --bless or --ablation, not {other}").into()),
     }

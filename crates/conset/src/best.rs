@@ -6,9 +6,10 @@
 //! many attempts, or when whoever waits has had enough ([`Until`]); in the last two cases it goes
 //! on beyond that with other seeds and more effort.
 //!
-//! A price is what the cost model says, or for small sets what the fabric measures: streams of
-//! a few dozen words are ruled by what the model leaves out (words on their way, the depth of
-//! queues), and a run of them costs no more than the model does.
+//! A price is what the cost model says, or for sets of few words what the fabric measures: streams
+//! of a few dozen words are ruled by what the model leaves out (words on their way, the depth of
+//! queues), and a run of them costs no more than the model does. Plans whose prices are close are
+//! run on the fabric, so that the better one wins and not the one that the model favours.
 //!
 //! What is found in the end may still be far from the bound, where links are short and streams at
 //! full rate leave too much of them idle. Then it is *refined*: changed a little, again and again,
@@ -53,7 +54,7 @@ use serde::Serialize;
 
 use crate::compile::{Care, CompileError, Objective, Options, gap, paper};
 use attempts::{LARGE, SEARCHED, Step, Try, attempts, doubled, kind};
-use price::{PASSED, Priced, WORK, channels, joined, price, refined};
+use price::{PASSED, Priced, Pricing, WORK, channels, joined, price, refined};
 
 /// Connections up to which searches are tried although a plan is good.
 const SMALL: usize = 1 << 13;
@@ -188,6 +189,7 @@ pub(crate) struct Search<'a> {
     until: Until,
     plans: Plans,
     clock: Option<Clock<'a>>,
+    pricing: Pricing,
     /// Whether plans are checked before they are kept.
     checks: bool,
     /// Those that are made in any case, unless the trying ends before.
@@ -238,6 +240,7 @@ impl<'a> Search<'a> {
             until,
             plans: planner::plans,
             clock: None,
+            pricing: Pricing::of(machine, set, if options.unlimited { u64::MAX } else { WORK }),
             checks: care == Care::Great || set.len() <= SMALL,
             usual,
             next: 0,
@@ -413,14 +416,16 @@ impl<'a> Search<'a> {
         self.long |=
             attempt.step != Step::Plan(Planner::LoadAnnealing) && squared_hops(&priced) > TOO_LONG;
         let objective = self.options.objective;
+        let size = |priced: &Priced| (priced.timetable.phases().len(), priced.clocks);
         if self.set.len() <= REFINED
-            && self.fewest.as_ref().is_none_or(|few| is_better(&priced, few, Objective::Phases))
+            && self.fewest.as_ref().is_none_or(|few| size(&priced) < size(few))
         {
             self.fewest = Some(priced.clone());
         }
-        let best = self.found.as_ref().is_none_or(|found| is_better(&priced, found, objective));
-        let (planner, phases) = (attempt.step.name(), priced.timetable.phases().len() as u32);
-        self.trials.push(Trial { planner, phases, clocks: priced.clocks, best, seconds });
+        let beats = |found: &Priced| priced.beats(found, objective).unwrap_or(false);
+        let best = self.found.as_ref().is_none_or(beats);
+        let (planner, (phases, clocks)) = (attempt.step.name(), size(&priced));
+        self.trials.push(Trial { planner, phases: phases as u32, clocks, best, seconds });
         if best {
             self.found = Some(priced);
         }
@@ -464,9 +469,9 @@ impl<'a> Search<'a> {
             // The first moves of a search gain the most, and a large set has many.
             effort: (default.effort >> u32::from(self.set.len() > LARGE)) << doubled,
         };
-        let (mut work, pricing) = match self.options.unlimited {
-            true => (Work::unlimited(), u64::MAX),
-            false => (Work::of(self.set.len(), doubled), WORK),
+        let mut work = match self.options.unlimited {
+            true => Work::unlimited(),
+            false => Work::of(self.set.len(), doubled),
         };
         let allowed = work.left;
         let task = Task { machine: self.machine, set: self.set, bounds: self.bounds };
@@ -476,7 +481,7 @@ impl<'a> Search<'a> {
             Err(infeasible) => return Some(Err(infeasible)),
         };
         let candidate = |plan| {
-            let mut priced = price(plan, route.seed, pricing)?;
+            let mut priced = price(plan, route.seed, self.pricing)?;
             priced.stopped |= work.stopped;
             priced.spent = allowed - work.left;
             Ok(priced)
@@ -488,22 +493,30 @@ impl<'a> Search<'a> {
     /// accepts it, unless that has to wait; what it refuses is counted, and so is what a stage
     /// failed to make.
     fn best_of(&mut self, candidates: Vec<Candidate>) -> Option<Priced> {
-        let objective = self.options.objective;
-        let mut best = None;
+        let mut best: Option<Priced> = None;
         for candidate in candidates {
-            let beats = |new: &Priced, old: &Option<Priced>| {
-                old.as_ref().is_none_or(|old| is_better(new, old, objective))
-            };
-            match candidate {
-                Ok(new) if !beats(&new, &best) => (),
-                Ok(new) if !self.checks || !beats(&new, &self.found) => best = Some(new),
-                other => match other.and_then(Priced::checked) {
-                    Ok(new) => best = Some(new),
-                    Err(_) => self.refused += 1,
-                },
+            match candidate.and_then(|new| self.accepted(new, best.as_ref())) {
+                Ok(Some(new)) => best = Some(new),
+                Ok(None) => (),
+                Err(_) => self.refused += 1,
             }
         }
         best
+    }
+
+    /// A candidate that is better than another one, if there is one.
+    fn accepted(
+        &self,
+        new: Priced,
+        other: Option<&Priced>,
+    ) -> Result<Option<Priced>, CompileError> {
+        let objective = self.options.objective;
+        let beats = |old: Option<&Priced>| old.map_or(Ok(true), |old| new.beats(old, objective));
+        if !beats(other)? {
+            return Ok(None);
+        }
+        let first = beats(self.found.as_ref())?;
+        if first && self.checks { new.checked().map(Some) } else { Ok(Some(new)) }
     }
 
     /// Whether the best plan so far is worth refining: far from the bound, of streams that last as
@@ -538,7 +551,7 @@ impl<'a> Search<'a> {
         let [a, b] = from;
         let (a, b) = rayon::join(|| chain(a, seed), || chain(b, seed.wrapping_add(1 << 33)));
         let (a, b) = (a?, b?);
-        Ok(if is_better(&b, &a, self.options.objective) { b } else { a })
+        Ok(if b.beats(&a, self.options.objective)? { b } else { a })
     }
 
     /// Whether plans were so far from the bound, and the longest connection is so long, that so
@@ -658,14 +671,6 @@ type Outcome = Result<Vec<Candidate>, Infeasible>;
 fn squared_hops(priced: &Priced) -> u64 {
     let phases = priced.timetable.routing().phases().iter();
     phases.flat_map(|p| p.iter()).map(|route| (route.hops() as u64).pow(2)).sum()
-}
-
-fn is_better(new: &Priced, old: &Priced, objective: Objective) -> bool {
-    let key = |priced: &Priced| match objective {
-        Objective::Time => (0, priced.clocks),
-        Objective::Phases => (priced.timetable.phases().len(), priced.clocks),
-    };
-    key(new) < key(old)
 }
 
 #[cfg(test)]

@@ -1,35 +1,72 @@
 //! What a plan takes: its timetables, and for each phase the cheapest of them.
 //!
-//! A price is the cost model's, or for a set with little work what the fabric measures. Phases
-//! start on an empty machine, so each is priced by itself, and a phase may take its times from
-//! another timetable than its neighbours. A plan of rounds is bettered in the end by joining
-//! phases where that saves more than the rounds lose ([`joined`]).
+//! All plans of a set are priced alike: by the cost model, or, where the set has few words, by a
+//! run on the fabric. Phases start on an empty machine, so each is priced by itself, and a phase may
+//! take its times from another timetable than its neighbours. Where two plans are so close that the
+//! model's error could decide, both are run on the fabric ([`Priced::beats`]), unless that takes
+//! too long. A plan of rounds is bettered in the end by joining phases where that saves more than the
+//! rounds lose ([`joined`]).
 //!
 //! Nothing here decides which plans are made.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use conset_fabric::run_checked;
-use conset_ir::Timetable;
+use conset_ir::{ConnectionSet, Machine, Timetable};
+use conset_partition_route::network::{Distances, Network};
 use conset_planner::{self as planner, Routed};
 use conset_scheduler::sketch::{Sketch, Stream};
 use conset_scheduler::{best as links, planned, predict};
 use rayon::prelude::*;
 
-use crate::compile::CompileError;
+use crate::compile::{CompileError, Objective};
+
+/// How the plans of a set are priced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pricing {
+    /// What may be looked at for each plan ([`WORK`]).
+    pub(super) work: u64,
+    /// Whether prices are measured on the fabric instead of predicted by the cost model.
+    on_fabric: bool,
+}
+
+impl Pricing {
+    /// How the plans of this set are priced.
+    pub(super) fn of(machine: &Machine, set: &ConnectionSet, work: u64) -> Self {
+        Self { work, on_fabric: shortest_word_hops(machine, set) <= MEASURED }
+    }
+}
+
+/// Words times the hops of shortest routes, or more than [`MEASURED`].
+fn shortest_word_hops(machine: &Machine, set: &ConnectionSet) -> u64 {
+    // A word that travels takes a hop; only a cell's connections to itself take none.
+    let travels = |c: &&conset_ir::Connection| c.source != c.target;
+    let words = set.connections().iter().filter(travels).map(|c| u64::from(c.words)).sum::<u64>();
+    if words > MEASURED {
+        return u64::MAX;
+    }
+    let network = Network::new(machine);
+    let targets = set.connections().iter().map(|c| c.target.0);
+    let mut distances = Distances::new(&network, targets);
+    let hops = |c: &conset_ir::Connection| distances.aim(&network, c.source.0, c.target.0);
+    let hops: Vec<u32> = set.connections().iter().map(hops).collect();
+    let each = set.connections().iter().zip(hops);
+    each.map(|(c, hops)| u64::from(c.words).saturating_mul(u64::from(hops))).sum()
+}
 
 /// A timetable and what it takes.
 #[derive(Clone)]
 pub(super) struct Priced {
     pub(super) timetable: Timetable,
-    /// Clocks of all phases and their switches.
+    /// Clocks of all phases and their switches, by [`Pricing`].
     pub(super) clocks: u64,
+    /// The same on the fabric, once it was measured.
+    measured: OnceLock<u64>,
     /// What each phase takes, without the switch.
     phases: Vec<u64>,
     /// The rounds of a plan that has them.
     rounds: Option<Vec<Vec<u32>>>,
-    /// What may be looked at to price it ([`WORK`]).
-    work: u64,
+    pricing: Pricing,
     /// Whether less was tried for that.
     pub(super) stopped: bool,
     /// Cells that the search for the plan looked at.
@@ -56,7 +93,39 @@ impl Priced {
         let mut phases = self.timetable.phases().to_vec();
         phases.iter_mut().flat_map(|times| &mut times.slots).for_each(|slot| slot.duration = 0);
         let timetable = Timetable::new(self.timetable.routing().clone(), phases).expect("one each");
-        Self { timetable, checked: false, clocks: self.clocks - 1, ..self }
+        let (clocks, measured) = (self.clocks - 1, OnceLock::from(self.clocks - 1));
+        Self { timetable, checked: false, clocks, measured, ..self }
+    }
+
+    /// Whether it is better than another plan of the set: fewer phases if these are the objective,
+    /// fewer clocks otherwise. Where the clocks are close both are measured.
+    ///
+    /// # Errors
+    /// This plan cannot be run, which is a bug of a stage.
+    pub(super) fn beats(&self, other: &Self, objective: Objective) -> Result<bool, CompileError> {
+        let phases = |priced: &Self| match objective {
+            Objective::Time => 0,
+            Objective::Phases => priced.timetable.phases().len(),
+        };
+        if phases(self) != phases(other) {
+            return Ok(phases(self) < phases(other));
+        }
+        let close = self.clocks.abs_diff(other.clocks) < other.clocks / CLOSE;
+        if !close || word_hops(&self.timetable).max(word_hops(&other.timetable)) > CLOSE_MEASURED {
+            return Ok(self.clocks < other.clocks);
+        }
+        // The other one was accepted, so it runs.
+        Ok(self.measure()? < other.measure().unwrap_or(other.clocks))
+    }
+
+    /// Clocks on the fabric.
+    fn measure(&self) -> Result<u64, CompileError> {
+        if let Some(&clocks) = self.measured.get() {
+            return Ok(clocks);
+        }
+        let switch = self.timetable.routing().machine().parameters().switch_clocks();
+        let clocks = total(&measured(&self.timetable)?, switch);
+        Ok(*self.measured.get_or_init(|| clocks))
     }
 
     /// Whether it has phases that [`joined`] may join.
@@ -82,11 +151,12 @@ pub(super) fn channels(timetable: &Timetable) -> u64 {
     phases.flat_map(|phase| phase.iter()).map(|route| route.cells.len() as u64).sum()
 }
 
-/// Words times links up to which a timetable is priced on the fabric.
+/// Words times hops of a set up to which its plans are priced on the fabric.
 const MEASURED: u64 = 1 << 18;
 
-/// The same for plans in which streams follow each other closely: small delays add up there.
-const PLANNED: u64 = 1 << 24;
+/// The same for plans whose clocks differ by less than one in [`CLOSE`].
+const CLOSE_MEASURED: u64 = 1 << 24;
+const CLOSE: u64 = 64;
 
 /// Connections up to which timetables are varied.
 pub(super) const PASSED: usize = 1 << 17;
@@ -98,10 +168,9 @@ const PASSES: u32 = 64;
 ///
 /// # Errors
 /// A bug of a stage.
-pub(super) fn price(plan: Routed, seed: u64, work: u64) -> Result<Priced, CompileError> {
+pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced, CompileError> {
     let mut stopped = false;
     let bug = |e| CompileError::bug("the scheduler", &e);
-    let most = if plan.starts.is_some() { PLANNED } else { MEASURED };
     let tables = match (&plan.rounds, &plan.starts) {
         (Some(rounds), _) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
         (None, Some(starts)) => {
@@ -112,15 +181,13 @@ pub(super) fn price(plan: Routed, seed: u64, work: u64) -> Result<Priced, Compil
             let most = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
             let routes = plan.routing.phases().iter().flat_map(|phase| phase.iter());
             let channels: u64 = routes.map(|route| route.cells.len() as u64).sum();
-            let passes = u64::from(most).min(work / channels.max(1)) as u32;
+            let passes = u64::from(most).min(pricing.work / channels.max(1)) as u32;
             stopped = passes < most;
             links::by_links(plan.routing, passes, seed).map_err(bug)?
         }
     };
     let tables = planned::with_early_starts(tables);
-    // Timetables of one routing, so all of them are run on the fabric or none.
-    let checked = word_hops(&tables[0]) <= most;
-    let clocks = |table: &Timetable| match checked {
+    let clocks = |table: &Timetable| match pricing.on_fabric {
         true => measured(table),
         false => Ok(predict::predict(table).phases.iter().map(|phase| phase.clocks).collect()),
     };
@@ -132,11 +199,25 @@ pub(super) fn price(plan: Routed, seed: u64, work: u64) -> Result<Priced, Compil
     let least = |phase: usize| prices.iter().map(|table| table[phase]).min().unwrap_or(0);
     let phases: Vec<u64> = phases.map(least).collect();
     let switch = timetable.routing().machine().parameters().switch_clocks();
-    let clocks = phases.iter().map(|phase| switch.saturating_add(*phase));
-    let clocks = clocks.fold(0, u64::saturating_add);
-    // Phases of timetables that were checked make one that need not be.
-    let rounds = plan.rounds;
-    Ok(Priced { clocks, timetable, phases, rounds, work, stopped, spent: 0, checked })
+    let clocks = total(&phases, switch);
+    let measured = if pricing.on_fabric { OnceLock::from(clocks) } else { OnceLock::new() };
+    Ok(Priced {
+        clocks,
+        measured,
+        timetable,
+        phases,
+        rounds: plan.rounds,
+        pricing,
+        stopped,
+        spent: 0,
+        // Phases of timetables that were checked make one that need not be.
+        checked: pricing.on_fabric,
+    })
+}
+
+/// Clocks of phases with a switch before each.
+fn total(phases: &[u64], switch: u64) -> u64 {
+    phases.iter().fold(0, |sum, phase| sum.saturating_add(*phase).saturating_add(switch))
 }
 
 /// Connections up to which phases are joined, and attempts at it.
@@ -162,7 +243,8 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
     let mut tried = planner::Tried::new();
     let cells = found.timetable.routing().machine().cell_count() as u64;
     let each = channels(&found.timetable) + found.phases.len() as u64 * cells;
-    let most = JOINS.min(usize::try_from(found.work / TRIED / each.max(1)).unwrap_or(JOINS));
+    let most =
+        JOINS.min(usize::try_from(found.pricing.work / TRIED / each.max(1)).unwrap_or(JOINS));
     found.stopped |= most < JOINS && found.rounds.is_some();
     for _ in 0..most {
         let Some(rounds) = &found.rounds else { break };
@@ -172,7 +254,7 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         if pairs.is_empty() {
             break;
         }
-        let trial = price(planner::join(&plan, &pairs).map_err(bug)?, seed, found.work)?;
+        let trial = price(planner::join(&plan, &pairs).map_err(bug)?, seed, found.pricing)?;
         let gains = |&(a, b): &(u32, u32)| {
             let place = a as usize - pairs.iter().filter(|pair| pair.1 < a).count();
             let apart = found.phases[a as usize] + found.phases[b as usize] + switch;
@@ -182,18 +264,20 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         if good.len() == pairs.len() {
             found = trial;
         } else if !good.is_empty() {
-            found = price(planner::join(&plan, &good).map_err(bug)?, seed, found.work)?;
+            found = price(planner::join(&plan, &good).map_err(bug)?, seed, found.pricing)?;
         }
     }
     if most > 0 && found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
         // The routes by links instead of by rounds: better for some phases of unequal words.
         let routing = found.timetable.routing().clone();
-        let other = price(Routed { routing, rounds: None, starts: None }, seed, found.work)?;
+        let other = price(Routed { routing, rounds: None, starts: None }, seed, found.pricing)?;
         let tables = [found.timetable.clone(), other.timetable];
         let prices = [found.phases, other.phases];
         let phases = prices[0].iter().zip(&prices[1]).map(|(a, b)| *a.min(b)).collect::<Vec<_>>();
         found.timetable = links::combine(&tables, &prices);
-        found.clocks = phases.iter().map(|phase| phase + switch).sum();
+        found.clocks = total(&phases, switch);
+        found.measured =
+            if found.pricing.on_fabric { OnceLock::from(found.clocks) } else { OnceLock::new() };
         found.phases = phases;
         found.checked &= other.checked;
     }
@@ -219,7 +303,7 @@ pub(super) fn refined(
     };
     let plan = planner::refine(&base.timetable, even, steps, seed, &mut run)
         .map_err(|e| CompileError::bug("the router", &e))?;
-    plan.map(|plan| price(plan, seed, base.work)).transpose()
+    plan.map(|plan| price(plan, seed, base.pricing)).transpose()
 }
 
 /// Words times links of a timetable's routes.

@@ -109,7 +109,7 @@ fn a_plan_that_the_fabric_did_not_run_is_checked_before_it_is_the_best() {
     let task = Task { machine: &machine, set: &set, bounds };
     let mut work = Work::unlimited();
     let plans = planner::plans(&task, Planner::LoadAnnealing, &route, &mut work).unwrap();
-    let right = price(plans[0].clone(), 0, WORK).unwrap();
+    let right = price(plans[0].clone(), 0, Pricing::of(&machine, &set, WORK)).unwrap();
     let wrong = right.clone().with_slots_of_nothing();
     let options = Options::default();
     let mut search = Search::new(&machine, &set, bounds, &options, Until::Good, Care::Usual);

@@ -55,7 +55,7 @@ fn run(set: &ConnectionSet, sides: &[[u32; 2]], streams: &[Streamed<'_>]) -> Vec
 }
 
 /// Every rule of a plan.
-fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
+fn check(machine: &Machine, set: &ConnectionSet, plan: &Routed) {
     let sides = sides(machine, set);
     let starts = plan.starts.as_ref().expect("starts are planned");
     let mut words = vec![0; set.len()];
