@@ -53,17 +53,14 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::compile::{Care, CompileError, Objective, Options, gap, paper};
-use attempts::{LARGE, SEARCHED, Step, Try, attempts, doubled, kind};
+use attempts::{LARGE, SEARCHED, Step, Try, attempts, doubled};
 use price::{PASSED, Priced, Pricing, WORK, channels, joined, price, refined};
 
 /// Connections up to which searches are tried although a plan is good.
 const SMALL: usize = 1 << 13;
 
-/// Parts of connections up to which they are negotiated.
-const CUT: usize = 1 << 11;
-
 /// Connections up to which windows are filled with parts of them, and how near to the bound a plan
-/// is that is not tried to be bettered by parts.
+/// is that parts are not tried to improve.
 const FILLED: usize = 1 << 12;
 const WHOLE: f64 = 1.04;
 
@@ -80,7 +77,7 @@ const WAVE: usize = 8;
 /// what its searches look at, which takes minutes.
 const TOO_LONG: u64 = 1 << 26;
 
-/// Channels of all routes above which windows are not filled and parts are not negotiated.
+/// Channels of all routes above which windows are not filled.
 const PARTED: u64 = 1 << 20;
 
 /// Channels of a route on the average above which refining runs fewer streams.
@@ -202,10 +199,6 @@ pub(crate) struct Search<'a> {
     ringed: Option<f64>,
     /// Whether routes are too long for balancing, as the plans before it tell.
     long: bool,
-    /// Whether whole connections have left room for parts, as their plans tell.
-    far: Option<bool>,
-    /// Whether routes are too long for windows and parts.
-    unparted: bool,
     /// The best plan.
     found: Option<Priced>,
     /// Of the plans with the fewest phases the fastest.
@@ -247,8 +240,6 @@ impl<'a> Search<'a> {
             searched: false,
             ringed: None,
             long: false,
-            far: None,
-            unparted: false,
             found: None,
             fewest: None,
             made: 0,
@@ -269,7 +260,10 @@ impl<'a> Search<'a> {
             Planner::LoadAnnealing => {
                 !may && self.until == Until::Good && (self.long || self.spent > SPENT)
             }
-            Planner::PreemptiveList | Planner::Fragments { .. } => !may && self.unparted,
+            Planner::PreemptiveList => {
+                let long = |found: &Priced| channels(&found.timetable) > PARTED;
+                !may && self.found.as_ref().is_some_and(long)
+            }
             _ => false,
         }
     }
@@ -346,21 +340,12 @@ impl<'a> Search<'a> {
         // Ways that come first may end the trying, or tell what is not worth while behind them;
         // what changes the best plan needs to know it.
         let goes_along = |row: usize, one: &Try| match (first.step, one.step) {
-            (Step::Plan(a), Step::Plan(b)) => row >= self.usual.len() || kind(a) == kind(b),
+            (Step::Plan(a), Step::Plan(b)) => row >= self.usual.len() || a == b,
             _ => false,
         };
         let rest = (self.next + 1..self.next + most)
             .map_while(|row| self.attempt(row).filter(|one| goes_along(row, one)));
         let tries: Vec<Try> = std::iter::once(first).chain(rest).collect();
-        if matches!(first.step, Step::Plan(Planner::PreemptiveList | Planner::Fragments { .. }))
-            && self.far.is_none()
-        {
-            // Seen once, so that plans in parts do not change what the others of them do.
-            let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > WHOLE;
-            self.far = Some(self.found.as_ref().is_some_and(far));
-            let long = |found: &Priced| channels(&found.timetable) > PARTED;
-            self.unparted = self.found.as_ref().is_some_and(long);
-        }
         let this = &*self;
         let make = |&attempt: &Try| {
             let start = this.clock.map(|clock| clock());
@@ -443,10 +428,7 @@ impl<'a> Search<'a> {
         if self.found.is_some() {
             let skipped = match planner {
                 Planner::EdgeColoring => self.set.len() > SEARCHED,
-                Planner::Fragments { pieces } => {
-                    self.set.len() * pieces as usize > CUT || !self.may_gain_by_parts(pieces)
-                }
-                Planner::PreemptiveList => !self.may_gain_by_parts(1),
+                Planner::PreemptiveList => !self.may_gain_by_parts(),
                 _ => false,
             };
             if skipped || self.is_too_much(planner) {
@@ -525,7 +507,7 @@ impl<'a> Search<'a> {
         let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > REFINABLE;
         let far = self.until != Until::Good || self.found.as_ref().is_some_and(far);
         let few = self.set.len() <= REFINED && self.set.order().len() <= ORDERED * self.set.len();
-        far && few && self.is_long(1)
+        far && few && self.is_long()
     }
 
     /// Changes the best plan so far. The first chains start from the best plan, whose streams keep
@@ -554,18 +536,18 @@ impl<'a> Search<'a> {
         Ok(if b.beats(&a, self.options.objective)? { b } else { a })
     }
 
-    /// Whether plans were so far from the bound, and the longest connection is so long, that so
-    /// many parts of it could do better.
-    fn may_gain_by_parts(&self, pieces: u32) -> bool {
-        self.set.len() <= FILLED && self.is_long(pieces) && self.far == Some(true)
+    /// Whether the best plan so far is so far from the bound, and the longest connection so long,
+    /// that parts of it could do better.
+    fn may_gain_by_parts(&self) -> bool {
+        let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > WHOLE;
+        self.set.len() <= FILLED && self.is_long() && self.found.as_ref().is_some_and(far)
     }
 
-    /// Whether no part of the longest connection, cut into so many, would be shorter than a switch.
-    fn is_long(&self, pieces: u32) -> bool {
+    /// Whether the longest connection takes no less time than a switch.
+    fn is_long(&self) -> bool {
         let parameters = self.machine.parameters();
         let longest = self.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
-        u64::from(longest) * parameters.word_clocks()
-            >= u64::from(pieces) * parameters.switch_clocks()
+        u64::from(longest) * parameters.word_clocks() >= parameters.switch_clocks()
     }
 
     /// Clocks of the rounds of a plan, without what words take on their way, over the clocks that

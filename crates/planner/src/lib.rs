@@ -17,7 +17,6 @@ mod balance;
 mod cases;
 mod compact;
 mod congest;
-mod cut;
 mod greatest;
 mod join;
 mod negotiate;

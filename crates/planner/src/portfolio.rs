@@ -11,7 +11,6 @@
 //! | [`Planner::TranslationSymmetry`] | sets that are invariant under translations of a torus; fewest phases | `orbits`: one connection is planned for all its translates |
 //! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
 //! | [`Planner::RoundPathfinder`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together by negotiated congestion; `pack` |
-//! | [`Planner::Fragments`] | sets of uneven words, or short of links | `cut`: long connections in parts, then as above |
 //! | [`Planner::PreemptiveList`] | any set without order or requirements | `window`: phases of a given length, connections cut where they end |
 //! | [`Planner::PhasePathfinder`] | few phases | `congest`: a fixed number of phases, from the bound upwards |
 //! | [`Planner::LoadAnnealing`] | any set | the paper's division, then `balance`: loads evened out between its phases |
@@ -28,13 +27,11 @@ use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Routing};
 
 use conset_partition_route::apr::wants::Wants;
 use conset_partition_route::network::{Distances, Network};
-use conset_partition_route::{apr, bounds, channels, explain};
+use conset_partition_route::{apr, channels, explain};
 
 use crate::paths::Paths;
 use crate::problem::Problem;
-use crate::{
-    balance, compact, congest, cut, negotiate, orbits, pack, rounds, slots, template, window,
-};
+use crate::{balance, compact, congest, negotiate, orbits, pack, rounds, slots, template, window};
 
 /// A way to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +44,6 @@ pub enum Planner {
     EdgeColoring,
     /// Rounds, phases and routes are chosen together, in passes that learn from each other.
     RoundPathfinder,
-    /// The same with long connections cut into parts, none longer than this share of the longest.
-    Fragments {
-        /// Parts of the longest connection, at least 2.
-        pieces: u32,
-    },
     /// Phases of a length, filled with connections and parts of connections.
     PreemptiveList,
     /// Fewer phases than are allowed, by negotiated congestion.
@@ -70,7 +62,6 @@ impl Planner {
             Planner::TranslationSymmetry => "translation-symmetry",
             Planner::EdgeColoring => "edge-coloring",
             Planner::RoundPathfinder => "round-pathfinder",
-            Planner::Fragments { .. } => "fragments",
             Planner::PreemptiveList => "preemptive-list",
             Planner::PhasePathfinder => "phase-pathfinder",
             Planner::LoadAnnealing => "load-annealing",
@@ -176,7 +167,6 @@ pub fn plans(
         Planner::TranslationSymmetry => regular(machine, set)?.into_iter().collect(),
         Planner::EdgeColoring => searched_rounds(machine, set, bounds, options, work)?,
         Planner::RoundPathfinder => negotiated(machine, set, bounds, options)?,
-        Planner::Fragments { pieces } => in_parts(machine, set, pieces, options)?,
         Planner::PreemptiveList => windows(machine, set, bounds, options)?,
         Planner::PhasePathfinder => congested(machine, set, bounds, options)?.into_iter().collect(),
         Planner::LoadAnnealing => balanced(machine, set, options, work)?.into_iter().collect(),
@@ -403,36 +393,6 @@ fn negotiated(
         return Ok(Vec::new());
     };
     packed(machine, set, found.rounds, &found.round_of, &found.paths, wants.as_ref())
-}
-
-/// Parts up to which connections are cut.
-const PARTS: usize = 1 << 14;
-
-/// Negotiates parts of connections as if they were connections.
-fn in_parts(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    pieces: u32,
-    options: &Options,
-) -> Result<Vec<Routed>, Infeasible> {
-    let Some(cut) = cut::cut(set, pieces, PARTS) else { return Ok(Vec::new()) };
-    let bounds = bounds::bounds(machine, &cut.parts)?.summary();
-    let Some((found, wants)) = negotiation(machine, &cut.parts, &bounds, options)? else {
-        return Ok(Vec::new());
-    };
-    let negotiate::Found { rounds, round_of, paths } = found;
-    let packings = packings(machine, &cut.parts, rounds, &round_of, &paths, wants.as_ref());
-    let phases = |packed: &pack::Packed| {
-        let members = by_phase(packed.phases, &packed.phase_of);
-        let part = |&x: &u32| Part {
-            connection: cut.of[x as usize],
-            words: cut.parts.get(conset_ir::ConnectionId(x)).words,
-            round: round_of[x as usize],
-            path: paths.of(x as usize).to_vec(),
-        };
-        members.iter().map(|members| members.iter().map(part).collect()).collect::<Vec<Vec<_>>>()
-    };
-    packings.iter().map(|packed| plan_of_parts(machine, set, phases(packed))).collect()
 }
 
 /// Steps of filling windows for each connection, and at most.

@@ -61,19 +61,13 @@ pub(super) struct Try {
     pub(super) doubled: u32,
 }
 
-/// The kind of a planner, whatever it is tried with.
-pub(super) fn kind(planner: Planner) -> std::mem::Discriminant<Planner> {
-    std::mem::discriminant(&planner)
-}
-
 /// Doublings of the effort after so many attempts beyond the usual ones.
 pub(super) fn doubled(more: u64) -> u32 {
     (more / u64::from(SAME_EFFORT)).min(u64::from(DOUBLED)) as u32
 }
 
-/// Ways and seeds to try, in this order: those that cost little and may be perfect first, for a
-/// small set the one that is mostly enough. Rounds and parts are for time, orbits and negotiated
-/// congestion for phases. What was found is refined in the end.
+/// Planners and seeds to try, in this order: those that cost little and may reach the bound first,
+/// for a small set the one that is mostly enough. What was found is refined in the end.
 pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Objective) -> Vec<Try> {
     // A set of a few connections leaves little to try.
     let most = ATTEMPTS.min(1 + set.len() / 32);
@@ -87,11 +81,7 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
     let slots = timed.then_some(once(Planner::SlotPathfinder));
     match objective {
         Objective::Time if sparse => {
-            let first = [Planner::TorusAapc, Planner::TranslationSymmetry]
-                .map(once)
-                .into_iter()
-                .chain(slots);
-            first.chain(balanced).collect()
+            [once(Planner::TorusAapc)].into_iter().chain(slots).chain(balanced).collect()
         }
         Objective::Time => {
             let early = if set.len() <= SEARCHED { 1 } else { 0 };
@@ -101,16 +91,8 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
                 .chain(slots)
                 .chain([once(Planner::EdgeColoring)])
                 .chain((0..negotiated).map(|again| plan(Planner::RoundPathfinder, again)))
-                .chain([once(Planner::TranslationSymmetry)])
+                .chain([once(Planner::PreemptiveList)])
                 .chain(balanced.skip(early))
-                .chain(
-                    [
-                        Planner::PreemptiveList,
-                        Planner::Fragments { pieces: 2 },
-                        Planner::Fragments { pieces: 3 },
-                    ]
-                    .map(once),
-                )
                 .chain([Try { step: Step::Refine, seed: 0, doubled: 0 }])
                 .collect()
         }
