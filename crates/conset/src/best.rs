@@ -97,6 +97,9 @@ const ORDERED: usize = 16;
 const EACH: u32 = 15;
 const STEPS: u64 = 1 << 21;
 
+/// How many times fewer streams are run where slots were negotiated, which leaves little to refine.
+const TIMED: u64 = 4;
+
 /// When trying ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
@@ -501,6 +504,11 @@ impl<'a> Search<'a> {
         if first && self.checks { new.checked().map(Some) } else { Ok(Some(new)) }
     }
 
+    /// Whether agents keep planned starts, so that slots were negotiated.
+    fn is_timed(&self) -> bool {
+        self.machine.parameters().has_timed_starts()
+    }
+
     /// Whether the best plan so far is worth refining: far from the bound, of streams that last as
     /// long as a switch, below which it is not sharing of links that rules them.
     fn may_gain_by_sharing(&self) -> bool {
@@ -516,6 +524,7 @@ impl<'a> Search<'a> {
     fn refine(&self, found: &Priced, seed: u64, doubled: u32) -> Candidate {
         let seed = self.options.seed.wrapping_add(seed);
         let steps = STEPS.min((self.set.len() as u64) << EACH) << doubled;
+        let steps = if self.is_timed() { steps / TIMED } else { steps };
         // A stream that is run costs what its route is long.
         let far = channels(&found.timetable) / self.set.len().max(1) as u64;
         let steps = if self.options.unlimited { steps } else { steps * FAR / far.max(FAR) };
@@ -573,6 +582,7 @@ impl<'a> Search<'a> {
     fn is_good(&self, found: &Priced) -> bool {
         let (set, objective) = (self.set, self.options.objective);
         let near = match set.len() {
+            0..=SEARCHED if self.is_timed() => 1.015,
             0..=SEARCHED => 1.03,
             _ if set.len() > SMALL => 1.35,
             _ => match self.ringed {

@@ -13,6 +13,8 @@ pub(super) const SEARCHED: usize = 1 << 10;
 
 /// Attempts to balance a small set, and connections of all attempts together.
 const ATTEMPTS: usize = 8;
+/// The same where slots are negotiated too.
+const TIMED: usize = 2;
 const TRIED: usize = 1 << 13;
 
 /// Large sets with fewer connections a cell than this, such as halos, are hardly slowed by links
@@ -69,29 +71,28 @@ pub(super) fn doubled(more: u64) -> u32 {
 /// Planners and seeds to try, in this order: those that cost little and may reach the bound first,
 /// for a small set the one that is mostly enough. What was found is refined in the end.
 pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Objective) -> Vec<Try> {
+    let timed = machine.parameters().has_timed_starts();
     // A set of a few connections leaves little to try.
-    let most = ATTEMPTS.min(1 + set.len() / 32);
+    let most = if timed { TIMED } else { ATTEMPTS }.min(1 + set.len() / 32);
     let balanced = (TRIED / set.len().max(1)).clamp(1, most) as u64;
     let plan = |planner: Planner, seed: u64| Try { step: Step::Plan(planner), seed, doubled: 0 };
     let once = |planner: Planner| plan(planner, 0);
     let balanced = (0..balanced).map(|again| plan(Planner::LoadAnnealing, again));
     let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
-    let timed = machine.parameters().has_timed_starts() && set.len() <= SLOTS;
-    let slots = timed.then_some(once(Planner::SlotPathfinder));
+    let negotiated = (0..negotiated).map(|again| plan(Planner::RoundPathfinder, again));
+    let slots = (timed && set.len() <= SLOTS).then_some(once(Planner::SlotPathfinder));
+    let torus = [once(Planner::TorusAapc)].into_iter();
     match objective {
-        Objective::Time if sparse => {
-            [once(Planner::TorusAapc)].into_iter().chain(slots).chain(balanced).collect()
-        }
+        Objective::Time if sparse => torus.chain(slots).chain(balanced).collect(),
         Objective::Time => {
             let early = if set.len() <= SEARCHED { 1 } else { 0 };
-            [once(Planner::TorusAapc)]
-                .into_iter()
+            torus
                 .chain(balanced.clone().take(early))
-                .chain(slots)
                 .chain([once(Planner::EdgeColoring)])
-                .chain((0..negotiated).map(|again| plan(Planner::RoundPathfinder, again)))
+                .chain(negotiated)
                 .chain([once(Planner::PreemptiveList)])
+                .chain(slots)
                 .chain(balanced.skip(early))
                 .chain([Try { step: Step::Refine, seed: 0, doubled: 0 }])
                 .collect()
