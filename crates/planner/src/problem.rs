@@ -11,6 +11,16 @@ use conset_ir::{Bounds, CellId, ConnectionSet, Duplex, Machine, Parameters, Stre
 
 use crate::plan::Stream;
 
+/// Something that a stream keeps busy: an edge, a port, or the receiving side of a port.
+#[derive(Clone, Copy)]
+pub(crate) struct Hold {
+    pub(crate) resource: u32,
+    /// Clocks after the stream's start from which on it is busy.
+    pub(crate) after: u64,
+    /// Clocks for which it is.
+    pub(crate) clocks: u64,
+}
+
 /// Stands for "no way" among hop counts.
 pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
@@ -159,8 +169,57 @@ impl<'a> Problem<'a> {
         edges.start + row.binary_search(&neighbour).expect("routes go to neighbours")
     }
 
+    /// What [`Problem::holds`] names: edges, ports, and ports once more for what they receive.
+    pub(crate) fn resource_count(&self) -> usize {
+        self.edge_count() + 2 * self.port_count
+    }
+
+    /// Clocks from a stream's start until its last word is received.
+    pub(crate) fn until_received(&self, stream: &Stream) -> u64 {
+        let clocks = self.clocks(stream.connection as usize);
+        clocks.until_received(stream.words, stream.cells.len() - 1)
+    }
+
+    /// Whether targets may open these streams late, when their words come: streams are then
+    /// received in the order in which they start. No stream may be shorter than words can be on
+    /// their way, and where agents hold several streams opening must take no time.
+    pub(crate) fn may_overlap(&self, streams: &[Stream]) -> bool {
+        let flight = |s: &Stream| self.clocks(s.connection as usize).flight(s.cells.len() - 1);
+        let farthest = streams.iter().map(flight).max().unwrap_or(0);
+        let long = |s: &Stream| self.clocks(s.connection as usize).of(s.words) > farthest;
+        let in_time = self.parameters.streams == 1 || self.setup == 0;
+        self.parameters.duplex == Duplex::Full && in_time && streams.iter().all(long)
+    }
+
+    /// What a stream keeps busy, and how many streams may do so at a time. Its target is busy
+    /// while it receives, and where streams must not overlap there also while the source sends.
+    pub(crate) fn holds(
+        &self,
+        stream: &Stream,
+        may_overlap: bool,
+        mut hold: impl FnMut(Hold, usize),
+    ) {
+        let x = stream.connection as usize;
+        let (edges, ports) = (self.edge_count() as u32, self.port_count as u32);
+        let clocks = self.clocks(x);
+        let (slot, flight) = (clocks.of(stream.words), clocks.flight(stream.cells.len() - 1));
+        let [source, target] = self.ports[x];
+        hold(Hold { resource: edges + source, after: 0, clocks: slot }, 1);
+        hold(Hold { resource: edges + ports + target, after: flight, clocks: slot }, 1);
+        if !may_overlap && source != target {
+            hold(Hold { resource: edges + target, after: 0, clocks: slot }, 1);
+        }
+        for (hop, pair) in stream.cells.windows(2).enumerate() {
+            let edge = self.edge(pair[0], pair[1]);
+            let after = hop as u64 * self.link_clocks + self.setup;
+            let resource = edge as u32;
+            let words = Hold { resource, after, clocks: slot - self.setup };
+            hold(words, usize::from(self.capacity[edge]));
+        }
+    }
+
     /// What streams of a connection cost the agents at its ends.
-    fn clocks(&self, x: usize) -> StreamClocks {
+    pub(crate) fn clocks(&self, x: usize) -> StreamClocks {
         StreamClocks::new(self.parameters, &self.set.connections()[x])
     }
 

@@ -15,6 +15,8 @@
 
 mod negotiation;
 mod route;
+mod rows;
+mod starts;
 mod units;
 
 use std::cmp::Reverse;
@@ -23,79 +25,94 @@ use conset_ir::Connection;
 
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
-use negotiation::{Negotiation, Outcome, RESOURCES};
+use negotiation::{Less, Negotiation, Outcome, RESOURCES, SLOTS};
 use units::Units;
 
-/// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link, and
-/// factors in 64ths.
+/// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link for a
+/// slot.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Numbers of units that the longest connection is cut into: one attempt for each. Where
-    /// words are uneven there is one more for each, with the mean instead of the longest.
-    pub pieces: Vec<u32>,
-    /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost.
+    /// Numbers of units that the longest connection is cut into, and of slots that such a unit
+    /// takes: one attempt for each. Where words are uneven there is one more for each, with the
+    /// mean instead of the longest.
+    pub cuts: Vec<(u32, u32)>,
+    /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost,
+    /// in 4096ths.
     pub present_first: u32,
     /// The greatest such factor.
     pub present_most: u32,
-    /// How much the factor grows in a pass.
+    /// The greatest with which it goes on when slots are added or taken away.
+    pub present_again: u32,
+    /// How much the factor grows in a pass, in 64ths.
     pub present_growth: u32,
     /// What each pass in which a resource is overused adds to its cost.
     pub history: u32,
     /// The most that these additions amount to.
     pub history_most: u32,
-    /// What is kept of these additions when slots are added or taken away.
+    /// What is kept of these additions when slots are added or taken away, in 64ths.
     pub history_kept: u32,
     /// The cost of a port that is free, as far as factors apply to it.
     pub port: u32,
     /// One unit in so many is moved in a pass although it is in no conflict.
     pub shaken: u32,
-    /// Slots in which a route is searched for each time a unit is placed.
-    pub tries: u32,
     /// Hops beyond the shortest that a route may take.
     pub detour: u16,
+    /// One unit in so many is searched a route with detours for.
+    pub detours: u32,
+    /// Slots that are added where a negotiation stalls: so many 64ths of what the overuse would
+    /// fill.
+    pub added: u32,
+    /// More phases than the bound to begin with: as many as take this part of the bound of time.
+    pub free_phases: u32,
+    /// Passes without fewer conflicts after which slots are added at first.
+    pub patience_first: u32,
     /// Passes without fewer conflicts after which a negotiation has stalled, at first.
     pub patience: u32,
-    /// The same for the last attempt to do with a slot fewer.
+    /// The same for the last attempt to do with a slot or a phase fewer.
     pub patience_most: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            pieces: vec![1, 2, 4],
-            present_first: 20,
-            present_most: 1000,
-            present_growth: 1,
+            cuts: vec![(1, 1), (1, 4), (2, 2), (4, 1)],
+            present_first: 1280,
+            present_most: 64000,
+            present_again: 16000,
+            present_growth: 2,
             history: 20,
             history_most: 1 << 10,
             history_kept: 48,
             port: 128,
             shaken: 20,
-            tries: 16,
-            detour: 4,
+            detour: 2,
+            detours: 2,
+            added: 64,
+            free_phases: 64,
+            patience_first: 4,
             patience: 12,
             patience_most: 1 << 12,
         }
     }
 }
 
-/// The usual budget of a set, in cells that searches for routes expand: in proportion to the
-/// connections, some seconds at most.
+/// The usual budget of a set, in slots that searches for routes look at, by eights: in proportion
+/// to the connections, some seconds at most.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 16, BUDGET)
+    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
 }
 
 /// Hops of the farthest connection of a set that is planned.
 const FARTHEST: u16 = 1 << 12;
 
-const PER_CONNECTION: u64 = 1 << 16;
-const BUDGET: u64 = 1 << 26;
+const PER_CONNECTION: u64 = 1 << 20;
+const BUDGET: u64 = 1 << 29;
 
 /// What a search found, and what it took.
 pub struct Found {
     /// The best plan.
     pub plan: Plan,
-    /// Cells that searches for routes expanded, and what else took as long.
+    /// Slots that searches for routes looked at, by eights, and what else took as long.
     pub work: u64,
     /// Passes over the units.
     pub passes: u32,
@@ -113,9 +130,9 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
         return None;
     }
     let mut units: Vec<Units> = Vec::new();
-    for length in units::lengths(problem, &config.pieces) {
-        let cut = Units::of_length(problem, length);
-        if units.iter().all(|units| units.count() != cut.count()) {
+    for cut in units::cuts(problem, &config.cuts) {
+        let cut = Units::cut(problem, cut);
+        if units.iter().all(|units| (units.count(), units.slot) != (cut.count(), cut.slot)) {
             units.push(cut);
         }
     }
@@ -142,57 +159,64 @@ struct Search<'a> {
 struct Attempt<'a> {
     settled: Negotiation<'a>,
     units: &'a Units,
-    /// Passes without progress after which the next one with a slot fewer is given up.
-    patience: u32,
+    /// Clocks of its plan.
+    clocks: u64,
+    /// What may be taken away from it, and after how many passes without progress that is given
+    /// up next time.
+    less: [(Less, u32); 2],
 }
 
 impl<'a> Search<'a> {
     /// Negotiates from the bound upwards. At most half of what is left of the budget is for that.
     fn first(&mut self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
-        if self.best.as_ref().is_some_and(|best| best.clocks <= self.floor(units)) {
-            return None;
-        }
-        let phases = self.problem.bounds.phases.max(1);
-        let slots = u64::from(units.fewest_slots.max(phases));
+        let bounds = &self.problem.bounds;
+        let free = bounds.clocks / u64::from(self.config.free_phases) / self.problem.switch.max(1);
+        let phases = bounds.phases.max(1) + free.min(u64::from(bounds.phases)) as u32;
+        let slots = units.fewest_slots.max(phases + units.longest as u32 - 1);
         let each = (self.problem.edge_count() + self.problem.port_count) as u64;
         let cells = u64::from(phases) * self.problem.cell_count() as u64;
-        if slots * each + cells > RESOURCES {
+        if slots > SLOTS || u64::from(slots) * each + cells > RESOURCES {
             return None;
         }
-        let mut negotiation = Negotiation::new(self.problem, self.config, units, phases, seed);
-        let outcome = negotiation.settle(self.left().div_ceil(2));
-        self.take(&mut negotiation, outcome);
-        let settled = (outcome == Outcome::Settled).then_some(negotiation)?;
-        Some(Attempt { settled, units, patience: self.config.patience })
+        let mut settled = Negotiation::new(self.problem, self.config, units, phases, seed);
+        // What comes out much longer than the best is not made better than that in the end.
+        let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
+        let outcome = settled.settle(most, self.left().div_ceil(2));
+        let clocks = self.take(&mut settled, outcome)?;
+        let less = [Less::Slots, Less::Phases].map(|less| (less, self.config.patience));
+        Some(Attempt { settled, units, clocks, less })
     }
 
-    /// Clocks that no plan of these units is below.
-    fn floor(&self, units: &Units) -> u64 {
-        u64::from(self.problem.bounds.phases) * self.problem.switch
-            + u64::from(units.fewest_slots) * units.clocks(self.problem)
-    }
-
-    /// Takes slots away, one at a time, for as long as that may give a better plan and the budget
-    /// lasts: from the attempt that has been given up least often, of these from the one that
-    /// would be the shortest.
+    /// Takes slots and phases away, one at a time, for as long as that may give a better plan and
+    /// the budget lasts: what has been given up least often, of these what would give the shortest
+    /// plan.
     fn tighten(&mut self, mut attempts: Vec<Attempt<'a>>) {
         while self.left() > 0 {
             let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
-            let problem = self.problem;
-            attempts.retain(|attempt| {
-                attempt.patience <= self.config.patience_most
-                    && attempt.settled.slots() > attempt.units.fewest_slots as usize
-                    && attempt.next_clocks(problem) < best
-            });
-            let next = attempts.iter_mut().min_by_key(|a| (a.patience, a.next_clocks(problem)));
-            let Some(attempt) = next else { break };
+            let mut next: Option<((u32, u64), usize, usize)> = None;
+            for (row, attempt) in attempts.iter().enumerate() {
+                for (column, &(less, patience)) in attempt.less.iter().enumerate() {
+                    let clocks = attempt.next_clocks(less, self.problem);
+                    let worth =
+                        patience <= self.config.patience_most && attempt.floor(self.problem) < best;
+                    let key = (patience, clocks);
+                    if worth
+                        && attempt.settled.may_shrink(less)
+                        && next.is_none_or(|(least, ..)| key < least)
+                    {
+                        next = Some((key, row, column));
+                    }
+                }
+            }
+            let Some((_, row, column)) = next else { break };
+            let attempt = &mut attempts[row];
+            let (less, patience) = attempt.less[column];
             let mut trial = attempt.settled.clone();
-            let outcome = trial.shrink(attempt.patience, self.left());
-            self.take(&mut trial, outcome);
-            if outcome == Outcome::Settled {
-                attempt.settled = trial;
+            let outcome = trial.shrink(less, patience, self.left());
+            if let Some(clocks) = self.take(&mut trial, outcome) {
+                (attempt.settled, attempt.clocks) = (trial, clocks);
             } else {
-                attempt.patience *= 2;
+                attempt.less[column].1 *= 2;
                 attempt.settled.reseed();
             }
         }
@@ -202,26 +226,39 @@ impl<'a> Search<'a> {
         self.budget.saturating_sub(self.work)
     }
 
-    /// Counts what a negotiation took, and keeps its plan if that is the best.
-    fn take(&mut self, negotiation: &mut Negotiation<'_>, outcome: Outcome) {
+    /// Counts what a negotiation took, and keeps its plan if that is the best. The clocks of its
+    /// plan, if it has one.
+    fn take(&mut self, negotiation: &mut Negotiation<'_>, outcome: Outcome) -> Option<u64> {
         self.work += std::mem::take(&mut negotiation.work);
         self.passes += std::mem::take(&mut negotiation.passes);
         if outcome != Outcome::Settled {
-            return;
+            return None;
         }
         let mut plan = negotiation.plan();
         plan.compact(self.problem);
-        if self.best.as_ref().is_none_or(|best| plan.clocks < best.clocks) {
+        starts::pack(&mut plan, self.problem, &mut self.work);
+        let clocks = plan.clocks;
+        if self.best.as_ref().is_none_or(|best| clocks < best.clocks) {
             self.best = Some(plan);
         }
+        Some(clocks)
     }
 }
 
 impl Attempt<'_> {
-    /// What a plan with a slot fewer takes at most.
-    fn next_clocks(&self, problem: &Problem<'_>) -> u64 {
-        self.settled.phases() as u64 * problem.switch
-            + (self.settled.slots() as u64 - 1) * self.units.clocks(problem)
+    /// About what a plan with the fewest slots and phases takes.
+    fn floor(&self, problem: &Problem<'_>) -> u64 {
+        let slots = self.settled.slots() as u64 - u64::from(self.units.fewest_slots);
+        let phases = self.settled.phases() as u64 - u64::from(problem.bounds.phases.max(1));
+        self.clocks.saturating_sub(slots * self.units.slot + phases * problem.switch)
+    }
+
+    /// About what a plan with something less takes.
+    fn next_clocks(&self, less: Less, problem: &Problem<'_>) -> u64 {
+        self.clocks.saturating_sub(match less {
+            Less::Slots => self.units.slot,
+            Less::Phases => problem.switch,
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use conset_partition_route::bounds;
 use conset_planner::{Plan, Problem, slots};
 use proptest::prelude::*;
 
-const BUDGET: u64 = 1 << 17;
+const BUDGET: u64 = 1 << 19;
 
 fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
     let bounds = bounds::bounds(machine, set).ok()?.summary();
@@ -40,6 +40,7 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
         let mut channels = vec![0; machine.cell_count()];
         let mut ports: BTreeMap<(u32, bool), Vec<Span>> = BTreeMap::new();
         let mut links: BTreeMap<(u32, u32), Vec<Span>> = BTreeMap::new();
+        let mut received: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
         let mut last = 0;
         for stream in streams {
             let c = &set.connections()[stream.connection as usize];
@@ -52,21 +53,30 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
             let itself = c.source == c.target && p.duplex == Duplex::Half;
             let times = if itself { 2 } else { 1 };
             let end = stream.start + times * (u64::from(stream.words) * pace + setup);
+            let latency = if itself { 0 } else { 2 * access + hops * link - pace };
             ports.entry((c.source.0, false)).or_default().push((stream.start, end));
             if !itself {
+                // With full duplex a target may open a stream when its words come.
                 let receives = p.duplex == Duplex::Full;
-                ports.entry((c.target.0, receives)).or_default().push((stream.start, end));
+                let late = if receives { latency } else { 0 };
+                let span = (stream.start + late, end + late);
+                ports.entry((c.target.0, receives)).or_default().push(span);
+                received.entry(c.target.0).or_default().push((stream.start, end + latency));
             }
             for (hop, pair) in stream.cells.windows(2).enumerate() {
                 let late = hop as u64 * link;
                 let span = (stream.start + setup + late, end + late);
                 links.entry((pair[0], pair[1])).or_default().push(span);
             }
-            let latency = if itself { 0 } else { 2 * access + hops * link - pace };
             last = last.max(end + latency);
         }
         assert!(channels.into_iter().all(|used| used <= p.channels_per_cell));
         assert!(ports.values().all(|spans| depth(spans) <= 1));
+        // Agents take streams in the order of their starts.
+        for streams in received.values_mut() {
+            streams.sort_unstable();
+            assert!(streams.windows(2).all(|s| s[0].0 < s[1].0 && s[0].1 <= s[1].1));
+        }
         for (&(a, b), spans) in &links {
             let parallel = machine.links_between(CellId(a), CellId(b)).count();
             assert!(parallel > 0, "c{a} and c{b} are no neighbours");

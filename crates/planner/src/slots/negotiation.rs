@@ -6,17 +6,19 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::route::{HOP, RouteSearch};
+use super::route::{RouteSearch, View};
+use super::rows::{HOP, NEVER, Prices, Rows, Use};
 use super::units::Units;
 use super::{Config, ordered};
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 
-/// The most that a resource costs: routes of 4096 hops and cells stay far below 2^32.
-const DEAREST: u32 = 1 << 18;
+/// The most that a resource costs in a slot, unless routes are very long.
+const DEAREST: i32 = 1 << 16;
 
-/// Resources up to which slots are added: some hundred megabytes.
-pub(super) const RESOURCES: u64 = 1 << 26;
+/// Resources up to which slots are added: some hundred megabytes. And slots, for sums of costs.
+pub(super) const RESOURCES: u64 = 1 << 24;
+pub(super) const SLOTS: u32 = 1 << 13;
 
 /// How a negotiation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +31,13 @@ pub(super) enum Outcome {
     Exhausted,
 }
 
-/// A resource's users, and what its overuse has cost so far.
-#[derive(Clone, Copy, Default)]
-struct Use {
-    users: u16,
-    history: u16,
+/// What may be taken away from a plan that has settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Less {
+    /// A slot.
+    Slots,
+    /// A phase; its slots stay.
+    Phases,
 }
 
 /// Where a unit is.
@@ -42,6 +46,8 @@ struct Place {
     slot: u32,
     /// The cells of its route; empty while the unit has no place.
     cells: Vec<u32>,
+    /// Its edges.
+    edges: Vec<u32>,
 }
 
 #[derive(Clone)]
@@ -49,41 +55,22 @@ pub(super) struct Negotiation<'a> {
     problem: &'a Problem<'a>,
     config: &'a Config,
     units: &'a Units,
-    phase_of: Vec<u32>,
-    slots_of: Vec<Vec<u32>>,
-    /// By slot, then edge.
-    links: Vec<Use>,
-    /// By slot, then port.
-    ports: Vec<Use>,
-    /// By phase, then cell.
+    /// The first slot of each phase, and the number of slots.
+    first: Vec<u32>,
+    links: Rows,
+    ports: Rows,
+    /// By cell, then phase, and what the next user pays.
     channels: Vec<Use>,
+    channel_costs: Vec<i32>,
     places: Vec<Place>,
-    /// Overuses of links and ports, and of channels.
-    overuse: u64,
-    channel_overuse: u64,
-    present: u32,
+    /// Users too many of links and ports, and of channels.
+    overuse: i64,
+    channel_overuse: i64,
+    prices: Prices,
     rng: ChaCha8Rng,
     pub(super) work: u64,
     pub(super) passes: u32,
     search: RouteSearch,
-    /// Scratch: slots by what their ports cost.
-    order: Vec<(u32, u32, u32)>,
-    /// Breaks ties between slots and between links, another way each time.
-    salt: u32,
-}
-
-/// What the next user of a resource pays beside the resource's own cost.
-#[inline]
-fn extra(of: Use, capacity: u32, base: u32, present: u32) -> u32 {
-    let over = (u32::from(of.users) + 1).saturating_sub(capacity);
-    let base = base + u32::from(of.history);
-    base + (((base * over.min(1 << 12)) >> 6) * present).min(DEAREST)
-}
-
-/// A resource whose own cost is nothing: what conflicts add alone.
-#[inline]
-fn penalty(of: Use, capacity: u32, base: u32, present: u32) -> u32 {
-    extra(of, capacity, base, present) - base
 }
 
 impl<'a> Negotiation<'a> {
@@ -94,90 +81,222 @@ impl<'a> Negotiation<'a> {
         phases: u32,
         seed: u64,
     ) -> Self {
-        let slots = units.fewest_slots.max(phases);
-        let phase_of: Vec<u32> = (0..slots)
-            .map(|slot| (u64::from(slot) * u64::from(phases) / u64::from(slots)) as u32)
-            .collect();
-        let mut slots_of = vec![Vec::new(); phases as usize];
-        for (slot, &phase) in phase_of.iter().enumerate() {
-            slots_of[phase as usize].push(slot as u32);
-        }
-        let cells = problem.cell_count();
-        Self {
+        let farthest = (0..problem.set.len()).map(|x| problem.hops(x)).max().unwrap_or(0);
+        let links = (i32::from(farthest) + i32::from(config.detour) + 1) * units.longest as i32;
+        let prices = Prices {
+            present: config.present_first,
+            history: config.history,
+            history_most: config.history_most,
+            dearest: DEAREST.min(NEVER / 8 / links),
+        };
+        let slots = units.fewest_slots.max(phases + units.longest as u32 - 1);
+        let mut this = Self {
             problem,
             config,
             units,
-            links: vec![Use::default(); slots as usize * problem.edge_count()],
-            ports: vec![Use::default(); slots as usize * problem.port_count],
-            channels: vec![Use::default(); phases as usize * cells],
-            phase_of,
-            slots_of,
+            first: vec![0],
+            links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP, HOP),
+            ports: Rows::new(vec![1; problem.port_count], config.port as i32, 0),
+            channels: Vec::new(),
+            channel_costs: Vec::new(),
             places: vec![Place::default(); units.count()],
             overuse: 0,
             channel_overuse: 0,
-            present: config.present_first,
+            prices,
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
             passes: 0,
-            search: RouteSearch::new(cells),
-            order: Vec::new(),
-            salt: 0,
-        }
+            search: RouteSearch::new(problem.cell_count()),
+        };
+        this.reshape(this.cut(slots, phases), &vec![None; slots as usize]);
+        this
     }
 
-    /// Negotiates until nothing is overused, with more slots and phases where it stalls.
-    pub(super) fn settle(&mut self, budget: u64) -> Outcome {
+    /// The first slots of so many phases of about the same length: whole units as far as that goes.
+    fn cut(&self, slots: u32, phases: u32) -> Vec<u32> {
+        let unit = self.units.longest as u32;
+        let (whole, rest) = (slots / unit, slots % unit);
+        let first = |phase: u32| match whole >= phases {
+            true => {
+                let units = u64::from(whole) * u64::from(phase) / u64::from(phases);
+                units as u32 * unit + if phase == phases { rest } else { 0 }
+            }
+            // The first has room for the longest unit, the others share what is left.
+            false if phase == 0 => 0,
+            false => {
+                let left = u64::from(slots - unit) * u64::from(phase - 1);
+                unit + (left / u64::from(phases - 1).max(1)) as u32
+            }
+        };
+        (0..=phases).map(first).collect()
+    }
+
+    /// Negotiates until nothing is overused, with more slots and phases where it stalls, up to so
+    /// many clocks.
+    pub(super) fn settle(&mut self, most: u64, budget: u64) -> Outcome {
         let mut open: Vec<u32> = (0..self.units.count() as u32).collect();
-        // Far units first: they are the hardest to place.
-        let hops = |unit: u32| self.problem.hops(self.units.connection[unit as usize] as usize);
+        // Far and long units first: they are the hardest to place.
+        let size = |unit: u32| {
+            let hops = self.problem.hops(self.units.connection[unit as usize] as usize);
+            u32::from(self.units.slots[unit as usize]) * (u32::from(hops) + 1)
+        };
         open.shuffle(&mut self.rng);
-        open.sort_by_key(|&unit| Reverse(hops(unit)));
-        let is_short = self.units.clocks(self.problem) < self.problem.switch;
+        open.sort_by_key(|&unit| Reverse(size(unit)));
         loop {
-            match self.negotiate(open, self.config.patience, budget) {
+            match self.negotiate(open, self.config.patience_first, budget) {
                 Outcome::Stalled => {}
                 ended => return ended,
             }
-            if self.resources() > RESOURCES {
+            let is_large = self.resources() > RESOURCES || self.slots() as u32 > SLOTS;
+            if is_large || self.clocks() > most {
                 return Outcome::Exhausted;
             }
-            // A phase where channels are what is missing, unless slots cost less.
-            let scarce = self.channel_overuse * 8 > self.overuse;
-            if self.overuse == 0 || (scarce && !is_short) {
-                self.add_phase();
-            } else {
-                // As many slots as what is overused would fill, or one.
-                let hops: usize = self.places.iter().map(|place| place.cells.len() + 1).sum();
-                let slots = self.phase_of.len() as u64;
-                let missing = (slots * self.overuse / (2 * hops as u64).max(1)).max(1);
-                (0..missing).for_each(|_| self.add_slot());
-            }
+            let lost = self.grow();
             self.forget();
-            open = self.open();
+            open = self.open(lost);
         }
+    }
+
+    /// Adds a phase where channels are what is missing, unless slots cost less, otherwise slots.
+    fn grow(&mut self) -> Vec<u32> {
+        let unit = self.units.slot * self.units.longest as u64;
+        let scarce = self.channel_overuse * 8 > self.overuse;
+        let slots = self.slots() as u32;
+        if self.overuse == 0 || (scarce && unit >= self.problem.switch) {
+            let phases = self.phases() as u32 + 1;
+            let least = phases + self.units.longest as u32 - 1;
+            let old = (0..slots.max(least)).map(|slot| (slot < slots).then_some(slot));
+            let old: Vec<_> = old.collect();
+            return self.reshape(self.cut(old.len() as u32, phases), &old);
+        }
+        // As many slots as what is overused would fill, or one, to the phase that needs them most.
+        let used: u64 =
+            self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
+        let missing = u64::from(slots) * self.overuse as u64 * u64::from(self.config.added)
+            / (64 * used).max(1);
+        let missing = missing.clamp(1, u64::from(slots)) as u32;
+        let over: Vec<u64> =
+            self.links.overuse().iter().zip(self.ports.overuse()).map(|(a, b)| a + b).collect();
+        let of = |phase: &usize| -> u64 {
+            over[self.first[*phase] as usize..self.first[phase + 1] as usize].iter().sum()
+        };
+        let mut phases: Vec<usize> = (0..self.phases()).collect();
+        phases.sort_by_key(|phase| Reverse(of(phase)));
+        let mut more = vec![0; phases.len()];
+        (0..missing as usize).for_each(|slot| more[phases[slot % phases.len()]] += 1);
+        let (mut first, mut old) = (vec![0], Vec::new());
+        for (phase, &more) in more.iter().enumerate() {
+            old.extend((self.first[phase]..self.first[phase + 1]).map(Some));
+            old.extend((0..more).map(|_| None));
+            first.push(old.len() as u32);
+        }
+        self.reshape(first, &old)
+    }
+
+    /// Negotiates with a slot or a phase fewer, and so many passes without progress at most; what
+    /// does not settle is left as it is.
+    pub(super) fn shrink(&mut self, less: Less, patience: u32, budget: u64) -> Outcome {
+        let lost = match less {
+            Less::Slots => self.remove_slot(),
+            Less::Phases => {
+                let old: Vec<_> = (0..self.slots() as u32).map(Some).collect();
+                self.reshape(self.cut(old.len() as u32, self.phases() as u32 - 1), &old)
+            }
+        };
+        self.forget();
+        let open = self.open(lost);
+        self.negotiate(open, patience, budget)
+    }
+
+    /// Whether a plan may do with less, as far as bounds tell.
+    pub(super) fn may_shrink(&self, less: Less) -> bool {
+        match less {
+            Less::Slots => self.slots() > self.units.fewest_slots as usize && self.gone().is_some(),
+            Less::Phases => self.phases() > self.problem.bounds.phases.max(1) as usize,
+        }
+    }
+
+    /// The slot with the fewest users that can go.
+    fn gone(&self) -> Option<usize> {
+        let lengths = || self.first.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
+        let longest = self.units.longest;
+        let roomy = lengths().filter(|&length| length >= longest).count();
+        let mut users = self.ports.users();
+        users.iter_mut().zip(self.links.users()).for_each(|(sum, users)| *sum += users);
+        let mut candidates = Vec::new();
+        for (phase, length) in lengths().enumerate() {
+            if length > 1 && (length != longest || roomy > 1) {
+                candidates.extend(self.first[phase] as usize..self.first[phase + 1] as usize);
+            }
+        }
+        candidates.into_iter().min_by_key(|&slot| users[slot])
+    }
+
+    fn remove_slot(&mut self) -> Vec<u32> {
+        let Some(gone) = self.gone() else { return Vec::new() };
+        let old = (0..self.slots()).filter(|&slot| slot != gone);
+        let old: Vec<_> = old.map(|slot| Some(slot as u32)).collect();
+        let before = |&first: &u32| first - u32::from(first as usize > gone);
+        let first = self.first.iter().map(before).collect();
+        self.reshape(first, &old)
+    }
+
+    /// Gives phases these first slots, of which `old` tells what they were; the units that have no
+    /// place any more.
+    fn reshape(&mut self, first: Vec<u32>, old: &[Option<u32>]) -> Vec<u32> {
+        let phases = first.len() - 1;
+        self.work += ((self.problem.edge_count() + self.problem.port_count) * old.len()) as u64 / 4;
+        let mut now = vec![None; self.slots()];
+        for (slot, old) in old.iter().enumerate() {
+            if let Some(old) = old {
+                now[*old as usize] = Some(slot as u32);
+            }
+        }
+        self.links = self.links.reshaped(old, &self.prices);
+        self.ports = self.ports.reshaped(old, &self.prices);
+        self.first = first;
+        self.channels = vec![Use::default(); phases * self.problem.cell_count()];
+        self.channel_costs = vec![0; self.channels.len()];
+        (self.overuse, self.channel_overuse) = (0, 0);
+        let mut lost = Vec::new();
+        for unit in 0..self.units.count() {
+            let place = &mut self.places[unit];
+            if place.cells.is_empty() {
+                lost.push(unit as u32);
+                continue;
+            }
+            let slots = u32::from(self.units.slots[unit]);
+            let stays = now[place.slot as usize].filter(|&to| {
+                let phase = self.first.partition_point(|&first| first <= to);
+                to + slots <= self.first[phase]
+                    && (0..slots).all(|i| now[(place.slot + i) as usize] == Some(to + i))
+            });
+            match stays {
+                Some(to) => place.slot = to,
+                None => {
+                    place.cells.clear();
+                    lost.push(unit as u32);
+                }
+            }
+        }
+        for unit in 0..self.units.count() as u32 {
+            self.count(unit, true);
+        }
+        for x in 0..self.problem.set.len() as u32 {
+            self.count_channels(x, true);
+        }
+        lost
     }
 
     /// Resources of all slots and phases.
     fn resources(&self) -> u64 {
-        (self.links.len() + self.ports.len() + self.channels.len()) as u64
-    }
-
-    /// Negotiates with a slot fewer, and so many passes without progress at most; what does not
-    /// settle is left as it is.
-    pub(super) fn shrink(&mut self, patience: u32, budget: u64) -> Outcome {
-        if self.phase_of.len() <= self.units.fewest_slots as usize {
-            return Outcome::Stalled;
-        }
-        // Whoever called has copied everything.
-        self.work += self.resources() / 32;
-        let open = self.remove_slot();
-        self.forget();
-        self.negotiate(open, patience, budget)
+        let each = self.problem.edge_count() + self.problem.port_count;
+        (each * self.slots() + self.channels.len()) as u64
     }
 
     /// Passes over units until nothing is overused or there is no progress.
     fn negotiate(&mut self, mut open: Vec<u32>, patience: u32, budget: u64) -> Outcome {
-        let (mut least, mut stalled) = (u64::MAX, 0);
+        let (mut least, mut stalled) = (i64::MAX, 0);
         loop {
             self.passes += 1;
             for &unit in &open {
@@ -191,12 +310,8 @@ impl<'a> Negotiation<'a> {
             if now == 0 {
                 return Outcome::Settled;
             }
-            self.remember();
-            self.work += self.resources() / 32 + self.units.count() as u64 / 2;
-            self.present = (self.present
-                + (self.present * self.config.present_growth).div_ceil(64))
-            .min(self.config.present_most);
-            if now < least {
+            // Progress that would take for ever is none.
+            if now < least - least / 16 {
                 (least, stalled) = (now, 0);
             } else {
                 stalled += 1;
@@ -204,195 +319,118 @@ impl<'a> Negotiation<'a> {
             if stalled > patience {
                 return Outcome::Stalled;
             }
-            open = self.open();
+            self.remember();
+            open = self.open(Vec::new());
         }
     }
 
-    /// Units in conflict and a few others, in random order.
-    fn open(&mut self) -> Vec<u32> {
-        let mut open = Vec::new();
+    /// Units in conflict, a few others, and those given, in random order.
+    fn open(&mut self, mut open: Vec<u32>) -> Vec<u32> {
         for unit in 0..self.units.count() as u32 {
-            if self.is_in_conflict(unit) || self.rng.random_range(0..self.config.shaken) == 0 {
+            let has_place = !self.places[unit as usize].cells.is_empty();
+            let shaken = self.rng.random_range(0..self.config.shaken) == 0;
+            if has_place && (shaken || self.is_in_conflict(unit)) {
                 open.push(unit);
             }
         }
+        self.work += self.units.count() as u64 / 4;
         open.shuffle(&mut self.rng);
         open
-    }
-
-    /// Takes the slot with the fewest units away from the phase with the most slots; the units
-    /// that lose their place.
-    fn remove_slot(&mut self) -> Vec<u32> {
-        let mut users = vec![0u32; self.phase_of.len()];
-        self.places.iter().for_each(|place| users[place.slot as usize] += 1);
-        let most = self.slots_of.iter().map(Vec::len).max().unwrap_or(0);
-        let candidates = (0..self.phase_of.len() as u32)
-            .filter(|&slot| self.slots_of[self.phase_of[slot as usize] as usize].len() == most);
-        let gone = candidates.min_by_key(|&slot| users[slot as usize]).expect("there is a slot");
-        let mut open: Vec<u32> = Vec::new();
-        for unit in 0..self.units.count() as u32 {
-            if self.places[unit as usize].slot == gone {
-                self.remove(unit);
-                open.push(unit);
-            }
-        }
-        // Slots behind it move up by one, so those of a phase stay in ascending order.
-        let phase = self.phase_of[gone as usize] as usize;
-        self.slots_of[phase].retain(|&slot| slot != gone);
-        self.phase_of.remove(gone as usize);
-        for slots in &mut self.slots_of {
-            slots.iter_mut().filter(|slot| **slot > gone).for_each(|slot| *slot -= 1);
-        }
-        for place in &mut self.places {
-            place.slot -= u32::from(place.slot > gone);
-        }
-        let take = |of: &mut Vec<Use>, width: usize| {
-            of.drain(gone as usize * width..(gone as usize + 1) * width);
-        };
-        take(&mut self.links, self.problem.edge_count());
-        take(&mut self.ports, self.problem.port_count);
-        open
-    }
-
-    /// Splits the phase with the most slots in two; adds a slot where none has two.
-    fn add_phase(&mut self) {
-        let new = self.slots_of.len() as u32;
-        let longest = (0..self.slots_of.len()).max_by_key(|&phase| self.slots_of[phase].len());
-        let slots = &mut self.slots_of[longest.expect("there is a phase")];
-        if slots.len() < 2 {
-            self.add_slot();
-            return self.add_phase();
-        }
-        let half = slots.split_off(slots.len() / 2);
-        half.iter().for_each(|&slot| self.phase_of[slot as usize] = new);
-        self.slots_of.push(half);
-        let count = self.slots_of.len() * self.problem.cell_count();
-        self.channels.resize(count, Use::default());
-        self.channels.iter_mut().for_each(|of| of.users = 0);
-        self.channel_overuse = 0;
-        for x in 0..self.problem.set.len() as u32 {
-            let first = self.units.of(x).start as u32;
-            self.count_channels(first, true);
-        }
-    }
-
-    /// Adds a slot to the phase with the fewest.
-    fn add_slot(&mut self) {
-        let slot = self.phase_of.len() as u32;
-        let phases = self.slots_of.iter().enumerate();
-        let phase = phases.min_by_key(|(_, slots)| slots.len()).expect("there is a phase").0;
-        self.phase_of.push(phase as u32);
-        self.slots_of[phase].push(slot);
-        self.links.resize(self.phase_of.len() * self.problem.edge_count(), Use::default());
-        self.ports.resize(self.phase_of.len() * self.problem.port_count, Use::default());
     }
 
     /// Forgets part of what conflicts have cost: with more room they are other ones.
     fn forget(&mut self) {
         let kept = self.config.history_kept;
-        let all = [&mut self.links, &mut self.ports, &mut self.channels];
-        for of in all.into_iter().flatten() {
-            of.history = (u32::from(of.history) * kept / 64) as u16;
-        }
+        self.links.forget(kept);
+        self.ports.forget(kept);
+        self.channels.iter_mut().for_each(|of| of.forget(kept));
+        self.prices.present = self.prices.present.min(self.config.present_again);
     }
 
     /// Makes what is overused dearer.
     fn remember(&mut self) {
-        let (history, most) = (self.config.history, self.config.history_most);
-        let add = |of: &mut Use, capacity: u32| {
-            let over = u32::from(of.users).saturating_sub(capacity).min(4);
-            of.history = (u32::from(of.history) + history * over).min(most) as u16;
-        };
-        let edges = self.problem.edge_count();
-        for row in self.links.chunks_mut(edges.max(1)) {
-            for (of, &capacity) in row.iter_mut().zip(&self.problem.capacity) {
-                add(of, u32::from(capacity));
-            }
+        let present = self.prices.present;
+        let grown = present + present * self.config.present_growth / 64;
+        self.prices.present = grown.min(self.config.present_most);
+        self.links.remember(&self.prices);
+        self.ports.remember(&self.prices);
+        for (of, cost) in self.channels.iter_mut().zip(&mut self.channel_costs) {
+            of.remember(self.problem.channels, &self.prices);
+            *cost = of.surcharge(self.problem.channels, HOP, &self.prices);
         }
-        self.ports.iter_mut().for_each(|of| add(of, 1));
-        self.channels.iter_mut().for_each(|of| add(of, self.problem.channels));
+        self.work += self.resources() / 4;
+    }
+
+    /// Where a unit is: first slot, slots.
+    fn span(&self, unit: u32) -> (usize, usize) {
+        (self.places[unit as usize].slot as usize, usize::from(self.units.slots[unit as usize]))
+    }
+
+    fn phase_of(&self, slot: u32) -> usize {
+        self.first.partition_point(|&first| first <= slot) - 1
     }
 
     fn is_in_conflict(&self, unit: u32) -> bool {
-        let Place { slot, cells } = &self.places[unit as usize];
-        let x = self.units.connection[unit as usize] as usize;
-        let ports = self.problem.ports[x];
-        let port = |port: u32| self.ports[*slot as usize * self.problem.port_count + port as usize];
-        if ports.iter().any(|&p| port(p).users > 1) {
-            return true;
-        }
-        let row = self.phase_of[*slot as usize] as usize * self.problem.cell_count();
+        let span = self.span(unit);
+        let place = &self.places[unit as usize];
+        let ports = self.problem.ports[self.units.connection[unit as usize] as usize];
+        let phase = self.phase_of(place.slot);
         let full = |&cell: &u32| {
-            u32::from(self.channels[row + cell as usize].users) > self.problem.channels
+            let of = self.channels[cell as usize * self.phases() + phase];
+            of.users > self.problem.channels
         };
-        if cells.iter().any(full) {
-            return true;
-        }
-        let row = *slot as usize * self.problem.edge_count();
-        cells.windows(2).any(|pair| {
-            let edge = self.problem.edge(pair[0], pair[1]);
-            self.links[row + edge].users > self.problem.capacity[edge]
-        })
+        ports.iter().any(|&port| self.ports.is_overused(port as usize, span))
+            || place.edges.iter().any(|&edge| self.links.is_overused(edge as usize, span))
+            || (self.channel_overuse > 0 && place.cells.iter().any(full))
     }
 
     /// Books or gives back what a unit uses, channels apart.
     fn count(&mut self, unit: u32, add: bool) {
-        let x = self.units.connection[unit as usize] as usize;
-        let Place { slot, cells } = &self.places[unit as usize];
-        let slot = *slot as usize;
-        let mut change = |of: &mut Use, capacity: u16| {
-            if add {
-                of.users += 1;
-                self.overuse += u64::from(of.users > capacity);
-            } else {
-                self.overuse -= u64::from(of.users > capacity);
-                of.users -= 1;
-            }
-        };
-        let [source, target] = self.problem.ports[x];
-        let row = slot * self.problem.port_count;
-        change(&mut self.ports[row + source as usize], 1);
-        if target != source {
-            change(&mut self.ports[row + target as usize], 1);
+        let span = self.span(unit);
+        let place = &self.places[unit as usize];
+        if place.cells.is_empty() {
+            return;
         }
-        let row = slot * self.problem.edge_count();
-        for pair in cells.windows(2) {
-            let edge = self.problem.edge(pair[0], pair[1]);
-            change(&mut self.links[row + edge], self.problem.capacity[edge]);
+        let [source, target] = self.problem.ports[self.units.connection[unit as usize] as usize];
+        let prices = &self.prices;
+        self.overuse += self.ports.change(source as usize, span, add, prices);
+        if target != source {
+            self.overuse += self.ports.change(target as usize, span, add, prices);
+        }
+        for &edge in &place.edges {
+            self.overuse += self.links.change(edge as usize, span, add, prices);
         }
     }
 
-    /// Whether another unit of the connection is on the same route in the slot before, so that
-    /// both are one stream.
+    /// Whether another unit of the connection on the same route ends where this one begins, so
+    /// that both are one stream.
     fn continues(&self, unit: u32) -> bool {
         let place = &self.places[unit as usize];
-        let slots = &self.slots_of[self.phase_of[place.slot as usize] as usize];
-        let Ok(rank) = slots.binary_search(&place.slot) else { return false };
-        let Some(before) = rank.checked_sub(1).map(|rank| slots[rank]) else { return false };
         let others = self.units.of(self.units.connection[unit as usize]);
-        others.into_iter().any(|other| {
-            let other = &self.places[other];
-            !other.cells.is_empty() && other.slot == before && other.cells == place.cells
-        })
+        others.len() > 1
+            && !self.first.contains(&place.slot)
+            && others.into_iter().any(|other| {
+                let (slot, slots) = self.span(other as u32);
+                let other = &self.places[other];
+                !other.cells.is_empty()
+                    && slot + slots == place.slot as usize
+                    && other.cells == place.cells
+            })
     }
 
-    /// Books or gives back the channels of all streams of a unit's connection.
-    fn count_channels(&mut self, unit: u32, add: bool) {
-        for other in self.units.of(self.units.connection[unit as usize]) {
-            if self.places[other].cells.is_empty() || self.continues(other as u32) {
+    /// Books or gives back the channels of all streams of a connection.
+    fn count_channels(&mut self, x: u32, add: bool) {
+        let phases = self.phases();
+        for unit in self.units.of(x) {
+            if self.places[unit].cells.is_empty() || self.continues(unit as u32) {
                 continue;
             }
-            let place = &self.places[other];
-            let row = self.phase_of[place.slot as usize] as usize * self.problem.cell_count();
-            for &cell in &place.cells {
-                let of = &mut self.channels[row + cell as usize];
-                if add {
-                    of.users += 1;
-                    self.channel_overuse += u64::from(u32::from(of.users) > self.problem.channels);
-                } else {
-                    self.channel_overuse -= u64::from(u32::from(of.users) > self.problem.channels);
-                    of.users -= 1;
-                }
+            let phase = self.phase_of(self.places[unit].slot);
+            for &cell in &self.places[unit].cells {
+                let row = cell as usize * phases + phase;
+                let of = &mut self.channels[row];
+                self.channel_overuse += of.change(self.problem.channels, add);
+                self.channel_costs[row] = of.surcharge(self.problem.channels, HOP, &self.prices);
             }
         }
     }
@@ -401,110 +439,101 @@ impl<'a> Negotiation<'a> {
         if self.places[unit as usize].cells.is_empty() {
             return;
         }
+        let x = self.units.connection[unit as usize];
         self.count(unit, false);
-        self.count_channels(unit, false);
+        self.count_channels(x, false);
         self.places[unit as usize].cells.clear();
-        self.count_channels(unit, true);
+        self.count_channels(x, true);
     }
 
-    /// Gives a unit the cheapest slot and route.
+    /// Gives a unit the cheapest start and route.
     fn place(&mut self, unit: u32) {
-        let x = self.units.connection[unit as usize] as usize;
-        let slots = self.phase_of.len();
-        let [source, target] = self.problem.ports[x];
-        let hops = u32::from(self.problem.hops(x)) * HOP;
-        self.order.clear();
-        self.salt = self.rng.random();
-        let (count, base, present) = (self.problem.port_count, self.config.port, self.present);
-        for slot in 0..slots {
-            let row = slot * count;
-            let mut cost = penalty(self.ports[row + source as usize], 1, base, present);
-            if target != source {
-                cost += penalty(self.ports[row + target as usize], 1, base, present);
-            }
-            let tie = (slot as u32 ^ self.salt).wrapping_mul(0x9e37_79b9) >> 16;
-            self.order.push((cost, tie, slot as u32));
-        }
-        self.work += (slots / 16) as u64;
-        let tries = self.config.tries as usize;
-        if self.order.len() > tries {
-            self.order.select_nth_unstable(tries);
-        }
-        self.order[..tries.min(slots)].sort_unstable();
+        let x = self.units.connection[unit as usize];
+        let slots = usize::from(self.units.slots[unit as usize]);
+        let hops = i32::from(self.problem.hops(x as usize));
+        let salt = self.rng.random::<u32>();
+        let free = self.fill_starts(x as usize, slots);
         let mut best = self.beside_siblings(unit);
         let mut cells = std::mem::take(&mut self.places[unit as usize].cells);
-        for row in 0..self.order.len().min(self.config.tries as usize) {
-            let (cost, _, slot) = self.order[row];
-            let limit = best.as_ref().map_or(u32::MAX, |best| best.0);
-            if cost + hops >= limit {
+        let mut edges = std::mem::take(&mut self.places[unit as usize].edges);
+        let view = View {
+            problem: self.problem,
+            links: &self.links,
+            first: &self.first,
+            channels: &self.channel_costs,
+        };
+        // A detour takes two links more, at least.
+        for (detour, hops) in [(0, hops), (self.config.detour, hops + 2)] {
+            let least = best.map_or(NEVER, |best| best.0);
+            let rare = detour > 0 && salt % self.config.detours != 0;
+            if rare || least <= free + hops * HOP * slots as i32 {
                 break;
             }
-            if let Some(route) = self.route(x, slot, limit - cost) {
-                best = Some((cost + route, slot, None));
-                self.search.trace(self.problem, x, &mut cells);
+            let found = self.search.find(&view, x as usize, (slots, detour), salt);
+            if let Some((cost, start)) = found.filter(|found| found.0 < least) {
+                best = Some((cost, start, None));
+                self.search.trace(&view, (start, slots), salt, &mut cells);
             }
         }
+        self.work += std::mem::take(&mut self.search.work);
         let (_, slot, sibling) = best.expect("every unit has a way");
         if let Some(sibling) = sibling {
-            cells.clear();
-            cells.extend_from_slice(&self.places[sibling as usize].cells);
+            cells.clone_from(&self.places[sibling as usize].cells);
         }
-        self.count_channels(unit, false);
-        self.places[unit as usize] = Place { slot, cells };
-        self.count_channels(unit, true);
+        edges.clear();
+        edges.extend(cells.windows(2).map(|pair| self.problem.edge(pair[0], pair[1]) as u32));
+        self.count_channels(x, false);
+        self.places[unit as usize] = Place { slot: slot as u32, cells, edges };
+        self.count_channels(x, true);
         self.count(unit, true);
     }
 
+    /// What ports cost a unit of so many slots, for each start; the least of that.
+    fn fill_starts(&mut self, x: usize, slots: usize) -> i32 {
+        let starts = &mut self.search.starts;
+        let [source, target] = self.problem.ports[x];
+        let (from, to) = self.ports.stretches(source as usize, slots);
+        starts.clear();
+        starts.extend(from.iter().zip(to).map(|(from, to)| to.wrapping_sub(*from)));
+        if target != source {
+            let (from, to) = self.ports.stretches(target as usize, slots);
+            let both = starts.iter_mut().zip(from.iter().zip(to));
+            both.for_each(|(sum, (a, b))| *sum = sum.wrapping_add(b.wrapping_sub(*a)));
+        }
+        for pair in self.first.windows(2) {
+            let end = (pair[1] as usize).min(starts.len());
+            let last = (pair[1] as usize + 1).saturating_sub(slots).max(pair[0] as usize);
+            starts[last.min(end)..end].fill(NEVER);
+        }
+        starts.iter().copied().min().unwrap_or(NEVER)
+    }
+
     /// The cheapest place directly before or after another unit of the connection on its route,
-    /// where no channels have to be taken: cost, slot and the other unit.
-    fn beside_siblings(&self, unit: u32) -> Option<(u32, u32, Option<u32>)> {
+    /// where no channels have to be taken: cost, slot and the other unit. Starts are filled.
+    fn beside_siblings(&self, unit: u32) -> Option<(i32, usize, Option<u32>)> {
         let x = self.units.connection[unit as usize];
-        let mut best: Option<(u32, u32, Option<u32>)> = None;
+        let slots = usize::from(self.units.slots[unit as usize]);
+        let mut best: Option<(i32, usize, Option<u32>)> = None;
         for other in self.units.of(x) {
             let place = &self.places[other];
             if place.cells.is_empty() {
                 continue;
             }
-            let slots = &self.slots_of[self.phase_of[place.slot as usize] as usize];
-            let rank = slots.binary_search(&place.slot).expect("a slot of its phase");
-            let beside = [rank.checked_sub(1), Some(rank + 1)];
-            for &slot in beside.into_iter().flatten().filter_map(|rank| slots.get(rank)) {
-                let mut cost = 0;
-                for port in self.problem.ports[x as usize] {
-                    let row = slot as usize * self.problem.port_count;
-                    cost +=
-                        penalty(self.ports[row + port as usize], 1, self.config.port, self.present);
-                }
-                let row = slot as usize * self.problem.edge_count();
-                for pair in place.cells.windows(2) {
-                    let edge = self.problem.edge(pair[0], pair[1]);
-                    let capacity = u32::from(self.problem.capacity[edge]);
-                    cost += extra(self.links[row + edge], capacity, HOP, self.present);
-                }
-                if best.is_none_or(|best| cost < best.0) {
-                    best = Some((cost, slot, Some(other as u32)));
+            let (slot, count) = self.span(other as u32);
+            let phase = self.phase_of(place.slot);
+            for start in [slot.checked_sub(slots), Some(slot + count)].into_iter().flatten() {
+                let same =
+                    (self.first[phase] as usize..self.first[phase + 1] as usize).contains(&start);
+                let Some(&cost) = self.search.starts.get(start).filter(|_| same) else { continue };
+                let links =
+                    place.edges.iter().map(|&e| self.links.cost(e as usize, (start, slots)));
+                let cost = cost + links.sum::<i32>();
+                if cost < best.map_or(NEVER, |best| best.0) {
+                    best = Some((cost, start, Some(other as u32)));
                 }
             }
         }
         best
-    }
-
-    /// The cost of the cheapest route in a slot if it is less than `limit`.
-    fn route(&mut self, x: usize, slot: u32, limit: u32) -> Option<u32> {
-        let problem = self.problem;
-        let links = &self.links[slot as usize * problem.edge_count()..];
-        let phase = self.phase_of[slot as usize] as usize;
-        let channels = &self.channels[phase * problem.cell_count()..];
-        let (present, salt) = (self.present, self.salt);
-        let edge_cost = |edge: usize| {
-            let jitter = (edge as u32 ^ salt).wrapping_mul(0x85eb_ca6b) >> 30;
-            extra(links[edge], u32::from(problem.capacity[edge]), HOP, present) + jitter
-        };
-        let cell_cost =
-            |cell: u32| penalty(channels[cell as usize], problem.channels, HOP, present);
-        let found = self.search.find(problem, x, (limit, self.config.detour), edge_cost, cell_cost);
-        self.work += std::mem::take(&mut self.search.work);
-        found
     }
 
     /// Draws other random numbers from here on.
@@ -512,42 +541,38 @@ impl<'a> Negotiation<'a> {
         self.rng = ChaCha8Rng::seed_from_u64(self.rng.random());
     }
 
-    /// Slots of all phases.
     pub(super) fn phases(&self) -> usize {
-        self.slots_of.len()
+        self.first.len() - 1
     }
 
+    /// About what its plan takes.
+    pub(super) fn clocks(&self) -> u64 {
+        self.slots() as u64 * self.units.slot + self.phases() as u64 * self.problem.switch
+    }
+
+    /// Slots of all phases.
     pub(super) fn slots(&self) -> usize {
-        self.phase_of.len()
+        self.links.slots()
     }
 
     /// The streams of every phase in the order of their slots.
     pub(super) fn plan(&self) -> Plan {
-        let mut phases: Vec<Vec<(u32, Stream)>> = vec![Vec::new(); self.slots_of.len()];
+        let mut phases: Vec<Vec<(u32, Stream)>> = vec![Vec::new(); self.phases()];
         for x in 0..self.problem.set.len() as u32 {
             let mut units: Vec<usize> = self.units.of(x).collect();
-            units.sort_by_key(|&unit| (self.places[unit].cells.clone(), self.places[unit].slot));
-            let mut open: Option<usize> = None;
+            units.sort_by_key(|&unit| (&self.places[unit].cells, self.places[unit].slot));
             for &unit in &units {
                 let place = &self.places[unit];
-                let phase = &mut phases[self.phase_of[place.slot as usize] as usize];
+                let phase = &mut phases[self.phase_of(place.slot)];
+                let words = self.units.words[unit];
                 if self.continues(unit as u32)
-                    && open.is_some()
                     && let Some((_, stream)) = phase.last_mut()
                 {
-                    stream.words += self.units.words[unit];
+                    stream.words += words;
                     continue;
                 }
-                open = Some(unit);
-                phase.push((
-                    place.slot,
-                    Stream {
-                        connection: x,
-                        words: self.units.words[unit],
-                        start: 0,
-                        cells: place.cells.clone(),
-                    },
-                ));
+                let cells = place.cells.clone();
+                phase.push((place.slot, Stream { connection: x, words, start: 0, cells }));
             }
         }
         let phases = phases.into_iter().filter(|phase| !phase.is_empty());

@@ -1,115 +1,194 @@
-//! The cheapest route in a slot: A* over cells, with hops as the estimate.
+//! The cheapest routes of a connection, for all starts at once.
 //!
-//! A route may go a few hops further than the shortest (`detour`). Costs are in 64ths of a hop over
-//! a free link; whoever asks gives the costs of links and of cells.
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+//! Costs are found from the target backwards, over the cells that routes of at most so many hops
+//! can pass: the cost of a cell is a row of numbers, one for each slot in which a unit may start, and an
+//! edge is taken for all of them in one loop over slices. Shortest routes need one sweep over the
+//! cells, and each step back towards the source that a detour takes needs one more.
 
 use crate::problem::{Problem, UNREACHABLE};
 
-/// The cost of a hop over a link that nobody else wants.
-pub(super) const HOP: u32 = 64;
+use super::rows::{NEVER, Rows};
+
+/// What a search looks at.
+pub(super) struct View<'a> {
+    pub(super) problem: &'a Problem<'a>,
+    pub(super) links: &'a Rows,
+    /// The first slot of each phase, and the number of slots.
+    pub(super) first: &'a [u32],
+    /// What a channel costs, by cell, then phase.
+    pub(super) channels: &'a [i32],
+}
 
 /// The search's memory, kept from search to search.
 #[derive(Clone)]
 pub(super) struct RouteSearch {
-    heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
-    cost: Vec<u32>,
-    parent: Vec<u32>,
-    hops: Vec<u32>,
+    /// The row of each cell, where `seen` is `now`.
+    row: Vec<u32>,
     seen: Vec<u32>,
     now: u32,
-    /// Cells that were expanded.
+    /// The cells of the search, the source first, and their hops from it.
+    cells: Vec<u32>,
+    hops: Vec<u32>,
+    /// Arcs of each row are `first[row]..first[row + 1]`: the row of the neighbour, and the edge.
+    first: Vec<u32>,
+    arcs: Vec<(u32, u32)>,
+    /// By row, then start.
+    costs: Vec<i32>,
+    sums: Vec<i32>,
+    /// What ports cost, by start; where no unit can start, `NEVER`.
+    pub(super) starts: Vec<i32>,
+    /// Slots that were looked at for edges, in eights.
     pub(super) work: u64,
 }
 
 impl RouteSearch {
     pub(super) fn new(cells: usize) -> Self {
         Self {
-            heap: BinaryHeap::new(),
-            cost: vec![0; cells],
-            parent: vec![0; cells],
-            hops: vec![0; cells],
+            row: vec![0; cells],
             seen: vec![0; cells],
             now: 0,
+            cells: Vec::new(),
+            hops: Vec::new(),
+            first: Vec::new(),
+            arcs: Vec::new(),
+            costs: Vec::new(),
+            sums: Vec::new(),
+            starts: Vec::new(),
             work: 0,
         }
     }
 
-    /// The cost of the cheapest route of connection `x` if it is less than `limit`.
+    /// The cheapest start and route of connection `x` for so many slots: cost and start. Of equal
+    /// starts `salt` chooses.
     pub(super) fn find(
         &mut self,
-        problem: &Problem<'_>,
+        view: &View<'_>,
         x: usize,
-        (limit, detour): (u32, u16),
-        edge_cost: impl Fn(usize) -> u32,
-        cell_cost: impl Fn(u32) -> u32,
-    ) -> Option<u32> {
+        (slots, detour): (usize, u16),
+        salt: u32,
+    ) -> Option<(i32, usize)> {
+        let width = self.starts.len();
+        self.gather(view.problem, x, detour);
+        self.costs.resize(self.cells.len() * width, 0);
+        for sweep in 0..=detour / 2 {
+            for row in (0..self.cells.len()).rev() {
+                self.relax(view, x, row, slots, sweep > 0);
+            }
+            self.work += (self.arcs.len() + self.cells.len()) as u64 * (3 + width as u64 / 8);
+        }
+        let mut least = NEVER;
+        for (to, start) in self.costs[..width].iter_mut().zip(&self.starts) {
+            *to = to.wrapping_add(*start);
+            least = least.min(*to);
+        }
+        let (before, after) = self.costs[..width].split_at(salt as usize % width);
+        let first = |row: &[i32]| row.iter().position(|&cost| cost == least);
+        let start = first(after).map(|at| at + before.len()).or_else(|| first(before))?;
+        (least < NEVER).then_some((least, start))
+    }
+
+    /// The cells that a route may pass, and the arcs between them.
+    fn gather(&mut self, problem: &Problem<'_>, x: usize, detour: u16) {
         let connection = &problem.set.connections()[x];
         let (source, target) = (connection.source.0, connection.target.0);
         let distances = problem.distances(x);
-        let estimate = |cell: u32| u32::from(distances[cell as usize]) * HOP;
         let longest = u32::from(distances[source as usize]) + u32::from(detour);
-        self.forget();
-        let first = cell_cost(source);
-        if first + estimate(source) >= limit {
-            return None;
-        }
-        self.reach(source, source, first, 0);
-        self.heap.push(Reverse((first + estimate(source), estimate(source), source)));
-        while let Some(Reverse((key, ahead, cell))) = self.heap.pop() {
-            let cost = self.cost[cell as usize];
-            if key > cost + ahead {
-                continue;
-            }
-            self.work += 1;
-            if cell == target {
-                return Some(cost);
-            }
-            let hops = self.hops[cell as usize] + 1;
-            for edge in problem.edges(cell) {
-                let next = problem.heads[edge];
-                let left = distances[next as usize];
-                if left == UNREACHABLE || hops + u32::from(left) > longest {
-                    continue;
-                }
-                let cost = cost + edge_cost(edge) + cell_cost(next);
-                let key = cost + estimate(next);
-                let reached = self.seen[next as usize] == self.now;
-                if key < limit && (!reached || cost < self.cost[next as usize]) {
-                    self.reach(next, cell, cost, hops);
-                    self.heap.push(Reverse((key, estimate(next), next)));
-                }
-            }
-        }
-        None
-    }
-
-    /// The cells of the route that was found last, to `cells`.
-    pub(super) fn trace(&self, problem: &Problem<'_>, x: usize, cells: &mut Vec<u32>) {
-        let connection = &problem.set.connections()[x];
-        cells.clear();
-        let mut cell = connection.target.0;
-        cells.push(cell);
-        while cell != connection.source.0 {
-            cell = self.parent[cell as usize];
-            cells.push(cell);
-        }
-        cells.reverse();
-    }
-
-    fn forget(&mut self) {
-        self.heap.clear();
         self.now = self.now.checked_add(1).unwrap_or_else(|| {
             self.seen.fill(0);
             1
         });
+        self.cells.clear();
+        self.hops.clear();
+        self.arcs.clear();
+        self.first.clear();
+        self.meet(source, 0);
+        let mut row = 0;
+        while row < self.cells.len() {
+            self.first.push(self.arcs.len() as u32);
+            let (cell, hops) = (self.cells[row], self.hops[row] + 1);
+            row += 1;
+            if cell == target {
+                continue;
+            }
+            for edge in problem.edges(cell) {
+                let next = problem.heads[edge];
+                let left = distances[next as usize];
+                if left == UNREACHABLE || hops + u32::from(left) > longest || next == source {
+                    continue;
+                }
+                if self.seen[next as usize] != self.now {
+                    self.meet(next, hops);
+                }
+                self.arcs.push((self.row[next as usize], edge as u32));
+            }
+        }
+        self.first.push(self.arcs.len() as u32);
     }
 
-    fn reach(&mut self, cell: u32, parent: u32, cost: u32, hops: u32) {
-        let row = cell as usize;
-        self.seen[row] = self.now;
-        (self.cost[row], self.parent[row], self.hops[row]) = (cost, parent, hops);
+    fn meet(&mut self, cell: u32, hops: u32) {
+        self.seen[cell as usize] = self.now;
+        self.row[cell as usize] = self.cells.len() as u32;
+        self.cells.push(cell);
+        self.hops.push(hops);
+    }
+
+    /// Makes a cell's costs those over its cheapest arc. In the first sweep the rows behind it are
+    /// known alone.
+    fn relax(&mut self, view: &View<'_>, x: usize, row: usize, slots: usize, again: bool) {
+        let width = self.starts.len();
+        let cell = self.cells[row];
+        let is_target = cell == view.problem.set.connections()[x].target.0;
+        if is_target && again {
+            return;
+        }
+        self.sums.clear();
+        self.sums.resize(width, if is_target { 0 } else { NEVER });
+        for &(next, edge) in &self.arcs[self.first[row] as usize..self.first[row + 1] as usize] {
+            if !again && (next as usize) < row {
+                continue;
+            }
+            let ahead = &self.costs[next as usize * width..][..width];
+            let (from, to) = view.links.stretches(edge as usize, slots);
+            let stretch = from.iter().zip(to).zip(ahead);
+            for (sum, ((from, to), ahead)) in self.sums.iter_mut().zip(stretch) {
+                // No sum is near to overflow, and checks would keep the loop from being vectors'.
+                let cost = ahead.wrapping_add(to.wrapping_sub(*from));
+                *sum = if cost < *sum { cost } else { *sum };
+            }
+        }
+        let phases = view.first.len() - 1;
+        let channels = &view.channels[cell as usize * phases..][..phases];
+        for (phase, &cost) in channels.iter().enumerate().filter(|(_, cost)| **cost > 0) {
+            let from = (view.first[phase] as usize).min(width);
+            let to = (view.first[phase + 1] as usize).min(width);
+            self.sums[from..to].iter_mut().for_each(|sum| *sum = sum.wrapping_add(cost).min(NEVER));
+        }
+        self.costs[row * width..][..width].copy_from_slice(&self.sums);
+    }
+
+    /// The cells of a cheapest route from a start, to `cells`. Of equal ones `salt` chooses.
+    pub(super) fn trace(
+        &self,
+        view: &View<'_>,
+        (start, slots): (usize, usize),
+        mut salt: u32,
+        cells: &mut Vec<u32>,
+    ) {
+        let width = self.starts.len();
+        let mut row = 0;
+        cells.clear();
+        cells.push(self.cells[0]);
+        loop {
+            let arcs = &self.arcs[self.first[row] as usize..self.first[row + 1] as usize];
+            salt = salt.wrapping_mul(0x9e37_79b9).rotate_left(15);
+            let cost = |&(at, &(next, edge)): &(usize, &(u32, u32))| {
+                let stretch = view.links.cost(edge as usize, (start, slots));
+                let tie = (at as u32 ^ salt).wrapping_mul(0x85eb_ca6b);
+                (self.costs[next as usize * width + start] + stretch, tie)
+            };
+            let Some((_, &(next, _))) = arcs.iter().enumerate().min_by_key(cost) else { break };
+            row = next as usize;
+            cells.push(self.cells[row]);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Connections cut into units, and how many slots these need at least.
+//! Connections cut into units, how long these are, and how many slots they need at least.
 
 use crate::problem::Problem;
 
@@ -8,43 +8,50 @@ pub(super) struct Units {
     pub(super) connection: Vec<u32>,
     /// Words of each unit.
     pub(super) words: Vec<u32>,
-    /// Words of the longest unit.
-    pub(super) longest: u32,
+    /// Slots of each unit: as many as come nearest to its clocks, so what is rounded up and down
+    /// evens out. Exact starts are found in the end.
+    pub(super) slots: Vec<u16>,
+    /// Clocks of a slot.
+    pub(super) slot: u64,
+    /// Slots of the longest unit.
+    pub(super) longest: usize,
     /// Slots that ports and links need at least.
     pub(super) fewest_slots: u32,
 }
 
-/// Lengths of units in words that are worth an attempt.
-pub(super) fn lengths(problem: &Problem<'_>, pieces: &[u32]) -> Vec<u32> {
+/// Ways to cut a set that are worth an attempt: words of a unit at most, and slots of such a unit.
+pub(super) fn cuts(problem: &Problem<'_>, cuts: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let words = || problem.set.connections().iter().map(|c| c.words);
     let longest = words().max().unwrap_or(0).max(1);
     let mean = (words().map(u64::from).sum::<u64>() / words().len().max(1) as u64) as u32;
     // Units shorter than a quarter of a switch are not worth their channels.
     let least = (problem.switch / 4 / problem.word_clocks).min(u64::from(longest)).max(1) as u32;
-    let of = |whole: u32| pieces.iter().map(move |&pieces| whole.div_ceil(pieces).max(least));
+    let of = |whole: u32| {
+        cuts.iter().map(move |&(pieces, slots)| (whole.div_ceil(pieces).max(least), slots))
+    };
     let uneven = longest > mean + mean / 2;
     let lengths = of(longest).chain(of(mean.max(1)).filter(|_| uneven));
     // No attempt is worth many units for each connection.
     let count = |length: u32| words().map(|words| u64::from(words.div_ceil(length))).sum::<u64>();
-    lengths.filter(|&length| count(length) <= MOST * problem.set.len() as u64).collect()
+    lengths.filter(|&(length, _)| count(length) <= MOST * problem.set.len() as u64).collect()
 }
 
 /// Units for each connection, on average, that an attempt may have.
 const MOST: u64 = 6;
 
 impl Units {
-    /// Cuts connections into units of at most so many words.
-    pub(super) fn of_length(problem: &Problem<'_>, length: u32) -> Self {
+    /// Cuts connections into units of at most so many words, the longest of so many slots.
+    pub(super) fn cut(problem: &Problem<'_>, (length, grain): (u32, u32)) -> Self {
         let connections = problem.set.connections();
         let mut this = Self {
             first: vec![0],
             connection: Vec::new(),
             words: Vec::new(),
-            longest: 0,
+            slots: Vec::new(),
+            slot: 0,
+            longest: 1,
             fewest_slots: 0,
         };
-        let mut ports = vec![0u32; problem.port_count];
-        let mut hops = 0u64;
         for (x, connection) in connections.iter().enumerate() {
             let pieces = connection.words.div_ceil(length).max(1);
             for piece in 0..pieces {
@@ -53,22 +60,39 @@ impl Units {
                 this.connection.push(x as u32);
             }
             this.first.push(this.words.len() as u32);
-            let [source, target] = problem.ports[x];
-            ports[source as usize] += pieces;
-            ports[target as usize] += pieces;
-            hops += u64::from(pieces) * u64::from(problem.hops(x));
+        }
+        let clocks =
+            |unit: usize| problem.clocks(this.connection[unit] as usize).of(this.words[unit]);
+        let longest = (0..this.words.len()).map(clocks).max().unwrap_or(1);
+        let slot = longest.div_ceil(u64::from(grain)).max(1);
+        this.slots = (0..this.words.len())
+            .map(|unit| ((clocks(unit) + slot / 2) / slot).clamp(1, u64::from(grain)) as u16)
+            .collect();
+        this.slot = slot;
+        this.longest = this.slots.iter().copied().max().map_or(1, usize::from);
+        this.fewest_slots = this.fewest(problem);
+        this
+    }
+
+    fn fewest(&self, problem: &Problem<'_>) -> u32 {
+        let mut ports = vec![0u64; problem.port_count];
+        let mut hops = 0;
+        for (&x, &slots) in self.connection.iter().zip(&self.slots) {
+            let [source, target] = problem.ports[x as usize].map(|port| port as usize);
+            ports[source] += u64::from(slots);
+            if target != source {
+                ports[target] += u64::from(slots);
+            }
+            hops += u64::from(slots) * u64::from(problem.hops(x as usize));
         }
         let capacity: u64 = problem.capacity.iter().map(|&c| u64::from(c)).sum();
         let ports = ports.into_iter().max().unwrap_or(0);
-        let links = hops.div_ceil(capacity.max(1)) as u32;
-        this.longest = this.words.iter().copied().max().unwrap_or(0);
-        // The bound of time counts words and not units; a flow or a cut may prove more.
-        let left = problem.bounds.clocks
-            - (u64::from(problem.bounds.phases) * problem.switch).min(problem.bounds.clocks);
-        let slot = u64::from(this.longest) * problem.word_clocks + problem.setup;
-        let flow = u32::try_from(left / slot.max(1)).unwrap_or(u32::MAX);
-        this.fewest_slots = ports.max(links).max(flow).max(1);
-        this
+        let links = hops.div_ceil(capacity.max(1));
+        // The bound of time counts words and not slots; a flow or a cut may prove more.
+        let switches = u64::from(problem.bounds.phases) * problem.switch;
+        let flow = problem.bounds.clocks.saturating_sub(switches) / self.slot;
+        let slots = ports.max(links).max(flow).max(self.longest as u64);
+        u32::try_from(slots).unwrap_or(u32::MAX)
     }
 
     pub(super) fn count(&self) -> usize {
@@ -78,10 +102,5 @@ impl Units {
     /// The units of a connection.
     pub(super) fn of(&self, x: u32) -> std::ops::Range<usize> {
         self.first[x as usize] as usize..self.first[x as usize + 1] as usize
-    }
-
-    /// The length of a slot.
-    pub(super) fn clocks(&self, problem: &Problem<'_>) -> u64 {
-        u64::from(self.longest) * problem.word_clocks + problem.setup
     }
 }
