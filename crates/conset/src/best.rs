@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
 use conset_partition_route::best::{self, Plan, Way, Work};
-use conset_planner::slots;
+use conset_planner::{slots, torus};
 use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -69,6 +69,9 @@ const WHOLE: f64 = 1.04;
 
 /// The torus' own rounds over what the bound leaves for them, up to which no search does better.
 const RINGED: f64 = 1.05;
+
+/// How near to the bound a plan is that translation slots need not better.
+const SHIFTED: f64 = 1.03;
 
 /// Connections above which a wave is one attempt.
 const WIDE: usize = 1 << 15;
@@ -405,7 +408,7 @@ impl<'a> Search<'a> {
         self.made += 1;
         self.stopped |= priced.stopped;
         self.work = self.work.saturating_add(priced.spent);
-        if attempt.step != Step::Slots {
+        if matches!(attempt.step, Step::Plan(_) | Step::Refine) {
             self.spent = self.spent.saturating_add(priced.spent);
         }
         self.searched |= attempt.step == Step::Plan(Way::SearchedRounds);
@@ -432,8 +435,8 @@ impl<'a> Search<'a> {
     /// Plans and prices; nothing where the way does not apply or is not worth its time.
     fn make(&self, attempt: Try) -> Option<Outcome> {
         let Try { step, seed, doubled } = attempt;
-        if step == Step::Slots {
-            return self.slots(seed, doubled);
+        if matches!(step, Step::Slots | Step::Translations) {
+            return self.planned(attempt);
         }
         let Step::Plan(way) = step else {
             let found = self.found.as_ref().filter(|_| self.may_gain_by_sharing())?;
@@ -510,13 +513,21 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Negotiates over slots of time; nothing where that does not apply.
-    fn slots(&self, seed: u64, doubled: u32) -> Option<Outcome> {
+    /// Plans with starts; nothing where the planner does not apply.
+    fn planned(&self, attempt: Try) -> Option<Outcome> {
         let problem = conset_planner::Problem::new(self.machine, self.set, self.bounds)?;
-        let seed = self.options.seed.wrapping_add(seed);
-        let config = slots::Config::default();
-        let budget = slots::budget(&problem) << doubled;
-        let found = slots::plan(&problem, &config, budget, seed)?;
+        let seed = self.options.seed.wrapping_add(attempt.seed);
+        let found = if attempt.step == Step::Slots {
+            let budget = slots::budget(&problem) << attempt.doubled;
+            slots::plan(&problem, &slots::Config::default(), budget, seed)?
+        } else {
+            let budget = torus::budget(&problem) << attempt.doubled;
+            let plan = match self.options.objective {
+                Objective::Time => torus::plan,
+                Objective::Phases => torus::plan_phases,
+            };
+            plan(&problem, &torus::Config::default(), budget, seed)?
+        };
         let most = self.options.max_phases.map_or(usize::MAX, |most| most as usize);
         if found.plan.phases.len() > most {
             return None;
@@ -621,6 +632,12 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Whether translation slots come next and may do better than the best plan.
+    fn may_gain_by_shifts(&self, found: &Priced) -> bool {
+        let next = self.usual.get(self.next).map(|next| next.step);
+        next == Some(Step::Translations) && gap(found.clocks, self.bounds.clocks) > SHIFTED
+    }
+
     /// Whether trying ends here, and why.
     fn end(&self) -> Option<Ended> {
         let found = self.found.as_ref()?;
@@ -630,7 +647,9 @@ impl<'a> Search<'a> {
             return Some(Ended::Bound);
         }
         match self.until {
-            Until::Good if self.is_good(found) => Some(Ended::Enough),
+            Until::Good if self.is_good(found) && !self.may_gain_by_shifts(found) => {
+                Some(Ended::Enough)
+            }
             Until::Attempts(most) if self.made >= most => Some(Ended::Attempts),
             _ => None,
         }

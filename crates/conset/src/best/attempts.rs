@@ -39,6 +39,8 @@ pub(super) enum Step {
     Plan(Way),
     /// Plans the set by negotiation over slots of time, for machines that keep planned starts.
     Slots,
+    /// Plans a translation-invariant set on a torus for one cell and shifts it for the others.
+    Translations,
     /// Changes the best plan so far.
     Refine,
 }
@@ -48,6 +50,7 @@ impl Step {
     pub(super) fn name(self) -> &'static str {
         match self {
             Step::Slots => "slot-pathfinder",
+            Step::Translations => "translation-slots",
             Step::Refine => "local-search",
             Step::Plan(Way::RingRounds) => "torus-aapc",
             Step::Plan(Way::Orbits) => "translation-symmetry",
@@ -95,15 +98,18 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
     let timed = machine.parameters().has_timed_starts() && set.len() <= SLOTS;
     let slots = timed.then_some(Try { step: Step::Slots, seed: 0, doubled: 0 });
+    let shifted = timed.then_some(Try { step: Step::Translations, seed: 0, doubled: 0 });
     match objective {
         Objective::Time if sparse => {
-            let first = [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(slots);
+            let first = [once(Way::RingRounds)].into_iter().chain(shifted);
+            let first = first.chain([once(Way::Orbits)]).chain(slots);
             first.chain(balanced).collect()
         }
         Objective::Time => {
             let early = if set.len() <= SEARCHED { 1 } else { 0 };
             [once(Way::RingRounds)]
                 .into_iter()
+                .chain(shifted)
                 .chain(balanced.clone().take(early))
                 .chain(slots)
                 .chain([once(Way::SearchedRounds)])
@@ -114,9 +120,9 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
                 .chain([Try { step: Step::Refine, seed: 0, doubled: 0 }])
                 .collect()
         }
-        Objective::Phases => [Way::Orbits, Way::RingRounds]
-            .map(once)
+        Objective::Phases => shifted
             .into_iter()
+            .chain([Way::Orbits, Way::RingRounds].map(once))
             .chain(balanced)
             .chain([once(Way::Congested)])
             .collect(),
