@@ -67,6 +67,9 @@ const WHOLE: f64 = 1.04;
 /// The torus' own rounds over what the bound leaves for them, up to which no search does better.
 const RINGED: f64 = 1.05;
 
+/// How near to the bound a plan is that translation slots need not improve.
+const SHIFTED: f64 = 1.03;
+
 /// Connections above which a wave is one attempt.
 const WIDE: usize = 1 << 15;
 
@@ -393,7 +396,7 @@ impl<'a> Search<'a> {
         self.made += 1;
         self.stopped |= priced.stopped;
         self.work = self.work.saturating_add(priced.spent);
-        if attempt.step != Step::Plan(Planner::SlotPathfinder) {
+        if !matches!(attempt.step, Step::Plan(Planner::SlotPathfinder | Planner::TranslationSlots)) {
             self.spent = self.spent.saturating_add(priced.spent);
         }
         self.searched |= attempt.step == Step::Plan(Planner::EdgeColoring);
@@ -451,6 +454,7 @@ impl<'a> Search<'a> {
             reroutes: self.options.reroutes.unwrap_or(default.reroutes),
             max_phases,
             doubled,
+            fewest_phases: self.options.objective == Objective::Phases,
             // The first moves of a search gain the most, and a large set has many.
             effort: (default.effort >> u32::from(self.set.len() > LARGE)) << doubled,
         };
@@ -599,6 +603,13 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Whether translation slots come next and may do better than the best plan.
+    fn may_gain_by_shifts(&self, found: &Priced) -> bool {
+        let next = self.usual.get(self.next).map(|next| next.step);
+        next == Some(Step::Plan(Planner::TranslationSlots))
+            && gap(found.clocks, self.bounds.clocks) > SHIFTED
+    }
+
     /// Whether trying ends here, and why.
     fn end(&self) -> Option<Ended> {
         let found = self.found.as_ref()?;
@@ -608,7 +619,9 @@ impl<'a> Search<'a> {
             return Some(Ended::Bound);
         }
         match self.until {
-            Until::Good if self.is_good(found) => Some(Ended::Enough),
+            Until::Good if self.is_good(found) && !self.may_gain_by_shifts(found) => {
+                Some(Ended::Enough)
+            }
             Until::Attempts(most) if self.made >= most => Some(Ended::Attempts),
             _ => None,
         }

@@ -7,6 +7,8 @@
 //!
 //! * [`slots`]: negotiated congestion (PathFinder) over links, agents and channels in slots of
 //!   time.
+//! * [`torus`]: translation-invariant sets on tori, planned for one cell and shifted for the
+//!   others.
 //!
 //! The starts of a plan are exact where the machine keeps them (`timed_starts`): no two streams
 //! are on a link at the same time. Whether a plan is right is for the checker to say, and how
@@ -31,6 +33,7 @@ mod ring;
 mod rounds;
 pub mod slots;
 mod template;
+pub mod torus;
 mod way;
 mod window;
 

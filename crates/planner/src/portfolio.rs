@@ -14,6 +14,7 @@
 //! | [`Planner::PreemptiveList`] | any set without order or requirements | `window`: phases of a given length, connections cut where they end |
 //! | [`Planner::PhasePathfinder`] | few phases | `congest`: a fixed number of phases, from the bound upwards |
 //! | [`Planner::LoadAnnealing`] | any set | the paper's division, then `balance`: loads evened out between its phases |
+//! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`torus`]: one cell's connections in slots of time, the others' by shifts |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slots`]: slots of time, phases and routes by negotiated congestion |
 //!
 //! [`refine()`](crate::refine()) is no planner: it changes a plan that is there.
@@ -31,7 +32,7 @@ use conset_partition_route::{apr, channels, explain};
 
 use crate::paths::Paths;
 use crate::problem::Problem;
-use crate::{balance, compact, congest, negotiate, orbits, pack, rounds, slots, template, window};
+use crate::{balance, compact, congest, negotiate, orbits, pack, rounds, slots, template, torus, window};
 
 /// A way to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,9 @@ pub enum Planner {
     PhasePathfinder,
     /// The paper's division with the loads of its phases evened out.
     LoadAnnealing,
+    /// The slots of one cell's connections, shifted in time for the other cells of a torus; for
+    /// machines with timed starts.
+    TranslationSlots,
     /// Slots of time, phases and routes by negotiated congestion, for machines with timed starts.
     SlotPathfinder,
 }
@@ -65,6 +69,7 @@ impl Planner {
             Planner::PreemptiveList => "preemptive-list",
             Planner::PhasePathfinder => "phase-pathfinder",
             Planner::LoadAnnealing => "load-annealing",
+            Planner::TranslationSlots => "translation-slots",
             Planner::SlotPathfinder => "slot-pathfinder",
         }
     }
@@ -91,6 +96,8 @@ pub struct Options {
     pub reroutes: u32,
     /// Moves of a search for each connection.
     pub effort: u32,
+    /// Whether few phases come before few clocks.
+    pub fewest_phases: bool,
     /// How often the budgets of searches that use all of theirs are doubled.
     pub doubled: u32,
     /// Phases allowed; none for as many as it takes.
@@ -131,7 +138,7 @@ const LOOKED_AT_MAX: u64 = 1 << 27;
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, reroutes: 8, effort: 200, doubled: 0, max_phases: None }
+        Self { seed: 0, reroutes: 8, effort: 200, fewest_phases: false, doubled: 0, max_phases: None }
     }
 }
 
@@ -170,7 +177,8 @@ pub fn plans(
         Planner::PreemptiveList => windows(machine, set, bounds, options)?,
         Planner::PhasePathfinder => congested(machine, set, bounds, options)?.into_iter().collect(),
         Planner::LoadAnnealing => balanced(machine, set, options, work)?.into_iter().collect(),
-        Planner::SlotPathfinder => slots(task, options, work)?.into_iter().collect(),
+        Planner::TranslationSlots => timed(task, options, work, translated)?.into_iter().collect(),
+        Planner::SlotPathfinder => timed(task, options, work, negotiated_slots)?.into_iter().collect(),
     };
     plans.retain(|plan| {
         options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
@@ -178,25 +186,36 @@ pub fn plans(
     Ok(plans)
 }
 
-fn slots(
+/// The plan of a planner that chooses starts, for machines that keep them. It is given the budget
+/// that is left.
+fn timed(
     task: &Task<'_>,
     options: &Options,
     work: &mut Work,
+    plan: fn(&Problem<'_>, &Options, u64) -> Option<slots::Found>,
 ) -> Result<Option<Routed>, Infeasible> {
     let &Task { machine, set, bounds } = task;
     if !machine.parameters().has_timed_starts() {
         return Ok(None);
     }
-    let Some(problem) = Problem::new(machine, set, bounds) else { return Ok(None) };
-    let config = slots::Config::default();
-    let budget = work.left.min(slots::budget(&problem) << options.doubled);
-    let Some(found) = slots::plan(&problem, &config, budget, options.seed) else {
-        return Ok(None);
-    };
+    let found = Problem::new(machine, set, bounds)
+        .and_then(|problem| plan(&problem, options, work.left));
+    let Some(found) = found else { return Ok(None) };
     work.take(found.work);
     let (routing, starts) =
         found.plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
     Ok(Some(Routed { routing, rounds: None, starts: Some(starts) }))
+}
+
+fn negotiated_slots(problem: &Problem<'_>, options: &Options, left: u64) -> Option<slots::Found> {
+    let budget = left.min(slots::budget(problem) << options.doubled);
+    slots::plan(problem, &slots::Config::default(), budget, options.seed)
+}
+
+fn translated(problem: &Problem<'_>, options: &Options, left: u64) -> Option<slots::Found> {
+    let budget = left.min(torus::budget(problem) << options.doubled);
+    let plan = if options.fewest_phases { torus::plan_phases } else { torus::plan };
+    plan(problem, &torus::Config::default(), budget, options.seed)
 }
 
 /// Whether connections ask for more than that their words arrive.

@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use conset_ir::{Bounds, CellId, ConnectionSet, Duplex, Machine, Parameters, StreamClocks};
+use conset_ir::{
+    Bounds, CellId, Connection, ConnectionSet, Duplex, Machine, Parameters, StreamClocks,
+};
 
 use crate::plan::Stream;
 
@@ -26,6 +28,7 @@ pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
 /// A set to be planned on a machine.
 pub struct Problem<'a> {
+    pub(crate) machine: &'a Arc<Machine>,
     pub(crate) set: &'a Arc<ConnectionSet>,
     parameters: &'a Parameters,
     pub(crate) bounds: Bounds,
@@ -44,6 +47,10 @@ pub struct Problem<'a> {
     pub(crate) link_clocks: u64,
     pub(crate) setup: u64,
     pub(crate) switch: u64,
+    /// Streams at full rate that one link carries at a time.
+    pub(crate) share: u32,
+    /// Whether the two directions share an agent.
+    pub(crate) half: bool,
     /// Hops to the target of each connection: row of the target, column of the cell.
     distances: Vec<u16>,
     row_of: Vec<u32>,
@@ -78,6 +85,7 @@ impl<'a> Problem<'a> {
         let port = |cell: CellId, side: u32| if half { cell.0 } else { 2 * cell.0 + side };
         let ports = set.connections().iter().map(|c| [port(c.source, 0), port(c.target, 1)]);
         let mut this = Self {
+            machine,
             set,
             parameters,
             bounds,
@@ -91,6 +99,8 @@ impl<'a> Problem<'a> {
             link_clocks: u64::from(parameters.link_clocks_per_word),
             setup: u64::from(parameters.stream_setup),
             switch: parameters.switch_clocks(),
+            share,
+            half,
             distances: Vec::new(),
             row_of: vec![u32::MAX; cells],
         };
@@ -133,6 +143,14 @@ impl<'a> Problem<'a> {
             }
         }
         Some(())
+    }
+
+    /// Whether the set has connections, and neither an order nor requirements of bandwidth or
+    /// latency.
+    pub(crate) fn is_plain(&self) -> bool {
+        let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+        let set = self.set;
+        !set.is_empty() && set.order().is_empty() && !set.connections().iter().any(asks)
     }
 
     /// The edges that leave a cell.

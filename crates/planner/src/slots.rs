@@ -21,8 +21,6 @@ mod units;
 
 use std::cmp::Reverse;
 
-use conset_ir::Connection;
-
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 use negotiation::{Less, Negotiation, Outcome, RESOURCES, SLOTS};
@@ -122,8 +120,7 @@ pub struct Found {
 /// very long or slots very many, or where the budget was used up before there was a plan.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
-    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
-    if set.is_empty() || !set.order().is_empty() || set.connections().iter().any(asks) {
+    if !problem.is_plain() {
         return None;
     }
     if (0..set.len()).any(|x| problem.hops(x) > FARTHEST) {

@@ -82,7 +82,8 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
     let negotiated = (0..negotiated).map(|again| plan(Planner::RoundPathfinder, again));
     let slots = (timed && set.len() <= SLOTS).then_some(once(Planner::SlotPathfinder));
-    let torus = [once(Planner::TorusAapc)].into_iter();
+    let shifted = timed.then_some(once(Planner::TranslationSlots));
+    let torus = [once(Planner::TorusAapc)].into_iter().chain(shifted);
     match objective {
         Objective::Time if sparse => torus.chain(slots).chain(balanced).collect(),
         Objective::Time => {
@@ -97,9 +98,9 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
                 .chain([Try { step: Step::Refine, seed: 0, doubled: 0 }])
                 .collect()
         }
-        Objective::Phases => [Planner::TranslationSymmetry, Planner::TorusAapc]
-            .map(once)
+        Objective::Phases => [once(Planner::TranslationSymmetry)]
             .into_iter()
+            .chain(torus)
             .chain(balanced)
             .chain([once(Planner::PhasePathfinder)])
             .collect(),

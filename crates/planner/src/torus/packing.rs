@@ -1,0 +1,276 @@
+//! Packing of items into circular arrays.
+//!
+//! There are arrays of `period` entries, and each entry of an array has the array's capacity. An
+//! item is placed at a time, in one of several ways (*choices*); a choice takes entries of some
+//! arrays, each at the time less a delay, modulo the period. A packing is a time and a choice for
+//! every item such that no capacity is exceeded.
+//!
+//! The search is min-conflicts with weights on entries (breakout: Morris, AAAI 1993; the history
+//! cost of PathFinder): items in conflict are moved to the cheapest time and choice, one after the
+//! other, and entries that stay overused become dearer, which fades. Of places that cost the same
+//! those are preferred that leave no free entry beside what they take, so that the free entries
+//! stay together. The cost of all times at once is a sum of rotated arrays.
+
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+/// What an item takes of an array: `count` of the capacity of the entry at its time less `delay`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Take {
+    pub(super) array: u32,
+    pub(super) delay: u32,
+    pub(super) count: u32,
+}
+
+/// A way to place an item.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub(super) takes: Vec<Take>,
+    /// Entries just before and after runs of entries that are taken; `count` means nothing.
+    pub(super) beside: Vec<Take>,
+}
+
+/// Items to be packed.
+pub(super) struct Items {
+    pub(super) period: usize,
+    /// The capacity of the entries of each array.
+    pub(super) capacity: Vec<u32>,
+    pub(super) choices: Vec<Vec<Choice>>,
+    /// For each item its row of `choices`.
+    pub(super) row_of: Vec<u32>,
+    /// Entries that are better left free.
+    pub(super) avoided: Option<Avoided>,
+    /// Of times that cost the same the first is taken, not a random one.
+    pub(super) first_fit: bool,
+}
+
+/// Entries of arrays `arrays` whose number modulo `modulus` is `from` or more.
+pub(super) struct Avoided {
+    pub(super) arrays: std::ops::Range<u32>,
+    pub(super) modulus: u32,
+    pub(super) from: u32,
+}
+
+/// Where an item is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) choice: u32,
+    pub(super) time: u32,
+}
+
+/// The weights of the search; the cost of an overuse is [`UNIT`] when it is new.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    /// What a pass in which an entry is overused adds to the cost of overusing it.
+    pub growth: u32,
+    /// What is kept of these additions from pass to pass, in 1024ths.
+    pub kept: u32,
+    /// The cost of a free entry beside what an item takes.
+    pub beside: u32,
+    /// The cost of an entry that is better left free.
+    pub avoided: u32,
+    /// Passes without fewer conflicts after which the search gives up.
+    pub patience: u32,
+}
+
+pub(super) const UNIT: u32 = 1 << 12;
+
+/// The greatest additional cost, and the most overuses of an entry that count: with 4096 entries
+/// taken at the greatest cost a sum is below 2^32.
+const DEAREST: u32 = 1 << 16;
+const COUNTED: u32 = 8;
+
+/// Entries that are added up for a unit of work.
+const ENTRIES: u64 = 1 << 10;
+
+struct Search<'a> {
+    items: &'a Items,
+    weights: &'a Weights,
+    /// For each entry, what is taken of it and the additional cost of overusing it.
+    users: Vec<u32>,
+    extra: Vec<u32>,
+    /// Each array twice in succession: what one more user pays, and what a free entry costs.
+    cost: Vec<u32>,
+    free: Vec<u32>,
+    places: Vec<Option<Place>>,
+    sums: Vec<u32>,
+}
+
+/// Packs items; `None` where the search gives up or `budget` is used up, which becomes less by
+/// the work done.
+pub(super) fn pack(
+    items: &Items,
+    weights: &Weights,
+    budget: &mut u64,
+    rng: &mut ChaCha8Rng,
+) -> Option<Vec<Place>> {
+    let entries = items.capacity.len() * items.period;
+    let mut search = Search {
+        items,
+        weights,
+        users: vec![0; entries],
+        extra: vec![0; entries],
+        cost: vec![0; 2 * entries],
+        free: vec![0; 2 * entries],
+        places: vec![None; items.row_of.len()],
+        sums: vec![0; items.period],
+    };
+    (0..entries).for_each(|entry| search.price(entry));
+    // What takes most is the hardest to place.
+    let takes = |item: u32| &items.choices[items.row_of[item as usize] as usize][0].takes;
+    let taken = |item: u32| takes(item).iter().map(|take| take.count).sum::<u32>();
+    let mut open: Vec<u32> = (0..items.row_of.len() as u32).collect();
+    open.shuffle(rng);
+    open.sort_by_key(|&item| std::cmp::Reverse(taken(item)));
+    let (mut least, mut stalled) = (usize::MAX, 0);
+    loop {
+        for &item in &open {
+            search.remove(item);
+            let work = search.place(item, rng);
+            *budget = budget.saturating_sub(work);
+            if *budget == 0 {
+                return None;
+            }
+        }
+        let overused = search.remember();
+        if overused == 0 {
+            return search.places.into_iter().collect();
+        }
+        *budget = budget.saturating_sub(entries as u64 / (ENTRIES / 8));
+        stalled = if overused < least { 0 } else { stalled + 1 };
+        least = least.min(overused);
+        if stalled > weights.patience {
+            return None;
+        }
+        open.clear();
+        open.extend((0..items.row_of.len() as u32).filter(|&item| search.is_in_conflict(item)));
+        open.shuffle(rng);
+    }
+}
+
+impl Search<'_> {
+    /// Renews what one more user of an entry pays.
+    fn price(&mut self, entry: usize) {
+        let period = self.items.period;
+        let (array, at) = (entry / period, entry % period);
+        let over = (self.users[entry] + 1).saturating_sub(self.items.capacity[array]);
+        let avoided = self.items.avoided.as_ref().is_some_and(|avoided| {
+            avoided.arrays.contains(&(array as u32)) && at as u32 % avoided.modulus >= avoided.from
+        });
+        let avoided = if avoided { self.weights.avoided } else { 0 };
+        let cost = over.min(COUNTED) * (UNIT + self.extra[entry]) + avoided;
+        let free = if self.users[entry] == 0 { self.weights.beside } else { 0 };
+        for row in [2 * array * period + at, (2 * array + 1) * period + at] {
+            (self.cost[row], self.free[row]) = (cost, free);
+        }
+    }
+
+    fn choice(&self, item: u32, choice: u32) -> &Choice {
+        &self.items.choices[self.items.row_of[item as usize] as usize][choice as usize]
+    }
+
+    fn entry(&self, take: &Take, time: u32) -> usize {
+        let period = self.items.period;
+        take.array as usize * period + (time as usize + period - take.delay as usize) % period
+    }
+
+    fn count(&mut self, item: u32, place: Place, add: bool) {
+        let items = self.items;
+        let row = &items.choices[items.row_of[item as usize] as usize];
+        for take in &row[place.choice as usize].takes {
+            let entry = self.entry(take, place.time);
+            let users = &mut self.users[entry];
+            *users = if add { *users + take.count } else { *users - take.count };
+            self.price(entry);
+        }
+    }
+
+    fn remove(&mut self, item: u32) {
+        if let Some(place) = self.places[item as usize].take() {
+            self.count(item, place, false);
+        }
+    }
+
+    /// Puts an item where it costs least; the work that took.
+    fn place(&mut self, item: u32, rng: &mut ChaCha8Rng) -> u64 {
+        let items = self.items;
+        let mut sums = std::mem::take(&mut self.sums);
+        let (mut best, mut ties, mut place) = (u32::MAX, 0, Place::default());
+        let mut work = 0;
+        let choices = &items.choices[items.row_of[item as usize] as usize];
+        for (row, choice) in choices.iter().enumerate() {
+            self.sum(choice, &mut sums);
+            work += ((choice.takes.len() + choice.beside.len() + 2) * items.period) as u64;
+            let cost = sums.iter().copied().min().unwrap_or(u32::MAX);
+            if cost > best {
+                continue;
+            }
+            let here = sums.iter().filter(|&&sum| sum == cost).count() as u32;
+            ties = if cost < best { here } else { ties + here };
+            best = cost;
+            // One of all that cost the same, each as likely as the others; or the first of them.
+            let drawn = if items.first_fit { ties - here } else { rng.random_range(0..ties) };
+            if drawn < here {
+                let equal = sums.iter().enumerate().filter(|&(_, &sum)| sum == cost);
+                let time = equal.map(|(time, _)| time as u32).nth(drawn as usize);
+                place = Place { choice: row as u32, time: time.expect("counted") };
+            }
+        }
+        self.sums = sums;
+        self.places[item as usize] = Some(place);
+        self.count(item, place, true);
+        work.div_ceil(ENTRIES)
+    }
+
+    /// The cost of a choice at every time.
+    fn sum(&self, choice: &Choice, sums: &mut [u32]) {
+        let period = self.items.period;
+        sums.fill(0);
+        let first = |take: &Take| 2 * take.array as usize * period + period - take.delay as usize;
+        // Sums stay below 2^32; checked additions would take several times as long.
+        let mut add = |row: &[u32]| {
+            sums.iter_mut().zip(row).for_each(|(sum, cost)| *sum = sum.wrapping_add(*cost));
+        };
+        choice.takes.iter().filter(|take| take.count == 1).for_each(|take| {
+            add(&self.cost[first(take)..][..period]);
+        });
+        if self.weights.beside > 0 {
+            choice.beside.iter().for_each(|take| add(&self.free[first(take)..][..period]));
+        }
+        for take in choice.takes.iter().filter(|take| take.count > 1) {
+            let capacity = self.items.capacity[take.array as usize];
+            for (time, sum) in sums.iter_mut().enumerate() {
+                let entry = self.entry(take, time as u32);
+                let over = (self.users[entry] + take.count).saturating_sub(capacity);
+                *sum += over.min(COUNTED) * (UNIT + self.extra[entry]);
+            }
+        }
+    }
+
+    fn is_in_conflict(&self, item: u32) -> bool {
+        let place = self.places[item as usize].expect("placed");
+        self.choice(item, place.choice).takes.iter().any(|take| {
+            self.users[self.entry(take, place.time)] > self.items.capacity[take.array as usize]
+        })
+    }
+
+    /// Makes overused entries dearer and others cheaper again; how many are overused.
+    fn remember(&mut self) -> usize {
+        let mut overused = 0;
+        for entry in 0..self.users.len() {
+            let capacity = self.items.capacity[entry / self.items.period];
+            let over = self.users[entry].saturating_sub(capacity);
+            let extra = self.extra[entry];
+            if over == 0 && extra == 0 {
+                continue;
+            }
+            overused += usize::from(over > 0);
+            let grown = extra + over.min(COUNTED) * self.weights.growth;
+            self.extra[entry] =
+                (u64::from(grown.min(DEAREST)) * u64::from(self.weights.kept) / 1024) as u32;
+            self.price(entry);
+        }
+        overused
+    }
+}

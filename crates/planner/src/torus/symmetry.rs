@@ -1,0 +1,201 @@
+//! Tori, subgroups of their translations, and routes over the dimensions in order.
+//!
+//! A subgroup has a *step* for each dimension, a divisor of its size: its translations go over
+//! multiples of the steps. Cells that it maps to each other are a *class*, and the cell of a class
+//! with the least coordinates is its *representative*. Each translation shifts time, modulo a
+//! period, such that the shifts of two translations add up (a homomorphism): a step in a dimension
+//! shifts by that dimension's *shift*, and going all the way round by a multiple of the period.
+//! A cell's *delay* is the shift of the translation that maps its representative to it.
+
+use conset_ir::Topology;
+
+use super::gcd;
+use crate::problem::Problem;
+
+/// Dimensions up to which connections are planned here, and choices of directions for those that
+/// go just half way round.
+const DIMENSIONS: usize = 16;
+const DIRECTIONS: u32 = 8;
+
+/// A stretch of a route: a dimension, whether towards larger coordinates, links.
+pub(super) type Leg = (usize, bool, u32);
+
+/// A connection as seen from its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Relative {
+    /// The target's coordinates less the source's, as the number of a cell.
+    pub(super) offset: u32,
+    pub(super) words: u32,
+    pub(super) connection: u32,
+}
+
+/// A torus without dead parts and the connections of its cells.
+pub(super) struct Torus {
+    pub(super) sizes: Vec<u32>,
+    /// Whether a dimension of two cells has one link each way instead of two.
+    one_way: bool,
+    /// The connections of each cell, sorted.
+    pub(super) lists: Vec<Vec<Relative>>,
+    /// The most hops in each dimension.
+    pub(super) farthest: Vec<u32>,
+}
+
+/// A subgroup of the translations and its shifts of time.
+#[derive(Clone, Debug)]
+pub(super) struct Subgroup {
+    pub(super) classes: u32,
+    /// For each cell its class and its delay.
+    pub(super) class_of: Vec<u32>,
+    pub(super) delay_of: Vec<u32>,
+    /// Delays are multiples of this, which divides the period.
+    pub(super) modulus: u32,
+}
+
+impl Torus {
+    /// The torus, ring or hypercube of a problem; `None` for other machines and those with dead
+    /// parts.
+    pub(super) fn new(problem: &Problem<'_>) -> Option<Self> {
+        let machine = problem.machine;
+        let topology = machine.topology();
+        let one_way = matches!(topology, Topology::Hypercube { .. });
+        let is_dead = !machine.dead_cells().is_empty() || !machine.dead_links().is_empty();
+        if is_dead || !(topology.wraps() || one_way) {
+            return None;
+        }
+        let sizes = topology.dims()?;
+        if sizes.len() > DIMENSIONS {
+            return None;
+        }
+        let mut lists = vec![Vec::new(); machine.cell_count()];
+        let mut this = Self { farthest: vec![0; sizes.len()], sizes, one_way, lists: Vec::new() };
+        for (connection, c) in problem.set.iter() {
+            let (source, target) = (this.coordinates(c.source.0), this.coordinates(c.target.0));
+            let ahead = source.iter().zip(&target).zip(&this.sizes);
+            let ahead: Vec<u32> = ahead.map(|((s, t), size)| (t + size - s) % size).collect();
+            for ((far, &ahead), &size) in this.farthest.iter_mut().zip(&ahead).zip(&this.sizes) {
+                *far = (*far).max(ahead.min(size - ahead));
+            }
+            let (offset, words) = (this.cell(&ahead), c.words);
+            lists[c.source.index()].push(Relative { offset, words, connection: connection.0 });
+        }
+        lists.iter_mut().for_each(|list| list.sort_unstable());
+        Some(Self { lists, ..this })
+    }
+
+    pub(super) fn coordinates(&self, cell: u32) -> Vec<u32> {
+        let mut rest = cell;
+        let each = |&size: &u32| {
+            let at = rest % size;
+            rest /= size;
+            at
+        };
+        self.sizes.iter().map(each).collect()
+    }
+
+    fn cell(&self, coordinates: &[u32]) -> u32 {
+        coordinates.iter().zip(&self.sizes).rev().fold(0, |cell, (at, size)| cell * size + at)
+    }
+
+    /// Whether every cell has the connections of its representative.
+    pub(super) fn is_invariant(&self, steps: &[u32]) -> bool {
+        (0..self.lists.len() as u32).all(|cell| {
+            let at = self.coordinates(cell);
+            let at: Vec<u32> = at.iter().zip(steps).map(|(at, step)| at % step).collect();
+            let other = &self.lists[self.cell(&at) as usize];
+            let list = &self.lists[cell as usize];
+            let pairs = list.iter().zip(other);
+            list.len() == other.len()
+                && pairs.into_iter().all(|(a, b)| (a.offset, a.words) == (b.offset, b.words))
+        })
+    }
+
+    /// Whether the torus is a square whose every cell has the same connections.
+    pub(super) fn has_lines(&self) -> bool {
+        matches!(self.sizes[..], [a, b] if a == b && a > 1) && self.is_invariant(&[1, 1])
+    }
+
+    /// The subgroup of some steps with these shifts for each step. With a `skew` it is one of the
+    /// coordinates (x, y - skew * x) of a square.
+    pub(super) fn subgroup(
+        &self,
+        steps: &[u32],
+        shifts: &[u32],
+        period: u32,
+        skew: u32,
+    ) -> Subgroup {
+        let cells = 0..self.lists.len() as u32;
+        let (class_of, delay_of) = cells
+            .map(|cell| {
+                let (mut class, mut delay) = (0, 0);
+                let mut at = self.coordinates(cell);
+                if skew > 0 {
+                    at[1] = (at[1] + at[0] * (self.sizes[1] - skew)) % self.sizes[1];
+                }
+                for ((at, step), &shift) in at.iter().zip(steps).zip(shifts).rev() {
+                    class = class * step + at % step;
+                    delay += u64::from(at / step) * u64::from(shift);
+                }
+                (class, (delay % u64::from(period)) as u32)
+            })
+            .unzip();
+        let modulus = shifts.iter().fold(period, |modulus, &shift| gcd(modulus, shift));
+        Subgroup { classes: steps.iter().product(), class_of, delay_of, modulus }
+    }
+
+    /// Shortest routes of an offset that cross the dimensions in order, from each dimension on, in
+    /// both directions where that is as far.
+    pub(super) fn routes(&self, offset: u32) -> Vec<Vec<Leg>> {
+        let ahead = self.coordinates(offset);
+        let halfway = |d: usize| 2 * ahead[d] == self.sizes[d] && !self.one_way;
+        let halves = (0..ahead.len()).filter(|&d| ahead[d] > 0 && halfway(d)).count() as u32;
+        let crossed: Vec<usize> = (0..ahead.len()).filter(|&d| ahead[d] > 0).collect();
+        let mut routes = Vec::new();
+        for directions in 0..(1u32 << halves.min(31)).min(DIRECTIONS) {
+            let mut half = 0;
+            let leg = |&d: &usize| {
+                let (size, ahead) = (self.sizes[d], ahead[d]);
+                let forward = if halfway(d) {
+                    half += 1;
+                    directions >> ((half - 1) % DIRECTIONS.ilog2()) & 1 == 0
+                } else {
+                    2 * ahead <= size
+                };
+                (d, forward, if forward { ahead } else { size - ahead })
+            };
+            let mut legs: Vec<Leg> = crossed.iter().map(leg).collect();
+            for _ in 0..legs.len().max(1) {
+                routes.push(legs.clone());
+                if !legs.is_empty() {
+                    legs.rotate_left(1);
+                }
+            }
+        }
+        routes
+    }
+
+    /// The cell so many links away in a dimension.
+    pub(super) fn beyond(&self, cell: u32, dimension: usize, forward: bool, links: u32) -> u32 {
+        let mut at = self.coordinates(cell);
+        let size = self.sizes[dimension];
+        let links = links % size;
+        let ahead = if forward { links } else { size - links };
+        at[dimension] = (at[dimension] + ahead) % size;
+        self.cell(&at)
+    }
+
+    /// The cells of a route.
+    pub(super) fn cells(&self, source: u32, legs: &[Leg]) -> Vec<u32> {
+        let mut cells = vec![source];
+        for &(dimension, forward, links) in legs {
+            let stride: u32 = self.sizes[..dimension].iter().product();
+            let size = self.sizes[dimension];
+            for _ in 0..links {
+                let cell = cells[cells.len() - 1];
+                let at = cell / stride % size;
+                let next = if forward { (at + 1) % size } else { (at + size - 1) % size };
+                cells.push(cell - at * stride + next * stride);
+            }
+        }
+        cells
+    }
+}
