@@ -91,7 +91,7 @@ const SPENT: u64 = 1 << 26;
 
 /// Connections up to which the best plan is refined, and how far from the bound it is then.
 const REFINED: usize = 3 << 10;
-const REFINABLE: f64 = 1.1;
+const REFINABLE: f64 = 1.06;
 
 /// Ordered pairs for each connection up to which it is.
 const ORDERED: usize = 16;
@@ -396,7 +396,8 @@ impl<'a> Search<'a> {
         self.made += 1;
         self.stopped |= priced.stopped;
         self.work = self.work.saturating_add(priced.spent);
-        if !matches!(attempt.step, Step::Plan(Planner::SlotPathfinder | Planner::TranslationSlots)) {
+        if !matches!(attempt.step, Step::Plan(Planner::SlotPathfinder | Planner::TranslationSlots))
+        {
             self.spent = self.spent.saturating_add(priced.spent);
         }
         self.searched |= attempt.step == Step::Plan(Planner::EdgeColoring);

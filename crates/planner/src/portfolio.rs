@@ -32,7 +32,9 @@ use conset_partition_route::{apr, channels, explain};
 
 use crate::paths::Paths;
 use crate::problem::Problem;
-use crate::{balance, compact, congest, negotiate, orbits, pack, rounds, slots, template, torus, window};
+use crate::{
+    balance, compact, congest, negotiate, orbits, pack, rounds, slots, template, torus, window,
+};
 
 /// A way to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +140,14 @@ const LOOKED_AT_MAX: u64 = 1 << 27;
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, reroutes: 8, effort: 200, fewest_phases: false, doubled: 0, max_phases: None }
+        Self {
+            seed: 0,
+            reroutes: 8,
+            effort: 200,
+            fewest_phases: false,
+            doubled: 0,
+            max_phases: None,
+        }
     }
 }
 
@@ -178,7 +187,9 @@ pub fn plans(
         Planner::PhasePathfinder => congested(machine, set, bounds, options)?.into_iter().collect(),
         Planner::LoadAnnealing => balanced(machine, set, options, work)?.into_iter().collect(),
         Planner::TranslationSlots => timed(task, options, work, translated)?.into_iter().collect(),
-        Planner::SlotPathfinder => timed(task, options, work, negotiated_slots)?.into_iter().collect(),
+        Planner::SlotPathfinder => {
+            timed(task, options, work, negotiated_slots)?.into_iter().collect()
+        }
     };
     plans.retain(|plan| {
         options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
@@ -198,8 +209,8 @@ fn timed(
     if !machine.parameters().has_timed_starts() {
         return Ok(None);
     }
-    let found = Problem::new(machine, set, bounds)
-        .and_then(|problem| plan(&problem, options, work.left));
+    let found =
+        Problem::new(machine, set, bounds).and_then(|problem| plan(&problem, options, work.left));
     let Some(found) = found else { return Ok(None) };
     work.take(found.work);
     let (routing, starts) =
