@@ -151,14 +151,14 @@ impl<'a> Negotiation<'a> {
             if is_large || self.clocks() > most {
                 return Outcome::Exhausted;
             }
-            let lost = self.grow();
+            self.grow();
             self.forget();
-            open = self.open(lost);
+            open = self.open();
         }
     }
 
     /// Adds a phase where channels are what is missing, unless slots cost less, otherwise slots.
-    fn grow(&mut self) -> Vec<u32> {
+    fn grow(&mut self) {
         let unit = self.units.slot * self.units.longest as u64;
         let scarce = self.channel_overuse * 8 > self.overuse;
         let slots = self.slots() as u32;
@@ -167,7 +167,8 @@ impl<'a> Negotiation<'a> {
             let least = phases + self.units.longest as u32 - 1;
             let old = (0..slots.max(least)).map(|slot| (slot < slots).then_some(slot));
             let old: Vec<_> = old.collect();
-            return self.reshape(self.cut(old.len() as u32, phases), &old);
+            self.reshape(self.cut(old.len() as u32, phases), &old);
+            return;
         }
         // As many slots as what is overused would fill, or one, to the phase that needs them most.
         let used: u64 =
@@ -190,30 +191,82 @@ impl<'a> Negotiation<'a> {
             old.extend((0..more).map(|_| None));
             first.push(old.len() as u32);
         }
-        self.reshape(first, &old)
+        self.reshape(first, &old);
     }
 
-    /// Negotiates with a slot or a phase fewer, and so many passes without progress at most; what
-    /// does not settle is left as it is.
-    pub(super) fn shrink(&mut self, less: Less, patience: u32, budget: u64) -> Outcome {
-        let lost = match less {
-            Less::Slots => self.remove_slot(),
+    /// Negotiates with so many slots or a phase fewer, and so many passes without progress at
+    /// most; what does not settle is left as it is.
+    pub(super) fn shrink(
+        &mut self,
+        less: Less,
+        slots: usize,
+        patience: u32,
+        budget: u64,
+    ) -> Outcome {
+        match less {
+            Less::Slots => {
+                for _ in 0..slots.min(self.spare_slots()) {
+                    self.remove_slot();
+                }
+            }
             Less::Phases => {
                 let old: Vec<_> = (0..self.slots() as u32).map(Some).collect();
-                self.reshape(self.cut(old.len() as u32, self.phases() as u32 - 1), &old)
+                self.reshape(self.cut(old.len() as u32, self.phases() as u32 - 1), &old);
             }
-        };
+        }
         self.forget();
-        let open = self.open(lost);
+        let open = self.open();
         self.negotiate(open, patience, budget)
+    }
+
+    /// Slots beyond those that bounds ask for.
+    pub(super) fn spare_slots(&self) -> usize {
+        self.slots().saturating_sub(self.units.fewest_slots as usize)
     }
 
     /// Whether a plan may do with less, as far as bounds tell.
     pub(super) fn may_shrink(&self, less: Less) -> bool {
         match less {
-            Less::Slots => self.slots() > self.units.fewest_slots as usize && self.gone().is_some(),
+            Less::Slots => self.spare_slots() > 0 && self.gone().is_some(),
             Less::Phases => self.phases() > self.problem.bounds.phases.max(1) as usize,
         }
+    }
+
+    /// Whether all connections are one unit of one slot, about as long as all others.
+    pub(super) fn is_coarse(&self) -> bool {
+        let words = &self.units.words;
+        let sum: u64 = words.iter().map(|&words| u64::from(words)).sum();
+        let longest = u64::from(words.iter().copied().max().unwrap_or(0));
+        self.units.longest == 1
+            && self.units.count() == self.problem.set.len()
+            && longest * words.len() as u64 <= sum + sum / 4
+    }
+
+    /// The same plan with finer units, in shorter slots; `None` where these are not shorter.
+    pub(super) fn finer(&self, units: &'a Units) -> Option<Self> {
+        let times = u32::try_from(self.units.slot.div_ceil(units.slot)).ok()?;
+        let slots = self.slots() as u32 * times;
+        if times < 2 || slots > SLOTS || u64::from(times) * self.resources() > RESOURCES {
+            return None;
+        }
+        let mut this =
+            Self { units, places: vec![Place::default(); units.count()], ..self.clone() };
+        let first = self.first.iter().map(|&slot| slot * times).collect();
+        let old: Vec<_> = (0..slots).map(|slot| Some(slot / times)).collect();
+        this.reshape(first, &old);
+        for (x, place) in self.places.iter().enumerate() {
+            let mut slot = place.slot * times;
+            for unit in units.of(x as u32) {
+                let slots = u32::from(units.slots[unit]);
+                if slot + slots <= (place.slot + 1) * times {
+                    this.places[unit] = Place { slot, ..place.clone() };
+                    this.count(unit as u32, true);
+                }
+                slot += slots;
+            }
+            this.count_channels(x as u32, true);
+        }
+        Some(this)
     }
 
     /// The slot with the fewest users that can go.
@@ -232,18 +285,18 @@ impl<'a> Negotiation<'a> {
         candidates.into_iter().min_by_key(|&slot| users[slot])
     }
 
-    fn remove_slot(&mut self) -> Vec<u32> {
-        let Some(gone) = self.gone() else { return Vec::new() };
+    fn remove_slot(&mut self) {
+        let Some(gone) = self.gone() else { return };
         let old = (0..self.slots()).filter(|&slot| slot != gone);
         let old: Vec<_> = old.map(|slot| Some(slot as u32)).collect();
         let before = |&first: &u32| first - u32::from(first as usize > gone);
         let first = self.first.iter().map(before).collect();
-        self.reshape(first, &old)
+        self.reshape(first, &old);
     }
 
-    /// Gives phases these first slots, of which `old` tells what they were; the units that have no
-    /// place any more.
-    fn reshape(&mut self, first: Vec<u32>, old: &[Option<u32>]) -> Vec<u32> {
+    /// Gives phases these first slots, of which `old` tells what they were. Units whose slots are
+    /// no longer side by side lose their place.
+    fn reshape(&mut self, first: Vec<u32>, old: &[Option<u32>]) {
         let phases = first.len() - 1;
         self.work += ((self.problem.edge_count() + self.problem.port_count) * old.len()) as u64 / 4;
         let mut now = vec![None; self.slots()];
@@ -258,11 +311,9 @@ impl<'a> Negotiation<'a> {
         self.channels = vec![Use::default(); phases * self.problem.cell_count()];
         self.channel_costs = vec![0; self.channels.len()];
         (self.overuse, self.channel_overuse) = (0, 0);
-        let mut lost = Vec::new();
         for unit in 0..self.units.count() {
             let place = &mut self.places[unit];
             if place.cells.is_empty() {
-                lost.push(unit as u32);
                 continue;
             }
             let slots = u32::from(self.units.slots[unit]);
@@ -273,10 +324,7 @@ impl<'a> Negotiation<'a> {
             });
             match stays {
                 Some(to) => place.slot = to,
-                None => {
-                    place.cells.clear();
-                    lost.push(unit as u32);
-                }
+                None => place.cells.clear(),
             }
         }
         for unit in 0..self.units.count() as u32 {
@@ -285,7 +333,6 @@ impl<'a> Negotiation<'a> {
         for x in 0..self.problem.set.len() as u32 {
             self.count_channels(x, true);
         }
-        lost
     }
 
     /// Resources of all slots and phases.
@@ -320,16 +367,17 @@ impl<'a> Negotiation<'a> {
                 return Outcome::Stalled;
             }
             self.remember();
-            open = self.open(Vec::new());
+            open = self.open();
         }
     }
 
-    /// Units in conflict, a few others, and those given, in random order.
-    fn open(&mut self, mut open: Vec<u32>) -> Vec<u32> {
+    /// Units without a place, those in conflict, and a few others, in random order.
+    fn open(&mut self) -> Vec<u32> {
+        let mut open = Vec::new();
         for unit in 0..self.units.count() as u32 {
             let has_place = !self.places[unit as usize].cells.is_empty();
             let shaken = self.rng.random_range(0..self.config.shaken) == 0;
-            if has_place && (shaken || self.is_in_conflict(unit)) {
+            if !has_place || shaken || self.is_in_conflict(unit) {
                 open.push(unit);
             }
         }
@@ -543,6 +591,11 @@ impl<'a> Negotiation<'a> {
 
     pub(super) fn phases(&self) -> usize {
         self.first.len() - 1
+    }
+
+    /// Clocks of a slot.
+    pub(super) fn slot(&self) -> u64 {
+        self.units.slot
     }
 
     /// About what its plan takes.
