@@ -11,9 +11,11 @@
 //! channels once. In the end streams are moved to their earliest starts, which frees what slots
 //! of uneven units have left.
 //!
-//! Sets with an order or with requirements of bandwidth or latency are not planned here.
+//! What comes after others in the set's order gets slots behind theirs. Sets with requirements of
+//! bandwidth or latency are not planned here.
 
 mod negotiation;
+mod order;
 mod route;
 mod rows;
 mod starts;
@@ -26,6 +28,7 @@ use conset_ir::Connection;
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 use negotiation::{Less, Negotiation, Outcome, RESOURCES, SLOTS};
+use order::Order;
 use units::Units;
 
 /// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link for a
@@ -122,14 +125,15 @@ pub struct Found {
     pub passes: u32,
 }
 
-/// Plans a set; `None` where the set is empty or has an order or requirements, where routes are
-/// very long or slots very many, or where the budget was used up before there was a plan.
+/// Plans a set; `None` where the set is empty or has requirements, where routes are very long, or
+/// slots or pairs of the order very many, or where the budget was used up before there was a plan.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
     let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
-    if set.is_empty() || !set.order().is_empty() || set.connections().iter().any(asks) {
+    if set.is_empty() || set.connections().iter().any(asks) {
         return None;
     }
+    let order = Order::new(set)?;
     if (0..set.len()).any(|x| problem.hops(x) > FARTHEST) {
         return None;
     }
@@ -140,7 +144,8 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
             units.push(cut);
         }
     }
-    let mut search = Search { problem, config, budget, best: None, work: 0, passes: 0 };
+    let mut search =
+        Search { problem, config, order: &order, budget, best: None, work: 0, passes: 0 };
     search.run(&units, seed);
     let Search { best, work, passes, .. } = search;
     best.map(|plan| Found { plan, work, passes })
@@ -149,6 +154,7 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
 struct Search<'a> {
     problem: &'a Problem<'a>,
     config: &'a Config,
+    order: &'a Order,
     budget: u64,
     best: Option<Plan>,
     work: u64,
@@ -179,7 +185,8 @@ impl<'a> Search<'a> {
         if slots > SLOTS || u64::from(slots) * each + cells > RESOURCES {
             return None;
         }
-        let mut settled = Negotiation::new(self.problem, self.config, units, phases, seed);
+        let mut settled =
+            Negotiation::new(self.problem, self.config, (units, self.order), phases, seed);
         // What comes out much longer than the best is not made better than that in the end.
         let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
         let part = if self.best.is_some() { 8 } else { 2 };
@@ -273,7 +280,7 @@ impl<'a> Search<'a> {
         }
         let mut plan = negotiation.plan();
         plan.compact(self.problem);
-        starts::pack(&mut plan, self.problem, &mut self.work);
+        starts::pack(&mut plan, self.problem, self.order, &mut self.work);
         let clocks = plan.clocks;
         if self.best.as_ref().is_none_or(|best| clocks < best.clocks) {
             self.best = Some(plan);

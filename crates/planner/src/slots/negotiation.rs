@@ -6,6 +6,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::order::{self, Order};
 use super::route::{RouteSearch, View};
 use super::rows::{HOP, NEVER, Prices, Rows, Use};
 use super::units::Units;
@@ -55,6 +56,10 @@ pub(super) struct Negotiation<'a> {
     problem: &'a Problem<'a>,
     config: &'a Config,
     units: &'a Units,
+    order: &'a Order,
+    /// What broken pairs of the order have cost so far.
+    breaks: Vec<Use>,
+    broken: i64,
     /// The first slot of each phase, and the number of slots.
     first: Vec<u32>,
     links: Rows,
@@ -77,7 +82,7 @@ impl<'a> Negotiation<'a> {
     pub(super) fn new(
         problem: &'a Problem<'a>,
         config: &'a Config,
-        units: &'a Units,
+        (units, order): (&'a Units, &'a Order),
         phases: u32,
         seed: u64,
     ) -> Self {
@@ -94,6 +99,9 @@ impl<'a> Negotiation<'a> {
             problem,
             config,
             units,
+            order,
+            breaks: vec![Use::default(); order.pairs.len()],
+            broken: 0,
             first: vec![0],
             links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP, HOP),
             ports: Rows::new(vec![1; problem.port_count], config.port as i32, 0),
@@ -160,9 +168,10 @@ impl<'a> Negotiation<'a> {
     /// Adds a phase where channels are what is missing, unless slots cost less, otherwise slots.
     fn grow(&mut self) {
         let unit = self.units.slot * self.units.longest as u64;
-        let scarce = self.channel_overuse * 8 > self.overuse;
+        let overuse = self.overuse + self.broken;
+        let scarce = self.channel_overuse * 8 > overuse;
         let slots = self.slots() as u32;
-        if self.overuse == 0 || (scarce && unit >= self.problem.switch) {
+        if overuse == 0 || (scarce && unit >= self.problem.switch) {
             let phases = self.phases() as u32 + 1;
             let least = phases + self.units.longest as u32 - 1;
             let old = (0..slots.max(least)).map(|slot| (slot < slots).then_some(slot));
@@ -173,8 +182,8 @@ impl<'a> Negotiation<'a> {
         // As many slots as what is overused would fill, or one, to the phase that needs them most.
         let used: u64 =
             self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
-        let missing = u64::from(slots) * self.overuse as u64 * u64::from(self.config.added)
-            / (64 * used).max(1);
+        let missing =
+            u64::from(slots) * overuse as u64 * u64::from(self.config.added) / (64 * used).max(1);
         let missing = missing.clamp(1, u64::from(slots)) as u32;
         let over: Vec<u64> =
             self.links.overuse().iter().zip(self.ports.overuse()).map(|(a, b)| a + b).collect();
@@ -353,7 +362,9 @@ impl<'a> Negotiation<'a> {
                     return Outcome::Exhausted;
                 }
             }
-            let now = self.overuse + self.channel_overuse;
+            self.broken =
+                (0..self.order.pairs.len()).filter(|&row| self.is_broken(row)).count() as i64;
+            let now = self.overuse + self.channel_overuse + self.broken;
             if now == 0 {
                 return Outcome::Settled;
             }
@@ -392,6 +403,7 @@ impl<'a> Negotiation<'a> {
         self.links.forget(kept);
         self.ports.forget(kept);
         self.channels.iter_mut().for_each(|of| of.forget(kept));
+        self.breaks.iter_mut().for_each(|of| of.forget(kept));
         self.prices.present = self.prices.present.min(self.config.present_again);
     }
 
@@ -406,7 +418,24 @@ impl<'a> Negotiation<'a> {
             of.remember(self.problem.channels, &self.prices);
             *cost = of.surcharge(self.problem.channels, HOP, &self.prices);
         }
+        for row in 0..self.breaks.len() {
+            self.breaks[row].users = u32::from(self.is_broken(row));
+            self.breaks[row].remember(0, &self.prices);
+            self.breaks[row].users = 0;
+        }
         self.work += self.resources() / 4;
+    }
+
+    /// The first slot of a connection's units and the first behind them, of those with a place.
+    fn extent(&self, x: u32) -> Option<(usize, usize)> {
+        let units = self.units.of(x).filter(|&unit| !self.places[unit].cells.is_empty());
+        let spans = units.map(|unit| self.span(unit as u32)).map(|(at, slots)| (at, at + slots));
+        spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    }
+
+    fn is_broken(&self, pair: usize) -> bool {
+        let [before, after] = self.order.pairs[pair].map(|x| self.extent(x));
+        before.zip(after).is_some_and(|(before, after)| before.1 > after.0)
     }
 
     /// Where a unit is: first slot, slots.
@@ -430,6 +459,10 @@ impl<'a> Negotiation<'a> {
         ports.iter().any(|&port| self.ports.is_overused(port as usize, span))
             || place.edges.iter().any(|&edge| self.links.is_overused(edge as usize, span))
             || (self.channel_overuse > 0 && place.cells.iter().any(full))
+            || {
+                let pairs = self.order.of(self.units.connection[unit as usize]);
+                pairs.iter().any(|&pair| self.is_broken(pair as usize))
+            }
     }
 
     /// Books or gives back what a unit uses, channels apart.
@@ -500,7 +533,8 @@ impl<'a> Negotiation<'a> {
         let slots = usize::from(self.units.slots[unit as usize]);
         let hops = i32::from(self.problem.hops(x as usize));
         let salt = self.rng.random::<u32>();
-        let free = self.fill_starts(x as usize, slots);
+        self.fill_starts(x as usize, slots);
+        let free = self.search.starts.iter().copied().min().unwrap_or(NEVER);
         let mut best = self.beside_siblings(unit);
         let mut cells = std::mem::take(&mut self.places[unit as usize].cells);
         let mut edges = std::mem::take(&mut self.places[unit as usize].edges);
@@ -536,8 +570,8 @@ impl<'a> Negotiation<'a> {
         self.count(unit, true);
     }
 
-    /// What ports cost a unit of so many slots, for each start; the least of that.
-    fn fill_starts(&mut self, x: usize, slots: usize) -> i32 {
+    /// What ports and the order cost a unit of so many slots, for each start.
+    fn fill_starts(&mut self, x: usize, slots: usize) {
         let starts = &mut self.search.starts;
         let [source, target] = self.problem.ports[x];
         let (from, to) = self.ports.stretches(source as usize, slots);
@@ -553,7 +587,19 @@ impl<'a> Negotiation<'a> {
             let last = (pair[1] as usize + 1).saturating_sub(slots).max(pair[0] as usize);
             starts[last.min(end)..end].fill(NEVER);
         }
-        starts.iter().copied().min().unwrap_or(NEVER)
+        for &row in self.order.of(x as u32) {
+            let [before, after] = self.order.pairs[row as usize];
+            let is_after = after as usize == x;
+            let Some(other) = self.extent(if is_after { before } else { after }) else { continue };
+            let starts = &mut self.search.starts;
+            let count = starts.len();
+            let broken = match is_after {
+                true => &mut starts[..other.1.min(count)],
+                false => &mut starts[(other.0 + 1).saturating_sub(slots).min(count)..],
+            };
+            let cost = order::cost(self.breaks[row as usize], self.config.port, &self.prices);
+            broken.iter_mut().for_each(|start| *start = (*start + cost).min(NEVER));
+        }
     }
 
     /// The cheapest place directly before or after another unit of the connection on its route,
