@@ -145,12 +145,15 @@ impl<'a> Problem<'a> {
         Some(())
     }
 
-    /// Whether the set has connections, and neither an order nor requirements of bandwidth or
-    /// latency.
+    /// Whether the set has connections, and none with an order or a requirement.
     pub(crate) fn is_plain(&self) -> bool {
+        !self.set.is_empty() && self.set.order().is_empty() && !self.has_requirements()
+    }
+
+    /// Whether connections ask for bandwidth or latency.
+    pub(crate) fn has_requirements(&self) -> bool {
         let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
-        let set = self.set;
-        !set.is_empty() && set.order().is_empty() && !set.connections().iter().any(asks)
+        self.set.connections().iter().any(asks)
     }
 
     /// The edges that leave a cell.

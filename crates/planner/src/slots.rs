@@ -11,9 +11,11 @@
 //! channels once. In the end streams are moved to their earliest starts, which frees what slots
 //! of uneven units have left.
 //!
-//! Sets with an order or with requirements of bandwidth or latency are not planned here.
+//! What comes after others in the set's order gets slots behind theirs. Sets with requirements of
+//! bandwidth or latency are not planned here.
 
 mod negotiation;
+mod order;
 mod route;
 mod rows;
 mod starts;
@@ -24,6 +26,7 @@ use std::cmp::Reverse;
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 use negotiation::{Less, Negotiation, Outcome, RESOURCES, SLOTS};
+use order::Order;
 use units::Units;
 
 /// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link for a
@@ -66,6 +69,9 @@ pub struct Config {
     pub patience_first: u32,
     /// Passes without fewer conflicts after which a negotiation has stalled, at first.
     pub patience: u32,
+    /// Finer units have their turn when what is tried next took more than this part of the budget
+    /// last time.
+    pub quick: u32,
     /// The same for the last attempt to do with a slot or a phase fewer.
     pub patience_most: u32,
 }
@@ -89,6 +95,7 @@ impl Default for Config {
             free_phases: 64,
             patience_first: 4,
             patience: 12,
+            quick: 32,
             patience_most: 1 << 12,
         }
     }
@@ -97,7 +104,7 @@ impl Default for Config {
 /// The usual budget of a set, in slots that searches for routes look at, by eights: in proportion
 /// to the connections, some seconds at most.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
+    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 4, BUDGET)
 }
 
 /// Hops of the farthest connection of a set that is planned.
@@ -116,13 +123,14 @@ pub struct Found {
     pub passes: u32,
 }
 
-/// Plans a set; `None` where the set is empty or has an order or requirements, where routes are
-/// very long or slots very many, or where the budget was used up before there was a plan.
+/// Plans a set; `None` where the set is empty or has requirements, where routes are very long, or
+/// slots or pairs of the order very many, or where the budget was used up before there was a plan.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
-    if !problem.is_plain() {
+    if set.is_empty() || problem.has_requirements() {
         return None;
     }
+    let order = Order::new(set)?;
     if (0..set.len()).any(|x| problem.hops(x) > FARTHEST) {
         return None;
     }
@@ -133,12 +141,9 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
             units.push(cut);
         }
     }
-    let mut search = Search { problem, config, budget, best: None, work: 0, passes: 0 };
-    let mut attempts = Vec::new();
-    for units in &units {
-        attempts.extend(search.first(units, seed));
-    }
-    search.tighten(attempts);
+    let mut search =
+        Search { problem, config, order: &order, budget, best: None, work: 0, passes: 0 };
+    search.run(&units, seed);
     let Search { best, work, passes, .. } = search;
     best.map(|plan| Found { plan, work, passes })
 }
@@ -146,6 +151,7 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
 struct Search<'a> {
     problem: &'a Problem<'a>,
     config: &'a Config,
+    order: &'a Order,
     budget: u64,
     best: Option<Plan>,
     work: u64,
@@ -155,16 +161,17 @@ struct Search<'a> {
 /// A negotiation that has settled.
 struct Attempt<'a> {
     settled: Negotiation<'a>,
-    units: &'a Units,
     /// Clocks of its plan.
     clocks: u64,
-    /// What may be taken away from it, and after how many passes without progress that is given
-    /// up next time.
-    less: [(Less, u32); 2],
+    /// What may be taken away from it, after how many passes without progress that is given up
+    /// next time, and the work it took last time.
+    less: [(Less, u32, u64); 2],
+    /// Slots that are taken away at once.
+    step: usize,
 }
 
 impl<'a> Search<'a> {
-    /// Negotiates from the bound upwards. At most half of what is left of the budget is for that.
+    /// Negotiates from the bound upwards. A part of what is left of the budget is for that.
     fn first(&mut self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
         let bounds = &self.problem.bounds;
         let free = bounds.clocks / u64::from(self.config.free_phases) / self.problem.switch.max(1);
@@ -175,48 +182,85 @@ impl<'a> Search<'a> {
         if slots > SLOTS || u64::from(slots) * each + cells > RESOURCES {
             return None;
         }
-        let mut settled = Negotiation::new(self.problem, self.config, units, phases, seed);
+        let mut settled =
+            Negotiation::new(self.problem, self.config, (units, self.order), phases, seed);
         // What comes out much longer than the best is not made better than that in the end.
         let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
-        let outcome = settled.settle(most, self.left().div_ceil(2));
-        let clocks = self.take(&mut settled, outcome)?;
-        let less = [Less::Slots, Less::Phases].map(|less| (less, self.config.patience));
-        Some(Attempt { settled, units, clocks, less })
+        let part = if self.best.is_some() { 8 } else { 2 };
+        let outcome = settled.settle(most, self.left().div_ceil(part));
+        self.attempt(settled, outcome)
     }
 
-    /// Takes slots and phases away, one at a time, for as long as that may give a better plan and
-    /// the budget lasts: what has been given up least often, of these what would give the shortest
-    /// plan.
-    fn tighten(&mut self, mut attempts: Vec<Attempt<'a>>) {
+    /// Cuts the units of an attempt finer: its plan is one with finer units, too.
+    fn finer(&mut self, of: &Attempt<'a>, units: &'a Units) -> Option<Attempt<'a>> {
+        let mut settled = of.settled.finer(units)?;
+        let outcome = settled.shrink(Less::Slots, 0, self.config.patience, self.left());
+        self.attempt(settled, outcome)
+    }
+
+    fn attempt(&mut self, mut settled: Negotiation<'a>, outcome: Outcome) -> Option<Attempt<'a>> {
+        let clocks = self.take(&mut settled, outcome)?;
+        let less = [Less::Slots, Less::Phases].map(|less| (less, self.config.patience, 0));
+        let step = settled.spare_slots() / 4;
+        Some(Attempt { settled, clocks, less, step: step.max(1) })
+    }
+
+    /// Begins with the coarsest units, and takes slots and phases away for as long as that may
+    /// give a better plan and the budget lasts: what took the least work last time, of these what
+    /// would give the shortest plan. Where nothing gains quickly the next units have their turn;
+    /// where these come to nothing they begin with the plan of the coarsest.
+    fn run(&mut self, units: &'a [Units], seed: u64) {
+        let mut attempts: Vec<Attempt<'a>> = Vec::new();
+        let mut pending = units.iter();
         while self.left() > 0 {
-            let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
-            let mut next: Option<((u32, u64), usize, usize)> = None;
-            for (row, attempt) in attempts.iter().enumerate() {
-                for (column, &(less, patience)) in attempt.less.iter().enumerate() {
-                    let clocks = attempt.next_clocks(less, self.problem);
-                    let worth =
-                        patience <= self.config.patience_most && attempt.floor(self.problem) < best;
-                    let key = (patience, clocks);
-                    if worth
-                        && attempt.settled.may_shrink(less)
-                        && next.is_none_or(|(least, ..)| key < least)
-                    {
-                        next = Some((key, row, column));
-                    }
-                }
+            let next = self.next(&attempts);
+            let quick = self.budget / u64::from(self.config.quick);
+            if next.is_none_or(|((spent, _), ..)| spent > quick)
+                && let Some(units) = pending.next()
+            {
+                let attempt = self.first(units, seed).or_else(|| {
+                    let coarse = attempts.first().filter(|of| of.settled.is_coarse())?;
+                    self.finer(coarse, units)
+                });
+                attempts.extend(attempt);
+                continue;
             }
             let Some((_, row, column)) = next else { break };
             let attempt = &mut attempts[row];
-            let (less, patience) = attempt.less[column];
+            let (less, patience, _) = attempt.less[column];
+            let before = self.work;
             let mut trial = attempt.settled.clone();
-            let outcome = trial.shrink(less, patience, self.left());
+            let outcome = trial.shrink(less, attempt.step, patience, self.left());
             if let Some(clocks) = self.take(&mut trial, outcome) {
                 (attempt.settled, attempt.clocks) = (trial, clocks);
+            } else if less == Less::Slots && attempt.step > 1 {
+                attempt.step /= 2;
             } else {
                 attempt.less[column].1 *= 2;
                 attempt.settled.reseed();
             }
+            attempt.less[column].2 = self.work - before;
         }
+    }
+
+    /// What is tried next: the work it took last time and the clocks that it would give; the
+    /// attempt, and what is taken away from it.
+    fn next(&self, attempts: &[Attempt<'a>]) -> Option<((u64, u64), usize, usize)> {
+        let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
+        let mut next: Option<((u64, u64), usize, usize)> = None;
+        for (row, attempt) in attempts.iter().enumerate() {
+            for (column, &(less, patience, spent)) in attempt.less.iter().enumerate() {
+                let key = (spent, attempt.next_clocks(less, self.problem));
+                if patience <= self.config.patience_most
+                    && attempt.floor(self.problem) < best
+                    && attempt.settled.may_shrink(less)
+                    && next.is_none_or(|(least, ..)| key < least)
+                {
+                    next = Some((key, row, column));
+                }
+            }
+        }
+        next
     }
 
     fn left(&self) -> u64 {
@@ -233,7 +277,7 @@ impl<'a> Search<'a> {
         }
         let mut plan = negotiation.plan();
         plan.compact(self.problem);
-        starts::pack(&mut plan, self.problem, &mut self.work);
+        starts::pack(&mut plan, self.problem, self.order, &mut self.work);
         let clocks = plan.clocks;
         if self.best.as_ref().is_none_or(|best| clocks < best.clocks) {
             self.best = Some(plan);
@@ -245,15 +289,15 @@ impl<'a> Search<'a> {
 impl Attempt<'_> {
     /// About what a plan with the fewest slots and phases takes.
     fn floor(&self, problem: &Problem<'_>) -> u64 {
-        let slots = self.settled.slots() as u64 - u64::from(self.units.fewest_slots);
+        let slots = self.settled.spare_slots() as u64 * self.settled.slot();
         let phases = self.settled.phases() as u64 - u64::from(problem.bounds.phases.max(1));
-        self.clocks.saturating_sub(slots * self.units.slot + phases * problem.switch)
+        self.clocks.saturating_sub(slots + phases * problem.switch)
     }
 
     /// About what a plan with something less takes.
     fn next_clocks(&self, less: Less, problem: &Problem<'_>) -> u64 {
         self.clocks.saturating_sub(match less {
-            Less::Slots => self.units.slot,
+            Less::Slots => self.step as u64 * self.settled.slot(),
             Less::Phases => problem.switch,
         })
     }

@@ -36,7 +36,9 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
     let (setup, share) = (u64::from(p.stream_setup), (access / link).max(1) as usize);
     let mut carried = vec![0u64; set.len()];
     let mut clocks = 0;
-    for streams in &plan.phases {
+    // Of each connection the first start and when it is received, as phase and clock.
+    let mut spans: BTreeMap<u32, [(usize, u64); 2]> = BTreeMap::new();
+    for (phase, streams) in plan.phases.iter().enumerate() {
         let mut channels = vec![0; machine.cell_count()];
         let mut ports: BTreeMap<(u32, bool), Vec<Span>> = BTreeMap::new();
         let mut links: BTreeMap<(u32, u32), Vec<Span>> = BTreeMap::new();
@@ -69,6 +71,9 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
                 links.entry((pair[0], pair[1])).or_default().push(span);
             }
             last = last.max(end + latency);
+            let (start, over) = ((phase, stream.start), (phase, end + latency));
+            let span = spans.entry(stream.connection).or_insert([start, over]);
+            *span = [span[0].min(start), span[1].max(over)];
         }
         assert!(channels.into_iter().all(|used| used <= p.channels_per_cell));
         assert!(ports.values().all(|spans| depth(spans) <= 1));
@@ -85,6 +90,9 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Plan) {
         clocks += p.switch_clocks() + last;
     }
     assert_eq!(plan.clocks, clocks);
+    for (before, after) in set.order() {
+        assert!(spans[&before.0][1] <= spans[&after.0][0], "{before} before {after}: {spans:?}");
+    }
     for (c, carried) in set.connections().iter().zip(carried) {
         assert_eq!(carried, u64::from(c.words));
     }
@@ -123,12 +131,16 @@ proptest! {
     fn plans_keep_every_rule(
         machine in machine(),
         sends in prop::collection::vec((any::<u32>(), any::<u32>(), 1..900u32), 1..60),
+        pairs in prop_oneof![Just(vec![]), prop::collection::vec((any::<u32>(), any::<u32>()), 1..20)],
         seed in 0..4u64,
     ) {
         let cells: Vec<CellId> = machine.endpoints().collect();
         let cell = |number: u32| cells[number as usize % cells.len()];
         let connect = |&(a, b, words): &(u32, u32, u32)| Connection::new(cell(a), cell(b), words);
         let set = ConnectionSet::new("s", sends.iter().map(connect).collect()).unwrap();
+        let x = |number: u32| ConnectionId(number % sends.len() as u32);
+        let pairs = pairs.iter().map(|&(a, b)| (x(a).min(x(b)), x(a).max(x(b))));
+        let set = set.with_order(pairs.filter(|(a, b)| a != b).collect()).unwrap();
         let set = Arc::new(set);
         if let Some(plan) = planned(&machine, &set, seed) {
             check(&machine, &set, &plan);
@@ -153,11 +165,23 @@ fn a_permutation_of_neighbours_is_at_its_bound() {
 fn sets_that_it_does_not_plan_are_left_alone() {
     let machine = Arc::new(Machine::from_spec("iwarp-timed:4x4").unwrap());
     let connection = Connection::new(CellId(0), CellId(1), 5);
-    let ordered = ConnectionSet::new("s", vec![connection.clone(), connection.clone()]).unwrap();
-    let ordered = ordered.with_order(vec![(ConnectionId(0), ConnectionId(1))]).unwrap();
     let asking = Connection { max_latency: Some(9), ..connection };
     let asking = ConnectionSet::new("s", vec![asking]).unwrap();
-    for set in [ordered, asking, ConnectionSet::new("s", vec![]).unwrap()] {
+    for set in [asking, ConnectionSet::new("s", vec![]).unwrap()] {
         assert_eq!(planned(&machine, &Arc::new(set), 0), None);
     }
+}
+
+#[test]
+fn a_chain_of_connections_is_near_its_bound() {
+    let machine = Arc::new(Machine::from_spec("iwarp-timed:4x4").unwrap());
+    let connect = |cell: u32| Connection::new(CellId(cell), CellId(cell + 1), 100);
+    let set = ConnectionSet::new("s", (0..8).map(connect).collect()).unwrap();
+    let pairs = (0..7).map(|x| (ConnectionId(x), ConnectionId(x + 1))).collect();
+    let set = Arc::new(set.with_order(pairs).unwrap());
+    let plan = planned(&machine, &set, 0).unwrap();
+    check(&machine, &set, &plan);
+    let hops = [1, 1, 1, 2, 1, 1, 1, 2];
+    let received: u64 = hops.iter().map(|hops| 200 + 2 + 2 * hops).sum();
+    assert_eq!((plan.phases.len(), plan.clocks), (1, 528 + received));
 }

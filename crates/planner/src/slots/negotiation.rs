@@ -6,6 +6,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::order::{self, Order};
 use super::route::{RouteSearch, View};
 use super::rows::{HOP, NEVER, Prices, Rows, Use};
 use super::units::Units;
@@ -55,6 +56,10 @@ pub(super) struct Negotiation<'a> {
     problem: &'a Problem<'a>,
     config: &'a Config,
     units: &'a Units,
+    order: &'a Order,
+    /// What broken pairs of the order have cost so far.
+    breaks: Vec<Use>,
+    broken: i64,
     /// The first slot of each phase, and the number of slots.
     first: Vec<u32>,
     links: Rows,
@@ -77,7 +82,7 @@ impl<'a> Negotiation<'a> {
     pub(super) fn new(
         problem: &'a Problem<'a>,
         config: &'a Config,
-        units: &'a Units,
+        (units, order): (&'a Units, &'a Order),
         phases: u32,
         seed: u64,
     ) -> Self {
@@ -94,6 +99,9 @@ impl<'a> Negotiation<'a> {
             problem,
             config,
             units,
+            order,
+            breaks: vec![Use::default(); order.pairs.len()],
+            broken: 0,
             first: vec![0],
             links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP, HOP),
             ports: Rows::new(vec![1; problem.port_count], config.port as i32, 0),
@@ -151,29 +159,31 @@ impl<'a> Negotiation<'a> {
             if is_large || self.clocks() > most {
                 return Outcome::Exhausted;
             }
-            let lost = self.grow();
+            self.grow();
             self.forget();
-            open = self.open(lost);
+            open = self.open();
         }
     }
 
     /// Adds a phase where channels are what is missing, unless slots cost less, otherwise slots.
-    fn grow(&mut self) -> Vec<u32> {
+    fn grow(&mut self) {
         let unit = self.units.slot * self.units.longest as u64;
-        let scarce = self.channel_overuse * 8 > self.overuse;
+        let overuse = self.overuse + self.broken;
+        let scarce = self.channel_overuse * 8 > overuse;
         let slots = self.slots() as u32;
-        if self.overuse == 0 || (scarce && unit >= self.problem.switch) {
+        if overuse == 0 || (scarce && unit >= self.problem.switch) {
             let phases = self.phases() as u32 + 1;
             let least = phases + self.units.longest as u32 - 1;
             let old = (0..slots.max(least)).map(|slot| (slot < slots).then_some(slot));
             let old: Vec<_> = old.collect();
-            return self.reshape(self.cut(old.len() as u32, phases), &old);
+            self.reshape(self.cut(old.len() as u32, phases), &old);
+            return;
         }
         // As many slots as what is overused would fill, or one, to the phase that needs them most.
         let used: u64 =
             self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
-        let missing = u64::from(slots) * self.overuse as u64 * u64::from(self.config.added)
-            / (64 * used).max(1);
+        let missing =
+            u64::from(slots) * overuse as u64 * u64::from(self.config.added) / (64 * used).max(1);
         let missing = missing.clamp(1, u64::from(slots)) as u32;
         let over: Vec<u64> =
             self.links.overuse().iter().zip(self.ports.overuse()).map(|(a, b)| a + b).collect();
@@ -190,30 +200,82 @@ impl<'a> Negotiation<'a> {
             old.extend((0..more).map(|_| None));
             first.push(old.len() as u32);
         }
-        self.reshape(first, &old)
+        self.reshape(first, &old);
     }
 
-    /// Negotiates with a slot or a phase fewer, and so many passes without progress at most; what
-    /// does not settle is left as it is.
-    pub(super) fn shrink(&mut self, less: Less, patience: u32, budget: u64) -> Outcome {
-        let lost = match less {
-            Less::Slots => self.remove_slot(),
+    /// Negotiates with so many slots or a phase fewer, and so many passes without progress at
+    /// most; what does not settle is left as it is.
+    pub(super) fn shrink(
+        &mut self,
+        less: Less,
+        slots: usize,
+        patience: u32,
+        budget: u64,
+    ) -> Outcome {
+        match less {
+            Less::Slots => {
+                for _ in 0..slots.min(self.spare_slots()) {
+                    self.remove_slot();
+                }
+            }
             Less::Phases => {
                 let old: Vec<_> = (0..self.slots() as u32).map(Some).collect();
-                self.reshape(self.cut(old.len() as u32, self.phases() as u32 - 1), &old)
+                self.reshape(self.cut(old.len() as u32, self.phases() as u32 - 1), &old);
             }
-        };
+        }
         self.forget();
-        let open = self.open(lost);
+        let open = self.open();
         self.negotiate(open, patience, budget)
+    }
+
+    /// Slots beyond those that bounds ask for.
+    pub(super) fn spare_slots(&self) -> usize {
+        self.slots().saturating_sub(self.units.fewest_slots as usize)
     }
 
     /// Whether a plan may do with less, as far as bounds tell.
     pub(super) fn may_shrink(&self, less: Less) -> bool {
         match less {
-            Less::Slots => self.slots() > self.units.fewest_slots as usize && self.gone().is_some(),
+            Less::Slots => self.spare_slots() > 0 && self.gone().is_some(),
             Less::Phases => self.phases() > self.problem.bounds.phases.max(1) as usize,
         }
+    }
+
+    /// Whether all connections are one unit of one slot, about as long as all others.
+    pub(super) fn is_coarse(&self) -> bool {
+        let words = &self.units.words;
+        let sum: u64 = words.iter().map(|&words| u64::from(words)).sum();
+        let longest = u64::from(words.iter().copied().max().unwrap_or(0));
+        self.units.longest == 1
+            && self.units.count() == self.problem.set.len()
+            && longest * words.len() as u64 <= sum + sum / 4
+    }
+
+    /// The same plan with finer units, in shorter slots; `None` where these are not shorter.
+    pub(super) fn finer(&self, units: &'a Units) -> Option<Self> {
+        let times = u32::try_from(self.units.slot.div_ceil(units.slot)).ok()?;
+        let slots = self.slots() as u32 * times;
+        if times < 2 || slots > SLOTS || u64::from(times) * self.resources() > RESOURCES {
+            return None;
+        }
+        let mut this =
+            Self { units, places: vec![Place::default(); units.count()], ..self.clone() };
+        let first = self.first.iter().map(|&slot| slot * times).collect();
+        let old: Vec<_> = (0..slots).map(|slot| Some(slot / times)).collect();
+        this.reshape(first, &old);
+        for (x, place) in self.places.iter().enumerate() {
+            let mut slot = place.slot * times;
+            for unit in units.of(x as u32) {
+                let slots = u32::from(units.slots[unit]);
+                if slot + slots <= (place.slot + 1) * times {
+                    this.places[unit] = Place { slot, ..place.clone() };
+                    this.count(unit as u32, true);
+                }
+                slot += slots;
+            }
+            this.count_channels(x as u32, true);
+        }
+        Some(this)
     }
 
     /// The slot with the fewest users that can go.
@@ -232,18 +294,18 @@ impl<'a> Negotiation<'a> {
         candidates.into_iter().min_by_key(|&slot| users[slot])
     }
 
-    fn remove_slot(&mut self) -> Vec<u32> {
-        let Some(gone) = self.gone() else { return Vec::new() };
+    fn remove_slot(&mut self) {
+        let Some(gone) = self.gone() else { return };
         let old = (0..self.slots()).filter(|&slot| slot != gone);
         let old: Vec<_> = old.map(|slot| Some(slot as u32)).collect();
         let before = |&first: &u32| first - u32::from(first as usize > gone);
         let first = self.first.iter().map(before).collect();
-        self.reshape(first, &old)
+        self.reshape(first, &old);
     }
 
-    /// Gives phases these first slots, of which `old` tells what they were; the units that have no
-    /// place any more.
-    fn reshape(&mut self, first: Vec<u32>, old: &[Option<u32>]) -> Vec<u32> {
+    /// Gives phases these first slots, of which `old` tells what they were. Units whose slots are
+    /// no longer side by side lose their place.
+    fn reshape(&mut self, first: Vec<u32>, old: &[Option<u32>]) {
         let phases = first.len() - 1;
         self.work += ((self.problem.edge_count() + self.problem.port_count) * old.len()) as u64 / 4;
         let mut now = vec![None; self.slots()];
@@ -258,11 +320,9 @@ impl<'a> Negotiation<'a> {
         self.channels = vec![Use::default(); phases * self.problem.cell_count()];
         self.channel_costs = vec![0; self.channels.len()];
         (self.overuse, self.channel_overuse) = (0, 0);
-        let mut lost = Vec::new();
         for unit in 0..self.units.count() {
             let place = &mut self.places[unit];
             if place.cells.is_empty() {
-                lost.push(unit as u32);
                 continue;
             }
             let slots = u32::from(self.units.slots[unit]);
@@ -273,10 +333,7 @@ impl<'a> Negotiation<'a> {
             });
             match stays {
                 Some(to) => place.slot = to,
-                None => {
-                    place.cells.clear();
-                    lost.push(unit as u32);
-                }
+                None => place.cells.clear(),
             }
         }
         for unit in 0..self.units.count() as u32 {
@@ -285,7 +342,6 @@ impl<'a> Negotiation<'a> {
         for x in 0..self.problem.set.len() as u32 {
             self.count_channels(x, true);
         }
-        lost
     }
 
     /// Resources of all slots and phases.
@@ -306,7 +362,9 @@ impl<'a> Negotiation<'a> {
                     return Outcome::Exhausted;
                 }
             }
-            let now = self.overuse + self.channel_overuse;
+            self.broken =
+                (0..self.order.pairs.len()).filter(|&row| self.is_broken(row)).count() as i64;
+            let now = self.overuse + self.channel_overuse + self.broken;
             if now == 0 {
                 return Outcome::Settled;
             }
@@ -320,16 +378,17 @@ impl<'a> Negotiation<'a> {
                 return Outcome::Stalled;
             }
             self.remember();
-            open = self.open(Vec::new());
+            open = self.open();
         }
     }
 
-    /// Units in conflict, a few others, and those given, in random order.
-    fn open(&mut self, mut open: Vec<u32>) -> Vec<u32> {
+    /// Units without a place, those in conflict, and a few others, in random order.
+    fn open(&mut self) -> Vec<u32> {
+        let mut open = Vec::new();
         for unit in 0..self.units.count() as u32 {
             let has_place = !self.places[unit as usize].cells.is_empty();
             let shaken = self.rng.random_range(0..self.config.shaken) == 0;
-            if has_place && (shaken || self.is_in_conflict(unit)) {
+            if !has_place || shaken || self.is_in_conflict(unit) {
                 open.push(unit);
             }
         }
@@ -344,6 +403,7 @@ impl<'a> Negotiation<'a> {
         self.links.forget(kept);
         self.ports.forget(kept);
         self.channels.iter_mut().for_each(|of| of.forget(kept));
+        self.breaks.iter_mut().for_each(|of| of.forget(kept));
         self.prices.present = self.prices.present.min(self.config.present_again);
     }
 
@@ -358,7 +418,24 @@ impl<'a> Negotiation<'a> {
             of.remember(self.problem.channels, &self.prices);
             *cost = of.surcharge(self.problem.channels, HOP, &self.prices);
         }
+        for row in 0..self.breaks.len() {
+            self.breaks[row].users = u32::from(self.is_broken(row));
+            self.breaks[row].remember(0, &self.prices);
+            self.breaks[row].users = 0;
+        }
         self.work += self.resources() / 4;
+    }
+
+    /// The first slot of a connection's units and the first behind them, of those with a place.
+    fn extent(&self, x: u32) -> Option<(usize, usize)> {
+        let units = self.units.of(x).filter(|&unit| !self.places[unit].cells.is_empty());
+        let spans = units.map(|unit| self.span(unit as u32)).map(|(at, slots)| (at, at + slots));
+        spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    }
+
+    fn is_broken(&self, pair: usize) -> bool {
+        let [before, after] = self.order.pairs[pair].map(|x| self.extent(x));
+        before.zip(after).is_some_and(|(before, after)| before.1 > after.0)
     }
 
     /// Where a unit is: first slot, slots.
@@ -382,6 +459,10 @@ impl<'a> Negotiation<'a> {
         ports.iter().any(|&port| self.ports.is_overused(port as usize, span))
             || place.edges.iter().any(|&edge| self.links.is_overused(edge as usize, span))
             || (self.channel_overuse > 0 && place.cells.iter().any(full))
+            || {
+                let pairs = self.order.of(self.units.connection[unit as usize]);
+                pairs.iter().any(|&pair| self.is_broken(pair as usize))
+            }
     }
 
     /// Books or gives back what a unit uses, channels apart.
@@ -452,7 +533,8 @@ impl<'a> Negotiation<'a> {
         let slots = usize::from(self.units.slots[unit as usize]);
         let hops = i32::from(self.problem.hops(x as usize));
         let salt = self.rng.random::<u32>();
-        let free = self.fill_starts(x as usize, slots);
+        self.fill_starts(x as usize, slots);
+        let free = self.search.starts.iter().copied().min().unwrap_or(NEVER);
         let mut best = self.beside_siblings(unit);
         let mut cells = std::mem::take(&mut self.places[unit as usize].cells);
         let mut edges = std::mem::take(&mut self.places[unit as usize].edges);
@@ -488,8 +570,8 @@ impl<'a> Negotiation<'a> {
         self.count(unit, true);
     }
 
-    /// What ports cost a unit of so many slots, for each start; the least of that.
-    fn fill_starts(&mut self, x: usize, slots: usize) -> i32 {
+    /// What ports and the order cost a unit of so many slots, for each start.
+    fn fill_starts(&mut self, x: usize, slots: usize) {
         let starts = &mut self.search.starts;
         let [source, target] = self.problem.ports[x];
         let (from, to) = self.ports.stretches(source as usize, slots);
@@ -505,7 +587,19 @@ impl<'a> Negotiation<'a> {
             let last = (pair[1] as usize + 1).saturating_sub(slots).max(pair[0] as usize);
             starts[last.min(end)..end].fill(NEVER);
         }
-        starts.iter().copied().min().unwrap_or(NEVER)
+        for &row in self.order.of(x as u32) {
+            let [before, after] = self.order.pairs[row as usize];
+            let is_after = after as usize == x;
+            let Some(other) = self.extent(if is_after { before } else { after }) else { continue };
+            let starts = &mut self.search.starts;
+            let count = starts.len();
+            let broken = match is_after {
+                true => &mut starts[..other.1.min(count)],
+                false => &mut starts[(other.0 + 1).saturating_sub(slots).min(count)..],
+            };
+            let cost = order::cost(self.breaks[row as usize], self.config.port, &self.prices);
+            broken.iter_mut().for_each(|start| *start = (*start + cost).min(NEVER));
+        }
     }
 
     /// The cheapest place directly before or after another unit of the connection on its route,
@@ -543,6 +637,11 @@ impl<'a> Negotiation<'a> {
 
     pub(super) fn phases(&self) -> usize {
         self.first.len() - 1
+    }
+
+    /// Clocks of a slot.
+    pub(super) fn slot(&self) -> u64 {
+        self.units.slot
     }
 
     /// About what its plan takes.

@@ -8,7 +8,9 @@
 //! makes the phase shorter.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
+use super::order::Order;
 use crate::plan::{Plan, Stream};
 use crate::problem::{Hold, Problem};
 
@@ -17,10 +19,10 @@ const PATIENCE: u32 = 2;
 
 /// Gives the streams of each phase better starts than they have, and prices the plan. What was
 /// looked at is added to `work`.
-pub(super) fn pack(plan: &mut Plan, problem: &Problem<'_>, work: &mut u64) {
+pub(super) fn pack(plan: &mut Plan, problem: &Problem<'_>, order: &Order, work: &mut u64) {
     plan.clocks = 0;
     for streams in &mut plan.phases {
-        let mut packing = Packing::new(streams, problem);
+        let mut packing = Packing::new(streams, problem, order);
         let (starts, length) = packing.improved(streams.iter().map(|s| s.start).collect());
         *work += packing.work;
         streams.iter_mut().zip(starts).for_each(|(stream, start)| stream.start = start);
@@ -34,6 +36,8 @@ struct Packing {
     holds: Vec<Hold>,
     /// Clocks of each stream from its start until its last word is received.
     spans: Vec<u64>,
+    /// Streams that come before each, and after it; empty where there is no order.
+    ordered: Vec<[Vec<u32>; 2]>,
     capacity: Vec<usize>,
     /// When each resource is busy, in ascending order.
     busy: Vec<Vec<(u64, u64)>>,
@@ -41,11 +45,12 @@ struct Packing {
 }
 
 impl Packing {
-    fn new(streams: &[Stream], problem: &Problem<'_>) -> Self {
+    fn new(streams: &[Stream], problem: &Problem<'_>, order: &Order) -> Self {
         let mut this = Self {
             first: vec![0],
             holds: Vec::new(),
             spans: Vec::new(),
+            ordered: ordered(streams, order),
             capacity: Vec::new(),
             busy: Vec::new(),
             work: 0,
@@ -74,6 +79,10 @@ impl Packing {
         let mut order: Vec<usize> = (0..starts.len()).collect();
         let ends = starts.iter().zip(&self.spans).map(|(start, span)| start + span);
         let mut least = ends.max().unwrap_or(0);
+        if !self.ordered.is_empty() {
+            // These starts do not keep the order, which the streams are listed in.
+            least = self.pack(&order, false, &mut starts);
+        }
         let mut best = starts.clone();
         let mut stalled = 0;
         while stalled < PATIENCE {
@@ -102,7 +111,9 @@ impl Packing {
                 true => span - hold.after - hold.clocks,
                 false => hold.after,
             };
-            let mut start = 0;
+            let before = self.ordered.get(stream).map(|sides| &sides[usize::from(mirrored)]);
+            let ends = before.into_iter().flatten().map(|&other| other as usize);
+            let mut start = ends.map(|other| starts[other] + self.spans[other]).max().unwrap_or(0);
             while let Some(later) = self.holds[holds.clone()].iter().find_map(|hold| {
                 let free = self.free_after(hold, start + offset(hold))?;
                 Some(free - offset(hold))
@@ -139,4 +150,24 @@ impl Packing {
         let ends = || busy.iter().filter(meets).map(|other| other.1);
         (most >= capacity).then(|| ends().min()).flatten()
     }
+}
+
+/// Of each stream those that come before it in the order, and those that come after it.
+fn ordered(streams: &[Stream], order: &Order) -> Vec<[Vec<u32>; 2]> {
+    if order.is_empty() {
+        return Vec::new();
+    }
+    let mut of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (row, stream) in streams.iter().enumerate() {
+        of.entry(stream.connection).or_default().push(row as u32);
+    }
+    let streams_of = |x: u32| of.get(&x).map_or(&[][..], Vec::as_slice);
+    let sides = |stream: &Stream| {
+        let x = stream.connection;
+        let pairs = || order.of(x).iter().map(|&pair| order.pairs[pair as usize]);
+        let before = pairs().filter(|pair| pair[1] == x).flat_map(|pair| streams_of(pair[0]));
+        let after = pairs().filter(|pair| pair[0] == x).flat_map(|pair| streams_of(pair[1]));
+        [before.copied().collect(), after.copied().collect()]
+    };
+    streams.iter().map(sides).collect()
 }

@@ -1,0 +1,52 @@
+//! The order of a set: which connections must be received before others start.
+//!
+//! Slots are in the order of time, phases as well, so a pair is kept where the last slot of the
+//! one comes before the first slot of the other. A pair that is broken is a conflict like any
+//! other, and becomes dearer with each pass.
+
+use conset_ir::ConnectionSet;
+
+use super::rows::{Prices, Use};
+
+/// Pairs for each connection up to which a set is planned.
+const MOST: usize = 16;
+
+/// The pairs of a set, by connection.
+pub(super) struct Order {
+    pub(super) pairs: Vec<[u32; 2]>,
+    /// Pairs of connection `x` are `rows[first[x]..first[x + 1]]`; none where there is no order.
+    first: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl Order {
+    /// `None` where there are very many pairs.
+    pub(super) fn new(set: &ConnectionSet) -> Option<Self> {
+        let pairs: Vec<[u32; 2]> = set.order().iter().map(|&(a, b)| [a.0, b.0]).collect();
+        if pairs.len() > MOST * set.len() {
+            return None;
+        }
+        let mut of: Vec<(u32, u32)> = Vec::with_capacity(2 * pairs.len());
+        for (row, pair) in pairs.iter().enumerate() {
+            of.extend(pair.map(|x| (x, row as u32)));
+        }
+        of.sort_unstable();
+        let first = |x: u32| of.partition_point(|&(other, _)| other < x) as u32;
+        let first = (0..=set.len() as u32).map(first).collect();
+        Some(Self { pairs, first, rows: of.into_iter().map(|(_, row)| row).collect() })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// The pairs with a connection in them.
+    pub(super) fn of(&self, x: u32) -> &[u32] {
+        &self.rows[self.first[x as usize] as usize..self.first[x as usize + 1] as usize]
+    }
+}
+
+/// What breaking a pair costs that was broken in so many passes.
+pub(super) fn cost(history: Use, base: u32, prices: &Prices) -> i32 {
+    history.surcharge(0, base as i32, prices)
+}
