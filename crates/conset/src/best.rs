@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
 use conset_partition_route::best::{self, Plan, Way, Work};
-use conset_planner::slots;
+use conset_planner::{phases, slots};
 use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -405,7 +405,7 @@ impl<'a> Search<'a> {
         self.made += 1;
         self.stopped |= priced.stopped;
         self.work = self.work.saturating_add(priced.spent);
-        if attempt.step != Step::Slots {
+        if !matches!(attempt.step, Step::Slots | Step::Phases) {
             self.spent = self.spent.saturating_add(priced.spent);
         }
         self.searched |= attempt.step == Step::Plan(Way::SearchedRounds);
@@ -432,8 +432,8 @@ impl<'a> Search<'a> {
     /// Plans and prices; nothing where the way does not apply or is not worth its time.
     fn make(&self, attempt: Try) -> Option<Outcome> {
         let Try { step, seed, doubled } = attempt;
-        if step == Step::Slots {
-            return self.slots(seed, doubled);
+        if matches!(step, Step::Slots | Step::Phases) {
+            return self.planned(step, seed, doubled);
         }
         let Step::Plan(way) = step else {
             let found = self.found.as_ref().filter(|_| self.may_gain_by_sharing())?;
@@ -453,18 +453,11 @@ impl<'a> Search<'a> {
                 return None;
             }
         }
-        let mut max_phases = self.options.max_phases;
-        if way == Way::Congested {
-            // Only for fewer phases than there are, and only where there may be fewer.
-            let phases = self.found.as_ref().map(|found| found.timetable.phases().len() as u32);
-            let fewer = phases.filter(|&phases| phases > self.bounds.phases)? - 1;
-            max_phases = Some(max_phases.map_or(fewer, |most| most.min(fewer)));
-        }
         let default = best::Options::default();
         let route = best::Options {
             seed: self.options.seed.wrapping_add(seed),
             reroutes: self.options.reroutes.unwrap_or(default.reroutes),
-            max_phases,
+            max_phases: self.options.max_phases,
             // The first moves of a search gain the most, and a large set has many.
             effort: (default.effort >> u32::from(self.set.len() > LARGE)) << doubled,
         };
@@ -510,13 +503,17 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Negotiates over slots of time; nothing where that does not apply.
-    fn slots(&self, seed: u64, doubled: u32) -> Option<Outcome> {
+    /// Negotiates over slots of time, or over phases; nothing where that does not apply.
+    fn planned(&self, step: Step, seed: u64, doubled: u32) -> Option<Outcome> {
         let problem = conset_planner::Problem::new(self.machine, self.set, self.bounds)?;
         let seed = self.options.seed.wrapping_add(seed);
-        let config = slots::Config::default();
-        let budget = slots::budget(&problem) << doubled;
-        let found = slots::plan(&problem, &config, budget, seed)?;
+        let found = if step == Step::Slots {
+            let budget = slots::budget(&problem) << doubled;
+            slots::plan(&problem, &slots::Config::default(), budget, seed)?
+        } else {
+            let budget = phases::budget(&problem) << doubled;
+            phases::plan(&problem, &phases::Config::default(), budget, seed)?
+        };
         let most = self.options.max_phases.map_or(usize::MAX, |most| most as usize);
         if found.plan.phases.len() > most {
             return None;
@@ -525,7 +522,8 @@ impl<'a> Search<'a> {
             let bug = |e| CompileError::bug("the planner", &e);
             let (routing, starts) = found.plan.routing(self.machine, self.set).map_err(bug)?;
             let pricing = if self.options.unlimited { u64::MAX } else { WORK };
-            let plan = Plan { routing, rounds: None, starts: Some(starts) };
+            let timed = self.machine.parameters().has_timed_starts();
+            let plan = Plan { routing, rounds: None, starts: timed.then_some(starts) };
             let mut priced = price(plan, seed, pricing)?;
             priced.spent = found.work;
             Ok(priced)

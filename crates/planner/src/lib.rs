@@ -7,13 +7,16 @@
 //!
 //! * [`slots`]: negotiated congestion (PathFinder) over links, agents and channels in slots of
 //!   time.
+//! * [`phases`]: negotiated congestion over the channels of cells in phases.
 //!
 //! The starts of a plan are exact where the machine keeps them (`timed_starts`): no two streams
 //! are on a link at the same time. Whether a plan is right is for the checker to say, and how
 //! long it takes is for the cost model and the fabric.
 
+pub mod phases;
 mod plan;
 mod problem;
+mod route;
 pub mod slots;
 
 pub use plan::{Plan, Stream};

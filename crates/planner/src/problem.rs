@@ -160,7 +160,7 @@ impl<'a> Problem<'a> {
     }
 
     /// What streams of a connection cost the agents at its ends.
-    fn clocks(&self, x: usize) -> StreamClocks {
+    pub(crate) fn clocks(&self, x: usize) -> StreamClocks {
         StreamClocks::new(self.parameters, &self.set.connections()[x])
     }
 

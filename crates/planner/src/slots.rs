@@ -14,7 +14,6 @@
 //! Sets with an order or with requirements of bandwidth or latency are not planned here.
 
 mod negotiation;
-mod route;
 mod units;
 
 use std::cmp::Reverse;

@@ -39,6 +39,8 @@ pub(super) enum Step {
     Plan(Way),
     /// Plans the set by negotiation over slots of time, for machines that keep planned starts.
     Slots,
+    /// Plans the set with few phases by negotiation over their channels.
+    Phases,
     /// Changes the best plan so far.
     Refine,
 }
@@ -48,6 +50,7 @@ impl Step {
     pub(super) fn name(self) -> &'static str {
         match self {
             Step::Slots => "slot-pathfinder",
+            Step::Phases => "phase-pathfinder",
             Step::Refine => "local-search",
             Step::Plan(Way::RingRounds) => "torus-aapc",
             Step::Plan(Way::Orbits) => "translation-symmetry",
@@ -55,7 +58,6 @@ impl Step {
             Step::Plan(Way::Negotiated) => "round-pathfinder",
             Step::Plan(Way::Cut { .. }) => "fragments",
             Step::Plan(Way::Windows) => "preemptive-list",
-            Step::Plan(Way::Congested) => "phase-pathfinder",
             Step::Plan(Way::Balanced) => "load-annealing",
         }
     }
@@ -95,16 +97,19 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
     let timed = machine.parameters().has_timed_starts() && set.len() <= SLOTS;
     let slots = timed.then_some(Try { step: Step::Slots, seed: 0, doubled: 0 });
+    let phases = Try { step: Step::Phases, seed: 0, doubled: 0 };
     match objective {
         Objective::Time if sparse => {
-            let first = [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(slots);
-            first.chain(balanced).collect()
+            let first = [Way::RingRounds, Way::Orbits].map(once).into_iter();
+            first.chain([phases]).chain(slots).chain(balanced).collect()
         }
         Objective::Time => {
+            let many = set.len() > SEARCHED;
             let early = if set.len() <= SEARCHED { 1 } else { 0 };
             [once(Way::RingRounds)]
                 .into_iter()
                 .chain(balanced.clone().take(early))
+                .chain(many.then_some(phases))
                 .chain(slots)
                 .chain([once(Way::SearchedRounds)])
                 .chain((0..negotiated).map(|again| plan(Way::Negotiated, again)))
@@ -118,7 +123,7 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
             .map(once)
             .into_iter()
             .chain(balanced)
-            .chain([once(Way::Congested)])
+            .chain([phases])
             .collect(),
     }
 }

@@ -13,7 +13,6 @@
 //! | [`Way::Negotiated`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together, again and again; `pack` |
 //! | [`Way::Cut`] | sets of uneven words, or short of links | `cut`: long connections in parts; the same with them |
 //! | [`Way::Windows`] | any set without order or wishes | `window`: phases of a length, connections cut where they end |
-//! | [`Way::Congested`] | few phases | `congest`: a fixed number of phases, from the bound upwards |
 //! | [`Way::Balanced`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //! | [`refine()`] | any plan that is far from its bound | `refine`: changed a little at a time, run by the cost model, streams share links |
 //!
@@ -25,7 +24,6 @@ mod balance;
 #[cfg(test)]
 mod cases;
 mod compact;
-mod congest;
 mod cut;
 mod greatest;
 mod join;
@@ -70,8 +68,6 @@ pub enum Way {
     },
     /// Phases of a length, filled with connections and parts of connections.
     Windows,
-    /// Fewer phases than are allowed, by negotiated congestion.
-    Congested,
     /// The paper's division with the loads of its phases evened out.
     Balanced,
 }
@@ -163,7 +159,6 @@ pub fn plans(
         Way::Negotiated => negotiated(machine, set, bounds, options)?,
         Way::Cut { pieces } => in_parts(machine, set, pieces, options)?,
         Way::Windows => windows(machine, set, bounds, options)?,
-        Way::Congested => congested(machine, set, bounds, options)?.into_iter().collect(),
         Way::Balanced => balanced(machine, set, options, work)?.into_iter().collect(),
     };
     plans.retain(|plan| {
@@ -242,24 +237,6 @@ fn balanced(
         options.seed,
     );
     plan_of(machine, set, &network, &division).map(Some)
-}
-
-/// Phases up to which a number of them is negotiated where none is given.
-const PHASES: u32 = 1 << 12;
-
-fn congested(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    bounds: &Bounds,
-    options: &Options,
-) -> Result<Option<Plan>, Infeasible> {
-    if has_wishes(set) || set.len() > NEGOTIATED {
-        return Ok(None);
-    }
-    let network = Network::new(machine);
-    let range = (bounds.phases, options.max_phases.unwrap_or(PHASES));
-    let found = congest::fewest(machine, set, &network, range, options.seed);
-    found.map(|division| plan_of(machine, set, &network, &division)).transpose()
 }
 
 fn plan_of(

@@ -6,11 +6,11 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::route::{HOP, RouteSearch};
 use super::units::Units;
 use super::{Config, ordered};
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
+use crate::route::{HOP, RouteSearch};
 
 /// The most that a resource costs: routes of 4096 hops and cells stay far below 2^32.
 const DEAREST: u32 = 1 << 18;

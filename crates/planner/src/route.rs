@@ -1,4 +1,4 @@
-//! The cheapest route in a slot: A* over cells, with hops as the estimate.
+//! The cheapest route of a connection: A* over cells, with hops as the estimate.
 //!
 //! A route may go a few hops further than the shortest (`detour`). Costs are in 64ths of a hop over
 //! a free link; whoever asks gives the costs of links and of cells.
@@ -9,11 +9,11 @@ use std::collections::BinaryHeap;
 use crate::problem::{Problem, UNREACHABLE};
 
 /// The cost of a hop over a link that nobody else wants.
-pub(super) const HOP: u32 = 64;
+pub(crate) const HOP: u32 = 64;
 
 /// The search's memory, kept from search to search.
-#[derive(Clone)]
-pub(super) struct RouteSearch {
+#[derive(Clone, Default)]
+pub(crate) struct RouteSearch {
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
     cost: Vec<u32>,
     parent: Vec<u32>,
@@ -21,11 +21,11 @@ pub(super) struct RouteSearch {
     seen: Vec<u32>,
     now: u32,
     /// Cells that were expanded.
-    pub(super) work: u64,
+    pub(crate) work: u64,
 }
 
 impl RouteSearch {
-    pub(super) fn new(cells: usize) -> Self {
+    pub(crate) fn new(cells: usize) -> Self {
         Self {
             heap: BinaryHeap::new(),
             cost: vec![0; cells],
@@ -38,7 +38,7 @@ impl RouteSearch {
     }
 
     /// The cost of the cheapest route of connection `x` if it is less than `limit`.
-    pub(super) fn find(
+    pub(crate) fn find(
         &mut self,
         problem: &Problem<'_>,
         x: usize,
@@ -87,7 +87,7 @@ impl RouteSearch {
     }
 
     /// The cells of the route that was found last, to `cells`.
-    pub(super) fn trace(&self, problem: &Problem<'_>, x: usize, cells: &mut Vec<u32>) {
+    pub(crate) fn trace(&self, problem: &Problem<'_>, x: usize, cells: &mut Vec<u32>) {
         let connection = &problem.set.connections()[x];
         cells.clear();
         let mut cell = connection.target.0;
