@@ -396,8 +396,7 @@ impl<'a> Search<'a> {
         self.made += 1;
         self.stopped |= priced.stopped;
         self.work = self.work.saturating_add(priced.spent);
-        if !matches!(attempt.step, Step::Plan(Planner::SlotPathfinder | Planner::TranslationSlots))
-        {
+        if !matches!(attempt.step, Step::Plan(planner) if planner.has_own_budget()) {
             self.spent = self.spent.saturating_add(priced.spent);
         }
         self.searched |= attempt.step == Step::Plan(Planner::EdgeColoring);
@@ -442,18 +441,11 @@ impl<'a> Search<'a> {
                 return None;
             }
         }
-        let mut max_phases = self.options.max_phases;
-        if planner == Planner::PhasePathfinder {
-            // Only for fewer phases than there are, and only where there may be fewer.
-            let phases = self.found.as_ref().map(|found| found.timetable.phases().len() as u32);
-            let fewer = phases.filter(|&phases| phases > self.bounds.phases)? - 1;
-            max_phases = Some(max_phases.map_or(fewer, |most| most.min(fewer)));
-        }
         let default = planner::Options::default();
         let route = planner::Options {
             seed: self.options.seed.wrapping_add(seed),
             reroutes: self.options.reroutes.unwrap_or(default.reroutes),
-            max_phases,
+            max_phases: self.options.max_phases,
             doubled,
             fewest_phases: self.options.objective == Objective::Phases,
             // The first moves of a search gain the most, and a large set has many.

@@ -7,6 +7,7 @@
 //!
 //! * [`slots`]: negotiated congestion (PathFinder) over links, agents and channels in slots of
 //!   time.
+//! * [`phases`]: negotiated congestion over the channels of cells in phases.
 //! * [`torus`]: translation-invariant sets on tori, planned for one cell and shifted for the
 //!   others.
 //!
@@ -18,13 +19,13 @@ mod balance;
 #[cfg(test)]
 mod cases;
 mod compact;
-mod congest;
 mod greatest;
 mod join;
 mod negotiate;
 mod orbits;
 mod pack;
 mod paths;
+pub mod phases;
 mod plan;
 mod portfolio;
 mod problem;

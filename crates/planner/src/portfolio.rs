@@ -12,7 +12,7 @@
 //! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
 //! | [`Planner::RoundPathfinder`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together by negotiated congestion; `pack` |
 //! | [`Planner::PreemptiveList`] | any set without order or requirements | `window`: phases of a given length, connections cut where they end |
-//! | [`Planner::PhasePathfinder`] | few phases | `congest`: a fixed number of phases, from the bound upwards |
+//! | [`Planner::PhasePathfinder`] | few phases, many short streams | [`phases`]: phases and routes by negotiated congestion over channels, from the bound upwards |
 //! | [`Planner::LoadAnnealing`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`torus`]: one cell's connections in slots of time, the others' by shifts |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slots`]: slots of time, phases and routes by negotiated congestion |
@@ -33,7 +33,7 @@ use conset_partition_route::{apr, channels, explain};
 use crate::paths::Paths;
 use crate::problem::Problem;
 use crate::{
-    balance, compact, congest, negotiate, orbits, pack, rounds, slots, template, torus, window,
+    balance, compact, negotiate, orbits, pack, phases, rounds, slots, template, torus, window,
 };
 
 /// A way to plan.
@@ -49,7 +49,7 @@ pub enum Planner {
     RoundPathfinder,
     /// Phases of a length, filled with connections and parts of connections.
     PreemptiveList,
-    /// Fewer phases than are allowed, by negotiated congestion.
+    /// Few phases, by negotiated congestion over channels.
     PhasePathfinder,
     /// The paper's division with the loads of its phases evened out.
     LoadAnnealing,
@@ -74,6 +74,11 @@ impl Planner {
             Planner::TranslationSlots => "translation-slots",
             Planner::SlotPathfinder => "slot-pathfinder",
         }
+    }
+
+    /// Whether its searches have a budget of work of their own, by the size of the problem.
+    pub fn has_own_budget(self) -> bool {
+        matches!(self, Self::PhasePathfinder | Self::TranslationSlots | Self::SlotPathfinder)
     }
 }
 
@@ -184,11 +189,13 @@ pub fn plans(
         Planner::EdgeColoring => searched_rounds(machine, set, bounds, options, work)?,
         Planner::RoundPathfinder => negotiated(machine, set, bounds, options)?,
         Planner::PreemptiveList => windows(machine, set, bounds, options)?,
-        Planner::PhasePathfinder => congested(machine, set, bounds, options)?.into_iter().collect(),
+        Planner::PhasePathfinder => planned(task, options, work, few_phases)?.into_iter().collect(),
         Planner::LoadAnnealing => balanced(machine, set, options, work)?.into_iter().collect(),
-        Planner::TranslationSlots => timed(task, options, work, translated)?.into_iter().collect(),
+        Planner::TranslationSlots => {
+            planned(task, options, work, translated)?.into_iter().collect()
+        }
         Planner::SlotPathfinder => {
-            timed(task, options, work, negotiated_slots)?.into_iter().collect()
+            planned(task, options, work, negotiated_slots)?.into_iter().collect()
         }
     };
     plans.retain(|plan| {
@@ -197,25 +204,27 @@ pub fn plans(
     Ok(plans)
 }
 
-/// The plan of a planner that chooses starts, for machines that keep them. It is given the budget
-/// that is left.
-fn timed(
+/// The plan of a planner that chooses starts, which are kept where the machine keeps them.
+fn planned(
     task: &Task<'_>,
     options: &Options,
     work: &mut Work,
     plan: fn(&Problem<'_>, &Options, u64) -> Option<slots::Found>,
 ) -> Result<Option<Routed>, Infeasible> {
     let &Task { machine, set, bounds } = task;
-    if !machine.parameters().has_timed_starts() {
-        return Ok(None);
-    }
     let found =
         Problem::new(machine, set, bounds).and_then(|problem| plan(&problem, options, work.left));
     let Some(found) = found else { return Ok(None) };
     work.take(found.work);
     let (routing, starts) =
         found.plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
-    Ok(Some(Routed { routing, rounds: None, starts: Some(starts) }))
+    let starts = machine.parameters().has_timed_starts().then_some(starts);
+    Ok(Some(Routed { routing, rounds: None, starts }))
+}
+
+fn few_phases(problem: &Problem<'_>, options: &Options, left: u64) -> Option<slots::Found> {
+    let budget = left.min(phases::budget(problem) << options.doubled);
+    phases::plan(problem, &phases::Config::default(), budget, options.seed)
 }
 
 fn negotiated_slots(problem: &Problem<'_>, options: &Options, left: u64) -> Option<slots::Found> {
@@ -302,24 +311,6 @@ fn balanced(
         options.seed,
     );
     plan_of(machine, set, &network, &division).map(Some)
-}
-
-/// Phases up to which a number of them is negotiated where none is given.
-const PHASES: u32 = 1 << 12;
-
-fn congested(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    bounds: &Bounds,
-    options: &Options,
-) -> Result<Option<Routed>, Infeasible> {
-    if has_wishes(set) || set.len() > NEGOTIATED {
-        return Ok(None);
-    }
-    let network = Network::new(machine);
-    let range = (bounds.phases, options.max_phases.unwrap_or(PHASES));
-    let found = congest::fewest(machine, set, &network, range, options.seed);
-    found.map(|division| plan_of(machine, set, &network, &division)).transpose()
 }
 
 fn plan_of(

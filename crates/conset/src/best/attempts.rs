@@ -85,7 +85,9 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
     let shifted = timed.then_some(once(Planner::TranslationSlots));
     let torus = [once(Planner::TorusAapc)].into_iter().chain(shifted);
     match objective {
-        Objective::Time if sparse => torus.chain(slots).chain(balanced).collect(),
+        Objective::Time if sparse => {
+            torus.chain([once(Planner::PhasePathfinder)]).chain(slots).chain(balanced).collect()
+        }
         Objective::Time => {
             let early = if set.len() <= SEARCHED { 1 } else { 0 };
             torus
@@ -93,6 +95,7 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
                 .chain([once(Planner::EdgeColoring)])
                 .chain(negotiated)
                 .chain([once(Planner::PreemptiveList)])
+                .chain((set.len() > SEARCHED).then_some(once(Planner::PhasePathfinder)))
                 .chain(slots)
                 .chain(balanced.skip(early))
                 .chain([Try { step: Step::Refine, seed: 0, doubled: 0 }])

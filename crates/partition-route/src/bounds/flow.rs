@@ -15,8 +15,8 @@
 //!
 //! * the flows that were sent so far prove that it cannot get better, or not than what is known
 //!   from elsewhere;
-//! * it was long: a number of steps, and of links looked at in all. Large machines with many
-//!   sources get none at all.
+//! * it was long: a number of steps, and of links looked at in all. A step looks from each source
+//!   as far as its farthest target. Large machines with many far connections get none at all.
 //!
 //! In the steps lengths swing about the best ones, where a word has several routes that are hardly
 //! better than each other. What they prove is never less for the mean of some lengths than on
@@ -125,9 +125,14 @@ struct Flow<'a> {
     /// What each place (cell or edge) carries at a time.
     room: Vec<u32>,
     lengths: Vec<u32>,
+    /// Steps that may be made, and links and cells that were looked at.
     steps: usize,
+    looked_at: usize,
     // Scratch of one source.
     distance: Vec<u64>,
+    touched: Vec<u32>,
+    /// Whether a cell is a target that was not reached yet.
+    wanted: Vec<bool>,
     order: Vec<u32>,
     heap: BinaryHeap<Reverse<(u64, u32)>>,
     through: Vec<f64>,
@@ -146,10 +151,7 @@ impl<'a> Flow<'a> {
         room: Vec<u32>,
     ) -> Option<Self> {
         let by_source = BySource::new(network.cells, set);
-        let sources = (0..network.cells as u32).filter(|&s| !by_source.of(s).is_empty()).count();
-        let step = sources * (network.cells + network.next.edge_count()) + set.len();
-        let steps = (LOOKED_AT / step.max(1)).min(STEPS);
-        (steps >= FEW && room.iter().any(|&room| room > 0)).then(|| Self {
+        room.iter().any(|&room| room > 0).then(|| Self {
             network,
             set,
             by_source,
@@ -158,8 +160,11 @@ impl<'a> Flow<'a> {
             lengths: vec![LONGEST as u32; room.len()],
             load: vec![0.0; room.len()],
             room,
-            steps,
+            steps: STEPS,
+            looked_at: 0,
             distance: vec![u64::MAX; network.cells],
+            touched: Vec::new(),
+            wanted: vec![false; network.cells],
             order: Vec::new(),
             heap: BinaryHeap::new(),
             through: vec![0.0; network.cells],
@@ -176,8 +181,14 @@ impl<'a> Flow<'a> {
         let mut exact = vec![1.0f64; self.room.len()];
         let mut sum = vec![0.0f64; self.room.len()];
         let mut mean = vec![0.0f64; self.room.len()];
-        for step in 1..=self.steps {
-            let found = self.step();
+        for step in 1..=STEPS {
+            if step > self.steps {
+                break;
+            }
+            let found = self.step()?;
+            if step == 1 {
+                self.steps = (LOOKED_AT / self.looked_at.max(1)).min(STEPS);
+            }
             let value = found.travelled as f64 / found.room as f64;
             if best.as_ref().is_none_or(|best| value > best.0) {
                 best = Some((value, found));
@@ -252,16 +263,21 @@ impl<'a> Flow<'a> {
         rooms.map(|(load, &room)| load / f64::from(room)).fold(0.0, f64::max)
     }
 
-    /// Sends all weights over the shortest routes; what the lengths prove.
-    fn step(&mut self) -> Found {
+    /// Sends all weights over the shortest routes; what the lengths prove. `None` where a step
+    /// looks at so much that few could be made.
+    fn step(&mut self) -> Option<Found> {
         self.load.fill(0.0);
+        let before = self.looked_at;
         for source in 0..self.network.cells as u32 {
             if !self.by_source.of(source).is_empty() {
                 self.measure(source);
                 self.send(source);
             }
+            if before == 0 && self.looked_at > LOOKED_AT / FEW {
+                return None;
+            }
         }
-        self.found()
+        Some(self.found())
     }
 
     /// What the lengths prove.
@@ -288,23 +304,41 @@ impl<'a> Flow<'a> {
         u64::from(self.lengths[place])
     }
 
-    /// Distances from a source, and the cells in their order.
+    /// Distances from a source as far as its farthest target, and the cells in their order.
     fn measure(&mut self, source: u32) {
-        self.distance.fill(u64::MAX);
+        for cell in self.touched.drain(..) {
+            self.distance[cell as usize] = u64::MAX;
+        }
         self.order.clear();
         self.heap.clear();
+        let mut missing = 0;
+        self.looked_at += self.by_source.of(source).len();
+        for &x in self.by_source.of(source) {
+            let target = self.set.connections()[x as usize].target.index();
+            missing += usize::from(!std::mem::replace(&mut self.wanted[target], true));
+        }
         let start = if self.of_cells { u64::from(self.lengths[source as usize]) } else { 0 };
         self.distance[source as usize] = start;
+        self.touched.push(source);
         self.heap.push(Reverse((start, source)));
         while let Some(Reverse((distance, cell))) = self.heap.pop() {
             if distance > self.distance[cell as usize] {
                 continue;
             }
             self.order.push(cell);
-            for edge in self.network.next.edges(cell) {
+            missing -= usize::from(std::mem::take(&mut self.wanted[cell as usize]));
+            if missing == 0 {
+                break;
+            }
+            let edges = self.network.next.edges(cell);
+            self.looked_at += 1 + edges.len();
+            for edge in edges {
                 let next = self.network.next.far_end(edge);
                 let reached = distance + self.length(edge);
                 if reached < self.distance[next as usize] {
+                    if self.distance[next as usize] == u64::MAX {
+                        self.touched.push(next);
+                    }
                     self.distance[next as usize] = reached;
                     self.heap.push(Reverse((reached, next)));
                 }

@@ -1,0 +1,216 @@
+//! Few phases: negotiated congestion over the channels of cells.
+//!
+//! For sets that need several phases of many short streams, such as halos, in which context
+//! switches take the most time and channels are what is scarce. Each connection gets a phase and
+//! a route; routes may detour round cells that are full. The number of phases starts at the bound
+//! and grows where negotiation stalls ([`negotiation`]).
+//!
+//! A phase lasts as long as its busiest agent or link, so once channels fit, agents and links are
+//! negotiated in the same way: each phase has a limit for them, which is lowered again and again.
+//! In the end the streams of each phase are given starts, phase by phase ([`timetable`]).
+//!
+//! Connections are not cut. Sets with an order or with requirements of bandwidth or latency are
+//! not planned here.
+
+mod negotiation;
+mod route;
+mod timetable;
+
+use conset_ir::Connection;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::plan::{Plan, Stream};
+use crate::problem::Problem;
+use crate::slots::Found;
+use negotiation::{Negotiation, Outcome};
+use timetable::Phase;
+
+/// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link, and
+/// factors in 64ths.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost.
+    pub present_first: u32,
+    /// The greatest such factor.
+    pub present_most: u32,
+    /// How much the factor grows in a pass.
+    pub present_growth: u32,
+    /// What each pass in which a resource is overused adds to its cost, for each overuse.
+    pub history: u32,
+    /// The most that these additions amount to.
+    pub history_most: u32,
+    /// What is kept of these additions when limits change.
+    pub history_kept: u32,
+    /// What a port costs for each stream of average length in the phase.
+    pub even: u32,
+    /// One connection in so many is moved in a pass although it is in no conflict.
+    pub shaken: u32,
+    /// Phases in which a route is searched for each time a connection is placed.
+    pub tries: u32,
+    /// Hops beyond the shortest that a route may take.
+    pub detour: u16,
+    /// Passes without less overuse after which a negotiation has stalled.
+    pub patience: u32,
+    /// How often present costs begin anew, without less overuse in the end, before a number of
+    /// phases is given up.
+    pub cycles: u32,
+    /// By how much limits are lowered at first.
+    pub step: u32,
+    /// Disturbances of each phase's timetable.
+    pub rounds: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            present_first: 20,
+            present_most: 1000,
+            present_growth: 1,
+            history: 20,
+            history_most: 1 << 12,
+            history_kept: 48,
+            even: 8,
+            shaken: 20,
+            tries: 2,
+            detour: 20,
+            patience: 24,
+            cycles: 8,
+            step: 8,
+            rounds: 32,
+        }
+    }
+}
+
+/// The usual budget of a set, in cells that searches for routes expand.
+pub fn budget(problem: &Problem<'_>) -> u64 {
+    (problem.set.len() as u64 * PER_CONNECTION).min(BUDGET)
+}
+
+const PER_CONNECTION: u64 = 1 << 13;
+const BUDGET: u64 = 1 << 26;
+
+/// Resources of all phases that a negotiation may have.
+const RESOURCES: u64 = 1 << 25;
+
+/// Plans a set with as few phases as are found; `None` where the set is empty or has an order or
+/// requirements, or where the budget was used up before there was a plan.
+pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
+    let set = problem.set;
+    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    if set.is_empty() || !set.order().is_empty() || set.connections().iter().any(asks) {
+        return None;
+    }
+    let clocks: Vec<[u64; 2]> = set
+        .connections()
+        .iter()
+        .enumerate()
+        .map(|(x, c)| [problem.clocks(x).of(c.words), u64::from(c.words) * problem.word_clocks])
+        .collect();
+    let mut search = Search { problem, config, budget, seed, best: None, work: 0, passes: 0 };
+    let settled = search.fewest(&clocks)?;
+    search.even(settled);
+    let Search { best, work, passes, .. } = search;
+    best.map(|plan| Found { plan, work, passes })
+}
+
+struct Search<'a> {
+    problem: &'a Problem<'a>,
+    config: &'a Config,
+    budget: u64,
+    seed: u64,
+    best: Option<Plan>,
+    work: u64,
+    passes: u32,
+}
+
+impl<'a> Search<'a> {
+    /// Negotiates channels alone, from the bound upwards: the fewest phases that are found.
+    fn fewest(&mut self, clocks: &'a [[u64; 2]]) -> Option<Negotiation<'a>> {
+        let each = self.problem.cell_count() + self.problem.port_count + self.problem.edge_count();
+        let mut phases = self.problem.bounds.phases.max(1) as usize;
+        loop {
+            if self.left() == 0 || (phases * each) as u64 > RESOURCES {
+                return None;
+            }
+            let trial = |phases: usize, room: u64| {
+                Negotiation::new(self.problem, self.config, clocks, phases, room, self.seed)
+            };
+            let room = u64::from(self.problem.channels);
+            // Where routes have to go is cheaper to find for all phases as one.
+            let mut whole = trial(1, room * phases as u64);
+            let mut trial = trial(phases, room);
+            if phases > 1 {
+                whole.settle(self.config.cycles, self.left().div_ceil(4));
+                self.count(&mut whole);
+                trial.adopt_prices(&whole);
+            }
+            let outcome = trial.settle(self.config.cycles, self.left().div_ceil(2));
+            self.count(&mut trial);
+            if outcome == Outcome::Settled {
+                return Some(trial);
+            }
+            phases += 1 + phases / 32;
+        }
+    }
+
+    /// Lowers the limits of agents and links for as long as the budget lasts.
+    fn even(&mut self, mut settled: Negotiation<'a>) {
+        self.keep(&settled);
+        let mut step = u64::from(self.config.step);
+        while self.left() > 0 && step > 0 {
+            let loads = settled.loads();
+            let limits: Vec<u64> = loads.iter().map(|load| load - load * step / 64).collect();
+            if limits == loads {
+                break;
+            }
+            let mut trial = settled.clone();
+            trial.limit(limits);
+            let outcome = trial.settle(0, self.left());
+            self.count(&mut trial);
+            if outcome == Outcome::Settled {
+                settled = trial;
+                self.keep(&settled);
+            } else {
+                step /= 2;
+                settled.reseed();
+            }
+        }
+    }
+
+    fn left(&self) -> u64 {
+        self.budget.saturating_sub(self.work)
+    }
+
+    fn count(&mut self, negotiation: &mut Negotiation<'_>) {
+        self.work += std::mem::take(&mut negotiation.work);
+        self.passes += std::mem::take(&mut negotiation.passes);
+    }
+
+    /// Gives starts to what has settled, and keeps it if that is the best plan.
+    fn keep(&mut self, settled: &Negotiation<'_>) {
+        let mut phases: Vec<Vec<Stream>> = Vec::new();
+        for ((x, connection), (phase, cells)) in self.problem.set.iter().zip(settled.places()) {
+            phases.resize_with(phases.len().max(phase as usize + 1), Vec::new);
+            phases[phase as usize].push(Stream {
+                connection: x.0,
+                words: connection.words,
+                start: 0,
+                cells: cells.to_vec(),
+            });
+        }
+        phases.retain(|phase| !phase.is_empty());
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut clocks = 0;
+        for streams in &mut phases {
+            let mut phase = Phase::new(self.problem, streams);
+            let (starts, makespan) = phase.solve(self.config.rounds, &mut rng);
+            streams.iter_mut().zip(starts).for_each(|(stream, start)| stream.start = start);
+            clocks += self.problem.switch + makespan;
+            self.work += phase.work;
+        }
+        if self.best.as_ref().is_none_or(|best| clocks < best.clocks) {
+            self.best = Some(Plan { phases, clocks });
+        }
+    }
+}

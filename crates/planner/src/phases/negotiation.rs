@@ -1,0 +1,427 @@
+//! Phases and routes of connections: negotiated congestion over channels, agents and links.
+//!
+//! A resource is the channels of a cell in a phase, which are counted, or a port or a link in a
+//! phase, which is busy for clocks. An overuse is a channel too many, or as many clocks too many as
+//! a stream takes on average.
+
+use std::cmp::Reverse;
+
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::Config;
+use super::route::{HOP, RouteSearch};
+use crate::problem::Problem;
+
+/// How a negotiation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Nothing is overused.
+    Settled,
+    /// No progress.
+    Stalled,
+    /// The budget is used up.
+    Exhausted,
+}
+
+/// The most that a resource costs: routes of 4096 cells and links stay far below 2^32.
+const DEAREST: u64 = 1 << 17;
+
+/// The users of a resource or the clocks that it is busy, and what overuse has cost so far.
+#[derive(Clone, Copy, Default)]
+struct Use {
+    amount: u64,
+    history: u32,
+}
+
+/// Resources of one kind in all phases.
+#[derive(Clone)]
+struct Table {
+    /// Resources of a phase.
+    width: usize,
+    uses: Vec<Use>,
+    /// The amount of one overuse.
+    unit: u64,
+    /// By how much all amounts together are above their limits.
+    over: u64,
+}
+
+impl Table {
+    fn new(width: usize, phases: usize, unit: u64) -> Self {
+        Self { width, uses: vec![Use::default(); width * phases], unit, over: 0 }
+    }
+
+    fn row(&self, phase: u32) -> &[Use] {
+        &self.uses[phase as usize * self.width..][..self.width]
+    }
+
+    fn change(&mut self, phase: u32, at: usize, by: u64, add: bool, limit: u64) {
+        let of = &mut self.uses[phase as usize * self.width + at];
+        self.over -= of.amount.saturating_sub(limit);
+        of.amount = if add { of.amount + by } else { of.amount - by };
+        self.over += of.amount.saturating_sub(limit);
+    }
+
+    /// Makes what is overused dearer and counts the overuse; `limit` is that of a place in a
+    /// phase.
+    fn learn(&mut self, history: u32, most: u32, limit: impl Fn(usize, usize) -> u64) {
+        let (width, unit) = (self.width.max(1), self.unit);
+        for (row, of) in self.uses.iter_mut().enumerate() {
+            let over = of.amount.saturating_sub(limit(row / width, row % width));
+            if over > 0 {
+                let units = over.div_ceil(unit).min(4) as u32;
+                of.history = (of.history + history * units).min(most);
+            }
+        }
+    }
+
+    fn count(&mut self, limit: impl Fn(usize, usize) -> u64) {
+        let width = self.width.max(1);
+        let over =
+            |(row, of): (usize, &Use)| of.amount.saturating_sub(limit(row / width, row % width));
+        self.over = self.uses.iter().enumerate().map(over).sum();
+    }
+}
+
+/// What it costs to use `by` more of a resource.
+#[inline]
+fn penalty(of: Use, by: u64, limit: u64, unit: u64, present: u64) -> u32 {
+    let over = (of.amount + by).saturating_sub(limit);
+    if over == 0 {
+        return of.history;
+    }
+    let units = (64 * over.min(1 << 32) / unit).min(1 << 12);
+    let base = u64::from(HOP + of.history);
+    of.history + ((base * units * present) >> 12).min(DEAREST) as u32
+}
+
+#[derive(Clone)]
+pub(super) struct Negotiation<'a> {
+    problem: &'a Problem<'a>,
+    config: &'a Config,
+    /// Clocks that a connection keeps its agents busy, and a link of its route.
+    clocks: &'a [[u64; 2]],
+    phase_of: Vec<u32>,
+    /// The cells of each route; empty while the connection has no place.
+    paths: Vec<Vec<u32>>,
+    channels: Table,
+    ports: Table,
+    links: Table,
+    /// Channels of a cell in a phase.
+    room: u64,
+    /// Clocks that agents and links may be busy in each phase.
+    limits: Vec<u64>,
+    present: u64,
+    rng: ChaCha8Rng,
+    pub(super) work: u64,
+    pub(super) passes: u32,
+    search: RouteSearch,
+    /// Scratch: phases by what their ports cost.
+    order: Vec<(u32, u32, u32)>,
+}
+
+impl<'a> Negotiation<'a> {
+    /// All connections without a place.
+    pub(super) fn new(
+        problem: &'a Problem<'a>,
+        config: &'a Config,
+        clocks: &'a [[u64; 2]],
+        phases: usize,
+        room: u64,
+        seed: u64,
+    ) -> Self {
+        let total: u64 = clocks.iter().map(|clocks| clocks[0]).sum();
+        let mean = (total / clocks.len().max(1) as u64).max(1);
+        Self {
+            problem,
+            config,
+            clocks,
+            phase_of: vec![0; clocks.len()],
+            paths: vec![Vec::new(); clocks.len()],
+            channels: Table::new(problem.cell_count(), phases, 1),
+            ports: Table::new(problem.port_count, phases, mean),
+            links: Table::new(problem.edge_count(), phases, mean),
+            room,
+            limits: vec![u64::MAX >> 16; phases],
+            present: u64::from(config.present_first),
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            work: 0,
+            passes: 0,
+            search: RouteSearch::new(problem.cell_count()),
+            order: Vec::new(),
+        }
+    }
+
+    /// Phase and route of each connection.
+    pub(super) fn places(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        self.phase_of.iter().copied().zip(self.paths.iter().map(Vec::as_slice))
+    }
+
+    /// For each phase how long its busiest agent or link is busy.
+    pub(super) fn loads(&self) -> Vec<u64> {
+        (0..self.limits.len() as u32)
+            .map(|phase| {
+                let ports = self.ports.row(phase).iter().map(|of| of.amount);
+                let links = self.links.row(phase).iter().zip(&self.problem.capacity);
+                let links = links.map(|(of, &capacity)| of.amount / u64::from(capacity));
+                ports.chain(links).max().unwrap_or(0)
+            })
+            .collect()
+    }
+
+    /// Sets how long agents and links may be busy in each phase.
+    pub(super) fn limit(&mut self, limits: Vec<u64>) {
+        self.limits = limits;
+        let (limits, capacity) = (&self.limits, &self.problem.capacity);
+        self.ports.count(|phase, _| limits[phase]);
+        self.links.count(|phase, edge| limits[phase] * u64::from(capacity[edge]));
+        let kept = self.config.history_kept;
+        for table in [&mut self.channels, &mut self.ports, &mut self.links] {
+            table.uses.iter_mut().for_each(|of| of.history = of.history * kept / 64);
+        }
+        self.present = u64::from(self.config.present_first);
+    }
+
+    /// Draws other random numbers from here on.
+    pub(super) fn reseed(&mut self) {
+        self.rng = ChaCha8Rng::seed_from_u64(self.rng.random());
+    }
+
+    /// Begins with the prices of channels that a negotiation of all phases as one has ended with.
+    pub(super) fn adopt_prices(&mut self, whole: &Self) {
+        for row in self.channels.uses.chunks_mut(self.channels.width) {
+            for (of, price) in row.iter_mut().zip(&whole.channels.uses) {
+                of.history = price.history;
+            }
+        }
+    }
+
+    fn overuse(&self) -> u64 {
+        let of = |table: &Table| table.over.div_ceil(table.unit);
+        of(&self.channels) + of(&self.ports) + of(&self.links)
+    }
+
+    /// Passes over connections in conflict until nothing is overused, or there is no progress for
+    /// some passes so many times. After each time conflicts cost little again, so that connections
+    /// may pass through them to where they settle.
+    pub(super) fn settle(&mut self, cycles: u32, budget: u64) -> Outcome {
+        let (mut least, mut best) = (u64::MAX, u64::MAX);
+        let (mut stalled, mut idle) = (0, 0);
+        loop {
+            let open = self.open();
+            self.passes += 1;
+            for x in open {
+                self.place(x as usize);
+                if self.work >= budget {
+                    return Outcome::Exhausted;
+                }
+            }
+            let now = self.overuse();
+            if now == 0 {
+                return Outcome::Settled;
+            }
+            self.learn();
+            stalled = if now < least { 0 } else { stalled + 1 };
+            least = least.min(now);
+            if stalled > self.config.patience {
+                idle = if least < best { 1 } else { idle + 1 };
+                if idle > cycles {
+                    return Outcome::Stalled;
+                }
+                best = best.min(least);
+                (least, stalled) = (u64::MAX, 0);
+                self.present = u64::from(self.config.present_first);
+            }
+        }
+    }
+
+    /// Connections without a place or in conflict, and a few others, in random order; at first
+    /// the far ones first, which are the hardest to place.
+    fn open(&mut self) -> Vec<u32> {
+        let all = 0..self.paths.len() as u32;
+        let shaken = self.config.shaken;
+        let mut open = Vec::new();
+        for x in all {
+            if self.is_in_conflict(x as usize) || self.rng.random_range(0..shaken) == 0 {
+                open.push(x);
+            }
+        }
+        open.shuffle(&mut self.rng);
+        open.sort_by_key(|&x| match self.paths[x as usize].is_empty() {
+            true => Reverse(u32::from(self.problem.hops(x as usize)) + 1),
+            false => Reverse(0),
+        });
+        open
+    }
+
+    fn is_in_conflict(&self, x: usize) -> bool {
+        let (phase, path) = (self.phase_of[x], &self.paths[x]);
+        let limit = self.limits[phase as usize];
+        let row = self.channels.row(phase);
+        let channels = self.room;
+        if path.is_empty() || path.iter().any(|&cell| row[cell as usize].amount > channels) {
+            return true;
+        }
+        let row = self.ports.row(phase);
+        if self.problem.ports[x].iter().any(|&port| row[port as usize].amount > limit) {
+            return true;
+        }
+        let row = self.links.row(phase);
+        path.windows(2).any(|pair| {
+            let edge = self.problem.edge(pair[0], pair[1]);
+            row[edge].amount > limit * u64::from(self.problem.capacity[edge])
+        })
+    }
+
+    /// Makes what is overused dearer.
+    fn learn(&mut self) {
+        let (history, most) = (self.config.history, self.config.history_most);
+        let (limits, capacity) = (&self.limits, &self.problem.capacity);
+        let channels = self.room;
+        self.channels.learn(history, most, |_, _| channels);
+        self.ports.learn(history, most, |phase, _| limits[phase]);
+        let limit = |phase: usize, edge: usize| limits[phase] * u64::from(capacity[edge]);
+        self.links.learn(history, most, limit);
+        let most = u64::from(self.config.present_most);
+        let growth = u64::from(self.config.present_growth);
+        self.present = (self.present + (self.present * growth).div_ceil(64)).min(most);
+        let resources = self.channels.uses.len() + self.ports.uses.len() + self.links.uses.len();
+        self.work += resources as u64 / 32 + self.paths.len() as u64 / 4;
+    }
+
+    /// Books what a connection uses, or gives it back.
+    fn book(&mut self, x: usize, path: &[u32], add: bool) {
+        let phase = self.phase_of[x];
+        let limit = self.limits[phase as usize];
+        let [busy, on_link] = self.clocks[x];
+        for &cell in path {
+            self.channels.change(phase, cell as usize, 1, add, self.room);
+        }
+        let [source, target] = self.problem.ports[x];
+        self.ports.change(phase, source as usize, busy, add, limit);
+        if target != source {
+            self.ports.change(phase, target as usize, busy, add, limit);
+        }
+        for pair in path.windows(2) {
+            let edge = self.problem.edge(pair[0], pair[1]);
+            let limit = limit * u64::from(self.problem.capacity[edge]);
+            self.links.change(phase, edge, on_link, add, limit);
+        }
+    }
+
+    /// Gives a connection the cheapest phase and route: in the phases in which its present route
+    /// would cost least, others are searched for.
+    fn place(&mut self, x: usize) {
+        let mut path = std::mem::take(&mut self.paths[x]);
+        if !path.is_empty() {
+            self.book(x, &path, false);
+        }
+        let salt: u32 = self.rng.random();
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        for phase in 0..self.limits.len() as u32 {
+            let cost = self.port_cost(x, phase) + self.path_cost(x, phase, &path, salt);
+            let tie = (phase ^ salt).wrapping_mul(0x9e37_79b9) >> 16;
+            order.push((cost, tie, phase));
+        }
+        self.work += (order.len() * (path.len() + 1) / 16) as u64;
+        let tries = (self.config.tries as usize).min(order.len());
+        if order.len() > tries {
+            order.select_nth_unstable(tries);
+        }
+        order[..tries].sort_unstable();
+        let (mut least, _, mut best) = order[0];
+        if path.is_empty() {
+            least = u32::MAX;
+        }
+        for &(_, _, phase) in &order[..tries] {
+            let ports = self.port_cost(x, phase);
+            let limit = if least == u32::MAX { least } else { least.saturating_sub(ports) };
+            if let Some(route) = self.route(x, phase, limit, salt) {
+                (least, best) = (ports + route, phase);
+                self.search.trace(self.problem, x, &mut path);
+            }
+        }
+        self.order = order;
+        self.phase_of[x] = best;
+        self.book(x, &path, true);
+        self.paths[x] = path;
+    }
+
+    /// What links and channels of a route cost in a phase.
+    fn path_cost(&self, x: usize, phase: u32, path: &[u32], salt: u32) -> u32 {
+        let costs = self.costs(x, phase, salt);
+        let cells = path.iter().map(|&cell| costs.cell(cell));
+        let edges = path.windows(2).map(|pair| costs.edge(self.problem.edge(pair[0], pair[1])));
+        cells.chain(edges).sum()
+    }
+
+    /// What the ports of a connection cost in a phase.
+    fn port_cost(&self, x: usize, phase: u32) -> u32 {
+        let row = self.ports.row(phase);
+        let (limit, unit) = (self.limits[phase as usize], self.ports.unit);
+        let of = |port: u32| {
+            let of = row[port as usize];
+            let even = u64::from(self.config.even) * of.amount.min(1 << 32) / unit;
+            let penalty = penalty(of, self.clocks[x][0], limit, unit, self.present);
+            penalty + even.min(1 << 12) as u32
+        };
+        let [source, target] = self.problem.ports[x];
+        of(source) + if target == source { 0 } else { of(target) }
+    }
+
+    /// The cost of the cheapest route in a phase if it is less than `most`.
+    fn route(&mut self, x: usize, phase: u32, most: u32, salt: u32) -> Option<u32> {
+        let mut search = std::mem::take(&mut self.search);
+        let costs = self.costs(x, phase, salt);
+        let limits = (most, self.config.detour);
+        let (edge, cell) = (|edge| costs.edge(edge), |cell| costs.cell(cell));
+        let found = search.find(self.problem, x, limits, edge, cell);
+        self.work += std::mem::take(&mut search.work);
+        self.search = search;
+        found
+    }
+
+    fn costs(&self, x: usize, phase: u32, salt: u32) -> Costs<'_> {
+        Costs {
+            capacity: &self.problem.capacity,
+            links: self.links.row(phase),
+            cells: self.channels.row(phase),
+            clocks: self.clocks[x][1],
+            limit: self.limits[phase as usize],
+            unit: self.links.unit,
+            room: self.room,
+            present: self.present,
+            salt,
+        }
+    }
+}
+
+/// What links and cells cost a connection in a phase.
+struct Costs<'a> {
+    capacity: &'a [u16],
+    links: &'a [Use],
+    cells: &'a [Use],
+    clocks: u64,
+    limit: u64,
+    unit: u64,
+    room: u64,
+    present: u64,
+    /// Breaks ties between links, another way each time.
+    salt: u32,
+}
+
+impl Costs<'_> {
+    #[inline]
+    fn edge(&self, edge: usize) -> u32 {
+        let jitter = (edge as u32 ^ self.salt).wrapping_mul(0x85eb_ca6b) >> 30;
+        let limit = self.limit * u64::from(self.capacity[edge]);
+        HOP + jitter + penalty(self.links[edge], self.clocks, limit, self.unit, self.present)
+    }
+
+    #[inline]
+    fn cell(&self, cell: u32) -> u32 {
+        penalty(self.cells[cell as usize], 1, self.room, 1, self.present)
+    }
+}

@@ -1,0 +1,115 @@
+//! The cheapest route of a connection: A* over cells, with hops as the estimate.
+//!
+//! A route may go a few hops further than the shortest (`detour`). Costs are in 64ths of a hop over
+//! a free link; whoever asks gives the costs of links and of cells.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::problem::{Problem, UNREACHABLE};
+
+/// The cost of a hop over a link that nobody else wants.
+pub(super) const HOP: u32 = 64;
+
+/// The search's memory, kept from search to search.
+#[derive(Clone, Default)]
+pub(super) struct RouteSearch {
+    heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
+    cost: Vec<u32>,
+    parent: Vec<u32>,
+    hops: Vec<u32>,
+    seen: Vec<u32>,
+    now: u32,
+    /// Cells that were expanded.
+    pub(super) work: u64,
+}
+
+impl RouteSearch {
+    pub(super) fn new(cells: usize) -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            cost: vec![0; cells],
+            parent: vec![0; cells],
+            hops: vec![0; cells],
+            seen: vec![0; cells],
+            now: 0,
+            work: 0,
+        }
+    }
+
+    /// The cost of the cheapest route of connection `x` if it is less than `limit`.
+    pub(super) fn find(
+        &mut self,
+        problem: &Problem<'_>,
+        x: usize,
+        (limit, detour): (u32, u16),
+        edge_cost: impl Fn(usize) -> u32,
+        cell_cost: impl Fn(u32) -> u32,
+    ) -> Option<u32> {
+        let connection = &problem.set.connections()[x];
+        let (source, target) = (connection.source.0, connection.target.0);
+        let distances = problem.distances(x);
+        let estimate = |cell: u32| u32::from(distances[cell as usize]) * HOP;
+        let longest = u32::from(distances[source as usize]) + u32::from(detour);
+        self.forget();
+        let first = cell_cost(source);
+        if first + estimate(source) >= limit {
+            return None;
+        }
+        self.reach(source, source, first, 0);
+        self.heap.push(Reverse((first + estimate(source), estimate(source), source)));
+        while let Some(Reverse((key, ahead, cell))) = self.heap.pop() {
+            let cost = self.cost[cell as usize];
+            if key > cost + ahead {
+                continue;
+            }
+            self.work += 1;
+            if cell == target {
+                return Some(cost);
+            }
+            let hops = self.hops[cell as usize] + 1;
+            for edge in problem.edges(cell) {
+                let next = problem.heads[edge];
+                let left = distances[next as usize];
+                if left == UNREACHABLE || hops + u32::from(left) > longest {
+                    continue;
+                }
+                let cost = cost + edge_cost(edge) + cell_cost(next);
+                let key = cost + estimate(next);
+                let reached = self.seen[next as usize] == self.now;
+                if key < limit && (!reached || cost < self.cost[next as usize]) {
+                    self.reach(next, cell, cost, hops);
+                    self.heap.push(Reverse((key, estimate(next), next)));
+                }
+            }
+        }
+        None
+    }
+
+    /// The cells of the route that was found last, to `cells`.
+    pub(super) fn trace(&self, problem: &Problem<'_>, x: usize, cells: &mut Vec<u32>) {
+        let connection = &problem.set.connections()[x];
+        cells.clear();
+        let mut cell = connection.target.0;
+        cells.push(cell);
+        while cell != connection.source.0 {
+            cell = self.parent[cell as usize];
+            cells.push(cell);
+        }
+        cells.reverse();
+    }
+
+    fn forget(&mut self) {
+        self.heap.clear();
+        self.now = self.now.checked_add(1).unwrap_or_else(|| {
+            self.seen.fill(0);
+            1
+        });
+    }
+
+    fn reach(&mut self, cell: u32, parent: u32, cost: u32, hops: u32) {
+        let row = cell as usize;
+        self.seen[row] = self.now;
+        (self.cost[row], self.parent[row], self.hops[row]) = (cost, parent, hops);
+    }
+}

@@ -1,0 +1,274 @@
+//! Starts of the streams of one phase.
+//!
+//! Each stream claims both its agents and the links of its route, each for a time that begins so
+//! many clocks after its start. Streams are put, one after the other, where all that they claim is
+//! free first: a list schedule with insertion. It is bettered by *justification* (Valls, Ballestín
+//! and Quintanilla, EJOR 2005): streams in the order of their ends, last first, are moved as late
+//! as they can, then in the order of their starts as early as they can. No step makes the schedule
+//! longer. In between the order is disturbed at random.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::plan::Stream;
+use crate::problem::Problem;
+
+/// Times for which a stream needs one of several lines of the same kind.
+#[derive(Clone, Copy)]
+struct Claim {
+    /// Lines `first..first + lines`.
+    first: u32,
+    lines: u32,
+    /// Clocks from the stream's start.
+    offset: u64,
+    /// The same for a second time, which has to be in the same order as the first: the agent of a
+    /// target opens streams in the order in which it receives them. Elsewhere the first again.
+    second: u64,
+    length: u64,
+}
+
+/// A claim that is booked.
+#[derive(Clone, Copy)]
+struct Span {
+    first: u64,
+    second: u64,
+    length: u64,
+}
+
+/// When each line is busy: spans that do not overlap, in order.
+struct Lines(Vec<Vec<Span>>);
+
+impl Lines {
+    /// The first start from `start` on at which a line is free for a claim.
+    fn free(&self, line: u32, claim: &Claim, mut start: u64) -> u64 {
+        let spans = &self.0[line as usize];
+        let is_behind = |start: u64, span: &Span| {
+            start + claim.offset >= span.first + span.length
+                && start + claim.second >= span.second + span.length
+        };
+        let next = spans.partition_point(|span| is_behind(start, span));
+        for span in &spans[next..] {
+            let ends = (start + claim.offset, start + claim.second);
+            if ends.0 + claim.length <= span.first && ends.1 + claim.length <= span.second {
+                break;
+            }
+            start = start.max((span.first + span.length).saturating_sub(claim.offset));
+            start = start.max((span.second + span.length).saturating_sub(claim.second));
+        }
+        start
+    }
+
+    fn any_free(&self, claim: &Claim, start: u64) -> (u64, u32) {
+        let lines = claim.first..claim.first + claim.lines;
+        let free = lines.map(|line| (self.free(line, claim, start), line));
+        free.min().expect("there are links")
+    }
+
+    /// The earliest start at which all that is claimed is free.
+    fn earliest(&self, claims: &[Claim]) -> u64 {
+        let mut start = 0;
+        loop {
+            let before = start;
+            for claim in claims {
+                start = self.any_free(claim, start).0;
+            }
+            if start == before {
+                return start;
+            }
+        }
+    }
+
+    fn book(&mut self, claims: &[Claim], start: u64) {
+        for claim in claims {
+            let line = self.any_free(claim, start).1;
+            let spans = &mut self.0[line as usize];
+            let (first, second) = (start + claim.offset, start + claim.second);
+            let place = spans.partition_point(|span| span.first < first);
+            spans.insert(place, Span { first, second, length: claim.length });
+        }
+    }
+}
+
+/// The streams of a phase to be scheduled.
+pub(super) struct Phase {
+    /// Claims of stream `s` are `first[s]..first[s + 1]`.
+    first: Vec<u32>,
+    claims: Vec<Claim>,
+    /// Clocks from the start of each stream until its last word is received.
+    lasts: Vec<u64>,
+    lines: Lines,
+    pub(super) work: u64,
+}
+
+impl Phase {
+    pub(super) fn new(problem: &Problem<'_>, streams: &[Stream]) -> Self {
+        let mut this = Self {
+            first: vec![0],
+            claims: Vec::new(),
+            lasts: Vec::new(),
+            lines: Lines(Vec::new()),
+            work: 0,
+        };
+        // Lines: of ports, of what targets receive, of edges.
+        let receive = problem.port_count as u32;
+        let mut edge_lines = vec![receive + problem.cell_count() as u32];
+        for &capacity in &problem.capacity {
+            edge_lines.push(edge_lines[edge_lines.len() - 1] + u32::from(capacity));
+        }
+        this.lines.0 = vec![Vec::new(); edge_lines[edge_lines.len() - 1] as usize];
+        for stream in streams {
+            let x = stream.connection as usize;
+            let clocks = problem.clocks(x);
+            let (busy, hops) = (clocks.of(stream.words), stream.cells.len() - 1);
+            let flight = clocks.flight(hops);
+            let [source, target] = problem.ports[x];
+            let one = |first, second| Claim { first, lines: 1, offset: 0, second, length: busy };
+            this.claims.push(one(source, 0));
+            if target != source {
+                this.claims.push(one(target, 0));
+            }
+            this.claims.push(one(receive + stream.cells[hops], flight));
+            for (hop, pair) in stream.cells.windows(2).enumerate() {
+                let edge = problem.edge(pair[0], pair[1]);
+                let offset = problem.setup + hop as u64 * problem.link_clocks;
+                this.claims.push(Claim {
+                    first: edge_lines[edge],
+                    lines: u32::from(problem.capacity[edge]),
+                    offset,
+                    second: offset,
+                    length: busy - problem.setup.min(busy),
+                });
+            }
+            this.lasts.push(busy + flight);
+            this.first.push(this.claims.len() as u32);
+        }
+        this
+    }
+
+    /// The makespan of some starts.
+    fn makespan(&self, starts: &[u64]) -> u64 {
+        starts.iter().zip(&self.lasts).map(|(start, last)| start + last).max().unwrap_or(0)
+    }
+
+    /// Streams as early as they can, in this order.
+    fn schedule(&mut self, order: &[u32]) -> Vec<u64> {
+        self.work += self.claims.len() as u64 / 4;
+        self.lines.0.iter_mut().for_each(Vec::clear);
+        let mut starts = vec![0; self.lasts.len()];
+        for &s in order {
+            let claims = self.first[s as usize] as usize..self.first[s as usize + 1] as usize;
+            let start = self.lines.earliest(&self.claims[claims.clone()]);
+            self.lines.book(&self.claims[claims], start);
+            starts[s as usize] = start;
+        }
+        starts
+    }
+
+    /// Streams one after the other, of those that can start first always one whose agents have
+    /// the most left to do; `noise` for each stream is added to that.
+    fn dispatch(&mut self, noise: &[u64]) -> Vec<u64> {
+        self.lines.0.iter_mut().for_each(Vec::clear);
+        let mut left = self.loads();
+        let claims = |s: u32| self.first[s as usize] as usize..self.first[s as usize + 1] as usize;
+        let urgency = |s: u32, left: &[u64]| {
+            let single = self.claims[claims(s)].iter().filter(|claim| claim.lines == 1);
+            noise[s as usize] + single.map(|claim| left[claim.first as usize]).max().unwrap_or(0)
+        };
+        let mut starts = vec![0; self.lasts.len()];
+        let mut heap: BinaryHeap<(Reverse<u64>, u64, u32)> =
+            (0..starts.len() as u32).map(|s| (Reverse(0), urgency(s, &left), s)).collect();
+        while let Some((Reverse(start), urgent, s)) = heap.pop() {
+            self.work += 1;
+            let now = (self.lines.earliest(&self.claims[claims(s)]), urgency(s, &left));
+            if now != (start, urgent) {
+                heap.push((Reverse(now.0), now.1, s));
+                continue;
+            }
+            self.lines.book(&self.claims[claims(s)], start);
+            for claim in &self.claims[claims(s)] {
+                left[claim.first as usize] -= claim.length;
+            }
+            starts[s as usize] = start;
+        }
+        starts
+    }
+
+    /// How long each line is busy, with all lines of an edge counted for the first.
+    fn loads(&self) -> Vec<u64> {
+        let mut loads = vec![0; self.lines.0.len()];
+        self.claims.iter().for_each(|claim| loads[claim.first as usize] += claim.length);
+        loads
+    }
+
+    /// Turns time round: what was claimed first is claimed last.
+    fn mirror(&mut self) {
+        for (s, &last) in self.lasts.iter().enumerate() {
+            for claim in &mut self.claims[self.first[s] as usize..self.first[s + 1] as usize] {
+                claim.offset = last - claim.offset - claim.length;
+                claim.second = last - claim.second - claim.length;
+            }
+        }
+    }
+
+    /// Moves all streams as late as they can, then as early as they can.
+    fn justify(&mut self, starts: &[u64]) -> Vec<u64> {
+        let mut order: Vec<u32> = (0..starts.len() as u32).collect();
+        let end = |s: u32, starts: &[u64]| starts[s as usize] + self.lasts[s as usize];
+        order.sort_by_key(|&s| Reverse(end(s, starts)));
+        self.mirror();
+        let late = self.schedule(&order);
+        self.mirror();
+        // Mirrored starts count from the end, so the greatest of these ends come first.
+        order.sort_by_key(|&s| Reverse(late[s as usize] + self.lasts[s as usize]));
+        self.schedule(&order)
+    }
+
+    /// Starts, and the makespan, after so many disturbances; none is made where it cannot gain.
+    pub(super) fn solve(&mut self, rounds: u32, rng: &mut ChaCha8Rng) -> (Vec<u64>, u64) {
+        let least = self.least();
+        let mean = self.lasts.iter().sum::<u64>() / self.lasts.len().max(1) as u64;
+        let mut best: Option<(u64, Vec<u64>)> = None;
+        for round in 0..=rounds {
+            if best.as_ref().is_some_and(|best| best.0 <= least) {
+                break;
+            }
+            // The first without noise.
+            let most = u64::from(round) * mean * 2 / u64::from(rounds.max(1));
+            let noise: Vec<u64> = self.lasts.iter().map(|_| rng.random_range(0..=most)).collect();
+            let mut starts = self.dispatch(&noise);
+            let mut makespan = self.makespan(&starts);
+            loop {
+                let next = self.justify(&starts);
+                let then = self.makespan(&next);
+                if then >= makespan {
+                    break;
+                }
+                (starts, makespan) = (next, then);
+            }
+            if best.as_ref().is_none_or(|best| makespan < best.0) {
+                best = Some((makespan, starts));
+            }
+        }
+        let (makespan, starts) = best.unwrap_or_default();
+        (starts, makespan)
+    }
+
+    /// A makespan that no schedule is below: of a line's claims all but their offsets.
+    fn least(&self) -> u64 {
+        let mut lines = vec![(0u64, u64::MAX); self.lines.0.len()];
+        for (s, &last) in self.lasts.iter().enumerate() {
+            for claim in &self.claims[self.first[s] as usize..self.first[s + 1] as usize] {
+                if claim.lines == 1 {
+                    let line = &mut lines[claim.first as usize];
+                    line.0 += claim.length;
+                    line.1 = line.1.min(last - claim.length);
+                }
+            }
+        }
+        let of = |&(busy, rest): &(u64, u64)| if busy == 0 { 0 } else { busy + rest };
+        lines.iter().map(of).max().unwrap_or(0)
+    }
+}
