@@ -34,9 +34,11 @@ use units::Units;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Numbers of units that the longest connection is cut into, and of slots that such a unit
-    /// takes: one attempt for each. Where words are uneven there is one more for each, with the
-    /// mean instead of the longest.
+    /// takes: one attempt for each.
     pub cuts: Vec<(u32, u32)>,
+    /// The same where words are uneven, with one more attempt for each that takes the mean instead
+    /// of the longest.
+    pub uneven_cuts: Vec<(u32, u32)>,
     /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost,
     /// in 4096ths.
     pub present_first: u32,
@@ -80,6 +82,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             cuts: vec![(1, 1), (1, 4), (2, 2), (4, 1)],
+            uneven_cuts: vec![(1, 8), (1, 1), (1, 4)],
             present_first: 1280,
             present_most: 64000,
             present_again: 16000,
@@ -135,7 +138,7 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
         return None;
     }
     let mut units: Vec<Units> = Vec::new();
-    for cut in units::cuts(problem, &config.cuts) {
+    for cut in units::cuts(problem, config) {
         let cut = Units::cut(problem, cut);
         if units.iter().all(|units| (units.count(), units.slot) != (cut.count(), cut.slot)) {
             units.push(cut);

@@ -21,6 +21,9 @@ const DEAREST: i32 = 1 << 16;
 pub(super) const RESOURCES: u64 = 1 << 24;
 pub(super) const SLOTS: u32 = 1 << 13;
 
+/// How many times as much is added when the budget is used up as in the beginning.
+const HASTE: u64 = 8;
+
 /// How a negotiation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -159,32 +162,34 @@ impl<'a> Negotiation<'a> {
             if is_large || self.clocks() > most {
                 return Outcome::Exhausted;
             }
-            self.grow();
+            // The more of the budget is used up, the more is added.
+            self.grow(1 + (HASTE * self.work / budget.max(1)) as u32);
             self.forget();
             open = self.open();
         }
     }
 
-    /// Adds a phase where channels are what is missing, unless slots cost less, otherwise slots.
-    fn grow(&mut self) {
+    /// Adds so many phases where channels are what is missing, unless slots cost less, otherwise so
+    /// many times the slots that what is overused would fill.
+    fn grow(&mut self, times: u32) {
         let unit = self.units.slot * self.units.longest as u64;
         let overuse = self.overuse + self.broken;
         let scarce = self.channel_overuse * 8 > overuse;
         let slots = self.slots() as u32;
         if overuse == 0 || (scarce && unit >= self.problem.switch) {
-            let phases = self.phases() as u32 + 1;
+            let phases = self.phases() as u32 + times;
             let least = phases + self.units.longest as u32 - 1;
             let old = (0..slots.max(least)).map(|slot| (slot < slots).then_some(slot));
             let old: Vec<_> = old.collect();
             self.reshape(self.cut(old.len() as u32, phases), &old);
             return;
         }
-        // As many slots as what is overused would fill, or one, to the phase that needs them most.
+        // At least one, to the phases that need them most.
         let used: u64 =
             self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
         let missing =
             u64::from(slots) * overuse as u64 * u64::from(self.config.added) / (64 * used).max(1);
-        let missing = missing.clamp(1, u64::from(slots)) as u32;
+        let missing = (missing.max(1) * u64::from(times)).min(u64::from(slots)) as u32;
         let over: Vec<u64> =
             self.links.overuse().iter().zip(self.ports.overuse()).map(|(a, b)| a + b).collect();
         let of = |phase: &usize| -> u64 {

@@ -1,5 +1,6 @@
 //! Connections cut into units, how long these are, and how many slots they need at least.
 
+use super::Config;
 use crate::problem::Problem;
 
 /// The units of a set: those of connection `x` are `first[x]..first[x + 1]`.
@@ -20,16 +21,17 @@ pub(super) struct Units {
 }
 
 /// Ways to cut a set that are worth an attempt: words of a unit at most, and slots of such a unit.
-pub(super) fn cuts(problem: &Problem<'_>, cuts: &[(u32, u32)]) -> Vec<(u32, u32)> {
+pub(super) fn cuts(problem: &Problem<'_>, config: &Config) -> Vec<(u32, u32)> {
     let words = || problem.set.connections().iter().map(|c| c.words);
     let longest = words().max().unwrap_or(0).max(1);
     let mean = (words().map(u64::from).sum::<u64>() / words().len().max(1) as u64) as u32;
     // Units shorter than a quarter of a switch are not worth their channels.
     let least = (problem.switch / 4 / problem.word_clocks).min(u64::from(longest)).max(1) as u32;
+    let uneven = longest > mean + mean / 2;
+    let cuts = if uneven { &config.uneven_cuts } else { &config.cuts };
     let of = |whole: u32| {
         cuts.iter().map(move |&(pieces, slots)| (whole.div_ceil(pieces).max(least), slots))
     };
-    let uneven = longest > mean + mean / 2;
     let lengths = of(longest).chain(of(mean.max(1)).filter(|_| uneven));
     // No attempt is worth many units for each connection.
     let count = |length: u32| words().map(|words| u64::from(words.div_ceil(length))).sum::<u64>();
