@@ -169,14 +169,16 @@ impl<'a> Negotiation<'a> {
         }
     }
 
-    /// Adds so many phases where channels are what is missing, unless slots cost less, otherwise so
-    /// many times the slots that what is overused would fill.
+    /// Adds so many phases where channels are what is missing, otherwise so many times the slots
+    /// that what is overused would fill.
     fn grow(&mut self, times: u32) {
         let unit = self.units.slot * self.units.longest as u64;
         let overuse = self.overuse + self.broken;
-        let scarce = self.channel_overuse * 8 > overuse;
+        // Where slots cost less than a phase, channels must be missing more than slots are.
+        let scarce =
+            self.channel_overuse * if unit >= self.problem.switch { 8 } else { 1 } > overuse;
         let slots = self.slots() as u32;
-        if overuse == 0 || (scarce && unit >= self.problem.switch) {
+        if overuse == 0 || scarce {
             let phases = self.phases() as u32 + times;
             let least = phases + self.units.longest as u32 - 1;
             let old = (0..slots.max(least)).map(|slot| (slot < slots).then_some(slot));

@@ -1,9 +1,9 @@
 //! The cheapest routes of a connection, for all starts at once.
 //!
 //! Costs are found from the target backwards, over the cells that routes of at most so many hops
-//! can pass: the cost of a cell is a row of numbers, one for each slot in which a unit may start, and an
-//! edge is taken for all of them in one loop over slices. Shortest routes need one sweep over the
-//! cells, and each step back towards the source that a detour takes needs one more.
+//! can pass: the cost of a cell is a row of numbers, one for each slot in which a unit may start,
+//! and an edge is taken for all of them in one loop over slices. Shortest routes need one sweep
+//! over the cells, and each step back towards the source that a detour takes needs one more.
 
 use crate::problem::{Problem, UNREACHABLE};
 
