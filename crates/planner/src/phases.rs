@@ -57,8 +57,10 @@ pub struct Config {
     pub cycles: u32,
     /// By how much limits are lowered at first.
     pub step: u32,
-    /// Disturbances of each phase's timetable.
+    /// Timetables that are tried for each phase, with other noise.
     pub rounds: u32,
+    /// The same for the best division in the end.
+    pub last_rounds: u32,
 }
 
 impl Default for Config {
@@ -77,7 +79,8 @@ impl Default for Config {
             patience: 24,
             cycles: 8,
             step: 8,
-            rounds: 32,
+            rounds: 12,
+            last_rounds: 150,
         }
     }
 }
@@ -154,9 +157,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Lowers the limits of agents and links for as long as the budget lasts.
+    /// Lowers the limits of agents and links for as long as that goes and the budget lasts. Then
+    /// takes more time for the timetable of the best.
     fn even(&mut self, mut settled: Negotiation<'a>) {
-        self.keep(&settled);
+        let rounds = self.config.rounds;
+        self.keep(&settled, rounds);
+        let mut best = settled.clone();
         let mut step = u64::from(self.config.step);
         while self.left() > 0 && step > 0 {
             let loads = settled.loads();
@@ -166,16 +172,19 @@ impl<'a> Search<'a> {
             }
             let mut trial = settled.clone();
             trial.limit(limits);
-            let outcome = trial.settle(0, self.left());
+            let outcome = trial.settle(1, self.left());
             self.count(&mut trial);
             if outcome == Outcome::Settled {
                 settled = trial;
-                self.keep(&settled);
+                if self.keep(&settled, rounds) {
+                    best = settled.clone();
+                }
             } else {
                 step /= 2;
                 settled.reseed();
             }
         }
+        self.keep(&best, self.config.last_rounds);
     }
 
     fn left(&self) -> u64 {
@@ -187,8 +196,8 @@ impl<'a> Search<'a> {
         self.passes += std::mem::take(&mut negotiation.passes);
     }
 
-    /// Gives starts to what has settled, and keeps it if that is the best plan.
-    fn keep(&mut self, settled: &Negotiation<'_>) {
+    /// Gives starts to what has settled; whether that is the best plan, which is kept.
+    fn keep(&mut self, settled: &Negotiation<'_>, rounds: u32) -> bool {
         let mut phases: Vec<Vec<Stream>> = Vec::new();
         for ((x, connection), (phase, cells)) in self.problem.set.iter().zip(settled.places()) {
             phases.resize_with(phases.len().max(phase as usize + 1), Vec::new);
@@ -204,13 +213,15 @@ impl<'a> Search<'a> {
         let mut clocks = 0;
         for streams in &mut phases {
             let mut phase = Phase::new(self.problem, streams);
-            let (starts, makespan) = phase.solve(self.config.rounds, &mut rng);
+            let (starts, makespan) = phase.solve(rounds, &mut rng);
             streams.iter_mut().zip(starts).for_each(|(stream, start)| stream.start = start);
             clocks += self.problem.switch + makespan;
             self.work += phase.work;
         }
-        if self.best.as_ref().is_none_or(|best| clocks < best.clocks) {
+        let is_best = self.best.as_ref().is_none_or(|best| clocks < best.clocks);
+        if is_best {
             self.best = Some(Plan { phases, clocks });
         }
+        is_best
     }
 }

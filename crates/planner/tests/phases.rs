@@ -14,7 +14,8 @@ fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Optio
     let bounds = bounds::bounds(machine, set).ok()?.summary();
     let problem = Problem::new(machine, set, bounds)?;
     let budget = phases::budget(&problem);
-    let found = phases::plan(&problem, &phases::Config::default(), budget, seed)?;
+    let config = phases::Config { last_rounds: 16, ..phases::Config::default() };
+    let found = phases::plan(&problem, &config, budget, seed)?;
     assert!(found.plan.clocks >= bounds.clocks, "{} of {bounds:?}", found.plan.clocks);
     Some(found.plan)
 }

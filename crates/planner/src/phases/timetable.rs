@@ -1,11 +1,12 @@
 //! Starts of the streams of one phase.
 //!
 //! Each stream claims both its agents and the links of its route, each for a time that begins so
-//! many clocks after its start. Streams are put, one after the other, where all that they claim is
-//! free first: a list schedule with insertion. It is bettered by *justification* (Valls, Ballestín
-//! and Quintanilla, EJOR 2005): streams in the order of their ends, last first, are moved as late
-//! as they can, then in the order of their starts as early as they can. No step makes the schedule
-//! longer. In between the order is disturbed at random.
+//! many clocks after its start. Streams are dispatched one after the other, where all that they
+//! claim is free first: of those that can start first, one whose agents and links have the most
+//! left to do. The result is bettered by *justification* (Valls, Ballestín and Quintanilla, EJOR
+//! 2005): streams in the order of their ends, last first, are moved as late as they can, then in
+//! the order of their starts as early as they can. The same is tried with noise on what is left
+//! to do, and the shortest timetable kept.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -175,7 +176,10 @@ impl Phase {
         let claims = |s: u32| self.first[s as usize] as usize..self.first[s as usize + 1] as usize;
         let urgency = |s: u32, left: &[u64]| {
             let single = self.claims[claims(s)].iter().filter(|claim| claim.lines == 1);
-            noise[s as usize] + single.map(|claim| left[claim.first as usize]).max().unwrap_or(0)
+            let behind = |claim: &Claim| {
+                left[claim.first as usize] + self.lasts[s as usize] - claim.offset - claim.length
+            };
+            noise[s as usize] + single.map(behind).max().unwrap_or(0)
         };
         let mut starts = vec![0; self.lasts.len()];
         let mut heap: BinaryHeap<(Reverse<u64>, u64, u32)> =
