@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
 use conset_partition_route::best::{self, Plan, Way, Work};
-use conset_planner::slots;
+use conset_planner::{slots, windows};
 use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -69,6 +69,9 @@ const WHOLE: f64 = 1.04;
 
 /// The torus' own rounds over what the bound leaves for them, up to which no search does better.
 const RINGED: f64 = 1.05;
+
+/// How near to the bound a plan of a large set is that is not tried to be bettered by packing.
+const WINDOWED: f64 = 1.1;
 
 /// Connections above which a wave is one attempt.
 const WIDE: usize = 1 << 15;
@@ -405,7 +408,7 @@ impl<'a> Search<'a> {
         self.made += 1;
         self.stopped |= priced.stopped;
         self.work = self.work.saturating_add(priced.spent);
-        if attempt.step != Step::Slots {
+        if !matches!(attempt.step, Step::Slots | Step::Windowed) {
             self.spent = self.spent.saturating_add(priced.spent);
         }
         self.searched |= attempt.step == Step::Plan(Way::SearchedRounds);
@@ -432,8 +435,8 @@ impl<'a> Search<'a> {
     /// Plans and prices; nothing where the way does not apply or is not worth its time.
     fn make(&self, attempt: Try) -> Option<Outcome> {
         let Try { step, seed, doubled } = attempt;
-        if step == Step::Slots {
-            return self.slots(seed, doubled);
+        if matches!(step, Step::Slots | Step::Windowed) {
+            return self.timed(step, seed, doubled);
         }
         let Step::Plan(way) = step else {
             let found = self.found.as_ref().filter(|_| self.may_gain_by_sharing())?;
@@ -510,13 +513,17 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Negotiates over slots of time; nothing where that does not apply.
-    fn slots(&self, seed: u64, doubled: u32) -> Option<Outcome> {
+    /// Plans with starts; nothing where that does not apply.
+    fn timed(&self, step: Step, seed: u64, doubled: u32) -> Option<Outcome> {
         let problem = conset_planner::Problem::new(self.machine, self.set, self.bounds)?;
         let seed = self.options.seed.wrapping_add(seed);
-        let config = slots::Config::default();
-        let budget = slots::budget(&problem) << doubled;
-        let found = slots::plan(&problem, &config, budget, seed)?;
+        let found = if step == Step::Windowed {
+            let budget = windows::budget(&problem) << doubled;
+            windows::plan(&problem, &windows::Config::default(), budget, seed)?
+        } else {
+            let budget = slots::budget(&problem) << doubled;
+            slots::plan(&problem, &slots::Config::default(), budget, seed)?
+        };
         let most = self.options.max_phases.map_or(usize::MAX, |most| most as usize);
         if found.plan.phases.len() > most {
             return None;
@@ -593,6 +600,11 @@ impl<'a> Search<'a> {
         Some(u64::from(rounds).saturating_mul(round) as f64 / left as f64)
     }
 
+    /// Whether phases are still to be packed.
+    fn is_windowed_next(&self) -> bool {
+        self.usual.iter().skip(self.next).any(|attempt| attempt.step == Step::Windowed)
+    }
+
     /// Whether nothing much better can be expected of more attempts.
     ///
     /// A small set is tried until it is near the bound. For a large one that is what a way of
@@ -606,6 +618,7 @@ impl<'a> Search<'a> {
         let (set, objective) = (self.set, self.options.objective);
         let near = match set.len() {
             0..=SEARCHED => 1.03,
+            _ if set.len() > SMALL && self.is_windowed_next() => WINDOWED,
             _ if set.len() > SMALL => 1.35,
             _ => match self.ringed {
                 Some(rounds) if rounds < RINGED => 1.2,

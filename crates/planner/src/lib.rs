@@ -7,6 +7,7 @@
 //!
 //! * [`slots`]: negotiated congestion (PathFinder) over links, agents and channels in slots of
 //!   time.
+//! * [`windows`]: phases packed one after the other, for large sets.
 //!
 //! The starts of a plan are exact where the machine keeps them (`timed_starts`): no two streams
 //! are on a link at the same time. Whether a plan is right is for the checker to say, and how
@@ -15,6 +16,7 @@
 mod plan;
 mod problem;
 pub mod slots;
+pub mod windows;
 
 pub use plan::{Plan, Stream};
 pub use problem::Problem;

@@ -20,6 +20,9 @@ const TRIED: usize = 1 << 13;
 pub(super) const LARGE: usize = 1 << 12;
 const DENSE: usize = 16;
 
+/// Connections above which a machine that keeps starts has its phases packed one by one.
+const WINDOWED: usize = 1 << 12;
+
 /// Connections up to which slots are negotiated.
 const SLOTS: usize = 1 << 17;
 
@@ -39,6 +42,8 @@ pub(super) enum Step {
     Plan(Way),
     /// Plans the set by negotiation over slots of time, for machines that keep planned starts.
     Slots,
+    /// Packs phases one after the other, for large sets on such machines.
+    Windowed,
     /// Changes the best plan so far.
     Refine,
 }
@@ -48,6 +53,7 @@ impl Step {
     pub(super) fn name(self) -> &'static str {
         match self {
             Step::Slots => "slot-pathfinder",
+            Step::Windowed => "windowed-pathfinder",
             Step::Refine => "local-search",
             Step::Plan(Way::RingRounds) => "torus-aapc",
             Step::Plan(Way::Orbits) => "translation-symmetry",
@@ -93,8 +99,11 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
     let balanced = (0..balanced).map(|again| plan(Way::Balanced, again));
     let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
-    let timed = machine.parameters().has_timed_starts() && set.len() <= SLOTS;
-    let slots = timed.then_some(Try { step: Step::Slots, seed: 0, doubled: 0 });
+    let timed = machine.parameters().has_timed_starts();
+    let step = |step: Step| Try { step, seed: 0, doubled: 0 };
+    let windowed = (timed && set.len() > WINDOWED).then(|| step(Step::Windowed));
+    let slots = (timed && set.len() <= SLOTS).then(|| step(Step::Slots));
+    let slots = windowed.into_iter().chain(slots);
     match objective {
         Objective::Time if sparse => {
             let first = [Way::RingRounds, Way::Orbits].map(once).into_iter().chain(slots);
