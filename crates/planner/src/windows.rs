@@ -10,7 +10,8 @@
 //! holes.
 //!
 //! The slots of a phase are as long as its longest stream, so the pool is a *window*: connections
-//! enter it in the order of their words, as many as are almost as long, or as some phases take.
+//! enter it in the order of their words, as many as some phases take, or as are almost as long as
+//! the longest. Each phase begins with the longest of them, so that none stays behind.
 //!
 //! Sets with an order or with requirements of bandwidth or latency are not planned here.
 
@@ -21,24 +22,24 @@ mod pool;
 use std::cmp::Reverse;
 
 use conset_ir::Connection;
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 use crate::slots::Found;
 use network::Network;
-use packing::Packing;
+use packing::{Packing, Placed, Pooled};
 
 /// The weights of the packing.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Phases that the pool lasts for at least, as far as there are connections.
-    pub window: u32,
-    /// Connections that are shorter than the longest of the pool by less than one in so many parts
-    /// of a slot and its share of the switch are in the pool, too.
+    /// Phases that the pool lasts for at least, and how many more of them, divided by the phases
+    /// of the whole set: with few phases a pool is soon too small to choose from.
+    pub window: [u32; 2],
+    /// Connections are in the pool, too, if they are shorter than its longest by less than this
+    /// share of a slot and of the switch, in 64ths.
     pub uneven: u32,
+    /// What a phase begins with, the longest first, in 64ths of what it takes.
+    pub first: u32,
     /// Connections shorter than the mean that a phase may take, in 64ths of its share.
     pub short_share: u32,
     /// Bits by which a random number of 32 bits is cut before 16 of them are a hop.
@@ -51,17 +52,19 @@ pub struct Config {
     pub sources: u32,
     /// How much worth a change may lose in the beginning, in 64ths of a channel of the longest.
     pub less: u32,
-    /// Shares of the links and of the channels that packing uses, in 64ths: for the number of slots.
+    /// Shares of the links and of the channels that packing uses, in 64ths, by which the slots of
+    /// a phase are chosen.
     pub filled: [u32; 2],
-    /// Slots of a phase at most.
-    pub slots: u32,
+    /// Phases that a pool lasts for, in 64ths, of which packing uses half of that.
+    pub half_filled: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            window: 6,
-            uneven: 10,
+            window: [4, 64],
+            uneven: 6,
+            first: 56,
             short_share: 68,
             noise: 14,
             holes: 64,
@@ -69,7 +72,7 @@ impl Default for Config {
             sources: 64,
             less: 64,
             filled: [59, 62],
-            slots: 64,
+            half_filled: 32,
         }
     }
 }
@@ -97,108 +100,117 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
         return None;
     }
     let network = Network::new(problem);
-    let packing = Packing::new(problem, config, &network, &hops, seed);
-    let mut windows = Windows { problem, config, packing, waiting: Vec::new(), next: 0, oldest: 0 };
-    windows.fill(budget, seed)?;
-    let Windows { packing, .. } = windows;
-    let mut plan = plan_of(problem, &network, &packing);
+    let mut packing = Packing::new(problem, config, &network, &hops, seed);
+    let phases = fill(problem, config, &mut packing, budget)?;
+    let mut plan = plan_of(problem, &network, phases);
     plan.compact(problem);
     Some(Found { plan, work: packing.work, passes: packing.tries })
 }
 
-struct Windows<'a> {
-    problem: &'a Problem<'a>,
-    config: &'a Config,
-    packing: Packing<'a>,
-    /// All connections, the longest first.
-    waiting: Vec<u32>,
-    /// How many of them have entered the pool.
-    next: usize,
-    /// Of these the first that is still in the pool, or one before it.
-    oldest: usize,
-}
-
-impl Windows<'_> {
-    /// Makes phases until every connection has a place.
-    fn fill(&mut self, budget: u64, seed: u64) -> Option<()> {
-        let words = |x: u32| self.problem.set.connections()[x as usize].words;
-        let mut waiting: Vec<u32> = (0..self.problem.set.len() as u32).collect();
-        waiting.shuffle(&mut ChaCha8Rng::seed_from_u64(!seed));
-        waiting.sort_by_key(|&x| Reverse(words(x)));
-        let all: u64 = waiting.iter().map(|&x| self.packing.worth_of(x)).sum();
-        self.waiting = waiting;
-        // What a phase takes in words times channels, by the bound of phases.
-        let phases = u64::from(self.problem.bounds.phases.max(1));
-        let connections = self.problem.set.len() as u64;
-        while self.next < self.waiting.len() || self.packing.pool.len() > 0 {
-            self.admit(connections.div_ceil(phases) * u64::from(self.config.window));
-            let longest = self.longest();
-            let pooled = self.packing.pool.len() as u64;
-            self.packing.share(pooled * phases / connections);
-            let phase = self.packing.add_phase(self.slots(longest * self.problem.word_clocks) as u32);
-            let before = self.packing.pooled_worth;
-            self.packing.fill(phase);
-            let taken = before - self.packing.pooled_worth;
-            if taken == 0 {
-                return None;
-            }
-            let effort = (u128::from(budget) * u128::from(taken) / u128::from(all.max(1))) as u64;
-            self.packing.better(phase, effort, longest.max(1));
+/// Makes phases until every connection has a place.
+fn fill(
+    problem: &Problem<'_>,
+    config: &Config,
+    packing: &mut Packing<'_>,
+    budget: u64,
+) -> Option<Vec<Vec<Placed>>> {
+    let words = |x: u32| problem.set.connections()[x as usize].words;
+    let mut by_words: Vec<u32> = (0..problem.set.len() as u32).collect();
+    by_words.sort_by_key(|&x| Reverse(words(x)));
+    let all = packing.sums(&by_words);
+    let fewest = u64::from(problem.bounds.phases.max(1));
+    let each = all.connections.div_ceil(fewest);
+    let [window, few] = config.window.map(u64::from);
+    let least = each * (window + few / fewest);
+    let mut phases = Vec::new();
+    // Those before `oldest` have a place, those from `next` on are not in the pool yet.
+    let (mut oldest, mut next) = (0, 0);
+    while let Some(&x) = by_words.get(oldest) {
+        if oldest < next && !packing.is_pooled(x) {
+            oldest += 1;
+            continue;
         }
-        Some(())
-    }
-
-    /// Lets connections into the pool: at least so many in all, and those almost as long as the
-    /// longest there.
-    fn admit(&mut self, least: u64) {
-        let problem = self.problem;
-        let clocks = |x: u32| {
-            u64::from(problem.set.connections()[x as usize].words) * problem.word_clocks
-        };
-        let pool = &self.packing.pool;
-        while self.oldest < self.next && !pool.contains(self.waiting[self.oldest]) {
-            self.oldest += 1;
-        }
-        let longest = self.waiting.get(self.oldest).map_or(0, |&x| clocks(x));
-        let slack = (longest + problem.switch / self.slots(longest)) / u64::from(self.config.uneven);
-        while let Some(&x) = self.waiting.get(self.next)
-            && (self.packing.pool.len() as u64 <= least || clocks(x) + slack >= longest)
+        let longest = words(x);
+        let slack = u64::from(longest) + problem.switch / problem.word_clocks / 4;
+        let slack = slack * u64::from(config.uneven) / 64;
+        while let Some(&x) = by_words.get(next)
+            && (packing.pooled.connections < least
+                || u64::from(words(x)) + slack >= u64::from(longest))
         {
-            self.packing.offer(x);
-            self.next += 1;
+            packing.offer(x);
+            next += 1;
         }
+        let needs = Needs::new(problem, &all, &packing.pooled);
+        packing.share(needs.phases.div_ceil(64) as u64);
+        packing.start(slots(problem, config, &needs, longest));
+        let before = packing.pooled.connections;
+        let mut first = each * u64::from(config.first) / 64;
+        for &x in &by_words[oldest..next] {
+            if first > 0 && packing.is_pooled(x) && packing.place_one(x) {
+                first -= 1;
+            }
+        }
+        packing.fill();
+        let placed = before - packing.pooled.connections;
+        if placed == 0 {
+            return None;
+        }
+        let left = before + (by_words.len() - next) as u64;
+        let budget = u128::from(budget.saturating_sub(packing.work));
+        let effort = budget * u128::from(placed) / u128::from(left);
+        packing.better(effort as u64, u64::from(longest.max(1)));
+        phases.push(packing.finish());
     }
+    Some(phases)
+}
 
-    /// Words of the longest connection of the pool.
-    fn longest(&self) -> u64 {
-        let x = self.waiting[self.oldest];
-        u64::from(self.problem.set.connections()[x as usize].words)
-    }
+/// What the connections of a pool need at least, by the bounds of the whole set.
+struct Needs {
+    /// Phases, in 64ths.
+    phases: u128,
+    /// Clocks beside the switches.
+    clocks: u128,
+    /// Words of a connection on average.
+    words: u64,
+}
 
-    /// Slots of a phase whose longest stream takes so many clocks: as many as make its time, the
-    /// switch included, shortest for what it carries. Few slots leave channels idle, many links.
-    fn slots(&self, longest: u64) -> u64 {
-        let problem = self.problem;
+impl Needs {
+    fn new(problem: &Problem<'_>, all: &Pooled, pooled: &Pooled) -> Self {
         let bounds = &problem.bounds;
-        let phases = u64::from(bounds.phases.max(1));
-        // By the bounds, what a phase is good for in clocks, and the mean of a connection.
-        let phase = (bounds.clocks / phases).saturating_sub(problem.switch).max(1);
-        let words = problem.set.connections().iter().map(|c| u64::from(c.words)).sum::<u64>();
-        let mean = (words * problem.word_clocks / problem.set.len() as u64 + problem.setup).max(1);
-        let [links, channels] = self.config.filled.map(u128::from);
-        let slot = u128::from(longest + problem.setup);
-        let cost = |slots: &u64| {
-            let carried = (links * u128::from(*slots) * u128::from(mean)).min(channels * u128::from(phase));
-            (u128::from(problem.switch) + u128::from(*slots) * slot) * (1 << 20) / carried.max(1)
-        };
-        (1..=u64::from(self.config.slots)).min_by_key(cost).unwrap_or(1)
+        let switches = u64::from(bounds.phases) * problem.switch;
+        let clocks = u128::from(bounds.clocks.saturating_sub(switches).max(1));
+        Self {
+            phases: (u128::from(bounds.phases.max(1)) * 64 * u128::from(pooled.channels))
+                .div_ceil(u128::from(all.channels)),
+            clocks: (clocks * u128::from(pooled.word_cells)).div_ceil(u128::from(all.word_cells)),
+            words: pooled.words / pooled.connections.max(1),
+        }
     }
 }
 
-/// The plan of a packing, the streams of each phase in the order of their slots.
-fn plan_of(problem: &Problem<'_>, network: &Network, packing: &Packing<'_>) -> Plan {
+/// Slots of a phase whose longest stream has so many words: as many as make its clocks, the switch
+/// included, fewest for what it carries. Few slots leave channels idle, many links.
+fn slots(problem: &Problem<'_>, config: &Config, needs: &Needs, longest: u32) -> u32 {
+    let longest = u128::from(longest.max(1));
+    let clocks = longest * u128::from(problem.word_clocks) + u128::from(problem.setup);
+    let [links, channels] = config.filled.map(u128::from);
+    let links = links * needs.phases / (needs.phases + u128::from(config.half_filled));
+    // Shares of what the pool needs, in 2^32ths. Slots are as long as the longest stream.
+    let by_links = (links << 26) * clocks * u128::from(needs.words.max(1));
+    let by_links = by_links / (needs.clocks * longest).max(1);
+    let by_channels = (channels << 32) / needs.phases.max(1);
+    let cost = |&count: &u32| {
+        let time = u128::from(problem.switch) + u128::from(count) * clocks;
+        let share = (by_links * u128::from(count)).min(by_channels).clamp(1, 1 << 32);
+        (time << 32) / share
+    };
+    (1..=64).min_by_key(cost).unwrap_or(1)
+}
+
+/// The plan of packed phases, the streams of each in the order of their slots.
+fn plan_of(problem: &Problem<'_>, network: &Network, phases: Vec<Vec<Placed>>) -> Plan {
     let connections = problem.set.connections();
-    let stream = |placed: &packing::Stream| {
+    let stream = |placed: Placed| {
         let connection = &connections[placed.connection as usize];
         let heads = placed.lanes.iter().map(|&lane| network.head(lane as usize));
         Stream {
@@ -208,7 +220,7 @@ fn plan_of(problem: &Problem<'_>, network: &Network, packing: &Packing<'_>) -> P
             cells: std::iter::once(connection.source.0).chain(heads).collect(),
         }
     };
-    let phases = packing.placed().into_iter().map(|mut placed| {
+    let phases = phases.into_iter().map(|mut placed| {
         let words = |x: u32| Reverse(connections[x as usize].words);
         placed.sort_by_key(|s| (s.slot, words(s.connection), s.connection));
         placed.into_iter().map(stream).collect()

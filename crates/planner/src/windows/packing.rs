@@ -1,8 +1,10 @@
-//! Phases that are packed with connections of a pool.
+//! A phase that is packed with connections of a pool.
 //!
-//! A packing is always right: a lane or a port carries one stream in a slot, and routes through a
-//! cell in a phase are never more than its channels. Routes are shortest ones. What counts is the
-//! *worth* of what is placed: words times channels.
+//! A phase has at most 64 slots. In a slot a lane and a port carry one stream, so what is free of
+//! them is a word of bits, and one search finds the routes of all slots. A packing is always right:
+//! no lane and no port is used twice in a slot, and routes through a cell are never more than its
+//! channels. Routes are shortest ones. What counts is the *worth* of what is placed
+//! ([`Packing::worth_of`]).
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -13,41 +15,53 @@ use super::network::Network;
 use super::pool::Pool;
 use crate::problem::Problem;
 
-pub(super) const NONE: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 /// A connection that has a place.
 #[derive(Clone, Default)]
-pub(super) struct Stream {
+pub(super) struct Placed {
     pub(super) connection: u32,
-    /// Its slot, counted over all phases.
     pub(super) slot: u32,
     /// The lanes of its route.
     pub(super) lanes: Vec<u32>,
-    is_placed: bool,
+    is_booked: bool,
+}
+
+/// Sums over connections.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Pooled {
+    pub(super) connections: u64,
+    pub(super) words: u64,
+    /// Cells of their routes, and words times these.
+    pub(super) channels: u64,
+    pub(super) word_cells: u64,
 }
 
 pub(super) struct Packing<'a> {
     problem: &'a Problem<'a>,
     config: &'a Config,
     network: &'a Network,
-    pub(super) pool: Pool<'a>,
+    pool: Pool<'a>,
     hops_of: &'a [u16],
-    /// Connections of the pool by hops, and how many more of them the phase at work may take.
-    pooled: Vec<u32>,
+    /// What a channel is worth beside the words through it, in words.
+    channel_words: u64,
+    pub(super) pooled: Pooled,
+    /// Connections of the pool by hops, and how many more of them the phase may take.
+    by_hops: Vec<u32>,
     quota: Vec<i32>,
-    pub(super) streams: Vec<Stream>,
+    /// Slots of the phase.
+    slots: u32,
+    streams: Vec<Placed>,
     /// Rows of `streams` without a stream.
     vacant: Vec<u32>,
-    /// By slot, then lane or port: the stream there, or `NONE`.
-    lanes: Vec<u32>,
-    ports: Vec<u32>,
-    /// By phase, then cell.
+    /// Slots in which lanes and ports are used, as bits.
+    lanes: Vec<u64>,
+    ports: Vec<u64>,
+    /// By lane, then slot: the stream there, or `NONE`.
+    users: Vec<u32>,
+    /// Routes through each cell.
     channels: Vec<u16>,
-    phase_of: Vec<u32>,
-    slots_of: Vec<std::ops::Range<u32>>,
-    /// Worth of all streams, and of the pool.
     worth: u64,
-    pub(super) pooled_worth: u64,
     half: bool,
     rng: ChaCha8Rng,
     search: Search,
@@ -58,26 +72,40 @@ pub(super) struct Packing<'a> {
 /// Memory of a search over free lanes.
 struct Search {
     hops: Vec<u16>,
-    parent: Vec<(u32, u32)>,
+    /// Slots in which there is a way to a cell.
+    slots: Vec<u64>,
     stamp: Vec<u32>,
     now: u32,
     queue: Vec<u32>,
 }
 
 impl Search {
-    fn start(&mut self, cells: impl IntoIterator<Item = u32>) {
+    fn restart(&mut self) {
         self.now = self.now.checked_add(1).unwrap_or_else(|| {
             self.stamp.fill(0);
             1
         });
         self.queue.clear();
-        for cell in cells {
-            if self.stamp[cell as usize] != self.now {
-                self.stamp[cell as usize] = self.now;
-                self.hops[cell as usize] = 0;
-                self.queue.push(cell);
-            }
+    }
+
+    /// Adds slots to those of a cell; the first time it enters the queue.
+    #[inline]
+    fn meet(&mut self, cell: u32, hops: u16, slots: u64) {
+        let at = cell as usize;
+        if self.stamp[at] == self.now {
+            self.slots[at] |= slots;
+        } else {
+            self.stamp[at] = self.now;
+            self.hops[at] = hops;
+            self.slots[at] = slots;
+            self.queue.push(cell);
         }
+    }
+
+    /// The slots of a cell.
+    #[inline]
+    fn slots(&self, cell: u32) -> u64 {
+        if self.stamp[cell as usize] == self.now { self.slots[cell as usize] } else { 0 }
     }
 }
 
@@ -91,28 +119,34 @@ impl<'a> Packing<'a> {
     ) -> Self {
         let cells = network.cells;
         let longest = hops_of.iter().max().map_or(0, |&hops| usize::from(hops));
+        let words: u64 = problem.set.connections().iter().map(|c| u64::from(c.words)).sum();
+        let switches = u64::from(problem.bounds.phases) * problem.switch;
+        let time = problem.bounds.clocks.saturating_sub(switches).max(1);
+        let mean = words / hops_of.len().max(1) as u64;
+        let channel_words = u128::from(mean) * u128::from(switches) / u128::from(time);
         Self {
             problem,
             config,
             network,
             pool: Pool::new(problem.set.connections(), cells),
             hops_of,
-            pooled: vec![0; longest + 1],
-            quota: vec![i32::MAX / 2; longest + 1],
+            channel_words: u64::try_from(channel_words).unwrap_or(u64::MAX).min(1 << 24) + 1,
+            pooled: Pooled::default(),
+            by_hops: vec![0; longest + 1],
+            quota: vec![0; longest + 1],
+            slots: 0,
             streams: Vec::new(),
             vacant: Vec::new(),
-            lanes: Vec::new(),
-            ports: Vec::new(),
-            channels: Vec::new(),
-            phase_of: Vec::new(),
-            slots_of: Vec::new(),
+            lanes: vec![0; network.lane_count()],
+            ports: vec![0; problem.port_count],
+            users: Vec::new(),
+            channels: vec![0; cells],
             worth: 0,
-            pooled_worth: 0,
             half: problem.port_count == cells,
             rng: ChaCha8Rng::seed_from_u64(seed),
             search: Search {
                 hops: vec![0; cells],
-                parent: vec![(0, 0); cells],
+                slots: vec![0; cells],
                 stamp: vec![0; cells],
                 now: 0,
                 queue: Vec::new(),
@@ -122,173 +156,240 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Words times channels of a connection.
-    pub(super) fn worth_of(&self, x: u32) -> u64 {
-        let words = self.problem.set.connections()[x as usize].words;
-        u64::from(words.max(1)) * (u64::from(self.hops_of[x as usize]) + 1)
+    fn words(&self, x: u32) -> u32 {
+        self.problem.set.connections()[x as usize].words.max(1)
+    }
+
+    /// Words, and what channels are worth, times the cells of a connection's route.
+    fn worth_of(&self, x: u32) -> u64 {
+        self.rate(x) * self.route_cells(x)
+    }
+
+    fn rate(&self, x: u32) -> u64 {
+        u64::from(self.words(x)) + self.channel_words
+    }
+
+    fn route_cells(&self, x: u32) -> u64 {
+        u64::from(self.hops_of[x as usize]) + 1
+    }
+
+    pub(super) fn is_pooled(&self, x: u32) -> bool {
+        self.pool.contains(x)
     }
 
     /// Puts a connection into the pool.
     pub(super) fn offer(&mut self, x: u32) {
         self.pool.add(x);
-        self.pooled[usize::from(self.hops_of[x as usize])] += 1;
-        self.pooled_worth += self.worth_of(x);
+        self.by_hops[usize::from(self.hops_of[x as usize])] += 1;
+        let one = self.sums(&[x]);
+        self.pooled.connections += 1;
+        self.pooled.words += one.words;
+        self.pooled.channels += one.channels;
+        self.pooled.word_cells += one.word_cells;
+    }
+
+    /// Sums over some connections.
+    pub(super) fn sums(&self, connections: &[u32]) -> Pooled {
+        let mut sums = Pooled { connections: connections.len() as u64, ..Pooled::default() };
+        for &x in connections {
+            let (words, cells) = (u64::from(self.words(x)), self.route_cells(x));
+            sums.words += words;
+            sums.channels += cells;
+            sums.word_cells += words * cells;
+        }
+        sums
     }
 
     fn withdraw(&mut self, x: u32) {
         self.pool.take(x);
-        self.pooled[usize::from(self.hops_of[x as usize])] -= 1;
-        self.pooled_worth -= self.worth_of(x);
+        self.by_hops[usize::from(self.hops_of[x as usize])] -= 1;
+        let one = self.sums(&[x]);
+        self.pooled.connections -= 1;
+        self.pooled.words -= one.words;
+        self.pooled.channels -= one.channels;
+        self.pooled.word_cells -= one.word_cells;
     }
 
-    /// Adds a phase of so many slots; its number.
-    pub(super) fn add_phase(&mut self, slots: u32) -> u32 {
-        let phase = self.slots_of.len() as u32;
-        let first = self.phase_of.len() as u32;
-        self.slots_of.push(first..first + slots);
-        self.phase_of.resize(self.phase_of.len() + slots as usize, phase);
-        let count = self.phase_of.len();
-        self.lanes.resize(count * self.network.lane_count(), NONE);
-        self.ports.resize(count * self.problem.port_count, NONE);
-        self.channels.resize(self.slots_of.len() * self.network.cells, 0);
-        phase
+    /// Begins an empty phase of so many slots.
+    pub(super) fn start(&mut self, slots: u32) {
+        self.slots = slots;
+        // Slots beyond the last are never free.
+        let busy = u64::MAX.checked_shl(slots).unwrap_or(0);
+        self.lanes.fill(busy);
+        self.ports.fill(busy);
+        self.channels.fill(0);
+        self.users.clear();
+        self.users.resize(self.network.lane_count() * slots as usize, NONE);
+        self.streams.clear();
+        self.vacant.clear();
+        self.worth = 0;
     }
 
-    fn has_channel(&self, phase: u32, cell: u32) -> bool {
-        let used = self.channels[phase as usize * self.network.cells + cell as usize];
-        u32::from(used) < self.problem.channels
+    /// The streams of the phase.
+    pub(super) fn finish(&mut self) -> Vec<Placed> {
+        let streams = std::mem::take(&mut self.streams);
+        streams.into_iter().filter(|stream| stream.is_booked).collect()
     }
 
-    fn port(&self, slot: u32, cell: u32, side: u32) -> usize {
-        let port = if self.half { cell } else { 2 * cell + side };
-        slot as usize * self.problem.port_count + port as usize
+    fn has_channel(&self, cell: u32) -> bool {
+        u32::from(self.channels[cell as usize]) < self.problem.channels
+    }
+
+    fn port(&self, cell: u32, side: u32) -> usize {
+        (if self.half { cell } else { 2 * cell + side }) as usize
+    }
+
+    /// The mean of the hops of the pool.
+    fn mean_hops(&self) -> u64 {
+        (self.pooled.channels / self.pooled.connections.max(1)).saturating_sub(1)
     }
 
     /// Shares out the short connections of the pool evenly over the phases that it is good for,
     /// as they are what fills the last holes of each.
     pub(super) fn share(&mut self, phases: u64) {
-        let connections: u64 = self.pooled.iter().map(|&count| u64::from(count)).sum();
-        let sum = (0u64..).zip(&self.pooled).map(|(hops, &count)| hops * u64::from(count));
-        let mean = sum.sum::<u64>() / connections.max(1);
-        for (hops, (quota, &count)) in (0u64..).zip(self.quota.iter_mut().zip(&self.pooled)) {
+        let mean = self.mean_hops();
+        for (hops, (quota, &count)) in (0u64..).zip(self.quota.iter_mut().zip(&self.by_hops)) {
             let share = (u64::from(count) * u64::from(self.config.short_share))
                 .div_ceil(64 * phases.max(1));
             *quota = if hops < mean { share as i32 } else { i32::MAX / 2 };
         }
     }
 
-    /// Cells that free lanes of a slot lead to from a cell over shortest ways, into the search's
-    /// queue.
-    fn reach(&mut self, source: u32, slot: u32) {
-        let phase = self.phase_of[slot as usize];
-        let row = slot as usize * self.network.lane_count();
+    /// Cells to which free lanes lead from a cell over shortest ways, with the slots in which they
+    /// do.
+    fn reach(&mut self, source: u32) {
         let shortest = self.network.hops(source);
-        let channels = &self.channels[phase as usize * self.network.cells..];
+        let free = !self.ports[self.port(source, 0)];
         let search = &mut self.search;
-        search.start([source]);
+        search.restart();
+        if free != 0 && u32::from(self.channels[source as usize]) < self.problem.channels {
+            search.meet(source, 0, free);
+        }
         let mut next = 0;
         while let Some(&cell) = search.queue.get(next) {
             next += 1;
             let hops = search.hops[cell as usize] + 1;
+            let slots = search.slots[cell as usize];
             for lane in self.network.lanes(cell) {
+                let slots = slots & !self.lanes[lane];
                 let head = self.network.head(lane);
-                let at = head as usize;
-                if self.lanes[row + lane] == NONE
-                    && search.stamp[at] != search.now
-                    && shortest[at] == hops
-                    && u32::from(channels[at]) < self.problem.channels
+                if slots != 0
+                    && shortest[head as usize] == hops
+                    && u32::from(self.channels[head as usize]) < self.problem.channels
                 {
-                    search.stamp[at] = search.now;
-                    search.hops[at] = hops;
-                    search.parent[at] = (cell, lane as u32);
-                    search.queue.push(head);
+                    search.meet(head, hops, slots);
                 }
             }
         }
         self.work += next as u64 + 3;
     }
 
-    /// Places the worthiest connection of the pool that leaves a cell and has a free route of at
-    /// least so many hops in a slot, give or take a little.
-    fn place_from(&mut self, source: u32, slot: u32, least: u16) -> Option<u32> {
-        let phase = self.phase_of[slot as usize];
-        if self.ports[self.port(slot, source, 0)] != NONE || !self.has_channel(phase, source) {
-            return None;
+    /// Slots in which the search has found a way to a cell that can receive.
+    #[inline]
+    fn arriving(&self, target: u32) -> u64 {
+        self.search.slots(target) & !self.ports[self.port(target, 1)]
+    }
+
+    /// Places a connection of the pool if it has a free route.
+    pub(super) fn place_one(&mut self, x: u32) -> bool {
+        let connection = &self.problem.set.connections()[x as usize];
+        self.reach(connection.source.0);
+        let is_free = self.arriving(connection.target.0) != 0;
+        if is_free {
+            self.place(x);
         }
-        self.reach(source, slot);
+        is_free
+    }
+
+    /// Places a connection of the pool that leaves a cell and has a free route of at least so many
+    /// hops: the worthiest, give or take a little.
+    fn place_from(&mut self, source: u32, least: u16) -> Option<u32> {
+        self.reach(source);
         let noise = self.rng.random::<u32>();
-        let mut best = (0, NONE);
+        let mut best = None;
         for &target in &self.search.queue {
             let hops = self.search.hops[target as usize];
             if hops < least
                 || self.quota[usize::from(hops)] <= 0
-                || self.ports[self.port(slot, target, 1)] != NONE
+                || self.arriving(target) == 0
             {
                 continue;
             }
             let Some(x) = self.pool.find(source, target) else { continue };
             let tie = (target ^ noise).wrapping_mul(0x85eb_ca6b) >> self.config.noise;
-            let words = self.problem.set.connections()[x as usize].words.max(1);
-            let key = u64::from(words) * ((u64::from(hops) << 16) + u64::from(tie) + 1);
-            best = best.max((key, x));
+            let key = self.rate(x) * ((u64::from(hops) << 16) + u64::from(tie));
+            best = best.max(Some((key, x)));
         }
-        let x = best.1;
-        if x == NONE {
-            return None;
-        }
-        let mut lanes = self.vacant.pop();
-        let id = *lanes.get_or_insert_with(|| {
-            self.streams.push(Stream::default());
+        best.map(|(_, x)| self.place(x))
+    }
+
+    /// Places a connection for which the search has found routes, in any of their slots.
+    fn place(&mut self, x: u32) -> u32 {
+        let connection = &self.problem.set.connections()[x as usize];
+        let slots = self.arriving(connection.target.0);
+        let after = slots & (u64::MAX << self.rng.random_range(0..self.slots));
+        let slot = if after == 0 { slots } else { after }.trailing_zeros();
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.streams.push(Placed::default());
             self.streams.len() as u32 - 1
         });
         let stream = &mut self.streams[id as usize];
         (stream.connection, stream.slot) = (x, slot);
         stream.lanes.clear();
-        let mut cell = self.problem.set.connections()[x as usize].target.0;
-        while cell != source {
-            let (tail, lane) = self.search.parent[cell as usize];
+        let mut cell = connection.target.0;
+        while cell != connection.source.0 {
+            let hops = self.search.hops[cell as usize];
+            let leads_here = |&&(tail, lane): &&(u32, u32)| {
+                self.search.slots(tail) >> slot & 1 != 0
+                    && self.search.hops[tail as usize] + 1 == hops
+                    && self.lanes[lane as usize] >> slot & 1 == 0
+            };
+            let way = self.network.back(cell).iter().find(leads_here);
+            let &(tail, lane) = way.expect("the search came along some lane");
             stream.lanes.push(lane);
             cell = tail;
         }
         stream.lanes.reverse();
         self.withdraw(x);
         self.book(id);
-        Some(id)
+        id
     }
 
-    /// Books what a stream uses, or gives it back.
-    fn mark(&mut self, id: u32, as_id: u32) {
+    /// Marks what a stream uses as its own, or as free.
+    fn mark(&mut self, id: u32, booked: bool) {
         let stream = &mut self.streams[id as usize];
-        stream.is_placed = as_id != NONE;
-        let (slot, x) = (stream.slot as usize, stream.connection as usize);
-        let connection = &self.problem.set.connections()[x];
-        let phase = self.phase_of[slot] as usize * self.network.cells;
-        let row = slot * self.network.lane_count();
-        let change = |channels: &mut u16| match as_id {
-            NONE => *channels -= 1,
-            _ => *channels += 1,
+        stream.is_booked = booked;
+        let x = stream.connection as usize;
+        let bit = 1u64 << stream.slot;
+        let change = |channels: &mut u16| match booked {
+            true => *channels += 1,
+            false => *channels -= 1,
         };
-        change(&mut self.channels[phase + connection.source.index()]);
+        change(&mut self.channels[self.problem.set.connections()[x].source.index()]);
+        let user = if booked { id } else { NONE };
         for &lane in &stream.lanes {
-            self.lanes[row + lane as usize] = as_id;
-            let head = self.network.head(lane as usize);
-            change(&mut self.channels[phase + head as usize]);
+            let lane = lane as usize;
+            self.lanes[lane] ^= bit;
+            self.users[lane * self.slots as usize + stream.slot as usize] = user;
+            change(&mut self.channels[self.network.head(lane) as usize]);
         }
-        for port in self.problem.ports[x] {
-            self.ports[slot * self.problem.port_count + port as usize] = as_id;
+        let [source, target] = self.problem.ports[x];
+        self.ports[source as usize] ^= bit;
+        if target != source {
+            self.ports[target as usize] ^= bit;
         }
         self.work += stream.lanes.len() as u64 / 4;
     }
 
     fn book(&mut self, id: u32) {
-        self.mark(id, id);
+        self.mark(id, true);
         let x = self.streams[id as usize].connection;
         self.quota[usize::from(self.hops_of[x as usize])] -= 1;
         self.worth += self.worth_of(x);
     }
 
     fn unbook(&mut self, id: u32) {
-        self.mark(id, NONE);
+        self.mark(id, false);
         let x = self.streams[id as usize].connection;
         self.quota[usize::from(self.hops_of[x as usize])] += 1;
         self.worth -= self.worth_of(x);
@@ -300,29 +401,31 @@ impl<'a> Packing<'a> {
         self.vacant.push(id);
     }
 
-    /// Fills a phase, long connections first.
-    pub(super) fn fill(&mut self, phase: u32) {
-        let slots = self.slots_of[phase as usize].clone();
-        let all = |slot| (0..self.network.cells as u32).map(move |cell| (cell, slot));
-        let mut places: Vec<(u32, u32)> = slots.flat_map(all).collect();
-        places.shuffle(&mut self.rng);
-        let connections: u64 = self.pooled.iter().map(|&count| u64::from(count)).sum();
-        let sum = (0u64..).zip(&self.pooled).map(|(hops, &count)| hops * u64::from(count));
-        let mean = sum.sum::<u64>() / connections.max(1);
-        for least in [mean as u16 * 3 / 4, 0, 0] {
-            for &(cell, slot) in &places {
-                self.place_from(cell, slot, least);
+    /// Fills the phase, long routes first; what that is worth.
+    pub(super) fn fill(&mut self) -> u64 {
+        let mut cells: Vec<u32> = (0..self.network.cells as u32).collect();
+        cells.shuffle(&mut self.rng);
+        for least in [self.mean_hops() as u16 * 3 / 4, 0] {
+            // As often as any cell may be a source again.
+            for _ in 0..self.slots {
+                let before = self.worth;
+                for &cell in &cells {
+                    self.place_from(cell, least);
+                }
+                if self.worth == before {
+                    break;
+                }
             }
         }
+        self.worth
     }
 
-    /// Changes a phase for the better, for so much work: takes a few streams away beside a hole,
+    /// Changes the phase for the better, for so much work: takes a few streams away beside a hole,
     /// fills what is free with others, and takes that back if it is worth less. In the beginning
-    /// it may be worth a little less.
-    pub(super) fn better(&mut self, phase: u32, effort: u64, unit: u64) {
+    /// it may be worth a little less: some times `unit`.
+    pub(super) fn better(&mut self, effort: u64, unit: u64) {
         let cells = self.network.cells as u32;
         let end = self.work + effort;
-        let slots = self.slots_of[phase as usize].clone();
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         let (mut seeds, mut sources) = (Vec::new(), Vec::new());
         while self.work < end && self.worth > 0 {
@@ -334,11 +437,9 @@ impl<'a> Packing<'a> {
             let before = self.worth;
             let drawn = self.rng.random_range(0..cells);
             let near = (drawn..cells).chain(0..drawn).take(self.config.holes as usize);
-            let hole = near.into_iter().find(|&cell| self.has_channel(phase, cell));
-            let hole = hole.unwrap_or(drawn);
+            let hole = near.into_iter().find(|&cell| self.has_channel(cell)).unwrap_or(drawn);
             for _ in 0..self.rng.random_range(1..=self.config.removed) {
-                let slot = self.rng.random_range(slots.clone());
-                let Some(id) = self.beside(hole, slot) else { continue };
+                let Some(id) = self.beside(hole) else { continue };
                 self.unbook(id);
                 removed.push(id);
                 let stream = &self.streams[id as usize];
@@ -349,12 +450,11 @@ impl<'a> Packing<'a> {
             if removed.is_empty() {
                 continue;
             }
-            let first = self.rng.random_range(slots.clone());
-            for slot in (first..slots.end).chain(slots.start..first) {
-                self.leading_to(&seeds, slot, &mut sources);
-                sources.shuffle(&mut self.rng);
-                for &source in &sources {
-                    added.extend(self.place_from(source, slot, 0));
+            self.leading_to(&seeds, &mut sources);
+            sources.shuffle(&mut self.rng);
+            for &source in &sources {
+                while let Some(id) = self.place_from(source, 0) {
+                    added.push(id);
                 }
             }
             let left = u128::from(end.saturating_sub(self.work)) * 64 / u128::from(effort.max(1));
@@ -373,54 +473,41 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// The stream on some lane from or to a cell in a slot.
-    fn beside(&mut self, cell: u32, slot: u32) -> Option<u32> {
+    /// A stream on some lane from or to a cell.
+    fn beside(&mut self, cell: u32) -> Option<u32> {
         let (lanes, back) = (self.network.lanes(cell), self.network.back(cell));
         let drawn = self.rng.random_range(0..(lanes.len() + back.len()).max(1));
         let lane = match drawn.checked_sub(lanes.len()) {
             None => lanes.start + drawn,
             Some(row) => back.get(row)?.1 as usize,
         };
-        let id = self.lanes[slot as usize * self.network.lane_count() + lane];
+        let slot = self.rng.random_range(0..self.slots);
+        let id = self.users[lane * self.slots as usize + slot as usize];
         (id != NONE).then_some(id)
     }
 
-    /// Cells from which free lanes of a slot lead to some of the given ones.
-    fn leading_to(&mut self, seeds: &[u32], slot: u32, sources: &mut Vec<u32>) {
-        let row = slot as usize * self.network.lane_count();
-        let phase = self.phase_of[slot as usize];
-        let channels = &self.channels[phase as usize * self.network.cells..];
-        let full = |cell: u32| u32::from(channels[cell as usize]) >= self.problem.channels;
+    /// Cells from which free lanes lead to some of the given ones, these included.
+    fn leading_to(&mut self, seeds: &[u32], sources: &mut Vec<u32>) {
         let search = &mut self.search;
-        search.start(seeds.iter().copied());
+        search.restart();
+        seeds.iter().for_each(|&cell| search.meet(cell, 0, u64::MAX));
         let most = search.queue.len() + self.config.sources as usize;
         let mut next = 0;
         while next < search.queue.len() && search.queue.len() < most {
             let cell = search.queue[next];
             next += 1;
-            if full(cell) {
+            if u32::from(self.channels[cell as usize]) >= self.problem.channels {
                 continue;
             }
+            let slots = search.slots[cell as usize];
             for &(tail, lane) in self.network.back(cell) {
-                if self.lanes[row + lane as usize] == NONE
-                    && search.stamp[tail as usize] != search.now
-                    && !full(tail)
-                {
-                    search.stamp[tail as usize] = search.now;
-                    search.queue.push(tail);
+                let slots = slots & !self.lanes[lane as usize];
+                if slots != 0 && u32::from(self.channels[tail as usize]) < self.problem.channels {
+                    search.meet(tail, 0, slots);
                 }
             }
         }
         self.work += next as u64;
         std::mem::swap(&mut search.queue, sources);
-    }
-
-    /// The streams of each phase with their slots.
-    pub(super) fn placed(&self) -> Vec<Vec<&Stream>> {
-        let mut phases = vec![Vec::new(); self.slots_of.len()];
-        for stream in self.streams.iter().filter(|stream| stream.is_placed) {
-            phases[self.phase_of[stream.slot as usize] as usize].push(stream);
-        }
-        phases
     }
 }

@@ -20,7 +20,6 @@ pub(super) struct Pool<'a> {
     next: Vec<u32>,
     /// A list's number is `source * lists + target % lists`.
     lists: usize,
-    len: usize,
 }
 
 impl<'a> Pool<'a> {
@@ -29,11 +28,7 @@ impl<'a> Pool<'a> {
         let room = (LISTS / cells.max(1)).max(1);
         let lists = most.min(1 << room.ilog2());
         let heads = vec![NONE; cells * lists];
-        Self { connections, heads, next: vec![ABSENT; connections.len()], lists, len: 0 }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
+        Self { connections, heads, next: vec![ABSENT; connections.len()], lists }
     }
 
     pub(super) fn contains(&self, x: u32) -> bool {
@@ -48,7 +43,6 @@ impl<'a> Pool<'a> {
         let connection = &self.connections[x as usize];
         let list = self.list(connection.source.0, connection.target.0);
         self.next[x as usize] = std::mem::replace(&mut self.heads[list], x);
-        self.len += 1;
     }
 
     /// A connection between two cells.
@@ -69,7 +63,6 @@ impl<'a> Pool<'a> {
         let connection = &self.connections[x as usize];
         let list = self.list(connection.source.0, connection.target.0);
         let after = std::mem::replace(&mut self.next[x as usize], ABSENT);
-        self.len -= 1;
         if self.heads[list] == x {
             self.heads[list] = after;
             return;
