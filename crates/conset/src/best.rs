@@ -70,8 +70,10 @@ const WHOLE: f64 = 1.04;
 /// The torus' own rounds over what the bound leaves for them, up to which no search does better.
 const RINGED: f64 = 1.05;
 
-/// How near to the bound a plan of a large set is that is not tried to be bettered by packing.
-const WINDOWED: f64 = 1.1;
+/// How near to the bound a plan of a large set is that is not tried to be bettered by packing its
+/// phases, and one that is not tried to be bettered by anything else after that.
+const UNPACKED: f64 = 1.1;
+const PACKED: f64 = 1.6;
 
 /// Connections above which a wave is one attempt.
 const WIDE: usize = 1 << 15;
@@ -600,9 +602,10 @@ impl<'a> Search<'a> {
         Some(u64::from(rounds).saturating_mul(round) as f64 / left as f64)
     }
 
-    /// Whether phases are still to be packed.
-    fn is_windowed_next(&self) -> bool {
-        self.usual.iter().skip(self.next).any(|attempt| attempt.step == Step::Windowed)
+    /// Whether packing its phases one by one has had its turn, if it is to have one.
+    fn is_packed(&self) -> Option<bool> {
+        let turn = self.usual.iter().position(|attempt| attempt.step == Step::Windowed)?;
+        Some(self.next > turn)
     }
 
     /// Whether nothing much better can be expected of more attempts.
@@ -618,8 +621,11 @@ impl<'a> Search<'a> {
         let (set, objective) = (self.set, self.options.objective);
         let near = match set.len() {
             0..=SEARCHED => 1.03,
-            _ if set.len() > SMALL && self.is_windowed_next() => WINDOWED,
-            _ if set.len() > SMALL => 1.35,
+            _ if set.len() > SMALL => match self.is_packed() {
+                None => 1.35,
+                Some(false) => UNPACKED,
+                Some(true) => PACKED,
+            },
             _ => match self.ringed {
                 Some(rounds) if rounds < RINGED => 1.2,
                 Some(_) => 1.15,

@@ -62,7 +62,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            window: [4, 64],
+            window: [6, 32],
             uneven: 6,
             first: 56,
             short_share: 68,
@@ -72,17 +72,17 @@ impl Default for Config {
             sources: 64,
             less: 64,
             filled: [59, 62],
-            half_filled: 32,
+            half_filled: 24,
         }
     }
 }
 
 /// The usual budget of a set, in cells that searches look at.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    let len = problem.set.len() as u64;
-    let doublings = u64::from((len >> 13).max(1).ilog2());
-    len * (1 << 14) * 3 / (3 + 2 * doublings)
+    problem.set.len() as u64 * PER_CONNECTION
 }
+
+const PER_CONNECTION: u64 = 1 << 12;
 
 /// Hops of the farthest connection of a set that is planned.
 const FARTHEST: u16 = 1 << 12;

@@ -1,4 +1,4 @@
-//! Plans by slots keep every rule that their machine has, whatever the set.
+//! Plans by slots and packed phases keep every rule that their machine has, whatever the set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, Parameters, Topology,
 };
 use conset_partition_route::bounds;
-use conset_planner::{Plan, Problem, slots};
+use conset_planner::{Plan, Problem, slots, windows};
 use proptest::prelude::*;
 
 const BUDGET: u64 = 1 << 17;
@@ -16,6 +16,15 @@ fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Optio
     let bounds = bounds::bounds(machine, set).ok()?.summary();
     let problem = Problem::new(machine, set, bounds)?;
     let found = slots::plan(&problem, &slots::Config::default(), BUDGET, seed)?;
+    assert!(found.plan.clocks >= bounds.clocks, "{} of {bounds:?}", found.plan.clocks);
+    Some(found.plan)
+}
+
+fn packed(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
+    let bounds = bounds::bounds(machine, set).ok()?.summary();
+    let problem = Problem::new(machine, set, bounds)?;
+    let config = windows::Config { window: [1, 2], ..windows::Config::default() };
+    let found = windows::plan(&problem, &config, BUDGET, seed)?;
     assert!(found.plan.clocks >= bounds.clocks, "{} of {bounds:?}", found.plan.clocks);
     Some(found.plan)
 }
@@ -124,6 +133,9 @@ proptest! {
             check(&machine, &set, &plan);
             prop_assert_eq!(planned(&machine, &set, seed), Some(plan));
         }
+        let plan = packed(&machine, &set, seed).expect("packing plans any set");
+        check(&machine, &set, &plan);
+        prop_assert_eq!(packed(&machine, &set, seed), Some(plan));
     }
 }
 
@@ -148,6 +160,26 @@ fn sets_that_it_does_not_plan_are_left_alone() {
     let asking = Connection { max_latency: Some(9), ..connection };
     let asking = ConnectionSet::new("s", vec![asking]).unwrap();
     for set in [ordered, asking, ConnectionSet::new("s", vec![]).unwrap()] {
-        assert_eq!(planned(&machine, &Arc::new(set), 0), None);
+        let set = Arc::new(set);
+        assert_eq!(planned(&machine, &set, 0), None);
+        assert_eq!(packed(&machine, &set, 0), None);
     }
+}
+
+#[test]
+fn phases_are_packed_nearly_to_the_last_channel() {
+    let machine = Arc::new(Machine::from_spec("iwarp-timed:16x16").unwrap());
+    // Some thousand different pairs, far and near.
+    let connect = |x: u32| {
+        let (from, by) = (x.wrapping_mul(40_503) % 256, 1 + x.wrapping_mul(2_654_435_761) % 255);
+        Connection::new(CellId(from), CellId((from + by) % 256), 512)
+    };
+    let set = Arc::new(ConnectionSet::new("s", (0..6_000).map(connect).collect()).unwrap());
+    let bounds = bounds::bounds(&machine, &set).unwrap().summary();
+    let problem = Problem::new(&machine, &set, bounds).unwrap();
+    let config = windows::Config::default();
+    let found = windows::plan(&problem, &config, windows::budget(&problem), 1).unwrap();
+    check(&machine, &set, &found.plan);
+    let over_bound = found.plan.clocks as f64 / bounds.clocks as f64;
+    assert!(over_bound < 1.5, "{over_bound:.3} in {} phases", found.plan.phases.len());
 }

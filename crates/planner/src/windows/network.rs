@@ -99,10 +99,12 @@ impl Network {
         &self.back[first[0] as usize..first[1] as usize]
     }
 
-    /// Hops from a source of the set to every cell.
+    /// Hops from a source of the set to every cell; nothing for another cell.
     #[inline]
     pub(super) fn hops(&self, source: u32) -> &[u16] {
-        let row = self.row_of[source as usize] as usize * self.cells;
-        &self.hops[row..row + self.cells]
+        match self.row_of[source as usize] {
+            u32::MAX => &[],
+            row => &self.hops[row as usize * self.cells..][..self.cells],
+        }
     }
 }

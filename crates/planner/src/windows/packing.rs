@@ -260,8 +260,12 @@ impl<'a> Packing<'a> {
     fn reach(&mut self, source: u32) {
         let shortest = self.network.hops(source);
         let free = !self.ports[self.port(source, 0)];
+        let longest = self.quota.len() as u16 - 1;
         let search = &mut self.search;
         search.restart();
+        if shortest.is_empty() {
+            return;
+        }
         if free != 0 && u32::from(self.channels[source as usize]) < self.problem.channels {
             search.meet(source, 0, free);
         }
@@ -274,6 +278,7 @@ impl<'a> Packing<'a> {
                 let slots = slots & !self.lanes[lane];
                 let head = self.network.head(lane);
                 if slots != 0
+                    && hops <= longest
                     && shortest[head as usize] == hops
                     && u32::from(self.channels[head as usize]) < self.problem.channels
                 {
@@ -309,10 +314,7 @@ impl<'a> Packing<'a> {
         let mut best = None;
         for &target in &self.search.queue {
             let hops = self.search.hops[target as usize];
-            if hops < least
-                || self.quota[usize::from(hops)] <= 0
-                || self.arriving(target) == 0
-            {
+            if hops < least || self.quota[usize::from(hops)] <= 0 || self.arriving(target) == 0 {
                 continue;
             }
             let Some(x) = self.pool.find(source, target) else { continue };
