@@ -67,6 +67,11 @@ const WHOLE: f64 = 1.04;
 /// The torus' own rounds over what the bound leaves for them, up to which no search does better.
 const RINGED: f64 = 1.05;
 
+/// How near to the bound a plan of a large set is that need not be improved by packing its phases,
+/// and after that by anything else.
+const UNPACKED: f64 = 1.1;
+const PACKED: f64 = 1.6;
+
 /// How near to the bound a plan is that translation slots need not improve.
 const SHIFTED: f64 = 1.03;
 
@@ -451,7 +456,7 @@ impl<'a> Search<'a> {
             // The first moves of a search gain the most, and a large set has many.
             effort: (default.effort >> u32::from(self.set.len() > LARGE)) << doubled,
         };
-        let mut work = match self.options.unlimited {
+        let mut work = match self.options.unlimited || planner.has_own_budget() {
             true => Work::unlimited(),
             false => Work::of(self.set.len(), doubled),
         };
@@ -567,6 +572,13 @@ impl<'a> Search<'a> {
         Some(u64::from(rounds).saturating_mul(round) as f64 / left as f64)
     }
 
+    /// Whether packing its phases has had its turn, if it is to have one.
+    fn is_packed(&self) -> Option<bool> {
+        let packing = Step::Plan(Planner::WindowedPathfinder);
+        let turn = self.usual.iter().position(|attempt| attempt.step == packing)?;
+        Some(self.next > turn)
+    }
+
     /// Whether nothing much better can be expected of more attempts.
     ///
     /// A small set is tried until it is near the bound. For a large one that is what a way of
@@ -581,7 +593,11 @@ impl<'a> Search<'a> {
         let near = match set.len() {
             0..=SEARCHED if self.is_timed() => 1.015,
             0..=SEARCHED => 1.03,
-            _ if set.len() > SMALL => 1.35,
+            _ if set.len() > SMALL => match self.is_packed() {
+                None => 1.35,
+                Some(false) => UNPACKED,
+                Some(true) => PACKED,
+            },
             _ => match self.ringed {
                 Some(rounds) if rounds < RINGED => 1.2,
                 Some(_) => 1.15,

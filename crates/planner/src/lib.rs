@@ -8,6 +8,7 @@
 //! * [`slots`]: negotiated congestion (PathFinder) over links, agents and channels in slots of
 //!   time.
 //! * [`phases`]: negotiated congestion over the channels of cells in phases.
+//! * [`windows`]: phases packed one after the other, for large sets.
 //! * [`torus`]: translation-invariant sets on tori, planned for one cell and shifted for the
 //!   others.
 //!
@@ -37,6 +38,7 @@ mod template;
 pub mod torus;
 mod way;
 mod window;
+pub mod windows;
 
 pub use join::{Tried, join, joinable};
 pub use plan::{Plan, Stream};

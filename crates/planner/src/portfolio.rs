@@ -15,6 +15,7 @@
 //! | [`Planner::PhasePathfinder`] | few phases, many short streams | [`phases`]: phases and routes by negotiated congestion over channels, from the bound upwards |
 //! | [`Planner::LoadAnnealing`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`torus`]: one cell's connections in slots of time, the others' by shifts |
+//! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windows`]: phases packed one after the other |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slots`]: slots of time, phases and routes by negotiated congestion |
 //!
 //! [`refine()`](crate::refine()) is no planner: it changes a plan that is there.
@@ -34,6 +35,7 @@ use crate::paths::Paths;
 use crate::problem::Problem;
 use crate::{
     balance, compact, negotiate, orbits, pack, phases, rounds, slots, template, torus, window,
+    windows,
 };
 
 /// A way to plan.
@@ -56,6 +58,8 @@ pub enum Planner {
     /// The slots of one cell's connections, shifted in time for the other cells of a torus; for
     /// machines with timed starts.
     TranslationSlots,
+    /// Phases packed one after the other, for large sets on machines with timed starts.
+    WindowedPathfinder,
     /// Slots of time, phases and routes by negotiated congestion, for machines with timed starts.
     SlotPathfinder,
 }
@@ -72,13 +76,20 @@ impl Planner {
             Planner::PhasePathfinder => "phase-pathfinder",
             Planner::LoadAnnealing => "load-annealing",
             Planner::TranslationSlots => "translation-slots",
+            Planner::WindowedPathfinder => "windowed-pathfinder",
             Planner::SlotPathfinder => "slot-pathfinder",
         }
     }
 
     /// Whether its searches have a budget of work of their own, by the size of the problem.
     pub fn has_own_budget(self) -> bool {
-        matches!(self, Self::PhasePathfinder | Self::TranslationSlots | Self::SlotPathfinder)
+        matches!(
+            self,
+            Self::PhasePathfinder
+                | Self::TranslationSlots
+                | Self::WindowedPathfinder
+                | Self::SlotPathfinder
+        )
     }
 }
 
@@ -182,21 +193,38 @@ pub fn plans(
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let &Task { machine, set, ref bounds } = task;
+    let &Options { seed, doubled, .. } = options;
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut plans = match planner {
         Planner::TorusAapc => ring_rounds(machine, set)?,
         Planner::TranslationSymmetry => regular(machine, set)?.into_iter().collect(),
         Planner::EdgeColoring => searched_rounds(machine, set, bounds, options, work)?,
         Planner::RoundPathfinder => negotiated(machine, set, bounds, options)?,
-        Planner::PreemptiveList => windows(machine, set, bounds, options)?,
-        Planner::PhasePathfinder => planned(task, options, work, few_phases)?.into_iter().collect(),
+        Planner::PreemptiveList => preemptive_list(machine, set, bounds, options)?,
         Planner::LoadAnnealing => balanced(machine, set, options, work)?.into_iter().collect(),
-        Planner::TranslationSlots => {
-            planned(task, options, work, translated)?.into_iter().collect()
-        }
-        Planner::SlotPathfinder => {
-            planned(task, options, work, negotiated_slots)?.into_iter().collect()
-        }
+        Planner::PhasePathfinder => planned(task, work, |problem| {
+            phases::plan(
+                problem,
+                &phases::Config::default(),
+                phases::budget(problem) << doubled,
+                seed,
+            )
+        })?,
+        Planner::TranslationSlots => planned(task, work, |problem| {
+            let plan = if options.fewest_phases { torus::plan_phases } else { torus::plan };
+            plan(problem, &torus::Config::default(), torus::budget(problem) << doubled, seed)
+        })?,
+        Planner::WindowedPathfinder => planned(task, work, |problem| {
+            windows::plan(
+                problem,
+                &windows::Config::default(),
+                windows::budget(problem) << doubled,
+                seed,
+            )
+        })?,
+        Planner::SlotPathfinder => planned(task, work, |problem| {
+            slots::plan(problem, &slots::Config::default(), slots::budget(problem) << doubled, seed)
+        })?,
     };
     plans.retain(|plan| {
         options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
@@ -207,35 +235,17 @@ pub fn plans(
 /// The plan of a planner that chooses starts, which are kept where the machine keeps them.
 fn planned(
     task: &Task<'_>,
-    options: &Options,
     work: &mut Work,
-    plan: fn(&Problem<'_>, &Options, u64) -> Option<slots::Found>,
-) -> Result<Option<Routed>, Infeasible> {
+    plan: impl FnOnce(&Problem<'_>) -> Option<slots::Found>,
+) -> Result<Vec<Routed>, Infeasible> {
     let &Task { machine, set, bounds } = task;
-    let found =
-        Problem::new(machine, set, bounds).and_then(|problem| plan(&problem, options, work.left));
-    let Some(found) = found else { return Ok(None) };
+    let found = Problem::new(machine, set, bounds).and_then(|problem| plan(&problem));
+    let Some(found) = found else { return Ok(Vec::new()) };
     work.take(found.work);
     let (routing, starts) =
         found.plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
     let starts = machine.parameters().has_timed_starts().then_some(starts);
-    Ok(Some(Routed { routing, rounds: None, starts }))
-}
-
-fn few_phases(problem: &Problem<'_>, options: &Options, left: u64) -> Option<slots::Found> {
-    let budget = left.min(phases::budget(problem) << options.doubled);
-    phases::plan(problem, &phases::Config::default(), budget, options.seed)
-}
-
-fn negotiated_slots(problem: &Problem<'_>, options: &Options, left: u64) -> Option<slots::Found> {
-    let budget = left.min(slots::budget(problem) << options.doubled);
-    slots::plan(problem, &slots::Config::default(), budget, options.seed)
-}
-
-fn translated(problem: &Problem<'_>, options: &Options, left: u64) -> Option<slots::Found> {
-    let budget = left.min(torus::budget(problem) << options.doubled);
-    let plan = if options.fewest_phases { torus::plan_phases } else { torus::plan };
-    plan(problem, &torus::Config::default(), budget, options.seed)
+    Ok(vec![Routed { routing, rounds: None, starts }])
 }
 
 /// Whether connections ask for more than that their words arrive.
@@ -424,7 +434,7 @@ const FILLING: usize = 1 << 23;
 const WINDOWS: usize = 1 << 13;
 
 /// Fills phases of several lengths.
-fn windows(
+fn preemptive_list(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     bounds: &Bounds,

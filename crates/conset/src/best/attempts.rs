@@ -22,6 +22,9 @@ const TRIED: usize = 1 << 13;
 pub(super) const LARGE: usize = 1 << 12;
 const DENSE: usize = 16;
 
+/// Connections above which phases are packed one after the other on machines with timed starts.
+const WINDOWED: usize = 1 << 12;
+
 /// Connections up to which slots are negotiated.
 const SLOTS: usize = 1 << 17;
 
@@ -81,7 +84,9 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
     let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
     let negotiated = if set.len() <= SEARCHED { NEGOTIATED } else { 1 };
     let negotiated = (0..negotiated).map(|again| plan(Planner::RoundPathfinder, again));
+    let windowed = (timed && set.len() > WINDOWED).then_some(once(Planner::WindowedPathfinder));
     let slots = (timed && set.len() <= SLOTS).then_some(once(Planner::SlotPathfinder));
+    let slots = windowed.into_iter().chain(slots);
     let shifted = timed.then_some(once(Planner::TranslationSlots));
     let torus = [once(Planner::TorusAapc)].into_iter().chain(shifted);
     match objective {

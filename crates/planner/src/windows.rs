@@ -1,0 +1,229 @@
+//! Windows: large sets, packed a phase at a time.
+//!
+//! With very many connections to choose from, a phase can be filled almost to the last channel:
+//! whatever is free, some connection fits into it. So phases are made one after the other. Each is
+//! a few slots of time in which a link and a port carry one stream. It is filled from the *pool*
+//! of connections that have no place yet, long ones first, over shortest routes; then it is changed
+//! piece by piece for as long as its share of the budget lasts, as in large neighbourhood search
+//! (Shaw, CP 1998): a few streams beside a hole are taken out, what is free is filled anew, and the
+//! worse of the two is dropped. Short connections are shared out over the phases, as they fill
+//! holes.
+//!
+//! The slots of a phase are as long as its longest stream, so the pool is a *window*: connections
+//! enter it in the order of their words, as many as some phases take, or as are almost as long as
+//! the longest. Each phase begins with the longest of them, so that none stays behind.
+//!
+//! Sets with an order or with requirements of bandwidth or latency are not planned here.
+
+mod network;
+mod packing;
+mod pool;
+
+use std::cmp::Reverse;
+
+use conset_ir::Connection;
+
+use crate::plan::{Plan, Stream};
+use crate::problem::Problem;
+use crate::slots::Found;
+use network::Network;
+use packing::{Packing, Placed, Pooled};
+
+/// The weights of the packing.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Phases that the pool lasts for at least, and how many more of them, divided by the phases
+    /// of the whole set: with few phases a pool is soon too small to choose from.
+    pub window: [u32; 2],
+    /// Connections are in the pool, too, if they are shorter than its longest by less than this
+    /// share of a slot and of the switch, in 64ths.
+    pub uneven: u32,
+    /// What a phase begins with, the longest first, in 64ths of what it takes.
+    pub first: u32,
+    /// Connections shorter than the mean that a phase may take, in 64ths of its share.
+    pub short_share: u32,
+    /// Bits by which a random number of 32 bits is cut before 16 of them are a hop.
+    pub noise: u32,
+    /// Cells that are looked at for a hole.
+    pub holes: u32,
+    /// Streams that are taken out at a time.
+    pub removed: u32,
+    /// Cells beside the freed ones from which routes into them are looked for.
+    pub sources: u32,
+    /// How much worth a change may lose in the beginning, in 64ths of a channel of the longest.
+    pub less: u32,
+    /// Shares of the links and of the channels that packing uses, in 64ths, by which the slots of
+    /// a phase are chosen.
+    pub filled: [u32; 2],
+    /// Phases that a pool lasts for, in 64ths, of which packing uses half of that.
+    pub half_filled: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            window: [6, 32],
+            uneven: 6,
+            first: 56,
+            short_share: 68,
+            noise: 14,
+            holes: 64,
+            removed: 1,
+            sources: 64,
+            less: 64,
+            filled: [59, 62],
+            half_filled: 24,
+        }
+    }
+}
+
+/// The usual budget of a set, in cells that searches look at.
+pub fn budget(problem: &Problem<'_>) -> u64 {
+    problem.set.len() as u64 * PER_CONNECTION
+}
+
+const PER_CONNECTION: u64 = 1 << 12;
+
+/// Hops of the farthest connection of a set that is planned.
+const FARTHEST: u16 = 1 << 12;
+
+/// Plans a set; `None` where the set is empty or has an order or requirements, or where routes are
+/// very long.
+pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
+    let set = problem.set;
+    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
+    if set.is_empty() || !set.order().is_empty() || set.connections().iter().any(asks) {
+        return None;
+    }
+    let hops: Vec<u16> = (0..set.len()).map(|x| problem.hops(x)).collect();
+    if hops.iter().any(|&hops| hops > FARTHEST) {
+        return None;
+    }
+    let network = Network::new(problem);
+    let mut packing = Packing::new(problem, config, &network, &hops, seed);
+    let phases = fill(problem, config, &mut packing, budget)?;
+    let mut plan = plan_of(problem, &network, phases);
+    plan.compact(problem);
+    Some(Found { plan, work: packing.work, passes: packing.tries })
+}
+
+/// Makes phases until every connection has a place.
+fn fill(
+    problem: &Problem<'_>,
+    config: &Config,
+    packing: &mut Packing<'_>,
+    budget: u64,
+) -> Option<Vec<Vec<Placed>>> {
+    let words = |x: u32| problem.set.connections()[x as usize].words;
+    let mut by_words: Vec<u32> = (0..problem.set.len() as u32).collect();
+    by_words.sort_by_key(|&x| Reverse(words(x)));
+    let all = packing.sums(&by_words);
+    let fewest = u64::from(problem.bounds.phases.max(1));
+    let each = all.connections.div_ceil(fewest);
+    let [window, few] = config.window.map(u64::from);
+    let least = each * (window + few / fewest);
+    let mut phases = Vec::new();
+    // Those before `oldest` have a place, those from `next` on are not in the pool yet.
+    let (mut oldest, mut next) = (0, 0);
+    while let Some(&x) = by_words.get(oldest) {
+        if oldest < next && !packing.is_pooled(x) {
+            oldest += 1;
+            continue;
+        }
+        let longest = words(x);
+        let slack = u64::from(longest) + problem.switch / problem.word_clocks / 4;
+        let slack = slack * u64::from(config.uneven) / 64;
+        while let Some(&x) = by_words.get(next)
+            && (packing.pooled.connections < least
+                || u64::from(words(x)) + slack >= u64::from(longest))
+        {
+            packing.offer(x);
+            next += 1;
+        }
+        let needs = Needs::new(problem, &all, &packing.pooled);
+        packing.share(needs.phases.div_ceil(64) as u64);
+        packing.start(slots(problem, config, &needs, longest));
+        let before = packing.pooled.connections;
+        let mut first = each * u64::from(config.first) / 64;
+        for &x in &by_words[oldest..next] {
+            if first > 0 && packing.is_pooled(x) && packing.place_one(x) {
+                first -= 1;
+            }
+        }
+        packing.fill();
+        let placed = before - packing.pooled.connections;
+        if placed == 0 {
+            return None;
+        }
+        let left = before + (by_words.len() - next) as u64;
+        let budget = u128::from(budget.saturating_sub(packing.work));
+        let effort = budget * u128::from(placed) / u128::from(left);
+        packing.better(effort as u64, u64::from(longest.max(1)));
+        phases.push(packing.finish());
+    }
+    Some(phases)
+}
+
+/// What the connections of a pool need at least, by the bounds of the whole set.
+struct Needs {
+    /// Phases, in 64ths.
+    phases: u128,
+    /// Clocks beside the switches.
+    clocks: u128,
+    /// Words of a connection on average.
+    words: u64,
+}
+
+impl Needs {
+    fn new(problem: &Problem<'_>, all: &Pooled, pooled: &Pooled) -> Self {
+        let bounds = &problem.bounds;
+        let switches = u64::from(bounds.phases) * problem.switch;
+        let clocks = u128::from(bounds.clocks.saturating_sub(switches).max(1));
+        Self {
+            phases: (u128::from(bounds.phases.max(1)) * 64 * u128::from(pooled.channels))
+                .div_ceil(u128::from(all.channels)),
+            clocks: (clocks * u128::from(pooled.word_cells)).div_ceil(u128::from(all.word_cells)),
+            words: pooled.words / pooled.connections.max(1),
+        }
+    }
+}
+
+/// Slots of a phase whose longest stream has so many words: as many as make its clocks, the switch
+/// included, fewest for what it carries. Few slots leave channels idle, many links.
+fn slots(problem: &Problem<'_>, config: &Config, needs: &Needs, longest: u32) -> u32 {
+    let longest = u128::from(longest.max(1));
+    let clocks = longest * u128::from(problem.word_clocks) + u128::from(problem.setup);
+    let [links, channels] = config.filled.map(u128::from);
+    let links = links * needs.phases / (needs.phases + u128::from(config.half_filled));
+    // Shares of what the pool needs, in 2^32ths. Slots are as long as the longest stream.
+    let by_links = (links << 26) * clocks * u128::from(needs.words.max(1));
+    let by_links = by_links / (needs.clocks * longest).max(1);
+    let by_channels = (channels << 32) / needs.phases.max(1);
+    let cost = |&count: &u32| {
+        let time = u128::from(problem.switch) + u128::from(count) * clocks;
+        let share = (by_links * u128::from(count)).min(by_channels).clamp(1, 1 << 32);
+        (time << 32) / share
+    };
+    (1..=64).min_by_key(cost).unwrap_or(1)
+}
+
+/// The plan of packed phases, the streams of each in the order of their slots.
+fn plan_of(problem: &Problem<'_>, network: &Network, phases: Vec<Vec<Placed>>) -> Plan {
+    let connections = problem.set.connections();
+    let stream = |placed: Placed| {
+        let connection = &connections[placed.connection as usize];
+        let heads = placed.lanes.iter().map(|&lane| network.head(lane as usize));
+        Stream {
+            connection: placed.connection,
+            words: connection.words,
+            start: 0,
+            cells: std::iter::once(connection.source.0).chain(heads).collect(),
+        }
+    };
+    let phases = phases.into_iter().map(|mut placed| {
+        let words = |x: u32| Reverse(connections[x as usize].words);
+        placed.sort_by_key(|s| (s.slot, words(s.connection), s.connection));
+        placed.into_iter().map(stream).collect()
+    });
+    Plan { phases: phases.collect(), clocks: 0 }
+}

@@ -1,0 +1,73 @@
+//! Packed phases keep every rule that their machine has, whatever the set.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{check, machine};
+use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
+use conset_partition_route::bounds;
+use conset_planner::{Plan, Problem, windows};
+use proptest::prelude::*;
+
+const BUDGET: u64 = 1 << 17;
+
+fn packed(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
+    let bounds = bounds::bounds(machine, set).ok()?.summary();
+    let problem = Problem::new(machine, set, bounds)?;
+    let config = windows::Config { window: [1, 2], ..windows::Config::default() };
+    let found = windows::plan(&problem, &config, BUDGET, seed)?;
+    assert!(found.plan.clocks >= bounds.clocks, "{} of {bounds:?}", found.plan.clocks);
+    Some(found.plan)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn plans_keep_every_rule(
+        machine in machine(),
+        sends in prop::collection::vec((any::<u32>(), any::<u32>(), 1..900u32), 1..60),
+        seed in 0..4u64,
+    ) {
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        let cell = |number: u32| cells[number as usize % cells.len()];
+        let connect = |&(a, b, words): &(u32, u32, u32)| Connection::new(cell(a), cell(b), words);
+        let set = ConnectionSet::new("s", sends.iter().map(connect).collect()).unwrap();
+        let set = Arc::new(set);
+        let plan = packed(&machine, &set, seed).expect("packing plans any set");
+        check(&machine, &set, &plan);
+        prop_assert_eq!(packed(&machine, &set, seed), Some(plan));
+    }
+}
+
+#[test]
+fn sets_that_it_does_not_plan_are_left_alone() {
+    let machine = Arc::new(Machine::from_spec("iwarp-timed:4x4").unwrap());
+    let connection = Connection::new(CellId(0), CellId(1), 5);
+    let ordered = ConnectionSet::new("s", vec![connection.clone(), connection.clone()]).unwrap();
+    let ordered = ordered.with_order(vec![(ConnectionId(0), ConnectionId(1))]).unwrap();
+    let asking = Connection { max_latency: Some(9), ..connection };
+    let asking = ConnectionSet::new("s", vec![asking]).unwrap();
+    for set in [ordered, asking, ConnectionSet::new("s", vec![]).unwrap()] {
+        assert_eq!(packed(&machine, &Arc::new(set), 0), None);
+    }
+}
+
+#[test]
+fn phases_are_packed_nearly_to_the_last_channel() {
+    let machine = Arc::new(Machine::from_spec("iwarp-timed:16x16").unwrap());
+    // Some thousand different pairs, far and near.
+    let connect = |x: u32| {
+        let (from, by) = (x.wrapping_mul(40_503) % 256, 1 + x.wrapping_mul(2_654_435_761) % 255);
+        Connection::new(CellId(from), CellId((from + by) % 256), 512)
+    };
+    let set = Arc::new(ConnectionSet::new("s", (0..6_000).map(connect).collect()).unwrap());
+    let bounds = bounds::bounds(&machine, &set).unwrap().summary();
+    let problem = Problem::new(&machine, &set, bounds).unwrap();
+    let config = windows::Config::default();
+    let found = windows::plan(&problem, &config, windows::budget(&problem), 1).unwrap();
+    check(&machine, &set, &found.plan);
+    let over_bound = found.plan.clocks as f64 / bounds.clocks as f64;
+    assert!(over_bound < 1.5, "{over_bound:.3} in {} phases", found.plan.phases.len());
+}
