@@ -62,20 +62,17 @@ pub struct Config {
     pub detour: u16,
     /// One unit in so many is searched a route with detours for.
     pub detours: u32,
-    /// Slots that are added where a negotiation stalls: so many 64ths of what the overuse would
-    /// fill.
-    pub added: u32,
     /// More phases than the bound to begin with: as many as take this part of the bound of time.
     pub free_phases: u32,
-    /// Passes without fewer conflicts after which slots are added at first.
+    /// Passes without a sixteenth of conflicts fewer after which slots are added at first.
     pub patience_first: u32,
-    /// Passes without fewer conflicts after which a negotiation has stalled, at first.
+    /// Such passes after which an attempt to do with less has stalled, at first.
     pub patience: u32,
+    /// The same for the last attempt to do with a slot or a phase fewer.
+    pub patience_most: u32,
     /// Finer units have their turn when what is tried next took more than this part of the budget
     /// last time.
     pub quick: u32,
-    /// The same for the last attempt to do with a slot or a phase fewer.
-    pub patience_most: u32,
 }
 
 impl Default for Config {
@@ -94,12 +91,11 @@ impl Default for Config {
             shaken: 20,
             detour: 2,
             detours: 2,
-            added: 64,
             free_phases: 64,
             patience_first: 4,
             patience: 12,
-            quick: 32,
             patience_most: 1 << 12,
+            quick: 32,
         }
     }
 }

@@ -189,8 +189,7 @@ impl<'a> Negotiation<'a> {
         // At least one, to the phases that need them most.
         let used: u64 =
             self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
-        let missing =
-            u64::from(slots) * overuse as u64 * u64::from(self.config.added) / (64 * used).max(1);
+        let missing = u64::from(slots) * overuse as u64 / used.max(1);
         let missing = (missing.max(1) * u64::from(times)).min(u64::from(slots)) as u32;
         let over: Vec<u64> =
             self.links.overuse().iter().zip(self.ports.overuse()).map(|(a, b)| a + b).collect();
