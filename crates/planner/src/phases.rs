@@ -77,7 +77,7 @@ impl Default for Config {
             tries: 2,
             detour: 20,
             patience: 24,
-            cycles: 8,
+            cycles: 24,
             step: 8,
             rounds: 12,
             last_rounds: 150,
