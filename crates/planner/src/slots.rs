@@ -62,6 +62,11 @@ pub struct Config {
     pub detour: u16,
     /// One unit in so many is searched a route with detours for.
     pub detours: u32,
+    /// One of so many of these searches allows so many hops more: rings and cuts are relieved by
+    /// routes the other way round.
+    pub far_detours: u32,
+    /// Hops beyond the shortest in such a search.
+    pub far: u16,
     /// More phases than the bound to begin with: as many as take this part of the bound of time.
     pub free_phases: u32,
     /// Passes without a sixteenth of conflicts fewer after which slots are added at first.
@@ -91,6 +96,8 @@ impl Default for Config {
             shaken: 20,
             detour: 2,
             detours: 2,
+            far_detours: 64,
+            far: 24,
             free_phases: 64,
             patience_first: 4,
             patience: 12,

@@ -21,8 +21,8 @@ const DEAREST: i32 = 1 << 16;
 pub(super) const RESOURCES: u64 = 1 << 24;
 pub(super) const SLOTS: u32 = 1 << 13;
 
-/// How many times as much is added when the budget is used up as in the beginning.
-const HASTE: u64 = 8;
+/// How fast that is which is added in haste: half of this when the budget is used up.
+const HASTE: u64 = 16;
 
 /// How a negotiation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl<'a> Negotiation<'a> {
         seed: u64,
     ) -> Self {
         let farthest = (0..problem.set.len()).map(|x| problem.hops(x)).max().unwrap_or(0);
-        let links = (i32::from(farthest) + i32::from(config.detour) + 1) * units.longest as i32;
+        let links = (i32::from(farthest) + i32::from(config.far) + 1) * units.longest as i32;
         let prices = Prices {
             present: config.present_first,
             history: config.history,
@@ -162,8 +162,10 @@ impl<'a> Negotiation<'a> {
             if is_large || self.clocks() > most {
                 return Outcome::Exhausted;
             }
-            // The more of the budget is used up, the more is added.
-            self.grow(1 + (HASTE * self.work / budget.max(1)) as u32);
+            // Where there is no plan yet and half of the budget is used up, more and more is added.
+            let late = self.work.saturating_sub(budget / 2);
+            let haste = if most == u64::MAX { HASTE * late / budget.max(1) } else { 0 };
+            self.grow(1 + haste as u32);
             self.forget();
             open = self.open();
         }
@@ -174,9 +176,11 @@ impl<'a> Negotiation<'a> {
     fn grow(&mut self, times: u32) {
         let unit = self.units.slot * self.units.longest as u64;
         let overuse = self.overuse + self.broken;
-        // Where slots cost less than a phase, channels must be missing more than slots are.
-        let scarce =
-            self.channel_overuse * if unit >= self.problem.switch { 8 } else { 1 } > overuse;
+        // Slots that cost less than a phase are added first, unless that has taken long.
+        let scarce = match unit >= self.problem.switch {
+            true => self.channel_overuse * 8 > overuse,
+            false => times > 1 && self.channel_overuse > overuse,
+        };
         let slots = self.slots() as u32;
         if overuse == 0 || scarce {
             let phases = self.phases() as u32 + times;
@@ -551,7 +555,9 @@ impl<'a> Negotiation<'a> {
             channels: &self.channel_costs,
         };
         // A detour takes two links more, at least.
-        for (detour, hops) in [(0, hops), (self.config.detour, hops + 2)] {
+        let is_far = (salt / self.config.detours).is_multiple_of(self.config.far_detours);
+        let detour = if is_far { self.config.far } else { self.config.detour };
+        for (detour, hops) in [(0, hops), (detour, hops + 2)] {
             let least = best.map_or(NEVER, |best| best.0);
             let rare = detour > 0 && salt % self.config.detours != 0;
             if rare || least <= free + hops * HOP * slots as i32 {
