@@ -32,8 +32,8 @@ use rand_chacha::ChaCha8Rng;
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 use crate::slots::Found;
-use packing::{Avoided, Choice, Items, Place, Take, Weights, pack};
-use symmetry::{Leg, Subgroup, Torus};
+use packing::{Choice, Items, Place, Take, Weights, pack};
+use symmetry::{Leg, Relative, Subgroup, Torus};
 
 /// What the search tries.
 #[derive(Clone, Debug)]
@@ -46,8 +46,8 @@ pub struct Config {
     pub share: u64,
     /// Items times slots of a packing at most.
     pub most: u64,
-    /// The weights of the packing.
-    pub weights: Weights,
+    /// The weights of the packing, for one class of cells and for several.
+    pub weights: [Weights; 2],
 }
 
 impl Default for Config {
@@ -57,7 +57,12 @@ impl Default for Config {
             slack: 16,
             share: 6,
             most: 1 << 22,
-            weights: Weights { growth: 800, kept: 1015, beside: 400, avoided: 200, patience: 2500 },
+            weights: [(1015, 2500), (1000, 6000)].map(|(kept, patience)| Weights {
+                growth: 800,
+                kept,
+                beside: 400,
+                patience,
+            }),
         }
     }
 }
@@ -65,11 +70,11 @@ impl Default for Config {
 /// The usual budget of a set, in units of 1024 entries of arrays: in proportion to the
 /// connections, about half a second at most.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 32, BUDGET)
+    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
 }
 
-const PER_CONNECTION: u64 = 1 << 9;
-const BUDGET: u64 = 6 << 20;
+const PER_CONNECTION: u64 = 1 << 10;
+const BUDGET: u64 = 4 << 20;
 
 /// Plans a set for time; `None` where the machine is no torus, the set not invariant, has an order
 /// or requirements, or no plan was found within the budget.
@@ -121,8 +126,21 @@ struct Layout {
     items: Items,
     /// For each row of choices their routes.
     routes: Vec<Vec<Vec<Leg>>>,
-    /// For each class the first item of each connection of its representative.
-    first: Vec<Vec<u32>>,
+    /// For each class the first item of each connection of its representative, and whether it is
+    /// the item's mirror image.
+    first: Vec<Vec<(u32, bool)>>,
+    mirror: Option<Mirror>,
+}
+
+/// A plan that is the same with coordinates and time reversed: cell `-c` at `sum - t` does what
+/// cell `c` does at `t`.
+struct Mirror {
+    /// For each array its image, and what the numbers of entries that are images of each other
+    /// add up to.
+    arrays: Vec<(u32, u32)>,
+    /// For each class and connection of its representative the class and connection it is the
+    /// image of.
+    images: Vec<Vec<(u32, u32)>>,
 }
 
 /// What came of a packing.
@@ -187,37 +205,41 @@ impl<'a> Search<'a> {
         let mut slots: Option<u32> = None;
         while slots.is_none() && self.left > 0 && from < fewest.saturating_mul(2) {
             let mut periods = self.periods(from..=most, Goal::Slots(words));
-            periods.sort_by_key(|p| (p.classes, Reverse(p.period)));
+            periods.sort_by_key(|p| (p.classes, p.period));
             let mut share = self.budget / self.config.share;
-            // What did not succeed is tried again, for longer.
-            while !periods.is_empty() && self.left > 0 {
-                let mut stuck = 0;
+            // Of numbers of slots at most this did not succeed; they are tried again, for longer.
+            let mut stuck = 0;
+            while self.left > 0 {
+                let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
                 periods.retain(|period| {
-                    let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
-                    if slots.is_some_and(|slots| period.period >= slots)
-                        || floor(period.period) >= best
-                    {
-                        return false;
-                    }
-                    // What is harder than what has just failed is left for the next time.
-                    if period.period <= stuck {
-                        return true;
-                    }
-                    match self.pack(period, Goal::Slots(words), share) {
-                        Packed::Never => return false,
-                        Packed::NotYet => {
-                            stuck = period.period;
-                            return true;
-                        }
-                        Packed::Streams(streams) => {
-                            slots = Some(period.period);
-                            let plan = self.deal(streams);
-                            self.take(plan);
-                        }
-                    }
-                    false
+                    slots.is_none_or(|slots| period.period < slots) && floor(period.period) < best
                 });
-                share *= 2;
+                let mut open = (0..periods.len()).filter(|&row| periods[row].period > stuck);
+                let Some(first) = open.next() else {
+                    if periods.is_empty() {
+                        break;
+                    }
+                    (stuck, share) = (0, 2 * share);
+                    continue;
+                };
+                // The fewest items, and in the middle between what succeeded and what did not.
+                let classes = periods[first].classes;
+                let last = open.take_while(|&row| periods[row].classes == classes).last();
+                let last = last.unwrap_or(first);
+                let row = if slots.is_none() { last } else { (first + last).div_ceil(2) };
+                let period = periods.remove(row);
+                match self.pack(&period, Goal::Slots(words), share) {
+                    Packed::Never => {}
+                    Packed::NotYet => {
+                        stuck = period.period;
+                        periods.insert(row, period);
+                    }
+                    Packed::Streams(streams) => {
+                        slots = Some(period.period);
+                        let plan = self.deal(streams);
+                        self.take(plan);
+                    }
+                }
             }
             (from, most) = (most + 1, most + most / self.config.slack + 1);
         }
@@ -329,7 +351,12 @@ impl<'a> Search<'a> {
             let skew = if period.askew { self.rng.random_range(1..size) } else { 0 };
             let subgroup = self.torus.subgroup(&period.steps, &shifts, period.period, skew);
             share = share.saturating_sub(1 + self.torus.lists.len() as u64 / 64);
-            let Some(layout) = self.layout(period, &subgroup, goal) else {
+            // A connection that is its own image takes twice what it needs, which may be too much.
+            let is_odd = self.torus.sizes.iter().all(|size| size % 2 == 1);
+            let reflected = if is_odd { 3 } else { 1 };
+            let reflect = goal != Goal::Phases && self.rng.random_range(0..4) < reflected;
+            let mirror = if reflect { self.mirror(period.period, &subgroup) } else { None };
+            let Some(layout) = self.layout(period, &subgroup, goal, mirror) else {
                 refused += 1;
                 if refused == SHIFTS {
                     self.left += share;
@@ -337,7 +364,8 @@ impl<'a> Search<'a> {
                 }
                 continue;
             };
-            let packed = pack(&layout.items, &self.config.weights, &mut share, &mut self.rng);
+            let weights = &self.config.weights[usize::from(period.classes > 1)];
+            let packed = pack(&layout.items, weights, &mut share, &mut self.rng);
             if let Some(places) = packed {
                 self.left += share;
                 return Packed::Streams(self.streams(&layout, &subgroup, &places, goal));
@@ -358,68 +386,111 @@ impl<'a> Search<'a> {
     }
 
     /// The items of the representatives' connections; `None` where every way of one meets itself.
-    fn layout(&self, period: &Period, subgroup: &Subgroup, goal: Goal) -> Option<Layout> {
+    fn layout(
+        &self,
+        period: &Period,
+        subgroup: &Subgroup,
+        goal: Goal,
+        mirror: Option<Mirror>,
+    ) -> Option<Layout> {
         let classes = subgroup.classes;
         let kinds = self.capacity(goal);
-        let mut layout = Layout {
-            items: Items {
-                period: period.period as usize,
-                capacity: kinds.iter().flat_map(|&c| vec![c; classes as usize]).collect(),
-                choices: Vec::new(),
-                row_of: Vec::new(),
-                avoided: None,
-                first_fit: goal == Goal::Phases,
-            },
-            routes: Vec::new(),
-            first: vec![Vec::new(); classes as usize],
+        let capacity = kinds.iter().flat_map(|&c| vec![c; classes as usize]).collect();
+        let mut items = Items {
+            period: period.period as usize,
+            capacity,
+            choices: Vec::new(),
+            row_of: Vec::new(),
+            mirror: mirror.as_ref().map(|mirror| mirror.arrays.clone()),
+            first_fit: goal == Goal::Phases,
         };
-        let mut seen = vec![false; classes as usize];
-        for cell in 0..self.torus.lists.len() as u32 {
-            let class = subgroup.class_of[cell as usize] as usize;
-            if std::mem::replace(&mut seen[class], true) {
-                continue;
-            }
+        let mut routes = Vec::new();
+        let mut first: Vec<Vec<(u32, bool)>> = vec![Vec::new(); classes as usize];
+        for (class, &cell) in subgroup.cell_of.iter().enumerate() {
             let mut last = None;
-            for relative in &self.torus.lists[cell as usize] {
+            for (row, relative) in self.torus.lists[cell as usize].iter().enumerate() {
+                let image = mirror.as_ref().map(|mirror| mirror.images[class][row]);
+                if image.is_some_and(|image| image < (class as u32, row as u32)) {
+                    first[class].push((0, true));
+                    continue;
+                }
                 if last != Some(relative.offset) {
                     last = Some(relative.offset);
                     let mut choices = Vec::new();
-                    let mut routes = Vec::new();
+                    let mut ways = Vec::new();
                     for legs in self.torus.routes(relative.offset) {
-                        let takes = self.takes(cell, &legs, subgroup, period.period, goal);
-                        let fits =
-                            |take: &Take| take.count <= layout.items.capacity[take.array as usize];
+                        let takes = self.takes(cell, &legs, subgroup, goal);
+                        let fits = |take: &Take| take.count <= items.capacity[take.array as usize];
                         if takes.iter().all(fits) {
                             let beside = match goal {
                                 Goal::Slots(_) => self.beside(cell, &legs, subgroup),
                                 Goal::Phases => Vec::new(),
                             };
                             choices.push(Choice { takes, beside });
-                            routes.push(legs);
+                            ways.push(legs);
                         }
                     }
                     if choices.is_empty() {
                         return None;
                     }
-                    layout.items.choices.push(choices);
-                    layout.routes.push(routes);
+                    items.choices.push(choices);
+                    routes.push(ways);
                 }
-                layout.first[class].push(layout.items.row_of.len() as u32);
-                let row = layout.items.choices.len() as u32 - 1;
+                first[class].push((items.row_of.len() as u32, false));
                 let count = self.units(relative.words, goal);
-                layout.items.row_of.extend(std::iter::repeat_n(row, count as usize));
+                let row = items.choices.len() as u32 - 1;
+                items.row_of.extend(std::iter::repeat_n(row, count as usize));
             }
         }
-        if goal != Goal::Phases {
-            // Where all cells send or none of them does, slots take the same channels on all
-            // cells, and more of them fit into a phase.
-            let modulus = subgroup.modulus;
-            let items = layout.items.row_of.len() as u32;
-            let from = items.div_ceil(classes).div_ceil(period.period / modulus);
-            let arrays = SOURCE * classes..(SOURCE + 1) * classes;
-            layout.items.avoided = Some(Avoided { arrays, modulus, from });
+        if let Some(mirror) = &mirror {
+            for (class, images) in mirror.images.iter().enumerate() {
+                for (row, &(other, image)) in images.iter().enumerate() {
+                    if first[class][row].1 {
+                        first[class][row].0 = first[other as usize][image as usize].0;
+                    }
+                }
+            }
         }
-        Some(layout)
+        Some(Layout { items, routes, first, mirror })
+    }
+
+    /// How a plan with these shifts may be its own mirror image; `None` where the set is not.
+    fn mirror(&mut self, period: u32, subgroup: &Subgroup) -> Option<Mirror> {
+        let torus = &self.torus;
+        if !torus.has_reflection() {
+            return None;
+        }
+        let mut images = Vec::new();
+        for &cell in &subgroup.cell_of {
+            let opposite = subgroup.class_of[torus.opposite(cell) as usize];
+            let list = &torus.lists[cell as usize];
+            let others = &torus.lists[subgroup.cell_of[opposite as usize] as usize];
+            let key = |row: usize| (torus.opposite(list[row].offset), list[row].words, row);
+            let mut order: Vec<usize> = (0..list.len()).collect();
+            order.sort_by_key(|&row| key(row));
+            let is_same = |(&row, other): (&usize, &Relative)| {
+                (key(row).0, key(row).1) == (other.offset, other.words)
+            };
+            if list.len() != others.len() || !order.iter().zip(others).all(is_same) {
+                return None;
+            }
+            let mut of = vec![(opposite, 0); list.len()];
+            order.iter().enumerate().for_each(|(image, &row)| of[row].1 = image as u32);
+            images.push(of);
+        }
+        // An odd sum, so that an even period has no times that are their own images.
+        let sum = 2 * self.rng.random_range(0..period) + 1;
+        let kinds = 3 + 2 * self.torus.sizes.len() as u32;
+        let image = |kind: u32| if kind < 3 { kind } else { 3 + ((kind - 3) ^ 1) };
+        let arrays = (0..kinds).flat_map(|kind| {
+            subgroup.cell_of.iter().map(move |&cell| (image(kind), cell)).collect::<Vec<_>>()
+        });
+        let arrays = arrays.map(|(kind, cell)| {
+            let opposite = self.torus.opposite(cell) as usize;
+            let array = kind * subgroup.classes + subgroup.class_of[opposite];
+            (array, (sum + period - subgroup.delay_of[opposite]) % period)
+        });
+        Some(Mirror { arrays: arrays.collect(), images })
     }
 
     fn units(&self, words: u32, goal: Goal) -> u32 {
@@ -446,18 +517,11 @@ impl<'a> Search<'a> {
     }
 
     /// What a route takes, in slots or phases.
-    fn takes(
-        &self,
-        source: u32,
-        legs: &[Leg],
-        subgroup: &Subgroup,
-        period: u32,
-        goal: Goal,
-    ) -> Vec<Take> {
+    fn takes(&self, source: u32, legs: &[Leg], subgroup: &Subgroup, goal: Goal) -> Vec<Take> {
         let take = |kind: u32, cell: u32| Take {
             array: kind * subgroup.classes + subgroup.class_of[cell as usize],
             // Relative to the source, whose delay is 0.
-            delay: subgroup.delay_of[cell as usize] % period,
+            delay: subgroup.delay_of[cell as usize],
             count: 1,
         };
         let cells = self.torus.cells(source, legs);
@@ -513,24 +577,32 @@ impl<'a> Search<'a> {
         places: &[Place],
         goal: Goal,
     ) -> Vec<Vec<Stream>> {
-        let mut streams = vec![Vec::new(); layout.items.period];
+        let period = layout.items.period;
+        let mut streams = vec![Vec::new(); period];
         for (cell, list) in self.torus.lists.iter().enumerate() {
             let first = &layout.first[subgroup.class_of[cell] as usize];
-            for (relative, &first) in list.iter().zip(first) {
+            for (relative, &(first, is_image)) in list.iter().zip(first) {
                 let count = self.units(relative.words, goal);
                 for piece in 0..count {
                     let item = (first + piece) as usize;
                     let place = places[item];
-                    let legs =
-                        &layout.routes[layout.items.row_of[item] as usize][place.choice as usize];
-                    let slot = (place.time as usize + subgroup.delay_of[cell] as usize)
-                        % layout.items.period;
+                    let ways = &layout.routes[layout.items.row_of[item] as usize];
+                    let mut legs = ways[place.choice as usize].clone();
+                    let mut time = place.time as usize;
+                    if let Some(mirror) = layout.mirror.as_ref().filter(|_| is_image) {
+                        legs.iter_mut().for_each(|(_, forward, _)| *forward = !*forward);
+                        // Sums are those of a class and its image.
+                        let class = SOURCE * subgroup.classes + subgroup.class_of[cell];
+                        time += period - mirror.arrays[class as usize].1 as usize;
+                        time = 2 * period - time;
+                    }
+                    let slot = (time + subgroup.delay_of[cell] as usize) % period;
                     let (words, rest) = (relative.words / count, relative.words % count);
                     streams[slot].push(Stream {
                         connection: relative.connection,
                         words: words + u32::from(piece < rest),
                         start: 0,
-                        cells: self.torus.cells(cell as u32, legs),
+                        cells: self.torus.cells(cell as u32, &legs),
                     });
                 }
             }
@@ -663,12 +735,11 @@ mod tests {
         Some((found.plan, bounds))
     }
 
-    /// Clocks over the bound without the switches, in thousandths.
-    fn over_bound(machine: &Machine, plan: &Plan, bounds: conset_ir::Bounds) -> u64 {
+    /// Clocks without those of the switches, of a plan and of its bound.
+    fn without_switches(machine: &Machine, plan: &Plan, bounds: conset_ir::Bounds) -> (u64, u64) {
         let switch = machine.parameters().switch_clocks();
-        let of = |clocks: u64, phases: u64| clocks - phases * switch;
-        let slots = of(plan.clocks, plan.phases.len() as u64);
-        slots * 1000 / of(bounds.clocks, u64::from(bounds.phases))
+        let switches = plan.phases.len() as u64 * switch;
+        (plan.clocks - switches, bounds.clocks - u64::from(bounds.phases) * switch)
     }
 
     #[test]
@@ -679,11 +750,9 @@ mod tests {
             let machine = machine(spec, &[]);
             let set = shifted(&machine, |offset| (offset > 0).then_some(2048));
             let (plan, bounds) = check(plan, &machine, &set).unwrap();
-            assert!(
-                over_bound(&machine, &plan, bounds) < 1060,
-                "{spec} {} {bounds:?}",
-                plan.clocks
-            );
+            let (clocks, bound) = without_switches(&machine, &plan, bounds);
+            // 6 % more, or a slot more and what words take on their way.
+            assert!(clocks <= bound + (bound * 6 / 100).max(4300), "{spec} {clocks} {bound}");
         }
     }
 

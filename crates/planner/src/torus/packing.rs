@@ -10,6 +10,10 @@
 //! other, and entries that stay overused become dearer, which fades. Of places that cost the same
 //! those are preferred that leave no free entry beside what they take, so that the free entries
 //! stay together. The cost of all times at once is a sum of rotated arrays.
+//!
+//! Arrays may have mirror images, in which everything happens as well with time reversed. Then an
+//! item stands for two, which halves the search; images cost what the entries cost, so they are
+//! counted but not added up.
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -39,17 +43,11 @@ pub(super) struct Items {
     pub(super) choices: Vec<Vec<Choice>>,
     /// For each item its row of `choices`.
     pub(super) row_of: Vec<u32>,
-    /// Entries that are better left free.
-    pub(super) avoided: Option<Avoided>,
+    /// For each array its mirror image and a sum: whatever takes an entry takes the entry of the
+    /// image with which its number adds up to this sum, modulo the period, as well.
+    pub(super) mirror: Option<Vec<(u32, u32)>>,
     /// Of times that cost the same the first is taken, not a random one.
     pub(super) first_fit: bool,
-}
-
-/// Entries of arrays `arrays` whose number modulo `modulus` is `from` or more.
-pub(super) struct Avoided {
-    pub(super) arrays: std::ops::Range<u32>,
-    pub(super) modulus: u32,
-    pub(super) from: u32,
 }
 
 /// Where an item is.
@@ -68,8 +66,6 @@ pub struct Weights {
     pub kept: u32,
     /// The cost of a free entry beside what an item takes.
     pub beside: u32,
-    /// The cost of an entry that is better left free.
-    pub avoided: u32,
     /// Passes without fewer conflicts after which the search gives up.
     pub patience: u32,
 }
@@ -155,11 +151,7 @@ impl Search<'_> {
         let period = self.items.period;
         let (array, at) = (entry / period, entry % period);
         let over = (self.users[entry] + 1).saturating_sub(self.items.capacity[array]);
-        let avoided = self.items.avoided.as_ref().is_some_and(|avoided| {
-            avoided.arrays.contains(&(array as u32)) && at as u32 % avoided.modulus >= avoided.from
-        });
-        let avoided = if avoided { self.weights.avoided } else { 0 };
-        let cost = over.min(COUNTED) * (UNIT + self.extra[entry]) + avoided;
+        let cost = over.min(COUNTED) * (UNIT + self.extra[entry]);
         let free = if self.users[entry] == 0 { self.weights.beside } else { 0 };
         for row in [2 * array * period + at, (2 * array + 1) * period + at] {
             (self.cost[row], self.free[row]) = (cost, free);
@@ -175,14 +167,23 @@ impl Search<'_> {
         take.array as usize * period + (time as usize + period - take.delay as usize) % period
     }
 
+    /// The mirror image of an entry, where there are any.
+    fn image(&self, entry: usize) -> Option<usize> {
+        let period = self.items.period;
+        let (array, sum) = self.items.mirror.as_ref()?[entry / period];
+        Some(array as usize * period + (sum as usize + period - entry % period) % period)
+    }
+
     fn count(&mut self, item: u32, place: Place, add: bool) {
         let items = self.items;
         let row = &items.choices[items.row_of[item as usize] as usize];
         for take in &row[place.choice as usize].takes {
             let entry = self.entry(take, place.time);
-            let users = &mut self.users[entry];
-            *users = if add { *users + take.count } else { *users - take.count };
-            self.price(entry);
+            for entry in std::iter::once(entry).chain(self.image(entry)) {
+                let users = &mut self.users[entry];
+                *users = if add { *users + take.count } else { *users - take.count };
+                self.price(entry);
+            }
         }
     }
 

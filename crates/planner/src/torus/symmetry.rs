@@ -9,7 +9,6 @@
 
 use conset_ir::Topology;
 
-use super::gcd;
 use crate::problem::Problem;
 
 /// Dimensions up to which connections are planned here, and choices of directions for those that
@@ -47,8 +46,8 @@ pub(super) struct Subgroup {
     /// For each cell its class and its delay.
     pub(super) class_of: Vec<u32>,
     pub(super) delay_of: Vec<u32>,
-    /// Delays are multiples of this, which divides the period.
-    pub(super) modulus: u32,
+    /// The representative of each class.
+    pub(super) cell_of: Vec<u32>,
 }
 
 impl Torus {
@@ -124,7 +123,7 @@ impl Torus {
         skew: u32,
     ) -> Subgroup {
         let cells = 0..self.lists.len() as u32;
-        let (class_of, delay_of) = cells
+        let (class_of, delay_of): (Vec<u32>, Vec<u32>) = cells
             .map(|cell| {
                 let (mut class, mut delay) = (0, 0);
                 let mut at = self.coordinates(cell);
@@ -138,8 +137,12 @@ impl Torus {
                 (class, (delay % u64::from(period)) as u32)
             })
             .unzip();
-        let modulus = shifts.iter().fold(period, |modulus, &shift| gcd(modulus, shift));
-        Subgroup { classes: steps.iter().product(), class_of, delay_of, modulus }
+        let classes: u32 = steps.iter().product();
+        let mut cell_of = vec![0; classes as usize];
+        for cell in (0..self.lists.len()).rev() {
+            cell_of[class_of[cell] as usize] = cell as u32;
+        }
+        Subgroup { classes, class_of, delay_of, cell_of }
     }
 
     /// Shortest routes of an offset that cross the dimensions in order, from each dimension on, in
@@ -171,6 +174,19 @@ impl Torus {
             }
         }
         routes
+    }
+
+    /// Whether links of both directions of every dimension are told apart.
+    pub(super) fn has_reflection(&self) -> bool {
+        !self.one_way
+    }
+
+    /// The cell with the opposite coordinates.
+    pub(super) fn opposite(&self, cell: u32) -> u32 {
+        let at = self.coordinates(cell);
+        let at: Vec<u32> =
+            at.iter().zip(&self.sizes).map(|(at, size)| (size - at) % size).collect();
+        self.cell(&at)
     }
 
     /// The cell so many links away in a dimension.
