@@ -46,8 +46,8 @@ pub struct Config {
     pub share: u64,
     /// Items times slots of a packing at most.
     pub most: u64,
-    /// The weights of the packing.
-    pub weights: Weights,
+    /// The weights of the packing, for one class of cells and for several.
+    pub weights: [Weights; 2],
 }
 
 impl Default for Config {
@@ -57,7 +57,12 @@ impl Default for Config {
             slack: 16,
             share: 6,
             most: 1 << 22,
-            weights: Weights { growth: 800, kept: 1015, beside: 400, patience: 2500 },
+            weights: [(1015, 2500), (1000, 6000)].map(|(kept, patience)| Weights {
+                growth: 800,
+                kept,
+                beside: 400,
+                patience,
+            }),
         }
     }
 }
@@ -65,10 +70,10 @@ impl Default for Config {
 /// The usual budget of a set, in units of 1024 entries of arrays: in proportion to the
 /// connections, about half a second at most.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 32, BUDGET)
+    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
 }
 
-const PER_CONNECTION: u64 = 1 << 9;
+const PER_CONNECTION: u64 = 1 << 10;
 const BUDGET: u64 = 4 << 20;
 
 /// Plans a set for time; `None` where the machine is no torus, the set not invariant, has an order
@@ -200,37 +205,41 @@ impl<'a> Search<'a> {
         let mut slots: Option<u32> = None;
         while slots.is_none() && self.left > 0 && from < fewest.saturating_mul(2) {
             let mut periods = self.periods(from..=most, Goal::Slots(words));
-            periods.sort_by_key(|p| (p.classes, Reverse(p.period)));
+            periods.sort_by_key(|p| (p.classes, p.period));
             let mut share = self.budget / self.config.share;
-            // What did not succeed is tried again, for longer.
-            while !periods.is_empty() && self.left > 0 {
-                let mut stuck = 0;
+            // Of numbers of slots at most this did not succeed; they are tried again, for longer.
+            let mut stuck = 0;
+            while self.left > 0 {
+                let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
                 periods.retain(|period| {
-                    let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
-                    if slots.is_some_and(|slots| period.period >= slots)
-                        || floor(period.period) >= best
-                    {
-                        return false;
-                    }
-                    // What is harder than what has just failed is left for the next time.
-                    if period.period <= stuck {
-                        return true;
-                    }
-                    match self.pack(period, Goal::Slots(words), share) {
-                        Packed::Never => return false,
-                        Packed::NotYet => {
-                            stuck = period.period;
-                            return true;
-                        }
-                        Packed::Streams(streams) => {
-                            slots = Some(period.period);
-                            let plan = self.deal(streams);
-                            self.take(plan);
-                        }
-                    }
-                    false
+                    slots.is_none_or(|slots| period.period < slots) && floor(period.period) < best
                 });
-                share *= 2;
+                let mut open = (0..periods.len()).filter(|&row| periods[row].period > stuck);
+                let Some(first) = open.next() else {
+                    if periods.is_empty() {
+                        break;
+                    }
+                    (stuck, share) = (0, 2 * share);
+                    continue;
+                };
+                // The fewest items, and in the middle between what succeeded and what did not.
+                let classes = periods[first].classes;
+                let last = open.take_while(|&row| periods[row].classes == classes).last();
+                let last = last.unwrap_or(first);
+                let row = if slots.is_none() { last } else { (first + last).div_ceil(2) };
+                let period = periods.remove(row);
+                match self.pack(&period, Goal::Slots(words), share) {
+                    Packed::Never => {}
+                    Packed::NotYet => {
+                        stuck = period.period;
+                        periods.insert(row, period);
+                    }
+                    Packed::Streams(streams) => {
+                        slots = Some(period.period);
+                        let plan = self.deal(streams);
+                        self.take(plan);
+                    }
+                }
             }
             (from, most) = (most + 1, most + most / self.config.slack + 1);
         }
@@ -344,7 +353,8 @@ impl<'a> Search<'a> {
             share = share.saturating_sub(1 + self.torus.lists.len() as u64 / 64);
             // A connection that is its own image takes twice what it needs, which may be too much.
             let is_odd = self.torus.sizes.iter().all(|size| size % 2 == 1);
-            let reflect = goal != Goal::Phases && (is_odd || self.rng.random_range(0..2) == 0);
+            let reflected = if is_odd { 3 } else { 1 };
+            let reflect = goal != Goal::Phases && self.rng.random_range(0..4) < reflected;
             let mirror = if reflect { self.mirror(period.period, &subgroup) } else { None };
             let Some(layout) = self.layout(period, &subgroup, goal, mirror) else {
                 refused += 1;
@@ -354,7 +364,8 @@ impl<'a> Search<'a> {
                 }
                 continue;
             };
-            let packed = pack(&layout.items, &self.config.weights, &mut share, &mut self.rng);
+            let weights = &self.config.weights[usize::from(period.classes > 1)];
+            let packed = pack(&layout.items, weights, &mut share, &mut self.rng);
             if let Some(places) = packed {
                 self.left += share;
                 return Packed::Streams(self.streams(&layout, &subgroup, &places, goal));
@@ -724,12 +735,11 @@ mod tests {
         Some((found.plan, bounds))
     }
 
-    /// Clocks over the bound without the switches, in thousandths.
-    fn over_bound(machine: &Machine, plan: &Plan, bounds: conset_ir::Bounds) -> u64 {
+    /// Clocks without those of the switches, of a plan and of its bound.
+    fn without_switches(machine: &Machine, plan: &Plan, bounds: conset_ir::Bounds) -> (u64, u64) {
         let switch = machine.parameters().switch_clocks();
-        let of = |clocks: u64, phases: u64| clocks - phases * switch;
-        let slots = of(plan.clocks, plan.phases.len() as u64);
-        slots * 1000 / of(bounds.clocks, u64::from(bounds.phases))
+        let switches = plan.phases.len() as u64 * switch;
+        (plan.clocks - switches, bounds.clocks - u64::from(bounds.phases) * switch)
     }
 
     #[test]
@@ -740,11 +750,9 @@ mod tests {
             let machine = machine(spec, &[]);
             let set = shifted(&machine, |offset| (offset > 0).then_some(2048));
             let (plan, bounds) = check(plan, &machine, &set).unwrap();
-            assert!(
-                over_bound(&machine, &plan, bounds) < 1060,
-                "{spec} {} {bounds:?}",
-                plan.clocks
-            );
+            let (clocks, bound) = without_switches(&machine, &plan, bounds);
+            // 6 % more, or a slot more and what words take on their way.
+            assert!(clocks <= bound + (bound * 6 / 100).max(4300), "{spec} {clocks} {bound}");
         }
     }
 
