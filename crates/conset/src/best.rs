@@ -105,9 +105,6 @@ const ORDERED: usize = 16;
 const EACH: u32 = 15;
 const STEPS: u64 = 1 << 21;
 
-/// How many times fewer streams are run where slots were negotiated, which leaves little to refine.
-const TIMED: u64 = 4;
-
 /// When trying ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
@@ -526,7 +523,6 @@ impl<'a> Search<'a> {
     fn refine(&self, found: &Priced, seed: u64, doubled: u32) -> Candidate {
         let seed = self.options.seed.wrapping_add(seed);
         let steps = STEPS.min((self.set.len() as u64) << EACH) << doubled;
-        let steps = if self.is_timed() { steps / TIMED } else { steps };
         // A stream that is run costs what its route is long.
         let far = channels(&found.timetable) / self.set.len().max(1) as u64;
         let steps = if self.options.unlimited { steps } else { steps * FAR / far.max(FAR) };

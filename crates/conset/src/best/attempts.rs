@@ -72,7 +72,9 @@ pub(super) fn doubled(more: u64) -> u32 {
 }
 
 /// Planners and seeds to try, in this order: those that cost little and may reach the bound first,
-/// for a small set the one that is mostly enough. What was found is refined in the end.
+/// for a small set the one that is mostly enough. What was found is refined in the end, except
+/// where slots were negotiated: nothing was gained behind these (`docs/planners.md`). There the
+/// edge coloring, which takes long for large sets without a plan, comes behind negotiated rounds.
 pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Objective) -> Vec<Try> {
     let timed = machine.parameters().has_timed_starts();
     // A set of a few connections leaves little to try.
@@ -95,15 +97,21 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
         }
         Objective::Time => {
             let early = if set.len() <= SEARCHED { 1 } else { 0 };
+            let coloring = [once(Planner::EdgeColoring)];
+            let (before, after) =
+                if timed { (None, Some(coloring)) } else { (Some(coloring), None) };
+            let phases = (set.len() > SEARCHED).then_some(once(Planner::PhasePathfinder));
+            let refine = (!timed).then_some(Try { step: Step::Refine, seed: 0, doubled: 0 });
             torus
                 .chain(balanced.clone().take(early))
-                .chain([once(Planner::EdgeColoring)])
+                .chain(before.into_iter().flatten())
                 .chain(negotiated)
+                .chain(after.into_iter().flatten())
                 .chain([once(Planner::PreemptiveList)])
-                .chain((set.len() > SEARCHED).then_some(once(Planner::PhasePathfinder)))
+                .chain(phases)
                 .chain(slots)
                 .chain(balanced.skip(early))
-                .chain([Try { step: Step::Refine, seed: 0, doubled: 0 }])
+                .chain(refine)
                 .collect()
         }
         Objective::Phases => [once(Planner::TranslationSymmetry)]
