@@ -437,6 +437,8 @@ impl<'a> Search<'a> {
             let skipped = match planner {
                 Planner::EdgeColoring => self.set.len() > SEARCHED,
                 Planner::PreemptiveList => !self.may_gain_by_parts(),
+                // A small set with as few phases as can be has nothing to gain.
+                Planner::PhasePathfinder => self.set.len() <= SEARCHED && self.has_few_phases(),
                 _ => false,
             };
             if skipped || self.is_too_much(planner) {
@@ -541,6 +543,12 @@ impl<'a> Search<'a> {
         let (a, b) = rayon::join(|| chain(a, seed), || chain(b, seed.wrapping_add(1 << 33)));
         let (a, b) = (a?, b?);
         Ok(if b.beats(&a, self.options.objective)? { b } else { a })
+    }
+
+    /// Whether the best plan so far has as many phases as the bound.
+    fn has_few_phases(&self) -> bool {
+        let few = |found: &Priced| found.timetable.phases().len() <= self.bounds.phases as usize;
+        self.found.as_ref().is_some_and(few)
     }
 
     /// Whether the best plan so far is so far from the bound, and the longest connection so long,

@@ -94,7 +94,7 @@ impl Default for Config {
             history_kept: 48,
             port: 128,
             shaken: 20,
-            detour: 2,
+            detour: 4,
             detours: 2,
             far_detours: 64,
             far: 24,

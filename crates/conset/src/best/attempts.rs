@@ -100,7 +100,8 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
             let coloring = [once(Planner::EdgeColoring)];
             let (before, after) =
                 if timed { (None, Some(coloring)) } else { (Some(coloring), None) };
-            let phases = (set.len() > SEARCHED).then_some(once(Planner::PhasePathfinder));
+            let phases = [once(Planner::PhasePathfinder)].into_iter();
+            let large = set.len() > SEARCHED;
             let refine = (!timed).then_some(Try { step: Step::Refine, seed: 0, doubled: 0 });
             torus
                 .chain(balanced.clone().take(early))
@@ -108,8 +109,9 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
                 .chain(negotiated)
                 .chain(after.into_iter().flatten())
                 .chain([once(Planner::PreemptiveList)])
-                .chain(phases)
+                .chain(phases.clone().filter(|_| large))
                 .chain(slots)
+                .chain(phases.filter(|_| !large))
                 .chain(balanced.skip(early))
                 .chain(refine)
                 .collect()
