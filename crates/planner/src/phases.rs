@@ -3,11 +3,11 @@
 //! For sets that need several phases of many short streams, such as halos, in which context
 //! switches take the most time and channels are what is scarce. Each connection gets a phase and
 //! a route; routes may detour round cells that are full. The number of phases starts at the bound
-//! and grows where negotiation stalls ([`negotiation`]).
+//! and grows where negotiation stalls (`negotiation`).
 //!
 //! A phase lasts as long as its busiest agent or link, so once channels fit, agents and links are
 //! negotiated in the same way: each phase has a limit for them, which is lowered again and again.
-//! In the end the streams of each phase are given starts, phase by phase ([`timetable`]).
+//! In the end the streams of each phase are given starts, phase by phase (`timetable`).
 //!
 //! Connections are not cut. Sets with an order or with requirements of bandwidth or latency are
 //! not planned here.

@@ -7,13 +7,13 @@
 //! a connection takes an entry of an array of slots for its source, one for its target, and for
 //! each link it crosses one of its direction's array, each at its slot less the shift of the cell
 //! where that happens. Planning all-to-all on 16x16 cells is placing 255 items in six arrays
-//! ([`packing`]).
+//! (`packing`).
 //!
 //! Going round a dimension shifts time by nothing, so shifts exist only where the number of slots
 //! suits the sizes of the torus, and segments must not be longer than shifts take to come back, or
 //! they would meet themselves. Where that leaves too few numbers of slots, only a subgroup of the
 //! translations shifts time, with arrays for each class of cells that it maps to each other
-//! ([`symmetry`]): fewer symmetries, more items. The set need then be invariant under the subgroup
+//! (`symmetry`): fewer symmetries, more items. The set need then be invariant under the subgroup
 //! alone.
 //!
 //! Slots have no order yet. They are put into phases so that no cell has more channels than there
