@@ -62,7 +62,7 @@ impl Torus {
             return None;
         }
         let sizes = topology.dims()?;
-        if sizes.len() > DIMENSIONS {
+        if sizes.is_empty() || sizes.len() > DIMENSIONS {
             return None;
         }
         let mut lists = vec![Vec::new(); machine.cell_count()];
