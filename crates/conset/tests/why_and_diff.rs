@@ -350,7 +350,8 @@ proptest! {
         for pick in picks.into_iter().filter(|_| count > 0) {
             let x = ConnectionId::from_index(usize::from(pick) % count);
             let why = why(timetable, prediction, x).unwrap();
-            prop_assert_eq!(why.parts_total, 1);
+            // Sets with an order may travel in parts too, by slots.
+            prop_assert!(why.parts_total >= 1);
             check_claims(timetable, &why);
         }
     }
