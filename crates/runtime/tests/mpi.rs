@@ -105,10 +105,26 @@ fn job(program: &Path, case: &str, ranks: usize, scratch: &str) -> Output {
         .expect("timeout and the MPI launcher can be run")
 }
 
+/// What a job printed without the launcher's own reports (each between two rows of dashes), which
+/// it may print in the middle of a rank's line.
+fn without_reports(text: &str) -> String {
+    let row = "-".repeat(74) + "\n";
+    let mut pieces = text.split(&row);
+    let mut said = pieces.next().unwrap_or_default().to_owned();
+    while let Some(report) = pieces.next() {
+        match pieces.next() {
+            Some(after) => said.push_str(after),
+            // No report, as nothing ends it.
+            None => said.push_str(report),
+        }
+    }
+    said
+}
+
 /// What is wrong with how a job ended.
 fn judge(case: &Case, ranks: usize, output: &Output) -> Option<String> {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
-    let text = String::from_utf8_lossy(&text);
+    let text = without_reports(&String::from_utf8_lossy(&text));
     let code = output.status.code();
     let wrong = if code == Some(124) {
         "did not end in time".to_owned()

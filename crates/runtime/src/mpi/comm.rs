@@ -10,6 +10,7 @@
 //! drop of the last clone) does without MPI there.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::time::Duration;
@@ -261,19 +262,25 @@ impl Comm {
 
     /// Says on standard error why, and ends all ranks of the job: what is left to do when a rank
     /// cannot go on while others wait for it.
-    #[expect(clippy::print_stderr, reason = "the process ends, and the job's user must see why")]
     pub fn give_up(&self, why: &dyn std::fmt::Display) -> ! {
-        eprintln!("conset: rank {} ends the job: {why}", self.rank);
+        self.say_why(why);
         self.abort(1)
     }
 
     /// [`Comm::give_up`] after a time-out: leaves others a moment to say for whom they wait, as
     /// this rank may wait for one that only waits itself.
-    #[expect(clippy::print_stderr, reason = "the process ends, and the job's user must see why")]
     pub(super) fn give_up_slowly(&self, why: &dyn std::fmt::Display) -> ! {
-        eprintln!("conset: rank {} ends the job: {why}", self.rank);
+        self.say_why(why);
         std::thread::sleep(Duration::from_millis(500));
         self.abort(1)
+    }
+
+    /// One write for the whole line: the launcher mixes what it reads from all ranks, and puts its
+    /// own report of the abort between two writes.
+    fn say_why(&self, why: &dyn std::fmt::Display) {
+        let line = format!("conset: rank {} ends the job: {why}\n", self.rank);
+        // Nobody is left to be told that standard error is closed.
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
 
     /// From now on a panic on any thread of this process ends the job, after the panic has been
