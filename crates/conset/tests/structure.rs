@@ -77,6 +77,59 @@ fn every_module_opens_with_an_essay() {
     }
 }
 
+/// The first sentence of a module's essay, without links.
+fn sentence(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
+    let words: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    let words = words.join(" ").replace("[`", "`").replace("`]", "`");
+    let end = words.find(". ").map_or(words.len(), |end| end + 1);
+    words[..end].replace('|', "\\|")
+}
+
+/// Every module of every crate with its first sentence, as `docs/modules.md` has it.
+fn module_map() -> String {
+    let mut map =
+        "# Modules\n\nWhat each module is, by the first sentence of its own text. Written \
+        by `CONSET_BLESS=1 cargo test -p conset --test structure`.\n"
+            .to_owned();
+    let folders = fs::read_dir(root().join("crates")).unwrap();
+    let mut folders: Vec<PathBuf> = folders.map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    for folder in folders {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let mut rows = BTreeMap::new();
+        for (path, text) in sources(&folder.join("src")) {
+            let path = path.strip_prefix(folder.join("src")).unwrap().with_extension("");
+            let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+            if parts.iter().any(|part| part == "tests") {
+                continue;
+            }
+            let parts = match parts.split_last() {
+                Some((last, folders)) if last == "mod" => folders,
+                _ => &parts[..],
+            };
+            rows.insert(parts.join("::"), sentence(&text));
+        }
+        let root = rows.remove("lib").or_else(|| rows.remove("main")).expect("a root");
+        map += &format!("\n## `crates/{name}`\n\n{root}\n");
+        if !rows.is_empty() {
+            map += "\n| module | what it is |\n|---|---|\n";
+            rows.iter().for_each(|(name, is)| map += &format!("| `{name}` | {is} |\n"));
+        }
+    }
+    map
+}
+
+#[test]
+fn the_map_of_modules_is_that_of_the_tree() {
+    let path = root().join("docs/modules.md");
+    if std::env::var_os("CONSET_BLESS").is_some() {
+        fs::write(&path, module_map()).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == module_map(), "docs/modules.md is old: CONSET_BLESS=1 writes it anew");
+}
+
 #[test]
 fn stages_open_no_files_print_nothing_and_read_no_clock() {
     let forbidden = ["std::fs", "println!", "eprintln!", "Instant::now", "SystemTime", "std::env"];
