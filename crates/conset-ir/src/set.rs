@@ -34,6 +34,11 @@ impl Connection {
     pub fn new(source: CellId, target: CellId, words: u32) -> Self {
         Self { source, target, words, min_bandwidth: None, max_latency: None, name: None }
     }
+
+    /// Whether it asks for bandwidth or latency.
+    pub fn has_requirements(&self) -> bool {
+        self.min_bandwidth.is_some() || self.max_latency.is_some()
+    }
 }
 
 /// The mesh nodes behind each connection: word `i` of connection `x` is the value of node
@@ -281,6 +286,11 @@ impl ConnectionSet {
     /// Words of all connections together.
     pub fn words(&self) -> u64 {
         self.connections.iter().map(|c| u64::from(c.words)).sum()
+    }
+
+    /// Whether any connection asks for bandwidth or latency.
+    pub fn has_requirements(&self) -> bool {
+        self.connections.iter().any(Connection::has_requirements)
     }
 
     /// Pairs `(before, after)`, sorted; acyclic.

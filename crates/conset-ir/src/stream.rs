@@ -26,6 +26,7 @@
 //! Streams that share a link take longer; that is for the cost model and the fabric. Message
 //! passing has its own costs.
 
+use crate::ids::CellId;
 use crate::machine::{Duplex, Parameters};
 use crate::set::{Connection, ConnectionSet};
 
@@ -94,12 +95,37 @@ impl StreamClocks {
     }
 }
 
+impl Duplex {
+    /// The ports that streams from one cell to another keep busy: of the source, of the target. An
+    /// agent has one port for each direction; with half duplex a single one, so that both are equal
+    /// for a connection from a cell to itself. Below [`Duplex::port_count`].
+    pub fn ports(self, source: CellId, target: CellId) -> [u32; 2] {
+        match self {
+            Duplex::Full => [2 * source.0, 2 * target.0 + 1],
+            Duplex::Half => [source.0, target.0],
+        }
+    }
+
+    /// The ports of so many cells.
+    pub fn port_count(self, cells: usize) -> usize {
+        match self {
+            Duplex::Full => 2 * cells,
+            Duplex::Half => cells,
+        }
+    }
+}
+
 impl Parameters {
     /// Clocks for which a stream of so many words keeps *one end* busy at least, however fast its
     /// links are: what adds up at an agent, end by end. An agent that serves both ends of a
     /// connection to itself in turn has both in its sum.
     pub fn end_clocks(&self, words: u32) -> u64 {
         u64::from(self.stream_setup) + u64::from(words) * u64::from(self.access_clocks_per_word)
+    }
+
+    /// Streams at full rate that a link carries at a time.
+    pub fn streams_per_link(&self) -> u32 {
+        (self.access_clocks_per_word / self.link_clocks_per_word.max(1)).max(1)
     }
 
     /// Clocks that each word takes the agents of a stream from one cell to another.
@@ -117,7 +143,6 @@ impl Parameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::CellId;
 
     fn durations(parameters: &Parameters) -> [u64; 2] {
         [1, 0].map(|to| {

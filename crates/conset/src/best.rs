@@ -42,6 +42,7 @@
 
 mod attempts;
 mod price;
+mod worth;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,28 +53,10 @@ use conset_scheduler::predict;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::compile::{Care, CompileError, Objective, Options, gap, paper};
+use crate::compile::{Care, CompileError, Objective, Options, paper};
 use attempts::{LARGE, SEARCHED, Step, Try, attempts, doubled};
-use price::{PASSED, Priced, Pricing, WORK, channels, joined, price, refined};
-
-/// Connections up to which searches are tried although a plan is good.
-const SMALL: usize = 1 << 13;
-
-/// Connections up to which windows are filled with parts of them, and how near to the bound a plan
-/// is that parts are not tried to improve.
-const FILLED: usize = 1 << 12;
-const WHOLE: f64 = 1.04;
-
-/// The torus' own rounds over what the bound leaves for them, up to which no search does better.
-const RINGED: f64 = 1.05;
-
-/// How near to the bound a plan of a large set is that need not be improved by packing its phases,
-/// and after that by anything else.
-const UNPACKED: f64 = 1.1;
-const PACKED: f64 = 1.6;
-
-/// How near to the bound a plan is that translation slots need not improve.
-const SHIFTED: f64 = 1.03;
+use price::{Priced, Pricing, WORK, channels, joined, price, refined};
+use worth::{REFINED, SMALL, TOO_LONG, squared_hops};
 
 /// Connections above which a wave is one attempt.
 const WIDE: usize = 1 << 15;
@@ -81,25 +64,8 @@ const WIDE: usize = 1 << 15;
 /// Attempts of a wave at most.
 const WAVE: usize = 8;
 
-/// Squares of the hops of all routes together above which a set that has a plan is not balanced:
-/// what its searches look at, which takes minutes.
-const TOO_LONG: u64 = 1 << 26;
-
-/// Channels of all routes above which windows are not filled.
-const PARTED: u64 = 1 << 20;
-
 /// Channels of a route on the average above which refining runs fewer streams.
 const FAR: u64 = 32;
-
-/// Cells that searches look at before a set that has a plan is balanced no more.
-const SPENT: u64 = 1 << 26;
-
-/// Connections up to which the best plan is refined, and how far from the bound it is then.
-const REFINED: usize = 3 << 10;
-const REFINABLE: f64 = 1.06;
-
-/// Ordered pairs for each connection up to which it is.
-const ORDERED: usize = 16;
 
 /// Streams that are run for that by each thread of two, and for each connection as a power of two.
 const EACH: u32 = 15;
@@ -187,9 +153,7 @@ type Plans =
 
 /// The search for one set's plan.
 pub(crate) struct Search<'a> {
-    machine: &'a Arc<Machine>,
-    set: &'a Arc<ConnectionSet>,
-    bounds: Bounds,
+    task: Task<'a>,
     options: &'a Options,
     until: Until,
     plans: Plans,
@@ -234,9 +198,7 @@ impl<'a> Search<'a> {
     ) -> Self {
         let usual = attempts(machine, set, options.objective);
         Self {
-            machine,
-            set,
-            bounds,
+            task: Task::new(machine, set, bounds),
             options,
             until,
             plans: planner::plans,
@@ -257,22 +219,6 @@ impl<'a> Search<'a> {
             refused: 0,
             trials: Vec::new(),
             ended: None,
-        }
-    }
-
-    /// Whether an attempt is left out because routes are long, or searches before it looked at
-    /// enough.
-    fn is_too_much(&self, planner: Planner) -> bool {
-        let may = self.options.unlimited || self.found.is_none();
-        match planner {
-            Planner::LoadAnnealing => {
-                !may && self.until == Until::Good && (self.long || self.spent > SPENT)
-            }
-            Planner::PreemptiveList => {
-                let long = |found: &Priced| channels(&found.timetable) > PARTED;
-                !may && self.found.as_ref().is_some_and(long)
-            }
-            _ => false,
         }
     }
 
@@ -309,7 +255,7 @@ impl<'a> Search<'a> {
 
     /// The clocks of the best plan, if there is one, and the bound.
     pub(crate) fn clocks(&self) -> Option<(u64, u64)> {
-        self.found.as_ref().map(|found| (found.clocks, self.bounds.clocks))
+        self.found.as_ref().map(|found| (found.clocks, self.task.bounds().clocks))
     }
 
     /// The attempt of a number; `None` after the last one.
@@ -324,7 +270,7 @@ impl<'a> Search<'a> {
             Until::Attempts(most) if more >= u64::from(most) => return None,
             Until::Attempts(_) | Until::Stopped => (),
         }
-        let searched = self.searched && self.set.len() <= SEARCHED;
+        let searched = self.searched && self.task.set().len() <= SEARCHED;
         let timed = self.options.objective == Objective::Time;
         let step = match more % 4 {
             1 if timed => Step::Plan(Planner::RoundPathfinder),
@@ -340,7 +286,8 @@ impl<'a> Search<'a> {
     /// # Errors
     /// A set that cannot be planned, where there is no plan yet.
     pub(crate) fn wave(&mut self) -> Result<(), CompileError> {
-        let most = if self.set.len() > WIDE { 1 } else { rayon::current_num_threads().min(WAVE) };
+        let most =
+            if self.task.set().len() > WIDE { 1 } else { rayon::current_num_threads().min(WAVE) };
         let Some(first) = self.attempt(self.next) else {
             self.ended = Some(Ended::Enough);
             return Ok(());
@@ -410,7 +357,7 @@ impl<'a> Search<'a> {
             attempt.step != Step::Plan(Planner::LoadAnnealing) && squared_hops(&priced) > TOO_LONG;
         let objective = self.options.objective;
         let size = |priced: &Priced| (priced.timetable.phases().len(), priced.clocks);
-        if self.set.len() <= REFINED
+        if self.task.set().len() <= REFINED
             && self.fewest.as_ref().is_none_or(|few| size(&priced) < size(few))
         {
             self.fewest = Some(priced.clone());
@@ -435,10 +382,12 @@ impl<'a> Search<'a> {
         };
         if self.found.is_some() {
             let skipped = match planner {
-                Planner::EdgeColoring => self.set.len() > SEARCHED,
+                Planner::EdgeColoring => self.task.set().len() > SEARCHED,
                 Planner::PreemptiveList => !self.may_gain_by_parts(),
                 // A small set with as few phases as can be has nothing to gain.
-                Planner::PhasePathfinder => self.set.len() <= SEARCHED && self.has_few_phases(),
+                Planner::PhasePathfinder => {
+                    self.task.set().len() <= SEARCHED && self.has_few_phases()
+                }
                 _ => false,
             };
             if skipped || self.is_too_much(planner) {
@@ -453,15 +402,15 @@ impl<'a> Search<'a> {
             doubled,
             fewest_phases: self.options.objective == Objective::Phases,
             // The first moves of a search gain the most, and a large set has many.
-            effort: (default.effort >> u32::from(self.set.len() > LARGE)) << doubled,
+            effort: (default.effort >> u32::from(self.task.set().len() > LARGE)) << doubled,
         };
-        let mut work = match self.options.unlimited || planner.has_own_budget() {
-            true => Work::unlimited(),
-            false => Work::of(self.set.len(), doubled),
+        let mut work = if self.options.unlimited || planner.has_own_budget() {
+            Work::unlimited()
+        } else {
+            Work::of(self.task.set().len(), doubled)
         };
         let allowed = work.left;
-        let task = Task { machine: self.machine, set: self.set, bounds: self.bounds };
-        let plans = match (self.plans)(&task, planner, &route, &mut work) {
+        let plans = match (self.plans)(&self.task, planner, &route, &mut work) {
             Ok(plans) if plans.is_empty() => return None,
             Ok(plans) => plans,
             Err(infeasible) => return Some(Err(infeasible)),
@@ -505,28 +454,14 @@ impl<'a> Search<'a> {
         if first && self.checks { new.checked().map(Some) } else { Ok(Some(new)) }
     }
 
-    /// Whether agents keep planned starts, so that slots were negotiated.
-    fn is_timed(&self) -> bool {
-        self.machine.parameters().has_timed_starts()
-    }
-
-    /// Whether the best plan so far is worth refining: far from the bound, of streams that last as
-    /// long as a switch, below which it is not sharing of links that rules them.
-    fn may_gain_by_sharing(&self) -> bool {
-        let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > REFINABLE;
-        let far = self.until != Until::Good || self.found.as_ref().is_some_and(far);
-        let few = self.set.len() <= REFINED && self.set.order().len() <= ORDERED * self.set.len();
-        far && few && self.is_long()
-    }
-
     /// Changes the best plan so far. The first chains start from the best plan, whose streams keep
     /// off each other, and from one of few phases, in which they share; the others go on from the
     /// better of the two results.
     fn refine(&self, found: &Priced, seed: u64, doubled: u32) -> Candidate {
         let seed = self.options.seed.wrapping_add(seed);
-        let steps = STEPS.min((self.set.len() as u64) << EACH) << doubled;
+        let steps = STEPS.min((self.task.set().len() as u64) << EACH) << doubled;
         // A stream that is run costs what its route is long.
-        let far = channels(&found.timetable) / self.set.len().max(1) as u64;
+        let far = channels(&found.timetable) / self.task.set().len().max(1) as u64;
         let steps = if self.options.unlimited { steps } else { steps * FAR / far.max(FAR) };
         let few = self.fewest.as_ref().unwrap_or(found);
         let first = self.chains([(found, false), (few, true)], steps / 4, seed)?;
@@ -545,101 +480,6 @@ impl<'a> Search<'a> {
         Ok(if b.beats(&a, self.options.objective)? { b } else { a })
     }
 
-    /// Whether the best plan so far has as many phases as the bound.
-    fn has_few_phases(&self) -> bool {
-        let few = |found: &Priced| found.timetable.phases().len() <= self.bounds.phases as usize;
-        self.found.as_ref().is_some_and(few)
-    }
-
-    /// Whether the best plan so far is so far from the bound, and the longest connection so long,
-    /// that parts of it could do better.
-    fn may_gain_by_parts(&self) -> bool {
-        let far = |found: &Priced| gap(found.clocks, self.bounds.clocks) > WHOLE;
-        self.set.len() <= FILLED && self.is_long() && self.found.as_ref().is_some_and(far)
-    }
-
-    /// Whether the longest connection takes no less time than a switch.
-    fn is_long(&self) -> bool {
-        let parameters = self.machine.parameters();
-        let longest = self.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
-        u64::from(longest) * parameters.word_clocks() >= parameters.switch_clocks()
-    }
-
-    /// Clocks of the rounds of a plan, without what words take on their way, over the clocks that
-    /// the bound leaves beside switches.
-    fn rounds_over_bound(&self, priced: &Priced) -> Option<f64> {
-        let rounds = priced.rounds()?;
-        let parameters = self.machine.parameters();
-        let round = parameters.longest_stream(self.set);
-        let switches = u64::from(self.bounds.phases) * parameters.switch_clocks();
-        let left = self.bounds.clocks.saturating_sub(switches).max(1);
-        Some(u64::from(rounds).saturating_mul(round) as f64 / left as f64)
-    }
-
-    /// Whether packing its phases has had its turn, if it is to have one.
-    fn is_packed(&self) -> Option<bool> {
-        let packing = Step::Plan(Planner::WindowedPathfinder);
-        let turn = self.usual.iter().position(|attempt| attempt.step == packing)?;
-        Some(self.next > turn)
-    }
-
-    /// Whether nothing much better can be expected of more attempts.
-    ///
-    /// A small set is tried until it is near the bound. For a large one that is what a way of
-    /// rounds gives. Between them it depends on the torus' own rounds: where they use all that there
-    /// is (all-to-all on 8x8: 64 rounds, as many as links allow), what is missing is switches and
-    /// words on their way, which no search gets back. Where they do not (6x10: 88 rounds, 75
-    /// would do), a negotiation gets some of it: all-to-all of 2048 words 1.12 instead of 1.18
-    /// times the bound, in about a second instead of a tenth; two more plans took three times as
-    /// long and were no better.
-    fn is_good(&self, found: &Priced) -> bool {
-        let (set, objective) = (self.set, self.options.objective);
-        let near = match set.len() {
-            0..=SEARCHED if self.is_timed() => 1.015,
-            0..=SEARCHED => 1.03,
-            _ if set.len() > SMALL => match self.is_packed() {
-                None => 1.35,
-                Some(false) => UNPACKED,
-                Some(true) => PACKED,
-            },
-            _ => match self.ringed {
-                Some(rounds) if rounds < RINGED => 1.2,
-                Some(_) => 1.15,
-                None => 1.01,
-            },
-        };
-        let few = found.timetable.phases().len() <= self.bounds.phases as usize;
-        match objective {
-            Objective::Time => gap(found.clocks, self.bounds.clocks) < near,
-            Objective::Phases if set.len() > SMALL => few || set.len() > PASSED,
-            Objective::Phases => few && gap(found.clocks, self.bounds.clocks) < near,
-        }
-    }
-
-    /// Whether translation slots come next and may do better than the best plan.
-    fn may_gain_by_shifts(&self, found: &Priced) -> bool {
-        let next = self.usual.get(self.next).map(|next| next.step);
-        next == Some(Step::Plan(Planner::TranslationSlots))
-            && gap(found.clocks, self.bounds.clocks) > SHIFTED
-    }
-
-    /// Whether trying ends here, and why.
-    fn end(&self) -> Option<Ended> {
-        let found = self.found.as_ref()?;
-        let phases = found.timetable.phases().len() <= self.bounds.phases as usize;
-        let clocks = found.clocks <= self.bounds.clocks;
-        if clocks && (phases || self.options.objective == Objective::Time) {
-            return Some(Ended::Bound);
-        }
-        match self.until {
-            Until::Good if self.is_good(found) && !self.may_gain_by_shifts(found) => {
-                Some(Ended::Enough)
-            }
-            Until::Attempts(most) if self.made >= most => Some(Ended::Attempts),
-            _ => None,
-        }
-    }
-
     /// The best plan that was found, and how; the paper's plan if every other was refused.
     ///
     /// # Errors
@@ -653,7 +493,8 @@ impl<'a> Search<'a> {
             if self.refused == 0 {
                 return Err(CompileError::bug("the router", &"no way to plan applies"));
             }
-            let (timetable, prediction) = paper(self.machine, self.set, self.options, &mut |_| ())?;
+            let (timetable, prediction) =
+                paper(self.task.machine(), self.task.set(), self.options, &mut |_| ())?;
             let (made, candidates_refused) = (self.made + 1, self.refused);
             let trials = Vec::new();
             let attempts = Attempts { made, candidates_refused, ended, work: self.work, trials };
@@ -685,11 +526,6 @@ type Candidate = Result<Priced, CompileError>;
 
 /// What an attempt made.
 type Outcome = Result<Vec<Candidate>, Infeasible>;
-
-fn squared_hops(priced: &Priced) -> u64 {
-    let phases = priced.timetable.routing().phases().iter();
-    phases.flat_map(|p| p.iter()).map(|route| (route.hops() as u64).pow(2)).sum()
-}
 
 #[cfg(test)]
 mod tests;

@@ -525,11 +525,7 @@ struct Open<'a> {
 /// The connections of a phase whose contract its link sharing breaks, the first few. What a
 /// contract promises is said by the checker (`conset_verify`, bandwidth and latency).
 fn broken(machine: &Machine, set: &ConnectionSet, routes: &PhaseRoutes) -> Vec<ConnectionId> {
-    let has_contract = |id: ConnectionId| {
-        let connection = set.get(id);
-        connection.min_bandwidth.is_some() || connection.max_latency.is_some()
-    };
-    if !routes.iter().any(|route| has_contract(route.connection)) {
+    if !routes.iter().any(|route| set.get(route.connection).has_requirements()) {
         return Vec::new();
     }
     let load = Load::of(machine, routes, None);

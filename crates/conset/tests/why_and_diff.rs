@@ -350,8 +350,8 @@ proptest! {
         for pick in picks.into_iter().filter(|_| count > 0) {
             let x = ConnectionId::from_index(usize::from(pick) % count);
             let why = why(timetable, prediction, x).unwrap();
-            // Sets with an order may travel in parts too, by slots.
-            prop_assert!(why.parts_total >= 1);
+            let routes = timetable.routing().phases().iter().flat_map(|phase| phase.iter());
+            prop_assert_eq!(why.parts_total, routes.filter(|r| r.connection == x).count());
             check_claims(timetable, &why);
         }
     }

@@ -9,7 +9,8 @@
 //! * `channels`: which channel does each route take on each of its cells, and which of several
 //!   parallel links?
 //!
-//! `explain` turns a failure of any of them into a witness and its cheapest fixes.
+//! All of them see the machine as [`network`] has it: live cells, edges, distances. `explain` turns
+//! a failure of any of them into a witness and its cheapest fixes.
 //!
 //! All of it is deterministic: the same machine, set, options and seed give the same result. It
 //! opens no files, prints nothing and reads no clock. It does not say when a connection starts

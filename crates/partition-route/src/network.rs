@@ -1,6 +1,6 @@
 //! The live part of a machine as the searches see it: who is next to whom, and how far.
 //!
-//! Parallel links count once here, because channels are a matter of cells (machine model, rule
+//! Parallel links are one *edge* here, because channels are a matter of cells (machine model, rule
 //! 2); which of them a route takes is decided in [`crate::channels`]. Dead cells and links are
 //! left out, switches are in. Distances are hops over live links.
 
@@ -71,6 +71,8 @@ pub struct Network {
     pub next: Neighbours,
     /// Where links into a cell come from.
     pub back: Neighbours,
+    /// Live links that each edge of `next` stands for.
+    pub links: Vec<u32>,
     /// The sides of a grid without a dead cell or link, and whether they close to rings.
     grid: Option<(Vec<u32>, bool)>,
     /// The leaves of a fat-tree without a dead cell or link.
@@ -87,6 +89,11 @@ impl Network {
         let back = Neighbours::new(cells, |cell, row| {
             row.extend(machine.incoming(cell).iter().map(|&l| machine.link(l).source.0));
         });
+        let mut links = vec![0; next.edge_count()];
+        for link in machine.cells().flat_map(|cell| machine.outgoing(cell)) {
+            let link = machine.link(*link);
+            links[next.edge(link.source.0, link.target.0)] += 1;
+        }
         let whole = machine.dead_cells().is_empty() && machine.dead_links().is_empty();
         let dims = if whole { machine.topology().dims() } else { None };
         let grid = dims.map(|dims| (dims, machine.topology().wraps()));
@@ -94,7 +101,7 @@ impl Network {
             Topology::FatTree { leaves } if whole => Some(*leaves),
             _ => None,
         };
-        Self { cells, next, back, grid, leaves }
+        Self { cells, next, back, links, grid, leaves }
     }
 
     /// Hops without a search, on a grid without a dead cell or link.
@@ -308,6 +315,14 @@ impl Distances {
             );
         }
         Self { rows, row_of, cells, base: 0, far: None }
+    }
+
+    /// Hops to a target from every cell, with `u16::MAX` for "no way"; `None` where there was no
+    /// room for a table of these.
+    #[inline]
+    pub fn row(&self, target: u32) -> Option<&[u16]> {
+        let first = self.row_of[target as usize] as usize * self.cells;
+        self.rows.get(first..first + self.cells)
     }
 
     /// Turns to another target, to be reached from `source`; returns the hops between them.

@@ -39,7 +39,7 @@ mod stretch;
 mod swap;
 mod talk;
 
-use conset_ir::{CellId, Connection, ConnectionSet, Fix, Infeasible, Machine, Topology};
+use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine, Topology};
 pub use cost::Cost;
 
 use crate::network::Network;
@@ -170,11 +170,10 @@ impl<'a> Placer<'a> {
     ) -> Self {
         let metric = Metric::new(machine, network);
         let talk = Talk::new(machine, set, parts);
-        let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
         let doubtful = !machine.dead_cells().is_empty()
             || !machine.dead_links().is_empty()
             || matches!(machine.topology(), Topology::Graph { .. })
-            || set.connections().iter().any(asks);
+            || set.has_requirements();
         Self { machine, network, set, metric, talk, doubtful, seed }
     }
 

@@ -18,13 +18,14 @@
 //! ends, too, at a division that takes no more than the busiest side alone. Sets with an order or with
 //! required bandwidths or latencies are left as they are.
 
-use conset_ir::{ConnectionSet, Duplex, Machine};
+use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::greatest::Greatest;
 use super::way::{CLOSED, UNIT, Way};
 use crate::portfolio::Work;
+use crate::problem::ports;
 use conset_partition_route::network::{Distances, Network};
 
 /// A division: a phase and a path for each connection.
@@ -126,17 +127,9 @@ impl<'a> Search<'a> {
         division: Division,
     ) -> Self {
         let parameters = machine.parameters();
-        let full = parameters.duplex == Duplex::Full;
         let cells = network.cells;
-        let side_count = if full { 2 * cells } else { cells };
-        let sides: Vec<[u32; 2]> = set
-            .connections()
-            .iter()
-            .map(|c| match full {
-                true => [2 * c.source.0, 2 * c.target.0 + 1],
-                false => [c.source.0, c.target.0],
-            })
-            .collect();
+        let side_count = parameters.duplex.port_count(cells);
+        let sides = ports(machine, set);
         let mut first = vec![0u32; side_count + 1];
         for side in sides.iter().flatten() {
             first[*side as usize + 1] += 1;
@@ -154,13 +147,7 @@ impl<'a> Search<'a> {
         }
         let words = || set.connections().iter().map(|c| c.words);
         let link = u64::from(parameters.link_clocks_per_word);
-        let mut parallel = vec![0; network.next.edge_count()];
-        for cell in machine.cells() {
-            for edge in network.next.edges(cell.0) {
-                let to = conset_ir::CellId(network.next.far_end(edge));
-                parallel[edge] = machine.links_between(cell, to).count() as u64;
-            }
-        }
+        let parallel: Vec<u64> = network.links.iter().map(|&links| links.into()).collect();
         let phases = division.phases as usize;
         let mut this = Self {
             network,

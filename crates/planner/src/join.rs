@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use conset_ir::{Connection, Infeasible};
+use conset_ir::Infeasible;
 
 use crate::portfolio::{Part, Routed, plan_of_parts};
 
@@ -24,9 +24,8 @@ pub fn joinable(plan: &Routed, tried: &mut Tried) -> Vec<(u32, u32)> {
     let machine = plan.routing.machine();
     let phases = plan.routing.phases();
     let cells = machine.cell_count();
-    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
     if plan.rounds.is_none()
-        || plan.routing.set().connections().iter().any(asks)
+        || plan.routing.set().has_requirements()
         || phases.len().saturating_mul(cells) > HELD
     {
         return Vec::new();
@@ -92,7 +91,7 @@ pub fn join(plan: &Routed, pairs: &[(u32, u32)]) -> Result<Routed, Infeasible> {
 mod tests {
     use super::*;
     use crate::{Options, Planner, Task, Work, plans};
-    use conset_ir::{CellId, ConnectionSet, Machine};
+    use conset_ir::{CellId, Connection, ConnectionSet, Machine};
     use std::sync::Arc;
 
     #[test]
@@ -103,7 +102,7 @@ mod tests {
         let connect = |(s, t)| Connection::new(CellId(s), CellId(t), 9);
         let set = Arc::new(ConnectionSet::new("s", ends.map(connect).to_vec()).unwrap());
         let bounds = conset_partition_route::bounds::bounds(&machine, &set).unwrap().summary();
-        let task = Task { machine: &machine, set: &set, bounds };
+        let task = Task::new(&machine, &set, bounds);
         let mut work = Work::unlimited();
         let made = plans(&task, Planner::RoundPathfinder, &Options::default(), &mut work);
         let mut plan = made.unwrap().pop().unwrap();

@@ -41,7 +41,7 @@ mod window;
 pub mod windows;
 
 pub use join::{Tried, join, joinable};
-pub use plan::{Plan, Stream};
+pub use plan::{Found, Plan, Stream};
 pub use portfolio::{Options, Planner, Routed, Task, Work, plans};
 pub use problem::Problem;
-pub use refine::{Runner, Streamed, links_of_edges, refine};
+pub use refine::{Runner, Streamed, refine};

@@ -30,7 +30,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use conset_ir::{CellId, ConnectionSet, Duplex, Machine};
+use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -63,30 +63,6 @@ const KEPT_ORDERED: u32 = 64;
 const TURN: u32 = 32;
 /// Passes at most.
 const PASSES: u32 = 1 << 12;
-
-/// The sides of its agents that each connection keeps busy; with half duplex an agent has one.
-pub(super) fn sides(machine: &Machine, set: &ConnectionSet) -> Vec<[u32; 2]> {
-    let full = machine.parameters().duplex == Duplex::Full;
-    let of = |c: &conset_ir::Connection| match full {
-        true => [2 * c.source.0, 2 * c.target.0 + 1],
-        false => [2 * c.source.0, 2 * c.target.0],
-    };
-    set.connections().iter().map(of).collect()
-}
-
-/// Streams that the links of each edge carry at full rate, all together.
-pub(super) fn room(machine: &Machine, network: &Network) -> Vec<u16> {
-    let parameters = machine.parameters();
-    let share = (parameters.access_clocks_per_word / parameters.link_clocks_per_word.max(1)).max(1);
-    let mut room = vec![0; network.next.edge_count()];
-    for cell in machine.cells() {
-        for edge in network.next.edges(cell.0) {
-            let links = machine.links_between(cell, CellId(network.next.far_end(edge))).count();
-            room[edge] = (links as u64 * u64::from(share)).min(1 << 12) as u16;
-        }
-    }
-    room
-}
 
 /// Negotiates until the rounds last no more than `bound`, or for about so many steps; `None`
 /// where the set is empty or too large, or a connection has no way.

@@ -16,13 +16,11 @@ mod negotiation;
 mod route;
 mod timetable;
 
-use conset_ir::Connection;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::plan::{Plan, Stream};
+use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
-use crate::slots::Found;
 use negotiation::{Negotiation, Outcome};
 use timetable::Phase;
 
@@ -100,8 +98,7 @@ const RESOURCES: u64 = 1 << 25;
 /// requirements, or where the budget was used up before there was a plan.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
-    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
-    if set.is_empty() || !set.order().is_empty() || set.connections().iter().any(asks) {
+    if !problem.is_plain() {
         return None;
     }
     let clocks: Vec<[u64; 2]> = set
@@ -110,11 +107,11 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
         .enumerate()
         .map(|(x, c)| [problem.clocks(x).of(c.words), u64::from(c.words) * problem.word_clocks])
         .collect();
-    let mut search = Search { problem, config, budget, seed, best: None, work: 0, passes: 0 };
+    let mut search = Search { problem, config, budget, seed, best: None, work: 0 };
     let settled = search.fewest(&clocks)?;
     search.even(settled);
-    let Search { best, work, passes, .. } = search;
-    best.map(|plan| Found { plan, work, passes })
+    let Search { best, work, .. } = search;
+    best.map(|plan| Found { plan, work })
 }
 
 struct Search<'a> {
@@ -124,7 +121,6 @@ struct Search<'a> {
     seed: u64,
     best: Option<Plan>,
     work: u64,
-    passes: u32,
 }
 
 impl<'a> Search<'a> {
@@ -193,7 +189,6 @@ impl<'a> Search<'a> {
 
     fn count(&mut self, negotiation: &mut Negotiation<'_>) {
         self.work += std::mem::take(&mut negotiation.work);
-        self.passes += std::mem::take(&mut negotiation.passes);
     }
 
     /// Gives starts to what has settled; whether that is the best plan, which is kept.

@@ -29,6 +29,14 @@ pub struct Plan {
     pub clocks: u64,
 }
 
+/// What a search found, and what it took.
+pub struct Found {
+    /// The best plan.
+    pub plan: Plan,
+    /// Cells, slots or entries of tables that it looked at.
+    pub work: u64,
+}
+
 impl Plan {
     /// The routing of a plan and the starts of its routes, in the routing's order.
     ///

@@ -23,16 +23,17 @@
 //! No planner looks at what a set is called or where it came from. Which one is best for a set is
 //! seen by pricing the candidates, which is the caller's business.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Routing};
 
 use conset_partition_route::apr::wants::Wants;
 use conset_partition_route::network::{Distances, Network};
-use conset_partition_route::{apr, channels, explain};
+use conset_partition_route::{apr, channels, explain, routing_of_paths};
 
 use crate::paths::Paths;
-use crate::problem::Problem;
+use crate::plan::Found;
+use crate::problem::{Problem, ports};
 use crate::{
     balance, compact, negotiate, orbits, pack, phases, rounds, slots, template, torus, window,
     windows,
@@ -93,16 +94,40 @@ impl Planner {
     }
 }
 
-/// What is to be planned: a set on a machine, and the set's bounds there
-/// ([`conset_partition_route::bounds::bounds`]).
-#[derive(Clone, Copy, Debug)]
+/// What is to be planned: a set on a machine. What planners work out of that they share.
 pub struct Task<'a> {
+    machine: &'a Arc<Machine>,
+    set: &'a Arc<ConnectionSet>,
+    bounds: Bounds,
+    problem: OnceLock<Option<Problem<'a>>>,
+}
+
+impl<'a> Task<'a> {
+    /// A set on a machine, and its bounds there ([`conset_partition_route::bounds::bounds`]).
+    pub fn new(machine: &'a Arc<Machine>, set: &'a Arc<ConnectionSet>, bounds: Bounds) -> Self {
+        Self { machine, set, bounds, problem: OnceLock::new() }
+    }
+
     /// The machine.
-    pub machine: &'a Arc<Machine>,
+    pub fn machine(&self) -> &'a Arc<Machine> {
+        self.machine
+    }
+
     /// The set.
-    pub set: &'a Arc<ConnectionSet>,
-    /// Its bounds.
-    pub bounds: Bounds,
+    pub fn set(&self) -> &'a Arc<ConnectionSet> {
+        self.set
+    }
+
+    /// The set's bounds.
+    pub fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    /// The problem, where there is one ([`Problem::new`]).
+    fn problem(&self) -> Option<&Problem<'a>> {
+        let new = || Problem::new(self.machine, self.set, self.bounds);
+        self.problem.get_or_init(new).as_ref()
+    }
 }
 
 /// What a planner may do.
@@ -192,7 +217,7 @@ pub fn plans(
     options: &Options,
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
-    let &Task { machine, set, ref bounds } = task;
+    let Task { machine, set, bounds, .. } = task;
     let &Options { seed, doubled, .. } = options;
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut plans = match planner {
@@ -236,11 +261,10 @@ pub fn plans(
 fn planned(
     task: &Task<'_>,
     work: &mut Work,
-    plan: impl FnOnce(&Problem<'_>) -> Option<slots::Found>,
+    plan: impl FnOnce(&Problem<'_>) -> Option<Found>,
 ) -> Result<Vec<Routed>, Infeasible> {
-    let &Task { machine, set, bounds } = task;
-    let found = Problem::new(machine, set, bounds).and_then(|problem| plan(&problem));
-    let Some(found) = found else { return Ok(Vec::new()) };
+    let Task { machine, set, .. } = task;
+    let Some(found) = task.problem().and_then(plan) else { return Ok(Vec::new()) };
     work.take(found.work);
     let (routing, starts) =
         found.plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
@@ -249,14 +273,8 @@ fn planned(
 }
 
 /// Whether connections ask for more than that their words arrive.
-fn has_wishes(set: &ConnectionSet) -> bool {
-    !set.order().is_empty() || has_contracts(set)
-}
-
-/// Whether connections ask for bandwidth or latency.
-pub(crate) fn has_contracts(set: &ConnectionSet) -> bool {
-    let asks = |c: &conset_ir::Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
-    set.connections().iter().any(asks)
+fn is_constrained(set: &ConnectionSet) -> bool {
+    !set.order().is_empty() || set.has_requirements()
 }
 
 fn is_whole(machine: &Machine) -> bool {
@@ -267,7 +285,7 @@ fn ring_rounds(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
 ) -> Result<Vec<Routed>, Infeasible> {
-    if has_wishes(set) || !is_whole(machine) {
+    if is_constrained(set) || !is_whole(machine) {
         return Ok(Vec::new());
     }
     let Some(template) = template::rounds(machine.topology(), set) else { return Ok(Vec::new()) };
@@ -278,7 +296,7 @@ fn ring_rounds(
 }
 
 fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Routed>, Infeasible> {
-    if has_wishes(set) || !is_whole(machine) {
+    if is_constrained(set) || !is_whole(machine) {
         return Ok(None);
     }
     let channels = machine.parameters().channels_per_cell;
@@ -307,7 +325,7 @@ fn balanced(
         ..apr::Options::default()
     };
     let routing = apr::route(machine, set, &first, &mut |_| ())?;
-    if has_wishes(set) {
+    if is_constrained(set) {
         return Ok(Some(Routed { routing, rounds: None, starts: None }));
     }
     let network = Network::new(machine);
@@ -371,7 +389,7 @@ fn searched_rounds(
 ) -> Result<Vec<Routed>, Infeasible> {
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
     let uneven = longest * set.len() as u64 > UNEVEN * set.words();
-    if has_wishes(set) || uneven || set.len() > SEARCHED {
+    if is_constrained(set) || uneven || set.len() > SEARCHED {
         return Ok(Vec::new());
     }
     let network = Network::new(machine);
@@ -440,7 +458,7 @@ fn preemptive_list(
     bounds: &Bounds,
     options: &Options,
 ) -> Result<Vec<Routed>, Infeasible> {
-    if has_wishes(set) || set.len() > WINDOWS {
+    if is_constrained(set) || set.len() > WINDOWS {
         return Ok(Vec::new());
     }
     let network = Network::new(machine);
@@ -479,8 +497,7 @@ pub(crate) fn plan_of_parts(
     for parts in &mut phases {
         parts.sort_by_key(|part| (part.connection, part.round));
     }
-    let network = Network::new(machine);
-    let routing = channels::number_parts(machine, set, &network, phases.len() as u32, |phase| {
+    let routing = routing_of_paths(machine, set, phases.len() as u32, |phase| {
         let parts = phases[phase as usize].iter();
         parts.map(|part| (part.connection, part.words, part.path.as_slice()))
     })
@@ -557,7 +574,7 @@ fn packings(
 ) -> Vec<pack::Packed> {
     let channels = machine.parameters().channels_per_cell;
     let network = Network::new(machine);
-    let sides = negotiate::sides(machine, set);
+    let sides = ports(machine, set);
     let ordered = !set.order().is_empty();
     let rounds = pack::Rounds { count, round_of, paths, sides: &sides, ordered, wants };
     let mut packings = vec![pack::pack(&network, channels, rounds, pack::Packing::Dense)];

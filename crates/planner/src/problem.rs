@@ -7,11 +7,23 @@
 
 use std::sync::Arc;
 
-use conset_ir::{
-    Bounds, CellId, Connection, ConnectionSet, Duplex, Machine, Parameters, StreamClocks,
-};
+use conset_ir::{Bounds, Connection, ConnectionSet, Duplex, Machine, Parameters, StreamClocks};
+use conset_partition_route::network::{Distances, Network};
 
 use crate::plan::Stream;
+
+/// The ports that each connection keeps busy: of its source, of its target.
+pub(crate) fn ports(machine: &Machine, set: &ConnectionSet) -> Vec<[u32; 2]> {
+    let of = |c: &Connection| machine.parameters().duplex.ports(c.source, c.target);
+    set.connections().iter().map(of).collect()
+}
+
+/// Streams at full rate that each edge carries at a time, over all its links.
+pub(crate) fn capacities(machine: &Machine, network: &Network) -> Vec<u16> {
+    let share = machine.parameters().streams_per_link();
+    let capacity = |&links: &u32| links.saturating_mul(share).min(1 << 12) as u16;
+    network.links.iter().map(capacity).collect()
+}
 
 /// Something that a stream keeps busy: an edge, a port, or the receiving side of a port.
 #[derive(Clone, Copy)]
@@ -32,10 +44,7 @@ pub struct Problem<'a> {
     pub(crate) set: &'a Arc<ConnectionSet>,
     parameters: &'a Parameters,
     pub(crate) bounds: Bounds,
-    /// Edges of each cell: cell `c` has the edges `first[c]..first[c + 1]`.
-    pub(crate) first: Vec<u32>,
-    /// The cell at the head of each edge.
-    pub(crate) heads: Vec<u32>,
+    network: Network,
     /// Streams at full rate that each edge carries at a time.
     pub(crate) capacity: Vec<u16>,
     /// The ports of each connection: of its source, of its target. Equal for a connection of a
@@ -51,17 +60,13 @@ pub struct Problem<'a> {
     pub(crate) share: u32,
     /// Whether the two directions share an agent.
     pub(crate) half: bool,
-    /// Hops to the target of each connection: row of the target, column of the cell.
-    distances: Vec<u16>,
-    row_of: Vec<u32>,
+    /// Hops to the target of each connection.
+    distances: Distances,
 }
-
-/// Entries that the table of distances may have.
-const DISTANCES: usize = 1 << 25;
 
 impl<'a> Problem<'a> {
     /// Prepares a set for planning. `None` where planners do not apply: connections without a
-    /// way, or a machine with too many cells for the table of distances.
+    /// way, or a machine with too many cells for a table of distances.
     pub fn new(
         machine: &'a Arc<Machine>,
         set: &'a Arc<ConnectionSet>,
@@ -69,113 +74,63 @@ impl<'a> Problem<'a> {
     ) -> Option<Self> {
         let parameters = machine.parameters();
         let cells = machine.cell_count();
-        let share = (parameters.access_clocks_per_word / parameters.link_clocks_per_word).max(1);
-        let (mut first, mut heads, mut capacity) = (vec![0], Vec::new(), Vec::new());
-        for cell in machine.cells() {
-            let mut row: Vec<u32> =
-                machine.outgoing(cell).iter().map(|&link| machine.link(link).target.0).collect();
-            row.sort_unstable();
-            for run in row.chunk_by(|a, b| a == b) {
-                heads.push(run[0]);
-                capacity.push((run.len() as u32 * share).min(1 << 12) as u16);
-            }
-            first.push(heads.len() as u32);
-        }
-        let half = parameters.duplex == Duplex::Half;
-        let port = |cell: CellId, side: u32| if half { cell.0 } else { 2 * cell.0 + side };
-        let ports = set.connections().iter().map(|c| [port(c.source, 0), port(c.target, 1)]);
-        let mut this = Self {
+        let network = Network::new(machine);
+        let targets = set.connections().iter().map(|c| c.target.0);
+        let this = Self {
             machine,
             set,
             parameters,
             bounds,
-            first,
-            heads,
-            capacity,
-            ports: ports.collect(),
-            port_count: if half { cells } else { 2 * cells },
+            capacity: capacities(machine, &network),
+            ports: ports(machine, set),
+            port_count: parameters.duplex.port_count(cells),
             channels: parameters.channels_per_cell,
             word_clocks: parameters.word_clocks(),
             link_clocks: u64::from(parameters.link_clocks_per_word),
             setup: u64::from(parameters.stream_setup),
             switch: parameters.switch_clocks(),
-            share,
-            half,
-            distances: Vec::new(),
-            row_of: vec![u32::MAX; cells],
+            share: parameters.streams_per_link(),
+            half: parameters.duplex == Duplex::Half,
+            distances: Distances::new(&network, targets),
+            network,
         };
-        this.fill_distances()?;
-        let reachable = |x: usize| this.hops(x) != UNREACHABLE;
-        (0..set.len()).all(reachable).then_some(this)
-    }
-
-    fn fill_distances(&mut self) -> Option<()> {
-        let cells = self.row_of.len();
-        let mut targets = Vec::new();
-        for connection in self.set.connections() {
-            let row = &mut self.row_of[connection.target.index()];
-            if *row == u32::MAX {
-                *row = targets.len() as u32;
-                targets.push(connection.target.0);
-            }
-        }
-        if cells >= usize::from(UNREACHABLE) || targets.len().saturating_mul(cells) > DISTANCES {
-            return None;
-        }
-        let mut back = vec![Vec::new(); cells];
-        for cell in 0..cells as u32 {
-            for edge in self.edges(cell) {
-                back[self.heads[edge] as usize].push(cell);
-            }
-        }
-        self.distances = vec![UNREACHABLE; targets.len() * cells];
-        let mut queue = std::collections::VecDeque::new();
-        for (row, &target) in self.distances.chunks_mut(cells.max(1)).zip(&targets) {
-            row[target as usize] = 0;
-            queue.push_back(target);
-            while let Some(cell) = queue.pop_front() {
-                for &tail in &back[cell as usize] {
-                    if row[tail as usize] == UNREACHABLE {
-                        row[tail as usize] = row[cell as usize] + 1;
-                        queue.push_back(tail);
-                    }
-                }
-            }
-        }
-        Some(())
+        let reachable = |c: &Connection| {
+            let row = this.distances.row(c.target.0);
+            row.is_some_and(|row| row[c.source.index()] != UNREACHABLE)
+        };
+        set.connections().iter().all(reachable).then_some(this)
     }
 
     /// Whether the set has connections, and none with an order or a requirement.
     pub(crate) fn is_plain(&self) -> bool {
-        !self.set.is_empty() && self.set.order().is_empty() && !self.has_requirements()
-    }
-
-    /// Whether connections ask for bandwidth or latency.
-    pub(crate) fn has_requirements(&self) -> bool {
-        let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
-        self.set.connections().iter().any(asks)
+        !self.set.is_empty() && self.set.order().is_empty() && !self.set.has_requirements()
     }
 
     /// The edges that leave a cell.
     #[inline]
     pub(crate) fn edges(&self, cell: u32) -> std::ops::Range<usize> {
-        self.first[cell as usize] as usize..self.first[cell as usize + 1] as usize
+        self.network.next.edges(cell)
     }
 
     pub(crate) fn edge_count(&self) -> usize {
-        self.heads.len()
+        self.capacity.len()
+    }
+
+    /// The cell at the head of an edge.
+    #[inline]
+    pub(crate) fn head(&self, edge: usize) -> u32 {
+        self.network.next.far_end(edge)
     }
 
     pub(crate) fn cell_count(&self) -> usize {
-        self.row_of.len()
+        self.network.cells
     }
 
     /// Hops from every cell to a connection's target.
     #[inline]
     pub(crate) fn distances(&self, x: usize) -> &[u16] {
-        let cells = self.cell_count();
-        let row = self.row_of[self.set.connections()[x].target.index()] as usize;
-        &self.distances[row * cells..(row + 1) * cells]
+        let row = self.distances.row(self.set.connections()[x].target.0);
+        row.expect("there is a table where there is a problem")
     }
 
     /// Hops between a connection's ends.
@@ -185,9 +140,7 @@ impl<'a> Problem<'a> {
 
     /// The edge from a cell to a neighbour.
     pub(crate) fn edge(&self, cell: u32, neighbour: u32) -> usize {
-        let edges = self.edges(cell);
-        let row = &self.heads[edges.clone()];
-        edges.start + row.binary_search(&neighbour).expect("routes go to neighbours")
+        self.network.next.edge(cell, neighbour)
     }
 
     /// What [`Problem::holds`] names: edges, ports, and ports once more for what they receive.

@@ -22,12 +22,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use conset_ir::{CellId, ConnectionId, Infeasible, Machine, StreamClocks, Timetable};
+use conset_ir::{ConnectionId, Infeasible, Machine, StreamClocks, Timetable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::negotiate::sides;
-use crate::portfolio::{Routed, has_contracts};
+use crate::portfolio::Routed;
+use crate::problem::ports;
 use conset_partition_route::network::Network;
 use conset_partition_route::{channels, explain};
 use draft::{Draft, Phase, Stream};
@@ -47,17 +47,6 @@ const HELD: usize = 1 << 24;
 /// Cells and edges of which the tables cost as much as a stream that is run.
 const ROW: u64 = 64;
 
-/// The links of each edge of a machine's network, as [`Streamed`] numbers edges.
-pub fn links_of_edges(machine: &Machine) -> Vec<u32> {
-    let network = Network::new(machine);
-    let edges = |cell: CellId| network.next.edges(cell.0).map(move |edge| (cell, edge));
-    let ends = machine.cells().flat_map(edges);
-    ends.map(|(cell, edge)| {
-        machine.links_between(cell, CellId(network.next.far_end(edge))).count() as u32
-    })
-    .collect()
-}
-
 /// Betters the plan of a timetable by changes, until about `steps` streams were run; the best
 /// that was seen, `None` where nothing better was. Loads are evened out before if `even` says so.
 ///
@@ -74,14 +63,14 @@ pub fn refine(
     let network = Network::new(machine);
     let row = network.cells + network.next.edge_count();
     let held = row.saturating_mul(timetable.phases().len());
-    if set.is_empty() || has_contracts(set) || held > HELD {
+    if set.is_empty() || set.has_requirements() || held > HELD {
         return Ok(None);
     }
     let draft = Draft::new(machine, set, &network, timetable);
     let mut search = Search {
         draft,
         switch: machine.parameters().switch_clocks() as f64,
-        sides: sides(machine, set),
+        sides: ports(machine, set),
         last: vec![0.0; 2 * network.cells],
         costs: Vec::new(),
         spent: 0,
@@ -208,7 +197,7 @@ fn plan_of(
     phases: &[Vec<Stream>],
 ) -> Result<Routed, Infeasible> {
     let parameters = machine.parameters();
-    let sides = sides(machine, set);
+    let sides = ports(machine, set);
     let mut free = vec![0u64; 2 * network.cells];
     let ordered = if set.order().is_empty() { 0 } else { set.len() };
     let mut over = vec![0u64; ordered];

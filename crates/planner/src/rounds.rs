@@ -71,7 +71,7 @@ pub(super) fn search(
         round_of: vec![NONE; set.len()],
         paths: vec![Vec::new(); set.len()],
         used: vec![0; network.next.edge_count() * rounds as usize],
-        parallel: parallel(machine, network),
+        parallel: network.links.iter().map(|&links| links.min(1 << 12) as u16).collect(),
         way: Way::new(network.cells),
         distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
         chain: Vec::new(),
@@ -119,18 +119,6 @@ fn busiest_side(set: &ConnectionSet, cells: usize) -> u32 {
         receives[c.target.index()] += 1;
     }
     sends.into_iter().chain(receives).max().unwrap_or(0)
-}
-
-/// Live links of each edge of the network.
-fn parallel(machine: &Machine, network: &Network) -> Vec<u16> {
-    let mut parallel = vec![0; network.next.edge_count()];
-    for cell in machine.cells() {
-        for edge in network.next.edges(cell.0) {
-            let to = conset_ir::CellId(network.next.far_end(edge));
-            parallel[edge] = machine.links_between(cell, to).count().min(1 << 12) as u16;
-        }
-    }
-    parallel
 }
 
 struct Search<'a> {

@@ -23,7 +23,7 @@ mod units;
 
 use std::cmp::Reverse;
 
-use crate::plan::{Plan, Stream};
+use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
 use negotiation::{Less, Negotiation, Outcome, RESOURCES, SLOTS};
 use order::Order;
@@ -121,21 +121,11 @@ const FARTHEST: u16 = 1 << 12;
 const PER_CONNECTION: u64 = 1 << 20;
 const BUDGET: u64 = 1 << 29;
 
-/// What a search found, and what it took.
-pub struct Found {
-    /// The best plan.
-    pub plan: Plan,
-    /// Slots that searches for routes looked at, by eights, and what else took as long.
-    pub work: u64,
-    /// Passes over the units.
-    pub passes: u32,
-}
-
 /// Plans a set; `None` where the set is empty or has requirements, where routes are very long, or
 /// slots or pairs of the order very many, or where the budget was used up before there was a plan.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
-    if set.is_empty() || problem.has_requirements() {
+    if set.is_empty() || set.has_requirements() {
         return None;
     }
     let order = Order::new(set)?;
@@ -149,11 +139,10 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
             units.push(cut);
         }
     }
-    let mut search =
-        Search { problem, config, order: &order, budget, best: None, work: 0, passes: 0 };
+    let mut search = Search { problem, config, order: &order, budget, best: None, work: 0 };
     search.run(&units, seed);
-    let Search { best, work, passes, .. } = search;
-    best.map(|plan| Found { plan, work, passes })
+    let Search { best, work, .. } = search;
+    best.map(|plan| Found { plan, work })
 }
 
 struct Search<'a> {
@@ -163,7 +152,6 @@ struct Search<'a> {
     budget: u64,
     best: Option<Plan>,
     work: u64,
-    passes: u32,
 }
 
 /// A negotiation that has settled.
@@ -279,7 +267,6 @@ impl<'a> Search<'a> {
     /// plan, if it has one.
     fn take(&mut self, negotiation: &mut Negotiation<'_>, outcome: Outcome) -> Option<u64> {
         self.work += std::mem::take(&mut negotiation.work);
-        self.passes += std::mem::take(&mut negotiation.passes);
         if outcome != Outcome::Settled {
             return None;
         }

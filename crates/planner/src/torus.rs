@@ -29,9 +29,8 @@ use std::cmp::Reverse;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::plan::{Plan, Stream};
+use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
-use crate::slots::Found;
 use packing::{Choice, Items, Place, Take, Weights, pack};
 use symmetry::{Leg, Relative, Subgroup, Torus};
 
@@ -187,7 +186,7 @@ impl<'a> Search<'a> {
 
     fn found(self) -> Option<Found> {
         let work = self.budget - self.left;
-        self.best.map(|plan| Found { plan, work, passes: 0 })
+        self.best.map(|plan| Found { plan, work })
     }
 
     /// Plans units of as many words as cut the longest connection into so many pieces, with slots

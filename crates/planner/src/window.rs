@@ -26,7 +26,8 @@ use conset_ir::{ConnectionSet, Machine, StreamClocks};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::negotiate::{Routes, room, sides};
+use super::negotiate::Routes;
+use crate::problem::{capacities, ports};
 use conset_partition_route::network::Network;
 
 /// Words of a connection on a route, from a start in clocks after the beginning of its phase.
@@ -170,7 +171,7 @@ impl<'a> Filler<'a> {
         let clocks_of: Vec<StreamClocks> =
             set.connections().iter().map(|c| StreamClocks::new(parameters, c)).collect();
         let switch = parameters.switch_clocks();
-        let sides = sides(machine, set);
+        let sides = ports(machine, set);
         let count = 2 * network.cells;
         let mut load = vec![0u64; count];
         let mut first = vec![0u32; count + 1];
@@ -198,7 +199,7 @@ impl<'a> Filler<'a> {
             routes,
             set,
             sides,
-            room: room(machine, network),
+            room: capacities(machine, network),
             channels: parameters.channels_per_cell,
             word_clocks,
             clocks_of,

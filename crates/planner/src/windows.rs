@@ -21,11 +21,8 @@ mod pool;
 
 use std::cmp::Reverse;
 
-use conset_ir::Connection;
-
-use crate::plan::{Plan, Stream};
+use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
-use crate::slots::Found;
 use network::Network;
 use packing::{Packing, Placed, Pooled};
 
@@ -91,8 +88,7 @@ const FARTHEST: u16 = 1 << 12;
 /// very long.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
-    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
-    if set.is_empty() || !set.order().is_empty() || set.connections().iter().any(asks) {
+    if !problem.is_plain() {
         return None;
     }
     let hops: Vec<u16> = (0..set.len()).map(|x| problem.hops(x)).collect();
@@ -104,7 +100,7 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
     let phases = fill(problem, config, &mut packing, budget)?;
     let mut plan = plan_of(problem, &network, phases);
     plan.compact(problem);
-    Some(Found { plan, work: packing.work, passes: packing.tries })
+    Some(Found { plan, work: packing.work })
 }
 
 /// Makes phases until every connection has a place.

@@ -7,17 +7,14 @@ use std::sync::Arc;
 use common::{check, machine};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine, Parameters};
 use conset_partition_route::bounds;
-use conset_planner::{Plan, Problem, phases};
+use conset_planner::{Plan, phases};
 use proptest::prelude::*;
 
 fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
-    let bounds = bounds::bounds(machine, set).ok()?.summary();
-    let problem = Problem::new(machine, set, bounds)?;
-    let budget = phases::budget(&problem);
     let config = phases::Config { last_rounds: 16, ..phases::Config::default() };
-    let found = phases::plan(&problem, &config, budget, seed)?;
-    assert!(found.plan.clocks >= bounds.clocks, "{} of {bounds:?}", found.plan.clocks);
-    Some(found.plan)
+    common::planned(machine, set, |problem| {
+        phases::plan(problem, &config, phases::budget(problem), seed)
+    })
 }
 
 proptest! {
@@ -29,11 +26,7 @@ proptest! {
         sends in prop::collection::vec((any::<u32>(), any::<u32>(), 1..900u32), 1..90),
         seed in 0..4u64,
     ) {
-        let cells: Vec<CellId> = machine.endpoints().collect();
-        let cell = |number: u32| cells[number as usize % cells.len()];
-        let connect = |&(a, b, words): &(u32, u32, u32)| Connection::new(cell(a), cell(b), words);
-        let set = ConnectionSet::new("s", sends.iter().map(connect).collect()).unwrap();
-        let set = Arc::new(set);
+        let set = Arc::new(common::set(&machine, &sends));
         // These sets are so small that a plan is always found.
         let plan = planned(&machine, &set, seed);
         prop_assert!(plan.is_some());

@@ -6,18 +6,15 @@ use std::sync::Arc;
 
 use common::{check, machine};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
-use conset_partition_route::bounds;
-use conset_planner::{Plan, Problem, slots};
+use conset_planner::{Plan, slots};
 use proptest::prelude::*;
 
 const BUDGET: u64 = 1 << 18;
 
 fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
-    let bounds = bounds::bounds(machine, set).ok()?.summary();
-    let problem = Problem::new(machine, set, bounds)?;
-    let found = slots::plan(&problem, &slots::Config::default(), BUDGET, seed)?;
-    assert!(found.plan.clocks >= bounds.clocks, "{} of {bounds:?}", found.plan.clocks);
-    Some(found.plan)
+    common::planned(machine, set, |problem| {
+        slots::plan(problem, &slots::Config::default(), BUDGET, seed)
+    })
 }
 
 /// No order, or pairs of connections.
@@ -35,10 +32,7 @@ proptest! {
         pairs in pairs(),
         seed in 0..4u64,
     ) {
-        let cells: Vec<CellId> = machine.endpoints().collect();
-        let cell = |number: u32| cells[number as usize % cells.len()];
-        let connect = |&(a, b, words): &(u32, u32, u32)| Connection::new(cell(a), cell(b), words);
-        let set = ConnectionSet::new("s", sends.iter().map(connect).collect()).unwrap();
+        let set = common::set(&machine, &sends);
         let x = |number: u32| ConnectionId(number % sends.len() as u32);
         let pairs = pairs.iter().map(|&(a, b)| (x(a).min(x(b)), x(a).max(x(b))));
         let set = set.with_order(pairs.filter(|(a, b)| a != b).collect()).unwrap();

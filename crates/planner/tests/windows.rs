@@ -13,12 +13,8 @@ use proptest::prelude::*;
 const BUDGET: u64 = 1 << 17;
 
 fn packed(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
-    let bounds = bounds::bounds(machine, set).ok()?.summary();
-    let problem = Problem::new(machine, set, bounds)?;
     let config = windows::Config { window: [1, 2], ..windows::Config::default() };
-    let found = windows::plan(&problem, &config, BUDGET, seed)?;
-    assert!(found.plan.clocks >= bounds.clocks, "{} of {bounds:?}", found.plan.clocks);
-    Some(found.plan)
+    common::planned(machine, set, |problem| windows::plan(problem, &config, BUDGET, seed))
 }
 
 proptest! {
@@ -30,11 +26,7 @@ proptest! {
         sends in prop::collection::vec((any::<u32>(), any::<u32>(), 1..900u32), 1..60),
         seed in 0..4u64,
     ) {
-        let cells: Vec<CellId> = machine.endpoints().collect();
-        let cell = |number: u32| cells[number as usize % cells.len()];
-        let connect = |&(a, b, words): &(u32, u32, u32)| Connection::new(cell(a), cell(b), words);
-        let set = ConnectionSet::new("s", sends.iter().map(connect).collect()).unwrap();
-        let set = Arc::new(set);
+        let set = Arc::new(common::set(&machine, &sends));
         let plan = packed(&machine, &set, seed).expect("packing plans any set");
         check(&machine, &set, &plan);
         prop_assert_eq!(packed(&machine, &set, seed), Some(plan));

@@ -162,10 +162,10 @@ impl Planner {
         let machine = routing.machine();
         let parameters = machine.parameters();
         let costs = Costs::new(parameters);
-        let share = parameters.access_clocks_per_word / parameters.link_clocks_per_word;
+        let share = parameters.streams_per_link();
         Self {
             costs,
-            share: share.max(1),
+            share,
             sides: Compact::new(costs.side_count(machine)),
             links: Compact::new(machine.link_count()),
             connections: Compact::new(routing.set().len()),

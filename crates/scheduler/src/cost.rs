@@ -49,19 +49,12 @@ impl Costs {
 
     /// The same for a connection with these ends.
     pub(crate) fn sides_of(&self, source: CellId, target: CellId) -> [u32; 2] {
-        let (source, target) = (source.0, target.0);
-        match self.duplex {
-            Duplex::Full => [2 * source, 2 * target + 1],
-            Duplex::Half => [source, target],
-        }
+        self.duplex.ports(source, target)
     }
 
     /// Number of sides of a machine.
     pub(crate) fn side_count(&self, machine: &Machine) -> usize {
-        match self.duplex {
-            Duplex::Full => 2 * machine.cell_count(),
-            Duplex::Half => machine.cell_count(),
-        }
+        self.duplex.port_count(machine.cell_count())
     }
 }
 

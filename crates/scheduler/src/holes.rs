@@ -86,8 +86,7 @@ pub fn deal(machine: &Machine, set: &ConnectionSet, request: Request<'_>) -> Vec
     }
     let free = |id: ConnectionId| {
         let c = set.get(id);
-        let asks = c.min_bandwidth.is_some() || c.max_latency.is_some();
-        !asks && !ordered.get(id.index()).is_some_and(|&ordered| ordered)
+        !c.has_requirements() && !ordered.get(id.index()).is_some_and(|&ordered| ordered)
     };
     let mut rows: Vec<usize> = (0..new.len()).filter(|&row| free(new[row])).collect();
     rows.sort_by_key(|&row| (Reverse(set.get(new[row]).words), new[row]));
@@ -283,7 +282,7 @@ impl<'a> Room<'a> {
     /// The links of a phase that carry as many streams as they can at some time of a slot.
     fn busy(&self, phase: usize, slot: Slot) -> Vec<LinkId> {
         let parameters = self.machine.parameters();
-        let share = parameters.access_clocks_per_word / parameters.link_clocks_per_word;
+        let share = parameters.streams_per_link();
         let meets = |other: &Slot| other.start < slot.end() && slot.start < other.end();
         let Some(routes) = self.phases.get(phase) else { return Vec::new() };
         let routes = routes.iter().zip(&self.slots[phase]);
@@ -291,7 +290,7 @@ impl<'a> Room<'a> {
         let mut links: Vec<LinkId> = met.copied().collect();
         links.sort_unstable();
         let chunks = links.chunk_by(|a, b| a == b);
-        chunks.filter(|chunk| chunk.len() as u64 >= u64::from(share.max(1))).map(|c| c[0]).collect()
+        chunks.filter(|chunk| chunk.len() as u64 >= u64::from(share)).map(|c| c[0]).collect()
     }
 
     /// Deals words to the longest holes, where phases get longer by less than `most`.

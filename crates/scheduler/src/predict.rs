@@ -35,8 +35,7 @@
 //! whose target is not there yet, goes on sooner than is predicted, by up to some percent of the whole.
 
 use conset_ir::{
-    CellId, Connection, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes,
-    RouteRef, Timetable,
+    CellId, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes, RouteRef, Timetable,
 };
 
 use crate::cost::{Compact, Costs};
@@ -129,22 +128,14 @@ impl<'a> Model<'a> {
     fn new(timetable: &'a Timetable) -> Self {
         let routing = timetable.routing();
         let machine = routing.machine();
+        let costs = Costs::new(machine.parameters());
         Self {
             timetable,
             machine,
-            costs: Costs::new(machine.parameters()),
+            costs,
             links: Compact::new(machine.link_count()),
-            ports: Compact::new(2 * machine.cell_count()),
+            ports: Compact::new(costs.side_count(machine)),
             connections: Compact::new(routing.set().len()),
-        }
-    }
-
-    /// The ports that a connection goes through: of its source, of its target.
-    fn ports_of(&self, connection: &Connection) -> [u32; 2] {
-        let (source, target) = (2 * connection.source.0, 2 * connection.target.0);
-        match self.machine.parameters().duplex {
-            Duplex::Full => [source, target + 1],
-            Duplex::Half => [source, target],
         }
     }
 
@@ -177,7 +168,7 @@ impl<'a> Model<'a> {
                 loads.link(link, route.words);
                 crossings.push((row as u32, link));
             }
-            let both = self.ports_of(set.get(route.connection));
+            let both = self.costs.sides(set.get(route.connection));
             let both = both.map(|port| self.ports.meet(port));
             for port in both {
                 loads.agent(port, route.words);
@@ -261,17 +252,20 @@ impl<'a> Model<'a> {
             .used()
             .iter()
             .zip(&loads.agents)
-            .min_by_key(|&(&agent, load)| (std::cmp::Reverse(clocks(load)), agent));
-        found.map(|(&agent, load)| AgentLoad {
-            cell: CellId(agent / 2),
-            direction: match (parameters.duplex, agent % 2) {
-                (Duplex::Half, _) => None,
-                (Duplex::Full, 0) => Some(Direction::Send),
-                (Duplex::Full, _) => Some(Direction::Receive),
-            },
-            streams: load.streams,
-            words: load.words,
-            clocks: clocks(load),
+            .min_by_key(|&(&port, load)| (std::cmp::Reverse(clocks(load)), port));
+        found.map(|(&port, load)| {
+            let (cell, direction) = match (parameters.duplex, port % 2) {
+                (Duplex::Half, _) => (port, None),
+                (Duplex::Full, 0) => (port / 2, Some(Direction::Send)),
+                (Duplex::Full, _) => (port / 2, Some(Direction::Receive)),
+            };
+            AgentLoad {
+                cell: CellId(cell),
+                direction,
+                streams: load.streams,
+                words: load.words,
+                clocks: clocks(load),
+            }
         })
     }
 }

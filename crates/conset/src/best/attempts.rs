@@ -96,18 +96,16 @@ pub(super) fn attempts(machine: &Machine, set: &ConnectionSet, objective: Object
             torus.chain([once(Planner::PhasePathfinder)]).chain(slots).chain(balanced).collect()
         }
         Objective::Time => {
-            let early = if set.len() <= SEARCHED { 1 } else { 0 };
-            let coloring = [once(Planner::EdgeColoring)];
-            let (before, after) =
-                if timed { (None, Some(coloring)) } else { (Some(coloring), None) };
-            let phases = [once(Planner::PhasePathfinder)].into_iter();
             let large = set.len() > SEARCHED;
+            let early = usize::from(!large);
+            let coloring = [once(Planner::EdgeColoring)].into_iter();
+            let phases = [once(Planner::PhasePathfinder)].into_iter();
             let refine = (!timed).then_some(Try { step: Step::Refine, seed: 0, doubled: 0 });
             torus
                 .chain(balanced.clone().take(early))
-                .chain(before.into_iter().flatten())
+                .chain(coloring.clone().filter(|_| !timed))
                 .chain(negotiated)
-                .chain(after.into_iter().flatten())
+                .chain(coloring.filter(|_| timed))
                 .chain([once(Planner::PreemptiveList)])
                 .chain(phases.clone().filter(|_| large))
                 .chain(slots)

@@ -35,6 +35,11 @@ impl Pricing {
     pub(super) fn of(machine: &Machine, set: &ConnectionSet, work: u64) -> Self {
         Self { work, on_fabric: shortest_word_hops(machine, set) <= MEASURED }
     }
+
+    /// What the fabric measured, as far as a price is that.
+    fn measured(self, clocks: u64) -> OnceLock<u64> {
+        if self.on_fabric { OnceLock::from(clocks) } else { OnceLock::new() }
+    }
 }
 
 /// Words times the hops of shortest routes, or more than [`MEASURED`].
@@ -187,9 +192,11 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         }
     };
     let tables = planned::with_early_starts(tables);
-    let clocks = |table: &Timetable| match pricing.on_fabric {
-        true => measured(table),
-        false => Ok(predict::predict(table).phases.iter().map(|phase| phase.clocks).collect()),
+    let clocks = |table: &Timetable| {
+        if pricing.on_fabric {
+            return measured(table);
+        }
+        Ok(predict::predict(table).phases.iter().map(|phase| phase.clocks).collect())
     };
     let prices: Vec<_> = tables.par_iter().map(clocks).collect();
     let prices = prices.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -200,10 +207,9 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
     let phases: Vec<u64> = phases.map(least).collect();
     let switch = timetable.routing().machine().parameters().switch_clocks();
     let clocks = total(&phases, switch);
-    let measured = if pricing.on_fabric { OnceLock::from(clocks) } else { OnceLock::new() };
     Ok(Priced {
         clocks,
-        measured,
+        measured: pricing.measured(clocks),
         timetable,
         phases,
         rounds: plan.rounds,
@@ -276,8 +282,7 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         let phases = prices[0].iter().zip(&prices[1]).map(|(a, b)| *a.min(b)).collect::<Vec<_>>();
         found.timetable = links::combine(&tables, &prices);
         found.clocks = total(&phases, switch);
-        found.measured =
-            if found.pricing.on_fabric { OnceLock::from(found.clocks) } else { OnceLock::new() };
+        found.measured = found.pricing.measured(found.clocks);
         found.phases = phases;
         found.checked &= other.checked;
     }
@@ -295,8 +300,8 @@ pub(super) fn refined(
     seed: u64,
 ) -> Result<Option<Priced>, CompileError> {
     let routing = base.timetable.routing();
-    let links = planner::links_of_edges(routing.machine());
-    let mut sketch = Sketch::new(routing.machine(), routing.set(), &links);
+    let network = Network::new(routing.machine());
+    let mut sketch = Sketch::new(routing.machine(), routing.set(), &network.links);
     let mut run = |streams: &[planner::Streamed<'_>]| {
         let stream = |&(connection, words, places)| Stream { connection, words, places, start: 0 };
         sketch.ends(streams.iter().map(stream))

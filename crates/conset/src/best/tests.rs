@@ -106,7 +106,7 @@ fn a_plan_that_the_fabric_did_not_run_is_checked_before_it_is_the_best() {
     let (machine, set) = case();
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
     let route = planner::Options::default();
-    let task = Task { machine: &machine, set: &set, bounds };
+    let task = Task::new(&machine, &set, bounds);
     let mut work = Work::unlimited();
     let plans = planner::plans(&task, Planner::LoadAnnealing, &route, &mut work).unwrap();
     let right = price(plans[0].clone(), 0, Pricing::of(&machine, &set, WORK)).unwrap();

@@ -9,7 +9,7 @@
 //! One stream at a time per side is counted, as the timetable plans, whatever `streams` is.
 
 use conset_ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, PhaseRoutes, PhaseTimes, Slot,
+    CellId, Connection, ConnectionId, ConnectionSet, Machine, PhaseRoutes, PhaseTimes, Slot,
 };
 use serde::Serialize;
 
@@ -102,11 +102,7 @@ impl Booked<'_> {
     }
 
     fn sides(&self, connection: &Connection) -> [u32; 2] {
-        let (source, target) = (connection.source.0, connection.target.0);
-        match self.machine.parameters().duplex {
-            Duplex::Full => [2 * source, 2 * target + 1],
-            Duplex::Half => [source, target],
-        }
+        self.machine.parameters().duplex.ports(connection.source, connection.target)
     }
 
     /// How the slot in row `other` is in the way of the one in `row`, whenever it is.

@@ -26,8 +26,8 @@ mod loads;
 use std::cmp::Reverse;
 
 use conset_ir::{
-    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Infeasible, LinkId, Machine,
-    PhaseRoutes, ShapeError, Slot,
+    CellId, ChannelId, ConnectionId, ConnectionSet, Infeasible, LinkId, Machine, PhaseRoutes,
+    ShapeError, Slot,
 };
 
 use super::copies::Copies;
@@ -185,10 +185,9 @@ pub fn extend(
 
 /// Whether everything has a route, and the set asks for nothing that routes could break.
 fn is_complete(set: &ConnectionSet, kept: &[PhaseRoutes]) -> bool {
-    let asks = |c: &Connection| c.min_bandwidth.is_some() || c.max_latency.is_some();
     kept.iter().map(PhaseRoutes::len).sum::<usize>() == set.len()
         && set.order().is_empty()
-        && !set.connections().iter().any(asks)
+        && !set.has_requirements()
 }
 
 /// All that was handed in, but for phases that nobody is in.

@@ -112,7 +112,7 @@ impl Wants {
         set: &ConnectionSet,
         hops: &[u32],
     ) -> Result<Option<Self>, Infeasible> {
-        if set.connections().iter().all(|c| c.min_bandwidth.is_none() && c.max_latency.is_none()) {
+        if !set.has_requirements() {
             return Ok(None);
         }
         let mut wants = Vec::with_capacity(set.len());
@@ -122,12 +122,7 @@ impl Wants {
                 Err((reason, fix)) => return Err(refused(set, id, &reason, fix)),
             }
         }
-        let mut links = vec![0; network.next.edge_count()];
-        for cell in machine.cells() {
-            for &link in machine.outgoing(cell) {
-                links[network.next.edge(cell.0, machine.link(link).target.0)] += 1;
-            }
-        }
+        let links = network.links.clone();
         Ok(Some(Self { wants, edges: links.len(), links, used: Vec::new(), most: Vec::new() }))
     }
 

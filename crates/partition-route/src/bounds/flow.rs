@@ -52,13 +52,7 @@ const CLOSE: f64 = 0.002;
 pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<Load> {
     let link_clocks = u128::from(machine.parameters().link_clocks_per_word);
     let network = Network::new(machine);
-    let room: Vec<u32> = machine
-        .cells()
-        .flat_map(|cell| network.next.edges(cell.0).map(move |edge| (cell, edge)))
-        .map(|(cell, edge)| {
-            machine.links_between(cell, CellId(network.next.far_end(edge))).count() as u32
-        })
-        .collect();
+    let room = network.links.clone();
     let weights = set.connections().iter().map(|c| u64::from(c.words)).collect();
     let mut flow = Flow::new(&network, set, weights, false, room)?;
     let found = flow.search(known / link_clocks.max(1))?;

@@ -50,7 +50,7 @@ impl<'a> Shares<'a> {
                 this.links = vec![1; network.cells * 2 * dims.len()];
             }
             Metric::Tree => this.add_levels(machine),
-            Metric::Table { .. } => this.count_links(machine),
+            Metric::Table { .. } => this.links.clone_from(&network.links),
             Metric::Unknown => {}
         }
         this
@@ -70,16 +70,6 @@ impl<'a> Shares<'a> {
                 return;
             }
             groups = groups.div_ceil(4);
-        }
-    }
-
-    fn count_links(&mut self, machine: &Machine) {
-        self.links = vec![0; self.network.next.edge_count()];
-        for cell in machine.cells() {
-            for &link in machine.outgoing(cell) {
-                let edge = self.network.next.edge(cell.0, machine.link(link).target.0);
-                self.links[edge] += 1;
-            }
         }
     }
 

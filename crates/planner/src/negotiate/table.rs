@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::before::Before;
 use super::routes::{Hop, Routes};
-use super::{room, sides};
+use crate::problem::{capacities, ports};
 use conset_partition_route::network::Network;
 
 /// Words of bits that are held.
@@ -58,7 +58,7 @@ impl<'a> Table<'a> {
         network: &'a Network,
     ) -> Option<Self> {
         let parameters = machine.parameters();
-        let sides = sides(machine, set);
+        let sides = ports(machine, set);
         let mut load = vec![0u32; 2 * network.cells];
         for side in sides.iter().flatten() {
             load[*side as usize] += 1;
@@ -68,7 +68,7 @@ impl<'a> Table<'a> {
             network,
             words: set.connections().iter().map(|c| c.words).collect(),
             sides,
-            room: room(machine, network),
+            room: capacities(machine, network),
             clocks: set.connections().iter().map(clocks).collect(),
             width: 0,
             busy: Vec::new(),

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::cases;
-use conset_ir::{Connection, LinkId};
+use crate::problem::{capacities, ports};
+use conset_ir::{CellId, Connection, Duplex, LinkId};
 use proptest::prelude::*;
 
 /// Every rule of a round, link by link.
 fn check(machine: &Machine, set: &ConnectionSet, network: &Network, found: &Found) {
-    let (sides, room) = (sides(machine, set), room(machine, network));
+    let (sides, room) = (ports(machine, set), capacities(machine, network));
     let mut busy = std::collections::BTreeSet::new();
     let mut used = std::collections::BTreeMap::new();
     for (x, c) in set.iter() {

@@ -115,7 +115,6 @@ pub(super) struct Negotiation<'a> {
     present: u64,
     rng: ChaCha8Rng,
     pub(super) work: u64,
-    pub(super) passes: u32,
     search: RouteSearch,
     /// Scratch: phases by what their ports cost.
     order: Vec<(u32, u32, u32)>,
@@ -147,7 +146,6 @@ impl<'a> Negotiation<'a> {
             present: u64::from(config.present_first),
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
-            passes: 0,
             search: RouteSearch::new(problem.cell_count()),
             order: Vec::new(),
         }
@@ -210,7 +208,6 @@ impl<'a> Negotiation<'a> {
         let (mut stalled, mut idle) = (0, 0);
         loop {
             let open = self.open();
-            self.passes += 1;
             for x in open {
                 self.place(x as usize);
                 if self.work >= budget {

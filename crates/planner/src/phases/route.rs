@@ -69,7 +69,7 @@ impl RouteSearch {
             }
             let hops = self.hops[cell as usize] + 1;
             for edge in problem.edges(cell) {
-                let next = problem.heads[edge];
+                let next = problem.head(edge);
                 let left = distances[next as usize];
                 if left == UNREACHABLE || hops + u32::from(left) > longest {
                     continue;

@@ -12,7 +12,7 @@ use conset_ir::{ConnectionId, ConnectionSet, Machine, Timetable};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::negotiate::sides;
+use crate::problem::ports;
 use crate::way::{CLOSED, UNIT, Way};
 use conset_partition_route::network::{Distances, Network};
 
@@ -102,7 +102,7 @@ impl<'a> Draft<'a> {
             network,
             channels: u16::try_from(parameters.channels_per_cell).unwrap_or(u16::MAX),
             least: least.clamp(1, 1 << 20) as u32,
-            sides: sides(machine, set),
+            sides: ports(machine, set),
             phases: Vec::new(),
             before: Vec::new(),
             spans: vec![None; if order.is_some() { set.len() } else { 0 }],

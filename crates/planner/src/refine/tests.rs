@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// Slots in the order of connections, one stream of an agent after the other.
 fn timetable(routing: Routing) -> Timetable {
     let (machine, set) = (routing.machine().clone(), routing.set().clone());
-    let sides = sides(&machine, &set);
+    let sides = ports(&machine, &set);
     let phases = routing.phases().iter().map(|routes| {
         let mut free = vec![0u64; 2 * machine.cell_count()];
         let mut over = vec![0u64; set.len()];
@@ -56,7 +56,7 @@ fn run(set: &ConnectionSet, sides: &[[u32; 2]], streams: &[Streamed<'_>]) -> Vec
 
 /// Every rule of a plan.
 fn check(machine: &Machine, set: &ConnectionSet, plan: &Routed) {
-    let sides = sides(machine, set);
+    let sides = ports(machine, set);
     let starts = plan.starts.as_ref().expect("starts are planned");
     let mut words = vec![0; set.len()];
     let mut spans: Vec<Vec<(usize, u64, u64)>> = vec![Vec::new(); set.len()];
@@ -97,7 +97,7 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Routed) {
 fn balanced(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Routing {
     let bounds = conset_partition_route::bounds::bounds(machine, set).unwrap().summary();
     let mut work = Work::unlimited();
-    let task = Task { machine, set, bounds };
+    let task = Task::new(machine, set, bounds);
     let plans = plans(&task, Planner::LoadAnnealing, &Options::default(), &mut work);
     plans.unwrap().pop().unwrap().routing
 }
@@ -105,7 +105,7 @@ fn balanced(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Routing {
 fn refined(routing: &Routing, seed: u64) -> Option<Routed> {
     let timetable = timetable(routing.clone());
     let (machine, set) = (routing.machine(), routing.set());
-    let sides = sides(machine, set);
+    let sides = ports(machine, set);
     let even = seed.is_multiple_of(2);
     refine(&timetable, even, 4000, seed, &mut |streams| run(set, &sides, streams)).unwrap()
 }

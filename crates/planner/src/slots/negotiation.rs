@@ -77,7 +77,6 @@ pub(super) struct Negotiation<'a> {
     prices: Prices,
     rng: ChaCha8Rng,
     pub(super) work: u64,
-    pub(super) passes: u32,
     search: RouteSearch,
 }
 
@@ -116,7 +115,6 @@ impl<'a> Negotiation<'a> {
             prices,
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
-            passes: 0,
             search: RouteSearch::new(problem.cell_count()),
         };
         this.reshape(this.cut(slots, phases), &vec![None; slots as usize]);
@@ -364,7 +362,6 @@ impl<'a> Negotiation<'a> {
     fn negotiate(&mut self, mut open: Vec<u32>, patience: u32, budget: u64) -> Outcome {
         let (mut least, mut stalled) = (i64::MAX, 0);
         loop {
-            self.passes += 1;
             for &unit in &open {
                 self.remove(unit);
                 self.place(unit);

@@ -111,7 +111,7 @@ impl RouteSearch {
                 continue;
             }
             for edge in problem.edges(cell) {
-                let next = problem.heads[edge];
+                let next = problem.head(edge);
                 let left = distances[next as usize];
                 if left == UNREACHABLE || hops + u32::from(left) > longest || next == source {
                     continue;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 /// All words once, and at every moment every rule.
 fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Phases) {
-    let (sides, room) = (sides(machine, set), room(machine, network));
+    let (sides, room) = (ports(machine, set), capacities(machine, network));
     let mut words = vec![0; set.len()];
     for streams in phases {
         assert!(!streams.is_empty());

@@ -34,8 +34,8 @@ impl Network {
         for cell in 0..cells as u32 {
             for edge in problem.edges(cell) {
                 for _ in 0..problem.capacity[edge].min(LANES) {
-                    back.push((problem.heads[edge], cell, this.heads.len() as u32));
-                    this.heads.push(problem.heads[edge]);
+                    back.push((problem.head(edge), cell, this.heads.len() as u32));
+                    this.heads.push(problem.head(edge));
                 }
             }
             this.first.push(this.heads.len() as u32);

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use conset_ir::{CellId, ConnectionSet, Duplex, Machine, Parameters, Topology};
-use conset_planner::Plan;
+use conset_ir::{CellId, Connection, ConnectionSet, Duplex, Machine, Parameters, Topology};
+use conset_partition_route::bounds;
+use conset_planner::{Found, Plan, Problem};
 use proptest::prelude::*;
 
 /// When a stream is on something: from, to.
@@ -15,6 +16,27 @@ type Span = (u64, u64);
 fn depth(spans: &[Span]) -> usize {
     let at = |clock: u64| spans.iter().filter(|s| s.0 <= clock && clock < s.1).count();
     spans.iter().map(|span| at(span.0)).max().unwrap_or(0)
+}
+
+/// The plan that a planner makes of a set, which must not be below its bound.
+pub(crate) fn planned(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+    plan: impl FnOnce(&Problem<'_>) -> Option<Found>,
+) -> Option<Plan> {
+    let bounds = bounds::bounds(machine, set).ok()?.summary();
+    let problem = Problem::new(machine, set, bounds)?;
+    let plan = plan(&problem)?.plan;
+    assert!(plan.clocks >= bounds.clocks, "{} of {bounds:?}", plan.clocks);
+    Some(plan)
+}
+
+/// A set of connections between the endpoints with these numbers, counted round and round.
+pub(crate) fn set(machine: &Machine, sends: &[(u32, u32, u32)]) -> ConnectionSet {
+    let cells: Vec<CellId> = machine.endpoints().collect();
+    let cell = |number: u32| cells[number as usize % cells.len()];
+    let connect = |&(a, b, words): &(u32, u32, u32)| Connection::new(cell(a), cell(b), words);
+    ConnectionSet::new("s", sends.iter().map(connect).collect()).expect("ends are cells")
 }
 
 /// Recounts a plan from the machine model alone.

@@ -2,7 +2,7 @@
 //! longer the least. Sums of clocks, whatever the timetable makes of them; routes are counted as
 //! they are booked and nothing is ever taken off, so moves count everything again.
 
-use conset_ir::{ConnectionSet, Duplex, Machine};
+use conset_ir::{CellId, ConnectionSet, Machine};
 
 use crate::apr::copies::Copies;
 
@@ -24,18 +24,16 @@ pub(super) struct Loads {
 impl Loads {
     pub(super) fn new(machine: &Machine, set: &ConnectionSet, copies: &Copies) -> Self {
         let parameters = machine.parameters();
-        let full = parameters.duplex == Duplex::Full;
-        let sides = copies.ends.iter().map(|&(source, target)| match full {
-            true => [2 * source, 2 * target + 1],
-            false => [source, target],
-        });
+        let ports = |&(source, target): &(u32, u32)| {
+            parameters.duplex.ports(CellId(source), CellId(target))
+        };
         let words = || set.connections().iter().map(|c| c.words);
         let link = u64::from(parameters.link_clocks_per_word);
         let mut this = Self {
-            sides: sides.collect(),
+            sides: copies.ends.iter().map(ports).collect(),
             agent_clocks: words().map(|words| parameters.end_clocks(words)).collect(),
             link_clocks: words().map(|words| u64::from(words) * link).collect(),
-            side_count: if full { 2 * copies.network.cells } else { copies.network.cells },
+            side_count: parameters.duplex.port_count(copies.network.cells),
             edge_count: copies.network.next.edge_count(),
             side: Vec::new(),
             edge: Vec::new(),
