@@ -346,7 +346,7 @@ fn main() -> std::io::Result<()> {
     let mut page = String::from(
         "# Quality: results beside their bounds\n\n\
          Written by `cargo run --release -p conset-benches --bin quality`; not by hand. Clocks are measured on the fabric, every word checked, with \
-         `--algorithm best`, seed 1. *Over bound* is clocks over the lower bound; *messages / ours* the time of message passing on the \
+         `--algorithm auto`, seed 1. *Over bound* is clocks over the lower bound; *messages / ours* the time of message passing on the \
          same machine over ours. What is asked and missed is **bold**.\n\n## Patterns\n\n",
     );
     page.push_str(&table(&patterns()));

@@ -1,7 +1,8 @@
-//! The command line: what can be typed, and what it says when asked.
+//! The command line: subcommands, options and their help.
 //!
-//! Only the shape of the words is checked here; what they mean (whether a machine exists, a
-//! pattern fits it) is said by the crate that knows.
+//! Only the syntax of arguments is checked here. Whether a machine exists or a pattern fits it is
+//! checked by the crate that defines machines or patterns. Options that were renamed keep their
+//! former names as hidden aliases for one release.
 
 use std::path::{Path, PathBuf};
 
@@ -19,14 +20,14 @@ fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, S
 
 const ANY_U32: u64 = u32::MAX as u64;
 
-/// Communication compiler: connection sets in, verified phase schedules out.
+/// Communication compiler: turns connection sets into verified phase schedules.
 #[derive(Parser, Debug)]
 #[command(
     name = "conset",
     version,
     max_term_width = 100,
     after_help = "\
-Exit codes: 0 done, 1 infeasible or rejected, 2 wrong usage or input, 3 a bug of ours.
+Exit codes: 0 success, 1 infeasible or rejected, 2 wrong usage or input, 3 bug in conset.
 
 Examples:
   conset run fixtures/meshes/plate.msh
@@ -34,17 +35,17 @@ Examples:
   conset show phases all.json"
 )]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub(crate) verb: Verb,
-    /// Print one JSON value for machines instead of a text for people.
+    /// Print one JSON value instead of text.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Show no progress.
+    /// Do not show progress.
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// The most memory to take, as 4GiB or 500MB [default: three quarters of what is available]. An
-    /// input that needs more is refused.
+    /// Memory limit, such as 4GiB or 500MB; inputs that need more are refused [default: three
+    /// quarters of the available memory].
     #[arg(long, global = true, value_name = "SIZE", value_parser = crate::memory::size)]
     pub(crate) memory: Option<u64>,
 }
@@ -75,74 +76,73 @@ pub(crate) enum Verb {
     /// Compile an input to a verified phase schedule.
     #[command(after_help = "\
 Example: conset compile mesh.graph --parts 64 -o mesh.json
-The name of OUT says the form: .json, .cset (text), .csb (binary), .csi (image, binary).")]
+The extension of OUT selects the format: .json, .cset (text), .csb (binary), .csi (image, binary).")]
     Compile(CompileArgs),
-    /// Compile if need be, execute on the emulated fabric, check every word.
+    /// Execute on the emulated fabric and check every word; compile first if necessary.
     #[command(after_help = "\
 Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json
 The trace opens in chrome://tracing or ui.perfetto.dev.")]
     Run(RunArgs),
-    /// The paper's tables and figures, ours beside its own.
+    /// Reproduce the tables and figures of the ConSet paper.
     #[command(after_help = "Example: conset reproduce 2 --figures figures")]
     Reproduce(ReproduceArgs),
-    /// Show what was compiled.
+    /// Show a schedule: phases, routes, timetable, channels, links, tables.
     #[command(after_help = "\
 Example: conset show cell 5 all.json
-WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C or connection C;
-C is written 5 or c5 for a cell, 12 or x12 for a connection.")]
+WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C (5 or c5) or
+connection X (12 or x12).")]
     Show(ShowArgs),
-    /// Say why a connection has this phase, route and start, and what others would have cost.
+    /// Explain the phase, route and start of a connection, and the cost of alternatives.
     #[command(after_help = "\
 Example: conset why all.json 12
-CONNECTION is an id, 12 or x12, or a name. Clocks are predictions of the cost model.")]
+CONNECTION is an id (12 or x12) or a name. Clocks are predicted by the cost model.")]
     Why(WhyArgs),
-    /// Compare two compiles: machine, connections, phases, routes, starts, tables.
+    /// Compare two schedules: machine, connections, phases, routes, starts, tables.
     #[command(after_help = "\
 Example: conset diff before.json after.json
-Connections are matched by name, else by their ends. The exit code is 0 whatever changed.")]
+Connections are matched by name, or else by their ends. Differences do not change the exit code.")]
     Diff(DiffArgs),
-    /// Put a schedule or an image through the independent checker.
+    /// Check a schedule or an image with the independent checker.
     #[command(after_help = "\
 Example: conset verify all.json
          conset verify all.json --against pattern:all-to-all --words 256")]
     Verify(VerifyArgs),
-    /// Lower bounds on phases and clocks, without compiling.
+    /// Compute lower bounds on phases and clocks without compiling.
     #[command(after_help = "Example: conset bound pattern:all-to-all --words 2048")]
     Bound(BoundArgs),
     /// Write source code or listings from a schedule.
-    #[command(after_help = "Example: conset emit all.json --lang rust -o generated")]
+    #[command(after_help = "Example: conset emit all.json --format rust -o generated")]
     Emit(EmitArgs),
-    /// List the machine presets, or describe a machine.
+    /// List the machine presets, or describe one machine.
     #[command(after_help = "Example: conset machines torus:4x4x4")]
     Machines(MachinesArgs),
-    /// List the communication patterns, or write one as a connection set.
+    /// List the communication patterns, or write one to a connection set file.
     #[command(after_help = "Example: conset patterns transpose --machine iwarp -o transpose.cset")]
     Patterns(PatternsArgs),
-    /// Make a mesh: the fixtures, and meshes of the paper's sizes.
+    /// Generate a mesh: the fixtures, and meshes of the sizes in the paper.
     #[command(after_help = "Example: conset generate m11k -o m11k.msh")]
     Generate(GenerateArgs),
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MachineArgs {
-    /// The machine: a preset with optional sizes (iwarp, iwarp:16x16, torus:4x4x4, mesh:8x8,
-    /// ring:16, hypercube:6, fat-tree:64) or a machine file (.toml). Default: what the input
-    /// names, else iwarp.
+    /// Machine: a preset with optional sizes (iwarp, iwarp:16x16, torus:4x4x4, mesh:8x8, ring:16,
+    /// hypercube:6, fat-tree:64) or a machine file (.toml) [default: the machine that the input
+    /// names, or iwarp].
     #[arg(long, value_name = "SPEC")]
     pub(crate) machine: Option<String>,
-    /// Set one machine parameter (channels_per_cell=20); may be repeated.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// A cell (c5), a link (c0->c1) or both links between two cells (c0-c1) that is dead, beside
-    /// those that the machine names; may be repeated. With --from, an older compile is repaired.
+    /// Set a machine parameter (channels_per_cell=20); may be repeated.
+    #[arg(long = "param", alias = "set", value_name = "KEY=VALUE")]
+    pub(crate) params: Vec<String>,
+    /// Mark a cell (c5), a link (c0->c1) or both links between two cells (c0-c1) as dead; may be
+    /// repeated. With --reuse, only the affected connections are rerouted.
     #[arg(long = "dead", value_name = "PART")]
     pub(crate) dead: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
-    /// A mesh, graph, matrix, decomposition, connection set, pattern:NAME, or - for standard
-    /// input.
+    /// Mesh, graph, matrix, decomposition, connection set, pattern:NAME, or - for standard input.
     pub(crate) input: String,
     #[command(flatten)]
     pub(crate) options: InputOptions,
@@ -153,10 +153,10 @@ pub(crate) struct InputArgs {
 pub(crate) struct InputOptions {
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-    /// The input's format, where its name does not say.
+    /// Input format, if it cannot be inferred from the file name.
     #[arg(long)]
     pub(crate) format: Option<String>,
-    /// Number of parts [default: the machine's cells].
+    /// Number of parts [default: number of cells of the machine].
     #[arg(
         long,
         value_name = "N",
@@ -164,14 +164,14 @@ pub(crate) struct InputOptions {
         allow_negative_numbers = true
     )]
     pub(crate) parts: Option<usize>,
-    /// A partition file: the part of each element, vertex or row, one a line.
+    /// Partition file: the part of each element, vertex or row, one per line.
     #[arg(long, value_name = "FILE")]
     pub(crate) partition: Option<PathBuf>,
-    /// What is divided into parts: what the file lists, or the triangles of a nodal graph.
+    /// What is partitioned.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) elements: ElementsArg,
-    /// How parts come to cells [default: best; given for a connection set or a pattern, whose
-    /// cells are placed anew as if they were parts if this is said].
+    /// Placement of parts on cells [default: best; for connection sets and patterns: given. With
+    /// this option their cells are placed as if they were parts].
     #[arg(long, value_enum)]
     pub(crate) placement: Option<PlacementArg>,
     /// Words of each connection of a pattern [default: 32].
@@ -182,7 +182,7 @@ pub(crate) struct InputOptions {
         allow_negative_numbers = true
     )]
     pub(crate) words: Option<u32>,
-    /// The seed of every random choice [default: 1].
+    /// Seed of all random choices [default: 1].
     #[arg(
         long,
         value_name = "S",
@@ -204,7 +204,7 @@ impl InputOptions {
     pub(crate) fn given(&self) -> Option<&'static str> {
         let options = [
             ("--machine", self.machine.machine.is_some()),
-            ("--set", !self.machine.set.is_empty()),
+            ("--param", !self.machine.params.is_empty()),
             ("--format", self.format.is_some()),
             ("--parts", self.parts.is_some()),
             ("--partition", self.partition.is_some()),
@@ -219,13 +219,13 @@ impl InputOptions {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum PlacementArg {
-    /// Part i on the i-th live cell.
+    /// Part i is placed on the i-th live cell.
     Given,
     /// Along a space-filling curve.
     Curve,
     /// By recursive bisection, for few word-hops.
     Bisect,
-    /// All of these, improved for phases, links and word-hops; the cheapest.
+    /// The cheapest of these, after local improvement of phases, link loads and word-hops.
     Best,
 }
 
@@ -234,32 +234,32 @@ pub(crate) enum ElementsArg {
     /// Elements of a mesh, vertices of a graph, rows of a matrix.
     #[default]
     AsRead,
-    /// The triangles of a nodal graph: its 3-cycles.
+    /// The triangles (3-cycles) of a nodal graph.
     Triangles,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct CompilerArgs {
-    /// Router and scheduler [default: best].
+    /// Algorithm for routing and scheduling [default: auto].
     #[arg(long, value_enum)]
     pub(crate) algorithm: Option<AlgorithmArg>,
-    /// What `best` minimises [default: time].
+    /// Objective that `auto` minimises [default: time].
     #[arg(long, value_enum)]
     pub(crate) objective: Option<ObjectiveArg>,
-    /// Sets that may be exchanged at the same time (halo,flux), because what the one sends does
-    /// not depend on what the other received: they are joined into one set where that is faster.
-    /// May be repeated; not together with --from or --budget.
-    #[arg(long, value_name = "SETS", conflicts_with_all = ["from", "budget"])]
+    /// Sets (halo,flux) that may be exchanged at the same time because neither sends what the other
+    /// receives; they are merged into one set if that is faster. May be repeated.
+    #[arg(long, value_name = "SETS", conflicts_with_all = ["reuse", "time_limit"])]
     pub(crate) fuse: Vec<String>,
-    /// Rounds of rip-up and reroute (the paper's k).
+    /// Iterations of rip-up and reroute (k in the paper).
     #[arg(
         long,
+        alias = "reroutes",
         value_name = "K",
         value_parser = whole::<u32>(0, ANY_U32),
         allow_negative_numbers = true
     )]
-    pub(crate) reroutes: Option<u32>,
-    /// Refuse a set that takes more phases than this, with a witness and the cheapest fix.
+    pub(crate) rip_up_iterations: Option<u32>,
+    /// Refuse sets that need more phases, and suggest the cheapest fix.
     #[arg(
         long,
         value_name = "N",
@@ -267,41 +267,44 @@ pub(crate) struct CompilerArgs {
         allow_negative_numbers = true
     )]
     pub(crate) max_phases: Option<u32>,
-    /// Let `best` make plans for so many seconds, or until one is at the bound. The result depends
-    /// on the machine it is compiled on; --attempts can be repeated.
+    /// Search time limit in seconds; the search also ends at the bound. The result depends on the
+    /// speed of this computer; use --max-plans for reproducible results.
     #[arg(
         long,
+        alias = "budget",
         value_name = "SECONDS",
-        conflicts_with = "attempts",
+        conflicts_with = "max_plans",
         allow_negative_numbers = true
     )]
-    pub(crate) budget: Option<f64>,
-    /// Let `best` make so many plans of each set, or until one is at the bound.
+    pub(crate) time_limit: Option<f64>,
+    /// Number of plans to try for each set; the search also ends at the bound.
     #[arg(
         long,
+        alias = "attempts",
         value_name = "N",
         value_parser = whole::<u32>(1, ANY_U32),
         allow_negative_numbers = true
     )]
-    pub(crate) attempts: Option<u32>,
-    /// Print every plan that was tried: planner, phases, clocks, seconds.
+    pub(crate) max_plans: Option<u32>,
+    /// List every plan that was tried, with planner, phases, clocks and seconds.
     #[arg(long)]
     pub(crate) explain_search: bool,
-    /// Lift the budgets that keep work and memory in proportion to the input.
+    /// Lift the limits that keep work and memory proportional to the input.
     #[arg(long)]
     pub(crate) unlimited: bool,
-    /// Keep what still fits of an older compile (a schedule or image for the same machine; other
-    /// cells and links may be dead), and say how much of the tables changed.
-    #[arg(long, value_name = "OLD")]
-    pub(crate) from: Option<PathBuf>,
+    /// Reuse an earlier schedule or image for the same machine as far as it still fits, and report
+    /// how much of the tables changed. Other cells and links may be dead now.
+    #[arg(long, alias = "from", value_name = "OLD")]
+    pub(crate) reuse: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum AlgorithmArg {
-    /// The ConSet paper's own (sections 4.4.1 and 4.4.2).
+    /// The algorithm of the ConSet paper (sections 4.4.1 and 4.4.2).
     Paper,
-    /// Several ways to plan, the best of them kept.
-    Best,
+    /// Tries several planners and keeps the cheapest plan.
+    #[value(alias = "best")]
+    Auto,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -318,7 +321,7 @@ pub(crate) struct CompileArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) compiler: CompilerArgs,
-    /// Where to write the schedule (.json, .cset, .csb) or image (.csi); - for standard output.
+    /// Output file: a schedule (.json, .cset, .csb) or an image (.csi); - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -329,20 +332,20 @@ pub(crate) struct RunArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) compiler: CompilerArgs,
-    /// Execute the same set once more by another model, and compare.
-    #[arg(long, value_enum)]
-    pub(crate) against: Option<Against>,
-    /// With --against messages: in which order a cell sends.
-    #[arg(long, value_enum, default_value_t, requires = "against")]
+    /// Execute the same sets with another communication model too, and compare.
+    #[arg(long, alias = "against", value_enum)]
+    pub(crate) compare: Option<Compare>,
+    /// With --compare messages: the order in which a cell sends.
+    #[arg(long, value_enum, default_value_t, requires = "compare")]
     pub(crate) message_order: MessageOrderArg,
-    /// Write a trace of streams and context switches (Chrome/Perfetto JSON).
+    /// Write a trace of streams and context switches (JSON for Chrome or Perfetto).
     #[arg(long, value_name = "OUT")]
     pub(crate) trace: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Against {
-    /// Message passing: wormhole messages over deterministic routes.
+pub(crate) enum Compare {
+    /// Message passing with wormhole routing.
     Messages,
 }
 
@@ -351,27 +354,27 @@ pub(crate) enum MessageOrderArg {
     /// The order of the set.
     #[default]
     Given,
-    /// A random order of each cell's own, by the seed, as the paper did for all-to-all.
+    /// A random order for each cell, as in the paper for all-to-all.
     Random,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
-    /// The table, 1 to 6 [default: all].
+    /// Table number, 1 to 6 [default: all].
     #[arg(value_parser = whole::<u8>(1, 6), allow_negative_numbers = true)]
     pub(crate) table: Option<u8>,
-    /// Write Figures 2 to 6 (those of the tables computed) as SVG into this folder.
+    /// Write Figures 2 to 6 of the computed tables as SVG into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
-    /// The folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack; rows whose
-    /// file is not there are left out.
+    /// Folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack; rows with missing
+    /// files are left out.
     #[arg(long, value_name = "DIR", default_value = "../shared/meshes")]
     pub(crate) meshes: PathBuf,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// What to show, then the schedule: `phases all.json`, `cell 5 all.json`.
+    /// What to show, and the schedule: `phases all.json`, `cell 5 all.json`.
     #[arg(
         num_args = 2..=3,
         value_names = ["WHAT", "FILE"],
@@ -379,43 +382,43 @@ pub(crate) struct ShowArgs {
         allow_negative_numbers = true
     )]
     pub(crate) what_and_file: Vec<String>,
-    /// Only this phase: 3 or p3.
+    /// Show only this phase (3 or p3).
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) phase: Option<String>,
-    /// Only this set.
-    #[arg(long = "set-name", value_name = "NAME")]
+    /// Show only this set.
+    #[arg(long = "set", alias = "set-name", value_name = "NAME")]
     pub(crate) set_name: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct WhyArgs {
-    /// A schedule or an image.
+    /// Schedule or image.
     pub(crate) file: PathBuf,
-    /// The connection: its id (12 or x12) or its name.
+    /// Connection: id (12 or x12) or name.
     #[arg(allow_negative_numbers = true)]
     pub(crate) connection: String,
-    /// The set it is in, where several have one like it.
-    #[arg(long = "set-name", value_name = "NAME")]
+    /// Set of the connection, if several sets have one with this id or name.
+    #[arg(long = "set", alias = "set-name", value_name = "NAME")]
     pub(crate) set_name: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// A schedule or an image: before.
+    /// Schedule or image before the change.
     pub(crate) a: PathBuf,
-    /// A schedule or an image: after.
+    /// Schedule or image after the change.
     pub(crate) b: PathBuf,
-    /// List every difference, not only the first of each kind.
+    /// List all differences, not only the first few of each kind.
     #[arg(long)]
     pub(crate) all: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// A schedule or an image.
+    /// Schedule or image.
     pub(crate) file: PathBuf,
-    /// Check besides that it is of this input, connection by connection: a mesh, pattern:NAME, or
-    /// whatever it was compiled of, with the options it was compiled with.
+    /// Also check that the schedule was compiled from this input (a mesh, pattern:NAME, ...).
+    /// Requires the same options as the compilation.
     #[arg(long, value_name = "INPUT")]
     pub(crate) against: Option<String>,
     #[command(flatten)]
@@ -430,28 +433,28 @@ pub(crate) struct BoundArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct EmitArgs {
-    /// A schedule or an image.
+    /// Schedule or image.
     pub(crate) file: PathBuf,
-    /// What to write.
-    #[arg(long, value_enum)]
-    pub(crate) lang: Language,
-    /// With --lang rust: where the crate conset-runtime is, for an emitted crate that is built beside a checkout;
-    /// without it, the crate depends on the published version.
+    /// Output format.
+    #[arg(long, alias = "lang", value_enum)]
+    pub(crate) format: EmitFormat,
+    /// With --format rust: path of the crate conset-runtime in a checkout. Without it the emitted
+    /// crate depends on the published version.
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime: Option<PathBuf>,
-    /// With --lang c: what the names begin with [default: conset_program].
+    /// With --format c: prefix of all names [default: conset_program].
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// The folder to write into; made if it is not there.
+    /// Output folder; created if necessary.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Language {
-    /// A crate with typed connection names that links against conset-runtime.
+pub(crate) enum EmitFormat {
+    /// A Rust crate with typed connection names that links against conset-runtime.
     Rust,
-    /// A header of names and a source that holds the image, for the C library.
+    /// A C header with names and a C source with the image, for the C library.
     C,
     /// A readable listing of contexts and operation lists.
     Listing,
@@ -461,19 +464,19 @@ pub(crate) enum Language {
 
 #[derive(Args, Debug)]
 pub(crate) struct MachinesArgs {
-    /// A machine to describe: a preset with optional sizes, or a machine file.
+    /// Machine to describe: a preset with optional sizes, or a machine file.
     pub(crate) spec: Option<String>,
-    /// Set one machine parameter (channels_per_cell=20); may be repeated.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Write the machine as a machine file (.toml) to start your own from; - for standard output.
+    /// Set a machine parameter (channels_per_cell=20); may be repeated.
+    #[arg(long = "param", alias = "set", value_name = "KEY=VALUE")]
+    pub(crate) params: Vec<String>,
+    /// Write the machine to a machine file (.toml) that you can edit; - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct PatternsArgs {
-    /// A pattern to make: its name, with parameters after a colon.
+    /// Pattern to write: its name, with parameters after a colon.
     pub(crate) pattern: Option<String>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
@@ -486,16 +489,16 @@ pub(crate) struct PatternsArgs {
         allow_negative_numbers = true
     )]
     pub(crate) words: u32,
-    /// Where to write the connection set (.cset, .json, .csb); - for standard output.
+    /// Output file (.cset, .json, .csb); - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct GenerateArgs {
-    /// The mesh: m11k, c10k, c100k, q20k, plate:NXxNY, ...; without it, the list.
+    /// Mesh: m11k, c10k, c100k, q20k, plate:NXxNY, ... Without it, list all meshes.
     pub(crate) mesh: Option<String>,
-    /// The seed of the random points.
+    /// Seed of the random points.
     #[arg(
         long,
         value_name = "S",
@@ -504,10 +507,10 @@ pub(crate) struct GenerateArgs {
         allow_negative_numbers = true
     )]
     pub(crate) seed: u64,
-    /// The version of the .msh format.
+    /// Version of the .msh format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) msh: Msh,
-    /// Where to write it (Gmsh .msh); - for standard output.
+    /// Output file (Gmsh .msh); - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 }

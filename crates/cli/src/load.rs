@@ -48,18 +48,18 @@ fn with_settings(machine: Arc<Machine>, set: &[String]) -> Result<Arc<Machine>, 
     let mut keys = HashSet::new();
     for setting in set {
         let (key, value) = setting.split_once('=').ok_or_else(|| {
-            InputError::new("--set", At::Path(setting.clone()), "expected KEY=VALUE")
-                .help("for example --set channels_per_cell=20")
+            InputError::new("--param", At::Path(setting.clone()), "expected KEY=VALUE")
+                .help("for example --param channels_per_cell=20")
         })?;
         if !keys.insert(key.trim()) {
             let at = At::Path(key.trim().to_owned());
-            return Err(InputError::new("--set", at, "set twice; expected once").into());
+            return Err(InputError::new("--param", at, "set twice; expected once").into());
         }
-        parameters.set(key.trim(), value.trim()).map_err(|e| in_option("--set", e))?;
+        parameters.set(key.trim(), value.trim()).map_err(|e| in_option("--param", e))?;
     }
     let changed = machine
         .with_parameters(parameters)
-        .map_err(|e| InputError::new("--set", At::Path(e.place), e.message))?;
+        .map_err(|e| InputError::new("--param", At::Path(e.place), e.message))?;
     Ok(Arc::new(changed))
 }
 
@@ -82,9 +82,9 @@ fn whole_machine(
     default: Option<Arc<Machine>>,
 ) -> Result<Arc<Machine>, Failure> {
     match (&args.machine, default) {
-        (Some(spec), _) => machine(spec, &args.set),
-        (None, Some(default)) => with_settings(default, &args.set),
-        (None, None) => machine("iwarp", &args.set),
+        (Some(spec), _) => machine(spec, &args.params),
+        (None, Some(default)) => with_settings(default, &args.params),
+        (None, None) => machine("iwarp", &args.params),
     }
 }
 
@@ -264,7 +264,7 @@ pub(crate) fn compiled(
             if let Some(algorithm) = compiler.algorithm {
                 options.algorithm = match algorithm {
                     AlgorithmArg::Paper => conset::Algorithm::Paper,
-                    AlgorithmArg::Best => conset::Algorithm::Best,
+                    AlgorithmArg::Auto => conset::Algorithm::Best,
                 };
             }
             if let Some(objective) = compiler.objective {
@@ -274,11 +274,11 @@ pub(crate) fn compiled(
                 };
             }
             options.max_phases = compiler.max_phases;
-            options.reroutes = compiler.reroutes;
-            options.attempts = compiler.attempts;
+            options.reroutes = compiler.rip_up_iterations;
+            options.attempts = compiler.max_plans;
             options.unlimited = compiler.unlimited;
             let end = deadline(compiler)?;
-            let old = compiler.from.as_deref().map(|file| older(file, bar)).transpose()?;
+            let old = compiler.reuse.as_deref().map(|file| older(file, bar)).transpose()?;
             let is_over = || end.is_some_and(|end| Instant::now() >= end);
             let start = Instant::now();
             let clock = || start.elapsed();
@@ -307,7 +307,7 @@ pub(crate) fn compiled(
         }
         Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
     };
-    result.map_err(|e| match (e, &compiler.from) {
+    result.map_err(|e| match (e, &compiler.reuse) {
         // What we make ourselves is never the file's fault, so it is the older compile.
         (CompileError::Rejected(rejection), Some(old)) => {
             Failure::Rejected(format!("{}: {rejection}", old.display()))
@@ -316,28 +316,28 @@ pub(crate) fn compiled(
     })
 }
 
-/// The longest budget: a year, so that no clock overflows.
-const BUDGET_SECONDS_MAX: f64 = 365.0 * 86400.0;
+/// The greatest time limit in seconds: a year, so that no clock overflows.
+const TIME_LIMIT_MAX: f64 = 365.0 * 86400.0;
 
-/// When the budget is used up, if there is one.
+/// When the search has to end, if there is a time limit.
 fn deadline(compiler: &CompilerArgs) -> Result<Option<Instant>, InputError> {
     let wrong = |option: &str, at: At, message: &str| InputError::new(option, at, message);
     let tried = [
         ("--objective", compiler.objective.is_some()),
-        ("--budget", compiler.budget.is_some()),
-        ("--attempts", compiler.attempts.is_some()),
+        ("--time-limit", compiler.time_limit.is_some()),
+        ("--max-plans", compiler.max_plans.is_some()),
         ("--explain-search", compiler.explain_search),
     ];
     if let (Some(AlgorithmArg::Paper), Some((option, _))) =
         (compiler.algorithm, tried.iter().find(|(_, given)| *given))
     {
-        return Err(wrong(option, At::Whole, "the paper's algorithm makes one plan only")
-            .help("add --algorithm best"));
+        return Err(wrong(option, At::Whole, "--algorithm paper does not search")
+            .help("leave out this option, or --algorithm paper"));
     }
-    let Some(seconds) = compiler.budget else { return Ok(None) };
-    if !(0.0..=BUDGET_SECONDS_MAX).contains(&seconds) {
+    let Some(seconds) = compiler.time_limit else { return Ok(None) };
+    if !(0.0..=TIME_LIMIT_MAX).contains(&seconds) {
         let at = At::Path(seconds.to_string());
-        return Err(wrong("--budget", at, "expected seconds, from 0 to those of a year"));
+        return Err(wrong("--time-limit", at, "expected seconds, at most a year"));
     }
     Ok(Some(Instant::now() + Duration::from_secs_f64(seconds)))
 }
@@ -375,17 +375,17 @@ pub(crate) fn refuse_recompiling(
     let given = |option: fn(&CompilerArgs) -> bool| compiler.is_some_and(option);
     let options = [
         ("--machine", machine.machine.is_some()),
-        ("--set", !machine.set.is_empty()),
+        ("--param", !machine.params.is_empty()),
         ("--dead", !machine.dead.is_empty()),
         ("--algorithm", given(|c| c.algorithm.is_some())),
         ("--objective", given(|c| c.objective.is_some())),
-        ("--reroutes", given(|c| c.reroutes.is_some())),
+        ("--rip-up-iterations", given(|c| c.rip_up_iterations.is_some())),
         ("--max-phases", given(|c| c.max_phases.is_some())),
-        ("--budget", given(|c| c.budget.is_some())),
-        ("--attempts", given(|c| c.attempts.is_some())),
+        ("--time-limit", given(|c| c.time_limit.is_some())),
+        ("--max-plans", given(|c| c.max_plans.is_some())),
         ("--explain-search", given(|c| c.explain_search)),
         ("--unlimited", given(|c| c.unlimited)),
-        ("--from", given(|c| c.from.is_some())),
+        ("--reuse", given(|c| c.reuse.is_some())),
         ("--fuse", given(|c| !c.fuse.is_empty())),
     ];
     match options.iter().find(|(_, given)| *given) {

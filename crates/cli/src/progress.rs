@@ -1,7 +1,7 @@
 //! Progress on the terminal: which stage runs and how far it is.
 //!
 //! Shown on standard error, only if that is a terminal, and only once something takes long
-//! enough to be waited for; cleared when it is done. With a budget the bar of the planning is the
+//! enough to be waited for; cleared when it is done. With a time limit the bar of the planning is the
 //! time, as nobody knows how many plans will be made. It also keeps the time that each stage takes:
 //! stages read no clock themselves.
 
@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// How long a run may take before it shows anything.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The library's name for the stage that a budget is for.
+/// The library's name for the stage that a time limit is for.
 const PLANNING: &str = "planning";
 
 /// A bar that follows the library's reports.
@@ -22,7 +22,7 @@ pub(crate) struct Bar {
     since: Instant,
     quiet: bool,
     /// How long plans are made, if that is what was asked for.
-    budget: Option<Duration>,
+    time_limit: Option<Duration>,
     /// Stages in the order in which they first began, and how long each has run.
     stages: Vec<(&'static str, Duration)>,
     /// The stage that runs, and since when.
@@ -34,12 +34,12 @@ impl Bar {
     pub(crate) fn new(quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let (stages, running) = (Vec::new(), None);
-        Self { bar, since: Instant::now(), quiet, budget: None, stages, running }
+        Self { bar, since: Instant::now(), quiet, time_limit: None, stages, running }
     }
 
     /// The same, where planning may take so many seconds; nonsense is for others to refuse.
-    pub(crate) fn with_budget(mut self, seconds: Option<f64>) -> Self {
-        self.budget = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    pub(crate) fn with_time_limit(mut self, seconds: Option<f64>) -> Self {
+        self.time_limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         self
     }
 
@@ -58,11 +58,11 @@ impl Bar {
         }
     }
 
-    /// With a budget, and while plans are made: the milliseconds used up and those there are.
+    /// With a time limit, and while plans are made: the milliseconds used up and those there are.
     fn time_planned(&self) -> Option<(u64, u64)> {
-        let budget = self.budget?;
+        let time_limit = self.time_limit?;
         let (_, since) = self.running.filter(|(stage, _)| *stage == PLANNING)?;
-        Some((since.elapsed().min(budget).as_millis() as u64, budget.as_millis() as u64))
+        Some((since.elapsed().min(time_limit).as_millis() as u64, time_limit.as_millis() as u64))
     }
 
     /// Follows a report.
@@ -77,7 +77,7 @@ impl Bar {
         if self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
             // indicatif hides the bar by itself where standard error is no terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
-            let template = match self.budget {
+            let template = match self.time_limit {
                 Some(_) => "{msg:<20} {wide_bar} {elapsed}",
                 None => "{msg:<20} {wide_bar} {pos}/{len} {elapsed}",
             };
@@ -96,8 +96,8 @@ impl Bar {
                 self.bar.set_position(done);
             }
             Progress::Found { clocks, bound } => {
-                let gap = conset::compile::gap(clocks, bound);
-                self.bar.set_message(format!("gap {gap:.3}"));
+                let ratio = conset::compile::bound_ratio(clocks, bound);
+                self.bar.set_message(format!("{ratio:.3} over bound"));
             }
         }
         self.bar.tick();
@@ -116,15 +116,15 @@ mod tests {
 
     #[test]
     fn a_budget_makes_the_bar_of_the_planning_its_time() {
-        let mut bar = Bar::new(false).with_budget(Some(1e6));
+        let mut bar = Bar::new(false).with_time_limit(Some(1e6));
         bar.observe(Progress::Stage("pricing"));
         bar.observe(Progress::Done { done: 3, total: 5 });
         assert_eq!((bar.bar.position(), bar.bar.length()), (3, Some(5)));
         bar.observe(Progress::Stage(PLANNING));
         bar.observe(Progress::Done { done: 3, total: 5 });
         assert_eq!(bar.bar.length(), Some(1_000_000_000));
-        assert!(Bar::new(true).with_budget(Some(f64::NAN)).budget.is_none());
-        // The budget is for what the library calls planning.
+        assert!(Bar::new(true).with_time_limit(Some(f64::NAN)).time_limit.is_none());
+        // The time limit is for what the library calls planning.
         let mut names = Vec::new();
         let machine = conset_ir::Machine::from_spec("ring:3").unwrap();
         let set = conset_mesh::patterns::generate("all-to-all", &machine, 3).unwrap();

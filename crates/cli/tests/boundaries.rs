@@ -152,8 +152,8 @@ fn all_verbs(folder: &Path, name: &str, base: &str, text: &str) {
         format!("diff {base} {name}"),
         format!("diff {name} {name}"),
         format!("run {name}"),
-        format!("emit {name} --lang rust -o out-rust"),
-        format!("emit {name} --lang c -o out-c"),
+        format!("emit {name} --format rust -o out-rust"),
+        format!("emit {name} --format c -o out-c"),
     ]);
     for words in verbs {
         assert_eq!(survives(folder, &words, text), 0, "conset {words}\n{text}");
@@ -162,7 +162,7 @@ fn all_verbs(folder: &Path, name: &str, base: &str, text: &str) {
     for words in [
         format!("show connection x0 {name}"),
         format!("why {name} x0"),
-        format!("run {name} --against messages --trace trace.json"),
+        format!("run {name} --compare messages --trace trace.json"),
         format!("bound {name}"),
     ] {
         survives(folder, &words, text);
@@ -189,7 +189,7 @@ fn try_all(base: &str, original: &str) {
             match outcome {
                 Some(true) if original.starts_with("conset set") => {
                     survives(folder, &format!("compile {name} -o out.json"), &text);
-                    survives(folder, &format!("run {name} --against messages"), &text);
+                    survives(folder, &format!("run {name} --compare messages"), &text);
                     survives(folder, &format!("bound {name}"), &text);
                     accepted += 1;
                 }
@@ -274,7 +274,7 @@ fn words_that_take_more_clocks_than_can_be_counted_are_refused_before_the_work()
     fs::write(folder.join("one.cset"), set(1)).unwrap();
     fs::write(folder.join("two.cset"), set(2)).unwrap();
     assert_eq!(survives(folder, "compile one.cset -o one.json", ""), 0);
-    assert_eq!(survives(folder, "run one.json --against messages", ""), 0);
+    assert_eq!(survives(folder, "run one.json --compare messages", ""), 0);
     for verb in ["compile two.cset -o two.json", "bound two.cset", "run two.cset"] {
         let (code, errors) = conset(folder, verb);
         assert_eq!(code, 2, "{errors}");

@@ -176,13 +176,30 @@ fn spoilt_schedules_are_rejected_with_the_rule_broken() {
 }
 
 #[test]
+fn former_names_of_options_still_work() {
+    let folder = folder();
+    for words in [
+        "compile pattern:torus --machine iwarp:4x4 --set channels_per_cell=9 --algorithm best \
+         --attempts 2 -o old.json",
+        "compile pattern:torus --machine iwarp:4x4 --set channels_per_cell=9 --from old.json",
+        "compile pattern:torus --reroutes 2 --algorithm paper",
+        "show summary old.json --set-name torus",
+        "emit old.json --lang c -o c",
+        "run old.json --against messages",
+    ] {
+        let outcome = conset_in(folder.path(), words);
+        assert_eq!(outcome.code, 0, "{words}: {}", outcome.stderr);
+    }
+}
+
+#[test]
 fn wrong_words_and_wrong_files_are_errors_that_help() {
     for (words, code, says) in [
         ("run nothing.msh", 2, "nothing.msh"),
         ("run pattern:all-to-al", 2, "all-to-all"),
         ("run pattern:torus --machine cray", 2, "iwarp"),
-        ("run pattern:torus --set chanels_per_cell=3", 2, "channels_per_cell"),
-        ("run pattern:torus --set channels_per_cell", 2, "KEY=VALUE"),
+        ("run pattern:torus --param chanels_per_cell=3", 2, "channels_per_cell"),
+        ("run pattern:torus --param channels_per_cell", 2, "KEY=VALUE"),
         ("run pattern:torus --words 0", 2, "words"),
         ("run pattern:torus --parts 8", 2, "--parts"),
         ("run fixtures/meshes/plate.msh --words 8", 2, "--words"),
@@ -195,9 +212,9 @@ fn wrong_words_and_wrong_files_are_errors_that_help() {
         ("run pattern:torus --words -5", 2, "from 1 to 1073741824"),
         ("run pattern:torus --seed -1", 2, "from 0 to 18446744073709551615"),
         ("run pattern:torus --parts 1.5", 2, "from 1 to 1048576"),
-        ("run pattern:torus --attempts -1", 2, "from 1 to"),
-        ("run pattern:torus --set streams=2 --set streams=3", 2, "twice"),
-        ("run pattern:torus --set chanel_depth=3", 2, "did you mean `channel_depth`"),
+        ("run pattern:torus --max-plans -1", 2, "from 1 to"),
+        ("run pattern:torus --param streams=2 --param streams=3", 2, "twice"),
+        ("run pattern:torus --param chanel_depth=3", 2, "did you mean `channel_depth`"),
         ("run pattern:torus --machine tours:4x4", 2, "did you mean `torus`"),
         ("run all-to-all", 2, "write pattern:all-to-all"),
         ("run shift:3,2", 2, "write pattern:shift:3,2"),
@@ -282,9 +299,9 @@ fn an_output_is_refused_before_the_work_where_it_could_not_be_written() {
     assert_eq!(std::fs::read_to_string(folder.path().join("s.cset")).unwrap(), text);
     // What is kept of an older compile may be replaced by the newer one.
     assert_eq!(conset_in(folder.path(), "compile s.cset -o s.json").code, 0);
-    let again = conset_in(folder.path(), "compile s.cset --from s.json -o s.json");
+    let again = conset_in(folder.path(), "compile s.cset --reuse s.json -o s.json");
     assert_eq!(again.code, 0, "{}", again.stderr);
-    let into_file = conset_in(folder.path(), "emit s.json --lang c -o s.json");
+    let into_file = conset_in(folder.path(), "emit s.json --format c -o s.json");
     assert_eq!(into_file.code, 2);
     assert!(into_file.stderr.contains("expected a folder"), "{}", into_file.stderr);
 }
@@ -296,11 +313,11 @@ fn options_that_say_nothing_are_refused() {
     std::fs::write(folder.path().join("two.cset"), text).unwrap();
     assert_eq!(conset_in(folder.path(), "compile two.cset -o two.json").code, 0);
     for (words, says) in [
-        ("emit two.json --lang rust --name x -o e", "--name"),
-        ("emit two.json --lang c --runtime x -o e", "--runtime"),
-        ("emit two.json --lang c --name 9a -o e", "letter"),
+        ("emit two.json --format rust --name x -o e", "--name"),
+        ("emit two.json --format c --runtime x -o e", "--runtime"),
+        ("emit two.json --format c --name 9a -o e", "letter"),
         ("show summary two.json --phase 0", "show phases"),
-        ("show summary two.json --set-name c", "sets: a, b"),
+        ("show summary two.json --set c", "sets: a, b"),
         ("show phases two.json --phase 1", "p0 to p0"),
         ("show phases two.json --phase x", "3 or p3"),
         ("show cell -1 two.json", "not an id"),
@@ -310,7 +327,7 @@ fn options_that_say_nothing_are_refused() {
         assert_eq!(wrong.code, 2, "{words}: {}", wrong.stderr);
         assert!(wrong.stderr.contains(says), "{words}: {}", wrong.stderr);
     }
-    let one = conset_in(folder.path(), "show summary two.json --set-name b").stdout;
+    let one = conset_in(folder.path(), "show summary two.json --set b").stdout;
     assert!(one.contains("set      b") && !one.contains("set      a"), "{one}");
     assert!(one.contains("at most 1 channel on a cell, 1 route on a link"), "{one}");
     assert_eq!(conset_in(folder.path(), "show phases two.json --phase p0").code, 0);
@@ -323,7 +340,7 @@ fn what_messages_cannot_reach_is_no_bug() {
                 link c2 -> c1\nset s\n  c2 -> c0 words 2\n";
     std::fs::write(folder.path().join("one_way.cset"), text).unwrap();
     assert_eq!(conset_in(folder.path(), "run one_way.cset").code, 0);
-    let wrong = conset_in(folder.path(), "run one_way.cset --against messages");
+    let wrong = conset_in(folder.path(), "run one_way.cset --compare messages");
     assert_eq!(wrong.code, 1, "{}", wrong.stderr);
     assert!(wrong.stderr.contains("cannot be exchanged by messages"), "{}", wrong.stderr);
 }
@@ -358,12 +375,12 @@ fn options_that_would_change_what_is_compiled_are_refused() {
         assert!(seeded.code == 2 && seeded.stderr.contains("--seed"), "{}", seeded.stderr);
         for option in [
             "--machine iwarp",
-            "--set channels_per_cell=9",
+            "--param channels_per_cell=9",
             "--parts 4",
             "--words 8",
-            "--algorithm best",
+            "--algorithm auto",
             "--objective time",
-            "--reroutes 3",
+            "--rip-up-iterations 3",
             "--max-phases 3",
         ] {
             for verb in ["run", "compile"] {
@@ -398,10 +415,10 @@ fn odd_machines_and_odd_sets_work() {
         "run pattern:torus --machine torus:2x1x3",
         "run pattern:all-to-all --machine fat-tree:16",
         "run pattern:all-to-all --machine hypercube:4",
-        "run pattern:all-to-all --machine ring:7 --set duplex=half",
-        "run pattern:all-to-all --machine mesh:3x3x2 --set streams=3 --set stream_setup=10",
-        "run pattern:all-to-all --machine mesh:4x4 --set channels_per_cell=1",
-        "run pattern:torus --set channel_depth=1 --set link_clocks_per_word=7",
+        "run pattern:all-to-all --machine ring:7 --param duplex=half",
+        "run pattern:all-to-all --machine mesh:3x3x2 --param streams=3 --param stream_setup=10",
+        "run pattern:all-to-all --machine mesh:4x4 --param channels_per_cell=1",
+        "run pattern:torus --param channel_depth=1 --param link_clocks_per_word=7",
         "run pattern:butterfly --machine iwarp-fem:4x4",
         "run fixtures/meshes/one_cell.msh",
         "run fixtures/meshes/box.msh --parts 1",
@@ -465,7 +482,7 @@ fn traces_open_in_trace_viewers() {
 #[test]
 fn machine_files_and_written_patterns_come_back() {
     let folder = folder();
-    let made = conset_in(folder.path(), "machines iwarp:4x4 --set channels_per_cell=7 -o m.toml");
+    let made = conset_in(folder.path(), "machines iwarp:4x4 --param channels_per_cell=7 -o m.toml");
     assert_eq!(made.code, 0, "{}", made.stderr);
     let run = conset_in(folder.path(), "run pattern:all-to-all --machine m.toml --json");
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -481,17 +498,17 @@ fn emitted_sources_are_written_into_the_folder() {
     let folder = folder();
     assert_eq!(conset_in(folder.path(), "compile pattern:torus -o t.json").code, 0);
     for lang in ["rust", "listing", "text"] {
-        let outcome = conset_in(folder.path(), &format!("emit t.json --lang {lang} -o {lang}"));
+        let outcome = conset_in(folder.path(), &format!("emit t.json --format {lang} -o {lang}"));
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         assert!(folder.path().join(lang).is_dir());
     }
     std::fs::create_dir(folder.path().join("runtime")).unwrap();
-    let beside = conset_in(folder.path(), "emit t.json --lang rust --runtime runtime -o beside");
+    let beside = conset_in(folder.path(), "emit t.json --format rust --runtime runtime -o beside");
     assert_eq!(beside.code, 0, "{}", beside.stderr);
     let manifest = std::fs::read_to_string(folder.path().join("beside/Cargo.toml")).unwrap();
     let path = folder.path().join("runtime").canonicalize().unwrap();
     assert!(manifest.contains(path.to_str().unwrap()), "{manifest}");
-    let nowhere = conset_in(folder.path(), "emit t.json --lang rust --runtime none -o beside");
+    let nowhere = conset_in(folder.path(), "emit t.json --format rust --runtime none -o beside");
     assert_eq!(nowhere.code, 2, "{}", nowhere.stderr);
     let verified = conset_in(folder.path(), "verify text/image.cset");
     assert_eq!(verified.code, 0, "{}", verified.stderr);
@@ -499,14 +516,14 @@ fn emitted_sources_are_written_into_the_folder() {
 
 #[test]
 fn a_run_against_messages_has_them_beside_it() {
-    let run = json("run pattern:torus --words 256 --machine iwarp-stream --against messages");
+    let run = json("run pattern:torus --words 256 --machine iwarp-stream --compare messages");
     let messages = &run["messages"];
     assert_eq!(messages["payload_ok"], true);
     assert_eq!(messages["predicted_clocks"], 5248);
     let ratio = messages["clocks"].as_f64().unwrap() / run["clocks"].as_f64().unwrap();
     assert!((ratio - messages["ratio"].as_f64().unwrap()).abs() < 1e-9);
     assert!(json("run pattern:torus")["messages"].is_null());
-    let text = done("run pattern:all-to-all --against messages --message-order random");
+    let text = done("run pattern:all-to-all --compare messages --message-order random");
     assert!(text.contains("x the connections'"), "{text}");
     let refused = conset_in(&root(), "run pattern:torus --message-order random");
     assert_eq!(refused.code, 2);
@@ -550,7 +567,7 @@ fn why_says_what_else_there_was() {
     for name in ["p.json", "p.csi"] {
         let made = conset_in(folder.path(), &format!("compile p.cset -o {name}"));
         assert_eq!(made.code, 0, "{}", made.stderr);
-        for words in ["left", "x2", "x0 --set-name one", "1 --set-name one", "1 --set-name two"] {
+        for words in ["left", "x2", "x0 --set one", "1 --set one", "1 --set two"] {
             let words = format!("why {name} {words}");
             let shown = conset_in(folder.path(), &words);
             assert_eq!(shown.code, 0, "conset {words}\n{}", shown.stderr);
@@ -561,10 +578,10 @@ fn why_says_what_else_there_was() {
             assert!(!object["parts"][0]["start"]["earliest"].is_null());
         }
         for (words, says) in [
-            ("x1", "--set-name"),
+            ("x1", "--set"),
             ("x9", "x0 to x2"),
-            ("x0 --set-name none", "no connections"),
-            ("x0 --set-name three", "one, none, two"),
+            ("x0 --set none", "no connections"),
+            ("x0 --set three", "one, none, two"),
             ("lift", "id"),
             ("x99999999999", "id"),
         ] {
@@ -594,7 +611,7 @@ fn sets_are_joined_where_that_is_faster() {
         ("compile two.cset --fuse a", "two or more"),
         ("compile two.cset --fuse a,c", "no set `c`"),
         ("compile two.json --fuse a,b", "--fuse"),
-        ("compile two.cset --fuse a,b --budget 1", "cannot be used with"),
+        ("compile two.cset --fuse a,b --time-limit 1", "cannot be used with"),
     ] {
         let wrong = conset_in(folder.path(), words);
         assert_eq!(wrong.code, 2, "{words}");
@@ -608,7 +625,7 @@ fn diff_says_what_changed_and_identical_where_nothing_did() {
     for words in [
         "compile pattern:all-to-all --machine iwarp:4x4 -o a.json",
         "compile pattern:all-to-all --machine iwarp:4x4 -o a.csi",
-        "compile pattern:all-to-all --machine iwarp:4x4 --words 33 --set t_sync=1 -o b.json",
+        "compile pattern:all-to-all --machine iwarp:4x4 --words 33 --param t_sync=1 -o b.json",
     ] {
         let made = conset_in(folder.path(), words);
         assert_eq!(made.code, 0, "{}", made.stderr);
@@ -667,7 +684,7 @@ fn sets_that_name_cells_are_placed_only_when_asked() {
 
 #[test]
 fn best_says_how_it_was_found_and_what_is_optimal() {
-    let input = "compile pattern:hypercube --machine iwarp:4x4 --algorithm best";
+    let input = "compile pattern:hypercube --machine iwarp:4x4 --algorithm auto";
     let text = done(&format!("{input} --objective phases"));
     assert!(text.contains("(optimal: phases at the bound)") && text.contains("tried "), "{text}");
     let usual = json(input);
@@ -677,25 +694,25 @@ fn best_says_how_it_was_found_and_what_is_optimal() {
     // Five plans are five plans on any machine; time is not.
     let folder = folder();
     for name in ["a.csb", "b.csb"] {
-        let made = conset_in(folder.path(), &format!("{input} --attempts 5 -o {name}"));
+        let made = conset_in(folder.path(), &format!("{input} --max-plans 5 -o {name}"));
         assert_eq!(made.code, 0, "{}", made.stderr);
     }
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert_eq!(read("a.csb"), read("b.csb"));
-    let none = json(&format!("{input} --budget 0"));
+    let none = json(&format!("{input} --time-limit 0"));
     assert_eq!(none["sets"][0]["attempts"]["made"], 1, "{none}");
     assert!(none["sets"][0]["attempts"]["ended"].is_string(), "{none}");
     for (words, says) in [
-        ("--budget 1 --attempts 2", "cannot be used with"),
-        ("--budget -1", "--budget"),
-        ("--budget nan", "expected seconds"),
-        ("--budget inf", "expected seconds"),
-        ("--attempts 0", "--attempts"),
-        ("--algorithm paper --budget 1", "--algorithm best"),
-        ("--algorithm paper --attempts 1", "--algorithm best"),
+        ("--time-limit 1 --max-plans 2", "cannot be used with"),
+        ("--time-limit -1", "--time-limit"),
+        ("--time-limit nan", "expected seconds"),
+        ("--time-limit inf", "expected seconds"),
+        ("--max-plans 0", "--max-plans"),
+        ("--algorithm paper --time-limit 1", "leave out"),
+        ("--algorithm paper --max-plans 1", "leave out"),
     ] {
-        let words = format!("compile pattern:hypercube --algorithm best {words}");
-        let words = words.replace("best --algorithm paper", "paper");
+        let words = format!("compile pattern:hypercube --algorithm auto {words}");
+        let words = words.replace("auto --algorithm paper", "paper");
         let wrong = conset_in(folder.path(), &words);
         assert_eq!(wrong.code, 2, "{words}: {}", wrong.stderr);
         assert!(wrong.stderr.contains(says), "{words}: {}", wrong.stderr);
@@ -711,18 +728,18 @@ fn an_older_compile_is_repaired_after_a_part_died() {
     std::fs::write(folder.path().join("a.cset"), text).unwrap();
     let run = |words: &str| conset_in(folder.path(), words);
     assert_eq!(run("compile a.cset -o old.csb").code, 0);
-    let new = run("compile a.cset --from old.csb --dead c3->c0 -o new.csb");
+    let new = run("compile a.cset --reuse old.csb --dead c3->c0 -o new.csb");
     let line =
         new.stdout.lines().find(|line| line.starts_with("machine  ") && line.contains("lost"));
     let line = line.unwrap_or_else(|| panic!("{}{}", new.stdout, new.stderr));
     assert!(line.contains("of 48 kept; the machine lost link c3 -> c0"), "{line}");
     assert_eq!(run("run new.csb").code, 0);
     // Both ways, and what stands already on the machine that lost one of them.
-    let both = run("compile a.cset --from new.csb --dead c0-c3 --json -o both.csb");
+    let both = run("compile a.cset --reuse new.csb --dead c0-c3 --json -o both.csb");
     let object: Value = serde_json::from_str(&both.stdout).expect(&both.stderr);
     let lost = &object["sets"][0]["from"]["kept"]["machine_lost"];
     assert_eq!(*lost, serde_json::json!(["link c0 -> c3"]));
-    let dead = run("compile a.cset --from old.csb --dead c5");
+    let dead = run("compile a.cset --reuse old.csb --dead c5");
     assert_eq!(dead.code, 2, "{}", dead.stdout);
     assert!(dead.stderr.contains("only live cells send and receive"), "{}", dead.stderr);
     for (part, says) in [
@@ -754,32 +771,32 @@ fn an_older_compile_is_kept_where_it_fits() {
     std::fs::write(folder.path().join("c.cset"), rows(99, 8)).unwrap();
     let run = |words: &str| conset_in(folder.path(), words);
     for name in ["old.csb", "old.json", "old.csi"] {
-        let made = run(&format!("compile a.cset --algorithm best -o {name}"));
+        let made = run(&format!("compile a.cset --algorithm auto -o {name}"));
         assert_eq!(made.code, 0, "{}", made.stderr);
     }
-    let same = run("compile a.cset --from old.csb -o same.csb");
+    let same = run("compile a.cset --reuse old.csb -o same.csb");
     assert!(same.stdout.contains("48 connections kept"), "{}{}", same.stdout, same.stderr);
     assert!(same.stdout.contains("100.0 % stand"), "{}", same.stdout);
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert_eq!(read("same.csb"), read("old.csb"));
     for old in ["old.json", "old.csi"] {
-        let new = run(&format!("compile b.cset --from {old} --json -o new.json"));
+        let new = run(&format!("compile b.cset --reuse {old} --json -o new.json"));
         let object: Value = serde_json::from_str(&new.stdout).expect(&new.stderr);
         let kept = &object["sets"][0]["from"]["kept"];
         assert_eq!((kept["removed"].as_u64(), kept["inserted"].as_u64()), (Some(1), Some(0)));
         assert!(kept["entries"]["stability"].as_f64().unwrap() > 0.9, "{kept}");
         assert_eq!(run("verify new.json").code, 0);
     }
-    let fresh = run("compile c.cset --from old.csb");
-    assert!(fresh.stdout.contains("compiled afresh"), "{}{}", fresh.stdout, fresh.stderr);
-    let other = run("compile a.cset --from old.csb --machine iwarp:5x4");
+    let fresh = run("compile c.cset --reuse old.csb");
+    assert!(fresh.stdout.contains("nothing reused"), "{}{}", fresh.stdout, fresh.stderr);
+    let other = run("compile a.cset --reuse old.csb --machine iwarp:5x4");
     assert_eq!(other.code, 2, "{}", other.stderr);
     assert!(other.stderr.contains("another machine"), "{}", other.stderr);
-    for words in ["--from old.csb", "--budget 1 --algorithm best", "--max-phases 3"] {
+    for words in ["--reuse old.csb", "--time-limit 1 --algorithm auto", "--max-phases 3"] {
         let compiled = run(&format!("run old.csb {words}"));
         assert_eq!(compiled.code, 2, "{words}: {}", compiled.stderr);
     }
-    assert_eq!(run("compile a.cset --from a.cset").code, 2);
+    assert_eq!(run("compile a.cset --reuse a.cset").code, 2);
 }
 
 #[test]
@@ -797,7 +814,7 @@ fn verify_against_an_input_names_the_first_connection_that_differs() {
         assert_eq!(words.code, 1);
         let first = "set `transpose`: x0 is c1 -> c4 words 9 in the file, c1 -> c4 words 8";
         assert!(words.stderr.contains(first), "{}", words.stderr);
-        let machine = run(&format!("verify {file} --against {program} --words 9 --set streams=2"));
+        let machine = run(&format!("verify {file} --against {program} --words 9 --param streams=2"));
         assert_eq!(machine.code, 1);
         assert!(machine.stderr.contains("the machine's streams is 1 in the file, 2 in the input"));
     }

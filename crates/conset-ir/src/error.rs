@@ -143,7 +143,7 @@ impl fmt::Display for Fix {
         match self {
             Fix::Phases(n) => write!(f, "allow {n} phases (--max-phases {n})"),
             Fix::ChannelsPerCell(n) => {
-                write!(f, "give each cell {n} channels (--set channels_per_cell={n})")
+                write!(f, "give each cell {n} channels (--param channels_per_cell={n})")
             }
             Fix::Parts(n) => write!(f, "make at most {n} parts (--parts {n})"),
             Fix::Cells(n) => write!(f, "take a machine of {n} cells or more (--machine)"),

@@ -28,7 +28,7 @@ pub enum Duplex {
 
 /// The numbers of the machine model. Times are in clocks.
 ///
-/// The names are those of the design's rules, and the keys of machine files and of `--set`.
+/// The names are those of the design's rules, and the keys of machine files and of `--param`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Logical channels per cell that connections can use (paper, section 5: 12).
@@ -152,7 +152,7 @@ impl Parameters {
 
     /// The whole-number parameters: name, value, least and greatest allowed value.
     ///
-    /// The one list behind machine files, `--set`, the text form and their error messages.
+    /// The one list behind machine files, `--param`, the text form and their error messages.
     pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 15] {
         let c = limits::CLOCKS;
         let channels = limits::CHANNELS_PER_CELL;

@@ -304,7 +304,7 @@ fn compile_once(
         algorithm: options.algorithm.name().to_owned() + if kept { "+from" } else { "" },
         seed: options.seed,
     };
-    // What is as it was came about as it did.
+    // Unchanged schedules keep their origin.
     let same = more.from.filter(|old| old.sets() == sets);
     let origin = same.map_or(Some(origin), |old| old.origin().cloned());
     let schedule = Schedule::new(machine.clone(), sets, origin)
@@ -406,7 +406,7 @@ fn planned(
         .collect()
 }
 
-/// How far the searches are, and the gap if all have a plan.
+/// How far the searches are, and how far from the bound the plans are, if all sets have one.
 fn tell(searches: &[Search<'_>], observer: &mut Observer<'_>) {
     let sums = searches.iter().map(Search::done);
     let (done, total) = sums.fold((0, 0), |sum, at| (sum.0 + at.0, sum.1 + at.1));
@@ -645,7 +645,7 @@ fn bounds_of(
 }
 
 /// Result over bound, 1 where both are 0: how far from the best possible a result is at most.
-pub fn gap(result: u64, bound: u64) -> f64 {
+pub fn bound_ratio(result: u64, bound: u64) -> f64 {
     if bound == 0 { 1.0 } else { result as f64 / bound as f64 }
 }
 

@@ -42,7 +42,7 @@ use conset_scheduler::planned::Start;
 use conset_scheduler::predict;
 use serde::Serialize;
 
-use crate::compile::{CompileError, Objective, Options, gap};
+use crate::compile::{CompileError, Objective, Options, bound_ratio};
 use crate::diff::Entries;
 use standing::Standing;
 use times::Timed;
@@ -65,9 +65,9 @@ pub struct Kept {
     pub phases_touched: usize,
     /// Phases before.
     pub phases_before: usize,
-    /// Gap of the older compile, by the model.
+    /// Predicted clocks of the older compile divided by its bound.
     pub gap_before: f64,
-    /// Whether the gap has become so much greater that a fresh compile is worth a try.
+    /// Whether that ratio has grown so much that compiling from scratch may be worth it.
     pub drifted: bool,
     /// Cells and links that were alive for the older compile and are dead now: `cell c5`,
     /// `link c3 -> c4`.
@@ -114,7 +114,7 @@ pub enum FromOld {
     Fresh(Fresh),
 }
 
-/// A gap that is this much greater than the older one has drifted.
+/// A ratio to the bound that is this much greater than the older one has drifted.
 const DRIFT: f64 = 1.1;
 
 /// A set made from an older compile.
@@ -136,7 +136,7 @@ pub(crate) fn from(
     let removed = before - standing.count;
     let changing = Changing { machine, set, old, standing, removed, options };
     let Some(best) = changing.best(bounds)? else { return Ok(Err(Fresh::NoRoom)) };
-    let gap_before = gap(old.predicted_clocks, old.bounds.clocks);
+    let gap_before = bound_ratio(old.predicted_clocks, old.bounds.clocks);
     let Timed { timetable, prediction, touched } = best.timed;
     let report = Kept {
         kept: changing.standing.count - best.moved,
@@ -147,7 +147,7 @@ pub(crate) fn from(
         phases_touched: touched,
         phases_before: old.timetable.phases().len(),
         gap_before,
-        drifted: gap(prediction.clocks, bounds.clocks) > DRIFT * gap_before,
+        drifted: bound_ratio(prediction.clocks, bounds.clocks) > DRIFT * gap_before,
         machine_lost: lost(old.timetable.routing().machine(), machine),
         entries: None,
     };

@@ -1,13 +1,13 @@
 //! What a compile and a run amount to, as plain data: the objects behind `--json` and the texts.
 //!
-//! Bounds, prediction and measurement always stand together, with the gap (result over bound)
+//! Bounds, prediction and measurement always stand together, with their ratio
 //! and the model's error beside them.
 
 use conset_ir::{Binding, Machine, SetSchedule};
 use serde::Serialize;
 
 use crate::best::Attempts;
-use crate::compile::{Compiled, CompiledSet, gap};
+use crate::compile::{Compiled, CompiledSet, bound_ratio};
 use crate::from::FromOld;
 use crate::input::PlacedHalo;
 
@@ -32,9 +32,13 @@ pub struct SetSummary {
     pub bound_clocks: u64,
     /// What makes it so.
     pub bound_clocks_by: Binding,
-    /// Predicted clocks over the bound.
+    /// Predicted clocks divided by the bound.
+    pub bound_ratio: f64,
+    /// Phases divided by the bound.
+    pub phases_bound_ratio: f64,
+    /// `bound_ratio` under its former name, for one release.
     pub gap: f64,
-    /// Phases over the bound.
+    /// `phases_bound_ratio` under its former name, for one release.
     pub phases_gap: f64,
     /// Whether the phases are proved to be the fewest possible: they are the bound.
     pub fewest_phases: bool,
@@ -59,6 +63,9 @@ impl SetSummary {
     pub fn new(schedule: &SetSchedule, known: &CompiledSet) -> Self {
         let routing = schedule.timetable.routing();
         let bounds = schedule.bounds;
+        let bound_ratio = bound_ratio(schedule.predicted_clocks, bounds.clocks);
+        let phases = routing.phases().len() as u64;
+        let phases_bound_ratio = self::bound_ratio(phases, u64::from(bounds.phases));
         Self {
             set: routing.set().name().to_owned(),
             connections: routing.set().len(),
@@ -69,8 +76,10 @@ impl SetSummary {
             predicted_clocks: schedule.predicted_clocks,
             bound_clocks: bounds.clocks,
             bound_clocks_by: bounds.clocks_by,
-            gap: gap(schedule.predicted_clocks, bounds.clocks),
-            phases_gap: gap(routing.phases().len() as u64, u64::from(bounds.phases)),
+            bound_ratio,
+            gap: bound_ratio,
+            phases_bound_ratio,
+            phases_gap: phases_bound_ratio,
             fewest_phases: routing.phases().len() == bounds.phases as usize,
             fewest_clocks: schedule.predicted_clocks <= bounds.clocks,
             attempts: known.attempts.clone(),
@@ -180,7 +189,7 @@ impl PartsSummary {
     }
 }
 
-/// The same set by message passing: the object `messages` of `conset run --against messages`.
+/// The same set by message passing: the object `messages` of `conset run --compare messages`.
 #[derive(Clone, Debug, Serialize)]
 pub struct MessagesSummary {
     /// Clocks measured on the fabric.
@@ -209,7 +218,7 @@ impl MessagesSummary {
         Self {
             clocks: own,
             predicted_clocks: all.iter().map(|m| m.predicted_clocks).sum(),
-            ratio: gap(own, clocks),
+            ratio: bound_ratio(own, clocks),
             messages: all.iter().map(|m| m.messages).sum(),
             words,
             word_hops: all.iter().map(|m| m.word_hops).sum(),
@@ -240,7 +249,9 @@ pub struct RunSummary {
     pub bound_clocks: u64,
     /// What makes it so.
     pub bound_clocks_by: Binding,
-    /// Clocks over the bound.
+    /// Clocks divided by the bound.
+    pub bound_ratio: f64,
+    /// `bound_ratio` under its former name, for one release.
     pub gap: f64,
     /// Predicted minus measured, in percent of measured.
     pub model_error_percent: f64,

@@ -8,7 +8,7 @@ use conset_fabric::messages::{self, MessageOptions};
 use conset_fabric::{Checked, Fault, run_checked};
 use conset_ir::{Binding, Parameters, SetSchedule};
 
-use crate::compile::{Compiled, gap};
+use crate::compile::{Compiled, bound_ratio};
 use crate::report::{MessagesSummary, RunSummary};
 
 /// What came of running one set.
@@ -81,6 +81,7 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
     let report = &checked.report;
     let parameters = routing.machine().parameters();
     let error = schedule.predicted_clocks as f64 - report.clocks as f64;
+    let bound_ratio = bound_ratio(report.clocks, schedule.bounds.clocks);
     RunSummary {
         set: set.name().to_owned(),
         phases: report.phases.len(),
@@ -91,7 +92,8 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
         predicted_clocks: schedule.predicted_clocks,
         bound_clocks: schedule.bounds.clocks,
         bound_clocks_by: schedule.bounds.clocks_by,
-        gap: gap(report.clocks, schedule.bounds.clocks),
+        bound_ratio,
+        gap: bound_ratio,
         model_error_percent: if report.clocks == 0 {
             0.0
         } else {
@@ -126,7 +128,7 @@ pub fn against_messages(
         run.summary.messages = Some(MessagesSummary {
             clocks: report.clocks,
             predicted_clocks: messages::predict(machine, set),
-            ratio: gap(report.clocks, run.summary.clocks),
+            ratio: bound_ratio(report.clocks, run.summary.clocks),
             messages: report.messages,
             words: report.words,
             word_hops: report.word_hops,

@@ -118,7 +118,7 @@ pub struct PhaseChoices {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It could; the price is beside it.
+    /// Feasible; see `clocks`.
     Room,
     /// Cells on the way have no free channel.
     Full,

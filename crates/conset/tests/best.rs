@@ -6,7 +6,7 @@ mod shared_meshes;
 
 use std::sync::Arc;
 
-use conset::compile::gap;
+use conset::compile::bound_ratio;
 use conset::{Algorithm, Objective, Options, compile, input, run};
 use conset_ir::{Connection, ConnectionSet, Machine, Program};
 
@@ -16,8 +16,8 @@ fn quality(machine: &Arc<Machine>, program: &Program, objective: Objective) -> (
     let compiled = compile(machine, program, &options, &mut |_| ()).unwrap();
     let run = run::run(&compiled, 1, false, &mut |_| ()).unwrap().remove(0).summary;
     assert!(run.payload_ok);
-    let phases = gap(run.phases as u64, u64::from(run.bound_phases));
-    (run.phases, phases, gap(run.clocks, run.bound_clocks))
+    let phases = bound_ratio(run.phases as u64, u64::from(run.bound_phases));
+    (run.phases, phases, bound_ratio(run.clocks, run.bound_clocks))
 }
 
 fn pattern(spec: &str, words: u32, objective: Objective) -> (usize, f64, f64) {

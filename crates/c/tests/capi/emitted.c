@@ -1,4 +1,4 @@
-/* Linked with the tables that `conset emit --lang c` writes: walks every phase of the set by the
+/* Linked with the tables that `conset emit --format c` writes: walks every phase of the set by the
  * elements of its connections, and exchanges it by buffers. */
 #include "tables.h"
 #include <stdio.h>

@@ -284,7 +284,7 @@ int main()
 }
 "#;
 
-/// What `conset emit --lang c` writes, compiled and linked, as C and as C++.
+/// What `conset emit --format c` writes, compiled and linked, as C and as C++.
 #[test]
 fn emitted_tables_link_and_run() {
     let machine = Arc::new(Machine::from_spec("torus:3x3").unwrap());

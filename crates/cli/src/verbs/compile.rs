@@ -43,10 +43,10 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
     if let Some(path) = &args.output {
         Target::new(path).check(&load::input_files(&args.input))?;
     }
-    let mut bar = Bar::new(terminal.quiet).with_budget(args.compiler.budget);
+    let mut bar = Bar::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
     let job = load::input(&args.input, &mut bar)?;
     if args.input.options.seed.is_some() && !matches!(job.input, Input::Program(_)) {
-        let message = "the input is compiled already: there is nothing left to choose";
+        let message = "the input is already compiled; --seed has no effect";
         return Err(InputError::new("--seed", At::Whole, message).help("leave out --seed").into());
     }
     let start = Instant::now();
@@ -218,16 +218,16 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         set.bound_phases_by,
         match set.fewest_phases {
             true => " (optimal: phases at the bound)".to_owned(),
-            false => format!(", gap {:.2}", set.phases_gap),
+            false => format!(", {:.2} over bound", set.phases_bound_ratio),
         },
     )?;
     writeln!(
         out,
-        "clocks   {} predicted, bound {} by {}, gap {:.2}{}",
+        "clocks   {} predicted, bound {} by {}, {:.2} over bound{}",
         text::number(set.predicted_clocks),
         text::number(set.bound_clocks),
         set.bound_clocks_by,
-        set.gap,
+        set.bound_ratio,
         if set.fewest_clocks { " (optimal: clocks at the bound)" } else { "" },
     )?;
     if let Some(attempts) = &set.attempts {
@@ -235,8 +235,8 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         write_winner(out, attempts)?;
     }
     match &set.from {
-        Some(FromOld::Kept(kept)) => write_kept(out, kept, set.gap)?,
-        Some(FromOld::Fresh(why)) => writeln!(out, "from     compiled afresh: {}", why.text())?,
+        Some(FromOld::Kept(kept)) => write_kept(out, kept, set.bound_ratio)?,
+        Some(FromOld::Fresh(why)) => writeln!(out, "reuse    nothing reused: {}", why.text())?,
         None => (),
     }
     writeln!(
@@ -253,18 +253,17 @@ fn write_attempts(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
     match attempts.ended {
         Ended::Enough => writeln!(out, "tried    {plans}"),
         Ended::Bound if attempts.made == 1 => writeln!(out, "tried    {plans}, at the bound"),
-        Ended::Bound => writeln!(out, "tried    {plans}, the last of them at the bound"),
-        Ended::Attempts => writeln!(out, "tried    {plans}, as many as asked for"),
+        Ended::Bound => writeln!(out, "tried    {plans}, the last one at the bound"),
+        Ended::Attempts => writeln!(out, "tried    {plans} (--max-plans)"),
         Ended::Work => {
             writeln!(
                 out,
-                "tried    {plans}; search stopped at its work budget; --unlimited lifts it"
+                "tried    {plans}; the search stopped at its work limit (--unlimited lifts it)"
             )
         }
         Ended::Time => writeln!(
             out,
-            "tried    {plans} until the time was up: the result depends on that; --attempts {} \
-             repeats it",
+            "tried    {plans} within the time limit; --max-plans {} gives the same result again",
             attempts.made
         ),
     }
@@ -302,10 +301,10 @@ fn write_trials(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
 /// Dead parts that are named.
 const NAMED: usize = 4;
 
-fn write_kept(out: &mut dyn Write, kept: &Kept, gap: f64) -> io::Result<()> {
+fn write_kept(out: &mut dyn Write, kept: &Kept, ratio: f64) -> io::Result<()> {
     writeln!(
         out,
-        "from     {} kept, {} moved, {} inserted, {} removed; {} touched of {} before",
+        "reuse    {} kept, {} moved, {} inserted, {} removed; {} touched of {} before",
         text::count(kept.kept as u64, "connection"),
         kept.moved,
         kept.inserted,
@@ -318,7 +317,7 @@ fn write_kept(out: &mut dyn Write, kept: &Kept, gap: f64) -> io::Result<()> {
         let more = if lost > NAMED { format!(" and {} more", lost - NAMED) } else { String::new() };
         writeln!(
             out,
-            "machine  {} of {same} kept; the machine lost {}{more}, {} routed anew",
+            "machine  {} of {same} kept; the machine lost {}{more}; {} rerouted",
             kept.kept,
             kept.machine_lost[..lost.min(NAMED)].join(", "),
             text::count(kept.rerouted as u64, "connection"),
@@ -338,7 +337,7 @@ fn write_kept(out: &mut dyn Write, kept: &Kept, gap: f64) -> io::Result<()> {
     if kept.drifted {
         writeln!(
             out,
-            "advice   the gap was {:.2} and is {gap:.2}: compile afresh, without --from",
+            "advice   {:.2} over bound before, {ratio:.2} now: compile again without --reuse",
             kept.gap_before
         )?;
     }

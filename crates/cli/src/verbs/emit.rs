@@ -7,7 +7,7 @@ use conset_ir::document::Document;
 use conset_ir::{At, InputError};
 use serde::Serialize;
 
-use crate::args::{EmitArgs, Language};
+use crate::args::{EmitArgs, EmitFormat};
 use crate::failure::Failure;
 use crate::files::{self, Target};
 use crate::load;
@@ -25,11 +25,11 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
     refuse_options(args)?;
     let compiled = load::compiled_file(&args.file, terminal)?;
     let image = compiled.image();
-    let sources: Vec<(String, String)> = match args.lang {
-        Language::Rust => {
+    let sources: Vec<(String, String)> = match args.format {
+        EmitFormat::Rust => {
             rust::emit_with(image, &options(args)?).map_err(|e| Failure::Rejected(e.to_string()))?
         }
-        Language::C => {
+        EmitFormat::C => {
             let name = args.name.as_deref().unwrap_or(C_NAME);
             c::emit(image, name).map_err(|e| match e {
                 c::EmitError::Name { .. } => {
@@ -38,10 +38,10 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
                 c::EmitError::TooLarge { .. } => Failure::Rejected(e.to_string()),
             })?
         }
-        Language::Listing => {
+        EmitFormat::Listing => {
             vec![("listing.txt".to_owned(), conset::codegen::listing::listing(image))]
         }
-        Language::Text => {
+        EmitFormat::Text => {
             vec![(
                 "image.cset".to_owned(),
                 conset_ir::text::write(&Document::Image((**image).clone())),
@@ -65,10 +65,10 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
 
 /// Options of one language must not be passed over in another.
 fn refuse_options(args: &EmitArgs) -> Result<(), InputError> {
-    let of_c = args.name.is_some() && !matches!(args.lang, Language::C);
-    let of_rust = args.runtime.is_some() && !matches!(args.lang, Language::Rust);
+    let of_c = args.name.is_some() && !matches!(args.format, EmitFormat::C);
+    let of_rust = args.runtime.is_some() && !matches!(args.format, EmitFormat::Rust);
     let wrong = |option: &str, lang: &str| {
-        let message = format!("only --lang {lang} has this option");
+        let message = format!("only --format {lang} has this option");
         Err(InputError::new(option, At::Whole, message).help(format!("leave out {option}")))
     };
     match (of_c, of_rust) {

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), Failur
             writeln!(out, "\nA machine file starts from one: conset machines iwarp -o mine.toml")
         });
     };
-    let machine = load::machine(spec, &args.set)?;
+    let machine = load::machine(spec, &args.params)?;
     if let Some(path) = &args.output {
         return write(&machine, path, terminal);
     }

@@ -9,7 +9,7 @@ use conset::report::{MessagesSummary, RunSummary, Summary};
 use conset::run::{self, RunError, SetRun};
 use serde::Serialize;
 
-use crate::args::{Against, MessageOrderArg, RunArgs};
+use crate::args::{Compare, MessageOrderArg, RunArgs};
 use crate::failure::Failure;
 use crate::files::Target;
 use crate::load;
@@ -42,6 +42,8 @@ struct Sum {
     clocks: u64,
     predicted_clocks: u64,
     bound_clocks: u64,
+    bound_ratio: f64,
+    /// `bound_ratio` under its former name.
     gap: f64,
     connections: usize,
     words: u64,
@@ -55,13 +57,13 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
     if let Some(path) = &args.trace {
         Target::new(path).check(&load::input_files(&args.input))?;
     }
-    let mut bar = Bar::new(terminal.quiet).with_budget(args.compiler.budget);
+    let mut bar = Bar::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
     let job = load::input(&args.input, &mut bar)?;
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let mut runs =
         run::run(&compiled, args.input.seed(), args.trace.is_some(), &mut |p| bar.observe(p))
             .map_err(|error| run_failure(&error, matches!(job.input, Input::Program(_))))?;
-    if let Some(Against::Messages) = args.against {
+    if let Some(Compare::Messages) = args.compare {
         let order = match args.message_order {
             MessageOrderArg::Given => MessageOrder::Given,
             MessageOrderArg::Random => MessageOrder::Random,
@@ -122,7 +124,7 @@ fn run_failure(error: &RunError, compiled_here: bool) -> Failure {
 fn message_failure(fault: &Fault) -> Failure {
     match &fault.kind {
         FaultKind::Message { .. } => Failure::Rejected(format!(
-            "set `{}` cannot be exchanged by messages: {}\n  fix: leave out --against messages",
+            "set `{}` cannot be exchanged by messages: {}\n  fix: leave out --compare messages",
             fault.set, fault.kind
         )),
         _ => Failure::Bug(format!("the fabric stopped: {fault}")),
@@ -138,6 +140,7 @@ fn report<'a>(runs: &'a [SetRun], parameters: &conset_ir::Parameters) -> Report<
     let clocks = all.iter().map(|s| s.clocks).sum();
     let messages: Option<Vec<_>> = all.iter().map(|s| s.messages.as_ref()).collect();
     let bound_clocks = all.iter().map(|s| s.bound_clocks).sum();
+    let bound_ratio = conset::compile::bound_ratio(clocks, bound_clocks);
     let sum = Sum {
         set: names.join("+"),
         phases: all.iter().map(|s| s.phases).sum(),
@@ -145,7 +148,8 @@ fn report<'a>(runs: &'a [SetRun], parameters: &conset_ir::Parameters) -> Report<
         clocks,
         predicted_clocks: all.iter().map(|s| s.predicted_clocks).sum(),
         bound_clocks,
-        gap: conset::compile::gap(clocks, bound_clocks),
+        bound_ratio,
+        gap: bound_ratio,
         connections: all.iter().map(|s| s.connections).sum(),
         words: all.iter().map(|s| s.words).sum(),
         word_hops: all.iter().map(|s| s.word_hops).sum(),
@@ -161,10 +165,10 @@ fn write_run(out: &mut dyn Write, run: &SetRun) -> io::Result<()> {
     let s = &run.summary;
     writeln!(
         out,
-        "fabric   {}: {} clocks (gap {:.2}, model {:+.1} %), {:.1} MB/s",
+        "fabric   {}: {} clocks ({:.2} over bound, model error {:+.1} %), {:.1} MB/s",
         s.set,
         text::number(s.clocks),
-        s.gap,
+        s.bound_ratio,
         s.model_error_percent,
         s.megabytes_per_second,
     )?;

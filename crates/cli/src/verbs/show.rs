@@ -115,7 +115,7 @@ fn parse_view(words: &[String]) -> Result<View, InputError> {
         ["cell", word] => View::Cell(CellId(id(word, CellId::PREFIX)?)),
         ["connection", word] => View::Connection(ConnectionId(id(word, ConnectionId::PREFIX)?)),
         ["cell" | "connection"] => return Err(wrong(format!("which {}?", words[0]))),
-        _ => return Err(wrong("this cannot be shown".to_owned())),
+        _ => return Err(wrong(format!("unknown view `{}`", words.join(" ")))),
     })
 }
 
@@ -131,7 +131,7 @@ impl Only<'_> {
         let names: Vec<&str> = sets.iter().map(|s| s.timetable.routing().set().name()).collect();
         if let Some(name) = self.set.filter(|name| !names.contains(name)) {
             return Err(InputError::new(
-                "--set-name",
+                "--set",
                 At::Path(name.into()),
                 "no set of that name",
             )

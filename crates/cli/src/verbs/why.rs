@@ -61,7 +61,7 @@ fn find(
                 .help(format!("write an id, 12 or x12, or a name; {shown}")))
         }
         _ => Err(wrong("several sets have such a connection".to_owned())
-            .help(format!("say which with --set-name: {}", names()))),
+            .help(format!("say which with --set: {}", names()))),
     }
 }
 

@@ -8,7 +8,7 @@ use conset_planner::Planner;
 use super::attempts::{SEARCHED, Step};
 use super::price::{PASSED, Priced, channels};
 use super::{Ended, Search, Until};
-use crate::compile::{Objective, gap};
+use crate::compile::{Objective, bound_ratio};
 
 /// Connections up to which searches are tried although a plan is good.
 pub(super) const SMALL: usize = 1 << 13;
@@ -91,9 +91,9 @@ impl Search<'_> {
         };
         let few = found.timetable.phases().len() <= self.task.bounds().phases as usize;
         match objective {
-            Objective::Time => gap(found.clocks, self.task.bounds().clocks) < near,
+            Objective::Time => bound_ratio(found.clocks, self.task.bounds().clocks) < near,
             Objective::Phases if set.len() > SMALL => few || set.len() > PASSED,
-            Objective::Phases => few && gap(found.clocks, self.task.bounds().clocks) < near,
+            Objective::Phases => few && bound_ratio(found.clocks, self.task.bounds().clocks) < near,
         }
     }
 
@@ -116,7 +116,7 @@ impl Search<'_> {
     /// Whether the best plan so far is worth refining: far from the bound, of streams that last as
     /// long as a switch, below which it is not sharing of links that rules them.
     pub(super) fn may_gain_by_sharing(&self) -> bool {
-        let far = |found: &Priced| gap(found.clocks, self.task.bounds().clocks) > REFINABLE;
+        let far = |found: &Priced| bound_ratio(found.clocks, self.task.bounds().clocks) > REFINABLE;
         let far = self.until != Until::Good || self.found.as_ref().is_some_and(far);
         let few = self.task.set().len() <= REFINED
             && self.task.set().order().len() <= ORDERED * self.task.set().len();
@@ -126,7 +126,7 @@ impl Search<'_> {
     /// Whether the best plan so far is so far from the bound, and the longest connection so long,
     /// that parts of it could do better.
     pub(super) fn may_gain_by_parts(&self) -> bool {
-        let far = |found: &Priced| gap(found.clocks, self.task.bounds().clocks) > WHOLE;
+        let far = |found: &Priced| bound_ratio(found.clocks, self.task.bounds().clocks) > WHOLE;
         self.task.set().len() <= FILLED && self.is_long() && self.found.as_ref().is_some_and(far)
     }
 
@@ -134,7 +134,7 @@ impl Search<'_> {
     fn may_gain_by_shifts(&self, found: &Priced) -> bool {
         let next = self.usual.get(self.next).map(|next| next.step);
         next == Some(Step::Plan(Planner::TranslationSlots))
-            && gap(found.clocks, self.task.bounds().clocks) > SHIFTED
+            && bound_ratio(found.clocks, self.task.bounds().clocks) > SHIFTED
     }
 
     /// Whether the best plan so far has as many phases as the bound.

@@ -31,10 +31,10 @@ impl<'a> Old<'a> {
         schedule: &'a Schedule,
         observer: &mut Observer<'_>,
     ) -> Result<Self, CompileError> {
-        let wrong = |message: String| InputError::new("--from", conset_ir::At::Whole, message);
+        let wrong = |message: String| InputError::new("--reuse", conset_ir::At::Whole, message);
         if schedule.sets().is_empty() {
-            return Err(wrong("the older compile has no sets, so there is nothing to keep".into())
-                .help("leave out --from")
+            return Err(wrong("the earlier schedule has no sets; there is nothing to reuse".into())
+                .help("leave out --reuse")
                 .into());
         }
         let changes = crate::diff::machine_changes(schedule.machine(), machine);
@@ -43,9 +43,9 @@ impl<'a> Old<'a> {
         if let Some(change) = changes.iter().find(is_other) {
             let (what, a, b) = (&change.what, &change.a, &change.b);
             return Err(wrong(format!(
-                "the older compile is for another machine: its {what} is {a}, here it is {b}"
+                "the earlier schedule is for another machine: its {what} is {a}, here it is {b}"
             ))
-            .help("compile for the same machine (--machine, --set), or leave out --from")
+            .help("compile for the same machine (--machine, --param), or leave out --reuse")
             .into());
         }
         observer(Progress::Stage("checking the older compile"));
