@@ -170,8 +170,8 @@ fn check_folder(name: &str, path: &Path) -> Result<(), InputError> {
         return Ok(());
     }
     let folder = folder.display();
-    let message = format!("cannot be written: there is no folder {folder}");
-    Err(InputError::new(name, At::Whole, message).help("make it first, or check the path"))
+    let message = format!("cannot be written: the folder {folder} does not exist");
+    Err(InputError::new(name, At::Whole, message).help("create it first, or check the path"))
 }
 
 fn unwritable(name: &str, error: &io::Error) -> InputError {
@@ -331,7 +331,7 @@ mod tests {
         assert!(check(Path::new("-")).is_ok() && check(Path::new("bare.json")).is_ok());
         assert!(check(folder.path()).unwrap_err().message.contains("folder"));
         let error = check(&none).unwrap_err();
-        assert!(error.message.ends_with("none") && error.help.is_some(), "{error}");
+        assert!(error.message.ends_with("none does not exist") && error.help.is_some(), "{error}");
         assert_eq!(Target::new(&none).write(|_| Ok(())).unwrap_err(), error);
         assert!(check(&folder.path().join("./in")).unwrap_err().message.contains("the input"));
         assert!(make_folder(&input).unwrap_err().message.contains("expected a folder"));
@@ -390,7 +390,7 @@ mod tests {
         }
         symlink("none/new", at("astray")).unwrap();
         let error = Target::new(&at("astray")).check(&[]).unwrap_err();
-        assert!(error.message.contains("there is no folder"), "{error}");
+        assert!(error.message.contains("does not exist"), "{error}");
         assert_eq!(Target::new(&at("astray")).write(|_| Ok(())).unwrap_err(), error);
         symlink("ring", at("ring")).unwrap();
         assert!(Target::new(&at("ring")).check(&[]).is_err());

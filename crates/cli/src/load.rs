@@ -393,9 +393,9 @@ pub(crate) fn refuse_recompiling(
         Some((option, _)) => Err(InputError::new(
             *option,
             At::Whole,
-            format!("the input is a {what}: it is compiled already, for its own machine"),
+            format!("the input is a {what}, which is already compiled for its own machine"),
         )
-        .help(format!("leave out {option}, or compile the program itself again"))),
+        .help(format!("leave out {option}, or compile the original input again"))),
     }
 }
 

@@ -287,10 +287,10 @@ fn an_output_is_refused_before_the_work_where_it_could_not_be_written() {
         ("compile s.cset -o ./dir.json/../s.cset", "this is the input"),
         ("run s.cset --trace s.cset", "this is the input"),
         ("compile s.cset -o dir.json", "this is a folder"),
-        ("compile s.cset -o none/s.json", "there is no folder none"),
-        ("run s.cset --trace none/t.json", "there is no folder none"),
-        ("generate plate -o none/p.msh", "there is no folder none"),
-        ("patterns torus -o none/p.cset", "there is no folder none"),
+        ("compile s.cset -o none/s.json", "the folder none does not exist"),
+        ("run s.cset --trace none/t.json", "the folder none does not exist"),
+        ("generate plate -o none/p.msh", "the folder none does not exist"),
+        ("patterns torus -o none/p.cset", "the folder none does not exist"),
     ] {
         let wrong = conset_in(folder.path(), words);
         assert_eq!(wrong.code, 2, "{words}: {}", wrong.stderr);
@@ -814,7 +814,8 @@ fn verify_against_an_input_names_the_first_connection_that_differs() {
         assert_eq!(words.code, 1);
         let first = "set `transpose`: x0 is c1 -> c4 words 9 in the file, c1 -> c4 words 8";
         assert!(words.stderr.contains(first), "{}", words.stderr);
-        let machine = run(&format!("verify {file} --against {program} --words 9 --param streams=2"));
+        let machine =
+            run(&format!("verify {file} --against {program} --words 9 --param streams=2"));
         assert_eq!(machine.code, 1);
         assert!(machine.stderr.contains("the machine's streams is 1 in the file, 2 in the input"));
     }

@@ -150,7 +150,7 @@ impl fmt::Display for Fix {
             Fix::Drop(ids) => {
                 let shown: Vec<String> = ids.iter().take(8).map(|id| id.to_string()).collect();
                 let more = ids.len().saturating_sub(8);
-                write!(f, "leave out {}", shown.join(", "))?;
+                write!(f, "remove {}", shown.join(", "))?;
                 if more > 0 { write!(f, " and {more} more") } else { Ok(()) }
             }
             Fix::Other(words) => f.write_str(words),
@@ -181,7 +181,7 @@ impl fmt::Display for Infeasible {
                 over.connections.iter().take(8).map(|id| id.to_string()).collect();
             write!(
                 f,
-                "\n  {} wants {} channels and has {}: {}{}",
+                "\n  {} needs {} channels but has {}: {}{}",
                 over.cell,
                 over.wanted,
                 over.available,
@@ -192,7 +192,7 @@ impl fmt::Display for Infeasible {
         if !self.connections.is_empty() {
             let shown: Vec<String> =
                 self.connections.iter().take(8).map(|id| id.to_string()).collect();
-            write!(f, "\n  connections concerned: {}", shown.join(", "))?;
+            write!(f, "\n  connections involved: {}", shown.join(", "))?;
             if self.connections.len() > 8 {
                 write!(f, " and {} more", self.connections.len() - 8)?;
             }

@@ -141,9 +141,9 @@ impl Form {
             _ => Err(InputError::new(
                 path.display().to_string(),
                 At::Whole,
-                "the output's name does not say its form",
+                "the extension does not select an output format",
             )
-            .help("end it in .json, .cset (text), .csb (binary) or .csi (image)")),
+            .help("use .json, .cset (text), .csb (binary) or .csi (image)")),
         }
     }
 
@@ -174,12 +174,12 @@ pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Resul
     let machine = &summary.machine;
     writeln!(
         out,
-        "machine  {} ({}): {}, {}, {} channels per cell",
+        "machine  {} ({}): {}, {}, {} per cell",
         machine.name,
         machine.topology,
         text::count(machine.cells as u64, "cell"),
         text::count(machine.links as u64, "link"),
-        machine.channels_per_cell,
+        text::count(machine.channels_per_cell.into(), "channel"),
     )?;
     if let Some(parts) = &summary.parts {
         writeln!(
@@ -275,8 +275,8 @@ fn write_winner(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
     write!(out, "planner  {}", winner.planner)?;
     if let Some(other) = attempts.runner_up() {
         let less = 100.0 * (1.0 - winner.clocks as f64 / other.clocks.max(1) as f64);
-        let (better, less) = if less < 0.0 { ("more", -less) } else { ("less", less) };
-        write!(out, ", {less:.1} % {better} clocks than {}", other.planner)?;
+        let (word, less) = if less < 0.0 { ("more", -less) } else { ("fewer", less) };
+        write!(out, ", {less:.1} % {word} clocks than {}", other.planner)?;
     }
     writeln!(out)
 }

@@ -130,12 +130,8 @@ impl Only<'_> {
         let sets = compiled.schedule().sets();
         let names: Vec<&str> = sets.iter().map(|s| s.timetable.routing().set().name()).collect();
         if let Some(name) = self.set.filter(|name| !names.contains(name)) {
-            return Err(InputError::new(
-                "--set",
-                At::Path(name.into()),
-                "no set of that name",
-            )
-            .help(format!("sets: {}", names.join(", "))));
+            return Err(InputError::new("--set", At::Path(name.into()), "no set of that name")
+                .help(format!("sets: {}", names.join(", "))));
         }
         let most = self.sets(compiled).map(|(_, s)| s.timetable.phases().len()).max().unwrap_or(0);
         if let Some(phase) = self.phase.filter(|phase| phase.index() >= most) {

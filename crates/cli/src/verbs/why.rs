@@ -57,7 +57,7 @@ fn find(
                 })
                 .collect();
             let shown = if sizes.is_empty() { "no sets".to_owned() } else { sizes.join("; ") };
-            Err(wrong("no connection of that id or name".to_owned())
+            Err(wrong("no connection has this id or name".to_owned())
                 .help(format!("write an id, 12 or x12, or a name; {shown}")))
         }
         _ => Err(wrong("several sets have such a connection".to_owned())

@@ -33,9 +33,11 @@ impl<'a> Old<'a> {
     ) -> Result<Self, CompileError> {
         let wrong = |message: String| InputError::new("--reuse", conset_ir::At::Whole, message);
         if schedule.sets().is_empty() {
-            return Err(wrong("the earlier schedule has no sets; there is nothing to reuse".into())
-                .help("leave out --reuse")
-                .into());
+            return Err(wrong(
+                "the earlier schedule has no sets; there is nothing to reuse".into(),
+            )
+            .help("leave out --reuse")
+            .into());
         }
         let changes = crate::diff::machine_changes(schedule.machine(), machine);
         let may_change = ["name", "dead_cells", "dead_links"];
