@@ -26,6 +26,8 @@
 //! knows the sets only when the program starts compiles them there, with
 //! [`conset::compile_sets`].
 
+#![forbid(unsafe_code)]
+
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};

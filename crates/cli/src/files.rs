@@ -234,6 +234,7 @@ fn mode_of(path: &Path) -> u32 {
 /// Whether standard output was closed when the program began. Before `main`, Rust's runtime opens
 /// `/dev/null` in its place, and from then on nobody could tell.
 #[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "only a function of the linker's section runs early enough")]
 mod closed {
     use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -6,10 +6,13 @@
 //!
 //! Exit codes: 0 done, 1 infeasible or rejected, 2 wrong usage or input, 3 a bug of ours.
 
+#![deny(unsafe_code)]
+
 mod args;
 mod failure;
 mod files;
 mod load;
+#[allow(unsafe_code, reason = "there is no safe way to write an allocator")]
 mod memory;
 mod progress;
 mod text;

@@ -12,6 +12,8 @@
 //! here checks routes or times again. Whether the image says what the timetable said is checked by
 //! `conset-verify`, which follows the tables and shares no code with this crate.
 
+#![forbid(unsafe_code)]
+
 pub mod c;
 pub mod delta;
 pub mod image;

@@ -51,6 +51,8 @@
 //!
 //! It opens no files, prints nothing, reads no clock and decides nothing.
 
+#![forbid(unsafe_code)]
+
 pub mod binary;
 pub mod digest;
 pub mod document;

@@ -12,6 +12,8 @@
 //!
 //! It opens no files and prints nothing; long work reports through a callback ([`Progress`]).
 
+#![forbid(unsafe_code)]
+
 pub mod against;
 pub mod assemble;
 mod best;

@@ -31,6 +31,8 @@
 //! and judging an image as such. A wrong image may run well by luck; the checker is where it is
 //! refused.
 
+#![forbid(unsafe_code)]
+
 mod agenda;
 mod agents;
 mod base;

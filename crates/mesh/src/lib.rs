@@ -17,6 +17,8 @@
 //! numbers. Not done: geometry (degenerate elements, orientation), material and boundary data,
 //! values of matrices.
 
+#![forbid(unsafe_code)]
+
 mod dual;
 pub mod generate;
 pub mod halo;

@@ -16,6 +16,8 @@
 //! opens no files, prints nothing and reads no clock. It does not say when a connection starts
 //! (the scheduler does) and does not prove its own results (the checker does).
 
+#![forbid(unsafe_code)]
+
 pub mod apr;
 pub mod bounds;
 pub mod channels;

@@ -16,6 +16,8 @@
 //! are on a link at the same time. Whether a plan is right is for the checker to say, and how
 //! long it takes is for the cost model and the fabric.
 
+#![forbid(unsafe_code)]
+
 mod balance;
 #[cfg(test)]
 mod cases;

@@ -21,6 +21,8 @@
 //! *right*: a routing whose routes are broken still gets a timetable and a price. Whether they
 //! are right is for the checker in `conset-verify`.
 
+#![forbid(unsafe_code)]
+
 pub mod best;
 mod cost;
 mod fair;

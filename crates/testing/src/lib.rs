@@ -9,6 +9,8 @@
 //!
 //! Required bandwidths and latencies; machines above a few dozen cells; message passing.
 
+#![forbid(unsafe_code)]
+
 mod case;
 mod check;
 

@@ -90,6 +90,8 @@
 //! Linear in hops, n log n in slots and operations; flat arrays, no hash maps. Errors are listed
 //! up to [`Rejection::LISTED`] and counted beyond.
 
+#![forbid(unsafe_code)]
+
 pub mod deadlock;
 pub mod facts;
 pub mod rejection;
