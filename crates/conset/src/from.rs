@@ -306,7 +306,7 @@ impl Changing<'_> {
                 let connection = if row == 0 { id } else { ConnectionId::from_index(next) };
                 next += usize::from(row > 0);
                 let Some(Place { phase, slot, growth, busy }) = part.place else { continue };
-                found.wishes.push(apr::Wish { connection, phase, busy, slot });
+                found.wishes.push(apr::PlacementHint { connection, phase, busy, slot });
                 let (part, way) = (connection, Way::Own);
                 found.dealt.push(DealtPart { part, connection: id, phase, growth, way });
             }
@@ -316,7 +316,7 @@ impl Changing<'_> {
     }
 
     /// For each phase what would be the best starts of those that came to it.
-    fn starts(&self, extended: &apr::Extended, wishes: &[apr::Wish]) -> Vec<Vec<Start>> {
+    fn starts(&self, extended: &apr::Extended, wishes: &[apr::PlacementHint]) -> Vec<Vec<Start>> {
         let standing = self.standing.phases.len() as u32;
         let start = |part: ConnectionId, former: Option<u32>| {
             let Ok(row) = wishes.binary_search_by_key(&part, |wish| wish.connection) else {
@@ -384,7 +384,7 @@ struct Dealt {
     /// Those that are cut, ascending, and the words of their parts.
     cut: Vec<(ConnectionId, Vec<u32>)>,
     /// Ascending by part.
-    wishes: Vec<apr::Wish>,
+    wishes: Vec<apr::PlacementHint>,
     dealt: Vec<DealtPart>,
 }
 

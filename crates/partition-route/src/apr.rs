@@ -46,15 +46,15 @@
 //! It does not look at link loads (but for requirements) nor at clocks: fewest phases is all it
 //! is after. Times are the scheduler's.
 
-mod copies;
 mod costs;
 mod insert;
+mod layered_graph;
 mod order;
+mod paged_table;
+pub mod requirements;
 mod reroute;
 mod search;
-mod sheets;
 mod state;
-pub mod wants;
 
 use std::sync::Arc;
 
@@ -62,8 +62,8 @@ use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 
 use crate::network::Network;
 use crate::{bounds, channels, explain};
-use copies::Copies;
-pub use insert::{Change, Extended, Wish, extend, is_small};
+pub use insert::{Change, Extended, PlacementHint, extend, is_small};
+use layered_graph::LayeredGraph;
 use reroute::Reroute;
 
 /// What the router may do.
@@ -165,7 +165,7 @@ pub(crate) fn phases_needed(
     assign(machine, set, options, &mut |_| ()).map(|copies| copies.state.phases)
 }
 
-fn phases_of(copies: &Copies) -> Vec<u32> {
+fn phases_of(copies: &LayeredGraph) -> Vec<u32> {
     copies.state.phase_of.clone()
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn phase_count(
 /// Whether a set can be routed at all, in however many phases: each connection has a way that is as
 /// good as it asks for. Its ends are live cells with an agent.
 pub(crate) fn is_routable(machine: &Machine, network: &Network, set: &ConnectionSet) -> bool {
-    copies::reach(machine, set, network, &mut Vec::new()).is_ok()
+    layered_graph::reach(machine, set, network, &mut Vec::new()).is_ok()
 }
 
 /// Steps 1 to 4: a phase and a path for each connection.
@@ -190,10 +190,10 @@ fn assign(
     set: &ConnectionSet,
     options: &Options,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Copies, Infeasible> {
+) -> Result<LayeredGraph, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut hops = Vec::new();
-    let mut copies = Copies::new(machine, set, Network::new(machine), &mut hops)?;
+    let mut copies = LayeredGraph::new(machine, set, Network::new(machine), &mut hops)?;
     let needed = bounds::fewest_phases(machine, set, &hops);
     for _ in 0..needed {
         open_phase(&mut copies, set)?;
@@ -209,7 +209,7 @@ fn assign(
     Ok(copies)
 }
 
-fn open_phase(copies: &mut Copies, set: &ConnectionSet) -> Result<(), Infeasible> {
+fn open_phase(copies: &mut LayeredGraph, set: &ConnectionSet) -> Result<(), Infeasible> {
     let cells = copies.network.cells;
     if copies.state.held() > COPIED_CELLS {
         return Err(explain::too_large(set, copies.state.phases, cells));
@@ -220,7 +220,7 @@ fn open_phase(copies: &mut Copies, set: &ConnectionSet) -> Result<(), Infeasible
 
 /// Step 3: routes every connection once.
 fn first_pass(
-    copies: &mut Copies,
+    copies: &mut LayeredGraph,
     set: &ConnectionSet,
     sequence: &[u32],
     progress: &mut dyn FnMut(Progress),
@@ -248,7 +248,7 @@ fn first_pass(
 /// Step 4: empties phases, the emptiest first, until the lower bound is reached or the
 /// iterations are used up. A phase that could not be emptied is left alone until another was.
 fn improve(
-    copies: &mut Copies,
+    copies: &mut LayeredGraph,
     sequence: &[u32],
     needed: u32,
     iterations: u32,
@@ -280,7 +280,7 @@ fn improve(
     }
 }
 
-fn report(copies: &Copies, total: usize, iteration: u32, progress: &mut dyn FnMut(Progress)) {
+fn report(copies: &LayeredGraph, total: usize, iteration: u32, progress: &mut dyn FnMut(Progress)) {
     progress(Progress {
         routed: copies.state.routed,
         total,

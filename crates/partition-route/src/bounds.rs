@@ -45,7 +45,7 @@ use conset_ir::{
 };
 
 use crate::explain;
-use crate::network::{Ball, Network, UNREACHABLE};
+use crate::network::{BoundedBfs, Network, UNREACHABLE};
 
 /// Cells that the searches for distances may look at in all: some seconds.
 const LOOKED_AT: usize = 1 << 30;
@@ -332,7 +332,7 @@ impl Work {
         }
         let by_source = BySource::new(network.cells, set);
         let mut work = Work::nothing(set);
-        let mut ball = Ball::new(network.cells);
+        let mut ball = BoundedBfs::new(network.cells);
         let mut wanted = vec![u32::MAX; network.cells];
         let mut cut = Vec::new();
         let mut looked_at = 0;

@@ -29,7 +29,7 @@ impl EdgeLinks {
         let mut this = Self { first: vec![0], ids: Vec::new() };
         for cell in machine.cells() {
             for edge in network.next.edges(cell.0) {
-                let target = CellId(network.next.far_end(edge));
+                let target = CellId(network.next.head(edge));
                 this.ids.extend(machine.links_between(cell, target));
                 this.first.push(this.ids.len() as u32);
             }

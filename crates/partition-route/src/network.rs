@@ -46,7 +46,7 @@ impl Neighbours {
 
     /// The cell at the far end of an edge.
     #[inline]
-    pub fn far_end(&self, edge: usize) -> u32 {
+    pub fn head(&self, edge: usize) -> u32 {
         self.cells[edge]
     }
 
@@ -113,7 +113,7 @@ impl Network {
 
 /// Breadth-first search that can stop early and needs no clearing between two searches.
 #[derive(Clone, Debug)]
-pub struct Ball {
+pub struct BoundedBfs {
     stamp: Vec<u32>,
     hops: Vec<u32>,
     queue: Vec<u32>,
@@ -121,7 +121,7 @@ pub struct Ball {
     radius: u32,
 }
 
-impl Ball {
+impl BoundedBfs {
     /// Scratch for a network of so many cells.
     pub fn new(cells: usize) -> Self {
         Self {
@@ -196,7 +196,7 @@ pub struct Distances {
 /// How hops are found where there is no room for a table.
 #[derive(Clone, Debug)]
 enum Far {
-    Ball(Ball),
+    BoundedBfs(BoundedBfs),
     Grid(Grid),
     Tree(Tree),
 }
@@ -297,13 +297,13 @@ impl Distances {
                 used.push(target);
             }
         }
-        let mut ball = Ball::new(cells);
+        let mut ball = BoundedBfs::new(cells);
         // Below 65535 cells every distance fits a u16 beside the mark for "no way".
         if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
             let far = match (network.grid(), network.leaves) {
                 (Some(grid), _) => Far::Grid(grid),
                 (None, Some(leaves)) => Far::Tree(Tree::new(leaves)),
-                (None, None) => Far::Ball(ball),
+                (None, None) => Far::BoundedBfs(ball),
             };
             return Self { rows: Vec::new(), row_of, cells, base: 0, far: Some(far) };
         }
@@ -328,7 +328,7 @@ impl Distances {
     /// Turns to another target, to be reached from `source`; returns the hops between them.
     pub fn aim(&mut self, network: &Network, source: u32, target: u32) -> u32 {
         match &mut self.far {
-            Some(Far::Ball(ball)) => {
+            Some(Far::BoundedBfs(ball)) => {
                 ball.grow(&network.back, target, |cell, _| cell == source);
             }
             Some(Far::Grid(grid)) => {
@@ -347,7 +347,7 @@ impl Distances {
     #[inline]
     pub fn to_target(&self, cell: u32) -> u32 {
         match &self.far {
-            Some(Far::Ball(ball)) => ball.hops(cell),
+            Some(Far::BoundedBfs(ball)) => ball.hops(cell),
             Some(Far::Grid(grid)) => grid.hops(cell),
             Some(Far::Tree(tree)) => tree.hops(cell),
             None => match self.rows[self.base + cell as usize] {
@@ -368,7 +368,7 @@ mod tests {
             let machine = Machine::from_spec(&format!("fat-tree:{leaves}")).unwrap();
             let network = Network::new(&machine);
             let mut tree = Tree::new(network.leaves.unwrap());
-            let mut ball = Ball::new(network.cells);
+            let mut ball = BoundedBfs::new(network.cells);
             for target in 0..leaves {
                 ball.grow(&network.back, target, |_, _| false);
                 tree.target = target;
@@ -385,7 +385,7 @@ mod tests {
             let machine = Machine::from_spec(spec).unwrap();
             let network = Network::new(&machine);
             let mut grid = network.grid().unwrap();
-            let mut ball = Ball::new(network.cells);
+            let mut ball = BoundedBfs::new(network.cells);
             for target in 0..network.cells as u32 {
                 ball.grow(&network.back, target, |_, _| false);
                 let at = grid.of(target).to_vec();

@@ -30,14 +30,14 @@ mod best;
 mod bisect;
 mod cost;
 mod curve;
+mod expected_load;
 mod graph;
+mod initial;
 mod metric;
 mod region;
-mod shares;
-mod starts;
-mod stretch;
+mod spread;
 mod swap;
-mod talk;
+mod traffic;
 
 use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine, Topology};
 pub use cost::Cost;
@@ -45,10 +45,10 @@ pub use cost::Cost;
 use crate::network::Network;
 use crate::{apr, explain};
 use cost::Loads;
+use expected_load::ExpectedLoad;
+use initial::Starts;
 use metric::Metric;
-use shares::Shares;
-use starts::Starts;
-use talk::Talk;
+use traffic::Traffic;
 
 /// Connections up to which the last candidates are routed to know their phases.
 const ROUTED: usize = 1 << 13;
@@ -132,7 +132,7 @@ pub fn cost(
     }
     let network = Network::new(machine);
     let placer = Placer::new(machine, &network, set, place.len(), seed);
-    let shares = Shares::new(machine, &network, &placer.metric);
+    let shares = ExpectedLoad::new(machine, &network, &placer.metric);
     let mut loads = Loads::new(machine, &shares, &placer.talk);
     let place: Vec<u32> = place.iter().map(|cell| cell.0).collect();
     loads.load(&placer.talk, &place);
@@ -154,7 +154,7 @@ struct Placer<'a> {
     network: &'a Network,
     set: &'a ConnectionSet,
     metric: Metric,
-    talk: Talk,
+    talk: Traffic,
     /// Whether there may be placements that cannot be routed.
     doubtful: bool,
     seed: u64,
@@ -169,7 +169,7 @@ impl<'a> Placer<'a> {
         seed: u64,
     ) -> Self {
         let metric = Metric::new(machine, network);
-        let talk = Talk::new(machine, set, parts);
+        let talk = Traffic::new(machine, set, parts);
         let doubtful = !machine.dead_cells().is_empty()
             || !machine.dead_links().is_empty()
             || matches!(machine.topology(), Topology::Graph { .. })

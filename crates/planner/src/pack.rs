@@ -14,7 +14,7 @@
 //! its links have few enough routes for it and for all that are there.
 
 use super::paths::Paths;
-use conset_partition_route::apr::wants::Wants;
+use conset_partition_route::apr::requirements::Requirements;
 use conset_partition_route::network::Network;
 
 /// Phases looked at for each round.
@@ -52,7 +52,7 @@ pub(super) struct Rounds<'a> {
     /// Whether phases have to come in the order of their rounds.
     pub(super) ordered: bool,
     /// Required bandwidths and latencies.
-    pub(super) wants: Option<&'a Wants>,
+    pub(super) wants: Option<&'a Requirements>,
 }
 
 /// Packs rounds of connections into phases.
@@ -182,7 +182,7 @@ struct Phase {
 
 impl Phase {
     /// Whether one more connection on its links leaves all there what they ask for.
-    fn shares(&self, wants: &Wants, one: &Use) -> bool {
+    fn shares(&self, wants: &Requirements, one: &Use) -> bool {
         one.edges.iter().all(|&edge| {
             let (used, most) = self.shared[edge as usize];
             used < most.min(wants.most(edge as usize, one.connection))
@@ -202,7 +202,7 @@ impl Phase {
         })
     }
 
-    fn note(&mut self, sides: usize, wants: Option<&Wants>, round: &[Use]) {
+    fn note(&mut self, sides: usize, wants: Option<&Requirements>, round: &[Use]) {
         for one in round.iter().filter(|_| wants.is_some()) {
             for &edge in &one.edges {
                 let most =
@@ -237,7 +237,7 @@ struct Packer<'a> {
     most: usize,
     /// Phases closed already.
     first: u32,
-    wants: Option<&'a Wants>,
+    wants: Option<&'a Requirements>,
     open: Vec<Phase>,
     /// Memory of closed phases.
     taken: Vec<Phase>,

@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Routing};
 
-use conset_partition_route::apr::wants::Wants;
+use conset_partition_route::apr::requirements::Requirements;
 use conset_partition_route::network::{Distances, Network};
 use conset_partition_route::{apr, channels, explain, routing_of_paths};
 
@@ -512,7 +512,7 @@ fn negotiation(
     set: &ConnectionSet,
     bounds: &Bounds,
     options: &Options,
-) -> Result<Option<(negotiate::Found, Option<Wants>)>, Infeasible> {
+) -> Result<Option<(negotiate::Found, Option<Requirements>)>, Infeasible> {
     if set.len() > NEGOTIATED {
         return Ok(None);
     }
@@ -522,7 +522,7 @@ fn negotiation(
     let mut distances = Distances::new(&network, set.connections().iter().map(|c| c.target.0));
     let hops = |c: &conset_ir::Connection| distances.aim(&network, c.source.0, c.target.0);
     let hops: Vec<u32> = set.connections().iter().map(hops).collect();
-    let wants = Wants::new(machine, &network, set, &hops)?;
+    let wants = Requirements::new(machine, &network, set, &hops)?;
     let found = negotiate::negotiate(machine, set, &network, clocks, STEPS, options.seed);
     Ok(found.map(|found| (found, wants)))
 }
@@ -548,7 +548,7 @@ fn packed(
     count: u32,
     round_of: &[u32],
     paths: &Paths,
-    wants: Option<&Wants>,
+    wants: Option<&Requirements>,
 ) -> Result<Vec<Routed>, Infeasible> {
     let packings = packings(machine, set, count, round_of, paths, wants);
     let plan = |packed: &pack::Packed| {
@@ -570,7 +570,7 @@ fn packings(
     count: u32,
     round_of: &[u32],
     paths: &Paths,
-    wants: Option<&Wants>,
+    wants: Option<&Requirements>,
 ) -> Vec<pack::Packed> {
     let channels = machine.parameters().channels_per_cell;
     let network = Network::new(machine);

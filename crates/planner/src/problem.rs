@@ -119,7 +119,7 @@ impl<'a> Problem<'a> {
     /// The cell at the head of an edge.
     #[inline]
     pub(crate) fn head(&self, edge: usize) -> u32 {
-        self.network.next.far_end(edge)
+        self.network.next.head(edge)
     }
 
     pub(crate) fn cell_count(&self) -> usize {

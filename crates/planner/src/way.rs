@@ -62,7 +62,7 @@ impl Way {
                 return true;
             }
             for edge in network.next.edges(at) {
-                let next = network.next.far_end(edge);
+                let next = network.next.head(edge);
                 let (step, over) = (cell(next), link(edge));
                 if step == CLOSED || over == CLOSED {
                     continue;

@@ -335,7 +335,7 @@ impl<'a> Filler<'a> {
         }
         let source = self.set.connections()[row].source.0;
         let mut path = vec![source];
-        path.extend(self.by.iter().map(|&edge| self.network.next.far_end(edge as usize)));
+        path.extend(self.by.iter().map(|&edge| self.network.next.head(edge as usize)));
         for &cell in &path {
             self.taken[cell as usize] += 1;
         }
@@ -403,7 +403,7 @@ impl<'a> Filler<'a> {
             if from == u32::MAX || !self.is_free(edge, x, now) {
                 continue;
             }
-            let cell = self.network.next.far_end(edge);
+            let cell = self.network.next.head(edge);
             if full(cell) {
                 continue;
             }
@@ -423,7 +423,7 @@ impl<'a> Filler<'a> {
             if hop.to != at || from == u32::MAX || !self.is_free(edge, x, now) {
                 continue;
             }
-            let cell = self.network.next.far_end(edge);
+            let cell = self.network.next.head(edge);
             let crowd = 4 * self.taken[cell as usize] / self.channels;
             if from + 1 + self.carried[edge] + crowd * crowd == self.cost[usize::from(at)] {
                 self.by.push(hop.edge);

@@ -30,7 +30,7 @@ use conset_ir::{
     ShapeError, Slot,
 };
 
-use super::copies::Copies;
+use super::layered_graph::LayeredGraph;
 use super::reroute::Reroute;
 use super::state::UNROUTED;
 use super::{COPIED_CELLS, INDEXED_CELLS, Options};
@@ -71,7 +71,7 @@ pub struct Extended {
 
 /// Where a connection without a route would best go.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct PlacementHint {
     /// The connection.
     pub connection: ConnectionId,
     /// The phase, of those handed in; phases beyond are opened.
@@ -89,7 +89,7 @@ pub struct Change<'a> {
     /// Connections that were there and have gone.
     pub removed: usize,
     /// Ascending by connection, at most one for each.
-    pub wishes: &'a [Wish],
+    pub wishes: &'a [PlacementHint],
     /// Whether phases that few are in are emptied where others have room.
     pub empty: bool,
 }
@@ -120,7 +120,7 @@ pub fn extend(
         return Ok(Some(extended).filter(|extended| extended.phases.len() <= most));
     }
     let mut hops = Vec::new();
-    let mut copies = Copies::new(machine, set, Network::new(machine), &mut hops)?;
+    let mut copies = LayeredGraph::new(machine, set, Network::new(machine), &mut hops)?;
     if kept.len().saturating_mul(copies.network.cells) > COPIED_CELLS {
         return Ok(None);
     }
@@ -167,7 +167,7 @@ pub fn extend(
     let changed = new.len() + change.removed;
     if change.empty && changed > 0 {
         let needed = bounds::fewest_phases(machine, set, &hops);
-        let rank = |copies: &Copies| {
+        let rank = |copies: &LayeredGraph| {
             let sequence = copies.order.sequence(&hops, options.sequence, options.seed);
             let mut rank = vec![0; sequence.len()];
             for (row, &x) in sequence.iter().enumerate() {
@@ -202,7 +202,12 @@ fn without_empty(kept: &[PhaseRoutes]) -> Extended {
 
 /// What has no route, in the order of insertion: ordered connections after those before them,
 /// far apart ones first, and of those the longest.
-fn to_insert(copies: &Copies, set: &ConnectionSet, hops: &[u32], options: &Options) -> Vec<u32> {
+fn to_insert(
+    copies: &LayeredGraph,
+    set: &ConnectionSet,
+    hops: &[u32],
+    options: &Options,
+) -> Vec<u32> {
     let unrouted = |&x: &u32| copies.state.phase_of[x as usize] == UNROUTED;
     let mut new: Vec<u32> = (0..set.len() as u32).filter(unrouted).collect();
     if set.order().is_empty() || new.is_empty() {
@@ -215,7 +220,7 @@ fn to_insert(copies: &Copies, set: &ConnectionSet, hops: &[u32], options: &Optio
 }
 
 struct Insertion {
-    copies: Copies,
+    copies: LayeredGraph,
     /// Made where something is inserted.
     loads: Option<Loads>,
     former: Vec<Option<u32>>,
@@ -232,7 +237,7 @@ struct Insertion {
 
 impl Insertion {
     /// Routes one connection; `false` where that cannot be had.
-    fn insert(&mut self, machine: &Machine, x: u32, wish: Option<&Wish>) -> bool {
+    fn insert(&mut self, machine: &Machine, x: u32, wish: Option<&PlacementHint>) -> bool {
         let Some(phases) = self.copies.order.phases(&self.copies.state, x) else { return false };
         if let Some(wish) = wish {
             while self.copies.state.phases <= wish.phase && self.may_open() {
@@ -285,7 +290,7 @@ impl Insertion {
     }
 
     /// Whether there is a way where a connection would best go, which is left in the copies.
-    fn fits(&mut self, machine: &Machine, x: u32, wish: &Wish) -> bool {
+    fn fits(&mut self, machine: &Machine, x: u32, wish: &PlacementHint) -> bool {
         let state = &self.copies.state;
         let (source, target) = self.copies.ends[x as usize];
         let free = |cell: u32| state.used(wish.phase)[cell as usize] < state.capacity;
@@ -390,7 +395,7 @@ impl Insertion {
     /// Empties phases that have become small, as long as there are more than needed.
     fn empty_small(
         &mut self,
-        make_rank: impl Fn(&Copies) -> Vec<u32>,
+        make_rank: impl Fn(&LayeredGraph) -> Vec<u32>,
         needed: u32,
         changed: usize,
     ) {
@@ -464,7 +469,7 @@ impl Insertion {
 
 /// Numbers channels and links, phase by phase.
 struct Numbering<'a> {
-    copies: &'a Copies,
+    copies: &'a LayeredGraph,
     edges: EdgeLinks,
     set: &'a ConnectionSet,
     /// Channels that are given away, by cell.

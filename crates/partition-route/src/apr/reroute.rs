@@ -9,9 +9,9 @@
 
 use std::collections::VecDeque;
 
-use super::copies::Copies;
+use super::layered_graph::LayeredGraph;
+use super::paged_table::PagedTable;
 use super::search::UNIT;
-use super::sheets::Sheets;
 use super::state::UNROUTED;
 
 /// Cost of passing a full cell, where somebody must be ripped up, above the dearest other cell's.
@@ -39,7 +39,7 @@ pub(crate) struct Reroute {
     ripped: Vec<u32>,
     queue: VecDeque<u32>,
     /// Times that somebody was ripped up, by phase and cell.
-    fights: Option<Sheets<u32>>,
+    fights: Option<PagedTable<u32>>,
     /// Where the search over full cells starts.
     turn: u32,
 }
@@ -47,12 +47,12 @@ pub(crate) struct Reroute {
 impl Reroute {
     /// Tries to empty a phase and take it out. If it cannot, nothing has changed. `rank` is the
     /// place of each connection in the order of routing.
-    pub(crate) fn empty(&mut self, copies: &mut Copies, phase: u32, rank: &[u32]) -> bool {
+    pub(crate) fn empty(&mut self, copies: &mut LayeredGraph, phase: u32, rank: &[u32]) -> bool {
         self.former.clear();
         self.queue.clear();
         self.ripped.clear();
         self.ripped.resize(copies.ends.len(), 0);
-        let fights = self.fights.get_or_insert_with(|| Sheets::new(copies.network.cells));
+        let fights = self.fights.get_or_insert_with(|| PagedTable::new(copies.network.cells));
         fights.reset(copies.state.phases);
 
         let mut first: Vec<u32> = copies.state.members(phase).to_vec();
@@ -76,12 +76,12 @@ impl Reroute {
 
     /// Routes a connection that finds no room, by moving others in any phase. If it cannot,
     /// nothing has changed.
-    pub(crate) fn insert(&mut self, copies: &mut Copies, x: u32) -> bool {
+    pub(crate) fn insert(&mut self, copies: &mut LayeredGraph, x: u32) -> bool {
         self.former.clear();
         self.queue.clear();
         self.ripped.clear();
         self.ripped.resize(copies.ends.len(), 0);
-        let fights = self.fights.get_or_insert_with(|| Sheets::new(copies.network.cells));
+        let fights = self.fights.get_or_insert_with(|| PagedTable::new(copies.network.cells));
         fights.reset(copies.state.phases);
         let enough = copies.effort() + LEAST_EFFORT;
         let mut work = FEWEST;
@@ -101,7 +101,7 @@ impl Reroute {
         true
     }
 
-    fn rip(&mut self, copies: &mut Copies, x: u32) {
+    fn rip(&mut self, copies: &mut LayeredGraph, x: u32) {
         if self.ripped[x as usize] == 0 {
             let phase = copies.state.phase_of[x as usize];
             self.former.push((x, phase, copies.state.place_of(x)));
@@ -111,7 +111,13 @@ impl Reroute {
         self.queue.push_back(x);
     }
 
-    fn reroute(&mut self, copies: &mut Copies, x: u32, without: u32, work: &mut usize) -> bool {
+    fn reroute(
+        &mut self,
+        copies: &mut LayeredGraph,
+        x: u32,
+        without: u32,
+        work: &mut usize,
+    ) -> bool {
         let Some(phases) = copies.order.phases(&copies.state, x) else { return false };
         if let Some(found) = copies.shortest(x, &phases, without) {
             copies.put(x, found.phase);
@@ -144,7 +150,13 @@ impl Reroute {
     }
 
     /// Sees to it that a cell has a free channel; false if that was too much work.
-    fn make_room(&mut self, copies: &mut Copies, phase: u32, cell: u32, work: &mut usize) -> bool {
+    fn make_room(
+        &mut self,
+        copies: &mut LayeredGraph,
+        phase: u32,
+        cell: u32,
+        work: &mut usize,
+    ) -> bool {
         if copies.state.used(phase)[cell as usize] < copies.state.capacity {
             return true;
         }
@@ -164,7 +176,7 @@ impl Reroute {
         true
     }
 
-    fn undo(&mut self, copies: &mut Copies) {
+    fn undo(&mut self, copies: &mut LayeredGraph) {
         for &(x, _, _) in &self.former {
             if copies.state.phase_of[x as usize] != UNROUTED {
                 copies.take(x);

@@ -103,7 +103,7 @@ impl Search {
                 return Some(entry.cost);
             }
             for edge in network.next.edges(entry.cell) {
-                let next = network.next.far_end(edge);
+                let next = network.next.head(edge);
                 let step = cost(next);
                 if step == FULL || !open(edge) {
                     continue;

@@ -5,7 +5,7 @@
 //! where both of its ends are free. Neither takes memory for cells that nobody uses. Routes lie in one pool and are named by connection;
 //! a route that is taken out leaves a gap there until the pool is packed.
 
-use super::sheets::{Sheet, Sheets};
+use super::paged_table::{PagedTable, Sheet};
 
 /// No phase: the connection is not routed.
 pub(crate) const UNROUTED: u32 = u32::MAX;
@@ -17,7 +17,7 @@ pub(crate) struct State {
     pub(crate) capacity: u16,
     /// Phases there are, empty ones included.
     pub(crate) phases: u32,
-    used: Sheets<u16>,
+    used: PagedTable<u16>,
     /// By cell: bit `p` is set while the cell has no free channel in phase `p`. What is beyond the
     /// end is not set.
     full: Vec<Vec<u64>>,
@@ -34,7 +34,7 @@ pub(crate) struct State {
     /// The connections of each phase, in no particular order.
     members: Vec<Vec<u32>>,
     /// The connections on each cell, by phase and cell, once somebody asked for it.
-    passing: Option<Sheets<Vec<u32>>>,
+    passing: Option<PagedTable<Vec<u32>>>,
     /// Where each connection stands among the members of its phase.
     seat: Vec<u32>,
 }
@@ -45,7 +45,7 @@ impl State {
         Self {
             capacity,
             phases: 0,
-            used: Sheets::new(cells),
+            used: PagedTable::new(cells),
             full: vec![Vec::new(); cells],
             phase_of: vec![UNROUTED; connections],
             routes: vec![(0, 0); connections],
@@ -61,7 +61,7 @@ impl State {
 
     /// From now on keeps the connections on each cell, for [`State::passing`].
     pub(crate) fn keep_passing(&mut self) {
-        let mut passing: Sheets<Vec<u32>> = Sheets::new(self.full.len());
+        let mut passing: PagedTable<Vec<u32>> = PagedTable::new(self.full.len());
         passing.reset(self.phases);
         for (phase, members) in self.members.iter().enumerate() {
             for &x in members {

@@ -16,7 +16,7 @@ use conset_ir::witness::ranges;
 use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, Witness};
 
 use super::Load;
-use crate::network::{Ball, Network};
+use crate::network::{BoundedBfs, Network};
 
 /// Lengths of slabs are all tried up to this size of a dimension.
 const ALL_LENGTHS: usize = 16;
@@ -290,7 +290,7 @@ fn running_sums(change: &[i128]) -> Vec<u128> {
 /// The tightest neighbourhood of any of a few cells.
 fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
     let network = Network::new(machine);
-    let mut ball = Ball::new(network.cells);
+    let mut ball = BoundedBfs::new(network.cells);
     let starts: Vec<CellId> = machine.endpoints().collect();
     let mut result: Option<Load> = None;
     for &start in starts.iter().step_by(starts.len().div_ceil(STARTS).max(1)) {

@@ -294,7 +294,7 @@ impl<'a> Flow<'a> {
     }
 
     fn length(&self, edge: usize) -> u64 {
-        let place = if self.of_cells { self.network.next.far_end(edge) as usize } else { edge };
+        let place = if self.of_cells { self.network.next.head(edge) as usize } else { edge };
         u64::from(self.lengths[place])
     }
 
@@ -327,7 +327,7 @@ impl<'a> Flow<'a> {
             let edges = self.network.next.edges(cell);
             self.looked_at += 1 + edges.len();
             for edge in edges {
-                let next = self.network.next.far_end(edge);
+                let next = self.network.next.head(edge);
                 let reached = distance + self.length(edge);
                 if reached < self.distance[next as usize] {
                     if self.distance[next as usize] == u64::MAX {
@@ -403,7 +403,7 @@ impl<'a> Flow<'a> {
             true => CellId(place as u32).to_string(),
             false => {
                 let (from, edge) = ends[place];
-                format!("{} to {}", CellId(from), CellId(self.network.next.far_end(edge)))
+                format!("{} to {}", CellId(from), CellId(self.network.next.head(edge)))
             }
         };
         let mut names: Vec<String> = places.map(name).collect();

@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use super::cost::Loads;
 use super::metric::Metric;
 use super::swap::{NOBODY, Near};
-use super::talk::Talk;
+use super::traffic::Traffic;
 
 /// Proposals for each part.
 const PROPOSALS: usize = 512;
@@ -30,7 +30,7 @@ const DETOUR: f64 = 4.0;
 pub(super) fn improve(
     near: &Near,
     metric: &Metric,
-    talk: &Talk,
+    talk: &Traffic,
     loads: &mut Loads<'_>,
     place: &mut [u32],
     budget: u64,
@@ -77,7 +77,7 @@ fn share(limit: u64, budget: u64, looks: usize) -> u64 {
 struct Search<'a, 'b> {
     near: &'a Near,
     metric: &'a Metric,
-    talk: &'a Talk,
+    talk: &'a Traffic,
     loads: &'a mut Loads<'b>,
     place: &'a mut [u32],
     lives: Vec<u32>,
@@ -88,7 +88,7 @@ impl<'a, 'b> Search<'a, 'b> {
     fn new(
         near: &'a Near,
         metric: &'a Metric,
-        talk: &'a Talk,
+        talk: &'a Traffic,
         loads: &'a mut Loads<'b>,
         place: &'a mut [u32],
     ) -> Self {

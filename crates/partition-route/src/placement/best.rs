@@ -13,10 +13,10 @@
 use conset_ir::Machine;
 
 use super::cost::{Cost, Loads, Slack};
+use super::expected_load::ExpectedLoad;
+use super::initial::Starts;
 use super::metric::Metric;
-use super::shares::Shares;
-use super::starts::Starts;
-use super::{Placer, anneal, stretch};
+use super::{Placer, anneal, spread};
 
 /// Resources that a search may touch: some hundredths of a second.
 const TOUCHED: u64 = 1 << 22;
@@ -25,7 +25,7 @@ const FAILURES: u32 = 2;
 
 /// The cheapest of all candidates.
 pub(super) fn best(placer: &Placer<'_>, starts: &mut Starts<'_>, given: Vec<u32>) -> Vec<u32> {
-    let shares = Shares::new(placer.machine, placer.network, &placer.metric);
+    let shares = ExpectedLoad::new(placer.machine, placer.network, &placer.metric);
     let mut search = Search {
         placer,
         loads: Loads::new(placer.machine, &shares, &placer.talk),
@@ -99,7 +99,7 @@ impl Search<'_, '_> {
     /// ends of connections alone would leave fewer phases.
     fn looser(&mut self, judged: Cost, place: Vec<u32>) -> Vec<u32> {
         let Placer { machine, metric, .. } = self.placer;
-        let stretched = stretch::stretched(machine, metric, &place);
+        let stretched = spread::stretched(machine, metric, &place);
         for loose in stretched {
             let improved = self.improved(loose.clone(), Slack::CHANNELS);
             self.candidates.extend([improved, loose]);

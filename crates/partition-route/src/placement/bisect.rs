@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::graph::PartGraph;
 use super::metric::Metric;
-use crate::network::{Ball, Network};
+use crate::network::{BoundedBfs, Network};
 
 /// Divisions to start from: sweeps from one end of the graph to the other, then greedy growing.
 const STARTS: usize = 5;
@@ -50,7 +50,7 @@ pub(super) fn assign(
     // Where each part is, as far as that is known.
     let mut place = vec![cells.get(count / 2).copied().unwrap_or(0); count];
     let mut queue = VecDeque::from([Piece { start: 0, end: count }]);
-    let mut ball = Ball::new(network.cells);
+    let mut ball = BoundedBfs::new(network.cells);
     while let Some(piece) = queue.pop_front() {
         let size = piece.end - piece.start;
         if size == 0 {
@@ -77,7 +77,12 @@ pub(super) fn assign(
 
 /// Sorts cells so that a first half and a second half lie apart; returns the size of the first,
 /// at least 1 and less than all.
-fn split_cells(machine: &Machine, network: &Network, ball: &mut Ball, cells: &mut [u32]) -> usize {
+fn split_cells(
+    machine: &Machine,
+    network: &Network,
+    ball: &mut BoundedBfs,
+    cells: &mut [u32],
+) -> usize {
     match machine.topology() {
         Topology::FatTree { .. } => {
             cells.sort_unstable();
@@ -89,7 +94,7 @@ fn split_cells(machine: &Machine, network: &Network, ball: &mut Ball, cells: &mu
             // From one end to the other: the cell last reached from any is at an end.
             let mut last = cells[0];
             ball.grow(&network.next, cells[0], |_, _| false);
-            let far = |ball: &Ball, cell: u32| (ball.hops(cell), cell);
+            let far = |ball: &BoundedBfs, cell: u32| (ball.hops(cell), cell);
             for &cell in cells.iter() {
                 if far(ball, cell) > far(ball, last) {
                     last = cell;

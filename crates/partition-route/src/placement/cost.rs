@@ -18,8 +18,8 @@
 
 use conset_ir::Machine;
 
-use super::shares::{Shares, WHOLE};
-use super::talk::{Flow, Talk};
+use super::expected_load::{ExpectedLoad, WHOLE};
+use super::traffic::{Flow, Traffic};
 
 /// What clocks that do not bind count: those of channels (a share of the switches) and of links.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,7 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    fn new(machine: &Machine, talk: &Talk) -> Self {
+    fn new(machine: &Machine, talk: &Traffic) -> Self {
         let parameters = machine.parameters();
         let halves = f64::from(WHOLE);
         let channels = halves * f64::from(parameters.channels_per_cell.max(1));
@@ -117,7 +117,7 @@ pub(super) struct Sums {
 
 /// The loads of a placement.
 pub(super) struct Loads<'a> {
-    shares: &'a Shares<'a>,
+    shares: &'a ExpectedLoad<'a>,
     pub(super) constants: Constants,
     cells: Vec<u32>,
     links: Vec<u64>,
@@ -131,7 +131,7 @@ pub(super) struct Loads<'a> {
 
 impl<'a> Loads<'a> {
     /// No loads yet.
-    pub(super) fn new(machine: &Machine, shares: &'a Shares<'a>, talk: &Talk) -> Self {
+    pub(super) fn new(machine: &Machine, shares: &'a ExpectedLoad<'a>, talk: &Traffic) -> Self {
         Self {
             shares,
             constants: Constants::new(machine, talk),
@@ -157,7 +157,7 @@ impl<'a> Loads<'a> {
     }
 
     /// The loads of a whole placement, in place of what was booked.
-    pub(super) fn load(&mut self, talk: &Talk, place: &[u32]) {
+    pub(super) fn load(&mut self, talk: &Traffic, place: &[u32]) {
         self.cells.fill(0);
         self.links.fill(0);
         self.sums = Sums::default();

@@ -1,7 +1,7 @@
 //! Which parts talk to one another, and how much it matters that they are near: weights both ways,
 //! added up. A weight is a connection's words, and perhaps something for its channels.
 
-use super::talk::Talk;
+use super::traffic::Traffic;
 
 /// Words beyond which more make no difference, so that sums of weight times hops stay in range.
 const HEAVY: i64 = 1 << 36;
@@ -15,7 +15,7 @@ pub(super) struct PartGraph {
 
 impl PartGraph {
     /// The graph of all flows; each weighs its words and `channel` for each connection.
-    pub(super) fn new(talk: &Talk, channel: i64) -> Self {
+    pub(super) fn new(talk: &Traffic, channel: i64) -> Self {
         let parts = talk.parts();
         let mut pairs: Vec<(u32, u32, i64)> = Vec::with_capacity(2 * talk.flows.len());
         for flow in &talk.flows {

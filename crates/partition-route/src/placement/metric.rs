@@ -5,7 +5,7 @@
 
 use conset_ir::{Machine, Topology};
 
-use crate::network::{Ball, Network};
+use crate::network::{BoundedBfs, Network};
 
 /// Entries a distance table may have: 32 MB.
 const TABLE: usize = 1 << 24;
@@ -58,7 +58,7 @@ impl Metric {
         if cells.saturating_mul(cells) > TABLE {
             return Metric::Unknown;
         }
-        let mut ball = Ball::new(cells);
+        let mut ball = BoundedBfs::new(cells);
         let mut hops = Vec::with_capacity(cells * cells);
         for cell in 0..cells as u32 {
             ball.grow(&network.next, cell, |_, _| false);

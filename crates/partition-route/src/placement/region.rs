@@ -5,7 +5,7 @@
 
 use conset_ir::{CellId, Machine, Topology};
 
-use crate::network::{Ball, Network};
+use crate::network::{BoundedBfs, Network};
 
 /// Neighbourhoods tried for a region in a graph without coordinates.
 const STARTS: usize = 16;
@@ -60,7 +60,7 @@ fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
     for &home in homes {
         is_home[home as usize] = true;
     }
-    let mut ball = Ball::new(network.cells);
+    let mut ball = BoundedBfs::new(network.cells);
     let mut best: Option<(std::cmp::Reverse<usize>, u64, Vec<u32>)> = None;
     for &start in homes.iter().step_by(homes.len().div_ceil(STARTS).max(1)) {
         let mut found = Vec::with_capacity(parts);

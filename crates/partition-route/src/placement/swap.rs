@@ -8,7 +8,7 @@ use conset_ir::Machine;
 
 use super::graph::PartGraph;
 use super::metric::Metric;
-use crate::network::{Ball, Network};
+use crate::network::{BoundedBfs, Network};
 
 /// Rounds over all parts.
 const ROUNDS: usize = 8;
@@ -137,7 +137,7 @@ impl Near {
     /// Looks around each live cell with an agent.
     pub(super) fn new(machine: &Machine, network: &Network) -> Self {
         let mut this = Self { first: vec![0], cells: Vec::new() };
-        let mut ball = Ball::new(network.cells);
+        let mut ball = BoundedBfs::new(network.cells);
         for centre in machine.cells() {
             if machine.is_endpoint(centre) {
                 let start = this.cells.len();

@@ -210,7 +210,7 @@ proptest! {
     fn loads_of_many_swaps_are_those_of_the_placement((machine, parts, set) in any_case()) {
         let network = Network::new(&machine);
         let placer = Placer::new(&machine, &network, &set, parts, 5);
-        let shares = Shares::new(&machine, &network, &placer.metric);
+        let shares = ExpectedLoad::new(&machine, &network, &placer.metric);
         let mut loads = Loads::new(&machine, &shares, &placer.talk);
         let mut place: Vec<u32> = machine.endpoints().take(parts).map(|cell| cell.0).collect();
         loads.load(&placer.talk, &place);
@@ -238,7 +238,7 @@ fn booked_ways_are_as_long_as_the_distance() {
         let machine = Machine::from_spec(spec).unwrap();
         let network = Network::new(&machine);
         let metric = Metric::new(&machine, &network);
-        let shares = Shares::new(&machine, &network, &metric);
+        let shares = ExpectedLoad::new(&machine, &network, &metric);
         let homes: Vec<u32> = machine.endpoints().map(|cell| cell.0).collect();
         for &from in &homes {
             let hops = machine.hops_from(CellId(from));

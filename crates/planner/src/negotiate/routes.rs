@@ -57,7 +57,7 @@ impl Routes {
                 let end = base + layer.len();
                 for (row, &cell) in layer.iter().enumerate() {
                     for edge in network.next.edges(cell) {
-                        let to = network.next.far_end(edge);
+                        let to = network.next.head(edge);
                         if distances.to_target(to) != left {
                             continue;
                         }

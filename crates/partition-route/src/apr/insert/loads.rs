@@ -4,7 +4,7 @@
 
 use conset_ir::{CellId, ConnectionSet, Machine};
 
-use crate::apr::copies::Copies;
+use crate::apr::layered_graph::LayeredGraph;
 
 /// Loads that are held at most; beyond, the phase is chosen by its cells alone.
 const HELD: usize = 1 << 25;
@@ -22,7 +22,7 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    pub(super) fn new(machine: &Machine, set: &ConnectionSet, copies: &Copies) -> Self {
+    pub(super) fn new(machine: &Machine, set: &ConnectionSet, copies: &LayeredGraph) -> Self {
         let parameters = machine.parameters();
         let ports = |&(source, target): &(u32, u32)| {
             parameters.duplex.ports(CellId(source), CellId(target))
@@ -43,7 +43,7 @@ impl Loads {
         this
     }
 
-    pub(super) fn count_again(&mut self, copies: &Copies) {
+    pub(super) fn count_again(&mut self, copies: &LayeredGraph) {
         self.side.clear();
         self.edge.clear();
         self.most.clear();
@@ -73,7 +73,7 @@ impl Loads {
         self.side.len() == self.most.len() * self.side_count
     }
 
-    pub(super) fn book(&mut self, copies: &Copies, x: u32) {
+    pub(super) fn book(&mut self, copies: &LayeredGraph, x: u32) {
         if !self.are_held() {
             return;
         }
@@ -104,7 +104,7 @@ impl Loads {
     }
 
     /// The same by the links of the path found last.
-    pub(super) fn growth_by_links(&self, copies: &Copies, x: u32, phase: u32) -> u64 {
+    pub(super) fn growth_by_links(&self, copies: &LayeredGraph, x: u32, phase: u32) -> u64 {
         if !self.are_held() {
             return 0;
         }

@@ -25,15 +25,15 @@ pub(crate) const ANY: u32 = u32::MAX;
 
 /// What one connection asks of its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Want {
+pub(crate) struct Requirement {
     /// Routes on any of its links, itself included.
     pub(crate) sharing: u32,
     /// Links.
     pub(crate) hops: u32,
 }
 
-impl Want {
-    const NOTHING: Want = Want { sharing: ANY, hops: ANY };
+impl Requirement {
+    const NOTHING: Requirement = Requirement { sharing: ANY, hops: ANY };
 
     /// What a connection asks for, given the hops of its shortest route.
     ///
@@ -43,7 +43,7 @@ impl Want {
         let parameters = machine.parameters();
         let link = u64::from(parameters.link_clocks_per_word);
         let access = u64::from(parameters.access_clocks_per_word);
-        let mut want = Want::NOTHING;
+        let mut want = Requirement::NOTHING;
         if let Some(bandwidth) = connection.min_bandwidth {
             let clocks = if hops == 0 { access } else { access.max(link) };
             if u64::from(bandwidth) * clocks > 1000 {
@@ -90,8 +90,8 @@ impl Want {
 
 /// What the connections of a set ask for, and how the edges of each phase are shared.
 #[derive(Clone, Debug)]
-pub struct Wants {
-    wants: Vec<Want>,
+pub struct Requirements {
+    wants: Vec<Requirement>,
     edges: usize,
     /// Parallel links of each edge.
     links: Vec<u32>,
@@ -101,7 +101,7 @@ pub struct Wants {
     most: Vec<u32>,
 }
 
-impl Wants {
+impl Requirements {
     /// The requirements of a set, if it has any. `hops` are those of the shortest routes.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Wants {
         }
         let mut wants = Vec::with_capacity(set.len());
         for (id, connection) in set.iter() {
-            match Want::of(connection, hops[id.index()], machine) {
+            match Requirement::of(connection, hops[id.index()], machine) {
                 Ok(want) => wants.push(want),
                 Err((reason, fix)) => return Err(refused(set, id, &reason, fix)),
             }
@@ -127,7 +127,7 @@ impl Wants {
     }
 
     /// What a connection asks for.
-    pub(crate) fn of(&self, connection: u32) -> Want {
+    pub(crate) fn of(&self, connection: u32) -> Requirement {
         self.wants[connection as usize]
     }
 

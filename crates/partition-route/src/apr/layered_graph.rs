@@ -17,9 +17,9 @@ use conset_ir::{ConnectionSet, Infeasible, Machine};
 
 use super::costs::{self, FULL};
 use super::order::Order;
+use super::requirements::{ANY, Requirement, Requirements};
 use super::search::{Search, UNIT};
 use super::state::State;
-use super::wants::{ANY, Want, Wants};
 use crate::network::{Distances, Network, UNREACHABLE};
 
 /// Copies searched for one connection, unless none of them has a route.
@@ -38,7 +38,7 @@ pub(crate) struct Found {
 
 /// The copies of the graph, and all that the search needs.
 #[derive(Clone, Debug)]
-pub(crate) struct Copies {
+pub(crate) struct LayeredGraph {
     pub(crate) network: Network,
     distances: Distances,
     search: Search,
@@ -49,7 +49,7 @@ pub(crate) struct Copies {
     pub(crate) state: State,
     /// Ordering constraints.
     pub(crate) order: Order,
-    wants: Option<Wants>,
+    wants: Option<Requirements>,
     /// The path found last, source first.
     pub(crate) path: Vec<u32>,
     /// Scratch: phases by what the two ends cost.
@@ -69,7 +69,7 @@ pub(crate) fn reach(
     set: &ConnectionSet,
     network: &Network,
     hops_of: &mut Vec<u32>,
-) -> Result<(Distances, Option<Wants>), Infeasible> {
+) -> Result<(Distances, Option<Requirements>), Infeasible> {
     let ends = || set.connections().iter().map(|c| (c.source.0, c.target.0));
     let mut distances = Distances::new(network, ends().map(|e| e.1));
     hops_of.clear();
@@ -78,11 +78,11 @@ pub(crate) fn reach(
         let cut = |id: &usize| hops_of[*id] == UNREACHABLE;
         return Err(crate::explain::unreachable(machine, set, (0..set.len()).filter(cut)));
     }
-    let wants = Wants::new(machine, network, set, hops_of)?;
+    let wants = Requirements::new(machine, network, set, hops_of)?;
     Ok((distances, wants))
 }
 
-impl Copies {
+impl LayeredGraph {
     /// Nothing routed, no phase. `hops_of` gets the hops of each connection's shortest route.
     ///
     /// # Errors
@@ -166,15 +166,15 @@ impl Copies {
         }
     }
 
-    fn want(&self, connection: u32) -> Want {
+    fn want(&self, connection: u32) -> Requirement {
         match &self.wants {
             Some(wants) => wants.of(connection),
-            None => Want { sharing: ANY, hops: ANY },
+            None => Requirement { sharing: ANY, hops: ANY },
         }
     }
 
     /// The shortest path for a connection in the given phases, `without` left out; the path is
-    /// left in [`Copies::path`].
+    /// left in [`LayeredGraph::path`].
     pub(crate) fn shortest(
         &mut self,
         connection: u32,
@@ -207,7 +207,7 @@ impl Copies {
         None
     }
 
-    /// The shortest path for a connection in one phase; the path is left in [`Copies::path`].
+    /// The shortest path for a connection in one phase; the path is left in [`LayeredGraph::path`].
     pub(crate) fn search_one(&mut self, phase: u32, connection: u32) -> Option<u32> {
         let (source, target) = self.ends[connection as usize];
         self.distances.aim(&self.network, source, target);
@@ -283,7 +283,7 @@ impl Copies {
     }
 
     /// The cheapest path in some phases where full cells may be passed too, each at the cost that
-    /// `toll(phase, cell)` asks; the path is left in [`Copies::path`].
+    /// `toll(phase, cell)` asks; the path is left in [`LayeredGraph::path`].
     pub(crate) fn through_full(
         &mut self,
         connection: u32,

@@ -12,7 +12,7 @@ const WIDEST: u32 = 8;
 
 /// Values by phase and cell.
 #[derive(Clone, Debug)]
-pub(crate) struct Sheets<T> {
+pub(crate) struct PagedTable<T> {
     /// A page has 2 to this power cells.
     bits: u32,
     /// Pages of a phase.
@@ -32,7 +32,7 @@ pub(crate) struct Sheet<'a, T> {
     values: &'a [T],
 }
 
-impl<T: Clone + Default> Sheets<T> {
+impl<T: Clone + Default> PagedTable<T> {
     /// No phase, of a machine of so many cells.
     pub(crate) fn new(cells: usize) -> Self {
         let bits = cells.next_power_of_two().trailing_zeros().min(WIDEST);
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_few_values_on_many_large_sheets_take_a_few_pages() {
         let (cells, phases) = (100_000, 1000);
-        let mut sheets: Sheets<u16> = Sheets::new(cells);
+        let mut sheets: PagedTable<u16> = PagedTable::new(cells);
         (0..phases).for_each(|_| sheets.open_phase());
         for phase in 0..phases {
             *sheets.at(phase, 99_999 - phase) += phase as u16;
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_small_machine_has_one_page() {
         for cells in [1, 2, 64, 100, 256] {
-            let mut sheets: Sheets<u32> = Sheets::new(cells);
+            let mut sheets: PagedTable<u32> = PagedTable::new(cells);
             sheets.open_phase();
             *sheets.at(0, cells as u32 - 1) = 5;
             assert_eq!(sheets.of(0)[cells - 1], 5);

@@ -18,7 +18,7 @@ pub(super) struct Flow {
 
 /// The flows of a set, and those of each part.
 #[derive(Clone, Debug)]
-pub(super) struct Talk {
+pub(super) struct Traffic {
     pub(super) flows: Vec<Flow>,
     /// Flows of part `p` are `ids[first[p]..first[p + 1]]`; a flow is listed at both its ends.
     first: Vec<u32>,
@@ -31,7 +31,7 @@ pub(super) struct Talk {
     pub(super) phases: u64,
 }
 
-impl Talk {
+impl Traffic {
     /// The flows of a set whose cells are part numbers below `parts`.
     pub(super) fn new(machine: &Machine, set: &ConnectionSet, parts: usize) -> Self {
         let mut flows: Vec<Flow> = set

@@ -16,7 +16,7 @@ use crate::network::Network;
 pub(super) const WHOLE: u32 = 2;
 
 /// The resources of a machine, and the way over them between any two cells.
-pub(super) struct Shares<'a> {
+pub(super) struct ExpectedLoad<'a> {
     network: &'a Network,
     metric: &'a Metric,
     /// Distance between neighbours of a dimension in the numbering of cells.
@@ -29,7 +29,7 @@ pub(super) struct Shares<'a> {
     pub(super) links: Vec<u32>,
 }
 
-impl<'a> Shares<'a> {
+impl<'a> ExpectedLoad<'a> {
     /// The resources of a machine whose distances are known.
     pub(super) fn new(machine: &Machine, network: &'a Network, metric: &'a Metric) -> Self {
         let mut this = Self {
@@ -181,13 +181,13 @@ impl<'a> Shares<'a> {
         let mut here = from;
         cell(here, 1);
         while here != to {
-            let nearer = |edge: &usize| left(next.far_end(*edge)) < left(here);
+            let nearer = |edge: &usize| left(next.head(*edge)) < left(here);
             let mut edges = next.edges(here);
             let edge = if last { edges.rfind(nearer) } else { edges.find(nearer) };
             // A table of hops always has one.
             let Some(edge) = edge else { return };
             link(edge as u32, 1);
-            here = next.far_end(edge);
+            here = next.head(edge);
             cell(here, 1);
         }
     }
