@@ -156,6 +156,43 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
     best.map(|plan| Found { plan, work, passes })
 }
 
+/// Gives every connection a place as it is, in so many phases of so many slots, or a few more;
+/// `None` where the set is empty or the budget was used up before. There is no room for detours,
+/// as connections fill what is there nearly.
+pub(crate) fn together(
+    problem: &Problem<'_>,
+    (phases, each): (u32, u32),
+    budget: u64,
+    seed: u64,
+) -> Option<Found> {
+    let config = Config::default();
+    let config = Config { detours: u32::MAX, patience_first: config.patience, ..config };
+    let mut words: Vec<u32> = problem.set.connections().iter().map(|c| c.words).collect();
+    words.sort_unstable_by_key(|&words| Reverse(words));
+    let units = Units::cut(problem, (words.first()?.max(&1).to_owned(), 1));
+    let order = Order::new(problem.set)?;
+    let slots = phases * each;
+    if is_large(problem, phases, slots) {
+        return None;
+    }
+    // Each slot is for words that are as long as those of an equal share of the connections, and
+    // there are a phase's slots more for each.
+    let share = |slot: u32| u64::from(slot.saturating_sub(each)) * words.len() as u64;
+    let room = (0..slots).map(|slot| words[(share(slot) / u64::from(slots)) as usize]);
+    let shape = (phases, room.collect());
+    let mut settled = Negotiation::new(problem, &config, (&units, &order), shape, seed);
+    let outcome = settled.settle(u64::MAX, budget);
+    let (work, passes) = (settled.work, settled.passes);
+    (outcome == Outcome::Settled).then(|| Found { plan: settled.plan(), work, passes })
+}
+
+/// Whether so many phases and slots are too many.
+fn is_large(problem: &Problem<'_>, phases: u32, slots: u32) -> bool {
+    let each = (problem.edge_count() + problem.port_count) as u64;
+    let cells = u64::from(phases) * problem.cell_count() as u64;
+    slots > SLOTS || u64::from(slots) * each + cells > RESOURCES
+}
+
 struct Search<'a> {
     problem: &'a Problem<'a>,
     config: &'a Config,
@@ -185,13 +222,12 @@ impl<'a> Search<'a> {
         let free = bounds.clocks / u64::from(self.config.free_phases) / self.problem.switch.max(1);
         let phases = bounds.phases.max(1) + free.min(u64::from(bounds.phases)) as u32;
         let slots = units.fewest_slots.max(phases + units.longest as u32 - 1);
-        let each = (self.problem.edge_count() + self.problem.port_count) as u64;
-        let cells = u64::from(phases) * self.problem.cell_count() as u64;
-        if slots > SLOTS || u64::from(slots) * each + cells > RESOURCES {
+        if is_large(self.problem, phases, slots) {
             return None;
         }
+        let shape = (phases, vec![u32::MAX; slots as usize]);
         let mut settled =
-            Negotiation::new(self.problem, self.config, (units, self.order), phases, seed);
+            Negotiation::new(self.problem, self.config, (units, self.order), shape, seed);
         // What comes out much longer than the best is not made better than that in the end.
         let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
         let part = if self.best.is_some() { 8 } else { 2 };
