@@ -149,16 +149,13 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
             units.push(cut);
         }
     }
-    let mut search =
-        Search { problem, config, order: &order, budget, best: None, work: 0, passes: 0 };
-    search.run(&units, seed);
-    let Search { best, work, passes, .. } = search;
-    best.map(|plan| Found { plan, work, passes })
+    let mut search = Search::new(problem, config, &order, budget);
+    search.run(Vec::new(), &units, seed);
+    search.found()
 }
 
-/// Gives every connection a place as it is, in so many phases of so many slots, or a few more;
-/// `None` where the set is empty or the budget was used up before. There is no room for detours,
-/// as connections fill what is there nearly.
+/// Plans a set as [`plan`] does, but begins with so many phases of so many slots, leaves connections
+/// whole and makes no detours, for which there is no room where phases are nearly full.
 pub(crate) fn together(
     problem: &Problem<'_>,
     (phases, each): (u32, u32),
@@ -181,9 +178,11 @@ pub(crate) fn together(
     let room = (0..slots).map(|slot| words[(share(slot) / u64::from(slots)) as usize]);
     let shape = (phases, room.collect());
     let mut settled = Negotiation::new(problem, &config, (&units, &order), shape, seed);
+    let mut search = Search::new(problem, &config, &order, budget);
     let outcome = settled.settle(u64::MAX, budget);
-    let (work, passes) = (settled.work, settled.passes);
-    (outcome == Outcome::Settled).then(|| Found { plan: settled.plan(), work, passes })
+    let first = search.attempt(settled, outcome)?;
+    search.run(vec![first], &[], seed);
+    search.found()
 }
 
 /// Whether so many phases and slots are too many.
@@ -216,6 +215,15 @@ struct Attempt<'a> {
 }
 
 impl<'a> Search<'a> {
+    fn new(problem: &'a Problem<'a>, config: &'a Config, order: &'a Order, budget: u64) -> Self {
+        Self { problem, config, order, budget, best: None, work: 0, passes: 0 }
+    }
+
+    fn found(self) -> Option<Found> {
+        let Self { best, work, passes, .. } = self;
+        best.map(|plan| Found { plan, work, passes })
+    }
+
     /// Negotiates from the bound upwards. A part of what is left of the budget is for that.
     fn first(&mut self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
         let bounds = &self.problem.bounds;
@@ -249,12 +257,11 @@ impl<'a> Search<'a> {
         Some(Attempt { settled, clocks, less, step: step.max(1) })
     }
 
-    /// Begins with the coarsest units, and takes slots and phases away for as long as that may
-    /// give a better plan and the budget lasts: what took the least work last time, of these what
-    /// would give the shortest plan. Where nothing gains quickly the next units have their turn;
+    /// Begins with some attempts and the coarsest units, and takes slots and phases away for as
+    /// long as that may give a better plan and the budget lasts: what took the least work last
+    /// time, of these what would give the shortest plan. Where nothing gains quickly the next units have their turn;
     /// where these come to nothing they begin with the plan of the coarsest.
-    fn run(&mut self, units: &'a [Units], seed: u64) {
-        let mut attempts: Vec<Attempt<'a>> = Vec::new();
+    fn run(&mut self, mut attempts: Vec<Attempt<'a>>, units: &'a [Units], seed: u64) {
         let mut pending = units.iter();
         while self.left() > 0 {
             let next = self.next(&attempts);

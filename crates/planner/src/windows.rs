@@ -25,7 +25,7 @@ mod pool;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use conset_ir::{Connection, ConnectionSet};
+use conset_ir::{Bounds, Connection, ConnectionSet};
 
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
@@ -83,7 +83,7 @@ impl Default for Config {
             filled: [59, 62],
             half_filled: 24,
             last: [8, 4, 20],
-            last_filled: 55,
+            last_filled: 52,
         }
     }
 }
@@ -97,6 +97,9 @@ pub fn budget(problem: &Problem<'_>) -> u64 {
 
 const PER_CONNECTION: u64 = 1 << 12;
 const BUDGET: u64 = 1 << 30;
+
+/// What the negotiation in the end may take for each of its connections.
+const PER_LAST: u64 = 1 << 16;
 
 /// Hops of the farthest connection of a set that is planned.
 const FARTHEST: u16 = 1 << 12;
@@ -165,9 +168,12 @@ fn fill(
         if next == by_words.len()
             && let Some(_) = last.take_if(|last| needs.phases <= 64 * u128::from(*last))
         {
-            let left: Vec<u32> = by_words.iter().copied().filter(|&x| packing.is_pooled(x)).collect();
+            let left: Vec<u32> =
+                by_words.iter().copied().filter(|&x| packing.is_pooled(x)).collect();
             let count = needs.phases.div_ceil(u128::from(config.last_filled)) as u32;
-            if let Some(found) = together(problem, &left, (count, slots), budget, seed) {
+            let bounds = needs.bounds(problem);
+            let budget = budget.min(left.len() as u64 * PER_LAST);
+            if let Some(found) = together((problem, bounds), &left, (count, slots), budget, seed) {
                 packing.work += found.work;
                 return Some((phases, found.plan.phases));
             }
@@ -196,7 +202,7 @@ fn fill(
 
 /// Negotiates the places of some connections.
 fn together(
-    problem: &Problem<'_>,
+    (problem, bounds): (&Problem<'_>, Bounds),
     members: &[u32],
     shape: (u32, u32),
     budget: u64,
@@ -204,7 +210,7 @@ fn together(
 ) -> Option<Found> {
     let connections = members.iter().map(|&x| problem.set.connections()[x as usize].clone());
     let set = Arc::new(ConnectionSet::new("last", connections.collect()).ok()?);
-    let part = Problem::new(problem.machine, &set, problem.bounds)?;
+    let part = Problem::new(problem.machine, &set, bounds)?;
     let mut found = slots::together(&part, shape, budget, seed)?;
     for stream in found.plan.phases.iter_mut().flatten() {
         stream.connection = members[stream.connection as usize];
@@ -233,6 +239,13 @@ impl Needs {
             clocks: (clocks * u128::from(pooled.word_cells)).div_ceil(u128::from(all.word_cells)),
             words: pooled.words / pooled.connections.max(1),
         }
+    }
+
+    /// The same as bounds.
+    fn bounds(&self, problem: &Problem<'_>) -> Bounds {
+        let phases = self.phases.div_ceil(64) as u32;
+        let clocks = self.clocks as u64 + u64::from(phases) * problem.switch;
+        Bounds { phases, clocks, ..problem.bounds }
     }
 }
 
