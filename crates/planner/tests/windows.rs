@@ -12,10 +12,11 @@ use proptest::prelude::*;
 
 const BUDGET: u64 = 1 << 17;
 
-fn packed(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
+fn packed(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, last: u32, seed: u64) -> Option<Plan> {
     let bounds = bounds::bounds(machine, set).ok()?.summary();
     let problem = Problem::new(machine, set, bounds)?;
-    let config = windows::Config { window: [1, 2], ..windows::Config::default() };
+    let config =
+        windows::Config { window: [1, 2], last: [1, last, last], ..windows::Config::default() };
     let found = windows::plan(&problem, &config, BUDGET, seed)?;
     assert!(found.plan.clocks >= bounds.clocks, "{} of {bounds:?}", found.plan.clocks);
     Some(found.plan)
@@ -28,6 +29,7 @@ proptest! {
     fn plans_keep_every_rule(
         machine in machine(),
         sends in prop::collection::vec((any::<u32>(), any::<u32>(), 1..900u32), 1..60),
+        last in 0..3u32,
         seed in 0..4u64,
     ) {
         let cells: Vec<CellId> = machine.endpoints().collect();
@@ -35,9 +37,9 @@ proptest! {
         let connect = |&(a, b, words): &(u32, u32, u32)| Connection::new(cell(a), cell(b), words);
         let set = ConnectionSet::new("s", sends.iter().map(connect).collect()).unwrap();
         let set = Arc::new(set);
-        let plan = packed(&machine, &set, seed).expect("packing plans any set");
+        let plan = packed(&machine, &set, last, seed).expect("packing plans any set");
         check(&machine, &set, &plan);
-        prop_assert_eq!(packed(&machine, &set, seed), Some(plan));
+        prop_assert_eq!(packed(&machine, &set, last, seed), Some(plan));
     }
 }
 
@@ -50,7 +52,7 @@ fn sets_that_it_does_not_plan_are_left_alone() {
     let asking = Connection { max_latency: Some(9), ..connection };
     let asking = ConnectionSet::new("s", vec![asking]).unwrap();
     for set in [ordered, asking, ConnectionSet::new("s", vec![]).unwrap()] {
-        assert_eq!(packed(&machine, &Arc::new(set), 0), None);
+        assert_eq!(packed(&machine, &Arc::new(set), 1, 0), None);
     }
 }
 

@@ -335,6 +335,8 @@ impl<'a> Negotiation<'a> {
         self.first = first;
         let room = |old: &Option<u32>| old.map_or(u32::MAX, |old| self.room[old as usize]);
         self.room = old.iter().map(room).collect();
+        // Every unit has some slot, whichever were taken away.
+        self.room.iter_mut().take(1).for_each(|room| *room = u32::MAX);
         self.channels = vec![Use::default(); phases * self.problem.cell_count()];
         self.channel_costs = vec![0; self.channels.len()];
         (self.overuse, self.channel_overuse) = (0, 0);
