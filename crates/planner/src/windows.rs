@@ -118,22 +118,33 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
     }
     let network = Network::new(problem);
     let mut packing = Packing::new(problem, config, &network, &hops, seed);
-    let (phases, last) = fill(problem, config, &mut packing, budget, seed)?;
+    let Filled { phases, last } = fill(problem, config, &mut packing, budget, seed)?;
     let mut plan = plan_of(problem, &network, phases);
-    plan.phases.extend(last);
     plan.compact(problem);
+    if let Some((first, last)) = last {
+        let phases = plan.phases[..first].iter().cloned().chain(last).collect();
+        let mut other = Plan { phases, clocks: 0 };
+        other.compact(problem);
+        plan = if other.clocks < plan.clocks { other } else { plan };
+    }
     Some(Found { plan, work: packing.work, passes: packing.tries })
 }
 
-/// Makes phases until every connection has a place; the last ones, which were negotiated together,
-/// apart.
+/// Phases in which every connection has a place.
+struct Filled {
+    phases: Vec<Vec<Placed>>,
+    /// Phases that may stand for those from so many on.
+    last: Option<(usize, Vec<Vec<Stream>>)>,
+}
+
+/// Makes phases until every connection has a place, the last ones in two ways.
 fn fill(
     problem: &Problem<'_>,
     config: &Config,
     packing: &mut Packing<'_>,
     budget: u64,
     seed: u64,
-) -> Option<(Vec<Vec<Placed>>, Vec<Vec<Stream>>)> {
+) -> Option<Filled> {
     let words = |x: u32| problem.set.connections()[x as usize].words;
     let mut by_words: Vec<u32> = (0..problem.set.len() as u32).collect();
     by_words.sort_by_key(|&x| Reverse(words(x)));
@@ -143,7 +154,8 @@ fn fill(
     let [window, few] = config.window.map(u64::from);
     let least = each * (window + few / fewest);
     let [part, fewest_last, most_last] = config.last;
-    let mut last = Some((problem.bounds.phases / part).clamp(fewest_last, most_last));
+    let mut may_last = Some((problem.bounds.phases / part).clamp(fewest_last, most_last));
+    let (mut last, mut together_work) = (None, 0);
     let mut phases = Vec::new();
     // Those before `oldest` have a place, those from `next` on are not in the pool yet.
     let (mut oldest, mut next) = (0, 0);
@@ -166,7 +178,7 @@ fn fill(
         packing.share(needs.phases.div_ceil(64) as u64);
         let slots = slots(problem, config, &needs, longest);
         if next == by_words.len()
-            && let Some(_) = last.take_if(|last| needs.phases <= 64 * u128::from(*last))
+            && let Some(_) = may_last.take_if(|last| needs.phases <= 64 * u128::from(*last))
         {
             let left: Vec<u32> =
                 by_words.iter().copied().filter(|&x| packing.is_pooled(x)).collect();
@@ -174,8 +186,8 @@ fn fill(
             let bounds = needs.bounds(problem);
             let budget = budget.min(left.len() as u64 * PER_LAST);
             if let Some(found) = together((problem, bounds), &left, (count, slots), budget, seed) {
-                packing.work += found.work;
-                return Some((phases, found.plan.phases));
+                together_work = found.work;
+                last = Some((phases.len(), found.plan.phases));
             }
         }
         packing.start(slots);
@@ -197,7 +209,8 @@ fn fill(
         packing.better(effort as u64, u64::from(longest.max(1)));
         phases.push(packing.finish());
     }
-    Some((phases, Vec::new()))
+    packing.work += together_work;
+    Some(Filled { phases, last })
 }
 
 /// Negotiates the places of some connections.
