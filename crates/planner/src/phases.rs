@@ -91,14 +91,24 @@ pub fn budget(problem: &Problem<'_>) -> u64 {
 const PER_CONNECTION: u64 = 1 << 13;
 const BUDGET: u64 = 1 << 26;
 
+/// The part of the bound's clocks that switches take at least in a set that is planned.
+const SWITCHES: u64 = 3;
+
 /// Resources of all phases that a negotiation may have.
 const RESOURCES: u64 = 1 << 25;
 
 /// Plans a set with as few phases as are found; `None` where the set is empty or has an order or
-/// requirements, or where the budget was used up before there was a plan.
+/// requirements, where few phases gain little, or where the budget was used up before there was a
+/// plan.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
     if !problem.is_plain() {
+        return None;
+    }
+    // Phases of the bound that are filled nearly are found late, and where switches take less than
+    // a part of the time a longer phase is no less good.
+    let switches = u64::from(problem.bounds.phases) * problem.switch;
+    if switches < problem.bounds.clocks / SWITCHES {
         return None;
     }
     let clocks: Vec<[u64; 2]> = set

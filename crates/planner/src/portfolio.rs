@@ -15,7 +15,7 @@
 //! | [`Planner::PhasePathfinder`] | few phases, many short streams | [`phases`]: phases and routes by negotiated congestion over channels, from the bound upwards |
 //! | [`Planner::LoadAnnealing`] | any set | the paper's division, then `balance`: loads evened out between its phases |
 //! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`torus`]: one cell's connections in slots of time, the others' by shifts |
-//! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windows`]: phases packed one after the other |
+//! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windows`]: phases packed one after the other, the last ones negotiated together |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slots`]: slots of time, phases and routes by negotiated congestion |
 //!
 //! [`refine()`](crate::refine()) is no planner: it changes a plan that is there.

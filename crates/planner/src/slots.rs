@@ -139,10 +139,47 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
             units.push(cut);
         }
     }
-    let mut search = Search { problem, config, order: &order, budget, best: None, work: 0 };
-    search.run(&units, seed);
-    let Search { best, work, .. } = search;
-    best.map(|plan| Found { plan, work })
+    let mut search = Search::new(problem, config, &order, budget);
+    search.run(Vec::new(), &units, seed);
+    search.found()
+}
+
+/// Plans a set as [`plan`] does, but begins with so many phases of so many slots, leaves connections
+/// whole and makes no detours, for which there is no room where phases are nearly full.
+pub(crate) fn together(
+    problem: &Problem<'_>,
+    (phases, each): (u32, u32),
+    budget: u64,
+    seed: u64,
+) -> Option<Found> {
+    let config = Config::default();
+    let config = Config { detours: u32::MAX, patience_first: config.patience, ..config };
+    let mut words: Vec<u32> = problem.set.connections().iter().map(|c| c.words).collect();
+    words.sort_unstable_by_key(|&words| Reverse(words));
+    let units = Units::cut(problem, (words.first()?.max(&1).to_owned(), 1));
+    let order = Order::new(problem.set)?;
+    let slots = phases * each;
+    if is_large(problem, phases, slots) {
+        return None;
+    }
+    // Each slot is for words that are as long as those of an equal share of the connections, and
+    // there are a phase's slots more for each.
+    let share = |slot: u32| u64::from(slot.saturating_sub(each)) * words.len() as u64;
+    let room = (0..slots).map(|slot| words[(share(slot) / u64::from(slots)) as usize]);
+    let shape = (phases, room.collect());
+    let mut settled = Negotiation::new(problem, &config, (&units, &order), shape, seed);
+    let mut search = Search::new(problem, &config, &order, budget);
+    let outcome = settled.settle(u64::MAX, budget);
+    let first = search.attempt(settled, outcome)?;
+    search.run(vec![first], &[], seed);
+    search.found()
+}
+
+/// Whether so many phases and slots are too many.
+fn is_large(problem: &Problem<'_>, phases: u32, slots: u32) -> bool {
+    let each = (problem.edge_count() + problem.port_count) as u64;
+    let cells = u64::from(phases) * problem.cell_count() as u64;
+    slots > SLOTS || u64::from(slots) * each + cells > RESOURCES
 }
 
 struct Search<'a> {
@@ -167,19 +204,27 @@ struct Attempt<'a> {
 }
 
 impl<'a> Search<'a> {
+    fn new(problem: &'a Problem<'a>, config: &'a Config, order: &'a Order, budget: u64) -> Self {
+        Self { problem, config, order, budget, best: None, work: 0 }
+    }
+
+    fn found(self) -> Option<Found> {
+        let Self { best, work, .. } = self;
+        best.map(|plan| Found { plan, work })
+    }
+
     /// Negotiates from the bound upwards. A part of what is left of the budget is for that.
     fn first(&mut self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
         let bounds = &self.problem.bounds;
         let free = bounds.clocks / u64::from(self.config.free_phases) / self.problem.switch.max(1);
         let phases = bounds.phases.max(1) + free.min(u64::from(bounds.phases)) as u32;
         let slots = units.fewest_slots.max(phases + units.longest as u32 - 1);
-        let each = (self.problem.edge_count() + self.problem.port_count) as u64;
-        let cells = u64::from(phases) * self.problem.cell_count() as u64;
-        if slots > SLOTS || u64::from(slots) * each + cells > RESOURCES {
+        if is_large(self.problem, phases, slots) {
             return None;
         }
+        let shape = (phases, vec![u32::MAX; slots as usize]);
         let mut settled =
-            Negotiation::new(self.problem, self.config, (units, self.order), phases, seed);
+            Negotiation::new(self.problem, self.config, (units, self.order), shape, seed);
         // What comes out much longer than the best is not made better than that in the end.
         let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
         let part = if self.best.is_some() { 8 } else { 2 };
@@ -201,12 +246,11 @@ impl<'a> Search<'a> {
         Some(Attempt { settled, clocks, less, step: step.max(1) })
     }
 
-    /// Begins with the coarsest units, and takes slots and phases away for as long as that may
-    /// give a better plan and the budget lasts: what took the least work last time, of these what
-    /// would give the shortest plan. Where nothing gains quickly the next units have their turn;
+    /// Begins with some attempts and the coarsest units, and takes slots and phases away for as
+    /// long as that may give a better plan and the budget lasts: what took the least work last
+    /// time, of these what would give the shortest plan. Where nothing gains quickly the next units have their turn;
     /// where these come to nothing they begin with the plan of the coarsest.
-    fn run(&mut self, units: &'a [Units], seed: u64) {
-        let mut attempts: Vec<Attempt<'a>> = Vec::new();
+    fn run(&mut self, mut attempts: Vec<Attempt<'a>>, units: &'a [Units], seed: u64) {
         let mut pending = units.iter();
         while self.left() > 0 {
             let next = self.next(&attempts);

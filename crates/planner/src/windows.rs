@@ -13,6 +13,9 @@
 //! enter it in the order of their words, as many as some phases take, or as are almost as long as
 //! the longest. Each phase begins with the longest of them, so that none stays behind.
 //!
+//! Near the end there is little to choose from, and phases would be filled worse and worse. So the
+//! last ones are negotiated together, as in [`crate::slots`].
+//!
 //! Sets with an order or with requirements of bandwidth or latency are not planned here.
 
 mod network;
@@ -20,9 +23,13 @@ mod packing;
 mod pool;
 
 use std::cmp::Reverse;
+use std::sync::Arc;
+
+use conset_ir::{Bounds, ConnectionSet};
 
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
+use crate::slots;
 use network::Network;
 use packing::{Packing, Placed, Pooled};
 
@@ -54,12 +61,17 @@ pub struct Config {
     pub filled: [u32; 2],
     /// Phases that a pool lasts for, in 64ths, of which packing uses half of that.
     pub half_filled: u32,
+    /// Phases that are negotiated together in the end, by the bound: a part of those of the set,
+    /// but at least and at most so many.
+    pub last: [u32; 3],
+    /// The share of the channels that such a negotiation begins with, in 64ths.
+    pub last_filled: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            window: [6, 32],
+            window: [20, 32],
             uneven: 6,
             first: 56,
             short_share: 68,
@@ -70,16 +82,24 @@ impl Default for Config {
             less: 64,
             filled: [59, 62],
             half_filled: 24,
+            last: [8, 4, 20],
+            last_filled: 52,
         }
     }
 }
 
 /// The usual budget of a set, in cells that searches look at.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    problem.set.len() as u64 * PER_CONNECTION
+    let usual = problem.set.len() as u64 * PER_CONNECTION;
+    // Smaller sets get more: that still takes no minute.
+    usual + (2 * usual).min(BUDGET)
 }
 
 const PER_CONNECTION: u64 = 1 << 12;
+const BUDGET: u64 = 1 << 30;
+
+/// What the negotiation in the end may take for each of its connections.
+const PER_LAST: u64 = 1 << 16;
 
 /// Hops of the farthest connection of a set that is planned.
 const FARTHEST: u16 = 1 << 12;
@@ -97,19 +117,33 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
     }
     let network = Network::new(problem);
     let mut packing = Packing::new(problem, config, &network, &hops, seed);
-    let phases = fill(problem, config, &mut packing, budget)?;
+    let Filled { phases, last } = fill(problem, config, &mut packing, budget, seed)?;
     let mut plan = plan_of(problem, &network, phases);
     plan.compact(problem);
+    if let Some((first, last)) = last {
+        let phases = plan.phases[..first].iter().cloned().chain(last).collect();
+        let mut other = Plan { phases, clocks: 0 };
+        other.compact(problem);
+        plan = if other.clocks < plan.clocks { other } else { plan };
+    }
     Some(Found { plan, work: packing.work })
 }
 
-/// Makes phases until every connection has a place.
+/// Phases in which every connection has a place.
+struct Filled {
+    phases: Vec<Vec<Placed>>,
+    /// Phases that may stand for those from so many on.
+    last: Option<(usize, Vec<Vec<Stream>>)>,
+}
+
+/// Makes phases until every connection has a place, the last ones in two ways.
 fn fill(
     problem: &Problem<'_>,
     config: &Config,
     packing: &mut Packing<'_>,
     budget: u64,
-) -> Option<Vec<Vec<Placed>>> {
+    seed: u64,
+) -> Option<Filled> {
     let words = |x: u32| problem.set.connections()[x as usize].words;
     let mut by_words: Vec<u32> = (0..problem.set.len() as u32).collect();
     by_words.sort_by_key(|&x| Reverse(words(x)));
@@ -118,6 +152,9 @@ fn fill(
     let each = all.connections.div_ceil(fewest);
     let [window, few] = config.window.map(u64::from);
     let least = each * (window + few / fewest);
+    let [part, fewest_last, most_last] = config.last;
+    let mut may_last = Some((problem.bounds.phases / part).clamp(fewest_last, most_last));
+    let (mut last, mut together_work) = (None, 0);
     let mut phases = Vec::new();
     // Those before `oldest` have a place, those from `next` on are not in the pool yet.
     let (mut oldest, mut next) = (0, 0);
@@ -138,7 +175,21 @@ fn fill(
         }
         let needs = Needs::new(problem, &all, &packing.pooled);
         packing.share(needs.phases.div_ceil(64) as u64);
-        packing.start(slots(problem, config, &needs, longest));
+        let slots = slots(problem, config, &needs, longest);
+        if next == by_words.len()
+            && let Some(_) = may_last.take_if(|last| needs.phases <= 64 * u128::from(*last))
+        {
+            let left: Vec<u32> =
+                by_words.iter().copied().filter(|&x| packing.is_pooled(x)).collect();
+            let count = needs.phases.div_ceil(u128::from(config.last_filled)) as u32;
+            let bounds = needs.bounds(problem);
+            let budget = budget.min(left.len() as u64 * PER_LAST);
+            if let Some(found) = together((problem, bounds), &left, (count, slots), budget, seed) {
+                together_work = found.work;
+                last = Some((phases.len(), found.plan.phases));
+            }
+        }
+        packing.start(slots);
         let before = packing.pooled.connections;
         let mut first = each * u64::from(config.first) / 64;
         for &x in &by_words[oldest..next] {
@@ -157,7 +208,26 @@ fn fill(
         packing.better(effort as u64, u64::from(longest.max(1)));
         phases.push(packing.finish());
     }
-    Some(phases)
+    packing.work += together_work;
+    Some(Filled { phases, last })
+}
+
+/// Negotiates the places of some connections.
+fn together(
+    (problem, bounds): (&Problem<'_>, Bounds),
+    members: &[u32],
+    shape: (u32, u32),
+    budget: u64,
+    seed: u64,
+) -> Option<Found> {
+    let connections = members.iter().map(|&x| problem.set.connections()[x as usize].clone());
+    let set = Arc::new(ConnectionSet::new("last", connections.collect()).ok()?);
+    let part = Problem::new(problem.machine, &set, bounds)?;
+    let mut found = slots::together(&part, shape, budget, seed)?;
+    for stream in found.plan.phases.iter_mut().flatten() {
+        stream.connection = members[stream.connection as usize];
+    }
+    Some(found)
 }
 
 /// What the connections of a pool need at least, by the bounds of the whole set.
@@ -181,6 +251,13 @@ impl Needs {
             clocks: (clocks * u128::from(pooled.word_cells)).div_ceil(u128::from(all.word_cells)),
             words: pooled.words / pooled.connections.max(1),
         }
+    }
+
+    /// The same as bounds.
+    fn bounds(&self, problem: &Problem<'_>) -> Bounds {
+        let phases = self.phases.div_ceil(64) as u32;
+        let clocks = self.clocks as u64 + u64::from(phases) * problem.switch;
+        Bounds { phases, clocks, ..problem.bounds }
     }
 }
 

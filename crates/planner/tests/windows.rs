@@ -12,8 +12,9 @@ use proptest::prelude::*;
 
 const BUDGET: u64 = 1 << 17;
 
-fn packed(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
-    let config = windows::Config { window: [1, 2], ..windows::Config::default() };
+fn packed(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, last: u32, seed: u64) -> Option<Plan> {
+    let config =
+        windows::Config { window: [1, 2], last: [1, last, last], ..windows::Config::default() };
     common::planned(machine, set, |problem| windows::plan(problem, &config, BUDGET, seed))
 }
 
@@ -24,12 +25,13 @@ proptest! {
     fn plans_keep_every_rule(
         machine in machine(),
         sends in prop::collection::vec((any::<u32>(), any::<u32>(), 1..900u32), 1..60),
+        last in 0..3u32,
         seed in 0..4u64,
     ) {
         let set = Arc::new(common::set(&machine, &sends));
-        let plan = packed(&machine, &set, seed).expect("packing plans any set");
+        let plan = packed(&machine, &set, last, seed).expect("packing plans any set");
         check(&machine, &set, &plan);
-        prop_assert_eq!(packed(&machine, &set, seed), Some(plan));
+        prop_assert_eq!(packed(&machine, &set, last, seed), Some(plan));
     }
 }
 
@@ -42,7 +44,7 @@ fn sets_that_it_does_not_plan_are_left_alone() {
     let asking = Connection { max_latency: Some(9), ..connection };
     let asking = ConnectionSet::new("s", vec![asking]).unwrap();
     for set in [ordered, asking, ConnectionSet::new("s", vec![]).unwrap()] {
-        assert_eq!(packed(&machine, &Arc::new(set), 0), None);
+        assert_eq!(packed(&machine, &Arc::new(set), 1, 0), None);
     }
 }
 

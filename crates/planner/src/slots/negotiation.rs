@@ -65,6 +65,8 @@ pub(super) struct Negotiation<'a> {
     broken: i64,
     /// The first slot of each phase, and the number of slots.
     first: Vec<u32>,
+    /// Words for which each slot has room.
+    room: Vec<u32>,
     links: Rows,
     ports: Rows,
     /// By cell, then phase, and what the next user pays.
@@ -81,11 +83,12 @@ pub(super) struct Negotiation<'a> {
 }
 
 impl<'a> Negotiation<'a> {
+    /// All units without a place, in so many phases and slots with room for so many words.
     pub(super) fn new(
         problem: &'a Problem<'a>,
         config: &'a Config,
         (units, order): (&'a Units, &'a Order),
-        phases: u32,
+        (phases, room): (u32, Vec<u32>),
         seed: u64,
     ) -> Self {
         let farthest = (0..problem.set.len()).map(|x| problem.hops(x)).max().unwrap_or(0);
@@ -96,7 +99,7 @@ impl<'a> Negotiation<'a> {
             history_most: config.history_most,
             dearest: DEAREST.min(NEVER / 8 / links),
         };
-        let slots = units.fewest_slots.max(phases + units.longest as u32 - 1);
+        let slots = room.len();
         let mut this = Self {
             problem,
             config,
@@ -105,6 +108,7 @@ impl<'a> Negotiation<'a> {
             breaks: vec![Use::default(); order.pairs.len()],
             broken: 0,
             first: vec![0],
+            room,
             links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP, HOP),
             ports: Rows::new(vec![1; problem.port_count], config.port as i32, 0),
             channels: Vec::new(),
@@ -117,7 +121,9 @@ impl<'a> Negotiation<'a> {
             work: 0,
             search: RouteSearch::new(problem.cell_count()),
         };
-        this.reshape(this.cut(slots, phases), &vec![None; slots as usize]);
+        let room = std::mem::take(&mut this.room);
+        this.reshape(this.cut(slots as u32, phases), &vec![None; slots]);
+        this.room = room;
         this
     }
 
@@ -325,6 +331,10 @@ impl<'a> Negotiation<'a> {
         self.links = self.links.reshaped(old, &self.prices);
         self.ports = self.ports.reshaped(old, &self.prices);
         self.first = first;
+        let room = |old: &Option<u32>| old.map_or(u32::MAX, |old| self.room[old as usize]);
+        self.room = old.iter().map(room).collect();
+        // Every unit has some slot, whichever were taken away.
+        self.room.iter_mut().take(1).for_each(|room| *room = u32::MAX);
         self.channels = vec![Use::default(); phases * self.problem.cell_count()];
         self.channel_costs = vec![0; self.channels.len()];
         (self.overuse, self.channel_overuse) = (0, 0);
@@ -540,7 +550,7 @@ impl<'a> Negotiation<'a> {
         let slots = usize::from(self.units.slots[unit as usize]);
         let hops = i32::from(self.problem.hops(x as usize));
         let salt = self.rng.random::<u32>();
-        self.fill_starts(x as usize, slots);
+        self.fill_starts(x as usize, (slots, self.units.words[unit as usize]));
         let free = self.search.starts.iter().copied().min().unwrap_or(NEVER);
         let mut best = self.beside_siblings(unit);
         let mut cells = std::mem::take(&mut self.places[unit as usize].cells);
@@ -579,8 +589,8 @@ impl<'a> Negotiation<'a> {
         self.count(unit, true);
     }
 
-    /// What ports and the order cost a unit of so many slots, for each start.
-    fn fill_starts(&mut self, x: usize, slots: usize) {
+    /// What ports and the order cost a unit of so many slots and words, for each start.
+    fn fill_starts(&mut self, x: usize, (slots, words): (usize, u32)) {
         let starts = &mut self.search.starts;
         let [source, target] = self.problem.ports[x];
         let (from, to) = self.ports.stretches(source as usize, slots);
@@ -595,6 +605,9 @@ impl<'a> Negotiation<'a> {
             let end = (pair[1] as usize).min(starts.len());
             let last = (pair[1] as usize + 1).saturating_sub(slots).max(pair[0] as usize);
             starts[last.min(end)..end].fill(NEVER);
+        }
+        for (start, &room) in starts.iter_mut().zip(&self.room) {
+            *start = if room < words { NEVER } else { *start };
         }
         for &row in self.order.of(x as u32) {
             let [before, after] = self.order.pairs[row as usize];

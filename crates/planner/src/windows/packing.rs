@@ -256,9 +256,10 @@ impl<'a> Packing<'a> {
     }
 
     /// Cells to which free lanes lead from a cell over shortest ways, with the slots in which they
-    /// do.
-    fn reach(&mut self, source: u32) {
+    /// do; those alone that are on a way of connection `toward`, if one is given.
+    fn reach(&mut self, source: u32, toward: Option<u32>) {
         let shortest = self.network.hops(source);
+        let ahead = toward.map(|x| (self.problem.distances(x as usize), self.hops_of[x as usize]));
         let free = !self.ports[self.port(source, 0)];
         let longest = self.quota.len() as u16 - 1;
         let search = &mut self.search;
@@ -280,6 +281,7 @@ impl<'a> Packing<'a> {
                 if slots != 0
                     && hops <= longest
                     && shortest[head as usize] == hops
+                    && ahead.is_none_or(|(ahead, all)| ahead[head as usize] + hops == all)
                     && u32::from(self.channels[head as usize]) < self.problem.channels
                 {
                     search.meet(head, hops, slots);
@@ -298,7 +300,7 @@ impl<'a> Packing<'a> {
     /// Places a connection of the pool if it has a free route.
     pub(super) fn place_one(&mut self, x: u32) -> bool {
         let connection = &self.problem.set.connections()[x as usize];
-        self.reach(connection.source.0);
+        self.reach(connection.source.0, Some(x));
         let is_free = self.arriving(connection.target.0) != 0;
         if is_free {
             self.place(x);
@@ -309,7 +311,7 @@ impl<'a> Packing<'a> {
     /// Places a connection of the pool that leaves a cell and has a free route of at least so many
     /// hops: the worthiest, give or take a little.
     fn place_from(&mut self, source: u32, least: u16) -> Option<u32> {
-        self.reach(source);
+        self.reach(source, None);
         let noise = self.rng.random::<u32>();
         let mut best = None;
         for &target in &self.search.queue {
