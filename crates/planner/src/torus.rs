@@ -57,7 +57,7 @@ impl Default for Config {
         Self {
             slack: 16,
             share: 6,
-            filled: 4,
+            filled: 3,
             most: 1 << 22,
             weights: [(1015, 2500), (1000, 6000)].map(|(kept, patience)| Weights {
                 growth: 800,
@@ -198,12 +198,14 @@ impl<'a> Search<'a> {
         let floor = |slots: u32| {
             u64::from(self.problem.bounds.phases) * self.problem.switch + u64::from(slots) * slot
         };
-        let mut slots = self.fill_slots(fewest);
+        let mut slots: Option<u32> = None;
+        let mut is_filled = false;
         let (mut from, mut most) = (fewest, fewest + fewest / self.config.slack + 1);
         loop {
             let mut periods = self.periods(from..=most, Goal::Slots);
             periods.sort_by_key(|p| (p.classes, p.period));
             let mut share = self.budget / self.config.share;
+            let least = periods.first().map_or(0, |period| period.classes);
             // Of numbers of slots at most this did not succeed; they are tried again, for longer.
             let mut stuck = 0;
             while self.left > 0 {
@@ -223,6 +225,12 @@ impl<'a> Search<'a> {
                 let classes = periods[first].classes;
                 let last = open.take_while(|&row| periods[row].classes == classes).last();
                 let last = last.unwrap_or(first);
+                // The fewest classes are quick; before others slots are filled one by one.
+                if !is_filled && (classes > least || share > self.budget / self.config.share) {
+                    is_filled = true;
+                    slots = self.fill_slots(fewest, slots);
+                    continue;
+                }
                 let row = if slots.is_none() { last } else { (first + last).div_ceil(2) };
                 let period = periods.remove(row);
                 match self.pack(&period, Goal::Slots, share) {
@@ -246,15 +254,18 @@ impl<'a> Search<'a> {
     }
 
     /// Fills slots one after the other and packs what is left over, again and again with part of
-    /// the budget; the fewest slots. `None` where links carry several streams at a time.
-    fn fill_slots(&mut self, fewest: u32) -> Option<u32> {
+    /// the budget; the fewest slots, as before where links carry several streams at a time.
+    fn fill_slots(&mut self, fewest: u32, slots: Option<u32>) -> Option<u32> {
         if self.problem.share > 1 || self.is_short_of_channels() {
-            return None;
+            return slots;
         }
         // No shifts at all, so there may be any number of slots.
-        let period = self.periods(1..=1, Goal::Slots).pop()?;
-        let mut packing = self.unpacked(&period, Goal::Slots, false)?;
-        let mut best: Option<u32> = None;
+        let period = self.periods(1..=1, Goal::Slots).pop();
+        let period = period.filter(|period| period.classes <= FILLED);
+        let packing = period.and_then(|period| self.unpacked(&period, Goal::Slots, false));
+        let Some(mut packing) = packing else { return slots };
+        // As many slots may still make fewer phases.
+        let mut best = slots.map(|slots| slots + 1);
         let tight: Vec<bool> = packing
             .items
             .loads(|_| true)
@@ -296,7 +307,7 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        best
+        best.min(slots).or(best)
     }
 
     /// Packs into as few phases as possible.
@@ -667,7 +678,10 @@ const SHIFTS: u32 = 32;
 const TIGHT: f64 = 1.02;
 
 /// What is left over when slots were filled is packed with this part of the budget at a time.
-const REST: u64 = 256;
+const REST: u64 = 1 << 9;
+
+/// Classes up to which slots are filled; beyond, exact covers are not found.
+const FILLED: u32 = 64;
 
 /// The kinds of arrays.
 const CHANNELS: u32 = 0;
