@@ -16,6 +16,10 @@
 //! (`symmetry`): fewer symmetries, more items. The set need then be invariant under the subgroup
 //! alone.
 //!
+//! Without any shifts slots do not depend on each other, and there may be any number of them. Then
+//! they are filled one after the other (`filling`), which gets near the bound where the sides of
+//! the torus let few classes do.
+//!
 //! Slots have no order yet. They are put into phases so that no cell has more channels than there
 //! are (first fit), and streams start as early as this order allows. Where switches count for more
 //! than slots, the set is packed into phases directly, in the same way: the arrays have an entry
@@ -229,6 +233,8 @@ impl<'a> Search<'a> {
                 if !is_filled && (classes > least || share > self.budget / self.config.share) {
                     is_filled = true;
                     slots = self.fill_slots(fewest, slots);
+                    // Then the fewest classes have another turn, twice as long.
+                    (stuck, share) = (0, 2 * share);
                     continue;
                 }
                 let row = if slots.is_none() { last } else { (first + last).div_ceil(2) };
