@@ -16,11 +16,16 @@
 //! (`symmetry`): fewer symmetries, more items. The set need then be invariant under the subgroup
 //! alone.
 //!
+//! Without any shifts slots do not depend on each other, and there may be any number of them. Then
+//! they are filled one after the other (`filling`), which gets near the bound where the sides of
+//! the torus let few classes do.
+//!
 //! Slots have no order yet. They are put into phases so that no cell has more channels than there
 //! are (first fit), and streams start as early as this order allows. Where switches count for more
 //! than slots, the set is packed into phases directly, in the same way: the arrays have an entry
 //! for each phase, and connections take channels on the cells of their routes.
 
+mod filling;
 mod packing;
 mod symmetry;
 
@@ -31,18 +36,19 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
+use filling::fill;
 use packing::{Choice, Items, Place, Take, Weights, pack};
 use symmetry::{Leg, Relative, Subgroup, Torus};
 
 /// What the search tries.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Numbers of units that the longest connection is cut into.
-    pub pieces: Vec<u32>,
     /// Slots beyond the bound that are tried first, as a fraction of it.
     pub slack: u32,
     /// The first attempts for each number of slots or phases take this part of the budget.
     pub share: u64,
+    /// Slots are filled one after the other with this part of the budget.
+    pub filled: u64,
     /// Items times slots of a packing at most.
     pub most: u64,
     /// The weights of the packing, for one class of cells and for several.
@@ -52,9 +58,9 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            pieces: vec![1],
             slack: 16,
             share: 6,
+            filled: 3,
             most: 1 << 22,
             weights: [(1015, 2500), (1000, 6000)].map(|(kept, patience)| Weights {
                 growth: 800,
@@ -73,15 +79,13 @@ pub fn budget(problem: &Problem<'_>) -> u64 {
 }
 
 const PER_CONNECTION: u64 = 1 << 10;
-const BUDGET: u64 = 4 << 20;
+const BUDGET: u64 = 3 << 20;
 
 /// Plans a set for time; `None` where the machine is no torus, the set not invariant, has an order
 /// or requirements, or no plan was found within the budget.
 pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
     let mut search = Search::new(problem, config, budget, seed)?;
-    for &pieces in &config.pieces {
-        search.plan_slots(pieces);
-    }
+    search.plan_slots();
     search.found()
 }
 
@@ -114,21 +118,23 @@ struct Period {
     period: u32,
     classes: u32,
     steps: Vec<u32>,
+    /// Classes for each of those that steps alone make.
+    folds: u32,
     /// For each dimension the orders that its shift may have.
     orders: Vec<Vec<u32>>,
-    /// Whether the subgroup is a line across a square, askew.
-    askew: bool,
 }
 
-/// The items of a packing, and what they stand for.
-struct Layout {
+/// The items of a packing, what they stand for, and where they are.
+struct Packing {
+    subgroup: Subgroup,
     items: Items,
     /// For each row of choices their routes.
     routes: Vec<Vec<Vec<Leg>>>,
-    /// For each class the first item of each connection of its representative, and whether it is
-    /// the item's mirror image.
-    first: Vec<Vec<(u32, bool)>>,
+    /// For each class the item of each connection of its representative, and whether it is the
+    /// item's mirror image.
+    items_of: Vec<Vec<(u32, bool)>>,
     mirror: Option<Mirror>,
+    places: Vec<Place>,
 }
 
 /// A plan that is the same with coordinates and time reversed: cell `-c` at `sum - t` does what
@@ -155,8 +161,7 @@ enum Packed {
 /// What packings are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
-    /// Slots for units of so many words.
-    Slots(u32),
+    Slots,
     Phases,
 }
 
@@ -189,23 +194,21 @@ impl<'a> Search<'a> {
         self.best.map(|plan| Found { plan, work })
     }
 
-    /// Plans units of as many words as cut the longest connection into so many pieces, with slots
-    /// from some more than the bound downwards.
-    fn plan_slots(&mut self, pieces: u32) {
-        let connections = self.problem.set.connections();
-        let longest = connections.iter().map(|c| c.words).max().unwrap_or(0).max(1);
-        let words = longest.div_ceil(pieces);
-        let fewest = self.fewest_slots(words);
+    /// Plans with slots from some more than the bound downwards.
+    fn plan_slots(&mut self) {
+        let fewest = self.fewest_slots();
+        let slot = self.slot();
         let floor = |slots: u32| {
-            let slot = u64::from(words) * self.problem.word_clocks + self.problem.setup;
             u64::from(self.problem.bounds.phases) * self.problem.switch + u64::from(slots) * slot
         };
-        let (mut from, mut most) = (fewest, fewest + fewest / self.config.slack + 1);
         let mut slots: Option<u32> = None;
-        while slots.is_none() && self.left > 0 && from < fewest.saturating_mul(2) {
-            let mut periods = self.periods(from..=most, Goal::Slots(words));
+        let mut is_filled = false;
+        let (mut from, mut most) = (fewest, fewest + fewest / self.config.slack + 1);
+        loop {
+            let mut periods = self.periods(from..=most, Goal::Slots);
             periods.sort_by_key(|p| (p.classes, p.period));
             let mut share = self.budget / self.config.share;
+            let least = periods.first().map_or(0, |period| period.classes);
             // Of numbers of slots at most this did not succeed; they are tried again, for longer.
             let mut stuck = 0;
             while self.left > 0 {
@@ -225,9 +228,17 @@ impl<'a> Search<'a> {
                 let classes = periods[first].classes;
                 let last = open.take_while(|&row| periods[row].classes == classes).last();
                 let last = last.unwrap_or(first);
+                // The fewest classes are quick; before others slots are filled one by one.
+                if !is_filled && (classes > least || share > self.budget / self.config.share) {
+                    is_filled = true;
+                    slots = self.fill_slots(fewest, slots);
+                    // Then the fewest classes have another turn, twice as long.
+                    (stuck, share) = (0, 2 * share);
+                    continue;
+                }
                 let row = if slots.is_none() { last } else { (first + last).div_ceil(2) };
                 let period = periods.remove(row);
-                match self.pack(&period, Goal::Slots(words), share) {
+                match self.pack(&period, Goal::Slots, share) {
                     Packed::Never => {}
                     Packed::NotYet => {
                         stuck = period.period;
@@ -241,7 +252,67 @@ impl<'a> Search<'a> {
                 }
             }
             (from, most) = (most + 1, most + most / self.config.slack + 1);
+            if slots.is_some() || self.left == 0 || from >= fewest.saturating_mul(2) {
+                break;
+            }
         }
+    }
+
+    /// Fills slots one after the other and packs what is left over, again and again with part of
+    /// the budget; the fewest slots, as before where links carry several streams at a time.
+    fn fill_slots(&mut self, fewest: u32, slots: Option<u32>) -> Option<u32> {
+        if self.problem.share > 1 || self.is_short_of_channels() {
+            return slots;
+        }
+        // No shifts at all, so there may be any number of slots.
+        let period = self.periods(1..=1, Goal::Slots).pop();
+        let period = period.filter(|period| period.classes <= FILLED);
+        let packing = period.and_then(|period| self.unpacked(&period, Goal::Slots, false));
+        let Some(mut packing) = packing else { return slots };
+        // As many slots may still make fewer phases.
+        let mut best = slots.map(|slots| slots + 1);
+        let tight: Vec<bool> = packing
+            .items
+            .loads(|_| true)
+            .iter()
+            .map(|load| load * TIGHT >= f64::from(fewest))
+            .collect();
+        let until = self.left - self.left / self.config.filled;
+        while self.left > until {
+            let (places, slots) = fill(&packing.items, &tight, &mut self.left, &mut self.rng);
+            let loads = packing.items.loads(|item| places[item].is_none());
+            let need = loads.into_iter().fold(0.0, f64::max).round() as u32;
+            let rest: Vec<usize> = (0..places.len()).filter(|&x| places[x].is_none()).collect();
+            let most = best.map_or(need + need / 2 + 4, |best| best.saturating_sub(slots));
+            for count in need..most {
+                let items = &mut packing.items;
+                let some = Items {
+                    period: count as usize,
+                    capacity: items.capacity.clone(),
+                    choices: std::mem::take(&mut items.choices),
+                    row_of: rest.iter().map(|&item| items.row_of[item]).collect(),
+                    mirror: None,
+                    first_fit: false,
+                };
+                let mut share = self.left.min(self.budget / REST);
+                self.left -= share;
+                let weights = &self.config.weights[1];
+                let packed = pack(&some, weights, &mut share, &mut self.rng);
+                self.left += share;
+                items.choices = some.choices;
+                let Some(packed) = packed else { continue };
+                packing.places = places.iter().map(|place| place.unwrap_or_default()).collect();
+                for (&item, Place { choice, time }) in rest.iter().zip(packed) {
+                    packing.places[item] = Place { choice, time: slots + time };
+                }
+                packing.items.period = (slots + count) as usize;
+                best = Some(slots + count);
+                let plan = self.deal(self.streams(&packing));
+                self.take(plan);
+                break;
+            }
+        }
+        best.min(slots).or(best)
     }
 
     /// Packs into as few phases as possible.
@@ -250,9 +321,8 @@ impl<'a> Search<'a> {
         for phases in fewest..=fewest + fewest / self.config.slack + 1 {
             for period in self.periods(phases..=phases, Goal::Phases) {
                 let share = self.budget / self.config.share;
-                if let Packed::Streams(streams) = self.pack(&period, Goal::Phases, share) {
-                    let plan = Plan { phases: streams, clocks: 0 };
-                    self.take(Some(plan));
+                if let Packed::Streams(phases) = self.pack(&period, Goal::Phases, share) {
+                    self.take(Some(Plan { phases, clocks: 0 }));
                     return;
                 }
             }
@@ -267,72 +337,63 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Slots that units of at most so many words need.
-    fn fewest_slots(&self, words: u32) -> u32 {
+    /// Slots that connections need at least.
+    fn fewest_slots(&self) -> u32 {
         let problem = self.problem;
         let mut ports = vec![0u32; problem.port_count];
-        for (connection, ends) in problem.set.connections().iter().zip(&problem.ports) {
-            let units = pieces(connection.words, words);
-            ports[ends[0] as usize] += units;
-            ports[ends[1] as usize] += if ends[0] == ends[1] { 0 } else { units };
+        for &[source, target] in &problem.ports {
+            ports[source as usize] += 1;
+            ports[target as usize] += u32::from(source != target);
         }
-        let switches = u64::from(problem.bounds.phases) * problem.switch;
-        let left = problem.bounds.clocks.saturating_sub(switches);
-        let slot = u64::from(words) * problem.word_clocks + problem.setup;
-        let bound = u32::try_from(left / slot.max(1)).unwrap_or(u32::MAX / 2);
+        let left = problem.bounds.clocks - u64::from(problem.bounds.phases) * problem.switch;
+        let bound = u32::try_from(left / self.slot().max(1)).unwrap_or(u32::MAX / 2);
         ports.into_iter().max().unwrap_or(0).max(bound).max(1)
+    }
+
+    /// Clocks of a slot: those of the longest connection.
+    fn slot(&self) -> u64 {
+        let words = self.problem.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
+        u64::from(words) * self.problem.word_clocks + self.problem.setup
     }
 
     /// For each number of slots or phases the largest subgroups that suit it: for slots the first,
     /// for phases a few.
     fn periods(&self, range: std::ops::RangeInclusive<u32>, goal: Goal) -> Vec<Period> {
-        let mut periods = Vec::new();
-        for period in range {
+        let each = self.problem.set.len() as u64 / self.torus.lists.len() as u64 + 1;
+        // With half duplex a shift of nothing makes a cell send and receive at once.
+        let some = if goal == Goal::Phases || self.problem.half { SUITABLE } else { 1 };
+        let each_period = |period: u32| {
+            let most = self.config.most / (each * u64::from(period));
             let suits = |steps: &Vec<u32>| {
-                let orders: Vec<Vec<u32>> = self.orders(steps, period, goal)?;
-                let classes = steps.iter().product();
-                let each = self.problem.set.len() as u64 / self.torus.lists.len() as u64 + 1;
-                let size = u64::from(classes) * each * u64::from(period);
-                let steps = steps.clone();
-                let askew = false;
-                let suits = size <= self.config.most;
-                suits.then_some(Period { period, classes, steps, orders, askew })
+                let product: u32 = steps.iter().product();
+                (1..=(most / u64::from(product)) as u32).find_map(|folds| {
+                    let orders = self.orders(steps, folds * period, goal)?;
+                    let (classes, steps) = (product * folds, steps.clone());
+                    Some(Period { period, classes, steps, folds, orders })
+                })
             };
-            // With half duplex a shift of nothing makes a cell send and receive at once.
-            let some = if goal == Goal::Phases || self.problem.half { SUITABLE } else { 1 };
-            let first = periods.len();
-            periods.extend(self.steps.iter().filter_map(suits).take(some));
-            if goal == Goal::Phases || !self.torus.has_lines() {
-                continue;
-            }
-            // Cells on a line are in different rows and columns, so they need no shifts.
-            let size = self.torus.sizes[0];
-            if periods.get(first).is_none_or(|period| period.classes > size) {
-                periods.truncate(first);
-                let (steps, orders) = (vec![1, size], vec![vec![1]; 2]);
-                periods.push(Period { period, classes: size, steps, orders, askew: true });
-            }
-        }
-        periods
+            let mut periods: Vec<Period> = self.steps.iter().filter_map(suits).collect();
+            periods.sort_by_key(|period| period.classes);
+            periods.truncate(some);
+            periods
+        };
+        range.flat_map(each_period).collect()
     }
 
-    /// The orders that the shift of each dimension may have in a period; `None` where there are
-    /// none.
-    fn orders(&self, steps: &[u32], period: u32, goal: Goal) -> Option<Vec<Vec<u32>>> {
+    /// The orders that the shift of each dimension may have, modulo a number; `None` where there
+    /// are none.
+    fn orders(&self, steps: &[u32], modulus: u32, goal: Goal) -> Option<Vec<Vec<u32>>> {
         let torus = &self.torus;
         let dimensions = torus.sizes.iter().zip(steps).zip(&torus.farthest);
         dimensions
             .map(|((size, step), far)| {
                 let least = match goal {
-                    Goal::Slots(_) => far.div_ceil(*step).div_ceil(self.problem.share),
+                    Goal::Slots => far.div_ceil(*step).div_ceil(self.problem.share),
                     Goal::Phases => 1,
                 };
-                let suits = |order: &u32| {
-                    (size / step).is_multiple_of(*order)
-                        && period.is_multiple_of(*order)
-                        && *order >= least
-                };
-                let orders: Vec<u32> = (1..=size / step).filter(suits).collect();
+                let most = gcd(size / step, modulus);
+                let orders: Vec<u32> =
+                    (least.max(1)..=most).filter(|order| most.is_multiple_of(*order)).collect();
                 (!orders.is_empty()).then_some(orders)
             })
             .collect()
@@ -344,18 +405,11 @@ impl<'a> Search<'a> {
         self.left -= share;
         let mut refused = 0;
         while share > 0 {
-            let shifts: Vec<u32> =
-                period.orders.iter().map(|orders| self.shift(orders, period.period)).collect();
-            let size = self.torus.sizes[0];
-            let skew = if period.askew { self.rng.random_range(1..size) } else { 0 };
-            let subgroup = self.torus.subgroup(&period.steps, &shifts, period.period, skew);
             share = share.saturating_sub(1 + self.torus.lists.len() as u64 / 64);
             // A connection that is its own image takes twice what it needs, which may be too much.
             let is_odd = self.torus.sizes.iter().all(|size| size % 2 == 1);
-            let reflected = if is_odd { 3 } else { 1 };
-            let reflect = goal != Goal::Phases && self.rng.random_range(0..4) < reflected;
-            let mirror = if reflect { self.mirror(period.period, &subgroup) } else { None };
-            let Some(layout) = self.layout(period, &subgroup, goal, mirror) else {
+            let reflect = goal != Goal::Phases && is_odd && self.rng.random_range(0..4) < 3;
+            let Some(mut packing) = self.unpacked(period, goal, reflect) else {
                 refused += 1;
                 if refused == SHIFTS {
                     self.left += share;
@@ -364,13 +418,25 @@ impl<'a> Search<'a> {
                 continue;
             };
             let weights = &self.config.weights[usize::from(period.classes > 1)];
-            let packed = pack(&layout.items, weights, &mut share, &mut self.rng);
+            let packed = pack(&packing.items, weights, &mut share, &mut self.rng);
             if let Some(places) = packed {
                 self.left += share;
-                return Packed::Streams(self.streams(&layout, &subgroup, &places, goal));
+                packing.places = places;
+                return Packed::Streams(self.streams(&packing));
             }
         }
         Packed::NotYet
+    }
+
+    /// The items of a subgroup with random shifts, without places; `None` where every way of a
+    /// connection meets itself.
+    fn unpacked(&mut self, period: &Period, goal: Goal, reflect: bool) -> Option<Packing> {
+        let Period { period: slots, folds, .. } = *period;
+        let shifts: Vec<u32> =
+            period.orders.iter().map(|orders| self.shift(orders, folds * slots)).collect();
+        let subgroup = self.torus.subgroup(&period.steps, &shifts, (slots, folds))?;
+        let mirror = if reflect { self.mirror(slots, &subgroup) } else { None };
+        self.items(slots, subgroup, goal, mirror)
     }
 
     /// A random shift of one of these orders.
@@ -385,18 +451,17 @@ impl<'a> Search<'a> {
     }
 
     /// The items of the representatives' connections; `None` where every way of one meets itself.
-    fn layout(
+    fn items(
         &self,
-        period: &Period,
-        subgroup: &Subgroup,
+        period: u32,
+        subgroup: Subgroup,
         goal: Goal,
         mirror: Option<Mirror>,
-    ) -> Option<Layout> {
-        let classes = subgroup.classes;
-        let kinds = self.capacity(goal);
-        let capacity = kinds.iter().flat_map(|&c| vec![c; classes as usize]).collect();
+    ) -> Option<Packing> {
+        let classes = subgroup.classes as usize;
+        let capacity = self.capacity(goal).iter().flat_map(|&c| vec![c; classes]).collect();
         let mut items = Items {
-            period: period.period as usize,
+            period: period as usize,
             capacity,
             choices: Vec::new(),
             row_of: Vec::new(),
@@ -404,13 +469,14 @@ impl<'a> Search<'a> {
             first_fit: goal == Goal::Phases,
         };
         let mut routes = Vec::new();
-        let mut first: Vec<Vec<(u32, bool)>> = vec![Vec::new(); classes as usize];
+        let mut items_of: Vec<Vec<(u32, bool)>> = vec![Vec::new(); classes];
         for (class, &cell) in subgroup.cell_of.iter().enumerate() {
             let mut last = None;
             for (row, relative) in self.torus.lists[cell as usize].iter().enumerate() {
                 let image = mirror.as_ref().map(|mirror| mirror.images[class][row]);
-                if image.is_some_and(|image| image < (class as u32, row as u32)) {
-                    first[class].push((0, true));
+                if let Some((other, row)) = image.filter(|&at| at < (class as u32, row as u32)) {
+                    let (item, _) = items_of[other as usize][row as usize];
+                    items_of[class].push((item, true));
                     continue;
                 }
                 if last != Some(relative.offset) {
@@ -418,11 +484,11 @@ impl<'a> Search<'a> {
                     let mut choices = Vec::new();
                     let mut ways = Vec::new();
                     for legs in self.torus.routes(relative.offset) {
-                        let takes = self.takes(cell, &legs, subgroup, goal);
+                        let takes = self.takes(cell, &legs, &subgroup, goal);
                         let fits = |take: &Take| take.count <= items.capacity[take.array as usize];
                         if takes.iter().all(fits) {
                             let beside = match goal {
-                                Goal::Slots(_) => self.beside(cell, &legs, subgroup),
+                                Goal::Slots => self.beside(cell, &legs, &subgroup),
                                 Goal::Phases => Vec::new(),
                             };
                             choices.push(Choice { takes, beside });
@@ -435,30 +501,16 @@ impl<'a> Search<'a> {
                     items.choices.push(choices);
                     routes.push(ways);
                 }
-                first[class].push((items.row_of.len() as u32, false));
-                let count = self.units(relative.words, goal);
-                let row = items.choices.len() as u32 - 1;
-                items.row_of.extend(std::iter::repeat_n(row, count as usize));
+                items_of[class].push((items.row_of.len() as u32, false));
+                items.row_of.push(items.choices.len() as u32 - 1);
             }
         }
-        if let Some(mirror) = &mirror {
-            for (class, images) in mirror.images.iter().enumerate() {
-                for (row, &(other, image)) in images.iter().enumerate() {
-                    if first[class][row].1 {
-                        first[class][row].0 = first[other as usize][image as usize].0;
-                    }
-                }
-            }
-        }
-        Some(Layout { items, routes, first, mirror })
+        Some(Packing { subgroup, items, routes, items_of, mirror, places: Vec::new() })
     }
 
     /// How a plan with these shifts may be its own mirror image; `None` where the set is not.
     fn mirror(&mut self, period: u32, subgroup: &Subgroup) -> Option<Mirror> {
         let torus = &self.torus;
-        if !torus.has_reflection() {
-            return None;
-        }
         let mut images = Vec::new();
         for &cell in &subgroup.cell_of {
             let opposite = subgroup.class_of[torus.opposite(cell) as usize];
@@ -492,18 +544,11 @@ impl<'a> Search<'a> {
         Some(Mirror { arrays: arrays.collect(), images })
     }
 
-    fn units(&self, words: u32, goal: Goal) -> u32 {
-        match goal {
-            Goal::Slots(most) => pieces(words, most),
-            Goal::Phases => 1,
-        }
-    }
-
     /// The capacities of the kinds of arrays: channels; for slots also sources, targets (the same
     /// with half duplex), and links of each dimension and direction.
     fn capacity(&self, goal: Goal) -> Vec<u32> {
         let links = match goal {
-            Goal::Slots(_) => 2 * self.torus.sizes.len(),
+            Goal::Slots => 2 * self.torus.sizes.len(),
             Goal::Phases => return vec![self.problem.channels],
         };
         [vec![self.problem.channels, 1, 1], vec![self.problem.share; links]].concat()
@@ -569,41 +614,25 @@ impl<'a> Search<'a> {
     }
 
     /// The streams of all cells, in the slots or phases of their representatives, shifted.
-    fn streams(
-        &self,
-        layout: &Layout,
-        subgroup: &Subgroup,
-        places: &[Place],
-        goal: Goal,
-    ) -> Vec<Vec<Stream>> {
-        let period = layout.items.period;
-        let mut streams = vec![Vec::new(); period];
+    fn streams(&self, packing: &Packing) -> Vec<Vec<Stream>> {
+        let Packing { subgroup, items, routes, items_of, mirror, places } = packing;
+        let mut streams = vec![Vec::new(); items.period];
         for (cell, list) in self.torus.lists.iter().enumerate() {
-            let first = &layout.first[subgroup.class_of[cell] as usize];
-            for (relative, &(first, is_image)) in list.iter().zip(first) {
-                let count = self.units(relative.words, goal);
-                for piece in 0..count {
-                    let item = (first + piece) as usize;
-                    let place = places[item];
-                    let ways = &layout.routes[layout.items.row_of[item] as usize];
-                    let mut legs = ways[place.choice as usize].clone();
-                    let mut time = place.time as usize;
-                    if let Some(mirror) = layout.mirror.as_ref().filter(|_| is_image) {
-                        legs.iter_mut().for_each(|(_, forward, _)| *forward = !*forward);
-                        // Sums are those of a class and its image.
-                        let class = SOURCE * subgroup.classes + subgroup.class_of[cell];
-                        time += period - mirror.arrays[class as usize].1 as usize;
-                        time = 2 * period - time;
-                    }
-                    let slot = (time + subgroup.delay_of[cell] as usize) % period;
-                    let (words, rest) = (relative.words / count, relative.words % count);
-                    streams[slot].push(Stream {
-                        connection: relative.connection,
-                        words: words + u32::from(piece < rest),
-                        start: 0,
-                        cells: self.torus.cells(cell as u32, &legs),
-                    });
+            let items_of = &items_of[subgroup.class_of[cell] as usize];
+            for (&Relative { connection, words, .. }, &(item, image)) in list.iter().zip(items_of) {
+                let Place { choice, mut time } = places[item as usize];
+                let ways = &routes[items.row_of[item as usize] as usize];
+                let mut legs = ways[choice as usize].clone();
+                if let Some(mirror) = mirror.as_ref().filter(|_| image) {
+                    legs.iter_mut().for_each(|(_, forward, _)| *forward = !*forward);
+                    // Sums are those of a class and its image.
+                    let class = SOURCE * subgroup.classes + subgroup.class_of[cell];
+                    let period = items.period as u32;
+                    time = (mirror.arrays[class as usize].1 + period - time) % period;
                 }
+                let cells = self.torus.cells(cell as u32, &legs);
+                let slot = (time + subgroup.delay_of[cell]) as usize % items.period;
+                streams[slot].push(Stream { connection, words, start: 0, cells });
             }
         }
         streams
@@ -650,6 +679,15 @@ const SUBGROUPS: usize = 1 << 12;
 const SUITABLE: usize = 8;
 const SHIFTS: u32 = 32;
 
+/// How near to the fewest slots the load of an array is that must not be idle.
+const TIGHT: f64 = 1.02;
+
+/// What is left over when slots were filled is packed with this part of the budget at a time.
+const REST: u64 = 1 << 9;
+
+/// Classes up to which slots are filled; beyond, exact covers are not found.
+const FILLED: u32 = 64;
+
 /// The kinds of arrays.
 const CHANNELS: u32 = 0;
 const SOURCE: u32 = 1;
@@ -659,144 +697,10 @@ fn link(dimension: usize, forward: bool) -> u32 {
     3 + 2 * dimension as u32 + u32::from(forward)
 }
 
-fn pieces(words: u32, most: u32) -> u32 {
-    words.div_ceil(most).max(1)
-}
-
 /// The greatest common divisor.
 fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use conset_ir::{CellId, Connection, ConnectionSet, Machine};
-
-    use super::*;
-
-    fn shifted(machine: &Machine, keep: impl Fn(u32) -> Option<u32>) -> Arc<ConnectionSet> {
-        let dims = machine.topology().dims().unwrap();
-        let cells = machine.cell_count() as u32;
-        let pairs = (0..cells).flat_map(|s| (0..cells).map(move |t| (s, t)));
-        let connections = pairs.filter_map(|(s, t)| {
-            let (mut a, mut b, mut stride, mut offset) = (s, t, 1, 0);
-            for &d in &dims {
-                offset += stride * ((b % d + d - a % d) % d);
-                (a, b, stride) = (a / d, b / d, stride * d);
-            }
-            keep(offset).map(|words| Connection::new(CellId(s), CellId(t), words))
-        });
-        Arc::new(ConnectionSet::new("s", connections.collect()).unwrap())
-    }
-
-    fn machine(spec: &str, parameters: &[(&str, &str)]) -> Arc<Machine> {
-        let mut all = Machine::from_spec(spec).unwrap().parameters().clone();
-        parameters.iter().for_each(|(name, value)| all.set(name, value).unwrap());
-        let topology = Machine::from_spec(spec).unwrap().topology().clone();
-        Arc::new(Machine::new("m", topology, all, Vec::new(), Vec::new()).unwrap())
-    }
-
-    type Planner = fn(&Problem<'_>, &Config, u64, u64) -> Option<Found>;
-
-    /// Plans, checks that all words are sent and no channels are overused, and returns the plan
-    /// with the bounds.
-    fn check(
-        planner: Planner,
-        machine: &Arc<Machine>,
-        set: &Arc<ConnectionSet>,
-    ) -> Option<(Plan, conset_ir::Bounds)> {
-        let bounds = conset_partition_route::bounds::bounds(machine, set).unwrap().summary();
-        let problem = Problem::new(machine, set, bounds)?;
-        let found = planner(&problem, &Config::default(), budget(&problem), 1)?;
-        let mut words = vec![0; set.len()];
-        for phase in &found.plan.phases {
-            let mut taken = vec![0; machine.cell_count()];
-            for stream in phase {
-                let c = &set.connections()[stream.connection as usize];
-                words[stream.connection as usize] += stream.words;
-                assert_eq!(
-                    (stream.cells[0], *stream.cells.last().unwrap()),
-                    (c.source.0, c.target.0)
-                );
-                stream.cells.iter().for_each(|&cell| taken[cell as usize] += 1);
-            }
-            assert!(taken.iter().all(|&t| t <= machine.parameters().channels_per_cell));
-        }
-        assert!(set.connections().iter().zip(&words).all(|(c, &words)| c.words == words));
-        // The routing's own checks: cells next to each other, live links.
-        let (_, starts) = found.plan.routing(machine, set).unwrap();
-        assert_eq!(
-            starts.iter().map(Vec::len).sum::<usize>(),
-            found.plan.phases.iter().map(Vec::len).sum::<usize>()
-        );
-        Some((found.plan, bounds))
-    }
-
-    /// Clocks without those of the switches, of a plan and of its bound.
-    fn without_switches(machine: &Machine, plan: &Plan, bounds: conset_ir::Bounds) -> (u64, u64) {
-        let switch = machine.parameters().switch_clocks();
-        let switches = plan.phases.len() as u64 * switch;
-        (plan.clocks - switches, bounds.clocks - u64::from(bounds.phases) * switch)
-    }
-
-    #[test]
-    fn all_to_all_is_near_the_bound_on_tori_of_any_sides() {
-        let specs = ["torus:4x4", "torus:5x5", "torus:6x6", "torus:7x7", "torus:4x6", "torus:5x7"];
-        let more = ["torus:3x5x7", "ring:8", "ring:7", "torus:2x3", "hypercube:4", "torus:1x5"];
-        for spec in specs.into_iter().chain(more) {
-            let machine = machine(spec, &[]);
-            let set = shifted(&machine, |offset| (offset > 0).then_some(2048));
-            let (plan, bounds) = check(plan, &machine, &set).unwrap();
-            let (clocks, bound) = without_switches(&machine, &plan, bounds);
-            // 6 % more, or a slot more and what words take on their way.
-            assert!(clocks <= bound + (bound * 6 / 100).max(4300), "{spec} {clocks} {bound}");
-        }
-    }
-
-    #[test]
-    fn any_invariant_set_is_planned_and_others_are_not() {
-        // A stencil of unequal words with connections of cells to themselves, a long shift, half
-        // duplex with slow agents, few channels.
-        let parameters: [&[(&str, &str)]; 3] = [
-            &[],
-            &[("duplex", "half"), ("access_clocks_per_word", "10")],
-            &[("channels_per_cell", "4"), ("stream_setup", "50")],
-        ];
-        for parameters in parameters {
-            let machine = machine("torus:6x4", parameters);
-            let stencil = [(0, 30), (1, 100), (5, 90), (6, 100), (18, 7)];
-            let find = |offset| stencil.iter().find(|row| row.0 == offset).map(|row| row.1);
-            let set = shifted(&machine, find);
-            assert!(check(plan, &machine, &set).is_some(), "{parameters:?}");
-            assert!(check(plan_phases, &machine, &set).is_some(), "{parameters:?}");
-            let long = shifted(&machine, |offset| (offset == 15).then_some(100));
-            assert!(check(plan, &machine, &long).is_some(), "{parameters:?}");
-        }
-        let machine = machine("torus:3x3", &[]);
-        let empty = Arc::new(ConnectionSet::new("s", Vec::new()).unwrap());
-        assert!(check(plan, &machine, &empty).is_none());
-        let mesh = Arc::new(Machine::from_spec("mesh:3x3").unwrap());
-        let set = shifted(&mesh, |offset| (offset > 0).then_some(1));
-        assert!(check(plan, &mesh, &set).is_none());
-    }
-
-    #[test]
-    fn phases_are_as_few_as_channels_allow() {
-        for spec in ["torus:4x4", "torus:6x6", "torus:7x7", "torus:8x8", "torus:9x9"] {
-            let machine = machine(spec, &[]);
-            let set = shifted(&machine, |offset| (offset > 0).then_some(1));
-            let (plan, bounds) = check(plan_phases, &machine, &set).unwrap();
-            assert_eq!(plan.phases.len() as u32, bounds.phases, "{spec}");
-        }
-    }
-
-    #[test]
-    fn the_same_seed_gives_the_same_plan() {
-        let machine = machine("torus:5x6", &[]);
-        let set = shifted(&machine, |offset| (offset > 0).then_some(64));
-        let plan = || check(plan, &machine, &set).unwrap().0;
-        assert_eq!(plan(), plan());
-    }
-}
+mod tests;

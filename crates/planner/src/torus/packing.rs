@@ -9,7 +9,8 @@
 //! cost of PathFinder): items in conflict are moved to the cheapest time and choice, one after the
 //! other, and entries that stay overused become dearer, which fades. Of places that cost the same
 //! those are preferred that leave no free entry beside what they take, so that the free entries
-//! stay together. The cost of all times at once is a sum of rotated arrays.
+//! stay together. The cost of all times at once is a sum of rotated arrays, of 16 bits each, of
+//! which a processor adds many at a time.
 //!
 //! Arrays may have mirror images, in which everything happens as well with time reversed. Then an
 //! item stands for two, which halves the search; images cost what the entries cost, so they are
@@ -50,6 +51,21 @@ pub(super) struct Items {
     pub(super) first_fit: bool,
 }
 
+impl Items {
+    /// What some items take of each array, on average over their choices.
+    pub(super) fn loads(&self, is_in: impl Fn(usize) -> bool) -> Vec<f64> {
+        let mut loads = vec![0.0; self.capacity.len()];
+        for (_, &row) in self.row_of.iter().enumerate().filter(|&(item, _)| is_in(item)) {
+            let choices = &self.choices[row as usize];
+            let takes = choices.iter().flat_map(|choice| &choice.takes);
+            takes.for_each(|take| {
+                loads[take.array as usize] += f64::from(take.count) / choices.len() as f64;
+            });
+        }
+        loads
+    }
+}
+
 /// Where an item is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
@@ -72,8 +88,7 @@ pub struct Weights {
 
 pub(super) const UNIT: u32 = 1 << 12;
 
-/// The greatest additional cost, and the most overuses of an entry that count: with 4096 entries
-/// taken at the greatest cost a sum is below 2^32.
+/// The greatest additional cost, and the most overuses of an entry that count.
 const DEAREST: u32 = 1 << 16;
 const COUNTED: u32 = 8;
 
@@ -87,10 +102,10 @@ struct Search<'a> {
     users: Vec<u32>,
     extra: Vec<u32>,
     /// Each array twice in succession: what one more user pays, and what a free entry costs.
-    cost: Vec<u32>,
-    free: Vec<u32>,
+    cost: Vec<i16>,
+    free: Vec<i16>,
     places: Vec<Option<Place>>,
-    sums: Vec<u32>,
+    sums: Vec<i16>,
 }
 
 /// Packs items; `None` where the search gives up or `budget` is used up, which becomes less by
@@ -151,8 +166,8 @@ impl Search<'_> {
         let period = self.items.period;
         let (array, at) = (entry / period, entry % period);
         let over = (self.users[entry] + 1).saturating_sub(self.items.capacity[array]);
-        let cost = over.min(COUNTED) * (UNIT + self.extra[entry]);
-        let free = if self.users[entry] == 0 { self.weights.beside } else { 0 };
+        let cost = rounded(over.min(COUNTED) * (UNIT + self.extra[entry]));
+        let free = if self.users[entry] == 0 { rounded(self.weights.beside) } else { 0 };
         for row in [2 * array * period + at, (2 * array + 1) * period + at] {
             (self.cost[row], self.free[row]) = (cost, free);
         }
@@ -197,13 +212,13 @@ impl Search<'_> {
     fn place(&mut self, item: u32, rng: &mut ChaCha8Rng) -> u64 {
         let items = self.items;
         let mut sums = std::mem::take(&mut self.sums);
-        let (mut best, mut ties, mut place) = (u32::MAX, 0, Place::default());
+        let (mut best, mut ties, mut place) = (i16::MAX, 0, Place::default());
         let mut work = 0;
         let choices = &items.choices[items.row_of[item as usize] as usize];
         for (row, choice) in choices.iter().enumerate() {
             self.sum(choice, &mut sums);
             work += ((choice.takes.len() + choice.beside.len() + 2) * items.period) as u64;
-            let cost = sums.iter().copied().min().unwrap_or(u32::MAX);
+            let cost = sums.iter().fold(i16::MAX, |least, &sum| least.min(sum));
             if cost > best {
                 continue;
             }
@@ -225,13 +240,12 @@ impl Search<'_> {
     }
 
     /// The cost of a choice at every time.
-    fn sum(&self, choice: &Choice, sums: &mut [u32]) {
+    fn sum(&self, choice: &Choice, sums: &mut [i16]) {
         let period = self.items.period;
         sums.fill(0);
         let first = |take: &Take| 2 * take.array as usize * period + period - take.delay as usize;
-        // Sums stay below 2^32; checked additions would take several times as long.
-        let mut add = |row: &[u32]| {
-            sums.iter_mut().zip(row).for_each(|(sum, cost)| *sum = sum.wrapping_add(*cost));
+        let mut add = |row: &[i16]| {
+            sums.iter_mut().zip(row).for_each(|(sum, cost)| *sum = sum.saturating_add(*cost));
         };
         choice.takes.iter().filter(|take| take.count == 1).for_each(|take| {
             add(&self.cost[first(take)..][..period]);
@@ -244,7 +258,8 @@ impl Search<'_> {
             for (time, sum) in sums.iter_mut().enumerate() {
                 let entry = self.entry(take, time as u32);
                 let over = (self.users[entry] + take.count).saturating_sub(capacity);
-                *sum += over.min(COUNTED) * (UNIT + self.extra[entry]);
+                let cost = rounded(over.min(COUNTED) * (UNIT + self.extra[entry]));
+                *sum = sum.saturating_add(cost);
             }
         }
     }
@@ -274,4 +289,9 @@ impl Search<'_> {
         }
         overused
     }
+}
+
+/// A cost in 64ths of [`UNIT`].
+fn rounded(cost: u32) -> i16 {
+    i16::try_from(cost / (UNIT / 64)).unwrap_or(i16::MAX)
 }

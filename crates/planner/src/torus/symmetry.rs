@@ -5,6 +5,8 @@
 //! with the least coordinates is its *representative*. Each translation shifts time, modulo a
 //! period, such that the shifts of two translations add up (a homomorphism): a step in a dimension
 //! shifts by that dimension's *shift*, and going all the way round by a multiple of the period.
+//! A subgroup is *folded* where shifts count in fractions of a slot: it keeps the translations
+//! that shift by whole slots, such as those along diagonals, which meet no row or column twice.
 //! A cell's *delay* is the shift of the translation that maps its representative to it.
 
 use conset_ir::Topology;
@@ -108,41 +110,34 @@ impl Torus {
         })
     }
 
-    /// Whether the torus is a square whose every cell has the same connections.
-    pub(super) fn has_lines(&self) -> bool {
-        matches!(self.sizes[..], [a, b] if a == b && a > 1) && self.is_invariant(&[1, 1])
-    }
-
-    /// The subgroup of some steps with these shifts for each step. With a `skew` it is one of the
-    /// coordinates (x, y - skew * x) of a square.
+    /// The subgroup of the translations over multiples of some steps whose shifts, modulo `folds`
+    /// times the period, are multiples of `folds`; its own shifts are those divided by `folds`.
+    /// `None` where not all of the `folds` classes of each cell within the steps have cells.
     pub(super) fn subgroup(
         &self,
         steps: &[u32],
         shifts: &[u32],
-        period: u32,
-        skew: u32,
-    ) -> Subgroup {
-        let cells = 0..self.lists.len() as u32;
-        let (class_of, delay_of): (Vec<u32>, Vec<u32>) = cells
-            .map(|cell| {
-                let (mut class, mut delay) = (0, 0);
-                let mut at = self.coordinates(cell);
-                if skew > 0 {
-                    at[1] = (at[1] + at[0] * (self.sizes[1] - skew)) % self.sizes[1];
-                }
-                for ((at, step), &shift) in at.iter().zip(steps).zip(shifts).rev() {
-                    class = class * step + at % step;
-                    delay += u64::from(at / step) * u64::from(shift);
-                }
-                (class, (delay % u64::from(period)) as u32)
-            })
-            .unzip();
-        let classes: u32 = steps.iter().product();
-        let mut cell_of = vec![0; classes as usize];
-        for cell in (0..self.lists.len()).rev() {
-            cell_of[class_of[cell] as usize] = cell as u32;
+        (period, folds): (u32, u32),
+    ) -> Option<Subgroup> {
+        let classes: u32 = steps.iter().product::<u32>() * folds;
+        let mut first: Vec<Option<(u32, u32)>> = vec![None; classes as usize];
+        let (mut class_of, mut delay_of) = (Vec::new(), Vec::new());
+        for cell in 0..self.lists.len() as u32 {
+            let (mut class, mut shift) = (0, 0);
+            let at = self.coordinates(cell);
+            for ((at, step), &each) in at.iter().zip(steps).zip(shifts).rev() {
+                class = class * step + at % step;
+                shift += u64::from(at / step) * u64::from(each);
+            }
+            let shift = (shift % (u64::from(period) * u64::from(folds))) as u32;
+            let (class, delay) = (class * folds + shift % folds, shift / folds);
+            // Delays count from the first cell of a class, its representative.
+            let (_, start) = *first[class as usize].get_or_insert((cell, delay));
+            class_of.push(class);
+            delay_of.push((delay + period - start) % period);
         }
-        Subgroup { classes, class_of, delay_of, cell_of }
+        let cell_of: Option<Vec<u32>> = first.iter().map(|first| Some((*first)?.0)).collect();
+        Some(Subgroup { classes, class_of, delay_of, cell_of: cell_of? })
     }
 
     /// Shortest routes of an offset that cross the dimensions in order, from each dimension on, in
@@ -174,11 +169,6 @@ impl Torus {
             }
         }
         routes
-    }
-
-    /// Whether links of both directions of every dimension are told apart.
-    pub(super) fn has_reflection(&self) -> bool {
-        !self.one_way
     }
 
     /// The cell with the opposite coordinates.

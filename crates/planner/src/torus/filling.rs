@@ -1,0 +1,187 @@
+//! Slots filled one after the other, without a gap where links are short.
+//!
+//! Where slots do not shift time they are independent of each other, and each is an exact cover:
+//! its items must take every array that is *tight* (with so much to do that it must be busy
+//! nearly all the time) and none twice. At first almost any exact cover is found within some
+//! dozens of steps; what takes most of what there is most left of goes first, so that short items
+//! are left for the end, where slots are hard to fill. A few holes are allowed once a slot cannot
+//! be filled. The last items are the caller's to pack.
+//!
+//! A cover is searched for in depth, always for the array with the fewest items left that could
+//! take it (Knuth, Dancing Links, 2000); sets of arrays are bits.
+
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::packing::{Items, Place};
+
+/// Items that are looked at for a slot, at most.
+const SAMPLE: usize = 1 << 11;
+
+/// Arrays that are looked at for a slot until a hole more is allowed, and for a unit of work.
+const LOOKED_AT: u64 = 1 << 20;
+const UNIT: u64 = 1 << 8;
+
+/// Holes of a slot at most.
+const HOLES: u32 = 4;
+
+/// Items with each of their choices, and the arrays that these take.
+struct Pieces {
+    of: Vec<(u32, u32)>,
+    first: Vec<u32>,
+    arrays: Vec<u32>,
+    /// The arrays once more, as `words` words of bits for each piece.
+    masks: Vec<u64>,
+    words: usize,
+}
+
+/// A slot that is being filled.
+struct Slot<'a> {
+    pieces: &'a Pieces,
+    tight: &'a [bool],
+    /// Tight arrays that may stay empty.
+    holes: u32,
+    /// Arrays that may still be looked at.
+    left: u64,
+    chosen: Vec<u32>,
+    /// For each array the pieces that could take it.
+    count: Vec<u32>,
+    /// Lists that are in use no more.
+    spare: Vec<Vec<u32>>,
+}
+
+/// Fills slots with items that take single entries of arrays without delays: the places of the
+/// items in these slots, and how many slots they are.
+pub(super) fn fill(
+    items: &Items,
+    tight: &[bool],
+    budget: &mut u64,
+    rng: &mut ChaCha8Rng,
+) -> (Vec<Option<Place>>, u32) {
+    let pieces = Pieces::new(items);
+    let mut live: Vec<u32> = (0..pieces.of.len() as u32).collect();
+    let mut places = vec![None; items.row_of.len()];
+    let mut open = vec![0u64; tight.len()];
+    pieces.arrays.iter().for_each(|&array| open[array as usize] += 1);
+    let mut slot = Slot {
+        pieces: &pieces,
+        tight,
+        holes: 0,
+        left: 0,
+        chosen: Vec::new(),
+        count: vec![0; tight.len()],
+        spare: Vec::new(),
+    };
+    let mut slots = 0;
+    while *budget > 0 && !live.is_empty() && slot.holes <= HOLES {
+        let most = SAMPLE.min(live.len());
+        let (some, _) = live.partial_shuffle(rng, most);
+        some.sort_by_cached_key(|&piece| {
+            let each = pieces.arrays(piece).iter().map(|&array| open[array as usize].pow(2));
+            std::cmp::Reverse(each.sum::<u64>())
+        });
+        let some = some.to_vec();
+        slot.left = LOOKED_AT;
+        slot.chosen.clear();
+        let is_filled = slot.fill(&some, &vec![0; pieces.words]);
+        let work = LOOKED_AT - slot.left + live.len() as u64;
+        *budget = budget.saturating_sub(work.div_ceil(UNIT));
+        if !is_filled {
+            slot.holes += 1;
+            continue;
+        }
+        for &piece in &slot.chosen {
+            let (item, choice) = pieces.of[piece as usize];
+            places[item as usize] = Some(Place { choice, time: slots });
+        }
+        slots += 1;
+        live.retain(|&piece| {
+            let is_open = places[pieces.of[piece as usize].0 as usize].is_none();
+            let gone = if is_open { &[] } else { pieces.arrays(piece) };
+            gone.iter().for_each(|&array| open[array as usize] -= 1);
+            is_open
+        });
+    }
+    (places, slots)
+}
+
+impl Pieces {
+    fn new(items: &Items) -> Self {
+        let words = items.capacity.len().div_ceil(64);
+        let (of, arrays, masks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut this = Self { of, first: vec![0], arrays, masks, words };
+        for (item, &row) in items.row_of.iter().enumerate() {
+            for (choice, way) in items.choices[row as usize].iter().enumerate() {
+                let mask = this.masks.len();
+                this.masks.resize(mask + words, 0);
+                for take in &way.takes {
+                    this.masks[mask + take.array as usize / 64] |= 1 << (take.array % 64);
+                    this.arrays.push(take.array);
+                }
+                this.of.push((item as u32, choice as u32));
+                this.first.push(this.arrays.len() as u32);
+            }
+        }
+        this
+    }
+
+    fn arrays(&self, piece: u32) -> &[u32] {
+        let piece = piece as usize;
+        &self.arrays[self.first[piece] as usize..self.first[piece + 1] as usize]
+    }
+
+    fn mask(&self, piece: u32) -> &[u64] {
+        &self.masks[piece as usize * self.words..][..self.words]
+    }
+}
+
+impl Slot<'_> {
+    /// Chooses some of the pieces that fit beside those chosen, which take the arrays of a mask;
+    /// whether the slot is full then.
+    fn fill(&mut self, live: &[u32], mask: &[u64]) -> bool {
+        let pieces = self.pieces;
+        let is_in = |mask: &[u64], array: usize| mask[array / 64] >> (array % 64) & 1 == 1;
+        self.count.fill(0);
+        let mut looked_at = self.count.len();
+        for &piece in live {
+            let arrays = pieces.arrays(piece);
+            arrays.iter().for_each(|&array| self.count[array as usize] += 1);
+            looked_at += arrays.len();
+        }
+        self.left = self.left.saturating_sub(looked_at as u64);
+        let open = self.count.iter().zip(0..).filter(|&(_, a)| self.tight[a] && !is_in(mask, a));
+        let holes = open.clone().filter(|(count, _)| **count == 0).count();
+        if holes > self.holes as usize || self.left == 0 {
+            return false;
+        }
+        // Where all that is tight is busy any piece that still fits is taken.
+        let next = open.filter(|(count, _)| **count > 0).min().map(|(_, array)| array);
+        let mut rest = self.spare.pop().unwrap_or_default();
+        let mut is_full = next.is_none();
+        for &piece in live {
+            let own = pieces.mask(piece);
+            if next.is_some_and(|next| !is_in(own, next)) {
+                continue;
+            }
+            let item = pieces.of[piece as usize].0;
+            let fits = |other: &u32| {
+                let beside = pieces.mask(*other).iter().zip(own).all(|(a, b)| a & b == 0);
+                beside && pieces.of[*other as usize].0 != item
+            };
+            rest.clear();
+            rest.extend(live.iter().copied().filter(fits));
+            let mask: Vec<u64> = mask.iter().zip(own).map(|(a, b)| a | b).collect();
+            self.chosen.push(piece);
+            is_full = self.fill(&rest, &mask);
+            if is_full {
+                break;
+            }
+            self.chosen.pop();
+            if self.left == 0 {
+                break;
+            }
+        }
+        self.spare.push(rest);
+        is_full
+    }
+}

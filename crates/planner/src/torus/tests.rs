@@ -1,0 +1,128 @@
+//! Plans of all-to-all and other translation-invariant sets.
+
+use std::sync::Arc;
+
+use conset_ir::{CellId, Connection, ConnectionSet, Machine};
+
+use super::*;
+
+fn shifted(machine: &Machine, keep: impl Fn(u32) -> Option<u32>) -> Arc<ConnectionSet> {
+    let dims = machine.topology().dims().unwrap();
+    let cells = machine.cell_count() as u32;
+    let pairs = (0..cells).flat_map(|s| (0..cells).map(move |t| (s, t)));
+    let connections = pairs.filter_map(|(s, t)| {
+        let (mut a, mut b, mut stride, mut offset) = (s, t, 1, 0);
+        for &d in &dims {
+            offset += stride * ((b % d + d - a % d) % d);
+            (a, b, stride) = (a / d, b / d, stride * d);
+        }
+        keep(offset).map(|words| Connection::new(CellId(s), CellId(t), words))
+    });
+    Arc::new(ConnectionSet::new("s", connections.collect()).unwrap())
+}
+
+fn machine(spec: &str, parameters: &[(&str, &str)]) -> Arc<Machine> {
+    let mut all = Machine::from_spec(spec).unwrap().parameters().clone();
+    parameters.iter().for_each(|(name, value)| all.set(name, value).unwrap());
+    let topology = Machine::from_spec(spec).unwrap().topology().clone();
+    Arc::new(Machine::new("m", topology, all, Vec::new(), Vec::new()).unwrap())
+}
+
+type Planner = fn(&Problem<'_>, &Config, u64, u64) -> Option<Found>;
+
+/// Plans, checks that all words are sent and no channels are overused, and returns the plan
+/// with the bounds.
+fn check(
+    planner: Planner,
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+) -> Option<(Plan, conset_ir::Bounds)> {
+    let bounds = conset_partition_route::bounds::bounds(machine, set).unwrap().summary();
+    let problem = Problem::new(machine, set, bounds)?;
+    let found = planner(&problem, &Config::default(), budget(&problem), 1)?;
+    let mut words = vec![0; set.len()];
+    for phase in &found.plan.phases {
+        let mut taken = vec![0; machine.cell_count()];
+        for stream in phase {
+            let c = &set.connections()[stream.connection as usize];
+            words[stream.connection as usize] += stream.words;
+            assert_eq!((stream.cells[0], *stream.cells.last().unwrap()), (c.source.0, c.target.0));
+            stream.cells.iter().for_each(|&cell| taken[cell as usize] += 1);
+        }
+        assert!(taken.iter().all(|&t| t <= machine.parameters().channels_per_cell));
+    }
+    assert!(set.connections().iter().zip(&words).all(|(c, &words)| c.words == words));
+    // The routing's own checks: cells next to each other, live links.
+    let (_, starts) = found.plan.routing(machine, set).unwrap();
+    assert_eq!(
+        starts.iter().map(Vec::len).sum::<usize>(),
+        found.plan.phases.iter().map(Vec::len).sum::<usize>()
+    );
+    Some((found.plan, bounds))
+}
+
+/// Clocks without those of the switches, of a plan and of its bound.
+fn without_switches(machine: &Machine, plan: &Plan, bounds: conset_ir::Bounds) -> (u64, u64) {
+    let switch = machine.parameters().switch_clocks();
+    let switches = plan.phases.len() as u64 * switch;
+    (plan.clocks - switches, bounds.clocks - u64::from(bounds.phases) * switch)
+}
+
+#[test]
+fn all_to_all_is_near_the_bound_on_tori_of_any_sides() {
+    let specs = ["torus:4x4", "torus:5x5", "torus:6x6", "torus:7x7", "torus:4x6", "torus:5x7"];
+    let more = ["torus:3x5x7", "ring:8", "ring:7", "torus:2x3", "hypercube:4", "torus:1x5"];
+    for spec in specs.into_iter().chain(more) {
+        let machine = machine(spec, &[]);
+        let set = shifted(&machine, |offset| (offset > 0).then_some(2048));
+        let (plan, bounds) = check(plan, &machine, &set).unwrap();
+        let (clocks, bound) = without_switches(&machine, &plan, bounds);
+        // 6 % more, or a slot more and what words take on their way.
+        assert!(clocks <= bound + (bound * 6 / 100).max(4300), "{spec} {clocks} {bound}");
+    }
+}
+
+#[test]
+fn any_invariant_set_is_planned_and_others_are_not() {
+    // A stencil of unequal words with connections of cells to themselves, a long shift, half
+    // duplex with slow agents, few channels.
+    let parameters: [&[(&str, &str)]; 3] = [
+        &[],
+        &[("duplex", "half"), ("access_clocks_per_word", "10")],
+        &[("channels_per_cell", "4"), ("stream_setup", "50")],
+    ];
+    for parameters in parameters {
+        let machine = machine("torus:6x4", parameters);
+        let stencil = [(0, 30), (1, 100), (5, 90), (6, 100), (18, 7)];
+        let find = |offset| stencil.iter().find(|row| row.0 == offset).map(|row| row.1);
+        let set = shifted(&machine, find);
+        assert!(check(plan, &machine, &set).is_some(), "{parameters:?}");
+        assert!(check(plan_phases, &machine, &set).is_some(), "{parameters:?}");
+        let long = shifted(&machine, |offset| (offset == 15).then_some(100));
+        assert!(check(plan, &machine, &long).is_some(), "{parameters:?}");
+    }
+    let machine = machine("torus:3x3", &[]);
+    let empty = Arc::new(ConnectionSet::new("s", Vec::new()).unwrap());
+    assert!(check(plan, &machine, &empty).is_none());
+    let mesh = Arc::new(Machine::from_spec("mesh:3x3").unwrap());
+    let set = shifted(&mesh, |offset| (offset > 0).then_some(1));
+    assert!(check(plan, &mesh, &set).is_none());
+}
+
+#[test]
+fn phases_are_as_few_as_channels_allow() {
+    for spec in ["torus:4x4", "torus:6x6", "torus:7x7", "torus:8x8", "torus:9x9"] {
+        let machine = machine(spec, &[]);
+        let set = shifted(&machine, |offset| (offset > 0).then_some(1));
+        let (plan, bounds) = check(plan_phases, &machine, &set).unwrap();
+        assert_eq!(plan.phases.len() as u32, bounds.phases, "{spec}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_plan() {
+    let machine = machine("torus:5x6", &[]);
+    let set = shifted(&machine, |offset| (offset > 0).then_some(64));
+    let plan = || check(plan, &machine, &set).unwrap().0;
+    assert_eq!(plan(), plan());
+}
