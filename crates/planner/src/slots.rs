@@ -85,7 +85,7 @@ impl Default for Config {
             present_most: 20000,
             present_again: 16000,
             present_growth: 1,
-            history: 6,
+            history: 10,
             history_most: 1 << 10,
             history_kept: 48,
             port: 128,
@@ -187,13 +187,16 @@ impl<'a> Attempt<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Negotiates from the bound upwards, within half of the budget.
+    /// Negotiates from the bound upwards. A part of what is left of the budget is for that.
     fn first(&mut self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
         let bounds = &self.problem.bounds;
         let free = bounds.clocks / u64::from(self.config.free_phases) / self.problem.switch.max(1);
         let phases = bounds.phases.max(1) + free.min(u64::from(bounds.phases)) as u32;
         let mut state = self.begun(units, (0, phases), seed)?;
-        let outcome = state.settle(self.left().div_ceil(2));
+        // What comes out much longer than the best is not made better than that in the end.
+        let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
+        let part = if self.best.is_some() { 8 } else { 2 };
+        let outcome = state.settle(most, self.left().div_ceil(part));
         let clocks = self.take(&mut state, outcome)?;
         Some(Attempt::new(state, Some(clocks), self.config.patience))
     }
@@ -237,7 +240,8 @@ impl<'a> Search<'a> {
             if next.is_none_or(|((spent, _), ..)| spent > quick)
                 && let Some(units) = pending.next()
             {
-                let attempt = match attempts.is_empty() {
+                // What uneven units take is known only when their exact starts are.
+                let attempt = match attempts.is_empty() || units.are_uneven() {
                     true => self.first(units, seed),
                     false => self.other(units, seed),
                 };

@@ -136,8 +136,9 @@ impl<'a> Negotiation<'a> {
         (0..=phases).map(first).collect()
     }
 
-    /// Negotiates until nothing is overused, with more slots and phases where it stalls.
-    pub(super) fn settle(&mut self, budget: u64) -> Outcome {
+    /// Negotiates until nothing is overused, with more slots and phases where it stalls, up to so
+    /// many clocks.
+    pub(super) fn settle(&mut self, most: u64, budget: u64) -> Outcome {
         let mut open: Vec<u32> = (0..self.units.count() as u32).collect();
         // Far and long units first: they are the hardest to place.
         let size = |unit: u32| {
@@ -152,12 +153,12 @@ impl<'a> Negotiation<'a> {
                 ended => return ended,
             }
             let is_large = self.resources() > RESOURCES || self.slots() as u32 > SLOTS;
-            if is_large {
+            if is_large || self.clocks() > most {
                 return Outcome::Exhausted;
             }
             // Where there is no plan yet and half of the budget is used up, more and more is added.
             let late = self.work.saturating_sub(budget / 2);
-            let haste = HASTE * late / budget.max(1);
+            let haste = if most == u64::MAX { HASTE * late / budget.max(1) } else { 0 };
             self.grow(1 + haste as u32);
             self.forget();
             open = self.open();
