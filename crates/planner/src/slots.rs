@@ -25,7 +25,7 @@ use std::cmp::Reverse;
 
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
-use negotiation::{Less, Negotiation, Outcome, RESOURCES, SLOTS};
+use negotiation::{Negotiation, Outcome, RESOURCES, SLOTS};
 use order::Order;
 use units::Units;
 
@@ -56,13 +56,9 @@ pub struct Config {
     pub history_kept: u32,
     /// The cost of a port that is free, as far as factors apply to it.
     pub port: u32,
-    /// One unit in so many is moved in a pass although it is in no conflict.
-    pub shaken: u32,
     /// Hops beyond the shortest that a route may take.
     pub detour: u16,
-    /// One unit in so many is searched a route with detours for.
-    pub detours: u32,
-    /// One of so many of these searches allows so many hops more: rings and cuts are relieved by
+    /// One of so many searches for detours allows so many hops more: rings and cuts are relieved by
     /// routes the other way round.
     pub far_detours: u32,
     /// Hops beyond the shortest in such a search.
@@ -83,19 +79,17 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            cuts: vec![(1, 1), (1, 4), (2, 2), (4, 1)],
+            cuts: vec![(1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (2, 2), (4, 1)],
             uneven_cuts: vec![(1, 8), (1, 1), (1, 4)],
             present_first: 1280,
-            present_most: 64000,
+            present_most: 20000,
             present_again: 16000,
-            present_growth: 2,
-            history: 20,
+            present_growth: 1,
+            history: 10,
             history_most: 1 << 10,
             history_kept: 48,
             port: 128,
-            shaken: 20,
             detour: 4,
-            detours: 2,
             far_detours: 64,
             far: 24,
             free_phases: 64,
@@ -118,8 +112,11 @@ pub fn budget(problem: &Problem<'_>) -> u64 {
 /// Hops of the farthest connection of a set that is planned.
 const FARTHEST: u16 = 1 << 12;
 
-const PER_CONNECTION: u64 = 1 << 20;
-const BUDGET: u64 = 1 << 29;
+const PER_CONNECTION: u64 = 1 << 21;
+const BUDGET: u64 = 1 << 30;
+
+/// A plan that is shorter by one in so many clocks is worth a trial.
+const WORTHWHILE: i64 = 256;
 
 /// Plans a set; `None` where the set is empty or has requirements, where routes are very long, or
 /// slots or pairs of the order very many, or where the budget was used up before there was a plan.
@@ -153,7 +150,7 @@ pub(crate) fn together(
     seed: u64,
 ) -> Option<Found> {
     let config = Config::default();
-    let config = Config { detours: u32::MAX, patience_first: config.patience, ..config };
+    let config = Config { detour: 0, far: 0, patience_first: config.patience, ..config };
     let mut words: Vec<u32> = problem.set.connections().iter().map(|c| c.words).collect();
     words.sort_unstable_by_key(|&words| Reverse(words));
     let units = Units::cut(problem, (words.first()?.max(&1).to_owned(), 1));
@@ -170,7 +167,8 @@ pub(crate) fn together(
     let mut settled = Negotiation::new(problem, &config, (&units, &order), shape, seed);
     let mut search = Search::new(problem, &config, &order, budget);
     let outcome = settled.settle(u64::MAX, budget);
-    let first = search.attempt(settled, outcome)?;
+    let clocks = search.take(&mut settled, outcome)?;
+    let first = Attempt::new(settled, Some(clocks), config.patience);
     search.run(vec![first], &[], seed);
     search.found()
 }
@@ -191,16 +189,27 @@ struct Search<'a> {
     work: u64,
 }
 
-/// A negotiation that has settled.
+/// A negotiation, and what is tried next with it.
 struct Attempt<'a> {
-    settled: Negotiation<'a>,
-    /// Clocks of its plan.
+    state: Negotiation<'a>,
+    /// Clocks of its plan, or what a plan would take if it had one.
     clocks: u64,
-    /// What may be taken away from it, after how many passes without progress that is given up
-    /// next time, and the work it took last time.
-    less: [(Less, u32, u64); 2],
+    /// Whether it has a plan.
+    settled: bool,
+    /// As many phases, one fewer, and one more: after how many passes without progress that is
+    /// given up next time, and the work it took last time.
+    tries: [(i64, u32, u64); 3],
     /// Slots that are taken away at once.
-    step: usize,
+    step: u64,
+}
+
+impl<'a> Attempt<'a> {
+    fn new(state: Negotiation<'a>, clocks: Option<u64>, patience: u32) -> Self {
+        let step = (state.spare_slots() as u64 / 4).max(1);
+        let tries = [0, -1, 1].map(|more| (more, patience, 0));
+        let settled = clocks.is_some();
+        Self { clocks: clocks.unwrap_or(state.clocks()), settled, state, tries, step }
+    }
 }
 
 impl<'a> Search<'a> {
@@ -218,38 +227,44 @@ impl<'a> Search<'a> {
         let bounds = &self.problem.bounds;
         let free = bounds.clocks / u64::from(self.config.free_phases) / self.problem.switch.max(1);
         let phases = bounds.phases.max(1) + free.min(u64::from(bounds.phases)) as u32;
-        let slots = units.fewest_slots.max(phases + units.longest as u32 - 1);
+        let mut state = self.begun(units, (0, phases), seed)?;
+        // What comes out much longer than the best is not made better than that in the end.
+        let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
+        let part = if self.best.is_some() { 8 } else { 2 };
+        let outcome = state.settle(most, self.left().div_ceil(part));
+        let clocks = self.take(&mut state, outcome)?;
+        Some(Attempt::new(state, Some(clocks), self.config.patience))
+    }
+
+    /// A negotiation with so many slots, or as many as bounds ask for; `None` where that is large.
+    fn begun(
+        &self,
+        units: &'a Units,
+        (slots, phases): (u32, u32),
+        seed: u64,
+    ) -> Option<Negotiation<'a>> {
+        let slots = slots.max(units.fewest_slots).max(phases + units.longest as u32 - 1);
         if is_large(self.problem, phases, slots) {
             return None;
         }
         let shape = (phases, vec![u32::MAX; slots as usize]);
-        let mut settled =
-            Negotiation::new(self.problem, self.config, (units, self.order), shape, seed);
-        // What comes out much longer than the best is not made better than that in the end.
-        let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
-        let part = if self.best.is_some() { 8 } else { 2 };
-        let outcome = settled.settle(most, self.left().div_ceil(part));
-        self.attempt(settled, outcome)
+        Some(Negotiation::new(self.problem, self.config, (units, self.order), shape, seed))
     }
 
-    /// Cuts the units of an attempt finer: its plan is one with finer units, too.
-    fn finer(&mut self, of: &Attempt<'a>, units: &'a Units) -> Option<Attempt<'a>> {
-        let mut settled = of.settled.finer(units)?;
-        let outcome = settled.shrink(Less::Slots, 0, self.config.patience, self.left());
-        self.attempt(settled, outcome)
-    }
-
-    fn attempt(&mut self, mut settled: Negotiation<'a>, outcome: Outcome) -> Option<Attempt<'a>> {
-        let clocks = self.take(&mut settled, outcome)?;
-        let less = [Less::Slots, Less::Phases].map(|less| (less, self.config.patience, 0));
-        let step = settled.spare_slots() / 4;
-        Some(Attempt { settled, clocks, less, step: step.max(1) })
+    /// An attempt with other units, which begins where it would be better than the best plan.
+    fn other(&self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
+        let best = self.best.as_ref()?;
+        let phases = best.phases.len() as u32;
+        let slots =
+            best.clocks.saturating_sub(u64::from(phases) * self.problem.switch) / units.slot;
+        let state = self.begun(units, (slots as u32, phases), seed)?;
+        Some(Attempt::new(state, None, self.config.patience))
     }
 
     /// Begins with some attempts and the coarsest units, and takes slots and phases away for as
     /// long as that may give a better plan and the budget lasts: what took the least work last
-    /// time, of these what would give the shortest plan. Where nothing gains quickly the next units have their turn;
-    /// where these come to nothing they begin with the plan of the coarsest.
+    /// time, of these what would give the shortest plan. Where nothing gains quickly the next units
+    /// have their turn.
     fn run(&mut self, mut attempts: Vec<Attempt<'a>>, units: &'a [Units], seed: u64) {
         let mut pending = units.iter();
         while self.left() > 0 {
@@ -258,42 +273,66 @@ impl<'a> Search<'a> {
             if next.is_none_or(|((spent, _), ..)| spent > quick)
                 && let Some(units) = pending.next()
             {
-                let attempt = self.first(units, seed).or_else(|| {
-                    let coarse = attempts.first().filter(|of| of.settled.is_coarse())?;
-                    self.finer(coarse, units)
-                });
+                // What uneven units take is known only when their exact starts are.
+                let attempt = match attempts.is_empty() || units.are_uneven() {
+                    true => self.first(units, seed),
+                    false => self.other(units, seed),
+                };
                 attempts.extend(attempt);
                 continue;
             }
             let Some((_, row, column)) = next else { break };
             let attempt = &mut attempts[row];
-            let (less, patience, _) = attempt.less[column];
+            let (more, patience, _) = attempt.tries[column];
             let before = self.work;
-            let mut trial = attempt.settled.clone();
-            let outcome = trial.shrink(less, attempt.step, patience, self.left());
+            let mut trial = attempt.state.clone();
+            let shape = self.shape(attempt, more).expect("it was chosen");
+            let outcome = trial.fit(shape, patience, self.left());
             if let Some(clocks) = self.take(&mut trial, outcome) {
-                (attempt.settled, attempt.clocks) = (trial, clocks);
-            } else if less == Less::Slots && attempt.step > 1 {
+                (attempt.state, attempt.clocks, attempt.settled) = (trial, clocks, true);
+            } else if more == 0 && attempt.step > 1 {
                 attempt.step /= 2;
             } else {
-                attempt.less[column].1 *= 2;
-                attempt.settled.reseed();
+                attempt.tries[column].1 *= 2;
+                if attempt.settled {
+                    attempt.state.reseed();
+                } else if more == 0 {
+                    attempt.state = trial;
+                    attempt.clocks = attempt.state.clocks();
+                }
             }
-            attempt.less[column].2 = self.work - before;
+            attempt.tries[column].2 = self.work - before;
         }
     }
 
+    /// The most slots with which an attempt with so many more phases would be better than the best
+    /// plan, and its phases.
+    fn shape(&self, attempt: &Attempt<'a>, more: i64) -> Option<(u32, u32)> {
+        let best = self.best.as_ref()?.clocks as i64;
+        let best = best - best / WORTHWHILE;
+        let phases = u32::try_from(attempt.state.phases() as i64 + more).ok()?;
+        let (slot, switch) = (attempt.state.slot() as i64, self.problem.switch as i64);
+        let gain = attempt.clocks as i64 + more * switch - best;
+        let step = if more == 0 { attempt.step as i64 } else { 1 };
+        let slots = attempt.state.slots() as i64 - gain.div_euclid(slot) - step;
+        let slots = u32::try_from(slots).ok()?;
+        let fits = phases >= self.problem.bounds.phases.max(1)
+            && slots >= attempt.state.fewest_slots(phases)
+            && slots <= SLOTS;
+        fits.then_some((slots, phases))
+    }
+
     /// What is tried next: the work it took last time and the clocks that it would give; the
-    /// attempt, and what is taken away from it.
+    /// attempt, and what is done about its phases.
     fn next(&self, attempts: &[Attempt<'a>]) -> Option<((u64, u64), usize, usize)> {
-        let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
         let mut next: Option<((u64, u64), usize, usize)> = None;
         for (row, attempt) in attempts.iter().enumerate() {
-            for (column, &(less, patience, spent)) in attempt.less.iter().enumerate() {
-                let key = (spent, attempt.next_clocks(less, self.problem));
+            for (column, &(more, patience, spent)) in attempt.tries.iter().enumerate() {
+                let Some((slots, phases)) = self.shape(attempt, more) else { continue };
+                let clocks = u64::from(slots) * attempt.state.slot()
+                    + u64::from(phases) * self.problem.switch;
+                let key = (spent, clocks);
                 if patience <= self.config.patience_most
-                    && attempt.floor(self.problem) < best
-                    && attempt.settled.may_shrink(less)
                     && next.is_none_or(|(least, ..)| key < least)
                 {
                     next = Some((key, row, column));
@@ -322,23 +361,6 @@ impl<'a> Search<'a> {
             self.best = Some(plan);
         }
         Some(clocks)
-    }
-}
-
-impl Attempt<'_> {
-    /// About what a plan with the fewest slots and phases takes.
-    fn floor(&self, problem: &Problem<'_>) -> u64 {
-        let slots = self.settled.spare_slots() as u64 * self.settled.slot();
-        let phases = self.settled.phases() as u64 - u64::from(problem.bounds.phases.max(1));
-        self.clocks.saturating_sub(slots + phases * problem.switch)
-    }
-
-    /// About what a plan with something less takes.
-    fn next_clocks(&self, less: Less, problem: &Problem<'_>) -> u64 {
-        self.clocks.saturating_sub(match less {
-            Less::Slots => self.step as u64 * self.settled.slot(),
-            Less::Phases => problem.switch,
-        })
     }
 }
 

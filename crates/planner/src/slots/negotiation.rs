@@ -35,15 +35,6 @@ pub(super) enum Outcome {
     Exhausted,
 }
 
-/// What may be taken away from a plan that has settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Less {
-    /// A slot.
-    Slots,
-    /// A phase; its slots stay.
-    Phases,
-}
-
 /// Where a unit is.
 #[derive(Clone, Default)]
 struct Place {
@@ -63,6 +54,8 @@ pub(super) struct Negotiation<'a> {
     /// What broken pairs of the order have cost so far.
     breaks: Vec<Use>,
     broken: i64,
+    /// Clocks for which the words of the farthest connection are on their way.
+    flight: u64,
     /// The first slot of each phase, and the number of slots.
     first: Vec<u32>,
     /// Words for which each slot has room.
@@ -107,6 +100,7 @@ impl<'a> Negotiation<'a> {
             order,
             breaks: vec![Use::default(); order.pairs.len()],
             broken: 0,
+            flight: problem.clocks(0).flight(farthest.into()),
             first: vec![0],
             room,
             links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP, HOP),
@@ -217,79 +211,36 @@ impl<'a> Negotiation<'a> {
         self.reshape(first, &old);
     }
 
-    /// Negotiates with so many slots or a phase fewer, and so many passes without progress at
-    /// most; what does not settle is left as it is.
-    pub(super) fn shrink(
+    /// Negotiates with so many slots and phases, and so many passes without progress at most.
+    pub(super) fn fit(
         &mut self,
-        less: Less,
-        slots: usize,
+        (slots, phases): (u32, u32),
         patience: u32,
         budget: u64,
     ) -> Outcome {
-        match less {
-            Less::Slots => {
-                for _ in 0..slots.min(self.spare_slots()) {
-                    self.remove_slot();
-                }
-            }
-            Less::Phases => {
-                let old: Vec<_> = (0..self.slots() as u32).map(Some).collect();
-                self.reshape(self.cut(old.len() as u32, self.phases() as u32 - 1), &old);
-            }
+        while self.slots() as u32 > slots
+            && let Some(gone) = self.gone()
+        {
+            self.remove_slot(gone);
+        }
+        if (self.slots() as u32, self.phases() as u32) != (slots, phases) {
+            let have = self.slots() as u32;
+            let old: Vec<_> = (0..slots).map(|slot| (slot < have).then_some(slot)).collect();
+            self.reshape(self.cut(slots, phases), &old);
         }
         self.forget();
         let open = self.open();
         self.negotiate(open, patience, budget)
     }
 
+    /// The fewest slots with which so many phases may do, as far as bounds tell.
+    pub(super) fn fewest_slots(&self, phases: u32) -> u32 {
+        self.units.fewest_slots.max(phases + self.units.longest as u32 - 1)
+    }
+
     /// Slots beyond those that bounds ask for.
     pub(super) fn spare_slots(&self) -> usize {
         self.slots().saturating_sub(self.units.fewest_slots as usize)
-    }
-
-    /// Whether a plan may do with less, as far as bounds tell.
-    pub(super) fn may_shrink(&self, less: Less) -> bool {
-        match less {
-            Less::Slots => self.spare_slots() > 0 && self.gone().is_some(),
-            Less::Phases => self.phases() > self.problem.bounds.phases.max(1) as usize,
-        }
-    }
-
-    /// Whether all connections are one unit of one slot, about as long as all others.
-    pub(super) fn is_coarse(&self) -> bool {
-        let words = &self.units.words;
-        let sum: u64 = words.iter().map(|&words| u64::from(words)).sum();
-        let longest = u64::from(words.iter().copied().max().unwrap_or(0));
-        self.units.longest == 1
-            && self.units.count() == self.problem.set.len()
-            && longest * words.len() as u64 <= sum + sum / 4
-    }
-
-    /// The same plan with finer units, in shorter slots; `None` where these are not shorter.
-    pub(super) fn finer(&self, units: &'a Units) -> Option<Self> {
-        let times = u32::try_from(self.units.slot.div_ceil(units.slot)).ok()?;
-        let slots = self.slots() as u32 * times;
-        if times < 2 || slots > SLOTS || u64::from(times) * self.resources() > RESOURCES {
-            return None;
-        }
-        let mut this =
-            Self { units, places: vec![Place::default(); units.count()], ..self.clone() };
-        let first = self.first.iter().map(|&slot| slot * times).collect();
-        let old: Vec<_> = (0..slots).map(|slot| Some(slot / times)).collect();
-        this.reshape(first, &old);
-        for (x, place) in self.places.iter().enumerate() {
-            let mut slot = place.slot * times;
-            for unit in units.of(x as u32) {
-                let slots = u32::from(units.slots[unit]);
-                if slot + slots <= (place.slot + 1) * times {
-                    this.places[unit] = Place { slot, ..place.clone() };
-                    this.count(unit as u32, true);
-                }
-                slot += slots;
-            }
-            this.count_channels(x as u32, true);
-        }
-        Some(this)
     }
 
     /// The slot with the fewest users that can go.
@@ -308,8 +259,7 @@ impl<'a> Negotiation<'a> {
         candidates.into_iter().min_by_key(|&slot| users[slot])
     }
 
-    fn remove_slot(&mut self) {
-        let Some(gone) = self.gone() else { return };
+    fn remove_slot(&mut self, gone: usize) {
         let old = (0..self.slots()).filter(|&slot| slot != gone);
         let old: Vec<_> = old.map(|slot| Some(slot as u32)).collect();
         let before = |&first: &u32| first - u32::from(first as usize > gone);
@@ -399,13 +349,11 @@ impl<'a> Negotiation<'a> {
         }
     }
 
-    /// Units without a place, those in conflict, and a few others, in random order.
+    /// Units without a place and those in conflict, in random order.
     fn open(&mut self) -> Vec<u32> {
         let mut open = Vec::new();
         for unit in 0..self.units.count() as u32 {
-            let has_place = !self.places[unit as usize].cells.is_empty();
-            let shaken = self.rng.random_range(0..self.config.shaken) == 0;
-            if !has_place || shaken || self.is_in_conflict(unit) {
+            if self.places[unit as usize].cells.is_empty() || self.is_in_conflict(unit) {
                 open.push(unit);
             }
         }
@@ -562,12 +510,12 @@ impl<'a> Negotiation<'a> {
             channels: &self.channel_costs,
         };
         // A detour takes two links more, at least.
-        let is_far = (salt / self.config.detours).is_multiple_of(self.config.far_detours);
+        let is_far = salt.is_multiple_of(self.config.far_detours);
         let detour = if is_far { self.config.far } else { self.config.detour };
-        for (detour, hops) in [(0, hops), (detour, hops + 2)] {
+        let detours = (detour > 0).then_some((detour, hops + 2));
+        for (detour, hops) in std::iter::once((0, hops)).chain(detours) {
             let least = best.map_or(NEVER, |best| best.0);
-            let rare = detour > 0 && salt % self.config.detours != 0;
-            if rare || least <= free + hops * HOP * slots as i32 {
+            if least <= free + hops * HOP * slots as i32 {
                 break;
             }
             let found = self.search.find(&view, x as usize, (slots, detour), salt);
@@ -668,7 +616,8 @@ impl<'a> Negotiation<'a> {
 
     /// About what its plan takes.
     pub(super) fn clocks(&self) -> u64 {
-        self.slots() as u64 * self.units.slot + self.phases() as u64 * self.problem.switch
+        let phase = self.problem.switch + self.flight;
+        self.slots() as u64 * self.units.slot + self.phases() as u64 * phase
     }
 
     /// Slots of all phases.

@@ -97,6 +97,13 @@ impl Units {
         u32::try_from(slots).unwrap_or(u32::MAX)
     }
 
+    /// Whether the longest unit is much longer than they are on average.
+    pub(super) fn are_uneven(&self) -> bool {
+        let sum: u64 = self.words.iter().map(|&words| u64::from(words)).sum();
+        let longest = u64::from(self.words.iter().copied().max().unwrap_or(0));
+        longest * self.words.len() as u64 > sum + sum / 4
+    }
+
     pub(super) fn count(&self) -> usize {
         self.words.len()
     }
