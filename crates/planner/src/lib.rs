@@ -5,11 +5,11 @@
 //! route and its start. It depends on its seed and its budget of work alone, never on a clock or
 //! on the number of threads.
 //!
-//! * [`slots`]: negotiated congestion (PathFinder) over links, agents and channels in slots of
+//! * [`slot_pathfinder`]: negotiated congestion (PathFinder) over links, agents and channels in slots of
 //!   time.
-//! * [`phases`]: negotiated congestion over the channels of cells in phases.
-//! * [`windows`]: phases packed one after the other, for large sets.
-//! * [`torus`]: translation-invariant sets on tori, planned for one cell and shifted for the
+//! * [`phase_pathfinder`]: negotiated congestion over the channels of cells in phases.
+//! * [`windowed_pathfinder`]: phases packed one after the other, for large sets.
+//! * [`translation_slots`]: translation-invariant sets on tori, planned for one cell and shifted for the
 //!   others.
 //!
 //! The starts of a plan are exact where the machine keeps them (`timed_starts`): no two streams
@@ -18,32 +18,32 @@
 
 #![forbid(unsafe_code)]
 
-mod balance;
 #[cfg(test)]
 mod cases;
-mod compact;
-mod greatest;
-mod join;
-mod negotiate;
-mod orbits;
-mod pack;
+mod edge_coloring;
+mod first_fit;
+mod load_annealing;
+mod local_search;
+mod max_tree;
+mod merge_phases;
+mod path_search;
 mod paths;
-pub mod phases;
+mod phase_packing;
+pub mod phase_pathfinder;
 mod plan;
 mod portfolio;
+mod preemptive_list;
 mod problem;
-mod refine;
-mod ring;
-mod rounds;
-pub mod slots;
-mod template;
-pub mod torus;
-mod way;
-mod window;
-pub mod windows;
+mod ring_aapc;
+mod round_pathfinder;
+pub mod slot_pathfinder;
+mod torus_aapc;
+pub mod translation_slots;
+mod translation_symmetry;
+pub mod windowed_pathfinder;
 
-pub use join::{Tried, join, joinable};
+pub use local_search::{Runner, Streamed, refine};
+pub use merge_phases::{Tried, join, joinable};
 pub use plan::{Found, Plan, Stream};
 pub use portfolio::{Options, Planner, Routed, Task, Work, plans};
 pub use problem::Problem;
-pub use refine::{Runner, Streamed, refine};

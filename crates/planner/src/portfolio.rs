@@ -7,18 +7,18 @@
 //!
 //! | planner | for | how |
 //! |---|---|---|
-//! | [`Planner::TorusAapc`] | dense sets on a torus, ring or hypercube | `template`: the contention-free rounds of rings, multiplied; `compact`: their holes filled; `pack`: rounds into phases |
-//! | [`Planner::TranslationSymmetry`] | sets that are invariant under translations of a torus; fewest phases | `orbits`: one connection is planned for all its translates |
-//! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `rounds`: a colouring that is good for agents and links; `pack` |
-//! | [`Planner::RoundPathfinder`] | any set, ordered ones too | `negotiate`: rounds and routes chosen together by negotiated congestion; `pack` |
-//! | [`Planner::PreemptiveList`] | any set without order or requirements | `window`: phases of a given length, connections cut where they end |
-//! | [`Planner::PhasePathfinder`] | few phases, many short streams | [`phases`]: phases and routes by negotiated congestion over channels, from the bound upwards |
-//! | [`Planner::LoadAnnealing`] | any set | the paper's division, then `balance`: loads evened out between its phases |
-//! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`torus`]: one cell's connections in slots of time, the others' by shifts |
-//! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windows`]: phases packed one after the other, the last ones negotiated together |
-//! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slots`]: slots of time, phases and routes by negotiated congestion |
+//! | [`Planner::TorusAapc`] | dense sets on a torus, ring or hypercube | `torus_aapc`: the contention-free rounds of rings (`ring_aapc`), multiplied; `first_fit`: their holes filled; `phase_packing`: rounds into phases |
+//! | [`Planner::TranslationSymmetry`] | sets that are invariant under translations of a torus; fewest phases | `translation_symmetry`: one connection is planned for all its translates |
+//! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `edge_coloring`: a colouring that is good for agents and links; `phase_packing` |
+//! | [`Planner::RoundPathfinder`] | any set, ordered ones too | `round_pathfinder`: rounds and routes chosen together by negotiated congestion; `phase_packing` |
+//! | [`Planner::PreemptiveList`] | any set without order or requirements | `preemptive_list`: phases of a given length, connections cut where they end |
+//! | [`Planner::PhasePathfinder`] | few phases, many short streams | [`phase_pathfinder`]: phases and routes by negotiated congestion over channels, from the bound upwards |
+//! | [`Planner::LoadAnnealing`] | any set | the paper's division, then `load_annealing`: loads evened out between its phases |
+//! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`translation_slots`]: one cell's connections in slots of time, the others' by shifts |
+//! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windowed_pathfinder`]: phases packed one after the other, the last ones negotiated together |
+//! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slot_pathfinder`]: slots of time, phases and routes by negotiated congestion |
 //!
-//! [`refine()`](crate::refine()) is no planner: it changes a plan that is there.
+//! [`refine()`](crate::local_search()) is no planner: it changes a plan that is there.
 //!
 //! No planner looks at what a set is called or where it came from. Which one is best for a set is
 //! seen by pricing the candidates, which is the caller's business.
@@ -35,8 +35,9 @@ use crate::paths::Paths;
 use crate::plan::Found;
 use crate::problem::{Problem, ports};
 use crate::{
-    balance, compact, negotiate, orbits, pack, phases, rounds, slots, template, torus, window,
-    windows,
+    edge_coloring, first_fit, load_annealing, phase_packing, phase_pathfinder, preemptive_list,
+    round_pathfinder, slot_pathfinder, torus_aapc, translation_slots, translation_symmetry,
+    windowed_pathfinder,
 };
 
 /// A way to plan.
@@ -228,27 +229,41 @@ pub fn plans(
         Planner::PreemptiveList => preemptive_list(machine, set, bounds, options)?,
         Planner::LoadAnnealing => balanced(machine, set, options, work)?.into_iter().collect(),
         Planner::PhasePathfinder => planned(task, work, |problem| {
-            phases::plan(
+            phase_pathfinder::plan(
                 problem,
-                &phases::Config::default(),
-                phases::budget(problem) << doubled,
+                &phase_pathfinder::Config::default(),
+                phase_pathfinder::budget(problem) << doubled,
                 seed,
             )
         })?,
         Planner::TranslationSlots => planned(task, work, |problem| {
-            let plan = if options.fewest_phases { torus::plan_phases } else { torus::plan };
-            plan(problem, &torus::Config::default(), torus::budget(problem) << doubled, seed)
+            let plan = if options.fewest_phases {
+                translation_slots::plan_phases
+            } else {
+                translation_slots::plan
+            };
+            plan(
+                problem,
+                &translation_slots::Config::default(),
+                translation_slots::budget(problem) << doubled,
+                seed,
+            )
         })?,
         Planner::WindowedPathfinder => planned(task, work, |problem| {
-            windows::plan(
+            windowed_pathfinder::plan(
                 problem,
-                &windows::Config::default(),
-                windows::budget(problem) << doubled,
+                &windowed_pathfinder::Config::default(),
+                windowed_pathfinder::budget(problem) << doubled,
                 seed,
             )
         })?,
         Planner::SlotPathfinder => planned(task, work, |problem| {
-            slots::plan(problem, &slots::Config::default(), slots::budget(problem) << doubled, seed)
+            slot_pathfinder::plan(
+                problem,
+                &slot_pathfinder::Config::default(),
+                slot_pathfinder::budget(problem) << doubled,
+                seed,
+            )
         })?,
     };
     plans.retain(|plan| {
@@ -288,10 +303,10 @@ fn ring_rounds(
     if is_constrained(set) || !is_whole(machine) {
         return Ok(Vec::new());
     }
-    let Some(template) = template::rounds(machine.topology(), set) else { return Ok(Vec::new()) };
-    let template::Template { rounds, round_of, paths } = template;
+    let Some(template) = torus_aapc::rounds(machine.topology(), set) else { return Ok(Vec::new()) };
+    let torus_aapc::Template { rounds, round_of, paths } = template;
     let network = Network::new(machine);
-    let (rounds, round_of) = compact::compact(&network, set, rounds, round_of, &paths);
+    let (rounds, round_of) = first_fit::compact(&network, set, rounds, round_of, &paths);
     packed_rounds(machine, set, rounds, &round_of, &paths)
 }
 
@@ -300,7 +315,9 @@ fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Ro
         return Ok(None);
     }
     let channels = machine.parameters().channels_per_cell;
-    let Some(found) = orbits::orbits(machine.topology(), set, channels) else { return Ok(None) };
+    let Some(found) = translation_symmetry::orbits(machine.topology(), set, channels) else {
+        return Ok(None);
+    };
     let members = by_phase(found.phases, &found.phase_of);
     let routing = number(machine, set, &members, &found.paths)?;
     Ok(Some(Routed { routing, rounds: None, starts: None }))
@@ -330,7 +347,7 @@ fn balanced(
     }
     let network = Network::new(machine);
     let moves = set.len().saturating_mul(options.effort as usize).min(MOVES);
-    let division = balance::balance(
+    let division = load_annealing::balance(
         machine,
         set,
         &network,
@@ -345,7 +362,7 @@ fn plan_of(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     network: &Network,
-    division: &balance::Division,
+    division: &load_annealing::Division,
 ) -> Result<Routed, Infeasible> {
     let members = by_phase(division.phases, &division.phase_of);
     let routing = channels::number(machine, set, network, division.phases, |phase| {
@@ -355,8 +372,8 @@ fn plan_of(
     Ok(Routed { routing, rounds: None, starts: None })
 }
 
-fn division_of(routing: &Routing) -> balance::Division {
-    let mut division = balance::Division {
+fn division_of(routing: &Routing) -> load_annealing::Division {
+    let mut division = load_annealing::Division {
         phases: routing.phases().len() as u32,
         phase_of: vec![0; routing.set().len()],
         paths: vec![Vec::new(); routing.set().len()],
@@ -395,7 +412,7 @@ fn searched_rounds(
     let network = Network::new(machine);
     let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTES);
     let fewest = fewest_rounds(machine, set, bounds);
-    let mut best: Option<rounds::Found> = None;
+    let mut best: Option<edge_coloring::Found> = None;
     let each = (work.left / SPARE.len() as u64).max(1);
     for share in SPARE {
         // Where links are short of room, some more rounds may last less in all.
@@ -403,7 +420,8 @@ fn searched_rounds(
         if best.as_ref().is_some_and(|best| best.length <= rounds) {
             break;
         }
-        let found = rounds::search(machine, set, &network, (rounds, routes), each, options.seed);
+        let found =
+            edge_coloring::search(machine, set, &network, (rounds, routes), each, options.seed);
         let Some(found) = found else { break };
         work.take(found.looked_at);
         let stopped = found.stopped;
@@ -463,7 +481,7 @@ fn preemptive_list(
     }
     let network = Network::new(machine);
     let steps = set.len().saturating_mul(FILLED).min(FILLING);
-    let plan = |phases: window::Phases| {
+    let plan = |phases: preemptive_list::Phases| {
         let mut phases = phases;
         // One part of a connection at most is in a phase.
         phases.iter_mut().for_each(|streams| streams.sort_by_key(|stream| stream.connection));
@@ -476,7 +494,7 @@ fn preemptive_list(
         let starts = phases.iter().map(|streams| streams.iter().map(|s| s.start).collect());
         Ok(Routed { routing, rounds: None, starts: Some(starts.collect()) })
     };
-    let found = window::fill(machine, set, &network, bounds.phases, steps, options.seed);
+    let found = preemptive_list::fill(machine, set, &network, bounds.phases, steps, options.seed);
     found.into_iter().map(plan).collect()
 }
 
@@ -512,7 +530,7 @@ fn negotiation(
     set: &ConnectionSet,
     bounds: &Bounds,
     options: &Options,
-) -> Result<Option<(negotiate::Found, Option<Requirements>)>, Infeasible> {
+) -> Result<Option<(round_pathfinder::Found, Option<Requirements>)>, Infeasible> {
     if set.len() > NEGOTIATED {
         return Ok(None);
     }
@@ -523,7 +541,7 @@ fn negotiation(
     let hops = |c: &conset_ir::Connection| distances.aim(&network, c.source.0, c.target.0);
     let hops: Vec<u32> = set.connections().iter().map(hops).collect();
     let wants = Requirements::new(machine, &network, set, &hops)?;
-    let found = negotiate::negotiate(machine, set, &network, clocks, STEPS, options.seed);
+    let found = round_pathfinder::negotiate(machine, set, &network, clocks, STEPS, options.seed);
     Ok(found.map(|found| (found, wants)))
 }
 
@@ -551,7 +569,7 @@ fn packed(
     wants: Option<&Requirements>,
 ) -> Result<Vec<Routed>, Infeasible> {
     let packings = packings(machine, set, count, round_of, paths, wants);
-    let plan = |packed: &pack::Packed| {
+    let plan = |packed: &phase_packing::Packed| {
         let members = by_phase(packed.phases, &packed.phase_of);
         let routing = number(machine, set, &members, paths)?;
         let rounds = members
@@ -571,15 +589,16 @@ fn packings(
     round_of: &[u32],
     paths: &Paths,
     wants: Option<&Requirements>,
-) -> Vec<pack::Packed> {
+) -> Vec<phase_packing::Packed> {
     let channels = machine.parameters().channels_per_cell;
     let network = Network::new(machine);
     let sides = ports(machine, set);
     let ordered = !set.order().is_empty();
-    let rounds = pack::Rounds { count, round_of, paths, sides: &sides, ordered, wants };
-    let mut packings = vec![pack::pack(&network, channels, rounds, pack::Packing::Dense)];
+    let rounds = phase_packing::Rounds { count, round_of, paths, sides: &sides, ordered, wants };
+    let mut packings =
+        vec![phase_packing::pack(&network, channels, rounds, phase_packing::Packing::Dense)];
     if set.len() <= TWICE {
-        let other = pack::pack(&network, channels, rounds, pack::Packing::InStep);
+        let other = phase_packing::pack(&network, channels, rounds, phase_packing::Packing::InStep);
         packings.extend((other.phases > packings[0].phases).then_some(other));
     }
     packings

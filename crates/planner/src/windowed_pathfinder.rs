@@ -14,7 +14,7 @@
 //! the longest. Each phase begins with the longest of them, so that none stays behind.
 //!
 //! Near the end there is little to choose from, and phases would be filled worse and worse. So the
-//! last ones are negotiated together, as in [`crate::slots`].
+//! last ones are negotiated together, as in [`crate::slot_pathfinder`].
 //!
 //! Sets with an order or with requirements of bandwidth or latency are not planned here.
 
@@ -29,7 +29,7 @@ use conset_ir::{Bounds, ConnectionSet};
 
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
-use crate::slots;
+use crate::slot_pathfinder;
 use network::Network;
 use packing::{Packing, Placed, Pooled};
 
@@ -223,7 +223,7 @@ fn together(
     let connections = members.iter().map(|&x| problem.set.connections()[x as usize].clone());
     let set = Arc::new(ConnectionSet::new("last", connections.collect()).ok()?);
     let part = Problem::new(problem.machine, &set, bounds)?;
-    let mut found = slots::together(&part, shape, budget, seed)?;
+    let mut found = slot_pathfinder::together(&part, shape, budget, seed)?;
     for stream in found.plan.phases.iter_mut().flatten() {
         stream.connection = members[stream.connection as usize];
     }

@@ -1,7 +1,7 @@
 //! Two phases into one, where that saves more than a switch.
 //!
 //! How long a phase of several rounds takes is for the scheduler to say, and the fewest phases are
-//! seldom the fastest (see `pack`). So the caller is told which phases could be joined, prices
+//! seldom the fastest (see `phase_packing`). So the caller is told which phases could be joined, prices
 //! them joined, and has those joined that gain by it. Phases of an ordered set are joined with the
 //! next only.
 

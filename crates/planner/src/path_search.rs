@@ -14,7 +14,7 @@ pub(super) const UNIT: u32 = 16;
 pub(super) const CLOSED: u32 = u32::MAX;
 
 /// Scratch of the search.
-pub(super) struct Way {
+pub(super) struct PathSearch {
     cost: Vec<u32>,
     from: Vec<u32>,
     touched: Vec<u32>,
@@ -23,7 +23,7 @@ pub(super) struct Way {
     pub(super) path: Vec<u32>,
 }
 
-impl Way {
+impl PathSearch {
     pub(super) fn new(cells: usize) -> Self {
         Self {
             cost: vec![CLOSED; cells],

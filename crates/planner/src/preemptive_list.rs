@@ -26,7 +26,7 @@ use conset_ir::{ConnectionSet, Machine, StreamClocks};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::negotiate::Routes;
+use super::round_pathfinder::Routes;
 use crate::problem::{capacities, ports};
 use conset_partition_route::network::Network;
 

@@ -1,7 +1,7 @@
 //! Rounds of a torus: the steps of its rings, multiplied.
 //!
 //! A connection crosses the dimensions in order. What it does in each belongs to a step of that
-//! dimension's ring ([`super::ring`]); the product of a step for each dimension has connections
+//! dimension's ring ([`super::ring_aapc`]); the product of a step for each dimension has connections
 //! that use each of its rings' links once: of a dimension, the rings through the cells of the
 //! other dimensions' steps. A *round* holds products of one class for each dimension, such that
 //! two products differ in two dimensions at least, so that no ring is used twice: of the steps'
@@ -25,7 +25,7 @@
 use conset_ir::{ConnectionSet, Topology};
 
 use super::paths::Paths;
-use super::ring::{Ring, Step};
+use super::ring_aapc::{Ring, Step};
 
 /// A round for every connection, and a path.
 pub(super) struct Template {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use common::{check, machine};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
-use conset_planner::{Plan, slots};
+use conset_planner::{Plan, slot_pathfinder};
 use proptest::prelude::*;
 
 const BUDGET: u64 = 1 << 18;
 
 fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
     common::planned(machine, set, |problem| {
-        slots::plan(problem, &slots::Config::default(), BUDGET, seed)
+        slot_pathfinder::plan(problem, &slot_pathfinder::Config::default(), BUDGET, seed)
     })
 }
 

@@ -12,8 +12,8 @@ use conset_ir::{ConnectionId, ConnectionSet, Machine, Timetable};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use crate::path_search::{CLOSED, PathSearch, UNIT};
 use crate::problem::ports;
-use crate::way::{CLOSED, UNIT, Way};
 use conset_partition_route::network::{Distances, Network};
 
 /// A way through the network.
@@ -61,7 +61,7 @@ pub(super) struct Draft<'a> {
     /// The first and the last stream of each connection, as phase and row.
     spans: Vec<Option<(Place, Place)>>,
     distances: Distances,
-    way: Way,
+    way: PathSearch,
     noise: Vec<u32>,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Draft<'a> {
             spans: vec![None; if order.is_some() { set.len() } else { 0 }],
             order,
             distances: Distances::new(network, targets),
-            way: Way::new(network.cells),
+            way: PathSearch::new(network.cells),
             noise: vec![0; network.next.edge_count()],
         };
         let times = timetable.phases();

@@ -22,8 +22,8 @@ use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::greatest::Greatest;
-use super::way::{CLOSED, UNIT, Way};
+use super::max_tree::MaxTree;
+use super::path_search::{CLOSED, PathSearch, UNIT};
 use crate::portfolio::Work;
 use crate::problem::ports;
 use conset_partition_route::network::{Distances, Network};
@@ -107,14 +107,14 @@ struct Search<'a> {
     link_clocks: Vec<u64>,
     /// By phase and cell, side, edge.
     taken: Vec<u32>,
-    side_load: Greatest,
-    link_load: Greatest,
+    side_load: MaxTree,
+    link_load: MaxTree,
     /// Links of each edge.
     parallel: Vec<u64>,
     unit: f64,
     /// The clocks of the busiest side in all phases together: no division takes less.
     least: u64,
-    way: Way,
+    way: PathSearch,
     distances: Distances,
     looked_at: u64,
 }
@@ -161,12 +161,12 @@ impl<'a> Search<'a> {
             agent_clocks: words().map(|words| parameters.end_clocks(words)).collect(),
             link_clocks: words().map(|words| u64::from(words) * link).collect(),
             taken: vec![0; phases * cells],
-            side_load: Greatest::new(phases, side_count),
-            link_load: Greatest::new(phases, parallel.len()),
+            side_load: MaxTree::new(phases, side_count),
+            link_load: MaxTree::new(phases, parallel.len()),
             parallel,
             unit: 1.0,
             least: 0,
-            way: Way::new(cells),
+            way: PathSearch::new(cells),
             distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
             division,
             looked_at: 0,
@@ -185,7 +185,7 @@ impl<'a> Search<'a> {
     /// Adds a connection to its phase, or takes it away.
     fn book(&mut self, x: usize, add: bool) {
         let phase = self.division.phase_of[x] as usize;
-        let change = |loads: &mut Greatest, at: usize, by: u64| {
+        let change = |loads: &mut MaxTree, at: usize, by: u64| {
             loads.set(at, if add { loads[at] + by } else { loads[at] - by });
         };
         for side in self.sides[x] {

@@ -19,8 +19,8 @@ use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::path_search::{PathSearch, UNIT};
 use super::paths::Paths;
-use super::way::{UNIT, Way};
 use conset_partition_route::network::{Distances, Network};
 
 /// A colouring found.
@@ -72,7 +72,7 @@ pub(super) fn search(
         paths: vec![Vec::new(); set.len()],
         used: vec![0; network.next.edge_count() * rounds as usize],
         parallel: network.links.iter().map(|&links| links.min(1 << 12) as u16).collect(),
-        way: Way::new(network.cells),
+        way: PathSearch::new(network.cells),
         distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
         chain: Vec::new(),
         spent: 0,
@@ -133,7 +133,7 @@ struct Search<'a> {
     /// By edge and round: connections over it.
     used: Vec<u16>,
     parallel: Vec<u16>,
-    way: Way,
+    way: PathSearch,
     distances: Distances,
     chain: Vec<u32>,
     /// Connections routed anew; eight looked at count for one.

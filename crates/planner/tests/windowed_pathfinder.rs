@@ -7,15 +7,20 @@ use std::sync::Arc;
 use common::{check, machine};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
 use conset_partition_route::bounds;
-use conset_planner::{Plan, Problem, windows};
+use conset_planner::{Plan, Problem, windowed_pathfinder};
 use proptest::prelude::*;
 
 const BUDGET: u64 = 1 << 17;
 
 fn packed(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, last: u32, seed: u64) -> Option<Plan> {
-    let config =
-        windows::Config { window: [1, 2], last: [1, last, last], ..windows::Config::default() };
-    common::planned(machine, set, |problem| windows::plan(problem, &config, BUDGET, seed))
+    let config = windowed_pathfinder::Config {
+        window: [1, 2],
+        last: [1, last, last],
+        ..windowed_pathfinder::Config::default()
+    };
+    common::planned(machine, set, |problem| {
+        windowed_pathfinder::plan(problem, &config, BUDGET, seed)
+    })
 }
 
 proptest! {
@@ -59,8 +64,10 @@ fn phases_are_packed_nearly_to_the_last_channel() {
     let set = Arc::new(ConnectionSet::new("s", (0..6_000).map(connect).collect()).unwrap());
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
     let problem = Problem::new(&machine, &set, bounds).unwrap();
-    let config = windows::Config::default();
-    let found = windows::plan(&problem, &config, windows::budget(&problem), 1).unwrap();
+    let config = windowed_pathfinder::Config::default();
+    let found =
+        windowed_pathfinder::plan(&problem, &config, windowed_pathfinder::budget(&problem), 1)
+            .unwrap();
     check(&machine, &set, &found.plan);
     let over_bound = found.plan.clocks as f64 / bounds.clocks as f64;
     assert!(over_bound < 1.5, "{over_bound:.3} in {} phases", found.plan.phases.len());

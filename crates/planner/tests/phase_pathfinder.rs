@@ -7,13 +7,14 @@ use std::sync::Arc;
 use common::{check, machine};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine, Parameters};
 use conset_partition_route::bounds;
-use conset_planner::{Plan, phases};
+use conset_planner::{Plan, phase_pathfinder};
 use proptest::prelude::*;
 
 fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
-    let config = phases::Config { last_rounds: 16, ..phases::Config::default() };
+    let config =
+        phase_pathfinder::Config { last_rounds: 16, ..phase_pathfinder::Config::default() };
     common::planned(machine, set, |problem| {
-        phases::plan(problem, &config, phases::budget(problem), seed)
+        phase_pathfinder::plan(problem, &config, phase_pathfinder::budget(problem), seed)
     })
 }
 

@@ -13,7 +13,7 @@ const WIDE: usize = 16;
 
 /// Loads by row and place: number `row * places + place`.
 #[derive(Clone, Debug)]
-pub(super) struct Greatest {
+pub(super) struct MaxTree {
     places: usize,
     loads: Vec<u64>,
     /// Level by level, each shorter than the one below: where a row begins is its number times
@@ -21,7 +21,7 @@ pub(super) struct Greatest {
     levels: Vec<(usize, Vec<u64>)>,
 }
 
-impl Greatest {
+impl MaxTree {
     /// No load anywhere.
     pub(super) fn new(rows: usize, places: usize) -> Self {
         let mut levels = Vec::new();
@@ -76,7 +76,7 @@ impl Greatest {
     }
 }
 
-impl Index<usize> for Greatest {
+impl Index<usize> for MaxTree {
     type Output = u64;
 
     #[inline]
@@ -97,7 +97,7 @@ mod tests {
             changes in proptest::collection::vec((any::<usize>(), 0..9u64), 0..300),
         ) {
             let rows = 3;
-            let mut loads = Greatest::new(rows, places);
+            let mut loads = MaxTree::new(rows, places);
             for (at, load) in changes {
                 if places > 0 {
                     loads.set(at % (rows * places), load);
