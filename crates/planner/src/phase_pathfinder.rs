@@ -59,6 +59,9 @@ pub struct Config {
     pub rounds: u32,
     /// The same for the best division in the end.
     pub last_rounds: u32,
+    /// A set is declined if so many times the switches of its bound take less than the bound of
+    /// time.
+    pub switches: u64,
 }
 
 impl Default for Config {
@@ -79,6 +82,7 @@ impl Default for Config {
             step: 8,
             rounds: 12,
             last_rounds: 150,
+            switches: 3,
         }
     }
 }
@@ -90,9 +94,6 @@ pub fn budget(problem: &Problem<'_>) -> u64 {
 
 const PER_CONNECTION: u64 = 1 << 13;
 const BUDGET: u64 = 1 << 26;
-
-/// The part of the bound's clocks that switches take at least in a set that is planned.
-const SWITCHES: u64 = 3;
 
 /// Resources of all phases that a negotiation may have.
 const RESOURCES: u64 = 1 << 25;
@@ -108,7 +109,7 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
     // Phases of the bound that are filled nearly are found late, and where switches take less than
     // a part of the time a longer phase is no less good.
     let switches = u64::from(problem.bounds.phases) * problem.switch;
-    if switches < problem.bounds.clocks / SWITCHES {
+    if switches.saturating_mul(config.switches) < problem.bounds.clocks {
         return None;
     }
     let clocks: Vec<[u64; 2]> = set
