@@ -105,8 +105,8 @@ impl Default for Config {
 /// to the connections, some seconds at most.
 pub fn budget(problem: &Problem<'_>) -> u64 {
     let usual = problem.set.len() as u64 * PER_CONNECTION;
-    // Small sets get twice as much: that still takes no second.
-    usual.max((2 * usual).min(BUDGET / 4)).min(BUDGET)
+    // Small sets get four times as much: that takes two seconds at most.
+    usual.max((4 * usual).min(BUDGET / 2)).min(BUDGET)
 }
 
 /// Hops of the farthest connection of a set that is planned.
