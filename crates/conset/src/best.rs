@@ -13,7 +13,7 @@
 //!
 //! What is found in the end may still be far from the bound, where links are short and streams at
 //! full rate leave too much of them idle. Then it is *refined*: changed a little, again and again,
-//! and run each time by the cost model ([`conset_planner::local_search`]).
+//! and run each time by the cost model ([`conset_planner::refine`]).
 //!
 //! # Budgets
 //!

@@ -18,7 +18,7 @@
 //! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windowed_pathfinder`]: phases packed one after the other, the last ones negotiated together |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slot_pathfinder`]: slots of time, phases and routes by negotiated congestion |
 //!
-//! [`refine()`](crate::local_search()) is no planner: it changes a plan that is there.
+//! [`refine()`](crate::refine()) is no planner: it changes a plan that is there.
 //!
 //! No planner looks at what a set is called or where it came from. Which one is best for a set is
 //! seen by pricing the candidates, which is the caller's business.

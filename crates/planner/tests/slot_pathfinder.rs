@@ -59,11 +59,8 @@ fn a_permutation_of_neighbours_is_at_its_bound() {
 #[test]
 fn sets_that_it_does_not_plan_are_left_alone() {
     let machine = Arc::new(Machine::from_spec("iwarp-timed:4x4").unwrap());
-    let connection = Connection::new(CellId(0), CellId(1), 5);
-    let asking = Connection { max_latency: Some(9), ..connection };
-    let asking = ConnectionSet::new("s", vec![asking]).unwrap();
-    for set in [asking, ConnectionSet::new("s", vec![]).unwrap()] {
-        assert_eq!(planned(&machine, &Arc::new(set), 0), None);
+    for set in common::declined(false) {
+        assert_eq!(planned(&machine, &set, 0), None);
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{check, machine};
-use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
+use conset_ir::{CellId, Connection, ConnectionSet, Machine};
 use conset_partition_route::bounds;
 use conset_planner::{Plan, Problem, windowed_pathfinder};
 use proptest::prelude::*;
@@ -43,13 +43,8 @@ proptest! {
 #[test]
 fn sets_that_it_does_not_plan_are_left_alone() {
     let machine = Arc::new(Machine::from_spec("iwarp-timed:4x4").unwrap());
-    let connection = Connection::new(CellId(0), CellId(1), 5);
-    let ordered = ConnectionSet::new("s", vec![connection.clone(), connection.clone()]).unwrap();
-    let ordered = ordered.with_order(vec![(ConnectionId(0), ConnectionId(1))]).unwrap();
-    let asking = Connection { max_latency: Some(9), ..connection };
-    let asking = ConnectionSet::new("s", vec![asking]).unwrap();
-    for set in [ordered, asking, ConnectionSet::new("s", vec![]).unwrap()] {
-        assert_eq!(packed(&machine, &Arc::new(set), 1, 0), None);
+    for set in common::declined(true) {
+        assert_eq!(packed(&machine, &set, 1, 0), None);
     }
 }
 

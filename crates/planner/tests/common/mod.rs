@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use conset_ir::{CellId, Connection, ConnectionSet, Duplex, Machine, Parameters, Topology};
+use conset_ir::{
+    CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, Parameters, Topology,
+};
 use conset_partition_route::bounds;
 use conset_planner::{Found, Plan, Problem};
 use proptest::prelude::*;
@@ -37,6 +39,24 @@ pub(crate) fn set(machine: &Machine, sends: &[(u32, u32, u32)]) -> ConnectionSet
     let cell = |number: u32| cells[number as usize % cells.len()];
     let connect = |&(a, b, words): &(u32, u32, u32)| Connection::new(cell(a), cell(b), words);
     ConnectionSet::new("s", sends.iter().map(connect).collect()).expect("ends are cells")
+}
+
+/// Sets that planners of starts decline: with a requirement of bandwidth, with one of latency, and
+/// empty; with an order, too, if that is declined.
+pub(crate) fn declined(orders: bool) -> Vec<Arc<ConnectionSet>> {
+    let connection = Connection::new(CellId(0), CellId(1), 5);
+    let set = |connections| ConnectionSet::new("s", connections).expect("ends are cells");
+    let mut sets = vec![
+        set(vec![Connection { min_bandwidth: Some(1), ..connection.clone() }]),
+        set(vec![Connection { max_latency: Some(9), ..connection.clone() }]),
+        set(vec![]),
+    ];
+    if orders {
+        let order = vec![(ConnectionId(0), ConnectionId(1))];
+        let both = set(vec![connection.clone(), connection]);
+        sets.push(both.with_order(order).expect("one is before the other"));
+    }
+    sets.into_iter().map(Arc::new).collect()
 }
 
 /// Recounts a plan from the machine model alone.
