@@ -54,6 +54,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binary;
+pub mod convert;
 pub mod digest;
 pub mod document;
 pub mod error;
