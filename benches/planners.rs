@@ -298,29 +298,38 @@ fn summary(rows: &[Row]) -> (Band, String) {
     (band, text)
 }
 
+/// Measures sets beside their lower bounds and prints which planner found the best plan.
+#[derive(clap::Parser)]
+struct Arguments {
+    /// Fail if the results of the stored sample are worse than the stored band.
+    #[arg(long, conflicts_with_all = ["bless", "ablation", "sets"])]
+    check: bool,
+    /// Store a new band and write the tables of docs/planners.md.
+    #[arg(long, conflicts_with_all = ["ablation", "sets"])]
+    bless: bool,
+    /// Run all planners on held-out machines and print the contribution of each.
+    #[arg(long, conflicts_with = "sets")]
+    ablation: bool,
+    /// Use machines without timed starts.
+    #[arg(long, requires = "ablation")]
+    self_timed: bool,
+    /// Sets to measure instead of the stored sample, as FAMILY:MACHINE:WORDS.
+    sets: Vec<String>,
+}
+
 #[allow(clippy::print_stdout, reason = "this is what the program is for")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mode = match arguments.first() {
-        Some(first) if first.starts_with("--") => arguments.remove(0),
-        _ => String::new(),
-    };
-    let self_timed = arguments.first().is_some_and(|first| first == "--self-timed");
-    if self_timed {
-        if mode != "--ablation" {
-            return Err("--self-timed is for --ablation".into());
-        }
-        arguments.remove(0);
-    }
+    let arguments = <Arguments as clap::Parser>::parse();
     let known = || format!("expected FAMILY:MACHINE:WORDS, FAMILY one of {}", FAMILIES.join(", "));
-    let typed: Option<Vec<Case>> = arguments.iter().map(|text| typed(text)).collect();
+    let typed: Option<Vec<Case>> = arguments.sets.iter().map(|text| typed(text)).collect();
     let cases = match typed.ok_or_else(known)? {
-        cases if cases.is_empty() && mode == "--ablation" => sample(&HELD_OUT, !self_timed),
+        cases if cases.is_empty() && arguments.ablation => {
+            sample(&HELD_OUT, !arguments.self_timed)
+        }
         cases if cases.is_empty() => sample(&MACHINES, true),
-        _ if !mode.is_empty() => return Err(format!("{mode} is for the stored sample").into()),
         cases => cases,
     };
-    let attempts = (mode == "--ablation").then_some(ATTEMPTS);
+    let attempts = arguments.ablation.then_some(ATTEMPTS);
     let rows: Vec<Row> = cases.par_iter().map(|case| measured(case, attempts)).collect();
     // A family may have no connection on a machine; there is nothing to compare then.
     let (cases, rows): (Vec<Case>, Vec<Row>) =
@@ -330,28 +339,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (band, text) = summary(&rows);
     let worth = worth(&rows);
     println!("{lines}\n{worth}\n{text}");
-    match mode.as_str() {
-        "--bless" => {
-            std::fs::write(BAND, serde_json::to_string_pretty(&band)? + "\n")?;
-            let page = std::fs::read_to_string(TABLE)?;
-            let (above, _) = page.split_once(MARK).ok_or("docs/planners.md lost its mark")?;
-            std::fs::write(TABLE, format!("{above}{MARK}\n{text}\n{worth}\n{lines}"))?;
+    if arguments.bless {
+        std::fs::write(BAND, serde_json::to_string_pretty(&band)? + "\n")?;
+        let page = std::fs::read_to_string(TABLE)?;
+        let (above, _) = page.split_once(MARK).ok_or("docs/planners.md has lost its marker line")?;
+        std::fs::write(TABLE, format!("{above}{MARK}\n{text}\n{worth}\n{lines}"))?;
+    }
+    if arguments.check {
+        let stored: Band = serde_json::from_str(&std::fs::read_to_string(BAND)?)?;
+        let fits = band.sets == stored.sets
+            && band.geometric_mean <= stored.geometric_mean * 1.005
+            && band.worst <= stored.worst * 1.02
+            && band.work <= stored.work + stored.work / 4;
+        if !fits {
+            let stored = serde_json::to_string(&stored)?;
+            return Err(format!("worse than the stored band: {stored}").into());
         }
-        "--check" => {
-            let stored: Band = serde_json::from_str(&std::fs::read_to_string(BAND)?)?;
-            let fits = band.sets == stored.sets
-                && band.geometric_mean <= stored.geometric_mean * 1.005
-                && band.worst <= stored.worst * 1.02
-                && band.work <= stored.work + stored.work / 4;
-            if !fits {
-                let stored = serde_json::to_string(&stored)?;
-                return Err(format!("worse than the stored band: {stored}").into());
-            }
-            println!("within the stored band");
-        }
-        "--ablation" => println!("{}\n{}", order_of_worth(&rows), all_trials(&cases, &rows)),
-        "" => (),
-        other => return Err(format!("expected --check, --bless or --ablation, not {other}").into()),
+        println!("within the stored band");
+    }
+    if arguments.ablation {
+        println!("{}\n{}", order_of_worth(&rows), all_trials(&cases, &rows));
     }
     Ok(())
 }
