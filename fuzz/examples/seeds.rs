@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use conset_ir::{Document, Form, binary, json, text};
+use conset_ir::{Document, FileFormat, binary, json, text};
 
 #[path = "../../crates/mesh/tests/common/mod.rs"]
 mod common;
@@ -43,10 +43,10 @@ fn main() {
 fn document(to: &Path, name: &str, bytes: &[u8]) {
     put(to, "document_any", name, bytes);
     match Document::sniff(bytes) {
-        Some(Form::Binary) => put(to, "document_binary", name, bytes),
-        Some(Form::Json) => put(to, "document_json", name, bytes),
-        Some(Form::MachineFile) => put(to, "machine_file", name, bytes),
-        Some(Form::Text) | None => put(to, "document_text", name, bytes),
+        Some(FileFormat::Binary) => put(to, "document_binary", name, bytes),
+        Some(FileFormat::Json) => put(to, "document_json", name, bytes),
+        Some(FileFormat::MachineFile) => put(to, "machine_file", name, bytes),
+        _ => put(to, "document_text", name, bytes),
     }
     let Ok(document) = Document::parse_any(name, bytes) else { return };
     put(to, "document_text", &format!("{name}.cset"), text::write(&document).as_bytes());

@@ -274,10 +274,13 @@ impl Build {
             MachineChoice::Spec(spec) => spec,
         };
         if !spec.ends_with(".toml") {
-            return Ok(Arc::new(Machine::from_spec(spec)?));
+            return Ok(Arc::new(
+                Machine::from_spec(spec)
+                    .map_err(|e| e.with_alternative("give a machine file ending in .toml"))?,
+            ));
         }
         let bytes = open(Path::new(spec), read)?;
-        let text = conset_ir::document::utf8(spec, &bytes)?;
+        let text = conset_ir::position::utf8(spec, &bytes)?;
         Ok(Arc::new(machine_file::parse(spec, text)?))
     }
 

@@ -244,7 +244,8 @@ fn machine_of(specification: &str) -> Result<Machine, Fault> {
             .map_err(|error| Fault::new(Status::File, format!("{spec}: {error}")))?;
         machine_file::parse(spec, &text)?
     } else {
-        Machine::from_spec(spec)?
+        Machine::from_spec(spec)
+            .map_err(|e| e.with_alternative("give a machine file ending in .toml"))?
     };
     let mut parameters = machine.parameters().clone();
     for setting in parts {

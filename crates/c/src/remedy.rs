@@ -16,9 +16,7 @@ pub(crate) fn of_infeasible(error: &Infeasible) -> String {
         Fix::ChannelsPerCell(n) => Fix::Other(format!(
             "give each cell {n} channels (`channels_per_cell={n}` behind the machine's name)"
         )),
-        Fix::Parts(n) => Fix::Other(format!("make at most {n} parts")),
-        Fix::Cells(n) => Fix::Other(format!("take a machine of {n} cells or more")),
-        Fix::Drop(_) | Fix::Other(_) => fix.clone(),
+        _ => fix.clone(),
     });
     Infeasible { fixes: fixes.collect(), ..error.clone() }.to_string()
 }

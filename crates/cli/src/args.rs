@@ -438,10 +438,13 @@ pub(crate) struct EmitArgs {
     /// Output format.
     #[arg(long, alias = "lang", value_enum)]
     pub(crate) format: EmitFormat,
-    /// With --format rust: path of the crate conset-runtime in a checkout. Without it the emitted
-    /// crate depends on the published version.
+    /// With --format rust: path of the crate conset-runtime in a checkout [default: that of the
+    /// checkout this command was built from if it exists, else the published version].
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime: Option<PathBuf>,
+    /// With --format rust: git repository and revision of conset-runtime.
+    #[arg(long, value_name = "URL@REV", conflicts_with = "runtime")]
+    pub(crate) runtime_git: Option<String>,
     /// With --format c: prefix of all names [default: conset_program].
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use conset::CompileError;
-use conset_ir::{At, InputError};
+use conset_ir::{At, Fix, Infeasible, InputError};
 
 /// Longer lines are not shown: nobody finds a column in them.
 const SHOWN_LINE_BYTES_MAX: usize = 400;
@@ -39,7 +39,7 @@ impl Failure {
     pub(crate) fn of_compile(error: CompileError, bytes: &[u8]) -> Self {
         match error {
             CompileError::Input(error) => Self::in_source(error, bytes),
-            CompileError::Infeasible(infeasible) => Failure::Rejected(infeasible.to_string()),
+            CompileError::Infeasible(error) => Failure::Rejected(infeasible(error).to_string()),
             CompileError::Rejected(rejection) => Failure::Rejected(rejection.to_string()),
             bug @ CompileError::Bug { .. } => Failure::Bug(bug.to_string()),
         }
@@ -76,6 +76,21 @@ impl From<CompileError> for Failure {
     fn from(error: CompileError) -> Self {
         Self::of_compile(error, &[])
     }
+}
+
+/// The same error with the options of the command in its fixes.
+fn infeasible(mut error: Infeasible) -> Infeasible {
+    for fix in &mut error.fixes {
+        let option = match fix {
+            Fix::Phases(n) => format!("--max-phases {n}"),
+            Fix::ChannelsPerCell(n) => format!("--param channels_per_cell={n}"),
+            Fix::Parts(n) => format!("--parts {n}"),
+            Fix::Cells(_) => "--machine".to_owned(),
+            _ => continue,
+        };
+        *fix = Fix::Other(format!("{fix} ({option})"));
+    }
+    error
 }
 
 fn line_at(at: &At, bytes: &[u8]) -> Option<String> {

@@ -9,8 +9,7 @@ use conset::fuse::compile_fused;
 use conset::input::{self, Elements, Input, LoadOptions, Loaded};
 use conset::partition_route::placement::Method;
 use conset::{Clock, CompileError, Compiled, More, Options, adopt, adopt_image, compile_with};
-use conset_ir::document::{Document, Form};
-use conset_ir::{At, CellId, InputError, Machine, Schedule, machine_file};
+use conset_ir::{At, CellId, Document, FileFormat, InputError, Machine, Schedule, machine_file};
 use conset_mesh::patterns;
 
 use crate::args::{
@@ -34,7 +33,8 @@ pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, Failur
         })?;
         machine_file::parse(&name, text).map_err(|e| Failure::in_source(e, &bytes))?
     } else {
-        Machine::from_spec(spec)?
+        Machine::from_spec(spec)
+            .map_err(|e| e.with_alternative("give a machine file ending in .toml"))?
     };
     with_settings(Arc::new(machine), set)
 }
@@ -64,8 +64,9 @@ fn with_settings(machine: Arc<Machine>, set: &[String]) -> Result<Arc<Machine>, 
 }
 
 /// An error about a word on the command line, under the name of its option.
-fn in_option(option: &str, error: InputError) -> InputError {
-    InputError { file: option.to_owned(), ..error }
+fn in_option(option: &str, mut error: InputError) -> InputError {
+    error.file = option.to_owned();
+    error
 }
 
 /// The machine that the arguments name, else the given default, with settings applied.
@@ -440,8 +441,10 @@ pub(crate) fn compiled_file(file: &Path, terminal: &Terminal) -> Result<Compiled
 /// What is in a file of one of our own forms.
 pub(crate) fn document(name: &str, bytes: &[u8], bar: &mut Bar) -> Result<Input, Failure> {
     // What is compiled says so in its first bytes, whatever its name is.
-    if !matches!(Document::sniff(bytes), Some(Form::Text | Form::Json | Form::Binary))
-        && !matches!(input::kind(name, bytes, None), Ok(input::Kind::Document))
+    if !matches!(
+        Document::sniff(bytes),
+        Some(FileFormat::Text | FileFormat::Json | FileFormat::Binary)
+    ) && !matches!(input::kind(name, bytes, None), Ok(input::Kind::Document))
     {
         return Err(match bytes.is_empty() {
             true => wrong_kind(name, "the file is empty; expected a schedule or an image"),
@@ -450,7 +453,7 @@ pub(crate) fn document(name: &str, bytes: &[u8], bar: &mut Bar) -> Result<Input,
         .into());
     }
     // Our own forms name their machine, or are not compiled.
-    let machine = Machine::from_spec("iwarp")?;
+    let machine = Machine::from_spec("iwarp").map_err(InputError::from)?;
     let options = LoadOptions { format: Some("cset"), ..LoadOptions::default() };
     input::load(name, bytes, &machine, &options, &mut |p| bar.observe(p))
         .map_err(|e| Failure::of_compile(e, bytes))

@@ -1,62 +1,41 @@
-//! An image as C source: a header of names and a table of bytes.
+//! Images as C source: a header of names and a table of bytes.
 //!
-//! Two files. `NAME.h` has an enumeration of the sets and, for each set, of its phases and
-//! connections, so that a program that uses what is not there does not compile; names come about
-//! as in [`crate::names`], behind the image's and the set's. `NAME.c` holds the image in its binary
-//! form (`docs/format.md`), contexts and operation lists and all, and a function that loads it
-//! through the C library of the runtime, which checks it as it checks a file. The sources need
-//! `conset.h` and link with that library; they are C99, and C++ may include the header.
+//! There are two files. `NAME.h` has an enumeration of the sets and, for each set, enumerations of
+//! its phases and connections, so that a program that uses an unknown name does not compile. The
+//! names are those of [`crate::names`], prefixed with the name of the image and of the set. `NAME.c`
+//! has the image in its binary form (`docs/format.md`) and a function that loads it with the C
+//! library of the runtime, which checks it like a file. The sources need `conset.h` and that
+//! library. They are C99; the header can also be included in C++.
 //!
-//! Bytes rather than structures, because there is one reader of images, it is fuzzed, and a
-//! compiler takes its time for each initialiser. Beyond [`BYTES`] no source is written; such an
-//! image is loaded from its file.
+//! The table has bytes instead of structures because compilers take long for initialisers, and
+//! because the reader of images is well tested. No source is generated beyond [`BYTES`]; such an
+//! image must be loaded from its file.
 
-use conset_ir::document::Document;
-use conset_ir::{Image, SetImage, binary};
+use conset_ir::{Document, Image, SetImage, binary};
 
 use crate::names::{self, Unique};
-use crate::rust::{File, put};
+use crate::source::{EmitError, SourceFile, put};
 
-/// Most bytes of an image that are written as source: some seconds of compiling.
+/// The greatest number of bytes of an image in source code, which compiles in some seconds.
 pub const BYTES: usize = 1 << 24;
 
-/// Numbers in a line of the table.
+/// Numbers per line of the table.
 const LINE: usize = 20;
 
-/// Why no source was written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EmitError {
-    /// The image is too large to be compiled in reasonable time.
-    #[error(
-        "{bytes} bytes of an image are too many for source code, at most {limit}; load the image from its file instead"
-    )]
-    TooLarge {
-        /// Bytes there are.
-        bytes: usize,
-        /// Bytes there may be.
-        limit: usize,
-    },
-    /// The name cannot begin a C identifier.
-    #[error("`{name}` cannot begin C names; expected a letter, then letters, digits or `_`")]
-    Name {
-        /// The name.
-        name: String,
-    },
-}
-
-/// The header and source of an image; `name` begins every C name and both files' names.
+/// The header and source file of an image. `name` is the prefix of every C name and the name of
+/// both files.
 ///
 /// # Errors
-/// An image that is too large, a name that is none.
-pub fn emit(image: &Image, name: &str) -> Result<Vec<File>, EmitError> {
+/// [`EmitError::TooManyBytes`], and [`EmitError::CName`] if the name is not a C identifier.
+pub fn emit(image: &Image, name: &str) -> Result<Vec<SourceFile>, EmitError> {
     let letter = name.starts_with(|c: char| c.is_ascii_alphabetic());
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     if !letter || name.len() > 64 || !name.bytes().all(legal) {
-        return Err(EmitError::Name { name: name.to_owned() });
+        return Err(EmitError::CName { name: name.to_owned() });
     }
     let bytes = binary::write(&Document::Image(image.clone()));
     if bytes.len() > BYTES {
-        return Err(EmitError::TooLarge { bytes: bytes.len(), limit: BYTES });
+        return Err(EmitError::TooManyBytes { bytes: bytes.len(), limit: BYTES });
     }
     Ok(vec![
         (format!("{name}.h"), header(image, name)),
@@ -74,7 +53,7 @@ fn header(image: &Image, name: &str) -> String {
          #ifndef {guard}\n#define {guard}\n\n\
          #include <stddef.h>\n\n#include <conset.h>\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n",
-        // A machine's name may hold what ends a comment.
+        // The name of a machine may contain the end of a comment.
         image.machine().name().replace("*/", "* /")
     );
     let modules = names::prefixed(image.sets().iter().map(|set| set.set.name()));
@@ -99,7 +78,7 @@ fn header(image: &Image, name: &str) -> String {
     out
 }
 
-/// All names of the header are in one scope, so `given` knows those of all sets.
+/// All names of the header are in one scope; `given` has those of all sets.
 fn set_names(out: &mut String, image: &SetImage, prefix: &str, given: &mut Unique) {
     let upper = prefix.to_ascii_uppercase();
     put(
@@ -127,8 +106,8 @@ fn set_names(out: &mut String, image: &SetImage, prefix: &str, given: &mut Uniqu
     enumeration(out, &format!("{prefix}_connection"), "Its connections.", &connections);
 }
 
-/// An enumeration that counts from 0: members and what stands behind them. C has none without
-/// members.
+/// An enumeration that counts from 0, given its members and their comments. C does not permit one
+/// without members.
 fn enumeration(out: &mut String, name: &str, comment: &str, members: &[(String, String)]) {
     if members.is_empty() {
         return;

@@ -1,48 +1,55 @@
-//! What a context switch changes: the difference between successive contexts, cell by cell.
+//! Differences between successive contexts: the entries that a context switch changes.
 //!
-//! A switch that writes a whole context writes what is already there. A *delta* says for each
-//! cell which channels get an entry that they had not (*set*: new, or overwritten), which lose
-//! theirs (*cleared*), and how many keep theirs. Setting and clearing what the delta says turns
-//! the one context into the other and leaves nothing of the first behind.
+//! A switch that writes a whole context also writes entries that are already there. A *delta* has,
+//! for each cell, the entries to write (*set*: new or changed), the channels whose entry is removed
+//! (*cleared*) and the number of unchanged entries (*kept*). Applying the delta turns the first
+//! context into the second.
 //!
-//! The first phase of a set is compared with an empty context. A set that is executed again and
-//! again goes from its last context to its first: [`Delta::between`] gives that one too.
+//! The first phase of a set is compared with an empty context. [`Delta::between`] also yields the
+//! difference from the last context to the first, for a set that is executed repeatedly.
 //!
-//! What the model charges for a switch does not depend on this (`t_phase` is a constant).
+//! The cost of a switch in the machine model does not depend on the delta (`t_phase` is constant).
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, ChannelEntry, ChannelId, PhaseImage, SetImage};
 
-/// Entries that a switch touches or leaves.
+/// The numbers of changed and unchanged entries of a switch.
+///
+/// A record of counts with public fields; it has no invariant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Channels that get an entry which they had not.
+pub struct DeltaTotals {
+    /// Channels with a new or changed entry.
     pub set: u64,
-    /// Channels that lose their entry.
+    /// Channels whose entry is removed.
     pub cleared: u64,
-    /// Channels that keep their entry.
+    /// Channels whose entry is unchanged.
     pub kept: u64,
-    /// Cells of which the table changes.
+    /// Cells whose table changes.
     pub changed_cells: u64,
 }
 
-/// What changes at one cell, borrowed.
+/// The changes at one cell, borrowed.
+///
+/// A view with public fields. It is `#[non_exhaustive]`: only [`Delta::cells`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CellDelta<'a> {
     /// The cell.
     pub cell: CellId,
     /// Entries to write, in channel order.
     pub set: &'a [ChannelEntry],
-    /// Channels whose entry is to be cleared, in order.
+    /// Channels whose entry is removed, in order.
     pub cleared: &'a [ChannelId],
-    /// Number of entries that stay as they are.
+    /// Number of unchanged entries.
     pub kept: u32,
 }
 
 impl CellDelta<'_> {
-    /// The table that comes out of another, in channel order.
+    /// A table with these changes applied, in channel order.
+    #[must_use]
     pub fn apply(&self, table: &[ChannelEntry]) -> Vec<ChannelEntry> {
         let rewritten = |channel| self.set.binary_search_by_key(&channel, |e| e.channel).is_ok();
         let gone = |channel| self.cleared.binary_search(&channel).is_ok() || rewritten(channel);
@@ -54,26 +61,26 @@ impl CellDelta<'_> {
     }
 }
 
-/// What a switch changes. Only cells with an entry before or after take part.
+/// The changes of a switch at all cells with an entry before or after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delta {
-    cells: Vec<Row>,
+    cells: Vec<ChangeEnds>,
     set: Vec<ChannelEntry>,
     cleared: Vec<ChannelId>,
-    totals: Totals,
+    totals: DeltaTotals,
 }
 
+/// A cell, and where its changes end in the flat lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Row {
+struct ChangeEnds {
     cell: CellId,
-    /// Ends of the cell's share of the flat lists.
     set: u32,
     cleared: u32,
     kept: u32,
 }
 
 impl Delta {
-    /// The difference from one context to another of the same machine; `None` is the empty one.
+    /// The difference between two contexts of the same machine; `None` is the empty context.
     pub fn between(before: Option<&PhaseImage>, after: Option<&PhaseImage>) -> Self {
         let mut delta = Self::default();
         let count = |phase: Option<&PhaseImage>| phase.map_or(0, PhaseImage::cell_count);
@@ -92,20 +99,20 @@ impl Delta {
         (0..self.cells.len()).map(|row| {
             let (set, cleared) = match row {
                 0 => (0, 0),
-                _ => (self.cells[row - 1].set as usize, self.cells[row - 1].cleared as usize),
+                _ => (index(self.cells[row - 1].set), index(self.cells[row - 1].cleared)),
             };
             let this = self.cells[row];
             CellDelta {
                 cell: this.cell,
-                set: &self.set[set..this.set as usize],
-                cleared: &self.cleared[cleared..this.cleared as usize],
+                set: &self.set[set..index(this.set)],
+                cleared: &self.cleared[cleared..index(this.cleared)],
                 kept: this.kept,
             }
         })
     }
 
     /// The sums over all cells.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> DeltaTotals {
         self.totals
     }
 
@@ -126,18 +133,17 @@ impl Delta {
             i += usize::from(order != Ordering::Greater);
             j += usize::from(order != Ordering::Less);
         }
-        let end = |n: usize| u32::try_from(n).expect("a phase's entries are limited");
-        let (set, cleared) = (end(self.set.len()), end(self.cleared.len()));
-        self.cells.push(Row { cell, set, cleared, kept });
+        let (set, cleared) = (to_u32(self.set.len()), to_u32(self.cleared.len()));
+        self.cells.push(ChangeEnds { cell, set, cleared, kept });
         let changed = self.set.len() > sets || self.cleared.len() > clears;
-        self.totals.set += (self.set.len() - sets) as u64;
-        self.totals.cleared += (self.cleared.len() - clears) as u64;
+        self.totals.set += to_u64(self.set.len() - sets);
+        self.totals.cleared += to_u64(self.cleared.len() - clears);
         self.totals.kept += u64::from(kept);
         self.totals.changed_cells += u64::from(changed);
     }
 }
 
-/// A cell's table in channel order; images of this crate are in that order already.
+/// The table of a cell in channel order. Images that this crate generates have that order.
 fn table(phase: Option<&PhaseImage>, cell: CellId) -> Cow<'_, [ChannelEntry]> {
     let Some(phase) = phase.filter(|phase| cell.index() < phase.cell_count()) else {
         return Cow::Borrowed(&[]);
@@ -151,8 +157,8 @@ fn table(phase: Option<&PhaseImage>, cell: CellId) -> Cow<'_, [ChannelEntry]> {
     Cow::Owned(entries)
 }
 
-/// What each switch of a set changes: from the empty context to the first phase's, and from each
-/// phase's to the next one's. As many as the set has phases.
+/// The changes of each switch of a set, one per phase: from the empty context to that of the first
+/// phase, and from the context of each phase to the next.
 pub fn deltas(set: &SetImage) -> Vec<Delta> {
     let before = std::iter::once(None).chain(set.phases.iter().map(Some));
     before.zip(&set.phases).map(|(before, after)| Delta::between(before, Some(after))).collect()

@@ -1,4 +1,4 @@
-//! An image as text to read: per phase and cell the forwarding table and the operation list.
+//! Listings: images as text for people, with the tables and operation lists of each phase and cell.
 //!
 //! ```text
 //! halo/p0: 2 cells, 2 entries, 2 operations
@@ -10,15 +10,15 @@
 //!     receive  x0  133 words from 0 through ch5, at 0
 //! ```
 //!
-//! Only cells that take part in a phase are listed. A listing is for people: it is not read back
-//! (the text form of schedules is), but equal images give equal listings, and images that differ
-//! in tables or operations differ in theirs.
+//! Only cells that participate in a phase are listed. A listing cannot be read back (the text form
+//! can). Equal images have equal listings, and images with different tables or operations have
+//! different ones.
 
 use std::fmt;
 
 use conset_ir::{CellContext, ChannelEntry, Direction, Feed, Image, Operation, SetImage, Sink};
 
-/// The listing of an image; `Display` writes it.
+/// The listing of an image, written by `Display`.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing<'a>(pub &'a Image);
 

@@ -1,27 +1,28 @@
-//! An image as a file and a module of typed names, to be included in somebody's crate.
+//! Rust modules of typed names for an image file, to be included in another crate.
 //!
-//! What a build script leaves behind: the image in the binary form, and one source file that
-//! embeds it and names its sets, connections and phases. It needs `conset-runtime` only. Unlike
-//! the crate of [`crate::rust`] it has no tables as source, so it compiles fast at any size; the
-//! image is read and checked when it is first asked for.
+//! A build script writes the image in the binary form and this module, which embeds the file and has
+//! constants for its sets, connections and phases. The module depends on `conset-runtime` only.
+//! Unlike the crate of [`crate::rust`] it has no tables as source code, so it compiles fast for any
+//! size. The image is parsed and checked at the first call.
 //!
 //! ```text
-//! image()                     the image, an `Arc` to the same one at each call
-//! halo::SET, halo::NAME       the set, by row and by name
+//! image()                     the image; every call returns an `Arc` of the same image
+//! halo::SET, halo::NAME       the row and the name of a set
 //! halo::connections::EAST     a connection
 //! halo::phases::P0            a phase
 //! ```
 //!
-//! Sets of more than [`NAMES`] connections get no constants for them.
+//! The connections of sets with more than [`NAMES`] connections have no constants.
 
 use conset_ir::{Image, SetImage};
 
+use crate::source::put;
 use crate::{names, rust};
 
-/// Most connections of a set that get a constant each.
+/// The greatest number of connections of a set that have constants.
 pub const NAMES: usize = 1 << 16;
 
-/// The module of an image that lies in `file`, a name relative to the module's own file.
+/// The module of an image in `file`, a path relative to the file of the module.
 pub fn module(image: &Image, file: &str) -> String {
     let mut out = format!(
         "// Written by conset-codegen; compile the program again rather than change it.\n\n\
@@ -56,7 +57,7 @@ fn set_module(out: &mut String, row: usize, set: &SetImage, module: &str) {
     }
     rust::phase_names(&mut inner, set);
     let (connections, phases) = (set.set.len(), set.phases.len());
-    rust::put(
+    put(
         out,
         format_args!(
             "\n/// Connection set `{name}`: {connections} connections in {phases} phases.\n\
@@ -67,7 +68,7 @@ fn set_module(out: &mut String, row: usize, set: &SetImage, module: &str) {
     );
     for line in inner.lines() {
         let indent = if line.is_empty() { "" } else { "    " };
-        rust::put(out, format_args!("{indent}{line}\n"));
+        put(out, format_args!("{indent}{line}\n"));
     }
     out.push_str("}\n");
 }

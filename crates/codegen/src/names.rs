@@ -1,18 +1,18 @@
-//! Names of a program made into names of Rust.
+//! Identifiers of generated code for the sets and connections of a program.
 //!
-//! The names of sets and connections are letters, digits, `_`, `-` and `.`; a connection may have
-//! none and is then called after its ends, `C3_TO_C4`. Whatever is no letter or digit becomes
-//! `_`, a leading digit gets an `N` before it, and a keyword an `_` behind it. Where two names
-//! come out the same, the first in the order of ids keeps it and the others get `_2`, `_3`, ...;
-//! names that were given go before names that were made up.
+//! The names of sets and connections consist of letters, digits, `_`, `-` and `.`. A connection
+//! without a name is named after its ends, `C3_TO_C4`. Characters other than letters and digits
+//! become `_`, a name with a leading digit gets the prefix `N`, and a keyword the suffix `_`. Of
+//! equal identifiers, the first in the order of ids is kept and the others get the suffixes `_2`,
+//! `_3`, ...; connections with a name precede those without.
 //!
-//! The result depends on the program alone, so a program that is compiled again keeps its names.
+//! The identifiers depend on the program only, so compiling it again does not change them.
 
 use std::collections::{HashMap, HashSet};
 
 use conset_ir::ConnectionSet;
 
-/// Words that cannot name a module: Rust's keywords, and what the emitted crate uses itself.
+/// Words that cannot be the name of a module: Rust's keywords, and names used by the emitted crate.
 const TAKEN: [&str; 59] = [
     "abstract",
     "as",
@@ -65,7 +65,7 @@ const TAKEN: [&str; 59] = [
     "where",
     "while",
     "yield",
-    // Crates and files.
+    // Crates and files of the emitted crate.
     "alloc",
     "bin",
     "conset_runtime",
@@ -76,7 +76,7 @@ const TAKEN: [&str; 59] = [
     "tables",
 ];
 
-/// The names of a set's connections, as constants; one per connection, all different.
+/// The identifiers of the connections of a set, as constants: one per connection, all different.
 pub fn connections(set: &ConnectionSet) -> Vec<String> {
     let mut names = vec![String::new(); set.len()];
     let mut unique = Unique::default();
@@ -94,7 +94,7 @@ pub fn connections(set: &ConnectionSet) -> Vec<String> {
     names
 }
 
-/// The names of sets, as modules; one per set, all different.
+/// The identifiers of sets, as modules: one per set, all different.
 pub fn modules<'a>(sets: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut unique = Unique::default();
     sets.map(|name| {
@@ -107,13 +107,13 @@ pub fn modules<'a>(sets: impl Iterator<Item = &'a str>) -> Vec<String> {
     .collect()
 }
 
-/// The names of sets behind a prefix, where no keyword can be meant.
+/// The identifiers of sets to be used with a prefix, so that keywords need no suffix.
 pub(crate) fn prefixed<'a>(sets: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut unique = Unique::default();
     sets.map(|name| unique.take(identifier(&name.to_ascii_lowercase(), 'n'))).collect()
 }
 
-/// A name with everything replaced that no identifier can hold.
+/// A name with all characters replaced that are not permitted in an identifier.
 fn identifier(name: &str, prefix: char) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let mut identifier: String = name.chars().map(legal).collect();
@@ -124,16 +124,16 @@ fn identifier(name: &str, prefix: char) -> String {
     identifier
 }
 
-/// Names given out so far.
+/// The identifiers in use.
 #[derive(Default)]
 pub(crate) struct Unique {
     taken: HashSet<String>,
-    /// The number that the next of several equal names tries first.
+    /// For each duplicate identifier, the next suffix to try.
     next: HashMap<String, u32>,
 }
 
 impl Unique {
-    /// The name, or what it becomes because it is taken.
+    /// The identifier, with a suffix if it is in use.
     pub(crate) fn take(&mut self, name: String) -> String {
         if self.taken.insert(name.clone()) {
             return name;

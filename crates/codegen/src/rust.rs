@@ -1,100 +1,104 @@
-//! An image as a crate of Rust source.
+//! Images as Rust crates.
 //!
-//! The crate needs `conset-runtime` only. It has
+//! The crate depends on `conset-runtime` only. It has
 //!
-//! * `machine()` and `image()`, which build the machine and the image through the constructors
-//!   that check them;
-//! * a module per set, with a constant for each connection (`halo::connections::C3_TO_C4`) and
-//!   each phase (`halo::phases::P0`), so that a program that uses what is not there does not
-//!   compile. See [`crate::names`] for how names come about.
+//! * `machine()` and `image()`, which build the machine and the image with the checking
+//!   constructors;
+//! * a module per set, with a constant for each connection (`halo::connections::C3_TO_C4`) and each
+//!   phase (`halo::phases::P0`), so that a program that uses an unknown name does not compile.
+//!   [`crate::names`] defines the names.
 //!
-//! Tables are static arrays of plain numbers: rows of five, not expressions that build entries,
-//! because compilers take their time for each expression. The table of a phase lists only cells
-//! that take part. Beyond [`ROWS`] rows in all no source is written; such an image is loaded from
-//! its file.
+//! Tables are static arrays with rows of five numbers instead of expressions that build entries,
+//! because compilers take long for expressions. The table of a phase has only the participating
+//! cells. No source is generated beyond [`ROWS`] rows in all; such an image must be loaded from its
+//! file.
 //!
-//! The source is formatted; its tables are marked so that rustfmt leaves them alone.
+//! The source is formatted; its tables are marked so that rustfmt does not change them.
 
-use std::fmt::Write;
-
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{
     CellContext, ChannelEntry, Direction, Duplex, Feed, Image, Machine, Operation, Parameters,
     PhaseImage, SetImage, Sink, Topology,
 };
 
 use crate::names;
+use crate::source::{EmitError, SourceFile, put};
 
-/// Most rows of tables that are written as source: about a minute of compiling.
+/// The greatest number of table rows in source code, which compiles in about a minute.
 pub const ROWS: usize = 1 << 21;
 
-/// Where the emitted crate finds `conset-runtime`.
+/// The version of `conset-runtime` that emitted crates are written for.
+pub const RUNTIME_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The source of `conset-runtime` in the manifest of the emitted crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Runtime {
-    /// A version requirement.
+    /// A version requirement for the published crate.
     Version(String),
-    /// A path to the crate's folder.
+    /// The path of the crate's folder.
     Path(String),
+    /// A revision of a git repository.
+    Git {
+        /// The URL of the repository.
+        url: String,
+        /// The revision.
+        rev: String,
+    },
 }
 
-/// How a crate is emitted.
+/// Options of [`emit_with`]: the name of the crate, and the source of `conset-runtime`.
+///
+/// ```
+/// use conset_codegen::{CrateOptions, Runtime};
+///
+/// let options = CrateOptions::new("halo-image").runtime(Runtime::Path("../runtime".into()));
+/// # let _ = options;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// The crate's name.
-    pub crate_name: String,
-    /// Where it finds `conset-runtime`.
-    pub runtime: Runtime,
+pub struct CrateOptions {
+    crate_name: String,
+    runtime: Runtime,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            crate_name: "conset-image".to_owned(),
-            runtime: Runtime::Version(env!("CARGO_PKG_VERSION").to_owned()),
-        }
+impl CrateOptions {
+    /// Options for a crate of this name, which uses the published runtime of this version.
+    pub fn new(crate_name: impl Into<String>) -> Self {
+        let runtime = Runtime::Version(RUNTIME_VERSION.to_owned());
+        Self { crate_name: crate_name.into(), runtime }
+    }
+
+    /// Sets the source of `conset-runtime`.
+    #[must_use]
+    pub fn runtime(self, runtime: Runtime) -> Self {
+        Self { runtime, ..self }
     }
 }
 
-/// Why no source was written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EmitError {
-    /// The image's tables have too many rows to be compiled in reasonable time.
-    #[error(
-        "{rows} rows of tables are too many for source code, at most {limit}; load the image from its file instead"
-    )]
-    TooLarge {
-        /// Rows there are.
-        rows: usize,
-        /// Rows there may be.
-        limit: usize,
-    },
-    /// The crate's name is none that cargo takes.
-    #[error("`{name}` is not a crate name; expected a letter, then letters, digits, `-` or `_`")]
-    CrateName {
-        /// The name.
-        name: String,
-    },
+impl Default for CrateOptions {
+    /// A crate named `conset-image`.
+    fn default() -> Self {
+        Self::new("conset-image")
+    }
 }
-
-/// A file of the emitted crate: its name relative to the crate's folder, and its text.
-pub type File = (String, String);
 
 /// The crate of an image with default options, as files to write.
 ///
 /// # Errors
-/// An image with too many rows.
-pub fn emit(image: &Image) -> Result<Vec<File>, EmitError> {
-    emit_with(image, &Options::default())
+/// [`EmitError::TooManyRows`].
+pub fn emit(image: &Image) -> Result<Vec<SourceFile>, EmitError> {
+    emit_with(image, &CrateOptions::default())
 }
 
 /// The crate of an image, as files to write: `Cargo.toml`, `src/lib.rs`, `src/tables.rs` and a
 /// module per set.
 ///
 /// # Errors
-/// An image with too many rows, a crate name that is none.
-pub fn emit_with(image: &Image, options: &Options) -> Result<Vec<File>, EmitError> {
+/// [`EmitError::TooManyRows`], and [`EmitError::CrateName`] if Cargo does not accept the name.
+pub fn emit_with(image: &Image, options: &CrateOptions) -> Result<Vec<SourceFile>, EmitError> {
     let rows = rows(image);
     if rows > ROWS {
-        return Err(EmitError::TooLarge { rows, limit: ROWS });
+        return Err(EmitError::TooManyRows { rows, limit: ROWS });
     }
     let manifest = manifest(options)?;
     let modules = names::modules(image.sets().iter().map(|set| set.set.name()));
@@ -109,13 +113,15 @@ pub fn emit_with(image: &Image, options: &Options) -> Result<Vec<File>, EmitErro
     Ok(files)
 }
 
-/// Rows of all tables, and nodes by the row they fill.
+/// The number of rows of all tables; five nodes count as a row.
 fn rows(image: &Image) -> usize {
     let in_phase = |phase: &PhaseImage| -> usize {
         phase.cells().map(|(_, context)| context.entries.len() + context.operations.len()).sum()
     };
     let in_set = |set: &SetImage| {
-        let nodes = if set.set.nodes().is_some() { set.set.words() as usize / 5 } else { 0 };
+        let lists = set.set.nodes().is_some();
+        let nodes = set.set.connections().iter().map(|c| index(c.words)).sum::<usize>();
+        let nodes = if lists { nodes / 5 } else { 0 };
         let phases: usize = set.phases.iter().map(in_phase).sum();
         phases + set.phases.len() + set.set.len() + set.set.order().len() + nodes
     };
@@ -127,20 +133,33 @@ fn rows(image: &Image) -> usize {
     image.sets().iter().map(in_set).sum::<usize>() + links + dead
 }
 
-fn manifest(options: &Options) -> Result<String, EmitError> {
+fn manifest(options: &CrateOptions) -> Result<String, EmitError> {
     let name = &options.crate_name;
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     let letter = name.starts_with(|c: char| c.is_ascii_alphabetic());
     if !letter || name.len() > 64 || !name.bytes().all(legal) {
         return Err(EmitError::CrateName { name: name.clone() });
     }
-    let runtime = match &options.runtime {
-        Runtime::Version(version) => toml_string(version),
-        Runtime::Path(path) => format!("{{ path = {} }}", toml_string(path)),
+    let version = toml_string(RUNTIME_VERSION);
+    let (comment, runtime) = match &options.runtime {
+        Runtime::Version(version) => (
+            "# While this version is not published, use a checkout of conset instead:\n\
+             # conset-runtime = { path = \"conset/crates/runtime\" }\n"
+                .to_owned(),
+            toml_string(version),
+        ),
+        Runtime::Path(path) => (
+            format!("# A checkout. The published version: conset-runtime = {version}\n"),
+            format!("{{ path = {} }}", toml_string(path)),
+        ),
+        Runtime::Git { url, rev } => (
+            format!("# A git revision. The published version: conset-runtime = {version}\n"),
+            format!("{{ git = {}, rev = {} }}", toml_string(url), toml_string(rev)),
+        ),
     };
     Ok(format!(
         "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n\
-         [dependencies]\nconset-runtime = {runtime}\n"
+         [dependencies]\n{comment}conset-runtime = {runtime}\n"
     ))
 }
 
@@ -155,11 +174,6 @@ fn toml_string(text: &str) -> String {
     }
     string.push('"');
     string
-}
-
-/// Writing to a string cannot fail.
-pub(crate) fn put(out: &mut String, arguments: std::fmt::Arguments<'_>) {
-    out.write_fmt(arguments).expect("writing to a string");
 }
 
 fn library(image: &Image, modules: &[String]) -> String {
@@ -379,7 +393,7 @@ fn phase_tables(out: &mut String, row: usize, phase: &PhaseImage) {
         out,
         &format!("P{row}_CELLS"),
         "Cell, number of entries, number of operations.",
-        cells().map(|(cell, c)| [cell.0, c.entries.len() as u32, c.operations.len() as u32]),
+        cells().map(|(cell, c)| [cell.0, to_u32(c.entries.len()), to_u32(c.operations.len())]),
     );
     table(
         out,
@@ -398,30 +412,30 @@ fn phase_tables(out: &mut String, row: usize, phase: &PhaseImage) {
     array(out, &format!("P{row}_STARTS"), "u64", columns, starts);
 }
 
-/// A number of a table, or the name of the constant that stands for a gate.
+/// A number of a table, or the constant for a gate.
 #[derive(Clone, Copy)]
-enum Number {
+enum TableCell {
     Plain(u32),
     Gate,
 }
 
-impl std::fmt::Display for Number {
+impl std::fmt::Display for TableCell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Number::Plain(number) => number.fmt(f),
-            Number::Gate => f.write_str("GATE"),
+            TableCell::Plain(number) => number.fmt(f),
+            TableCell::Gate => f.write_str("GATE"),
         }
     }
 }
 
-fn entry_row(entry: &ChannelEntry) -> [Number; 5] {
-    let plain = Number::Plain;
+fn entry_row(entry: &ChannelEntry) -> [TableCell; 5] {
+    let plain = TableCell::Plain;
     let (from, fed) = match entry.feed {
-        Feed::Gate(connection) => (Number::Gate, plain(connection.0)),
+        Feed::Gate(connection) => (TableCell::Gate, plain(connection.0)),
         Feed::Link(link) => (plain(link.0), plain(0)),
     };
     let (to, into) = match entry.sink {
-        Sink::Gate(connection) => (Number::Gate, plain(connection.0)),
+        Sink::Gate(connection) => (TableCell::Gate, plain(connection.0)),
         Sink::Forward { link, channel } => (plain(link.0), plain(channel.0)),
     };
     [plain(entry.channel.0), from, fed, to, into]
@@ -447,7 +461,7 @@ fn table<const N: usize, T: std::fmt::Display>(
     array(out, name, &format!("[u32; {N}]"), columns, texts);
 }
 
-/// A static array of elements, as many in a line as fit into 100 columns.
+/// A static array of elements, with lines of up to 100 columns.
 fn array(
     out: &mut String,
     name: &str,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use common::{compiled, machine};
 use conset_codegen::rust::Runtime;
-use conset_codegen::{EmitError, Options, c, emit, emit_with, image};
+use conset_codegen::{CrateOptions, EmitError, c, emit, emit_with, image};
 use conset_ir::document::Document;
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Image, Machine, NodeLists, Parameters,
@@ -92,7 +92,7 @@ fn digest(text: &str) -> u64 {
 /// Writes a crate, with a program that prints what it rebuilds and the values of some names.
 fn write_crate(folder: &Path, name: &str, image: &Image, uses: &str) {
     let runtime = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime").to_owned();
-    let options = Options { crate_name: name.to_owned(), runtime: Runtime::Path(runtime) };
+    let options = CrateOptions::new(name).runtime(Runtime::Path(runtime));
     let sources = folder.join(name).join("src");
     if sources.exists() {
         std::fs::remove_dir_all(&sources).unwrap();
@@ -186,13 +186,33 @@ fn manifests_are_written_with_escapes() {
     let image = image(&machine("ring:1", |_| {}), &[]).unwrap();
     let with = |name: &str, path: &str| {
         let runtime = Runtime::Path(path.to_owned());
-        emit_with(&image, &Options { crate_name: name.to_owned(), runtime })
+        emit_with(&image, &CrateOptions::new(name).runtime(runtime))
     };
     let files = with("my-image", "C:\\a \"b\"").unwrap();
     assert!(files[0].1.contains("conset-runtime = { path = \"C:\\\\a \\\"b\\\"\" }\n"));
     for name in ["", "1st", "a b", "a\"\n[x]"] {
         assert!(matches!(with(name, "x"), Err(EmitError::CrateName { .. })), "{name}");
     }
+}
+
+#[test]
+fn manifests_say_where_the_runtime_comes_from() {
+    let image = image(&machine("ring:1", |_| {}), &[]).unwrap();
+    let manifest = |options: CrateOptions| {
+        let files = emit_with(&image, &options).unwrap();
+        let (before, dependencies) = files[0].1.split_once("[dependencies]\n").unwrap();
+        assert!(before.starts_with("[package]\n"));
+        dependencies.to_owned()
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let published = manifest(CrateOptions::default());
+    assert!(published.ends_with(&format!("\nconset-runtime = \"{version}\"\n")), "{published}");
+    assert!(published.starts_with("# While this version is not published"), "{published}");
+    let git = Runtime::Git { url: "https://example.org/conset".into(), rev: "abc123".into() };
+    let git = manifest(CrateOptions::default().runtime(git));
+    let source = "{ git = \"https://example.org/conset\", rev = \"abc123\" }";
+    assert!(git.ends_with(&format!("\nconset-runtime = {source}\n")), "{git}");
+    assert!(git.contains(&format!("The published version: conset-runtime = \"{version}\"")));
 }
 
 /// What the emitted C sources need of the C library, as far as they need it to be compiled here;
@@ -282,6 +302,6 @@ fn c_names_do_not_collide_and_none_are_made_of_what_is_no_name() {
         assert!(header.lines().any(|l| l == line), "{line}\n{header}");
     }
     for name in ["", "1st", "a b", "a-b", "a\"", "ä"] {
-        assert!(matches!(c::emit(&image, name), Err(c::EmitError::Name { .. })), "{name}");
+        assert!(matches!(c::emit(&image, name), Err(EmitError::CName { .. })), "{name}");
     }
 }

@@ -1,18 +1,18 @@
-//! Conversions between number types, each of them exact or checked.
+//! Conversions between number types that are exact or checked.
 //!
 //! Ids and counts are stored in 32 bits, because arrays of them are large; they index slices as
-//! `usize`, add up in 64 bits, and meet prices in `f64`. An `as` cast between these types compiles
-//! whether or not the value survives it. These functions either cannot lose anything or panic at
-//! the caller's line, and they are the only place of the compiler with such casts: everywhere else
-//! the lint `clippy::as_conversions` reports them. An id that has a type of its own
-//! ([`crate::ids`]) is converted by its `index` and `from_index` instead.
+//! `usize`, are added up in 64 bits, and are combined with costs in `f64`. An `as` cast between
+//! these types compiles whether or not it preserves the value. These functions either preserve
+//! every value or panic at the line of the caller. Only this module has such casts; elsewhere the
+//! lint `clippy::as_conversions` reports them. A typed id ([`crate::ids`]) is converted by its
+//! methods `index` and `from_index` instead.
 
 #![allow(clippy::as_conversions)]
 
 const _: () = assert!(usize::BITS >= 32, "arrays are indexed by 32-bit numbers");
 const _: () = assert!(usize::BITS <= 64, "sizes are added up in 64 bits");
 
-/// The position in a slice that a 32-bit number means. Never loses anything.
+/// A 32-bit number as an index. Preserves every value.
 ///
 /// ```
 /// let row = [10, 20, 30];
@@ -73,7 +73,7 @@ pub fn to_f64<N: TryInto<u64>>(number: N) -> f64 {
     to_u64(number) as f64
 }
 
-/// A price without its fraction. Round it first (`ceil`, `round`) where that is meant.
+/// A cost without its fraction. Call `ceil` or `round` first for another rounding.
 ///
 /// # Panics
 /// If it is not a number, negative, or 2^64 or more.

@@ -1,19 +1,19 @@
-//! The digest of a program: a number that tells which machine and which sets a schedule is for.
+//! The digest of a program: a 64-bit hash of the machine and the sets of a schedule.
 //!
-//! It is FNV-1a of 64 bits over 32-bit numbers, each as four bytes, the low one first; text is its
-//! length in bytes and then its bytes (`docs/format.md` lists the numbers in their order). Whatever
-//! the exchange depends on is in it: the machine's cells, links and parameters, and of each set the
-//! name, the connections with their contracts and nodes, and the order. Names of machines and of
-//! connections are not: they change nothing.
+//! It is the 64-bit FNV-1a hash of a sequence of 32-bit numbers, each as four bytes in little-endian
+//! order; a text is its length in bytes and then its bytes (`docs/format.md` lists the sequence).
+//! The digest covers everything that the exchange depends on: the machine's cells, links and
+//! parameters, and for each set its name, its connections with their requirements and nodes, and
+//! its order. Names of machines and connections are not covered, since they have no effect.
 //!
-//! It tells files apart that were mixed up. It proves nothing against somebody who wants two
-//! programs to have the same.
+//! The digest detects a schedule that was combined with the wrong program. It is not a
+//! cryptographic hash: two programs with the same digest can be constructed on purpose.
 
 use crate::ids::LinkId;
 use crate::machine::{Duplex, Machine};
 use crate::set::ConnectionSet;
 
-/// FNV-1a, 64 bits.
+/// The state of a 64-bit FNV-1a hash.
 struct Fnv(u64);
 
 impl Fnv {
@@ -27,25 +27,32 @@ impl Fnv {
         self.bytes(&number.to_le_bytes());
     }
 
-    /// A count; limits keep them all within 32 bits.
+    /// A count; the limits keep all counts within 32 bits.
     fn count(&mut self, count: usize) {
         self.number(u32::try_from(count).unwrap_or(u32::MAX));
     }
 }
 
-/// A digest as files spell it: 16 digits, 0-9 and a-f.
+/// The spelling of a digest in files: 16 hexadecimal digits in lower case.
+///
+/// ```
+/// use conset_ir::digest::{parse, spelling};
+///
+/// assert_eq!(spelling(255), "00000000000000ff");
+/// assert_eq!(parse("00000000000000ff"), Some(255));
+/// ```
 pub fn spelling(digest: u64) -> String {
     format!("{digest:016x}")
 }
 
-/// Reads the spelling back.
+/// Parses the spelling of a digest.
 pub fn parse(digits: &str) -> Option<u64> {
     let known = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     let right = digits.len() == 16 && digits.bytes().all(known);
     right.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// The digest of a machine and of sets, in their order. O(links + connections + nodes).
+/// The digest of a machine and of sets in their order. O(links + connections + nodes).
 pub fn digest<'a>(
     machine: &Machine,
     sets: impl ExactSizeIterator<Item = &'a ConnectionSet>,
@@ -87,7 +94,7 @@ fn add_set(set: &ConnectionSet, fnv: &mut Fnv) {
         fnv.number(connection.source.0);
         fnv.number(connection.target.0);
         fnv.number(connection.words);
-        // 0 is no contract: both are at least 1.
+        // 0 means no requirement: both are at least 1.
         fnv.number(connection.min_bandwidth.unwrap_or(0));
         fnv.number(connection.max_latency.unwrap_or(0));
     }
@@ -111,7 +118,7 @@ mod tests {
     use crate::set::Connection;
 
     #[test]
-    fn fnv_is_fnv() {
+    fn the_hash_agrees_with_reference_vectors() {
         // The reference vectors of Fowler, Noll and Vo.
         let of = |text: &str| {
             let mut fnv = Fnv(0xcbf2_9ce4_8422_2325);
@@ -124,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_matters_is_in_it() {
+    fn every_relevant_change_changes_the_digest() {
         let machine = Machine::from_spec("ring:4").unwrap();
         let row = |s, t, w| Connection::new(CellId(s), CellId(t), w);
         let set = |rows: Vec<Connection>| ConnectionSet::new("s", rows).unwrap();

@@ -1,25 +1,31 @@
-//! What can go wrong, sorted by whose fault it is.
+//! The errors of all stages, by cause: wrong input, an infeasible set, inconsistent parts.
 //!
-//! * [`InputError`]: the user's file or argument; names file and position, says what was expected
-//!   and what to do (exit code 2).
-//! * [`Infeasible`]: the input is fine, the machine cannot do it; carries a witness and the
-//!   cheapest fixes (exit code 1).
-//! * [`ShapeError`]: a value was built from parts that do not fit together. From a reader it
-//!   becomes an [`InputError`]; from a stage it is a broken promise of our own (exit code 3).
+//! * [`InputError`]: a file or argument of the user is wrong. It names the file and the position
+//!   and says what was expected (exit code 2 of the command).
+//! * [`Infeasible`]: the input is valid, but the machine cannot carry the set. It has a witness and
+//!   possible fixes, cheapest first (exit code 1).
+//! * [`ShapeError`]: a value was built from parts that do not fit together. A reader turns it into
+//!   an [`InputError`]; if a stage of the compiler causes one, that is a bug (exit code 3).
+//!
+//! Errors know no command-line options. Where an interface can offer a remedy (an option, a field
+//! of a structure), the error carries the data ([`Fix`], [`SpecError::UnknownPreset`]) and the
+//! interface words the advice.
 
 use std::fmt;
 
 use crate::ids::{CellId, ConnectionId};
 
-/// Shorthand for results whose failure is the input's fault.
+/// A result whose error is, by default, an [`InputError`].
 pub type Result<T, E = InputError> = std::result::Result<T, E>;
 
-/// Where in an input something is wrong.
+/// A position in an input.
+///
+/// The enum is exhaustive: programs that show errors handle every kind of position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
     /// The input as a whole (empty, wrong format, too large).
     Whole,
-    /// A place in a text: line and column from 1 (columns count bytes), and the offset in bytes.
+    /// A position in a text: line and column from 1 (columns in bytes), and the offset in bytes.
     Text {
         /// Line, from 1.
         line: usize,
@@ -28,32 +34,44 @@ pub enum At {
         /// Offset in bytes from the start, from 0.
         offset: usize,
     },
-    /// A place in a binary file: offset in bytes from 0.
+    /// A position in a binary file: offset in bytes from 0.
     Byte(usize),
-    /// A place in a structured document: `sets[0].phases[1].routes[3]`.
+    /// A part of a structured document: `sets[0].phases[1].routes[3]`.
     Path(String),
 }
 
-/// Bad input: where, what was expected, what to do.
+/// An error in an input: its position, what was expected, and how to correct it.
+///
+/// A record with public fields: interfaces replace the file's name or the help by their own. It is
+/// `#[non_exhaustive]`; [`InputError::new`] makes one.
+///
+/// ```
+/// use conset_ir::{At, InputError};
+///
+/// let at = At::Text { line: 3, column: 7, offset: 40 };
+/// let error = InputError::new("halo.cset", at, "expected `->`").help("write c0 -> c1");
+/// assert_eq!(error.to_string(), "halo.cset:3:7: expected `->`\n  help: write c0 -> c1");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InputError {
-    /// The file's name as the user gave it; `<argument>` for an argument.
+    /// The name of the file as the user wrote it; `<argument>` for an argument.
     pub file: String,
-    /// Where in it.
+    /// The position in the file.
     pub at: At,
     /// What is wrong and what was expected, as one sentence without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// How to correct it.
     pub help: Option<String>,
 }
 
 impl InputError {
-    /// An error at `at` in `file`.
+    /// An error at position `at` in `file`.
     pub fn new(file: impl Into<String>, at: At, message: impl Into<String>) -> Self {
         Self { file: file.into(), at, message: message.into(), help: None }
     }
 
-    /// Adds what to do about it.
+    /// Adds how to correct it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -80,9 +98,13 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// Parts that do not fit together: which part, and what it should have been.
+/// A part of a value that does not fit the rest.
+///
+/// A record with public fields, since readers translate the place into a position of the file. It
+/// is `#[non_exhaustive]`; [`ShapeError::new`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
+#[non_exhaustive]
 pub struct ShapeError {
     /// The part, as a path within the value: `phases[1].routes[3]`.
     pub place: String,
@@ -91,38 +113,131 @@ pub struct ShapeError {
 }
 
 impl ShapeError {
-    /// An error at `place`.
+    /// An error in the part `place`.
     pub fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: place.into(), message: message.into() }
     }
 
-    /// The same error, of a part of `whole`: the place is written behind it.
+    /// The same error in a value that is itself the part `whole` of a larger one.
     #[must_use]
     pub fn under(self, whole: impl fmt::Display) -> Self {
         Self { place: format!("{whole}.{}", self.place), ..self }
     }
 
-    /// The same error as a reader's: in `file`, at the path of the part.
+    /// The same error of a reader: in `file`, at the path of the part.
     pub fn in_file(self, file: &str) -> InputError {
         InputError::new(file, At::Path(self.place), self.message)
     }
 }
 
-/// A cell that a set needs more channels on than it has.
+/// The reason why a machine specification such as `torus:4x4` cannot be used.
+///
+/// It converts into an [`InputError`], so `?` works where one is returned.
+///
+/// ```
+/// use conset_ir::{InputError, Machine, SpecError};
+///
+/// let error = Machine::from_spec("tours:4x4").unwrap_err();
+/// assert!(matches!(&error, SpecError::UnknownPreset { preset, .. } if preset == "tours"));
+/// assert!(InputError::from(error).help.unwrap().starts_with("did you mean `torus`?"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The preset is unknown.
+    UnknownPreset {
+        /// The whole specification.
+        spec: String,
+        /// The preset it names.
+        preset: String,
+        /// The closest known preset and the list of all presets, as one line.
+        help: String,
+    },
+    /// A size that is not a number.
+    Size {
+        /// The whole specification.
+        spec: String,
+        /// The size.
+        size: String,
+        /// A correct specification of the preset.
+        example: String,
+    },
+    /// Sizes or parameters that no machine can have.
+    Shape {
+        /// The whole specification.
+        spec: String,
+        /// What is wrong with them.
+        error: ShapeError,
+    },
+}
+
+impl SpecError {
+    /// The error of an interface that accepts something else than a preset, too. The help for an
+    /// unknown preset then ends in `alternative`, in the words of that interface: `give a machine
+    /// file ending in .toml`.
+    pub fn with_alternative(self, alternative: &str) -> InputError {
+        let unknown = matches!(self, SpecError::UnknownPreset { .. });
+        let mut error = InputError::from(self);
+        if let Some(help) = error.help.as_mut().filter(|_| unknown) {
+            help.push_str("; or ");
+            help.push_str(alternative);
+        }
+        error
+    }
+}
+
+impl From<SpecError> for InputError {
+    fn from(error: SpecError) -> Self {
+        let (spec, message, help) = match error {
+            SpecError::UnknownPreset { spec, preset, help } => {
+                (spec, format!("`{preset}` is not a machine"), Some(help))
+            }
+            SpecError::Size { spec, size, example } => {
+                (spec, format!("`{size}` is not a size"), Some(format!("write {example} or so")))
+            }
+            SpecError::Shape { spec, error } => (spec, error.to_string(), None),
+        };
+        InputError { help, ..InputError::new("<machine>", At::Path(spec), message) }
+    }
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        InputError::from(self.clone()).fmt(f)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+/// A cell on which a set needs more channels than it has in all phases together.
+///
+/// A record of facts with public fields; it has no invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overfull {
     /// The cell.
     pub cell: CellId,
-    /// Channels wanted on it.
-    pub wanted: u64,
-    /// Channels there are.
-    pub available: u64,
-    /// Connections that want them (the first few, in id order).
+    /// Channel slots that the set needs on it. A route takes one channel in one phase.
+    pub needed: u64,
+    /// Phases that are allowed.
+    pub phases: u32,
+    /// Channels of the cell in each phase.
+    pub channels_per_cell: u32,
+    /// Connections that need them (the first few, in id order).
     pub connections: Vec<ConnectionId>,
 }
 
-/// Something that would make an infeasible set fit.
+impl Overfull {
+    /// Channel slots that the cell has in all allowed phases together.
+    pub fn available(&self) -> u64 {
+        u64::from(self.phases) * u64::from(self.channels_per_cell)
+    }
+}
+
+/// A change with which an infeasible set would fit.
+///
+/// `Display` describes the change without naming an option of any interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fix {
     /// Allow this many phases.
     Phases(u32),
@@ -130,7 +245,7 @@ pub enum Fix {
     ChannelsPerCell(u32),
     /// Divide the mesh into this many parts at most.
     Parts(usize),
-    /// Take a machine of this many cells or more.
+    /// Use a machine of this many cells or more.
     Cells(usize),
     /// Leave out these connections.
     Drop(Vec<ConnectionId>),
@@ -141,12 +256,10 @@ pub enum Fix {
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fix::Phases(n) => write!(f, "allow {n} phases (--max-phases {n})"),
-            Fix::ChannelsPerCell(n) => {
-                write!(f, "give each cell {n} channels (--param channels_per_cell={n})")
-            }
-            Fix::Parts(n) => write!(f, "make at most {n} parts (--parts {n})"),
-            Fix::Cells(n) => write!(f, "take a machine of {n} cells or more (--machine)"),
+            Fix::Phases(n) => write!(f, "allow {n} phases"),
+            Fix::ChannelsPerCell(n) => write!(f, "give each cell {n} channels"),
+            Fix::Parts(n) => write!(f, "make at most {n} parts"),
+            Fix::Cells(n) => write!(f, "take a machine of {n} cells or more"),
             Fix::Drop(ids) => {
                 let shown: Vec<String> = ids.iter().take(8).map(|id| id.to_string()).collect();
                 let more = ids.len().saturating_sub(8);
@@ -158,18 +271,20 @@ impl fmt::Display for Fix {
     }
 }
 
-/// The machine cannot do what the set asks: why, the witness, and the cheapest fixes first.
+/// A set that the machine cannot carry: the reason, a witness and possible fixes.
+///
+/// A record of facts with public fields; interfaces replace the fixes by their own wording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Infeasible {
-    /// The set's name.
+    /// The name of the set.
     pub set: String,
-    /// Why, as one sentence without a full stop.
+    /// The reason, as one sentence without a full stop.
     pub reason: String,
-    /// The cells that are overfull, the worst first.
+    /// The overfull cells, the worst first.
     pub overfull: Vec<Overfull>,
-    /// The connections that cannot be had, where it is not a matter of overfull cells.
+    /// The connections that cannot be routed, if the reason is not an overfull cell.
     pub connections: Vec<ConnectionId>,
-    /// What would make it fit, the cheapest first.
+    /// Changes with which the set would fit, cheapest first.
     pub fixes: Vec<Fix>,
 }
 
@@ -181,10 +296,14 @@ impl fmt::Display for Infeasible {
                 over.connections.iter().take(8).map(|id| id.to_string()).collect();
             write!(
                 f,
-                "\n  {} needs {} channels but has {}: {}{}",
+                "\n  {} needs {} channel slots but has {} ({} phase{} x {} channel{}): {}{}",
                 over.cell,
-                over.wanted,
-                over.available,
+                over.needed,
+                over.available(),
+                over.phases,
+                if over.phases == 1 { "" } else { "s" },
+                over.channels_per_cell,
+                if over.channels_per_cell == 1 { "" } else { "s" },
                 shown.join(", "),
                 if over.connections.len() > 8 { ", ..." } else { "" },
             )?;

@@ -1,11 +1,13 @@
-//! Typed `u32` ids.
+//! Typed 32-bit ids of cells, links, connections, phases and channels.
 //!
-//! Every thing that stages talk about is a row of a dense vector and its id is the row's number,
-//! so a lookup is an index and ids are cheap to copy, hash and store. The newtypes keep a cell
-//! from being used as a link. `Display` writes the spelling of the text form and `parse` reads it
-//! back; serde uses the bare number, which is what the JSON schedule promises.
+//! Cells, links, connections and so on are rows of dense vectors, and an id is a row number: a
+//! lookup is an index, and ids are cheap to copy, hash and store. The newtypes prevent a cell from
+//! being used as a link. `Display` writes the spelling of the text form and `parse` reads it. Serde
+//! uses the bare number, as the JSON formats specify.
 
 use serde::{Deserialize, Serialize};
+
+use crate::convert;
 
 macro_rules! define_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -17,23 +19,26 @@ macro_rules! define_id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The letters before the number in the text form.
+            /// The prefix of the number in the text form.
             pub const PREFIX: &'static str = $prefix;
 
-            /// The row this id names.
+            /// The row with this id.
             #[inline]
             pub const fn index(self) -> usize {
-                self.0 as usize
+                convert::index(self.0)
             }
 
-            /// The id of row `index`. Counts are limited on entry ([`crate::limits`]), so a row
-            /// number always fits.
+            /// The id of row `index`.
+            ///
+            /// # Panics
+            /// If `index` exceeds 32 bits, which the row numbers of checked values never do: readers
+            /// and constructors keep all counts within [`crate::limits`].
             #[inline]
             pub fn from_index(index: usize) -> Self {
                 Self(u32::try_from(index).expect("row numbers are limited to 32 bits on entry"))
             }
 
-            /// Reads the text form's spelling: the prefix, then decimal digits and nothing else.
+            /// Reads the spelling of the text form: the prefix, then decimal digits only.
             pub fn parse(text: &str) -> Option<Self> {
                 let digits = text.strip_prefix($prefix)?;
                 if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -52,13 +57,13 @@ macro_rules! define_id {
 }
 
 define_id!(
-    /// A node of the machine: a computation agent plus a communication agent (a switch of a
+    /// A node of the machine: a computation agent and a communication agent (a switch of a
     /// fat-tree has a communication agent only).
     CellId,
     "c"
 );
 define_id!(
-    /// A directed physical wire from a cell to a neighbour.
+    /// A directed physical link from a cell to a neighbour.
     LinkId,
     "l"
 );
@@ -79,8 +84,8 @@ define_id!(
 );
 
 impl LinkId {
-    /// Stands where a route names two cells that no live link joins (and before a route's first
-    /// cell, which is entered over no link). Only the checker may meet the former.
+    /// The absence of a link: between two cells of a route that no live link joins (which the
+    /// checker refuses), and before the first cell of a route.
     pub const NONE: LinkId = LinkId(u32::MAX);
 }
 

@@ -1,41 +1,41 @@
-//! The compiled artefact that a runtime loads: communication contexts and operation lists.
+//! Images: the communication contexts and operation lists that a runtime loads.
 //!
-//! For each phase every cell has
+//! In each phase every cell has
 //!
-//! * a *context*: its forwarding table. An entry says for one logical channel where its words
-//!   come from (a gate, through which the cell's own agent injects, or a link) and where they go
-//!   (a gate, through which the agent takes them out, or the next channel across a link);
-//! * an *operation list*: what its agent sends and receives, through which channel, in order.
+//! * a *context*: its forwarding table. An entry states for one logical channel where its words
+//!   come from (a gate, through which the cell's own agent injects them, or a link) and where they
+//!   go (a gate, through which the agent takes them out, or a channel of the next cell);
+//! * an *operation list*: what its agent sends and receives, through which channels, in order.
 //!
-//! Nothing here says which way a connection goes: following the tables does, and the checker
-//! follows them (`lift`). A wrong table can therefore be represented; it shows when it is lifted
-//! or run.
+//! An image has no routes; they result from following the tables, as the checker does (`lift`). So
+//! incorrect tables can be represented, and the checker refuses them.
 //!
-//! Cells that take part lie one behind the other in flat arrays per phase; the others are not there.
+//! The tables of a phase are in flat arrays, ordered by cell. Cells without tables take no space.
 
 use std::sync::Arc;
 
+use crate::convert::{index, to_u32};
 use crate::error::ShapeError;
 use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
 use crate::limits;
 use crate::machine::Machine;
 use crate::set::{ConnectionSet, Program};
 
-/// Where the words of a channel come from.
+/// The source of the words of a channel. Exhaustive, since the model has no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feed {
     /// The cell's agent injects this connection.
     Gate(ConnectionId),
-    /// The link over which the previous cell's channel forwards to this one.
+    /// The link over which the previous cell forwards into this channel.
     Link(LinkId),
 }
 
-/// Where the words of a channel go.
+/// The destination of the words of a channel. Exhaustive, since the model has no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sink {
-    /// The cell's agent takes them out as this connection.
+    /// The cell's agent takes this connection out.
     Gate(ConnectionId),
-    /// Over a link into a channel of the neighbour.
+    /// A channel of the neighbour across a link.
     Forward {
         /// The link.
         link: LinkId,
@@ -44,18 +44,21 @@ pub enum Sink {
     },
 }
 
-/// One row of a cell's forwarding table.
+/// A row of a forwarding table.
+///
+/// The fields are public and the row has no invariant: it is what a file or an emitted crate
+/// stores, [`Image::new`] checks its ids, and the checker decides whether it is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChannelEntry {
     /// The channel.
     pub channel: ChannelId,
-    /// Where its words come from.
+    /// The source of its words.
     pub feed: Feed,
-    /// Where its words go.
+    /// The destination of its words.
     pub sink: Sink,
 }
 
-/// Which way an operation moves words.
+/// The direction of an operation. Exhaustive, since the model has no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// From the agent into the network.
@@ -64,7 +67,9 @@ pub enum Direction {
     Receive,
 }
 
-/// One entry of a cell's operation list: a stream of words through a gate.
+/// A row of an operation list: a stream of words through a gate.
+///
+/// The fields are public for the same reason as those of [`ChannelEntry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// Send or receive.
@@ -73,47 +78,50 @@ pub struct Operation {
     pub connection: ConnectionId,
     /// The channel behind the gate.
     pub channel: ChannelId,
-    /// Words to move.
+    /// Number of words to move.
     pub words: u32,
-    /// The first word's place in the connection's data; not 0 where a connection is split.
+    /// The index of the first word in the connection's data; not 0 for the later parts of a split
+    /// connection.
     pub first_word: u32,
-    /// Planned start, in clocks from the phase's start. With timed starts the agent opens the
-    /// stream no earlier ([`crate::Parameters::timed_starts`]); else the order of the list is
-    /// kept and the clock is for people and for the checker.
+    /// Planned start, in clocks from the start of the phase. With timed starts the agent does not
+    /// open the stream earlier ([`crate::Parameters::timed_starts`]). Otherwise agents keep the
+    /// order of the list only, and the start is for people and for the checker.
     pub start: u64,
 }
 
-/// A cell's share of a phase, borrowed.
+/// The context and operation list of a cell in a phase, borrowed.
+///
+/// A view with public fields; it has no invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellContext<'a> {
-    /// The forwarding table, in channel order as codegen writes it.
+    /// The forwarding table, in channel order if `conset-codegen` generated it.
     pub entries: &'a [ChannelEntry],
     /// The operation list, in the order of execution.
     pub operations: &'a [Operation],
 }
 
-/// One phase of an image: a context and an operation list for every cell. Cells without either
-/// take no part and no memory: on a large machine few cells may have anything to do.
+/// The contexts and operation lists of all cells in one phase. A cell without either takes no
+/// memory: on a large machine, few cells may participate in a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhaseImage {
-    /// Cells of the machine.
+    /// Number of cells of the machine.
     cells: usize,
-    /// The cells that take part, ascending.
-    listed: Vec<Listed>,
+    /// The cells with tables, ascending.
+    listed: Vec<TableEnds>,
     entries: Vec<ChannelEntry>,
     operations: Vec<Operation>,
 }
 
-/// A cell that takes part in a phase, and where its tables end.
+/// A cell with tables, and where they end in the flat arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Listed {
+struct TableEnds {
     cell: CellId,
     entries: u32,
     operations: u32,
 }
 
 impl PhaseImage {
-    /// Lays the cells' tables out; one pair per cell of the machine, in id order.
+    /// Copies the tables of all cells of a machine, in id order.
     pub fn from_cells<'a>(cells: impl IntoIterator<Item = CellContext<'a>>) -> Self {
         let mut count = 0;
         let numbered = cells.into_iter().inspect(|_| count += 1).enumerate();
@@ -123,10 +131,11 @@ impl PhaseImage {
         this
     }
 
-    /// Lays out the tables of some of `cells` cells, in id order; the others have none.
+    /// Copies the tables of some of `cells` cells, in id order; the other cells have none.
     ///
     /// # Panics
-    /// If the ids do not ascend.
+    /// If the ids do not ascend, or a phase has 2^32 entries or more, which
+    /// [`crate::limits::HOPS`] rules out.
     pub fn from_listed<'a>(
         cells: usize,
         listed: impl IntoIterator<Item = (CellId, CellContext<'a>)>,
@@ -140,9 +149,9 @@ impl PhaseImage {
             assert!(this.listed.last().is_none_or(|last| last.cell < cell), "cells ascend");
             this.entries.extend_from_slice(context.entries);
             this.operations.extend_from_slice(context.operations);
-            let end = |n: usize| u32::try_from(n).expect("routes were limited on entry");
-            let (entries, operations) = (end(this.entries.len()), end(this.operations.len()));
-            this.listed.push(Listed { cell, entries, operations });
+            let entries = to_u32(this.entries.len());
+            let operations = to_u32(this.operations.len());
+            this.listed.push(TableEnds { cell, entries, operations });
         }
         this
     }
@@ -152,7 +161,7 @@ impl PhaseImage {
         self.cells
     }
 
-    /// A cell's tables; empty for a cell that takes no part.
+    /// The tables of a cell; empty if it does not participate in the phase.
     pub fn cell(&self, cell: CellId) -> CellContext<'_> {
         match self.row_of(cell) {
             Some(row) => self.row(row).1,
@@ -160,18 +169,18 @@ impl PhaseImage {
         }
     }
 
-    /// The tables of the cells that take part, in id order.
+    /// The tables of the participating cells, in id order.
     pub fn cells(&self) -> impl ExactSizeIterator<Item = (CellId, CellContext<'_>)> {
         (0..self.listed.len()).map(|row| self.row(row))
     }
 
-    /// The place of a cell among those that take part, as [`PhaseImage::cells`] lists them.
+    /// The position of a cell in [`PhaseImage::cells`]; `None` if it does not participate.
     pub fn row_of(&self, cell: CellId) -> Option<usize> {
-        // Where all take part it is where it is looked for first, and never behind that.
-        let most = self.listed.len().min(cell.index() + 1);
-        let rows = &self.listed[..most];
+        // The position is at most the id, and equal to it if all cells participate.
+        let end = self.listed.len().min(cell.index() + 1);
+        let rows = &self.listed[..end];
         match rows.last() {
-            Some(last) if last.cell == cell => Some(most - 1),
+            Some(last) if last.cell == cell => Some(end - 1),
             _ => rows.binary_search_by_key(&cell, |row| row.cell).ok(),
         }
     }
@@ -181,16 +190,19 @@ impl PhaseImage {
             0 => (0, 0),
             _ => (self.listed[row - 1].entries, self.listed[row - 1].operations),
         };
-        let Listed { cell, entries, operations } = self.listed[row];
+        let TableEnds { cell, entries, operations } = self.listed[row];
         let context = CellContext {
-            entries: &self.entries[entry as usize..entries as usize],
-            operations: &self.operations[operation as usize..operations as usize],
+            entries: &self.entries[index(entry)..index(entries)],
+            operations: &self.operations[index(operation)..index(operations)],
         };
         (cell, context)
     }
 }
 
-/// The image of one set. A phase is named `set/p0`, `set/p1`, ... in a program.
+/// The image of one set. In messages its phases are `set/p0`, `set/p1`, ...
+///
+/// The fields are public because emitted crates build the value from them; [`Image::new`] checks
+/// that they fit together, and the sets of an [`Image`] cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetImage {
     /// The set, with its order and its lists of nodes: a runtime packs and unpacks by them.
@@ -199,7 +211,7 @@ pub struct SetImage {
     pub phases: Vec<PhaseImage>,
 }
 
-/// The image of a program.
+/// The image of a program: the images of its sets, for one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     machine: Arc<Machine>,
@@ -207,11 +219,11 @@ pub struct Image {
 }
 
 impl Image {
-    /// Puts set images together.
+    /// Combines the images of sets.
     ///
     /// # Errors
-    /// A phase that has not one table per cell, or a table that names a connection, channel or
-    /// link that is not there; two sets of one name.
+    /// A phase with tables for another number of cells than the machine has, a table with a
+    /// connection, channel or link that does not exist, or two sets of the same name.
     pub fn new(machine: Arc<Machine>, sets: Vec<SetImage>) -> Result<Self, ShapeError> {
         Program::new(sets.iter().map(|s| s.set.clone()).collect())?;
         for (s, set) in sets.iter().enumerate() {
@@ -233,7 +245,7 @@ impl Image {
         Ok(Self { machine, sets })
     }
 
-    /// The machine it is for.
+    /// The machine of the image.
     pub fn machine(&self) -> &Arc<Machine> {
         &self.machine
     }

@@ -1,13 +1,14 @@
-//! A limit on everything that is read from outside.
+//! Upper limits of every count and size in an input.
 //!
-//! Readers compare a declared count with its limit before they believe it, and grow their
-//! vectors as rows really arrive, so a small hostile file can ask for much and get little. The
-//! limits are far above what the compiler is used for and low enough that every count, id and
-//! sum fits its type: words of a set fit `u64`, rows fit `u32`.
+//! Readers compare a declared count with its limit before they use it, and grow their vectors as
+//! rows arrive, so a small malicious file cannot cause a large allocation. The limits are far above
+//! practical sizes and low enough that every count, id and sum fits its type: the words of a set
+//! fit `u64`, row numbers fit `u32`.
 //!
-//! Two limits are on sums, because limits on their terms are no help: 2^30 words at 10^9 clocks
-//! each are 2^60 clocks, and a set has up to 2^24 such connections. Readers take any number of
-//! clocks; it is the checker that holds files to these two, before anything else adds clocks up.
+//! [`TIME`] and [`SERIAL_TIME`] limit sums, because limits on the terms do not suffice: 2^30 words
+//! at 10^9 clocks each take 2^60 clocks, and a set has up to 2^24 such connections. Readers accept
+//! any number of clocks; the checker enforces these two limits before any other code adds up
+//! clocks.
 
 /// Cells of a machine, switches included.
 pub const CELLS: usize = 1 << 20;
@@ -15,16 +16,16 @@ pub const CELLS: usize = 1 << 20;
 pub const LINKS: usize = 1 << 23;
 /// Logical channels per cell.
 pub const CHANNELS_PER_CELL: u32 = 4096;
-/// Words a channel's queue can hold.
+/// Words in the queue of a channel.
 pub const CHANNEL_DEPTH: u32 = 4096;
-/// Streams an agent can hold open in each direction.
+/// Streams that an agent holds open in each direction.
 pub const STREAMS: u32 = 4096;
-/// Any cost in clocks that a machine file can name.
+/// Clocks of a cost in a machine description.
 pub const CLOCKS: u32 = 1_000_000_000;
-/// Clocks that the timetables of a program take, switches included; its bounds, and its
-/// predictions, added up: 7000 years at 20 MHz. Two of them can be added in `u64`.
+/// Clocks of the timetables of a program together, switches included; likewise of its bounds and
+/// of its predictions. This is 7000 years at 20 MHz; the sum of two such values fits `u64`.
 pub const TIME: u64 = 1 << 62;
-/// Clocks of all connections of a program, one after the other, each in a phase of its own.
+/// Clocks of all connections of a program, executed one after the other, each in its own phase.
 pub const SERIAL_TIME: u64 = 1 << 61;
 /// Dimensions of a torus or mesh.
 pub const DIMENSIONS: usize = 16;
@@ -38,15 +39,15 @@ pub const ORDERS: usize = 1 << 24;
 pub const SETS: usize = 1 << 16;
 /// Phases of a set.
 pub const PHASES: usize = 1 << 24;
-/// Cells on all routes of a phase together.
+/// Cells of all routes of a phase together.
 pub const HOPS: usize = 1 << 30;
-/// Bytes of a set's, a connection's or a machine's name.
+/// Bytes of the name of a set, connection or machine.
 pub const NAME: usize = 128;
 /// Nodes of a mesh, vertices of a graph, rows of a matrix (METIS counts in 32 bits).
 pub const NODES: usize = (1 << 31) - 2;
 /// Elements of a mesh.
 pub const ELEMENTS: usize = (1 << 31) - 2;
-/// Nodes of one element.
+/// Nodes of one element of a mesh.
 pub const ELEMENT_NODES: usize = 256;
-/// Parts of a decomposition.
+/// Parts of a partition.
 pub const PARTS: usize = CELLS;

@@ -1,22 +1,24 @@
-//! A machine: a topology frozen into flat arrays, and the parameters of the machine model.
+//! A machine: its links and cells in flat arrays, and the parameters of the machine model.
 //!
-//! [`Machine::new`] spells the topology out as a petgraph, checks everything and freezes the
-//! graph into arrays of links, outgoing links and incoming links, in id order. Dead cells and
-//! links keep their ids but take part in nothing: they are in no list of outgoing or incoming
-//! links.
+//! [`Machine::new`] builds the topology as a petgraph, checks it, and stores it as arrays of links,
+//! outgoing links and incoming links, in id order. Dead cells and links keep their ids, but appear
+//! in no list of outgoing or incoming links.
 
 use std::collections::VecDeque;
 
 use petgraph::visit::EdgeRef;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{At, InputError, ShapeError};
+use crate::convert::{index, to_u32};
+use crate::error::{At, InputError, ShapeError, SpecError};
 use crate::ids::{CellId, LinkId};
 use crate::limits;
+use crate::lists::Lists;
 use crate::position::did_you_mean;
 use crate::topology::Topology;
 
-/// Whether an agent can send and receive at the same time (machine model, rule 4).
+/// Whether an agent can send and receive at the same time (machine model, rule 4). Exhaustive,
+/// since there is no third possibility.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Duplex {
@@ -26,55 +28,66 @@ pub enum Duplex {
     Half,
 }
 
-/// The numbers of the machine model. Times are in clocks.
+/// The parameters of the machine model. Times are in clocks.
 ///
-/// The names are those of the design's rules, and the keys of machine files and of `--param`.
+/// The fields are named as in the rules of the model and as the keys of machine files. They are
+/// public, and the struct is not `#[non_exhaustive]`, because emitted crates build it field by
+/// field; [`Machine::new`] checks the ranges.
+///
+/// ```
+/// use conset_ir::{Machine, Parameters};
+///
+/// let parameters = Parameters { channels_per_cell: 20, ..Parameters::iwarp() };
+/// assert_eq!(parameters.switch_clocks(), 352 + 176);
+/// let machine = Machine::from_spec("torus:8x8")?.with_parameters(parameters)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Logical channels per cell that connections can use (paper, section 5: 12).
     pub channels_per_cell: u32,
-    /// Logical channels per cell kept by the system: synchronisation, the run-time system
-    /// (paper: 20 in all, so 8). No route may use them; they are numbered after the others.
+    /// Logical channels per cell that are reserved for synchronisation and the run-time system
+    /// (paper: 20 in all, so 8). No route may use them; their numbers follow those of the others.
     pub channels_reserved: u32,
-    /// Words a channel's queue holds.
+    /// Words that the queue of a channel holds.
     pub channel_depth: u32,
-    /// Clocks a link takes for a word (paper: 40 MB/s at 20 MHz and 4 bytes, so 2).
+    /// Clocks for a word to cross a link (paper: 40 MB/s at 20 MHz and 4 bytes, so 2).
     pub link_clocks_per_word: u32,
-    /// Clocks an agent takes to inject or take out a word (paper, section 4.2.1: 2; the FEM
+    /// Clocks for an agent to inject a word or to take one out (paper, section 4.2.1: 2; the FEM
     /// loops, section 5.2: 10).
     pub access_clocks_per_word: u32,
     /// Whether the two directions of an agent are independent.
     pub duplex: Duplex,
-    /// Streams an agent can hold open in each direction.
+    /// Streams that an agent can hold open in each direction.
     pub streams: u32,
-    /// Clocks an agent takes to open a stream.
+    /// Clocks for an agent to open a stream.
     pub stream_setup: u32,
-    /// Clocks to synchronise all cells before a switch (paper, section 4.2.1: 352).
+    /// Clocks to synchronise all cells before a context switch (paper, section 4.2.1: 352).
     pub t_sync: u32,
     /// Clocks to load a context (paper, section 4.2.1: 176).
     pub t_phase: u32,
-    /// Message passing: clocks of software at the sender of each message (section 4.3.1: 400).
+    /// Message passing: software overhead of each message at the sender (section 4.3.1: 400).
     pub c_send: u32,
-    /// Message passing: clocks of software at the receiver of each message (400).
+    /// Message passing: software overhead of each message at the receiver (400).
     pub c_receive: u32,
     /// Message passing: header and trailer words of each message (4).
     pub message_extra_words: u32,
-    /// Clock frequency.
+    /// Clock frequency in hertz.
     pub clock_hz: u32,
     /// Bytes of a word.
     pub word_bytes: u32,
-    /// 1 if agents keep planned starts, 0 if they start a stream as soon as they are free.
+    /// 1 if agents observe planned starts, 0 if they open a stream as soon as they are free.
     ///
     /// All cells leave the context switch together, so a clock that counts from its end is common
-    /// to all. With timed starts an agent begins to open a stream (its set-up, at either end of
-    /// the route) not before the slot's planned `start`, in clocks from the end of the phase's
-    /// context switch, and otherwise in the order of its operation list. A late stream (its agent
-    /// is still busy, words are late) only delays what follows at that agent.
+    /// to all. With timed starts an agent does not begin to open a stream (its set-up, at either
+    /// end of the route) before the planned `start` of the slot, in clocks from the end of the
+    /// context switch; otherwise it follows the order of its operation list. A late stream (its
+    /// agent is still busy, or words are late) only delays the following operations of that agent.
     pub timed_starts: u32,
 }
 
-/// Help for a wrong word: the one that was probably meant, and all there are.
-fn meant_or_known(word: &str, known: &[&str], what: &str) -> String {
+/// Help for an unknown word: the closest known word, and the list of all known words.
+fn suggestion(word: &str, known: &[&str], what: &str) -> String {
     let all = format!("{what}: {}", known.join(", "));
     let plain = word.to_ascii_lowercase().replace('-', "_");
     let close = |word: &str| did_you_mean(word, known.iter().copied());
@@ -85,7 +98,7 @@ fn meant_or_known(word: &str, known: &[&str], what: &str) -> String {
 }
 
 impl Parameters {
-    /// The paper's iWarp, streaming mode.
+    /// The paper's iWarp in streaming mode.
     pub const fn iwarp() -> Self {
         Self {
             channels_per_cell: 12,
@@ -107,35 +120,36 @@ impl Parameters {
         }
     }
 
-    /// The paper's iWarp with agents that keep planned starts, which needs a register that counts
-    /// from the context switch and a compare. The paper's agents have neither: they start when
-    /// they are free, so this is a preset of its own and `iwarp` stays the paper's machine.
+    /// The paper's iWarp with agents that observe planned starts. This needs a register that counts
+    /// from the context switch, and a comparison. The paper's agents have neither and start a
+    /// stream when they are free, so this is a separate preset and `iwarp` remains the paper's
+    /// machine.
     pub const fn iwarp_timed() -> Self {
         Self { timed_starts: 1, ..Self::iwarp() }
     }
 
     /// The paper's iWarp as Tables 1 to 3 measured it: streaming mode (section 5) with the cost of
-    /// starting a stream's loop.
+    /// starting the loop of a stream.
     ///
-    /// The paper names no number for it. It is calibrated on one measured figure of Table 1 and
-    /// on nothing else: a cell of the torus pattern starts 4 sends, and the shortest exchange was
-    /// measured at 1168 clocks where the paper's arithmetic says 776; (1168 - 776) / 4 = 98. All
-    /// other numbers are those of [`Parameters::iwarp`]. (That preset keeps no set-up: files name
-    /// presets, so their numbers cannot change.)
+    /// The paper does not state this cost. It is calibrated on one measurement of Table 1: a cell
+    /// of the torus pattern starts 4 sends, and the shortest exchange took 1168 clocks where the
+    /// paper's formula yields 776; (1168 - 776) / 4 = 98. All other values are those of
+    /// [`Parameters::iwarp`]. (That preset has no set-up cost. Files refer to presets by name, so
+    /// the values of a preset cannot change.)
     pub const fn iwarp_stream() -> Self {
         Self { stream_setup: 98, ..Self::iwarp() }
     }
 
     /// The paper's iWarp in spooling mode (section 5): words move in the background at link
-    /// speed, once a spooling unit is set up. The 400 clocks of set-up are those of a message
-    /// (section 4.3.1), which contain route lookup and queues as well, so this is an upper limit.
+    /// speed, once a spooling unit is set up. The 400 clocks of set-up are the overhead of a message
+    /// (section 4.3.1), which includes route lookup and queues, so they are an upper limit.
     pub const fn iwarp_spool() -> Self {
         Self { stream_setup: 400, ..Self::iwarp() }
     }
 
-    /// The paper's iWarp in the FEM loops (systolic mode, section 5): 10 clocks a word, sending
-    /// and receiving in turn. A word is sent or received by an instruction of the computing loop
-    /// and that is in its 10 clocks, so no stream is set up.
+    /// The paper's iWarp in the FEM loops (systolic mode, section 5): 10 clocks per word, and half
+    /// duplex. An instruction of the computing loop sends or receives a word, which the 10 clocks
+    /// include, so no stream is set up.
     pub const fn iwarp_fem() -> Self {
         Self { access_clocks_per_word: 10, duplex: Duplex::Half, ..Self::iwarp() }
     }
@@ -145,14 +159,14 @@ impl Parameters {
         u64::from(self.t_sync) + u64::from(self.t_phase)
     }
 
-    /// Whether agents keep planned starts ([`Parameters::timed_starts`]).
+    /// Whether agents observe planned starts ([`Parameters::timed_starts`]).
     pub fn has_timed_starts(&self) -> bool {
         self.timed_starts != 0
     }
 
-    /// The whole-number parameters: name, value, least and greatest allowed value.
+    /// The numeric parameters: name, value, least and greatest allowed value.
     ///
-    /// The one list behind machine files, `--param`, the text form and their error messages.
+    /// All formats, settings and error messages are derived from this list.
     pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 15] {
         let c = limits::CLOCKS;
         let channels = limits::CHANNELS_PER_CELL;
@@ -175,12 +189,11 @@ impl Parameters {
         ]
     }
 
-    /// Sets one parameter by the name in [`Parameters::numbers`], or `duplex` to `full` or
-    /// `half`.
+    /// Sets a parameter by its name in [`Parameters::numbers`], or `duplex` to `full` or `half`.
     ///
     /// # Errors
-    /// An unknown name (the message lists the known ones), a value that is no number, or one out
-    /// of range.
+    /// An unknown name (the help lists the known names), or a value that is not a number or out of
+    /// range.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), InputError> {
         let bad = |message: String| InputError::new("<parameter>", At::Path(name.into()), message);
         if name == "duplex" {
@@ -195,7 +208,7 @@ impl Parameters {
         let Some(&(_, _, least, most)) = numbers.iter().find(|row| row.0 == name) else {
             let mut known: Vec<&str> = numbers.iter().map(|row| row.0).collect();
             known.push("duplex");
-            return Err(bad(format!("`{name}` is not a machine parameter")).help(meant_or_known(
+            return Err(bad(format!("`{name}` is not a machine parameter")).help(suggestion(
                 name,
                 &known,
                 "known parameters",
@@ -205,11 +218,11 @@ impl Parameters {
         let Some(number) = number else {
             return Err(bad(format!("`{value}` is not a whole number from {least} to {most}")));
         };
-        *self.slot(name).expect("every listed parameter has a slot") = number;
+        *self.number_mut(name).expect("every listed parameter has a field") = number;
         Ok(())
     }
 
-    fn slot(&mut self, name: &str) -> Option<&mut u32> {
+    fn number_mut(&mut self, name: &str) -> Option<&mut u32> {
         Some(match name {
             "channels_per_cell" => &mut self.channels_per_cell,
             "channels_reserved" => &mut self.channels_reserved,
@@ -243,7 +256,7 @@ impl Parameters {
     }
 }
 
-/// A directed wire.
+/// A directed link. A record with public fields; any pair of cells can be represented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// The cell that sends over it.
@@ -252,7 +265,18 @@ pub struct Link {
     pub target: CellId,
 }
 
-/// A machine, checked and frozen.
+/// A machine: its network, its parameters, and the cells and links that are dead.
+///
+/// ```
+/// use conset_ir::{CellId, Machine};
+///
+/// let machine = Machine::from_spec("torus:4x4")?;
+/// assert_eq!((machine.cell_count(), machine.link_count()), (16, 64));
+/// for &link in machine.outgoing(CellId(0)) {
+///     println!("{link} leads to {}", machine.link(link).target);
+/// }
+/// # Ok::<(), conset_ir::SpecError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Machine {
     name: String,
@@ -260,50 +284,22 @@ pub struct Machine {
     parameters: Parameters,
     agents: u32,
     links: Vec<Link>,
-    outgoing: Adjacency,
-    incoming: Adjacency,
+    /// Live links by source.
+    outgoing: Lists<LinkId>,
+    /// Live links by target.
+    incoming: Lists<LinkId>,
     dead_cells: Vec<CellId>,
     dead_links: Vec<(CellId, CellId)>,
     alive: Vec<bool>,
 }
 
-/// Links of each cell: row `c` is `ids[first[c]..first[c + 1]]`.
-#[derive(Clone, Debug)]
-struct Adjacency {
-    first: Vec<u32>,
-    ids: Vec<LinkId>,
-}
-
-impl Adjacency {
-    fn new(cells: usize, rows: impl Iterator<Item = (CellId, LinkId)> + Clone) -> Self {
-        let mut first = vec![0u32; cells + 1];
-        for (cell, _) in rows.clone() {
-            first[cell.index() + 1] += 1;
-        }
-        for cell in 0..cells {
-            first[cell + 1] += first[cell];
-        }
-        let mut next = first.clone();
-        let mut ids = vec![LinkId::NONE; first[cells] as usize];
-        for (cell, link) in rows {
-            ids[next[cell.index()] as usize] = link;
-            next[cell.index()] += 1;
-        }
-        Self { first, ids }
-    }
-
-    fn of(&self, cell: CellId) -> &[LinkId] {
-        &self.ids[self.first[cell.index()] as usize..self.first[cell.index() + 1] as usize]
-    }
-}
-
 impl Machine {
-    /// Builds a machine. `dead_links` are pairs of cells; a pair kills every parallel link from
-    /// the first to the second. Dead lists may come in any order; they are kept sorted.
+    /// Builds a machine. `dead_links` are pairs of cells; a pair marks every parallel link from the
+    /// first cell to the second as dead. The lists of dead cells and links may have any order.
     ///
     /// # Errors
-    /// A name that is empty or too long, a topology or parameter out of range, a dead cell or
-    /// link that is not there.
+    /// A name that is empty or too long, a topology or parameter out of range, a dead cell or link
+    /// that does not exist.
     pub fn new(
         name: impl Into<String>,
         topology: Topology,
@@ -366,9 +362,9 @@ impl Machine {
             .enumerate()
             .filter(|(_, link)| !is_dead(link))
             .map(|(row, link)| (LinkId::from_index(row), *link));
-        let outgoing = Adjacency::new(cells, live.clone().map(|(id, link)| (link.source, id)));
-        let incoming = Adjacency::new(cells, live.map(|(id, link)| (link.target, id)));
-        let agents = u32::try_from(topology.agents()?).expect("cells are limited");
+        let outgoing = Lists::new(cells, live.clone().map(|(id, link)| (link.source.0, id)));
+        let incoming = Lists::new(cells, live.map(|(id, link)| (link.target.0, id)));
+        let agents = to_u32(topology.agents()?);
         Ok(Self {
             name,
             topology,
@@ -383,44 +379,45 @@ impl Machine {
         })
     }
 
-    /// The presets, each with a line that says what it is. A preset is a name that
-    /// [`Machine::from_spec`] knows.
+    /// The presets that [`Machine::from_spec`] knows, each with a one-line description.
     pub const PRESETS: [(&'static str, &'static str); 10] = [
         ("iwarp", "the paper's machine: 8x8 torus, streaming at 2 clocks a word (iwarp:16x16)"),
         ("iwarp-fem", "the same in the FEM loops: 10 clocks a word, half duplex"),
         ("iwarp-stream", "the same with 98 clocks to start a stream, as Tables 1 to 3 measured"),
-        ("iwarp-spool", "the same with 400 clocks to start a spool, at most what it takes"),
-        ("iwarp-timed", "the same with agents that keep planned starts"),
+        ("iwarp-spool", "the same with 400 clocks to start a spool, an upper limit"),
+        ("iwarp-timed", "the same with agents that observe planned starts"),
         ("torus", "any torus with iWarp's parameters (torus:4x4x4)"),
-        ("mesh", "any grid without the links that close the rings (mesh:8x8)"),
+        ("mesh", "any grid without wrap-around links (mesh:8x8)"),
         ("ring", "a torus of one dimension (ring:16)"),
         ("hypercube", "2^d cells (hypercube:6)"),
         ("fat-tree", "CM-5 style 4-ary fat-tree over n cells (fat-tree:64)"),
     ];
 
-    /// The machine of a specification: a preset with optional sizes after a colon.
+    /// The machine of a specification: a preset, optionally followed by a colon and sizes
+    /// (`torus:4x4x4`).
     ///
     /// # Errors
-    /// An unknown preset (the message lists them) or sizes that do not fit it.
-    pub fn from_spec(spec: &str) -> Result<Self, InputError> {
-        let bad =
-            |message: String| InputError::new("<machine>", At::Path(spec.to_owned()), message);
+    /// An unknown preset (the error lists the known ones) or sizes that do not fit it.
+    pub fn from_spec(spec: &str) -> Result<Self, SpecError> {
         let (preset, sizes) = match spec.split_once(':') {
             Some((preset, sizes)) => (preset, Some(sizes)),
             None => (spec, None),
         };
-        let number = |text: &str| -> Result<u32, InputError> {
+        let number = |text: &str| -> Result<u32, SpecError> {
             text.parse::<u32>().map_err(|_| {
                 let example = match preset {
                     "ring" | "fat-tree" => "16",
                     "hypercube" => "6",
                     _ => "8x8",
                 };
-                bad(format!("`{text}` is not a size"))
-                    .help(format!("write {preset}:{example} or so"))
+                SpecError::Size {
+                    spec: spec.to_owned(),
+                    size: text.to_owned(),
+                    example: format!("{preset}:{example}"),
+                }
             })
         };
-        let dims = |default: &[u32]| -> Result<Vec<u32>, InputError> {
+        let dims = |default: &[u32]| -> Result<Vec<u32>, SpecError> {
             match sizes {
                 None => Ok(default.to_vec()),
                 Some(sizes) => sizes.split('x').map(number).collect(),
@@ -437,9 +434,11 @@ impl Machine {
             "fat-tree" => Topology::FatTree { leaves: one(64)? },
             _ => {
                 let known: Vec<&str> = Self::PRESETS.iter().map(|p| p.0).collect();
-                let help = meant_or_known(preset, &known, "presets");
-                return Err(bad(format!("`{preset}` is not a machine"))
-                    .help(format!("{help}; or give a machine file ending in .toml")));
+                return Err(SpecError::UnknownPreset {
+                    spec: spec.to_owned(),
+                    preset: preset.to_owned(),
+                    help: suggestion(preset, &known, "presets"),
+                });
             }
         };
         let parameters = match preset {
@@ -450,7 +449,7 @@ impl Machine {
             _ => Parameters::iwarp(),
         };
         Self::new(preset, topology, parameters, Vec::new(), Vec::new())
-            .map_err(|e| bad(format!("{}: {}", e.place, e.message)))
+            .map_err(|error| SpecError::Shape { spec: spec.to_owned(), error })
     }
 
     /// The same machine with other parameters.
@@ -462,10 +461,10 @@ impl Machine {
         Ok(Self { parameters, ..self.clone() })
     }
 
-    /// The same machine with more dead cells and dead links, as [`Machine::new`] takes them.
+    /// The same machine with additional dead cells and dead links, as in [`Machine::new`].
     ///
     /// # Errors
-    /// A cell or link that is not there.
+    /// A cell or link that does not exist.
     pub fn with_dead(
         &self,
         cells: &[CellId],
@@ -480,17 +479,17 @@ impl Machine {
         )
     }
 
-    /// The machine's name: the preset, or what its file says.
+    /// The name of the machine: the preset, or the name in its file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The shape of its network.
+    /// The topology of the network.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// The numbers of the machine model.
+    /// The parameters of the machine model.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -502,15 +501,15 @@ impl Machine {
 
     /// All cells, switches and dead cells included.
     pub fn cells(&self) -> impl ExactSizeIterator<Item = CellId> + use<> {
-        (0..self.cell_count() as u32).map(CellId)
+        (0..to_u32(self.cell_count())).map(CellId)
     }
 
-    /// Number of cells with an agent, dead ones included; they are numbered from 0.
+    /// Number of cells with an agent, dead ones included. Their ids precede those of switches.
     pub fn agent_count(&self) -> usize {
-        self.agents as usize
+        index(self.agents)
     }
 
-    /// Whether the cell has an agent and is not dead: it can be an end of a connection.
+    /// Whether the cell has an agent and is not dead, so that it can be an end of a connection.
     pub fn is_endpoint(&self, cell: CellId) -> bool {
         cell.0 < self.agents && self.alive[cell.index()]
     }
@@ -539,13 +538,13 @@ impl Machine {
     /// Live links out of a cell, in id order.
     #[inline]
     pub fn outgoing(&self, cell: CellId) -> &[LinkId] {
-        self.outgoing.of(cell)
+        self.outgoing.of(cell.0)
     }
 
     /// Live links into a cell, in id order.
     #[inline]
     pub fn incoming(&self, cell: CellId) -> &[LinkId] {
-        self.incoming.of(cell)
+        self.incoming.of(cell.0)
     }
 
     /// Live links from one cell to another, in id order: none, one, or several in parallel.
@@ -558,20 +557,20 @@ impl Machine {
         &self.dead_cells
     }
 
-    /// Dead links as pairs of cells, sorted; a pair stands for all links from the first cell to
-    /// the second.
+    /// Dead links as pairs of cells, sorted; a pair denotes all links from the first cell to the
+    /// second.
     pub fn dead_links(&self) -> &[(CellId, CellId)] {
         &self.dead_links
     }
 
-    /// Whether a route over these cells crosses no dead cell and no dead link.
+    /// Whether a route over these cells passes no dead cell and no dead link.
     pub fn carries(&self, cells: &[CellId]) -> bool {
         let dead = |hop: &[CellId]| self.dead_links.binary_search(&(hop[0], hop[1])).is_ok();
         cells.iter().all(|&cell| self.is_alive(cell)) && !cells.windows(2).any(dead)
     }
 
-    /// Hops from `source` to every cell over live links, by breadth-first search;
-    /// `u32::MAX` where there is no way. O(cells + links).
+    /// The distance in hops from `source` to every cell over live links, by breadth-first search;
+    /// `u32::MAX` for a cell that cannot be reached. O(cells + links).
     pub fn hops_from(&self, source: CellId) -> Vec<u32> {
         let mut hops = vec![u32::MAX; self.cell_count()];
         if !self.is_alive(source) {
@@ -592,7 +591,7 @@ impl Machine {
     }
 }
 
-/// Two machines are the same if they were described the same way; the arrays follow from that.
+/// Two machines are equal if their descriptions are; the arrays are derived from these.
 impl PartialEq for Machine {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -619,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_things_keep_their_ids_and_lose_their_links() {
+    fn dead_cells_keep_their_ids_and_lose_their_links() {
         let machine = Machine::new(
             "holed",
             Topology::Mesh { dims: vec![3, 1] },
@@ -656,7 +655,7 @@ mod tests {
         assert!(Machine::from_spec("torus:0x8").is_err());
         assert!(Machine::from_spec("torus:8x").is_err());
         assert!(Machine::from_spec("torus:70000x70000").is_err());
-        let error = Machine::from_spec("cray").unwrap_err();
+        let error = InputError::from(Machine::from_spec("cray").unwrap_err());
         assert!(error.help.unwrap().starts_with("presets: iwarp"));
         for (wrong, help) in [
             ("tours:3x3", "did you mean `torus`?"),
@@ -666,6 +665,12 @@ mod tests {
             ("hypercube:8x8", "write hypercube:6"),
         ] {
             let error = Machine::from_spec(wrong).unwrap_err();
+            let with_file = error.clone().with_alternative("give a file").help.unwrap();
+            assert_eq!(
+                with_file.ends_with("; or give a file"),
+                matches!(error, SpecError::UnknownPreset { .. })
+            );
+            let error = InputError::from(error);
             assert!(error.help.as_ref().unwrap().starts_with(help), "{error}");
         }
     }

@@ -1,21 +1,21 @@
-//! Machine files: a machine in TOML.
+//! Machine files: descriptions of machines in TOML.
 //!
 //! ```toml
-//! preset = "iwarp"            # start from a preset and change what follows; may be left out
+//! preset = "iwarp"            # optional: start from a preset and change its values below
 //! name = "our iWarp"
 //! channels_per_cell = 20      # any parameter of the machine model
 //! duplex = "half"
 //! dead_cells = [5]
 //! dead_links = [[3, 4]]
 //!
-//! [topology]                  # needed where there is no preset
+//! [topology]                  # required without a preset
 //! kind = "torus"
 //! dims = [8, 8]
 //! ```
 //!
-//! Without a preset, `name` and `[topology]` are required and parameters default to `iwarp`'s.
-//! Unknown keys are errors. The file is walked value by value rather than deserialised, so that
-//! every error is at the value it is about.
+//! Without a preset, `name` and `[topology]` are required and parameters default to those of
+//! `iwarp`. Unknown keys are errors. The file is read value by value instead of deserialised, so
+//! that every error has the position of the value that caused it.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -23,6 +23,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::convert::to_u32;
 use crate::error::{InputError, Result, ShapeError};
 use crate::ids::{CellId, LinkId};
 use crate::limits;
@@ -31,15 +32,25 @@ use crate::machine::{Duplex, Machine, Parameters};
 use crate::position::{did_you_mean, locate};
 use crate::topology::Topology;
 
-type Value<'a> = Spanned<DeValue<'a>>;
+type TomlValue<'a> = Spanned<DeValue<'a>>;
 
-/// Reads a machine file. `name` is the file's name for errors.
+/// Parses a machine file. `name` is the name of the file in error messages.
 ///
 /// # Errors
-/// No TOML, an unknown key, a value of the wrong type or out of range, a machine that cannot be;
-/// with line, column and offset.
+/// Invalid TOML, an unknown key, a value of the wrong type or out of range, or an impossible
+/// machine; with line, column and offset.
+///
+/// ```
+/// let text = "preset = \"iwarp:4x4\"\nchannels_per_cell = 20\n";
+/// let machine = conset_ir::machine_file::parse("ours.toml", text)?;
+/// assert_eq!(machine.parameters().channels_per_cell, 20);
+///
+/// let error = conset_ir::machine_file::parse("ours.toml", "t_sync = -3\n").unwrap_err();
+/// assert!(error.to_string().starts_with("ours.toml:1:10: expected a whole number"));
+/// # Ok::<(), conset_ir::InputError>(())
+/// ```
 pub fn parse(name: &str, text: &str) -> Result<Machine> {
-    let file = File { name, text };
+    let file = MachineFile { name, text };
     let table = DeTable::parse(text).map_err(|e| file.error(e.span(), e.message()))?.into_inner();
     let mut draft = file.base(&table)?;
     let (mut dead_cells, mut dead_links) = (None, None);
@@ -81,25 +92,25 @@ pub fn parse(name: &str, text: &str) -> Result<Machine> {
     Machine::new(whole.name(), topology, parameters, dead_cells, dead_links).map_err(wrong)
 }
 
-/// What a file has said so far.
-struct Draft {
+/// The values read so far.
+struct MachineDraft {
     name: Option<String>,
     topology: Option<Topology>,
     parameters: Parameters,
 }
 
-struct File<'a> {
+struct MachineFile<'a> {
     name: &'a str,
     text: &'a str,
 }
 
-impl File<'_> {
+impl MachineFile<'_> {
     fn error(&self, span: Option<Range<usize>>, message: impl Into<String>) -> InputError {
         let offset = span.map_or(0, |span| span.start);
         InputError::new(self.name, locate(self.text.as_bytes(), offset), message)
     }
 
-    fn expected(&self, value: &Value<'_>, what: &str) -> InputError {
+    fn expected(&self, value: &TomlValue<'_>, what: &str) -> InputError {
         let found = value.get_ref().type_str();
         self.error(Some(value.span()), format!("expected {what}, found {found}"))
     }
@@ -113,30 +124,31 @@ impl File<'_> {
         self.error(Some(span), format!("`{shown}` is not {what}")).help(help)
     }
 
-    /// The preset the file starts from, or nothing but `iwarp`'s parameters.
-    fn base(&self, table: &DeTable<'_>) -> Result<Draft> {
+    /// The preset of the file, or only the parameters of `iwarp`.
+    fn base(&self, table: &DeTable<'_>) -> Result<MachineDraft> {
         let Some(value) = table.get("preset") else {
-            return Ok(Draft { name: None, topology: None, parameters: Parameters::iwarp() });
+            return Ok(MachineDraft {
+                name: None,
+                topology: None,
+                parameters: Parameters::iwarp(),
+            });
         };
-        let preset = Machine::from_spec(self.string(value)?).map_err(|mut e| {
-            let help = e.help.take();
-            let mut error = self.error(Some(value.span()), e.message);
-            error.help =
-                help.map(|help| help.replace("; or give a machine file ending in .toml", ""));
-            error
+        let preset = Machine::from_spec(self.string(value)?).map_err(|error| {
+            let InputError { message, help, .. } = InputError::from(error);
+            InputError { help, ..self.error(Some(value.span()), message) }
         })?;
-        Ok(Draft {
+        Ok(MachineDraft {
             name: Some(preset.name().to_owned()),
             topology: Some(preset.topology().clone()),
             parameters: preset.parameters().clone(),
         })
     }
 
-    fn string<'v>(&self, value: &'v Value<'_>) -> Result<&'v str> {
+    fn string<'v>(&self, value: &'v TomlValue<'_>) -> Result<&'v str> {
         value.get_ref().as_str().ok_or_else(|| self.expected(value, "a string"))
     }
 
-    fn number(&self, value: &Value<'_>, least: u32, most: u32) -> Result<u32> {
+    fn number(&self, value: &TomlValue<'_>, least: u32, most: u32) -> Result<u32> {
         let what = format!("a whole number from {least} to {most}");
         let Some(integer) = value.get_ref().as_integer() else {
             return Err(self.expected(value, &what));
@@ -149,14 +161,14 @@ impl File<'_> {
 
     fn array<'v>(
         &self,
-        value: &'v Value<'_>,
+        value: &'v TomlValue<'_>,
         what: &str,
-    ) -> Result<impl Iterator<Item = &'v Value<'v>>> {
+    ) -> Result<impl Iterator<Item = &'v TomlValue<'v>>> {
         let array = value.get_ref().as_array().ok_or_else(|| self.expected(value, what))?;
         Ok(array.iter())
     }
 
-    fn duplex(&self, value: &Value<'_>) -> Result<Duplex> {
+    fn duplex(&self, value: &TomlValue<'_>) -> Result<Duplex> {
         match self.string(value)? {
             "full" => Ok(Duplex::Full),
             "half" => Ok(Duplex::Half),
@@ -169,7 +181,7 @@ impl File<'_> {
         parameters: &mut Parameters,
         key_at: Range<usize>,
         key: &str,
-        value: &Value<'_>,
+        value: &TomlValue<'_>,
     ) -> Result<()> {
         let numbers = parameters.numbers();
         let Some(&(key, _, least, most)) = numbers.iter().find(|row| row.0 == key) else {
@@ -183,7 +195,7 @@ impl File<'_> {
             .map_err(|e| self.error(Some(value.span()), e.message))
     }
 
-    fn topology(&self, value: &Value<'_>) -> Result<Topology> {
+    fn topology(&self, value: &TomlValue<'_>) -> Result<Topology> {
         const KINDS: [&str; 6] = ["torus", "mesh", "ring", "hypercube", "fat-tree", "graph"];
         let table = value.get_ref().as_table().ok_or_else(|| self.expected(value, "a table"))?;
         let need = |key: &str| {
@@ -219,15 +231,15 @@ impl File<'_> {
         })
     }
 
-    fn dims(&self, value: &Value<'_>) -> Result<Vec<u32>> {
+    fn dims(&self, value: &TomlValue<'_>) -> Result<Vec<u32>> {
         let sizes = self.array(value, "a list of sizes")?;
-        sizes.map(|size| self.number(size, 1, limits::CELLS as u32)).collect()
+        sizes.map(|size| self.number(size, 1, to_u32(limits::CELLS))).collect()
     }
 
-    /// The links of a graph; each checked here, so that a wrong one is pointed at.
+    /// The links of a graph, each checked here so that an error has its position.
     fn links(
         &self,
-        value: &Value<'_>,
+        value: &TomlValue<'_>,
         cells: u32,
         topology: &DeTable<'_>,
     ) -> Result<Vec<(u32, u32)>> {
@@ -246,8 +258,8 @@ impl File<'_> {
             .collect()
     }
 
-    fn pair(&self, value: &Value<'_>, last: u32) -> Result<(u32, u32)> {
-        let ends: Vec<&Value<'_>> = self.array(value, "a pair of cells, [from, to]")?.collect();
+    fn pair(&self, value: &TomlValue<'_>, last: u32) -> Result<(u32, u32)> {
+        let ends: Vec<&TomlValue<'_>> = self.array(value, "a pair of cells, [from, to]")?.collect();
         let [from, to] = ends[..] else {
             let message =
                 format!("expected a pair of cells, [from, to], found {} values", ends.len());
@@ -256,21 +268,21 @@ impl File<'_> {
         Ok((self.number(from, 0, last)?, self.number(to, 0, last)?))
     }
 
-    fn dead_cells(&self, machine: &Machine, list: &Value<'_>) -> Result<Vec<CellId>> {
-        let last = machine.cell_count() as u32 - 1;
+    fn dead_cells(&self, machine: &Machine, list: &TomlValue<'_>) -> Result<Vec<CellId>> {
+        let last = to_u32(machine.cell_count()) - 1;
         let cells = self.array(list, "a list of cells")?;
         cells.map(|cell| self.number(cell, 0, last).map(CellId)).collect()
     }
 
-    fn dead_links(&self, machine: &Machine, list: &Value<'_>) -> Result<Vec<(CellId, CellId)>> {
-        let last = machine.cell_count() as u32 - 1;
+    fn dead_links(&self, machine: &Machine, list: &TomlValue<'_>) -> Result<Vec<(CellId, CellId)>> {
+        let last = to_u32(machine.cell_count()) - 1;
         let finder = LinkFinder::new(machine);
         let pairs = self.array(list, "a list of pairs of cells")?;
         pairs
             .map(|pair| {
                 let (from, to) = self.pair(pair, last)?;
                 let (from, to) = (CellId(from), CellId(to));
-                if finder.default(from, to) == LinkId::NONE {
+                if finder.default_link(from, to) == LinkId::NONE {
                     let message = format!("no link joins {from} to {to}");
                     return Err(self.error(Some(pair.span()), message));
                 }
@@ -280,7 +292,7 @@ impl File<'_> {
     }
 }
 
-/// The machine file of a machine, every parameter spelled out.
+/// The machine file of a machine, with all parameters.
 pub fn write(machine: &Machine) -> String {
     let mut out = String::new();
     write_to(machine, &mut out).expect("a string takes all text");
@@ -291,7 +303,7 @@ fn write_to(machine: &Machine, out: &mut String) -> std::fmt::Result {
     let name = machine.name().replace('\\', "\\\\").replace('"', "\\\"");
     writeln!(out, "name = \"{name}\"")?;
     let numbers = machine.parameters().numbers();
-    // Files of machines without timed starts stay readable for older programs.
+    // Without this key, older programs can read the files of machines without timed starts.
     for (name, value, ..) in
         numbers.into_iter().filter(|&row| (row.0, row.1) != ("timed_starts", 0))
     {
@@ -344,7 +356,7 @@ mod tests {
         duplex = \"half\"\ndead_cells = [5]\ndead_links = [[3, 2]]\n";
 
     #[test]
-    fn a_preset_is_changed_by_what_follows() {
+    fn values_of_the_file_replace_those_of_the_preset() {
         let machine = parse("m.toml", EXAMPLE).unwrap();
         assert_eq!((machine.name(), machine.cell_count()), ("ours", 16));
         assert_eq!(machine.parameters().channels_per_cell, 20);
@@ -412,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_does_not_overflow_the_stack() {
+    fn deep_nesting_does_not_overflow_the_stack() {
         for text in
             ["a=".to_owned() + &"[".repeat(100_000), "a={b=".repeat(50_000), "[a.".repeat(9)]
         {

@@ -1,12 +1,27 @@
-//! From a byte offset to a line and a column, and from a misspelt word to the one that was meant.
+//! Positions in a text for error messages, and suggestions for misspelt words.
 //!
-//! Readers keep nothing but offsets while they read; the line is counted once, when there is an
-//! error to report.
+//! Readers track byte offsets only. Lines are counted when there is an error to report.
 
-use crate::error::At;
+use crate::error::{At, InputError, Result};
 
-/// The place of byte `offset` of a text: line and column from 1, columns in bytes. An offset
-/// beyond the end is taken as the end. O(offset).
+/// Bytes as text. `name` is the name of the file in error messages.
+///
+/// # Errors
+/// The position of the first byte that is not UTF-8.
+pub fn utf8<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str> {
+    std::str::from_utf8(bytes).map_err(|e| {
+        InputError::new(name, locate(bytes, e.valid_up_to()), "not text: expected UTF-8")
+    })
+}
+
+/// The position of byte `offset` of a text: line and column from 1, columns in bytes. An offset
+/// beyond the end means the end. O(offset).
+///
+/// ```
+/// use conset_ir::{At, position::locate};
+///
+/// assert_eq!(locate(b"ab\ncd", 4), At::Text { line: 2, column: 2, offset: 4 });
+/// ```
 pub fn locate(text: &[u8], offset: usize) -> At {
     let offset = offset.min(text.len());
     let before = &text[..offset];
@@ -15,7 +30,7 @@ pub fn locate(text: &[u8], offset: usize) -> At {
     At::Text { line, column: offset - start + 1, offset }
 }
 
-/// The place of a line and a column as a foreign parser counts them (from 1; 0 is taken as 1).
+/// The position of a line and column reported by another parser (from 1; 0 means 1).
 pub fn locate_line(text: &[u8], line: usize, column: usize) -> At {
     let start = match line {
         0 | 1 => 0,
@@ -29,8 +44,8 @@ pub fn locate_line(text: &[u8], line: usize, column: usize) -> At {
     locate(text, start + column.saturating_sub(1))
 }
 
-/// The known word that `word` was probably meant to be: the nearest by number of letters that
-/// differ, if few enough do.
+/// The known word that is closest to `word` by edit distance, if it is close enough for `word` to
+/// be a misspelling of it.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 40;
     if word.is_empty() || word.len() > LONGEST {
@@ -44,10 +59,10 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Letters to insert, remove, replace, or swap with their neighbour, to make `a` into `b`.
+/// The edit distance from `a` to `b`: bytes to insert, remove, replace or swap with the next one.
 fn edits(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
-    // Row i: edits from the first i letters of `a` to the first j of `b`; swaps look two rows back.
+    // Row i: distances from the first i bytes of `a` to the first j of `b`. Swaps use row i - 2.
     let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
     for i in 0..a.len() {
         let mut row = vec![i + 1; b.len() + 1];
@@ -63,7 +78,7 @@ fn edits(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// Help for serde's "unknown field `x`, expected one of `a`, `b`": the key that was meant.
+/// Help for serde's "unknown field `x`, expected one of `a`, `b`": the closest known key.
 pub(crate) fn help_unknown_key(message: &str) -> Option<String> {
     if !message.starts_with("unknown ") {
         return None;
@@ -95,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn near_misses_are_recognised_and_far_ones_are_not() {
+    fn close_words_are_suggested_and_distant_ones_are_not() {
         let known = ["words", "phase", "channels_per_cell"];
         assert_eq!(did_you_mean("wrods", known), Some("words"));
         assert_eq!(did_you_mean("sned", ["send", "receive"]), Some("send"));

@@ -1,40 +1,43 @@
-//! Phases and routes: which connections hold their channels at the same time, and where.
+//! Routings: the phases of a connection set and the routes in each phase.
 //!
-//! A route is the chain of logical channels that carries one connection (or a part of its
-//! words). It is stored as three parallel runs: the cells in order, the channel taken on each,
-//! and the link by which each was entered (`LinkId::NONE` for the first). All routes of a phase
-//! lie one behind the other in flat arrays, because all-to-all on 32x32 cells has a million
-//! routes of seventeen cells.
+//! A route is the chain of logical channels that carries a connection, or a part of its words. It is
+//! stored as three parallel lists: the cells in order, the channel used on each cell, and the link
+//! over which each cell is entered (`LinkId::NONE` for the first). All routes of a phase are in
+//! flat arrays, because all-to-all on 32x32 cells has a million routes of seventeen cells.
 //!
-//! A value of this module has the right shape and nothing more. A routing that was read from a
-//! file may name cells that are no neighbours (their link is then `LinkId::NONE`) or channels
-//! that the cell has not; the checker says so.
+//! Constructors check the shape only. A routing from a file may have consecutive cells that are not
+//! neighbours (their link is then `LinkId::NONE`) or channels that the cell does not have; the
+//! checker refuses it.
 
 use std::sync::Arc;
 
+use crate::convert::{index, to_u32};
 use crate::error::ShapeError;
 use crate::ids::{CellId, ChannelId, ConnectionId, LinkId, PhaseId};
 use crate::limits;
 use crate::machine::Machine;
 use crate::set::ConnectionSet;
 
-/// One route of a phase, borrowed.
+/// A route of a phase, borrowed.
+///
+/// The fields are public to read. Only [`PhaseRoutes`] makes such a view, so its lists always have
+/// matching lengths, and new fields break no caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteRef<'a> {
-    /// The connection it carries.
+    /// The connection.
     pub connection: ConnectionId,
-    /// The words it carries: all of the connection's, or a part.
+    /// Number of words on this route: all words of the connection, or a part.
     pub words: u32,
-    /// The cells in order; one more than there are links, at least one.
+    /// The cells in order, at least one.
     pub cells: &'a [CellId],
-    /// The channel taken on each cell.
+    /// The channel on each cell.
     pub channels: &'a [ChannelId],
     entered_by: &'a [LinkId],
 }
 
 impl<'a> RouteRef<'a> {
-    /// The links in order; link `i` joins `cells[i]` to `cells[i + 1]`, `LinkId::NONE` where no
-    /// live link does.
+    /// The links in order, one fewer than cells. Link `i` joins `cells[i]` to `cells[i + 1]`; it is
+    /// `LinkId::NONE` if no live link does.
     pub fn links(&self) -> &'a [LinkId] {
         &self.entered_by[1..]
     }
@@ -46,19 +49,48 @@ impl<'a> RouteRef<'a> {
 }
 
 /// The routes of one phase.
+///
+/// ```
+/// use conset_ir::{CellId, ChannelId, ConnectionId, LinkFinder, LinkId, Machine, PhaseRoutes};
+///
+/// let machine = Machine::from_spec("torus:4x4")?;
+/// let cells = [CellId(0), CellId(1), CellId(5)];
+/// let links: Vec<LinkId> = LinkFinder::new(&machine).along(&cells).collect();
+/// let mut phase = PhaseRoutes::new();
+/// phase.push(ConnectionId(0), 133, &cells, &links, &[ChannelId(0); 3])?;
+/// assert_eq!(phase.get(0).hops(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhaseRoutes {
-    heads: Vec<Head>,
+    heads: Vec<RouteHead>,
     cells: Vec<CellId>,
     channels: Vec<ChannelId>,
     entered_by: Vec<LinkId>,
 }
 
+/// A route without its lists, and where these end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Head {
+struct RouteHead {
     connection: ConnectionId,
     words: u32,
     end: u32,
+}
+
+/// The lists of a route under construction; readers reuse the memory for all routes.
+#[derive(Default)]
+pub(crate) struct RouteBuffer {
+    pub(crate) cells: Vec<CellId>,
+    pub(crate) channels: Vec<ChannelId>,
+    pub(crate) links: Vec<LinkId>,
+}
+
+impl RouteBuffer {
+    pub(crate) fn clear(&mut self) {
+        self.cells.clear();
+        self.channels.clear();
+        self.links.clear();
+    }
 }
 
 impl PhaseRoutes {
@@ -67,11 +99,11 @@ impl PhaseRoutes {
         Self::default()
     }
 
-    /// Adds a route over the given links (one fewer than cells; `LinkId::NONE` where there is
-    /// none).
+    /// Adds a route over the given links, one fewer than cells (`LinkId::NONE` if no link joins two
+    /// cells).
     ///
     /// # Errors
-    /// No cell, runs whose lengths do not match, or more hops than the limit.
+    /// No cells, lists whose lengths do not match, or more hops in the phase than the limit.
     pub fn push(
         &mut self,
         connection: ConnectionId,
@@ -105,11 +137,12 @@ impl PhaseRoutes {
         self.channels.extend_from_slice(channels);
         self.entered_by.push(LinkId::NONE);
         self.entered_by.extend_from_slice(links);
-        self.heads.push(Head { connection, words, end: end as u32 });
+        self.heads.push(RouteHead { connection, words, end: to_u32(end) });
         Ok(())
     }
 
-    /// Gives the routes to other connections: `to` gets the row and the connection of each.
+    /// Changes the connections of all routes: `to` maps the row and the connection of a route to
+    /// its new connection.
     pub fn rename(&mut self, to: impl Fn(usize, ConnectionId) -> ConnectionId) {
         for (row, head) in self.heads.iter_mut().enumerate() {
             head.connection = to(row, head.connection);
@@ -127,10 +160,13 @@ impl PhaseRoutes {
     }
 
     /// Route number `row`.
+    ///
+    /// # Panics
+    /// If there is no such route.
     pub fn get(&self, row: usize) -> RouteRef<'_> {
-        let Head { connection, words, end } = self.heads[row];
-        let start = if row == 0 { 0 } else { self.heads[row - 1].end as usize };
-        let end = end as usize;
+        let RouteHead { connection, words, end } = self.heads[row];
+        let start = if row == 0 { 0 } else { index(self.heads[row - 1].end) };
+        let end = index(end);
         RouteRef {
             connection,
             words,
@@ -146,8 +182,8 @@ impl PhaseRoutes {
     }
 }
 
-/// A connection set divided into phases, each with its routes. Carries the set and the machine.
-/// Never changes once built, so a clone shares everything.
+/// A connection set divided into phases, each with its routes. It holds the set and the machine.
+/// It is immutable, so a clone shares all data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routing {
     machine: Arc<Machine>,
@@ -156,11 +192,11 @@ pub struct Routing {
 }
 
 impl Routing {
-    /// Puts phases to a set and a machine.
+    /// The phases of a set on a machine.
     ///
     /// # Errors
-    /// A set whose ends are not the machine's, a route that names a connection or cell that is
-    /// not there, more phases than the limit.
+    /// A connection whose end is not a live cell of the machine with an agent, a route with a
+    /// connection, cell or link that does not exist, or more phases than the limit.
     pub fn new(
         machine: Arc<Machine>,
         set: Arc<ConnectionSet>,
@@ -204,12 +240,12 @@ impl Routing {
         Ok(Self { machine, set, phases: Arc::new(phases) })
     }
 
-    /// The machine it is for.
+    /// The machine.
     pub fn machine(&self) -> &Arc<Machine> {
         &self.machine
     }
 
-    /// The set it divides.
+    /// The connection set.
     pub fn set(&self) -> &Arc<ConnectionSet> {
         &self.set
     }
@@ -221,7 +257,7 @@ impl Routing {
 
     /// The phases with their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (PhaseId, &PhaseRoutes)> {
-        self.phases.iter().enumerate().map(|(row, phase)| (PhaseId(row as u32), phase))
+        self.phases.iter().enumerate().map(|(row, phase)| (PhaseId::from_index(row), phase))
     }
 }
 
@@ -231,7 +267,7 @@ mod tests {
     use crate::set::Connection;
 
     #[test]
-    fn routes_come_back_as_they_were_pushed() {
+    fn pushed_routes_can_be_read() {
         let machine = Arc::new(Machine::from_spec("ring:4").unwrap());
         let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(2), 7)]).unwrap();
         let mut phase = PhaseRoutes::new();
@@ -248,7 +284,7 @@ mod tests {
         assert_eq!((route.cells, route.links(), route.hops()), (&cells[..], &links[..], 2));
         assert_eq!(routing.phases()[0].get(1).cells, &cells[..1]);
         let mut renamed = routing.phases()[0].clone();
-        renamed.rename(|row, id| ConnectionId(id.0 + 3 * row as u32));
+        renamed.rename(|row, id| ConnectionId(id.0 + 3 * to_u32(row)));
         let ids: Vec<u32> = renamed.iter().map(|route| route.connection.0).collect();
         assert_eq!((ids, renamed.get(1).cells), (vec![0, 3], &cells[..1]));
     }

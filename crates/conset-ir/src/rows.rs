@@ -1,19 +1,20 @@
-//! Putting rows that carry their ids in any order into their places.
+//! Sorting of rows that have explicit ids, which files may list in any order.
 
+use crate::convert::{index, to_u32};
 use crate::ids::ConnectionId;
 
-/// An id that cannot be: the row of the file it stands in, and why.
+/// An invalid id: its row in the file, and what is wrong.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadId {
     pub(crate) row: usize,
     pub(crate) message: String,
 }
 
-/// Checks that the ids are 0 to n - 1 in any order, and yields for each id the row that has it;
-/// `None` if the rows are in order already.
+/// Checks that the ids are 0 to n - 1 in any order, and returns the row of each id; `None` if the
+/// rows are already in order.
 ///
 /// # Errors
-/// The first id beyond the rows or given twice. (With neither, there can be no hole.)
+/// The first id that is n or more, or a duplicate. (Without either, no id is missing.)
 pub(crate) fn order_of_ids(ids: &[ConnectionId]) -> Result<Option<Vec<u32>>, BadId> {
     const UNSEEN: u32 = u32::MAX;
     if ids.iter().enumerate().all(|(row, id)| id.index() == row) {
@@ -33,7 +34,7 @@ pub(crate) fn order_of_ids(ids: &[ConnectionId]) -> Result<Option<Vec<u32>>, Bad
             let message = format!("{id} is already the id of connection number {}", *slot + 1);
             return Err(BadId { row, message });
         }
-        *slot = row as u32;
+        *slot = to_u32(row);
     }
     Ok(Some(row_of))
 }
@@ -42,7 +43,7 @@ pub(crate) fn order_of_ids(ids: &[ConnectionId]) -> Result<Option<Vec<u32>>, Bad
 pub(crate) fn reorder<T>(rows: Vec<T>, order: Option<&[u32]>) -> Vec<T> {
     let Some(order) = order else { return rows };
     let mut rows: Vec<Option<T>> = rows.into_iter().map(Some).collect();
-    order.iter().filter_map(|&row| rows[row as usize].take()).collect()
+    order.iter().filter_map(|&row| rows[index(row)].take()).collect()
 }
 
 #[cfg(test)]
@@ -54,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn any_order_will_do_but_no_hole_and_no_repeat() {
+    fn ids_may_have_any_order_without_gaps_and_duplicates() {
         assert_eq!(order(&[]), Ok(None));
         assert_eq!(order(&[0, 1, 2]), Ok(None));
         let found = order(&[2, 0, 1]).unwrap().unwrap();

@@ -1,15 +1,14 @@
-//! A compiled program: one timetable per set, with its lower bounds and its predicted price.
+//! Schedules: compiled programs, with a timetable, lower bounds and a predicted time for each set.
 //!
-//! This is what `conset compile` writes (`docs/format.md`). Bounds and prediction are claims of
-//! whoever made the schedule; the checker believes no more of them than it can prove, for which
-//! the schedule has witnesses. Its digest says which program it was made of.
+//! `conset compile` writes schedules (`docs/format.md`). Bounds and predictions are claims of the
+//! program that made the schedule. The checker proves them again and refuses what it cannot prove;
+//! for that the schedule has witnesses. Its digest identifies the program that was compiled.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::digest::digest;
-use crate::document::version_of;
 use crate::error::ShapeError;
 use crate::limits;
 use crate::machine::Machine;
@@ -17,29 +16,34 @@ use crate::set::Program;
 use crate::timetable::Timetable;
 use crate::witness::Proof;
 
-/// Which lower bound binds.
+/// The lower bound that is the greatest, and so determines the bound of a set.
+///
+/// The enum is exhaustive: a new bound needs a new proof in the checker and a new format version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binding {
-    /// The set is empty: nothing binds.
+    /// None: the set is empty, or the bound is not stated.
     Nothing,
-    /// Phases: the ends of connections on the busiest cell, over its channels.
+    /// Phases: the connection ends on the busiest cell, divided by its channels.
     Endpoints,
-    /// Phases: channels that shortest routes need in all, over all channels of the machine.
+    /// Phases: the channels that shortest routes need in all, divided by all channels of the
+    /// machine.
     ChannelTotal,
-    /// Clocks: chains of ordered connections, and what must be moved between their ends.
+    /// Clocks: chains of ordered connections, and the load between their ends.
     Order,
-    /// Clocks: the words (and stream set-ups) of the busiest agent.
+    /// Clocks: the words and stream set-ups of the busiest agent.
     AgentLoad,
-    /// Clocks: word-hops of shortest routes over all links.
+    /// Clocks: the word-hops of shortest routes, divided by all links.
     AverageLink,
-    /// Clocks: words that must cross a cut between two halves of a dimension.
+    /// Clocks: the words that must cross a cut between two parts of a dimension.
     DimensionCut,
-    /// Clocks: words that must cross the best bisection found.
+    /// Clocks: the words that must cross the best bisection found.
     Bisection,
-    /// Phases: lengths given to cells, and how long routes then are at least.
+    /// Phases: the least total price of routes, where each cell has a price (the dual of a
+    /// multicommodity flow).
     ChannelFlow,
-    /// Clocks: lengths given to links, and how far words then travel at least.
+    /// Clocks: the least total price of the words' routes, where each link has a price (the dual
+    /// of a multicommodity flow).
     LinkFlow,
 }
 
@@ -60,12 +64,12 @@ impl Binding {
         }
     }
 
-    /// Reads the spelling back.
+    /// Parses the spelling.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|binding| binding.name() == name)
     }
 
-    /// Every bound there is.
+    /// All bounds.
     pub const ALL: [Binding; 10] = [
         Binding::Nothing,
         Binding::Endpoints,
@@ -86,45 +90,53 @@ impl std::fmt::Display for Binding {
     }
 }
 
-/// Lower bounds of a set on a machine (design, section 2), and which of them bind.
+/// Lower bounds of a set on a machine.
+///
+/// A record with public fields, one object of a file. It holds claims, so no combination of values
+/// is ruled out; the checker proves or refuses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// No schedule has fewer phases.
+    /// Every schedule of the set has at least this many phases.
     pub phases: u32,
-    /// What makes it so.
+    /// The bound that determines `phases`.
     pub phases_by: Binding,
-    /// No schedule is over in fewer clocks, switches included.
+    /// Every schedule of the set takes at least this many clocks, switches included.
     pub clocks: u64,
-    /// What makes it so.
+    /// The bound that determines `clocks`.
     pub clocks_by: Binding,
 }
 
-/// One compiled set.
+/// A compiled set.
+///
+/// A record with public fields, one object of a file: the timetable has private fields, the others
+/// are claims for the checker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetSchedule {
-    /// Routes and times; carries the set and the machine.
+    /// Routes and times; it holds the set and the machine.
     pub timetable: Timetable,
-    /// The set's lower bounds.
+    /// Lower bounds of the set.
     pub bounds: Bounds,
-    /// What proves them.
+    /// Proofs of the bounds.
     pub proof: Proof,
-    /// What the cost model says the set takes, switches included, link sharing counted.
+    /// The time of the set according to the cost model, with context switches and link sharing.
     pub predicted_clocks: u64,
 }
 
-/// How a schedule came about, so that it can be made again.
+/// The program, algorithm and seed that produced a schedule.
+///
+/// A record with public fields, one object of a file; [`Schedule::new`] checks the texts.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// The program that wrote it, with its version.
+    /// The name and version of the program.
     pub generator: String,
-    /// The algorithm (`paper`, `best`).
+    /// The algorithm, such as `paper` or `best`.
     pub algorithm: String,
-    /// The seed.
+    /// The seed of its random numbers.
     pub seed: u64,
 }
 
-/// A compiled program.
+/// A compiled program: the schedules of its sets, for one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     machine: Arc<Machine>,
@@ -134,10 +146,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Puts compiled sets together.
+    /// Combines compiled sets.
     ///
     /// # Errors
-    /// A set that was compiled for another machine, two sets of one name, too many sets.
+    /// A set that was compiled for another machine, two sets of the same name, too many sets, or an
+    /// origin with a text that is too long or has control characters.
     pub fn new(
         machine: Arc<Machine>,
         sets: Vec<SetSchedule>,
@@ -159,7 +172,7 @@ impl Schedule {
         }
         for (row, set) in sets.iter().enumerate() {
             let own = set.timetable.routing().machine();
-            // A graph of millions of links is compared only where it is not the same one.
+            // Comparing machines takes long on graphs with millions of links.
             if !Arc::ptr_eq(own, &machine) && *own != machine {
                 return Err(ShapeError::new(
                     format!("sets[{row}]"),
@@ -167,45 +180,36 @@ impl Schedule {
                 ));
             }
         }
-        // Names are checked where programs are.
+        // This checks the names and the number of sets.
         Program::new(sets.iter().map(|s| s.timetable.routing().set().clone()).collect())?;
         Ok(Self { machine, sets, origin, digest: None })
     }
 
-    /// The same with the digest of its program.
+    /// The same schedule with the digest of its program.
     #[must_use]
     pub fn with_digest(self) -> Self {
         let digest = self.recomputed_digest();
         self.with_stated_digest(Some(digest))
     }
 
-    /// The same with a digest that somebody states.
+    /// The same schedule with a given digest, which the checker compares with
+    /// [`Schedule::recomputed_digest`].
     #[must_use]
     pub fn with_stated_digest(self, digest: Option<u64>) -> Self {
         Self { digest, ..self }
     }
 
-    /// The digest of the program that it was made of, as whoever made it states it.
+    /// The stated digest of the program that was compiled, if any.
     pub fn digest(&self) -> Option<u64> {
         self.digest
     }
 
-    /// The digest of the program that it holds.
+    /// The digest of the program in this schedule.
     pub fn recomputed_digest(&self) -> u64 {
         digest(&self.machine, self.sets.iter().map(|s| &**s.timetable.routing().set()))
     }
 
-    /// Whether it says what files of version 1 cannot say: a digest, or a witness.
-    pub(crate) fn needs_version_2(&self) -> bool {
-        self.digest.is_some() || self.sets.iter().any(|set| !set.proof.is_empty())
-    }
-
-    /// The least version of the text and JSON forms that knows everything in it.
-    pub(crate) fn version(&self) -> u32 {
-        if self.needs_version_2() { 2 } else { version_of(Some(&self.machine)) }
-    }
-
-    /// The machine it is for.
+    /// The machine of the schedule.
     pub fn machine(&self) -> &Arc<Machine> {
         &self.machine
     }
@@ -215,12 +219,12 @@ impl Schedule {
         &self.sets
     }
 
-    /// How it came about, where that is known.
+    /// The program, algorithm and seed that produced it, if known.
     pub fn origin(&self) -> Option<&Origin> {
         self.origin.as_ref()
     }
 
-    /// The sets, uncompiled.
+    /// The program without its compilation: the connection sets.
     pub fn program(&self) -> Program {
         Program::new(self.sets.iter().map(|s| s.timetable.routing().set().clone()).collect())
             .expect("names were checked when the schedule was built")

@@ -1,74 +1,86 @@
-//! What a program wants to say: connections, connection sets, programs.
+//! Connections, connection sets and programs: the input of the compiler.
 //!
-//! A connection set is the communication of one building block of a program (a halo exchange, a
-//! transpose, a reduction). A program is several named sets, executed one after the other.
+//! A connection set is the communication of one building block of an application (a halo exchange,
+//! a transpose, a reduction). A program is a sequence of named sets.
 
 use std::sync::Arc;
 
+use crate::convert::{index, to_u64};
 use crate::error::ShapeError;
 use crate::ids::{CellId, ConnectionId};
 use crate::limits;
+use crate::lists::Lists;
 use crate::machine::Machine;
 
-/// Who sends how many words to whom (paper, Principle 2.1).
+/// A number of words to send from one cell to another (paper, Principle 2.1).
+///
+/// A record with public fields, one row of a file. [`ConnectionSet::new`] checks the values.
+///
+/// ```
+/// use conset_ir::{CellId, Connection};
+///
+/// let east = Connection {
+///     name: Some("east".into()),
+///     max_latency: Some(400),
+///     ..Connection::new(CellId(3), CellId(4), 133)
+/// };
+/// assert!(east.has_requirements());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The cell that sends.
+    /// The sending cell.
     pub source: CellId,
-    /// The cell that receives; may be the source, which then sends to itself over one channel.
+    /// The receiving cell. It may be the source, which then sends to itself over one channel.
     pub target: CellId,
     /// Words in one execution of the set, at least 1.
     pub words: u32,
-    /// The bandwidth the connection must be guaranteed while its phase is active, in words per
-    /// 1000 clocks.
-    pub min_bandwidth: Option<u32>,
-    /// The longest a word may travel from injection to delivery while its phase is active, in
+    /// The required bandwidth while the phase of the connection is active, in words per 1000
     /// clocks.
+    pub min_bandwidth: Option<u32>,
+    /// The longest permitted time of a word from injection to delivery while the phase of the
+    /// connection is active, in clocks.
     pub max_latency: Option<u32>,
     /// A name that programs can use instead of the id.
     pub name: Option<Box<str>>,
 }
 
 impl Connection {
-    /// A connection without requirements or name.
+    /// A connection without requirements and without a name.
     pub fn new(source: CellId, target: CellId, words: u32) -> Self {
         Self { source, target, words, min_bandwidth: None, max_latency: None, name: None }
     }
 
-    /// Whether it asks for bandwidth or latency.
+    /// Whether the connection requires a bandwidth or a latency.
     pub fn has_requirements(&self) -> bool {
         self.min_bandwidth.is_some() || self.max_latency.is_some()
     }
 }
 
-/// The mesh nodes behind each connection: word `i` of connection `x` is the value of node
+/// The mesh nodes of each connection: word `i` of connection `x` is the value of node
 /// `lists.of(x)[i]`. Both ends of a connection pack and unpack in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeLists {
-    first: Vec<u32>,
-    nodes: Vec<u32>,
-}
+pub struct NodeLists(Lists);
 
 impl NodeLists {
     /// Lists in the order of the connections.
+    ///
+    /// # Panics
+    /// If there are 2^32 nodes or more, which [`limits::NODES`] rules out.
     pub fn from_lists<'a>(lists: impl IntoIterator<Item = &'a [u32]>) -> Self {
-        let mut this = Self { first: vec![0], nodes: Vec::new() };
-        for list in lists {
-            this.nodes.extend_from_slice(list);
-            this.first.push(u32::try_from(this.nodes.len()).expect("limited by mesh readers"));
-        }
-        this
+        Self(Lists::from_rows(lists))
     }
 
-    /// The nodes behind a connection.
+    /// The nodes of a connection.
+    ///
+    /// # Panics
+    /// If there is no list for the connection.
     pub fn of(&self, connection: ConnectionId) -> &[u32] {
-        let row = connection.index();
-        &self.nodes[self.first[row] as usize..self.first[row + 1] as usize]
+        self.0.of(connection.0)
     }
 
     /// Number of lists.
     pub fn len(&self) -> usize {
-        self.first.len().saturating_sub(1)
+        index(self.0.rows())
     }
 
     /// Whether there is no list.
@@ -77,7 +89,20 @@ impl NodeLists {
     }
 }
 
-/// A named set of connections, with a partial order between them.
+/// A named set of connections with a partial order.
+///
+/// ```
+/// use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet};
+///
+/// let connections = vec![
+///     Connection::new(CellId(0), CellId(1), 100),
+///     Connection::new(CellId(1), CellId(2), 100),
+/// ];
+/// let set = ConnectionSet::new("pipeline", connections)?
+///     .with_order(vec![(ConnectionId(0), ConnectionId(1))])?;
+/// assert_eq!((set.len(), set.words()), (2, 200));
+/// # Ok::<(), conset_ir::ShapeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionSet {
     name: String,
@@ -87,11 +112,12 @@ pub struct ConnectionSet {
 }
 
 impl ConnectionSet {
-    /// A set without order. The id of a connection is its row.
+    /// A set without an order. The id of a connection is its position in the vector.
     ///
     /// # Errors
-    /// A name that is not an identifier (letters, digits, `_`, `-`, `.`), a connection without
-    /// words or with too many, two connections of one name, more connections than the limit.
+    /// A name with characters other than letters, digits, `_`, `-` and `.`, a connection without
+    /// words or with too many, two connections of the same name, or more connections than the
+    /// limit.
     pub fn new(name: impl Into<String>, connections: Vec<Connection>) -> Result<Self, ShapeError> {
         let name = name.into();
         check_name("name", &name)?;
@@ -142,11 +168,10 @@ impl ConnectionSet {
         Ok(Self { name, connections, order: Vec::new(), nodes: None })
     }
 
-    /// Adds a partial order: in each pair the first connection is finished before the second
-    /// starts. Kept sorted and without repetitions.
+    /// Adds a partial order: in each pair, the first connection ends before the second starts.
     ///
     /// # Errors
-    /// An id that is not in the set, a cycle (named), more pairs than the limit.
+    /// An id that is not in the set, a cycle (the message lists it), or more pairs than the limit.
     pub fn with_order(
         mut self,
         mut order: Vec<(ConnectionId, ConnectionId)>,
@@ -181,11 +206,12 @@ impl ConnectionSet {
         Ok(self)
     }
 
-    /// Adds the mesh nodes behind each connection. A set without connections has no lists, so
-    /// that every form on disk gives it back as it was.
+    /// Adds the mesh nodes of each connection. A set without connections keeps no lists, so that
+    /// every format on disk restores an equal value.
     ///
     /// # Errors
-    /// Not one list per connection, or a list that is not as long as the connection has words.
+    /// Another number of lists than connections, or a list whose length is not the number of words
+    /// of its connection.
     pub fn with_nodes(mut self, nodes: NodeLists) -> Result<Self, ShapeError> {
         if nodes.len() != self.connections.len() {
             return Err(ShapeError::new(
@@ -194,7 +220,7 @@ impl ConnectionSet {
             ));
         }
         for (id, connection) in self.iter() {
-            if nodes.of(id).len() != connection.words as usize {
+            if nodes.of(id).len() != index(connection.words) {
                 return Err(ShapeError::new(
                     format!("connections[{}].nodes", id.0),
                     format!("{} nodes for {} words", nodes.of(id).len(), connection.words),
@@ -205,10 +231,10 @@ impl ConnectionSet {
         Ok(self)
     }
 
-    /// The same set with its cells renamed: `place[cell]` takes the place of `cell`.
+    /// The same set with its cells renumbered: `place[cell]` replaces `cell`.
     ///
     /// # Errors
-    /// A cell without a place.
+    /// A cell that `place` does not cover.
     pub fn placed(mut self, place: &[CellId]) -> Result<Self, ShapeError> {
         for (row, connection) in self.connections.iter_mut().enumerate() {
             for cell in [&mut connection.source, &mut connection.target] {
@@ -220,25 +246,26 @@ impl ConnectionSet {
         Ok(self)
     }
 
-    /// Clocks of all connections one after the other, each in a phase of its own or as a message,
-    /// over as many links as the machine has cells.
+    /// An upper limit of the clocks of all connections, executed one after the other, each in its
+    /// own phase or as a message, over as many links as the machine has cells.
     fn serial_clocks(&self, machine: &Machine) -> u128 {
         let p = machine.parameters();
         let (access, link) =
             (u64::from(p.access_clocks_per_word), u64::from(p.link_clocks_per_word));
         let message = u64::from(p.c_send) + u64::from(p.c_receive);
-        let flight = machine.cell_count() as u64 * link + 2 * access;
-        let once = p.switch_clocks() + 2 * u64::from(p.stream_setup) + message + flight;
-        // An agent that sends to itself does so in turns.
+        let latency = to_u64(machine.cell_count()) * link + 2 * access;
+        let once = p.switch_clocks() + 2 * u64::from(p.stream_setup) + message + latency;
+        // An agent that sends to itself alternates between sending and receiving.
         let word = u128::from((2 * access).max(link));
-        let words = self.words() + self.len() as u64 * u64::from(p.message_extra_words);
-        word * u128::from(words) + u128::from(once) * self.len() as u128
+        let count = to_u64(self.len());
+        let words = self.words() + count * u64::from(p.message_extra_words);
+        word * u128::from(words) + u128::from(once) * u128::from(count)
     }
 
-    /// Checks that every connection's ends are live cells with an agent.
+    /// Checks that both ends of every connection are live cells of the machine with an agent.
     ///
     /// # Errors
-    /// The first connection whose end is not.
+    /// The first connection with another end.
     pub fn check_machine(&self, machine: &Machine) -> Result<(), ShapeError> {
         for (id, connection) in self.iter() {
             for (end, cell) in [("source", connection.source), ("target", connection.target)] {
@@ -252,7 +279,7 @@ impl ConnectionSet {
         Ok(())
     }
 
-    /// The set's name.
+    /// The name of the set.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -270,7 +297,7 @@ impl ConnectionSet {
 
     /// The connections with their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (ConnectionId, &Connection)> + Clone {
-        self.connections.iter().enumerate().map(|(row, c)| (ConnectionId(row as u32), c))
+        self.connections.iter().enumerate().map(|(row, c)| (ConnectionId::from_index(row), c))
     }
 
     /// Number of connections.
@@ -283,12 +310,12 @@ impl ConnectionSet {
         self.connections.is_empty()
     }
 
-    /// Words of all connections together.
+    /// The total number of words.
     pub fn words(&self) -> u64 {
         self.connections.iter().map(|c| u64::from(c.words)).sum()
     }
 
-    /// Whether any connection asks for bandwidth or latency.
+    /// Whether any connection requires a bandwidth or a latency.
     pub fn has_requirements(&self) -> bool {
         self.connections.iter().any(Connection::has_requirements)
     }
@@ -298,13 +325,13 @@ impl ConnectionSet {
         &self.order
     }
 
-    /// The mesh nodes behind each connection, where they are known.
+    /// The mesh nodes of each connection, if known.
     pub fn nodes(&self) -> Option<&NodeLists> {
         self.nodes.as_ref()
     }
 }
 
-/// The sets of a program, in the order of execution, each under its own name.
+/// A sequence of connection sets with different names, in the order of execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     sets: Vec<Arc<ConnectionSet>>,
@@ -314,7 +341,7 @@ impl Program {
     /// A program of several sets.
     ///
     /// # Errors
-    /// Two sets of one name, or more sets than the limit.
+    /// Two sets of the same name, or more sets than the limit.
     pub fn new(sets: Vec<Arc<ConnectionSet>>) -> Result<Self, ShapeError> {
         if sets.len() > limits::SETS {
             return Err(ShapeError::new(
@@ -339,11 +366,11 @@ impl Program {
         &self.sets
     }
 
-    /// Checks that what the program takes on a machine, one connection after the other, is at
-    /// most [`limits::SERIAL_TIME`]. Stages that add up clocks rely on it.
+    /// Checks that the program would take at most [`limits::SERIAL_TIME`] on a machine if its
+    /// connections were executed one after the other. Stages rely on this when they add up clocks.
     ///
     /// # Errors
-    /// The set up to which it is more.
+    /// The first set at which the limit is exceeded.
     pub fn check_clocks(&self, machine: &Machine) -> Result<(), ShapeError> {
         let mut clocks = 0;
         for (row, set) in self.sets.iter().enumerate() {
@@ -383,7 +410,7 @@ pub(crate) fn why_no_end(machine: &Machine, cell: CellId) -> Option<String> {
     }
 }
 
-/// Checks a name that the text form writes without quotes.
+/// Checks a name of the kind that the text form writes without quotes.
 pub(crate) fn check_name(place: &str, name: &str) -> Result<(), ShapeError> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
     if name.is_empty() || name.len() > limits::NAME || !name.bytes().all(legal) {
@@ -399,8 +426,8 @@ pub(crate) fn check_name(place: &str, name: &str) -> Result<(), ShapeError> {
     Ok(())
 }
 
-/// A cycle of the relation `order` over `count` things, if there is one: Kahn's algorithm, then a
-/// walk backwards among what it left. O(count + pairs).
+/// A cycle of the relation `order` over `count` connections, if there is one: Kahn's algorithm,
+/// then a backward walk among the connections that it could not order. O(count + pairs).
 fn find_cycle(count: usize, order: &[(ConnectionId, ConnectionId)]) -> Option<Vec<ConnectionId>> {
     let mut waiting_for = vec![0u32; count];
     for &(_, after) in order {
@@ -424,7 +451,7 @@ fn find_cycle(count: usize, order: &[(ConnectionId, ConnectionId)]) -> Option<Ve
     if done == count {
         return None;
     }
-    // Everything left waits for something left, so walking backwards must meet itself.
+    // Each remaining connection has a remaining predecessor, so the walk must reach one twice.
     let mut predecessor = vec![None; count];
     for &(before, after) in order {
         if waiting_for[before.index()] > 0 && waiting_for[after.index()] > 0 {
@@ -460,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_are_named() {
+    fn a_cycle_is_refused_and_listed() {
         let x = ConnectionId;
         let order = vec![(x(0), x(1)), (x(2), x(3)), (x(3), x(1)), (x(1), x(2))];
         let error = chain(4).with_order(order).unwrap_err();
@@ -471,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sets_are_refused() {
+    fn invalid_sets_are_refused() {
         let c = |words| Connection::new(CellId(0), CellId(1), words);
         assert!(ConnectionSet::new("a", vec![c(0)]).is_err());
         assert!(ConnectionSet::new("a b", vec![c(1)]).is_err());

@@ -1,104 +1,117 @@
-//! How long a stream takes: the one place that says so (machine model, rules 3 and 4).
+//! The duration of a stream, and the ports of agents that it occupies (machine model, rules 3
+//! and 4).
 //!
-//! A stream carries words of a connection in one phase. While it is open it keeps an agent busy at
-//! its source and one at its target:
+//! A stream carries words of a connection in one phase. While it is open, it occupies the agent at
+//! its source and the agent at its target:
 //!
-//! * It is opened first, which takes `stream_setup` at both ends side by side.
-//! * Then each word takes the agents `access_clocks_per_word`, or `link_clocks_per_word` where that
-//!   is longer: words cannot enter a link faster than it takes them, and the agents stay with the
-//!   stream while it waits. (Other streams could use the rest of an agent's rate; with `streams` =
-//!   1 there are none, and planners and timetables always plan one stream at a time.)
-//! * A connection from a cell to itself crosses no link. With full duplex the two ends are the two
-//!   directions of the agent, side by side as elsewhere. With half duplex they share it: the agent
-//!   opens two streams and takes every word twice, once to send and once to receive it, because
-//!   the channel between the ends holds only `channel_depth` words. So both last together, for
-//!   *twice* the set-up and twice the words.
+//! * Opening it takes `stream_setup` clocks, at both ends in parallel.
+//! * Then each word occupies the agents for `access_clocks_per_word`, or for
+//!   `link_clocks_per_word` if that is longer: words cannot enter a link faster than it moves them,
+//!   and the agents serve no other stream while this one waits. (Other streams could use the
+//!   remaining rate of an agent. With `streams` = 1 there are none, and planners and timetables
+//!   always plan one stream at a time.)
+//! * A connection from a cell to itself crosses no link. With full duplex its two ends are the two
+//!   directions of the agent, which work in parallel. With half duplex they share the agent: it
+//!   opens two streams and handles every word twice, once to send it and once to receive it, since
+//!   the channel between the ends holds only `channel_depth` words. Both ends therefore take
+//!   *twice* the set-up and twice the clocks per word.
 //!
-//! The last word arrives [`StreamClocks::flight`] clocks after that: agents and links pass words on
-//! one behind the other.
+//! The last word arrives [`StreamClocks::pipeline_latency`] clocks later, because agents and links
+//! form a pipeline.
 //!
-//! Planners, timetables and the cost model all ask here. The checker does not: it has its own
-//! formula, so that a fault in this one is found. The fabric's tests hold runs of single streams
-//! against it.
+//! Planners, timetables and the cost model use this module. The checker has its own formula, so
+//! that it finds a mistake in this one. Tests of the fabric compare runs of single streams with it.
 //!
 //! # What this module does not do
 //!
-//! Streams that share a link take longer; that is for the cost model and the fabric. Message
+//! Streams that share a link take longer, which the cost model and the fabric determine. Message
 //! passing has its own costs.
 
+use crate::convert::to_u64;
 use crate::ids::CellId;
 use crate::machine::{Duplex, Parameters};
 use crate::set::{Connection, ConnectionSet};
 
-/// What a stream of a connection costs the agents at its ends, in clocks. Every number is below
-/// 2^32, so sums over one stream (words below 2^31) are below 2^63.
+/// The clocks for which a stream of a connection occupies the agents at its ends.
+///
+/// The two public fields are to read; only the constructors make a value. Every number is below
+/// 2^32, so sums over one stream (with fewer than 2^31 words) are below 2^63.
+///
+/// ```
+/// use conset_ir::{CellId, Connection, Parameters, StreamClocks};
+///
+/// let connection = Connection::new(CellId(0), CellId(1), 133);
+/// let clocks = StreamClocks::new(&Parameters::iwarp(), &connection);
+/// assert_eq!(clocks.of(133), 2 * 133);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamClocks {
-    /// To open it.
+    /// Clocks to open the stream.
     pub setup: u64,
-    /// For each word.
+    /// Clocks for each word.
     pub word: u64,
     access: u64,
     link: u64,
-    /// Whether one agent serves both ends in turn.
-    in_turn: bool,
+    /// Whether one agent alternates between both ends.
+    alternates: bool,
 }
 
 impl StreamClocks {
-    /// Of streams of a connection on a machine with these parameters.
+    /// The clocks of a stream of a connection on a machine with these parameters.
     pub fn new(parameters: &Parameters, connection: &Connection) -> Self {
         Self::between(parameters, connection.source == connection.target)
     }
 
-    /// Of streams from a cell to itself, or from one cell to another.
+    /// The clocks of a stream from a cell to itself (`itself`) or from one cell to another.
     pub fn between(parameters: &Parameters, itself: bool) -> Self {
         let access = u64::from(parameters.access_clocks_per_word);
         let link = u64::from(parameters.link_clocks_per_word);
         let setup = u64::from(parameters.stream_setup);
-        let in_turn = itself && parameters.duplex == Duplex::Half;
-        let (setup, word) = match (itself, in_turn) {
+        let alternates = itself && parameters.duplex == Duplex::Half;
+        let (setup, word) = match (itself, alternates) {
             (true, true) => (2 * setup, 2 * access),
             (true, false) => (setup, access),
             (false, _) => (setup, access.max(link)),
         };
-        Self { setup, word, access, link, in_turn }
+        Self { setup, word, access, link, alternates }
     }
 
-    /// Clocks for which a stream of so many words keeps its agents busy: the length of its slot.
-    /// (Paper, section 4.4.2: the duration `d_c`.)
+    /// Clocks for which a stream of `words` words occupies its agents: the duration of its slot
+    /// (paper, section 4.4.2: `d_c`).
     pub fn of(&self, words: u32) -> u64 {
         self.setup + u64::from(words) * self.word
     }
 
-    /// The most words for which a stream takes no longer than so many clocks.
+    /// The greatest number of words for which a stream takes at most `clocks` clocks.
     pub fn words_in(&self, clocks: u64) -> u32 {
         let words = clocks.saturating_sub(self.setup) / self.word.max(1);
         u32::try_from(words).unwrap_or(u32::MAX)
     }
 
-    /// Clocks from when a stream's agents are done with all words but those on their way until the
-    /// last word is received, over so many links. A word goes through the agent of the source,
-    /// each link and the agent of the target, of which the slowest is counted in
-    /// [`StreamClocks::of`]. An agent that serves both ends in turn is done with its last word.
-    pub fn flight(&self, hops: usize) -> u64 {
-        if self.in_turn {
+    /// Clocks from the end of the slot ([`StreamClocks::of`]) until the last word is received, over
+    /// a route of `hops` links. A word passes the agent of the source, each link and the agent of
+    /// the target; `of` includes the slowest of these. An agent that alternates between both ends
+    /// has received the last word at the end of the slot.
+    pub fn pipeline_latency(&self, hops: usize) -> u64 {
+        if self.alternates {
             return 0;
         }
         let slowest = if hops > 0 { self.access.max(self.link) } else { self.access };
-        2 * self.access + hops as u64 * self.link - slowest
+        2 * self.access + to_u64(hops) * self.link - slowest
     }
 
-    /// Clocks from the opening of a stream that has agents and links to itself until its last word
-    /// is received, over so many links.
+    /// Clocks from the opening of a stream that shares no agent or link until its last word is
+    /// received, over a route of `hops` links.
     pub fn until_received(&self, words: u32, hops: usize) -> u64 {
-        self.of(words) + self.flight(hops)
+        self.of(words) + self.pipeline_latency(hops)
     }
 }
 
 impl Duplex {
-    /// The ports that streams from one cell to another keep busy: of the source, of the target. An
-    /// agent has one port for each direction; with half duplex a single one, so that both are equal
-    /// for a connection from a cell to itself. Below [`Duplex::port_count`].
+    /// The ports that a stream from `source` to `target` occupies: that of the source and that of
+    /// the target. An agent has one port for each direction, or a single one with half duplex; a
+    /// connection from a cell to itself then has the same port twice. Ports are numbered below
+    /// [`Duplex::port_count`].
     pub fn ports(self, source: CellId, target: CellId) -> [u32; 2] {
         match self {
             Duplex::Full => [2 * source.0, 2 * target.0 + 1],
@@ -106,7 +119,7 @@ impl Duplex {
         }
     }
 
-    /// The ports of so many cells.
+    /// The number of ports of `cells` cells.
     pub fn port_count(self, cells: usize) -> usize {
         match self {
             Duplex::Full => 2 * cells,
@@ -116,24 +129,24 @@ impl Duplex {
 }
 
 impl Parameters {
-    /// Clocks for which a stream of so many words keeps *one end* busy at least, however fast its
-    /// links are: what adds up at an agent, end by end. An agent that serves both ends of a
-    /// connection to itself in turn has both in its sum.
+    /// The least clocks for which a stream of `words` words occupies *one end*, however fast its
+    /// links are. The sum over the ends at an agent is a lower bound; an agent that alternates
+    /// between both ends of a connection to itself counts both.
     pub fn end_clocks(&self, words: u32) -> u64 {
         u64::from(self.stream_setup) + u64::from(words) * u64::from(self.access_clocks_per_word)
     }
 
-    /// Streams at full rate that a link carries at a time.
+    /// The capacity of a link: the number of streams at full rate that it carries at a time.
     pub fn streams_per_link(&self) -> u32 {
         (self.access_clocks_per_word / self.link_clocks_per_word.max(1)).max(1)
     }
 
-    /// Clocks that each word takes the agents of a stream from one cell to another.
+    /// Clocks for which each word of a stream from one cell to another occupies the agents.
     pub fn word_clocks(&self) -> u64 {
         StreamClocks::between(self, false).word
     }
 
-    /// Clocks of the longest of a set's connections as one stream; 0 for an empty set.
+    /// The duration of the longest connection of a set as one stream; 0 for an empty set.
     pub fn longest_stream(&self, set: &ConnectionSet) -> u64 {
         let clocks = |c: &Connection| StreamClocks::new(self, c).of(c.words);
         set.connections().iter().map(clocks).max().unwrap_or(0)
@@ -161,17 +174,17 @@ mod tests {
     }
 
     #[test]
-    fn half_duplex_serves_both_ends_of_a_connection_to_itself_in_turn() {
+    fn a_half_duplex_agent_alternates_between_both_ends_of_a_connection_to_itself() {
         let fem = Parameters { stream_setup: 7, ..Parameters::iwarp_fem() };
         assert_eq!(durations(&fem), [1337, 2674]);
         let itself = StreamClocks::between(&fem, true);
-        assert_eq!((itself.flight(0), itself.until_received(133, 0)), (0, 2674));
-        assert_eq!(StreamClocks::between(&fem, false).flight(3), 2 * 10 + 3 * 2 - 10);
+        assert_eq!((itself.pipeline_latency(0), itself.until_received(133, 0)), (0, 2674));
+        assert_eq!(StreamClocks::between(&fem, false).pipeline_latency(3), 2 * 10 + 3 * 2 - 10);
         assert_eq!(fem.end_clocks(133), 1337);
     }
 
     #[test]
-    fn as_many_words_fit_as_take_no_longer() {
+    fn words_in_is_the_inverse_of_the_duration() {
         let fem = Parameters { stream_setup: 7, ..Parameters::iwarp_fem() };
         for itself in [false, true] {
             let stream = StreamClocks::between(&fem, itself);

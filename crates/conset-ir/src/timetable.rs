@@ -1,20 +1,21 @@
-//! Timetables: when each connection of a phase starts and how long it takes (paper, 4.4.2).
+//! Timetables: the planned start and duration of each route of a phase (paper, 4.4.2).
 //!
-//! A slot belongs to the route in the same row of the phase. Times are clocks from the phase's
-//! start. A timetable is what the scheduler *plans* with full access bandwidth; the runtime keeps
-//! its order, and its starts where the machine has timed starts.
+//! The slot in row `i` of a phase belongs to route `i`. Times are clocks from the start of the
+//! phase. A timetable is a *plan* that assumes full access bandwidth. The runtime observes its
+//! order, and its starts if the machine has timed starts.
 
 use std::sync::Arc;
 
 use crate::error::ShapeError;
 use crate::routing::Routing;
 
-/// The booked time of one route.
+/// The planned time of a route. A record with public fields; the checker decides whether the
+/// duration suffices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Slot {
-    /// Clocks from the start of the phase.
+    /// The first clock, counted from the start of the phase.
     pub start: u64,
-    /// Clocks.
+    /// The number of clocks.
     pub duration: u64,
 }
 
@@ -25,17 +26,17 @@ impl Slot {
     }
 }
 
-/// The timetable of one phase.
+/// The timetable of one phase. A record with public fields: [`Timetable::new`] checks the number of
+/// slots, and the checker compares the makespan with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhaseTimes {
     /// One slot per route of the phase, in the same order.
     pub slots: Vec<Slot>,
-    /// The end of the last slot, as claimed by who made the timetable.
+    /// The end of the last slot, as claimed by the planner.
     pub makespan: u64,
 }
 
-/// A routing with a timetable for each of its phases. Never changes once built, so a clone
-/// shares everything.
+/// A routing with a timetable for each of its phases. It is immutable, so a clone shares all data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timetable {
     routing: Routing,
@@ -43,10 +44,10 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    /// Puts times to a routing.
+    /// Combines a routing with its times.
     ///
     /// # Errors
-    /// Not one timetable per phase, or not one slot per route.
+    /// Another number of timetables than phases, or of slots than routes.
     pub fn new(routing: Routing, phases: Vec<PhaseTimes>) -> Result<Self, ShapeError> {
         if phases.len() != routing.phases().len() {
             return Err(ShapeError::new(
@@ -65,7 +66,7 @@ impl Timetable {
         Ok(Self { routing, phases: Arc::new(phases) })
     }
 
-    /// The routing underneath.
+    /// The routing.
     pub fn routing(&self) -> &Routing {
         &self.routing
     }

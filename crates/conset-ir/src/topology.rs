@@ -1,30 +1,32 @@
-//! Which cells a machine has and which wires join them (machine model, rule 1).
+//! Topologies: the cells of a machine and the links between them (machine model, rule 1).
 //!
-//! A topology is a small description; [`Topology::graph`] spells it out as a petgraph whose nodes
-//! are cells and whose edges are directed links. Node and edge numbers are the cell and link ids,
-//! so the order in which this module adds them is part of every file format: cells of a torus or
-//! mesh are numbered with the first dimension fastest (`cell = x + dims[0] * y + ...`), and links
-//! are added cell by cell, dimension by dimension, first towards larger coordinates.
-//!
-//! Switches (fat-tree) come after the cells that have agents.
+//! A topology is a short description. [`Topology::graph`] expands it into a petgraph whose nodes are
+//! cells and whose edges are directed links. Node and edge numbers are cell and link ids, so the
+//! order in which this module adds them is part of every file format. The cells of a torus or mesh
+//! are numbered with the first dimension varying fastest (`cell = x + dims[0] * y + ...`). Links are
+//! added cell by cell, for each cell dimension by dimension, the link towards larger coordinates
+//! first. Switches (of fat-trees and graphs) are numbered after the cells with agents.
 
 use petgraph::graph::{DiGraph, NodeIndex};
 use serde::{Deserialize, Serialize};
 
+use crate::convert::{index, to_u32};
 use crate::error::ShapeError;
 use crate::limits;
 
-/// The shape of a machine's network.
+/// The topology of a machine's network.
+///
+/// The enum is exhaustive: a new topology is a new version of the formats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Topology {
-    /// A mesh whose every dimension closes to a ring. A dimension of 2 has two parallel links
-    /// each way, one round each side; a dimension of 1 has none.
+    /// A grid in which every dimension is a ring. A dimension of 2 has two parallel links in each
+    /// direction; a dimension of 1 has none.
     Torus {
         /// Cells in each dimension.
         dims: Vec<u32>,
     },
-    /// A grid without the links that close the rings.
+    /// A grid without wrap-around links.
     Mesh {
         /// Cells in each dimension.
         dims: Vec<u32>,
@@ -34,14 +36,14 @@ pub enum Topology {
         /// Number of cells.
         cells: u32,
     },
-    /// Cells whose numbers differ in one bit are neighbours.
+    /// A hypercube: cells whose numbers differ in one bit are neighbours.
     Hypercube {
         /// Number of dimensions; the cells are 2 to this power.
         dimension: u32,
     },
-    /// CM-5 style 4-ary fat-tree: cells are the leaves, a group of 4^h leaves has 2^(h-1)
-    /// switches at level h, each with one link to and from each of its four child groups and two
-    /// parents. Leaves may be any number; groups are then part filled.
+    /// A 4-ary fat-tree in the style of the CM-5: cells are the leaves, and a group of 4^h leaves
+    /// has 2^(h-1) switches at level h, each with one link to and from each of its four child
+    /// groups and two parents. With any other number of leaves some groups are partly filled.
     FatTree {
         /// Number of cells (leaves).
         leaves: u32,
@@ -71,18 +73,18 @@ impl Topology {
         }
     }
 
-    /// The cells in each dimension, of the shapes that have coordinates: torus, mesh, ring (one
-    /// dimension) and hypercube (dimensions of 2).
+    /// The number of cells in each dimension, for topologies with coordinates: torus, mesh, ring
+    /// (one dimension) and hypercube (dimensions of 2).
     pub fn dims(&self) -> Option<Vec<u32>> {
         match self {
             Topology::Torus { dims } | Topology::Mesh { dims } => Some(dims.clone()),
             Topology::Ring { cells } => Some(vec![*cells]),
-            Topology::Hypercube { dimension } => Some(vec![2; *dimension as usize]),
+            Topology::Hypercube { dimension } => Some(vec![2; index(*dimension)]),
             Topology::FatTree { .. } | Topology::Graph { .. } => None,
         }
     }
 
-    /// Whether each dimension closes to a ring.
+    /// Whether each dimension is a ring.
     pub fn wraps(&self) -> bool {
         matches!(self, Topology::Torus { .. } | Topology::Ring { .. })
     }
@@ -90,7 +92,7 @@ impl Topology {
     /// The number of cells with an agent.
     ///
     /// # Errors
-    /// Where a size is 0 or beyond [`limits`].
+    /// A size that is 0 or exceeds [`limits`].
     pub fn agents(&self) -> Result<usize, ShapeError> {
         let agents = match self {
             Topology::Torus { dims } | Topology::Mesh { dims } => {
@@ -100,12 +102,12 @@ impl Topology {
                         format!("{} dimensions, expected 1 to {}", dims.len(), limits::DIMENSIONS),
                     ));
                 }
-                dims.iter().try_fold(1usize, |product, &d| product.checked_mul(d as usize))
+                dims.iter().try_fold(1usize, |product, &d| product.checked_mul(index(d)))
             }
-            Topology::Ring { cells } => Some(*cells as usize),
+            Topology::Ring { cells } => Some(index(*cells)),
             Topology::Hypercube { dimension } => 1usize.checked_shl(*dimension),
-            Topology::FatTree { leaves } => Some(*leaves as usize),
-            Topology::Graph { cells, .. } => Some(*cells as usize),
+            Topology::FatTree { leaves } => Some(index(*leaves)),
+            Topology::Graph { cells, .. } => Some(index(*cells)),
         };
         match agents {
             Some(n) if (1..=limits::CELLS).contains(&n) => Ok(n),
@@ -114,11 +116,11 @@ impl Topology {
         }
     }
 
-    /// The network spelled out: node numbers are cell ids, edge numbers are link ids.
+    /// The network as a graph: node numbers are cell ids, edge numbers are link ids.
     ///
     /// # Errors
-    /// Where a size is 0 or beyond [`limits`], or a link of a `Graph` names a cell that is not
-    /// there or joins a cell to itself.
+    /// A size that is 0 or exceeds [`limits`], or a link of a `Graph` that has an end that does not
+    /// exist or joins a cell to itself.
     pub fn graph(&self) -> Result<DiGraph<(), (), u32>, ShapeError> {
         let agents = self.agents()?;
         if self.regular_links(agents) > limits::LINKS {
@@ -142,7 +144,7 @@ impl Topology {
             }
             Topology::FatTree { .. } => add_fat_tree(&mut graph, agents),
             Topology::Graph { switches, links, .. } => {
-                let nodes = agents + *switches as usize;
+                let nodes = agents + index(*switches);
                 if nodes > limits::CELLS || links.len() > limits::LINKS {
                     return Err(ShapeError::new(
                         "topology",
@@ -154,10 +156,10 @@ impl Topology {
                 }
                 for (row, &(from, to)) in links.iter().enumerate() {
                     let place = || format!("topology.links[{row}]");
-                    if from as usize >= nodes || to as usize >= nodes {
+                    if index(from) >= nodes || index(to) >= nodes {
                         return Err(ShapeError::new(
                             place(),
-                            format!("link {from} -> {to} leaves the machine's {nodes} cells"),
+                            format!("link {from} -> {to} has an end beyond the {nodes} cells"),
                         ));
                     }
                     if from == to {
@@ -166,17 +168,17 @@ impl Topology {
                             format!("link {from} -> {to} joins a cell to itself"),
                         ));
                     }
-                    link(&mut graph, from as usize, to as usize);
+                    link(&mut graph, index(from), index(to));
                 }
             }
         }
         Ok(graph)
     }
 
-    /// Links of the shapes that could have too many, counted before they are built. (A fat-tree
-    /// has less than 5 per leaf, a graph has its list.)
+    /// The number of links of topologies that could have too many, computed before they are built.
+    /// (A fat-tree has fewer than 5 per leaf, and a graph lists its links.)
     fn regular_links(&self, agents: usize) -> usize {
-        let per_dimension = |size: u32, wraps: bool| match (size as usize, wraps) {
+        let per_dimension = |size: u32, wraps: bool| match (index(size), wraps) {
             (1, _) => 0,
             (_, true) => 2 * agents,
             (size, false) => 2 * (agents / size) * (size - 1),
@@ -184,20 +186,20 @@ impl Topology {
         match self {
             Topology::Torus { dims } => dims.iter().map(|&d| per_dimension(d, true)).sum(),
             Topology::Mesh { dims } => dims.iter().map(|&d| per_dimension(d, false)).sum(),
-            Topology::Hypercube { dimension } => agents * *dimension as usize,
+            Topology::Hypercube { dimension } => agents * index(*dimension),
             _ => 0,
         }
     }
 
-    /// The coordinates of cell `cell`, first dimension first, of the shapes that have them.
+    /// The coordinates of a cell, first dimension first, for topologies with coordinates.
     pub fn coordinates(&self, cell: usize) -> Option<Vec<u32>> {
         let mut rest = cell;
         self.dims().map(|dims| {
             dims.iter()
                 .map(|&d| {
-                    let at = rest % d as usize;
-                    rest /= d as usize;
-                    at as u32
+                    let at = rest % index(d);
+                    rest /= index(d);
+                    to_u32(at)
                 })
                 .collect()
         })
@@ -205,7 +207,8 @@ impl Topology {
 }
 
 impl std::fmt::Display for Topology {
-    /// The machine specification's spelling: `torus:8x8`, `fat-tree:64`; graphs are described.
+    /// The spelling of machine specifications, such as `torus:8x8` or `fat-tree:64`; a graph is
+    /// described in words.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Topology::Torus { dims } | Topology::Mesh { dims } => {
@@ -230,7 +233,7 @@ fn add_grid(graph: &mut DiGraph<(), (), u32>, dims: &[u32], wrap: bool) {
     for cell in 0..graph.node_count() {
         let mut stride = 1usize;
         for &d in dims {
-            let size = d as usize;
+            let size = index(d);
             let at = cell / stride % size;
             let base = cell - at * stride;
             if size > 1 {
@@ -247,8 +250,8 @@ fn add_grid(graph: &mut DiGraph<(), (), u32>, dims: &[u32], wrap: bool) {
 }
 
 fn add_fat_tree(graph: &mut DiGraph<(), (), u32>, leaves: usize) {
-    // One row per group of the level below: the numbers of the nodes that look upwards. A leaf
-    // looks upwards over one link, a switch over two.
+    // For each group of the level below, the nodes with links to the next level: one link for a
+    // leaf, two for a switch.
     let mut below: Vec<Vec<usize>> = (0..leaves).map(|leaf| vec![leaf]).collect();
     let mut links_up = 1;
     while below.len() > 1 {
@@ -285,15 +288,15 @@ mod tests {
     }
 
     #[test]
-    fn presets_have_the_links_of_their_definition() {
+    fn topologies_have_the_defined_number_of_links() {
         assert_eq!(counts(&Topology::Torus { dims: vec![8, 8] }), (64, 256));
         assert_eq!(counts(&Topology::Torus { dims: vec![4, 4, 4] }), (64, 384));
         assert_eq!(counts(&Topology::Mesh { dims: vec![3, 2] }), (6, 14));
         assert_eq!(counts(&Topology::Hypercube { dimension: 6 }), (64, 384));
         assert_eq!(counts(&Topology::Ring { cells: 1 }), (1, 0));
-        // A dimension of 1 adds nothing; a dimension of 2 adds two parallel links each way.
+        // A dimension of 1 adds no links; a dimension of 2 adds two parallel ones per direction.
         assert_eq!(counts(&Topology::Torus { dims: vec![2, 1] }), (2, 4));
-        // 16 + 8 + 4 switches over 64 leaves; 64 + 2 * 16 + 2 * 8 links each way.
+        // 16 + 8 + 4 switches over 64 leaves; 64 + 2 * 16 + 2 * 8 links in each direction.
         assert_eq!(counts(&Topology::FatTree { leaves: 64 }), (64 + 28, 2 * (64 + 32 + 16)));
         assert_eq!(counts(&Topology::FatTree { leaves: 1 }), (1, 0));
         assert_eq!(counts(&Topology::FatTree { leaves: 5 }), (5 + 2 + 2, 2 * (5 + 4)));
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn coordinates_run_first_dimension_fastest() {
+    fn the_first_coordinate_varies_fastest() {
         let torus = Topology::Torus { dims: vec![8, 4] };
         assert_eq!(torus.coordinates(13), Some(vec![5, 1]));
     }

@@ -1,21 +1,21 @@
-//! Witnesses: what makes a claimed lower bound checkable by who did not find it.
+//! Witnesses: certificates from which the checker proves the lower bounds of a schedule.
 //!
-//! A bound says that *no* schedule is better. To find a good one takes a search; to check it takes
-//! the one thing that the search found, and a pass over the set. A schedule carries that thing for
-//! the bound of its phases and for the bound of its clocks, and the checker proves the bound from
-//! it anew (`conset-verify`, module `claims`); what it cannot prove it refuses.
+//! A lower bound states that *no* schedule is better. Finding a good bound takes a search; checking
+//! it takes only the result of that search, the witness, and a pass over the set. A schedule has a
+//! witness for its bound of phases and one for its bound of clocks. The checker proves the bounds
+//! from them (`conset-verify`, module `claims`) and refuses a bound that it cannot prove.
 //!
-//! | witness | proves, of phases | proves, of clocks (beside the switches) |
+//! | witness | proves a number of phases | proves a number of clocks (without switches) |
 //! |---|---|---|
-//! | [`Witness::Cell`] | the connections that end at the cell, over its channels | the words and set-ups of its agent |
-//! | [`Witness::Hops`] | the channels of shortest routes, over all channels | the word-hops of shortest routes, over all links |
-//! | [`Witness::Cut`] | | the words that leave the cells, over the live links that do |
-//! | [`Witness::CellPrices`] | the price of cheapest routes, over the price of all channels | |
-//! | [`Witness::LinkPrices`] | | the price of cheapest ways, over the price of all links |
-//! | [`Witness::Chain`] | | the clocks of connections that come one after the other |
-//! | [`Witness::Window`] | | what comes before, between and after some connections |
+//! | [`Witness::Cell`] | the connections that end at the cell, divided by its channels | the words and set-ups of its agent |
+//! | [`Witness::Hops`] | the channels of shortest routes, divided by all channels | the word-hops of shortest routes, divided by all links |
+//! | [`Witness::Cut`] | | the words that leave a set of cells, divided by the live links that leave it |
+//! | [`Witness::CellPrices`] | the price of cheapest routes, divided by the price of all channels | |
+//! | [`Witness::LinkPrices`] | | the price of cheapest routes of all words, divided by the price of all links |
+//! | [`Witness::Chain`] | | the clocks of connections that are ordered one after the other |
+//! | [`Witness::Window`] | | chains before and after some connections, and the load of these |
 //!
-//! Prices are whole numbers, so a check is exact.
+//! Prices are integers, so the check is exact.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,15 +24,17 @@ use crate::ids::{CellId, ConnectionId};
 /// Cells from the first to the last, both included.
 pub type CellRange = (CellId, CellId);
 
-/// What proves a lower bound.
+/// A certificate of a lower bound.
+///
+/// The enum is exhaustive: a new witness needs a new proof in the checker and a new format version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Witness {
-    /// A busy cell.
+    /// The busiest cell.
     Cell(CellId),
     /// The distances of all connections.
     Hops,
-    /// One side of a cut, as ranges of cells in ascending order; what leaves it counts.
+    /// One side of a cut, as ranges of cells in ascending order. Words that leave it count.
     Cut(Vec<CellRange>),
     /// The price of a channel of each cell.
     CellPrices(Vec<u32>),
@@ -40,36 +42,38 @@ pub enum Witness {
     LinkPrices(Vec<u32>),
     /// Connections, each ordered before the next.
     Chain(Vec<ConnectionId>),
-    /// Connections that start after chains of `head` clocks and are followed by chains of `tail`
-    /// clocks: the busiest of their agents, their word-hops, or (where `side` has cells) what of
-    /// them leaves `side` has to fit between.
+    /// The connections with a chain of at least `head` clocks before them and one of at least
+    /// `tail` clocks after them. Between the chains there must be time for the load of their
+    /// busiest agent and for their word-hops or, if `side` is not empty, for their words that leave
+    /// `side`.
     Window {
-        /// Clocks before.
+        /// Clocks of the chains before.
         head: u64,
-        /// Clocks behind.
+        /// Clocks of the chains after.
         tail: u64,
-        /// One side of a cut; without cells, agents and word-hops.
+        /// One side of a cut; empty to count agents and word-hops.
         side: Vec<CellRange>,
     },
 }
 
-/// What proves the bounds of a set, where its schedule says it.
+/// The witnesses of the bounds of a set, as far as its schedule has them. A record with public
+/// fields: these are claims, and the checker proves or refuses them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// What proves the bound of phases.
+    /// The witness of the bound of phases.
     pub phases: Option<Witness>,
-    /// What proves the bound of clocks.
+    /// The witness of the bound of clocks.
     pub clocks: Option<Witness>,
 }
 
 impl Proof {
-    /// Whether it says nothing.
+    /// Whether there is no witness.
     pub fn is_empty(&self) -> bool {
         self.phases.is_none() && self.clocks.is_none()
     }
 }
 
-/// The ranges of the cells of which `inside` is true, as [`Witness::Cut`] has them.
+/// The cells for which `inside` is true, as the ranges of [`Witness::Cut`].
 pub fn ranges(inside: impl IntoIterator<Item = bool>) -> Vec<CellRange> {
     let mut ranges: Vec<CellRange> = Vec::new();
     for (cell, _) in inside.into_iter().enumerate().filter(|(_, inside)| *inside) {
@@ -87,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_as_long_as_can_be() {
+    fn adjacent_cells_are_merged_into_one_range() {
         let c = CellId;
         assert_eq!(ranges([false; 3]), []);
         assert_eq!(ranges([true, true, false, true]), [(c(0), c(1)), (c(3), c(3))]);

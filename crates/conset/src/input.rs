@@ -8,10 +8,9 @@
 
 use std::sync::Arc;
 
-use conset_ir::document::{Document, Form};
 use conset_ir::{
-    At, CellId, Connection, ConnectionSet, Image, InputError, Machine, Program, Schedule,
-    ShapeError,
+    At, CellId, Connection, ConnectionSet, Document, FileFormat, Image, InputError, Machine,
+    Program, Schedule, ShapeError,
 };
 use conset_mesh::halo::{self, Halo};
 use conset_mesh::partition::{self, Partition};
@@ -144,16 +143,14 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<Kind, Inpu
     }
     // Our own forms say what they are; a machine file could be any text with an equals sign.
     match Document::sniff(bytes) {
-        Some(Form::Text | Form::Json | Form::Binary) => Ok(Kind::Document),
+        Some(FileFormat::Text | FileFormat::Json | FileFormat::Binary) => Ok(Kind::Document),
         _ if bytes.is_empty() => Err(InputError::new(name, At::Whole, "the file is empty")),
         _ if extension == "node" => {
             Err(InputError::new(name, At::Whole, "a .node file has nodes and no elements")
                 .help("give the .ele file that belongs to it"))
         }
-        Some(Form::MachineFile) | None => {
-            Err(InputError::new(name, At::Whole, "the file's name does not say what it is")
-                .help(format!("give --format; formats: {}", known_formats())))
-        }
+        _ => Err(InputError::new(name, At::Whole, "the file's name does not say what it is")
+            .help(format!("give --format; formats: {}", known_formats()))),
     }
 }
 

@@ -159,8 +159,9 @@ fn overfull_cells(machine: &Machine, set: &ConnectionSet, phases: u32) -> Vec<Ov
             let touching = set.iter().filter(|(_, c)| c.source == id || c.target == id);
             Overfull {
                 cell: id,
-                wanted: wanted[cell],
-                available,
+                needed: wanted[cell],
+                phases,
+                channels_per_cell: machine.parameters().channels_per_cell,
                 connections: touching.map(|(id, _)| id).take(NAMED).collect(),
             }
         })

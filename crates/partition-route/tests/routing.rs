@@ -214,8 +214,8 @@ fn too_few_phases_are_refused_with_fixes_that_work() {
     let gather: Vec<_> = (1..40).map(|c| (c, 0, 1)).collect();
     let error = route(&iwarp, &Arc::new(common::set(&gather)), &options(2), &mut |_| ());
     let error = error.unwrap_err();
-    assert_eq!((error.overfull[0].cell.0, error.overfull[0].wanted), (0, 39));
-    assert_eq!(error.overfull[0].available, 24);
+    assert_eq!((error.overfull[0].cell.0, error.overfull[0].needed), (0, 39));
+    assert_eq!(error.overfull[0].available(), 24);
 }
 
 #[test]

@@ -158,7 +158,8 @@ impl<'a> Problem<'a> {
     /// received in the order in which they start. No stream may be shorter than words can be on
     /// their way, and where agents hold several streams opening must take no time.
     pub(crate) fn may_overlap(&self, streams: &[Stream]) -> bool {
-        let flight = |s: &Stream| self.clocks(s.connection as usize).flight(s.cells.len() - 1);
+        let flight =
+            |s: &Stream| self.clocks(s.connection as usize).pipeline_latency(s.cells.len() - 1);
         let farthest = streams.iter().map(flight).max().unwrap_or(0);
         let long = |s: &Stream| self.clocks(s.connection as usize).of(s.words) > farthest;
         let in_time = self.parameters.streams == 1 || self.setup == 0;
@@ -176,7 +177,8 @@ impl<'a> Problem<'a> {
         let x = stream.connection as usize;
         let (edges, ports) = (self.edge_count() as u32, self.port_count as u32);
         let clocks = self.clocks(x);
-        let (slot, flight) = (clocks.of(stream.words), clocks.flight(stream.cells.len() - 1));
+        let (slot, flight) =
+            (clocks.of(stream.words), clocks.pipeline_latency(stream.cells.len() - 1));
         let [source, target] = self.ports[x];
         hold(Hold { resource: edges + source, after: 0, clocks: slot }, 1);
         hold(Hold { resource: edges + ports + target, after: flight, clocks: slot }, 1);
@@ -203,7 +205,7 @@ impl<'a> Problem<'a> {
     pub(crate) fn earliest(&self, stream: &Stream, edges: &[Vec<u64>], ports: &[[u64; 2]]) -> u64 {
         let x = stream.connection as usize;
         let [source, target] = self.ports[x];
-        let latency = self.clocks(x).flight(stream.cells.len() - 1);
+        let latency = self.clocks(x).pipeline_latency(stream.cells.len() - 1);
         let received = ports[target as usize][1].saturating_sub(latency);
         let mut start = ports[source as usize][0].max(ports[target as usize][0]).max(received);
         for (hop, pair) in stream.cells.windows(2).enumerate() {
@@ -230,7 +232,7 @@ impl<'a> Problem<'a> {
         let [source, target] = self.ports[x].map(|port| port as usize);
         let clocks = self.clocks(x);
         let end = stream.start + clocks.of(stream.words);
-        let delivered = end + clocks.flight(stream.cells.len() - 1);
+        let delivered = end + clocks.pipeline_latency(stream.cells.len() - 1);
         for (hop, pair) in stream.cells.windows(2).enumerate() {
             let edge = self.edge(pair[0], pair[1]);
             let through = &mut edges[edge];

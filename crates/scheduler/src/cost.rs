@@ -38,7 +38,7 @@ impl Costs {
 
     /// Clocks by which the last word of a stream over so many links is received later.
     pub(crate) fn flight(&self, hops: usize, connection: &Connection) -> u64 {
-        self.stream(connection).flight(hops)
+        self.stream(connection).pipeline_latency(hops)
     }
 
     /// The sides that a connection books: of its source, of its target. Equal for a connection

@@ -1,28 +1,28 @@
-//! The channel rule, recounted: how many routes of a phase pass each cell, and who holds which of
-//! its channels (machine model, rule 2).
+//! The channel rules: the number of routes through each cell, and the routes that use each channel
+//! (machine model, rule 2).
 //!
-//! A route takes one channel on each of its cells, so a phase's bookings are its hops. They are
-//! sorted into buckets by cell (counted, then placed), and each bucket is gone through once with
-//! an array of owners per channel number. Everything is linear in the hops; cells that a phase
-//! does not touch cost nothing, and no array has the size cells x channels, which a hostile
-//! machine can make 2^32.
+//! A route uses one channel on each of its cells, so a phase has one booking per hop. Bookings are
+//! sorted into buckets by cell (counting sort), and each bucket is traversed once with an array of
+//! the owners of its channels. Everything is linear in the hops. Cells without routes cost nothing,
+//! and no array has the size cells x channels, which can be 2^32 in a malicious file.
 //!
-//! A cell over capacity is reported as that. Its bookings are not looked at further: by pigeonhole
-//! two of them share a channel or one is out of range, which would say the same thing again.
+//! For a cell over capacity only that is reported. By the pigeonhole principle two of its bookings
+//! share a channel or one is out of range, which would repeat the violation.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ChannelId, PhaseId, PhaseRoutes};
 
 use crate::facts::Report;
-use crate::rejection::{Findings, Place, Rule};
+use crate::rejection::{Findings, Location, Rule};
 
-/// What a phase has booked on one cell.
+/// The bookings of a phase on a cell.
 #[derive(Clone, Copy, Default)]
-struct CellRow {
+struct CellBookings {
     /// Routes through the cell.
     count: u32,
-    /// One more than the last route that came through; 0 for none.
+    /// The last route through the cell plus 1; 0 for none.
     last_route: u32,
-    /// Where the cell's bucket is filled next.
+    /// The next free position in the bucket of the cell.
     next: u32,
 }
 
@@ -32,16 +32,16 @@ struct Booking {
     route: u32,
 }
 
-/// A channel number's owner on the cell that carries the stamp.
+/// The route that uses a channel, on the cell with this stamp.
 #[derive(Clone, Copy, Default)]
 struct Owner {
     stamp: u64,
     route: u32,
 }
 
-/// The bookings of one phase; the memory is kept from phase to phase.
+/// The bookings of one phase. It reuses its memory for all phases.
 pub(crate) struct Ledger {
-    cells: Vec<CellRow>,
+    cells: Vec<CellBookings>,
     touched: Vec<CellId>,
     bookings: Vec<Booking>,
     owners: Vec<Owner>,
@@ -52,20 +52,20 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn new(cells: usize, channels: u32, channels_reserved: u32) -> Self {
         Self {
-            cells: vec![CellRow::default(); cells],
+            cells: vec![CellBookings::default(); cells],
             touched: Vec::new(),
             bookings: Vec::new(),
-            owners: vec![Owner::default(); channels as usize],
+            owners: vec![Owner::default(); index(channels)],
             stamp: 0,
             channels_reserved,
         }
     }
 
-    /// Books a cell for the phase's route number `route`. Returns whether the same route has
-    /// booked it before. Routes come in order.
+    /// Books a cell for route number `route` of the phase. Returns whether the same route has
+    /// booked it before. Routes must be in order.
     pub(crate) fn book(&mut self, cell: CellId, route: usize) -> bool {
         let row = &mut self.cells[cell.index()];
-        let mark = route as u32 + 1;
+        let mark = to_u32(route) + 1;
         let again = row.last_route == mark;
         row.last_route = mark;
         if row.count == 0 {
@@ -75,8 +75,8 @@ impl Ledger {
         again
     }
 
-    /// Judges what was booked since the last call and forgets it. `is_booked` says of which rows
-    /// of the phase.
+    /// Checks the bookings since the last call and clears them. `is_booked` tells which routes of
+    /// the phase were booked.
     pub(crate) fn close(
         &mut self,
         phase: PhaseId,
@@ -86,10 +86,10 @@ impl Ledger {
         report: &mut Report,
     ) {
         self.sort_into_buckets(routes, is_booked);
-        for index in 0..self.touched.len() {
-            let cell = self.touched[index];
-            self.judge_cell(phase, cell, routes, findings, report);
-            self.cells[cell.index()] = CellRow::default();
+        for row in 0..self.touched.len() {
+            let cell = self.touched[row];
+            self.check_cell(phase, cell, routes, findings, report);
+            self.cells[cell.index()] = CellBookings::default();
         }
         self.touched.clear();
     }
@@ -102,17 +102,17 @@ impl Ledger {
             first += row.count;
         }
         self.bookings.clear();
-        self.bookings.resize(first as usize, Booking::default());
+        self.bookings.resize(index(first), Booking::default());
         for (row, route) in routes.iter().enumerate().filter(|(row, _)| is_booked(*row)) {
             for (cell, &channel) in route.cells.iter().zip(route.channels) {
                 let slot = &mut self.cells[cell.index()].next;
-                self.bookings[*slot as usize] = Booking { channel, route: row as u32 };
+                self.bookings[index(*slot)] = Booking { channel, route: to_u32(row) };
                 *slot += 1;
             }
         }
     }
 
-    fn judge_cell(
+    fn check_cell(
         &mut self,
         phase: PhaseId,
         cell: CellId,
@@ -120,34 +120,31 @@ impl Ledger {
         findings: &mut Findings,
         report: &mut Report,
     ) {
-        let CellRow { count, next, .. } = self.cells[cell.index()];
+        let CellBookings { count, next, .. } = self.cells[cell.index()];
         let channels = self.owners.len();
         let reserved = self.channels_reserved;
         report.max_occupancy = report.max_occupancy.max(count);
         report.channels_checked += u64::from(count);
-        let place = Place::phase(phase).cell(cell);
-        if count as usize > channels {
-            findings.add(Rule::Capacity, place, || {
+        let location = Location::phase(phase).cell(cell);
+        if index(count) > channels {
+            findings.add(Rule::Capacity, location, || {
                 format!("{count} routes through a cell of {channels} channels")
             });
             return;
         }
-        report.cells_at_limit += u64::from(count as usize == channels);
+        report.cells_at_limit += u64::from(index(count) == channels);
         self.stamp += 1;
-        for &Booking { channel, route } in &self.bookings[(next - count) as usize..next as usize] {
-            let place = place.connection(routes.get(route as usize).connection);
+        for &Booking { channel, route } in &self.bookings[index(next - count)..index(next)] {
+            let location = location.connection(routes.get(index(route)).connection);
             let Some(owner) = self.owners.get_mut(channel.index()) else {
-                findings
-                    .add(Rule::ChannelRange, place, || out_of_range(channel, channels, reserved));
+                let message = || out_of_range(channel, channels, reserved);
+                findings.add(Rule::ChannelRange, location, message);
                 continue;
             };
             if owner.stamp == self.stamp {
-                let other = routes.get(owner.route as usize).connection;
-                findings.add(Rule::DoubleBooking, place, || {
-                    format!(
-                        "{channel} is also held by {other} (routes {} and {route})",
-                        owner.route
-                    )
+                let other = routes.get(index(owner.route)).connection;
+                findings.add(Rule::DoubleBooking, location, || {
+                    format!("{other} also uses {channel} (routes {} and {route})", owner.route)
                 });
             }
             *owner = Owner { stamp: self.stamp, route };
@@ -157,9 +154,9 @@ impl Ledger {
 
 fn out_of_range(channel: ChannelId, channels: usize, reserved: u32) -> String {
     let usable = channels - 1;
-    if channel.index() < channels + reserved as usize {
-        format!("{channel} is in the system's reserve; connections have ch0 to ch{usable}")
+    if channel.index() < channels + index(reserved) {
+        format!("{channel} is reserved for the system; connections have ch0 to ch{usable}")
     } else {
-        format!("{channel} is not one of the cell's; connections have ch0 to ch{usable}")
+        format!("{channel} is not a channel of the cell; connections have ch0 to ch{usable}")
     }
 }

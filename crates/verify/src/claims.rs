@@ -1,52 +1,56 @@
-//! The claims of a schedule: what it says of itself is believed as far as it is proved here.
+//! The claims of a schedule: proofs of its lower bounds, and limits for its prediction.
 //!
 //! # Lower bounds
 //!
-//! `bounds.phases` and `bounds.clocks` say that no schedule is better. Each is proved anew, from
-//! its witness ([`Witness`]) if the schedule has one, else from what can be counted without
-//! (`loads`: agents, ends, hops, dimension cuts; `chains`: the longest chain). What is claimed
-//! beyond is refused. A witness is one of the kind that `by` names, and it alone has to do:
-//! a bound that is true for another reason is still told with a false one.
+//! `bounds.phases` and `bounds.clocks` claim that no schedule is better. Each is proved again, from
+//! its witness ([`Witness`]) if the schedule has one, otherwise from what can be computed without
+//! (`loads`: agents, ends, hops, dimension cuts; `chains`: the longest chain). A greater claim is
+//! refused. The witness must be of the kind that `by` states, and it must suffice: a bound that
+//! holds for another reason is refused.
 //!
-//! A bound of clocks is the switches of the phases that are needed, and a load that is only divided
-//! among phases. A bound may not be above the schedule's own phases or prediction either, which
-//! follows from a proof, and is said in fewer words.
+//! A bound of clocks consists of the context switches of the necessary phases and of a load that
+//! the phases share. A bound must not exceed the schedule's own number of phases or prediction.
+//! This follows from a proof, but its message is simpler.
 //!
 //! # The prediction
 //!
-//! What a machine of this description takes for the phases as they stand is
+//! The time of the phases on a machine with this description is
 //!
-//! * no less than a switch a phase, and in each phase the busiest agent (words times
-//!   `access_clocks_per_word`, and the stream set-ups: with several streams at a time these can
-//!   overlap, and count on their own) and the busiest link (words times `link_clocks_per_word`);
-//! * no more than a switch a phase, and in each phase its makespan or, where that is more, all its
-//!   routes one after the other: set-up, words at the pace of agents or links, whichever are
-//!   slower, and twice the way of the last word (in a set with an order the model waits for it at
-//!   both ends); both together where agents keep starts. Streams that share get fair shares of
-//!   what they share, so at any moment all of them together go on as fast as one of them alone.
+//! * at least one switch per phase, and in each phase the time of the busiest agent (words times
+//!   `access_clocks_per_word`, and stream set-ups; with several streams at a time set-ups can
+//!   overlap, and are a bound of their own) and of the busiest link (words times
+//!   `link_clocks_per_word`);
+//! * at most one switch per phase, and in each phase the greater of its makespan and the time of all
+//!   its routes one after the other: set-up, words at the rate of agents or links, whichever is
+//!   slower, and twice the latency of the last word (in a set with an order, the model waits for it
+//!   at both ends). With timed starts it is the sum of both. Streams that share a resource get fair
+//!   shares of it, so all of them together always progress as fast as one of them alone.
 //!
-//! A prediction outside of that is refused. Predictions come out of floating point: at 10^12
-//! clocks one is a clock or two off, so it is given a part in 2^30 of itself, which is nothing below
-//! 10^9 clocks, and a clock a phase above.
+//! Any other prediction is refused. Predictions result from floating point arithmetic, which at
+//! 10^12 clocks has an error of one or two clocks. So the limits have a tolerance of 1 in 2^30
+//! (nothing below 10^9 clocks), and of one clock per phase above.
 //!
 //! # What is not checked
 //!
-//! Whether a bound is as good as it could be, and the prediction within these limits: the fabric
-//! measures it.
+//! Whether a bound is as good as possible, and the prediction within these limits, which runs on
+//! the fabric test.
 
 mod chains;
 mod distances;
 mod loads;
 
-use conset_ir::{Binding, Machine, PhaseRoutes, PhaseTimes, SetSchedule, Timetable, Witness};
+use conset_ir::convert::to_u64;
+use conset_ir::{
+    Binding, ConnectionSet, Machine, PhaseRoutes, RouteRef, SetSchedule, Timetable, Witness,
+};
 
-use crate::rejection::{Findings, Place, Rule};
+use crate::rejection::{Findings, Location, Rule};
 
-use chains::Chains;
-use distances::Distances;
-use loads::{Agents, Loads};
+use chains::ChainBounds;
+use distances::ConnectionDistances;
+use loads::{AgentLoads, LoadCounter};
 
-/// Checks the claims of a set's schedule whose timetable has been checked and found right.
+/// Checks the claims of a compiled set whose timetable has been accepted.
 pub(crate) fn check(schedule: &SetSchedule, findings: &mut Findings) {
     check_bounds(schedule, findings);
     check_prediction(schedule, findings);
@@ -55,27 +59,27 @@ pub(crate) fn check(schedule: &SetSchedule, findings: &mut Findings) {
 fn check_bounds(schedule: &SetSchedule, findings: &mut Findings) {
     let routing = schedule.timetable.routing();
     let (bounds, proof) = (&schedule.bounds, &schedule.proof);
-    let phases = routing.phases().len() as u64;
-    let mut refuse = |message: String| findings.add(Rule::Claim, Place::set(), || message);
+    let phases = to_u64(routing.phases().len());
+    let mut refuse = |message: String| findings.add(Rule::Claim, Location::set(), || message);
     let claimed = u64::from(bounds.phases);
     if claimed > phases {
-        refuse(format!("at least {claimed} phases are claimed to be needed; it has {phases}"));
+        refuse(format!("the bound claims at least {claimed} phases; the schedule has {phases}"));
     }
     let mut prover = Prover::new(routing.machine(), routing.set());
     let phases = prover.phases(claimed, bounds.phases_by, proof.phases.as_ref());
     match &phases {
         Ok(proved) if *proved >= u128::from(claimed) => {}
         Ok(proved) => refuse(format!(
-            "at least {claimed} phases are claimed to be needed by {}; {} proves {proved}",
+            "the bound claims at least {claimed} phases by {}; {} proves {proved}",
             bounds.phases_by,
             source(proof.phases.as_ref()),
         )),
-        Err(why) => refuse(format!("the witness of the bound of phases is wrong: {why}")),
+        Err(why) => refuse(format!("the witness of the bound of phases is invalid: {why}")),
     }
-    let predicted = at_most(schedule.predicted_clocks);
+    let predicted = with_tolerance(schedule.predicted_clocks);
     if bounds.clocks > predicted {
         refuse(format!(
-            "at least {} clocks are claimed to be needed; {} are predicted",
+            "the bound claims at least {} clocks; the prediction is {}",
             bounds.clocks, schedule.predicted_clocks
         ));
     }
@@ -84,11 +88,11 @@ fn check_bounds(schedule: &SetSchedule, findings: &mut Findings) {
     match prover.clocks(claimed, phases, bounds.clocks_by, proof.clocks.as_ref()) {
         Ok(proved) if proved >= claimed => {}
         Ok(proved) => refuse(format!(
-            "at least {claimed} clocks are claimed to be needed by {}; {} proves {proved}",
+            "the bound claims at least {claimed} clocks by {}; {} proves {proved}",
             bounds.clocks_by,
             source(proof.clocks.as_ref()),
         )),
-        Err(why) => refuse(format!("the witness of the bound of clocks is wrong: {why}")),
+        Err(why) => refuse(format!("the witness of the bound of clocks is invalid: {why}")),
     }
 }
 
@@ -96,30 +100,31 @@ fn source(witness: Option<&Witness>) -> &'static str {
     if witness.is_some() { "its witness" } else { "what can be counted without a witness" }
 }
 
-/// A prediction with what rounding may have cost it.
-fn at_most(predicted: u64) -> u64 {
+/// A prediction plus the tolerance for rounding.
+fn with_tolerance(predicted: u64) -> u64 {
     predicted.saturating_add(predicted >> 30)
 }
 
 fn check_prediction(schedule: &SetSchedule, findings: &mut Findings) {
     let predicted = schedule.predicted_clocks;
     let (least, most) = limits_of_prediction(&schedule.timetable);
-    if u128::from(at_most(predicted)) < least {
-        findings.add(Rule::Claim, Place::set(), || {
+    if u128::from(with_tolerance(predicted)) < least {
+        findings.add(Rule::Claim, Location::set(), || {
             format!(
-                "{predicted} clocks are predicted; switches, the busiest agents and the busiest \
-                 links take {least}"
+                "the prediction is {predicted} clocks; switches, the busiest agents and the \
+                 busiest links take {least}"
             )
         });
     }
     if u128::from(predicted) > most.saturating_add(most >> 30) {
-        findings.add(Rule::Claim, Place::set(), || {
-            format!("{predicted} clocks are predicted; one route after the other takes {most}")
+        findings.add(Rule::Claim, Location::set(), || {
+            format!("the prediction is {predicted} clocks; one route after the other takes {most}")
         });
     }
 }
 
-/// The least and the most that the phases of a timetable can take. O(cells + links + hops).
+/// The least and the greatest number of clocks that the phases of a timetable can take.
+/// O(cells + links + hops).
 fn limits_of_prediction(timetable: &Timetable) -> (u128, u128) {
     let routing = timetable.routing();
     let mut busiest = Busiest::new(routing.machine());
@@ -128,17 +133,14 @@ fn limits_of_prediction(timetable: &Timetable) -> (u128, u128) {
     let phases = routing.phases().iter().zip(timetable.phases());
     phases.fold((0, 0), |(least, most), (routes, times)| {
         let (phase_least, phase_most) = (busiest.of(routes), one_by_one(routing.machine(), routes));
-        // Agents that keep starts may idle up to the last of them.
+        // With timed starts agents may be idle until the last of them.
+        let makespan = u128::from(times.makespan);
         let phase_most = match timed {
-            true => phase_most + planned(times),
-            false => phase_most.max(planned(times)),
+            true => phase_most + makespan,
+            false => phase_most.max(makespan),
         };
         (least + switch + phase_least, most + switch + phase_most + 1)
     })
-}
-
-fn planned(times: &PhaseTimes) -> u128 {
-    u128::from(times.makespan)
 }
 
 /// Clocks of all routes of a phase, one after the other.
@@ -146,19 +148,19 @@ fn one_by_one(machine: &Machine, routes: &PhaseRoutes) -> u128 {
     let parameters = machine.parameters();
     let link = u128::from(parameters.link_clocks_per_word);
     let access = u128::from(parameters.access_clocks_per_word);
-    let of = |route: conset_ir::RouteRef<'_>| {
-        let hops = route.hops() as u128;
-        // An agent that sends to itself may have to take turns with itself, set-ups included.
-        let (turns, pace) = if hops == 0 { (2, access) } else { (1, access.max(link)) };
-        turns * (u128::from(parameters.stream_setup) + u128::from(route.words) * pace)
+    let of = |route: RouteRef<'_>| {
+        let hops = u128::from(to_u64(route.hops()));
+        // An agent that sends to itself may have to alternate, which doubles everything.
+        let (turns, word) = if hops == 0 { (2, access) } else { (1, access.max(link)) };
+        turns * (u128::from(parameters.stream_setup) + u128::from(route.words) * word)
             + 2 * (2 * access + hops * link)
     };
     routes.iter().map(of).sum()
 }
 
-/// The busiest agent and the busiest link of a phase; the memory is kept from phase to phase.
+/// The busiest agent and the busiest link of a phase. It reuses its memory for all phases.
 struct Busiest<'a> {
-    agents: Agents<'a>,
+    agents: AgentLoads<'a>,
     link_clocks: u128,
     link_words: Vec<u64>,
 }
@@ -166,7 +168,7 @@ struct Busiest<'a> {
 impl<'a> Busiest<'a> {
     fn new(machine: &'a Machine) -> Self {
         Self {
-            agents: Agents::new(machine),
+            agents: AgentLoads::new(machine),
             link_clocks: u128::from(machine.parameters().link_clocks_per_word),
             link_words: vec![0; machine.link_count()],
         }
@@ -200,19 +202,20 @@ impl<'a> Busiest<'a> {
 /// Proves lower bounds of a set on a machine.
 struct Prover<'a> {
     machine: &'a Machine,
-    set: &'a conset_ir::ConnectionSet,
-    loads: Loads<'a>,
-    distances: Distances<'a>,
+    set: &'a ConnectionSet,
+    loads: LoadCounter<'a>,
+    distances: ConnectionDistances<'a>,
 }
 
 impl<'a> Prover<'a> {
-    fn new(machine: &'a Machine, set: &'a conset_ir::ConnectionSet) -> Self {
-        let (loads, distances) = (Loads::new(machine), Distances::new(machine, set));
+    fn new(machine: &'a Machine, set: &'a ConnectionSet) -> Self {
+        let loads = LoadCounter::new(machine);
+        let distances = ConnectionDistances::new(machine, set);
         Self { machine, set, loads, distances }
     }
 
-    /// How many phases are proved to be needed; without a witness, work ends where it is what is
-    /// claimed.
+    /// The proved number of phases. Without a witness, it computes no more than needed for the
+    /// claim.
     fn phases(
         &mut self,
         claimed: u64,
@@ -234,13 +237,13 @@ impl<'a> Prover<'a> {
             (Binding::ChannelFlow | Binding::Nothing, Witness::CellPrices(prices)) => {
                 let travelled = self.distances.by_cells(prices)?;
                 let channels = u128::from(self.machine.parameters().channels_per_cell);
-                Ok(share(Some(travelled), self.loads.cells_worth(prices) * channels))
+                Ok(share(Some(travelled), self.loads.price_of_cells(prices) * channels))
             }
             _ => Err(mismatch(by, witness)),
         }
     }
 
-    /// How many clocks are proved to be needed, where `phases` are proved already.
+    /// The proved number of clocks, given that `phases` are proved.
     fn clocks(
         &mut self,
         claimed: u128,
@@ -256,7 +259,7 @@ impl<'a> Prover<'a> {
         if phases * switch + load >= claimed {
             return Ok(phases * switch + load);
         }
-        // More phases may be needed than somebody claims.
+        // The claimed number of phases may be less than what can be proved.
         let ends = u128::from(self.loads.most_ends(self.set));
         Ok(phases.max(ends).max(self.channel_total()) * switch + load)
     }
@@ -272,13 +275,13 @@ impl<'a> Prover<'a> {
             (B::LinkFlow | B::Nothing, Witness::LinkPrices(prices)) => {
                 let clocks = u128::from(self.machine.parameters().link_clocks_per_word);
                 let travelled = self.distances.by_links(prices)?.checked_mul(clocks);
-                Ok(share(travelled, self.loads.links_worth(prices)))
+                Ok(share(travelled, self.loads.price_of_links(prices)))
             }
             (B::Order | B::Nothing, Witness::Chain(chain)) => {
                 chains::chain(self.machine, self.set, self.distances.hops(), chain)
             }
             (B::Order | B::Nothing, Witness::Window { head, tail, side }) => {
-                let chains = Chains::new(self.machine, self.set, self.distances.hops());
+                let chains = ChainBounds::new(self.machine, self.set, self.distances.hops());
                 let (head, tail) = (u128::from(*head), u128::from(*tail));
                 let members = chains.window(head, tail);
                 let load = if side.is_empty() {
@@ -288,20 +291,20 @@ impl<'a> Prover<'a> {
                     let rows = members.iter().map(|&x| self.set.get(x));
                     self.loads.cut(rows, side)?
                 };
-                // Nobody between is a window that is not there.
+                // Without connections between the chains the window proves nothing.
                 Ok(if members.is_empty() { 0 } else { head + tail + load })
             }
             _ => Err(mismatch(by, witness)),
         }
     }
 
-    /// The greatest load that can be counted without a witness; work ends where it is enough.
+    /// The greatest load that can be computed without a witness; stops when it reaches `enough`.
     fn counted_load(&mut self, enough: u128) -> u128 {
         let counts: [fn(&mut Self) -> u128; 4] = [
             |this| this.loads.busiest_agent(this.set),
             |this| this.loads.slabs(this.set),
             |this| this.average_link(),
-            |this| Chains::longest(this.machine, this.set, &mut this.distances),
+            |this| ChainBounds::longest(this.machine, this.set, &mut this.distances),
         ];
         let mut most = 0;
         for count in counts {
@@ -313,20 +316,20 @@ impl<'a> Prover<'a> {
         most
     }
 
-    /// Channels of shortest routes over all channels.
+    /// The channels of shortest routes, divided by all channels.
     fn channel_total(&mut self) -> u128 {
         let channels = self.distances.hops().iter().map(|&hops| u128::from(hops) + 1).sum();
         let all = u128::from(self.machine.parameters().channels_per_cell);
         share(Some(channels), self.loads.live_cells() * all)
     }
 
-    /// Clocks of word-hops of shortest routes, over all links.
+    /// The clocks of the word-hops of shortest routes, divided by all links.
     fn average_link(&mut self) -> u128 {
         self.loads.average_link(self.set, self.distances.hops(), 0..self.set.len())
     }
 }
 
-/// What each of `among` has to take at least; 0 where that cannot be said.
+/// The least share of the greatest of `among` equal resources; 0 if it overflows.
 fn share(work: Option<u128>, among: u128) -> u128 {
     work.and_then(|work| work.checked_add(among)?.checked_sub(1)?.checked_div(among)).unwrap_or(0)
 }

@@ -1,16 +1,15 @@
-//! Clocks that add up: what a program takes, plans and claims is within the limits, all its sets
-//! together.
+//! Limits for the sums of clocks over all sets of a program.
 //!
-//! Files may say any number of clocks. What is not refused here can be added up in `u64` by those
-//! who come after the checker, and by the rules that come after this one: the words of all sets,
-//! one connection after the other, take at most [`limits::SERIAL_TIME`], and timetables, bounds and
-//! predictions are at most [`limits::TIME`] each.
+//! Files may state any number of clocks. The later rules of the checker, and all code that uses
+//! verified values, can add up the accepted ones in `u64`: the words of all sets, one connection
+//! after the other, take at most [`limits::SERIAL_TIME`], and timetables, bounds and predictions at
+//! most [`limits::TIME`] each.
 
 use conset_ir::{Machine, PhaseTimes, Program, Schedule, Timetable, limits};
 
-use crate::rejection::{Findings, Place, Rule};
+use crate::rejection::{Findings, Location, Rule};
 
-/// Checks a whole schedule; its sets need only be looked at where nothing is found.
+/// Checks a schedule. Its sets must be checked only if this finds nothing.
 pub(crate) fn check(schedule: &Schedule, findings: &mut Findings) {
     check_words(schedule.machine(), &schedule.program(), findings);
     let mut sums = [0u128; 3];
@@ -20,7 +19,7 @@ pub(crate) fn check(schedule: &Schedule, findings: &mut Findings) {
         let claims = [set.bounds.clocks, set.predicted_clocks].map(u128::from);
         let parts = [
             (Rule::Duration, "planned", planned),
-            (Rule::Claim, "claimed to be needed", claims[0]),
+            (Rule::Claim, "claimed as a bound", claims[0]),
             (Rule::Claim, "predicted", claims[1]),
         ];
         for (sum, (rule, what, clocks)) in sums.iter_mut().zip(parts) {
@@ -30,18 +29,18 @@ pub(crate) fn check(schedule: &Schedule, findings: &mut Findings) {
     }
 }
 
-/// The words of a program, one connection after the other.
+/// Checks the time of the words of a program, one connection after the other.
 pub(crate) fn check_words(machine: &Machine, program: &Program, findings: &mut Findings) {
     if let Err(error) = program.check_clocks(machine) {
         findings.enter_set("program");
-        findings.add(Rule::Duration, Place::set(), || error.message);
+        findings.add(Rule::Duration, Location::set(), || error.message);
     }
 }
 
-/// What has been added up so far.
+/// Checks a sum over the sets so far.
 pub(crate) fn check_sum(rule: Rule, what: &str, sum: u128, findings: &mut Findings) {
     if sum > u128::from(limits::TIME) {
-        findings.add(rule, Place::set(), || {
+        findings.add(rule, Location::set(), || {
             format!(
                 "{sum} clocks are {what}, with those of the sets before it; at most {}",
                 limits::TIME
@@ -50,7 +49,7 @@ pub(crate) fn check_sum(rule: Rule, what: &str, sum: u128, findings: &mut Findin
     }
 }
 
-/// Clocks that a timetable takes or claims to take, whichever is more, switches included.
+/// The clocks of a timetable, computed or claimed, whichever is greater, with switches.
 pub(crate) fn of_timetable(timetable: &Timetable) -> u128 {
     let switch = u128::from(timetable.routing().machine().parameters().switch_clocks());
     let end = |times: &PhaseTimes| {

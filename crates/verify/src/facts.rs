@@ -1,58 +1,64 @@
-//! What the checker counted while it checked: how much was looked at and how full it was.
+//! Figures of a check: the number of objects checked, and the greatest loads found.
 //!
-//! The figures say that the check was not vacuous. They are the checker's own recount; nothing is
-//! taken from the value's claims.
+//! The figures show how much was checked. The checker counts them itself; none is taken from the
+//! claims of the value.
 
 use std::fmt;
 
-/// Figures of one check; those of several sets add up (the maxima are the largest of them).
+use conset_ir::convert::to_u64;
+
+/// Figures of a check. For several sets, counts are added up and maxima combined.
+///
+/// A record with public fields to read. It is `#[non_exhaustive]`: only the checker makes one, and
+/// new figures break no caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
-    /// Connection sets checked.
+    /// Connection sets.
     pub sets: u64,
-    /// Phases checked.
+    /// Phases.
     pub phases: u64,
-    /// Connections whose words were accounted for.
+    /// Connections.
     pub connections: u64,
     /// Words of these connections.
     pub words: u64,
-    /// Routes followed from end to end.
+    /// Routes.
     pub routes: u64,
-    /// Links crossed by these routes together.
+    /// Links of these routes.
     pub hops: u64,
-    /// Channel bookings checked for a single owner.
+    /// Channels booked by these routes.
     pub channels_checked: u64,
-    /// The most routes through one cell in one phase.
+    /// The greatest number of routes through a cell in a phase.
     pub max_occupancy: u32,
-    /// Pairs of phase and cell in which every channel is taken.
+    /// Pairs of a phase and a cell in which every channel is used.
     pub cells_at_limit: u64,
-    /// The most routes over one link in one phase.
+    /// The greatest number of routes over a link in a phase.
     pub max_sharing: u32,
-    /// Slots checked against the machine's durations and the agents' streams.
+    /// Slots.
     pub slots: u64,
-    /// Ordering constraints checked.
+    /// Ordering constraints.
     pub orders: u64,
-    /// Operations run through the deadlock model.
+    /// Operations in the deadlock model.
     pub operations: u64,
     /// Phases on a machine with timed starts.
     pub timed_phases: u64,
-    /// Phases whose length is proved: no stream is ever in the way of another.
+    /// Phases whose length is proved, because no two streams meet.
     pub proved_phases: u64,
-    /// The proved lengths together, in clocks without the switches.
+    /// The sum of the proved lengths, in clocks without switches.
     pub proved_clocks: u64,
 }
 
 impl Report {
-    /// Adds what was proved of the phases of a set on a machine with timed starts.
+    /// Adds the proved lengths of the phases of a set on a machine with timed starts.
     pub(crate) fn add_lengths(&mut self, lengths: &[Option<u64>]) {
-        self.timed_phases += lengths.len() as u64;
+        self.timed_phases += to_u64(lengths.len());
         for length in lengths.iter().flatten() {
             self.proved_phases += 1;
             self.proved_clocks = self.proved_clocks.saturating_add(*length);
         }
     }
 
-    /// Adds the figures of another check.
+    /// The combined figures of two checks.
     #[must_use]
     pub fn and(self, other: Report) -> Report {
         Report {

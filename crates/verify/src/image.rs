@@ -1,20 +1,20 @@
-//! The rules of an image, alone and against the timetables it was made from.
+//! The rules of an image, on its own and compared with the timetables it was generated from.
 //!
-//! Alone: its tables are followed forward ([`crate::lift`]); the routing that comes out must be
-//! right by the same rules as any routing; the word ranges of each connection tile its data, and
-//! parts of a later phase carry later words; the planned starts, each for the fewest clocks that
-//! its words take, keep the rules of a timetable ([`crate::times`]); every operation list is in
-//! the order of its planned starts; and the lists get through with any depth of queue
-//! ([`crate::deadlock`]).
+//! On its own: its tables are followed ([`crate::lift`]), and the resulting routing is checked by
+//! the rules of any routing. The word ranges of each connection must partition its data, and later
+//! phases carry later words. The planned starts, with the shortest duration for each route, must
+//! satisfy the rules of a timetable ([`crate::times`]). Every operation list must be ordered by
+//! planned start, and all lists must complete with queues of any depth ([`crate::deadlock`]).
 //!
-//! Against timetables: each phase must have exactly the timetable's routes, cell by cell, channel
-//! by channel and link by link, with their words and starts. Which of several parts of a
-//! connection in *one* phase carries the earlier words is left to the image.
+//! Compared with timetables: each phase must have exactly the routes of the timetable, with the same
+//! cells, channels, links, words and starts. The image decides which of several parts of a
+//! connection in *one* phase carries the earlier words.
 //!
-//! Later checks are made on what earlier ones found right, so one fault is reported once.
+//! Later checks apply only to what earlier checks accepted, so that each mistake is reported once.
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{
     CellContext, CellId, ChannelId, ConnectionId, Direction, Duplex, Image, Operation, PhaseId,
     PhaseRoutes, PhaseTimes, Program, RouteRef, Routing, SetImage, Slot, Timetable,
@@ -25,27 +25,31 @@ use crate::deadlock::{self, Verdict};
 use crate::facts::Report;
 use crate::lengths;
 use crate::lift::{LiftedPhase, lift_phase};
-use crate::rejection::{Findings, Place, Rule};
+use crate::rejection::{Findings, Location, Rule};
 use crate::routes;
 use crate::times;
 
-/// What the tables of one set say.
+/// The routes and starts of one set, as its tables define them.
+///
+/// A record with public fields to read. It is `#[non_exhaustive]`: only [`lift`](crate::lift) makes
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Lifted {
     /// The routes of each phase, in the order of their source cells and channels.
     pub routing: Routing,
-    /// The planned start of each route of each phase, in clocks from the phase's start. (An image
-    /// does not say how long a route is booked for.)
+    /// The planned start of each route of each phase, in clocks from the start of the phase. (An
+    /// image has no durations.)
     pub starts: Vec<Vec<u64>>,
-    /// The place in the connection's data of the first word that each route carries.
+    /// The index in the connection's data of the first word of each route.
     pub first_words: Vec<Vec<u32>>,
 }
 
 impl Lifted {
-    /// The routes at their planned starts, each for the fewest clocks that its words take.
+    /// The routes with their planned starts, each with the shortest duration for its words.
     ///
     /// # Panics
-    /// Not one start for each route, which no lifted set has.
+    /// If the number of starts is not that of the routes, which is never so for a lifted set.
     pub fn timetable(&self) -> Timetable {
         let machine = self.routing.machine();
         let phases = self.routing.phases().iter().zip(&self.starts);
@@ -62,7 +66,7 @@ impl Lifted {
     }
 }
 
-/// Lifts one set; `None` if something was found on the way.
+/// Lifts one set; `None` if there is a violation.
 pub(crate) fn lift_set(image: &Image, set: &SetImage, findings: &mut Findings) -> Option<Lifted> {
     let before = findings.total();
     findings.enter_set(set.set.name());
@@ -70,7 +74,7 @@ pub(crate) fn lift_set(image: &Image, set: &SetImage, findings: &mut Findings) -
     let mut starts = Vec::with_capacity(set.phases.len());
     let mut first_words = Vec::with_capacity(set.phases.len());
     for (row, phase) in set.phases.iter().enumerate() {
-        let phase_id = PhaseId(row as u32);
+        let phase_id = PhaseId::from_index(row);
         let lifted = lift_phase(image.machine(), &set.set, phase_id, phase, findings);
         let LiftedPhase { routes, starts: clocks, first_words: words } = lifted;
         phases.push(routes);
@@ -83,13 +87,13 @@ pub(crate) fn lift_set(image: &Image, set: &SetImage, findings: &mut Findings) -
     match Routing::new(Arc::clone(image.machine()), Arc::clone(&set.set), phases) {
         Ok(routing) => Some(Lifted { routing, starts, first_words }),
         Err(error) => {
-            findings.add(Rule::Shape, Place::set(), || error.to_string());
+            findings.add(Rule::Shape, Location::set(), || error.to_string());
             None
         }
     }
 }
 
-/// Checks every set of an image on its own and, if there are any, against its timetables.
+/// Checks every set of an image on its own and, if given, compares it with its timetable.
 pub(crate) fn check(
     image: &Image,
     timetables: Option<&[&Timetable]>,
@@ -100,7 +104,7 @@ pub(crate) fn check(
         && timetables.len() != image.sets().len()
     {
         findings.enter_set("image");
-        findings.add(Rule::Lift, Place::set(), || {
+        findings.add(Rule::Lift, Location::set(), || {
             format!("{} sets in the image, {} timetables", image.sets().len(), timetables.len())
         });
         return report;
@@ -127,7 +131,7 @@ pub(crate) fn check(
     report
 }
 
-/// Checks a set that was lifted; adds the clocks that its starts and words take to `planned`.
+/// Checks a lifted set, and adds the clocks of its starts and words to `planned`.
 fn check_set(
     image: &Image,
     set: &SetImage,
@@ -152,11 +156,11 @@ fn check_set(
             Verdict::Undecided(waits) => (Rule::Undecided, waits),
             Verdict::Deadlock(waits) => (Rule::Deadlock, waits),
         };
-        let mut place = Place::phase(PhaseId(row as u32));
+        let mut location = Location::phase(PhaseId::from_index(row));
         if let Some(first) = waits.first() {
-            place = place.cell(first.cell).connection(first.connection);
+            location = location.cell(first.cell).connection(first.connection);
         }
-        findings.add(rule, place, || deadlock::describe(&waits));
+        findings.add(rule, location, || deadlock::describe(&waits));
     }
     report.operations = 2 * report.routes;
     if image.machine().parameters().has_timed_starts() {
@@ -166,62 +170,62 @@ fn check_set(
     report
 }
 
-/// A part of a connection's data. The field order is the sorting order.
+/// A range of words of a connection. The field order is the sorting order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Part {
+struct WordRange {
     connection: ConnectionId,
     first_word: u32,
     phase: u32,
     words: u32,
 }
 
-/// The parts of a connection follow each other without gap or overlap, in the order of phases.
-/// (That they are all of its words is the coverage rule.)
+/// Checks that the word ranges of a connection follow each other without gaps and overlaps, in the
+/// order of phases. (The coverage rule checks that they are all of its words.)
 fn check_word_ranges(lifted: &Lifted, findings: &mut Findings) {
-    let mut parts: Vec<Part> = Vec::new();
+    let mut ranges: Vec<WordRange> = Vec::new();
     for ((phase, routes), first_words) in lifted.routing.iter().zip(&lifted.first_words) {
-        parts.extend(routes.iter().zip(first_words).map(|(route, &first_word)| Part {
+        ranges.extend(routes.iter().zip(first_words).map(|(route, &first_word)| WordRange {
             connection: route.connection,
             first_word,
             phase: phase.0,
             words: route.words,
         }));
     }
-    parts.sort_unstable();
-    for parts in parts.chunk_by(|a, b| a.connection == b.connection) {
+    ranges.sort_unstable();
+    for ranges in ranges.chunk_by(|a, b| a.connection == b.connection) {
         let mut expected = 0u64;
         let mut last_phase = 0;
-        for part in parts {
-            let place = Place::phase(PhaseId(part.phase)).connection(part.connection);
-            if u64::from(part.first_word) != expected {
-                findings.add(Rule::Words, place, || {
-                    format!("a part starts at word {}, expected {expected}", part.first_word)
+        for range in ranges {
+            let location = Location::phase(PhaseId(range.phase)).connection(range.connection);
+            if u64::from(range.first_word) != expected {
+                findings.add(Rule::Words, location, || {
+                    format!("a part starts at word {}, expected {expected}", range.first_word)
                 });
             }
-            if part.phase < last_phase {
-                findings.add(Rule::Words, place, || {
+            if range.phase < last_phase {
+                findings.add(Rule::Words, location, || {
                     format!(
                         "words from {} move in p{}, earlier words in p{last_phase}",
-                        part.first_word, part.phase
+                        range.first_word, range.phase
                     )
                 });
             }
-            expected = u64::from(part.first_word) + u64::from(part.words);
-            last_phase = part.phase;
+            expected = u64::from(range.first_word) + u64::from(range.words);
+            last_phase = range.phase;
         }
     }
 }
 
-/// The planned starts, each with the shortest slot there is, keep the rules of a timetable: no
-/// agent has more streams open than it can hold, and of an ordered pair in one phase the first
-/// ends before the second starts. Returns the clocks they take.
+/// Checks that the planned starts, with the shortest duration for each route, satisfy the rules of
+/// a timetable: no agent has more streams open than it can hold, and of an ordered pair in one
+/// phase the first ends before the second starts. Returns the clocks of the timetable.
 fn check_times(lifted: &Lifted, findings: &mut Findings) -> u128 {
     let timetable = lifted.timetable();
     times::check(&timetable, findings);
     clocks::of_timetable(&timetable)
 }
 
-/// Each list (one per direction, or one in all with half duplex) is in the order of its starts.
+/// Checks that each list (one per direction, or a single one with half duplex) is ordered by start.
 fn check_list_order(image: &Image, set: &SetImage, findings: &mut Findings) {
     let half = image.machine().parameters().duplex == Duplex::Half;
     for (row, phase) in set.phases.iter().enumerate() {
@@ -231,7 +235,7 @@ fn check_list_order(image: &Image, set: &SetImage, findings: &mut Findings) {
                 let receives = operation.direction == Direction::Receive;
                 let latest = &mut latest[usize::from(receives && !half)];
                 if operation.start < *latest {
-                    list_disorder(PhaseId(row as u32), cell, at, operation, *latest, findings);
+                    list_disorder(PhaseId::from_index(row), cell, at, operation, *latest, findings);
                 }
                 *latest = (*latest).max(operation.start);
             }
@@ -247,19 +251,19 @@ fn list_disorder(
     latest: u64,
     findings: &mut Findings,
 ) {
-    let place = Place::phase(phase).cell(cell).connection(operation.connection);
-    findings.add(Rule::ListOrder, place, || {
+    let location = Location::phase(phase).cell(cell).connection(operation.connection);
+    findings.add(Rule::ListOrder, location, || {
         format!(
-            "operation {row} starts at clock {}, one before it in the list at {latest}",
+            "operation {row} starts at clock {}, an earlier one in the list at {latest}",
             operation.start
         )
     });
 }
 
-/// Compares what was lifted with the timetable that it was made from.
+/// Compares a lifted set with the timetable that the image was generated from.
 fn compare_set(lifted: &Lifted, timetable: &Timetable, findings: &mut Findings) {
     let (ours, theirs) = (&lifted.routing, timetable.routing());
-    let mut differs = |what: String| findings.add(Rule::Lift, Place::set(), || what);
+    let mut differs = |what: String| findings.add(Rule::Lift, Location::set(), || what);
     if ours.machine() != theirs.machine() {
         return differs("the image is for another machine than the timetable".to_owned());
     }
@@ -277,36 +281,41 @@ fn compare_set(lifted: &Lifted, timetable: &Timetable, findings: &mut Findings) 
         ));
     }
     for (row, times) in timetable.phases().iter().enumerate() {
-        let phase = PhaseId(row as u32);
-        let found = Found { routes: &ours.phases()[row], starts: &lifted.starts[row] };
+        let phase = PhaseId::from_index(row);
+        let found = TimedRoutes { routes: &ours.phases()[row], starts: &lifted.starts[row] };
         let starts: Vec<u64> = times.slots.iter().map(|slot| slot.start).collect();
-        let expected = Found { routes: &theirs.phases()[row], starts: &starts };
+        let expected = TimedRoutes { routes: &theirs.phases()[row], starts: &starts };
         compare_phase(phase, &found, &expected, findings);
     }
 }
 
 /// Routes and starts of a phase.
-struct Found<'a> {
+struct TimedRoutes<'a> {
     routes: &'a PhaseRoutes,
     starts: &'a [u64],
 }
 
-/// Where a route begins: in a phase without double bookings, no two routes begin alike.
+/// The first cell and channel of a route. They identify it in a phase without double bookings.
 fn head(route: &RouteRef<'_>) -> (CellId, ChannelId) {
     (route.cells[0], route.channels[0])
 }
 
-impl Found<'_> {
-    /// Heads with their rows, sorted.
+impl TimedRoutes<'_> {
+    /// The heads of the routes with their rows, sorted.
     fn by_head(&self) -> Vec<((CellId, ChannelId), u32)> {
         let mut rows: Vec<_> =
-            self.routes.iter().enumerate().map(|(row, r)| (head(&r), row as u32)).collect();
+            self.routes.iter().enumerate().map(|(row, r)| (head(&r), to_u32(row))).collect();
         rows.sort_unstable();
         rows
     }
 }
 
-fn compare_phase(phase: PhaseId, found: &Found<'_>, expected: &Found<'_>, findings: &mut Findings) {
+fn compare_phase(
+    phase: PhaseId,
+    found: &TimedRoutes<'_>,
+    expected: &TimedRoutes<'_>,
+    findings: &mut Findings,
+) {
     let (ours, theirs) = (found.by_head(), expected.by_head());
     let (mut a, mut b) = (0, 0);
     while a < ours.len() || b < theirs.len() {
@@ -315,20 +324,20 @@ fn compare_phase(phase: PhaseId, found: &Found<'_>, expected: &Found<'_>, findin
         let only_ours = their_head.is_none() || our_head.is_some_and(|h| Some(h) < their_head);
         let only_theirs = our_head.is_none() || their_head.is_some_and(|h| Some(h) < our_head);
         if only_ours {
-            let route = found.routes.get(ours[a].1 as usize);
+            let route = found.routes.get(index(ours[a].1));
             differ(phase, &route, "the timetable has no route that begins here", findings);
             a += 1;
         } else if only_theirs {
-            let route = expected.routes.get(theirs[b].1 as usize);
+            let route = expected.routes.get(index(theirs[b].1));
             differ(phase, &route, "the image has no route that begins here", findings);
             b += 1;
         } else {
-            let (our_row, their_row) = (ours[a].1 as usize, theirs[b].1 as usize);
-            let (route, wanted) = (found.routes.get(our_row), expected.routes.get(their_row));
-            if let Some(what) = difference(&route, &wanted) {
-                differ(phase, &wanted, &format!("another {what} than in the timetable"), findings);
+            let (our_row, their_row) = (index(ours[a].1), index(theirs[b].1));
+            let (route, planned) = (found.routes.get(our_row), expected.routes.get(their_row));
+            if let Some(what) = difference(&route, &planned) {
+                differ(phase, &planned, &format!("another {what} than in the timetable"), findings);
             } else if found.starts[our_row] != expected.starts[their_row] {
-                differ(phase, &wanted, "another start than in the timetable", findings);
+                differ(phase, &planned, "another start than in the timetable", findings);
             }
             a += 1;
             b += 1;
@@ -336,14 +345,14 @@ fn compare_phase(phase: PhaseId, found: &Found<'_>, expected: &Found<'_>, findin
     }
 }
 
-/// The first thing in which two routes differ.
+/// The first property in which two routes differ.
 fn difference(ours: &RouteRef<'_>, theirs: &RouteRef<'_>) -> Option<&'static str> {
     if ours.connection != theirs.connection {
         Some("connection")
     } else if ours.words != theirs.words {
         Some("number of words")
     } else if ours.cells != theirs.cells {
-        Some("way")
+        Some("route")
     } else if ours.links() != theirs.links() {
         Some("link")
     } else if ours.channels != theirs.channels {
@@ -355,6 +364,6 @@ fn difference(ours: &RouteRef<'_>, theirs: &RouteRef<'_>) -> Option<&'static str
 
 fn differ(phase: PhaseId, route: &RouteRef<'_>, what: &str, findings: &mut Findings) {
     let (cell, channel) = head(route);
-    let place = Place::phase(phase).cell(cell).connection(route.connection);
-    findings.add(Rule::Lift, place, || format!("{what} (on {channel})"));
+    let location = Location::phase(phase).cell(cell).connection(route.connection);
+    findings.add(Rule::Lift, location, || format!("{what} (on {channel})"));
 }

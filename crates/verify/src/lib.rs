@@ -1,96 +1,123 @@
 //! The independent checker of conset schedules and images.
 //!
-//! It shares no code with the stages that make schedules: it depends on `conset-ir` alone (a test
-//! holds it to that) and recounts everything from the values it is given. What passes comes back
-//! as a [`Verified`], which nothing else can make and which code generation asks for; what does
-//! not comes back as a [`Rejection`] that lists every [`Violation`] under its [`Rule`].
+//! The checker shares no code with the stages that produce schedules. It depends on `conset-ir` only
+//! (a test enforces this) and computes everything again from the value. An accepted value is
+//! returned as a [`Verified`], which only this crate can make and which code generation requires. A
+//! refused value yields a [`Rejection`], which lists each [`Violation`] with its [`Rule`].
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use conset_ir::{
+//!     CellId, ChannelId, Connection, ConnectionId, ConnectionSet, LinkFinder, Machine, PhaseRoutes,
+//!     Routing,
+//! };
+//! use conset_verify::Rule;
+//!
+//! let machine = Arc::new(Machine::from_spec("torus:4x4")?);
+//! let connection = Connection::new(CellId(0), CellId(1), 133);
+//! let set = Arc::new(ConnectionSet::new("one", vec![connection])?);
+//! let route = |words| -> Result<Routing, conset_ir::ShapeError> {
+//!     let cells = [CellId(0), CellId(1)];
+//!     let links: Vec<_> = LinkFinder::new(&machine).along(&cells).collect();
+//!     let mut phase = PhaseRoutes::new();
+//!     phase.push(ConnectionId(0), words, &cells, &links, &[ChannelId(0); 2])?;
+//!     Routing::new(machine.clone(), set.clone(), vec![phase])
+//! };
+//! assert_eq!(conset_verify::routing(&route(133)?)?.hops, 1);
+//! let rejection = conset_verify::routing(&route(132)?).unwrap_err();
+//! assert_eq!(rejection.rules(), [Rule::Coverage]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # What is verified
 //!
-//! For a **routing**, with `P` its phases and `R(p)` the routes of phase `p`:
+//! For a **routing** with phases `P` and the routes `R(p)` of phase `p`:
 //!
 //! | rule | statement |
 //! |---|---|
-//! | shape | every id is a row of what it names; a route has one channel per cell and one link fewer |
-//! | coverage | for every connection `x`: the words of its routes, over all phases, sum to the words of `x`; no route carries 0 |
-//! | ends | a route starts at its connection's source and ends at its target, both live agents |
-//! | adjacency | link `i` of a route runs from its cell `i` to its cell `i + 1` |
+//! | shape | every id is in range; a route has one channel per cell and one link fewer |
+//! | coverage | for every connection `x`: the words of its routes, over all phases, sum to the words of `x`; no route has 0 words |
+//! | ends | a route starts at the source of its connection and ends at its target, both live cells with an agent |
+//! | adjacency | link `i` of a route leads from its cell `i` to its cell `i + 1` |
 //! | dead | no cell and no link of a route is marked dead |
-//! | simple-route | no cell comes twice in a route |
+//! | simple-route | no cell occurs twice in a route |
 //! | capacity | for every `p` and cell `c`: `\|{r in R(p) : c in r}\| <= channels_per_cell` |
-//! | channel-range | every channel is below `channels_per_cell` (the reserve is numbered after) |
-//! | double-booking | for every `p`: no two routes hold the same channel of the same cell |
+//! | channel-range | every channel is below `channels_per_cell` (reserved channels have higher numbers) |
+//! | double-booking | for every `p`: no two routes use the same channel of the same cell |
 //! | order | for every pair `(a, b)`: the last phase of `a` is not later than the first of `b` |
-//! | bandwidth, latency | what link sharing in the phase leaves a route meets its connection's contract |
+//! | bandwidth, latency | with the link sharing of its phase, a route meets the requirements of its connection |
 //!
-//! For a **timetable**, besides:
+//! For a **timetable**, in addition:
 //!
 //! | rule | statement |
 //! |---|---|
 //! | duration | a slot lasts at least `words x access_clocks_per_word + stream_setup`; all phases, and all sets of a program, end within the limit on clocks |
-//! | agent-overlap | at no moment has an agent more than `streams` slots open in one direction (half duplex: in both together, a connection to itself counting once); not asked on a machine with timed starts, where a stream whose agent is busy opens late |
-//! | order | if `a` ends and `b` begins in the same phase, every slot of `a` ends before any of `b` starts |
-//! | makespan | is the end of the last slot, 0 without slots |
+//! | agent-overlap | at no time has an agent more than `streams` slots open in one direction (half duplex: in both together, where a connection of a cell to itself counts once); not checked on a machine with timed starts, where a stream opens late if its agent is busy |
+//! | order | if `a` ends and `b` begins in the same phase, every slot of `a` ends before any slot of `b` starts |
+//! | makespan | it is the end of the last slot, 0 without slots |
 //!
-//! For a **schedule**, besides:
+//! For a **schedule**, in addition:
 //!
 //! | rule | statement |
 //! |---|---|
-//! | claim | a lower bound is no more than what its witness (or, without one, a count) proves, and the prediction is between what the busiest agents and links take and what all routes take one after the other (module `claims`) |
-//! | digest | where a digest is stated, it is that of the machine and the sets |
+//! | claim | a lower bound is at most what its witness (or, without one, a count) proves; the prediction is between the time of the busiest agents and links and the time of all routes one after the other (module `claims`) |
+//! | digest | a stated digest is that of the machine and the sets |
 //!
-//! For an **image**, the tables are followed forward from every injection gate, and then
+//! For an **image**, whose tables are followed from every injection gate:
 //!
 //! | rule | statement |
 //! |---|---|
 //! | barrier | every phase has a table for every cell |
-//! | table | no channel is listed twice at a cell |
-//! | chain | every forward is taken up by an entry fed by that link, every entry fed by a link is the target of exactly one forward |
+//! | table | no channel has two entries at a cell |
+//! | chain | every forward leads to an entry fed by that link, and every entry fed by a link is the target of exactly one forward |
 //! | cycle | every entry is reached from a gate |
-//! | gate | gates are at their connection's ends, and a route ends as the connection it began as |
-//! | operation | every operation has its gate, every gate exactly one operation |
-//! | words | both ends move the same range of words; a connection's ranges tile its data, later phases carry later words |
-//! | start | both ends plan the same start |
-//! | list-order | every operation list is in the order of its planned starts |
-//! | deadlock, undecided | the lists get through with channels of any depth ([`deadlock`]) |
-//! | lift | routes, channels, links, words and starts are those of the timetable it was made from |
+//! | gate | gates are at the ends of their connection, and both ends of a route have the same connection |
+//! | operation | every operation has a gate, and every gate exactly one operation |
+//! | words | both ends move the same range of words; the ranges of a connection partition its data, and later phases carry later words |
+//! | start | both ends have the same planned start |
+//! | list-order | every operation list is ordered by planned start |
+//! | deadlock, undecided | all operation lists complete with channels of any depth ([`deadlock`]) |
+//! | lift | routes, channels, links, words and starts are those of the timetable that the image was generated from |
 //!
-//! and every rule of a routing is asked of the routes that were found, and *agent-overlap* and
-//! *order* of their planned starts, each with the shortest slot that its words allow. (So the lists
-//! of different agents can differ only in connections of a cell to itself, half duplex, or where
-//! an agent holds several streams: that is what is left for deadlock.)
+//! In addition, the routes that result from the tables are checked by all rules of a routing, and
+//! their planned starts by *agent-overlap* and *order*, each with the shortest slot for its words.
+//! (So the lists of different agents can be in a different order only for connections of a cell to
+//! itself with half duplex, or if an agent holds several streams; the deadlock rule covers these.)
 //!
-//! # What follows from it
+//! # What follows
 //!
-//! *Every word arrives once, in order, at the right cell:* coverage, words, gate and chain.
-//! *A switch is safe:* a phase's tables replace those before as a whole, at every cell (barrier);
-//! operations move exactly the words of the phase, so channels are empty when all lists are done;
-//! and they do get done (deadlock).
-//! *A verified timetable is free of deadlock* if its lists are in the order of its slots: a wait
-//! is always for a stream with an earlier slot. It is checked on the image all the same.
+//! *Every word arrives once, in order, at the right cell*, by coverage, words, gate and chain.
+//! *A context switch is safe:* the tables of a phase replace the previous ones at every cell
+//! (barrier). Operations move exactly the words of the phase, so channels are empty when all lists
+//! are complete, and all lists do complete (deadlock).
+//! *A verified timetable is free of deadlock* if its lists are in the order of its slots, because
+//! every operation waits only for streams with earlier slots. The image is checked nevertheless.
 //!
-//! *A phase takes a known time*, on a machine with timed starts, if its streams never meet on a link
-//! or an agent: [`phase_lengths`] proves it and [`Report`] counts such phases. Others are neither
-//! proved nor refused.
+//! *The length of a phase is known*, on a machine with timed starts, if its streams never meet on a
+//! link or an agent: [`phase_lengths`] proves it and [`Report`] counts such phases. Other phases are
+//! neither proved nor refused.
 //!
-//! # What is not
+//! # What is not verified
 //!
-//! * That a schedule is good, that a bound is tight, that a prediction comes true (only that it is
-//!   within what can be counted).
-//! * The rate that open streams of an agent share among them when `streams` is above 1, and link
-//!   sharing, against the slots: a timetable is an order with estimates, the runtime keeps the
-//!   order. For the same reason bandwidth is what *links* and one stream's access rate guarantee.
-//! * That order between connections of one phase that share no agent is kept at run time: the
-//!   lists of different cells do not know of each other. The deadlock model takes order as waits.
-//! * The machine itself: links are taken from it, only what is dead is worked out anew.
-//! * Node lists: which mesh node a word stands for.
+//! * That a schedule is good, a bound tight, or a prediction accurate (only that it is within the
+//!   limits that can be computed).
+//! * Slots against link sharing and, with `streams` above 1, against the sharing of an agent's rate:
+//!   a timetable is an order with estimates, and the runtime observes the order. For the same
+//!   reason, the guaranteed bandwidth considers *links* and the access rate of one stream.
+//! * That the order between connections of one phase that share no agent is observed at run time:
+//!   the lists of different cells are independent. The deadlock model treats this order as waits.
+//! * The machine: its links are used as they are; only dead cells and links are computed again.
+//! * Node lists: which mesh node a word belongs to.
 //!
 //! # Cost
 //!
-//! Linear in hops, n log n in slots and operations; flat arrays, no hash maps. Errors are listed
-//! up to [`Rejection::LISTED`] and counted beyond.
+//! Linear in hops, O(n log n) in slots and operations; flat arrays, no hash maps. At most
+//! [`Rejection::LISTED`] violations are listed; all are counted.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
+#![cfg_attr(test, allow(clippy::as_conversions))]
 
 pub mod deadlock;
 pub mod facts;
@@ -108,7 +135,8 @@ mod order;
 mod routes;
 mod sharing;
 mod times;
-mod tokens;
+mod token_model;
+mod waits;
 
 use conset_ir::digest::spelling;
 use conset_ir::{Image, Routing, Schedule, SetSchedule, Timetable};
@@ -122,10 +150,10 @@ pub use rejection::{Rejection, Rule, Violation};
 pub use sharing::link_sharing;
 pub use verified::Verified;
 
-/// Checks a routing: coverage, routes, channels, order between phases, contracts.
+/// Checks a routing: coverage, routes, channels, order between phases, requirements.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All violations.
 pub fn routing(routing: &Routing) -> Result<Report, Rejection> {
     let mut findings = Findings::new();
     findings.enter_set(routing.set().name());
@@ -133,11 +161,11 @@ pub fn routing(routing: &Routing) -> Result<Report, Rejection> {
     findings.finish().map(|()| report)
 }
 
-/// Checks a timetable and its routing, and marks it as verified. To keep the value if it is
-/// refused, call [`check_timetable`] instead.
+/// Checks a timetable and its routing, and marks it as verified. [`check_timetable`] borrows the
+/// timetable instead.
 ///
 /// # Errors
-/// Everything that is wrong with it. Times are only looked at if the routing is right.
+/// All violations. Times are checked only if the routing is correct.
 pub fn timetable(timetable: Timetable) -> Result<Verified<Timetable>, Rejection> {
     let report = check_timetable(&timetable)?;
     Ok(Verified::new(timetable, report))
@@ -156,7 +184,7 @@ pub fn check_timetable(timetable: &Timetable) -> Result<Report, Rejection> {
 /// Checks a compiled set: its timetable and its claims.
 ///
 /// # Errors
-/// Everything that is wrong with it. Claims are only looked at if the timetable is right.
+/// All violations. Claims are checked only if the timetable is correct.
 pub fn set_schedule(schedule: SetSchedule) -> Result<Verified<SetSchedule>, Rejection> {
     let report = check_set_schedule(&schedule)?;
     Ok(Verified::new(schedule, report))
@@ -172,16 +200,16 @@ pub fn check_set_schedule(schedule: &SetSchedule) -> Result<Report, Rejection> {
     findings.finish().map(|()| report)
 }
 
-/// Checks a compiled program: every set of it.
+/// Checks a compiled program: all its sets, and its digest if it has one.
 ///
 /// # Errors
-/// Everything that is wrong with any of its sets.
+/// All violations of its sets.
 pub fn schedule(schedule: Schedule) -> Result<Verified<Schedule>, Rejection> {
     let report = check_schedule(&schedule)?;
     Ok(Verified::new(schedule, report))
 }
 
-/// Checks a compiled program: every set of it.
+/// Checks a compiled program: all its sets, and its digest if it has one.
 ///
 /// # Errors
 /// As [`schedule`].
@@ -198,33 +226,32 @@ pub fn check_schedule(schedule: &Schedule) -> Result<Report, Rejection> {
     findings.finish().map(|()| report)
 }
 
-/// Checks only that the clocks of all sets of a program together are within the limits: what
-/// remains to be asked of a schedule each set of which passed [`set_schedule`].
+/// Checks only that the clocks of all sets of a program together are within the limits: the rule of
+/// [`schedule`] that remains if [`set_schedule`] accepted each set.
 ///
 /// # Errors
-/// The sets up to which they are more.
+/// The sets at which a limit is exceeded.
 pub fn check_clocks(schedule: &Schedule) -> Result<(), Rejection> {
     let mut findings = Findings::new();
     clocks::check(schedule, &mut findings);
     findings.finish()
 }
 
-/// Checks that a digest, if one is stated, is that of the machine and the sets: the rule of
-/// [`schedule`] that is none of [`set_schedule`].
+/// Checks only that a stated digest is that of the machine and the sets: the rule of [`schedule`]
+/// that does not concern a single set.
 ///
 /// # Errors
-/// Another digest.
+/// A different digest.
 pub fn check_digest(schedule: &Schedule) -> Result<(), Rejection> {
     let mut findings = Findings::new();
     digest_into(schedule, &mut findings);
     findings.finish()
 }
 
-/// Checks an image on its own: its tables, the routing they spell, its operation lists.
+/// Checks an image on its own: its tables, the resulting routing, and its operation lists.
 ///
 /// # Errors
-/// Everything that is wrong with it; later rules are only asked of sets that keep the earlier
-/// ones.
+/// All violations; later rules are checked only for sets that satisfy the earlier ones.
 pub fn image(image: Image) -> Result<Verified<Image>, Rejection> {
     let report = check_image(&image)?;
     Ok(Verified::new(image, report))
@@ -240,17 +267,17 @@ pub fn check_image(image: &Image) -> Result<Report, Rejection> {
     findings.finish().map(|()| report)
 }
 
-/// Checks an image on its own and that it says what the timetables say, one timetable per set of
-/// the image, in its order. That the timetables are right themselves is for [`timetable`].
+/// Checks an image on its own and compares it with timetables, one per set of the image in its
+/// order. The timetables themselves are checked by [`timetable`].
 ///
 /// # Errors
-/// Everything that is wrong with it, and every route in which it differs.
+/// All violations, and every route that differs.
 pub fn image_of(image: Image, timetables: &[&Timetable]) -> Result<Verified<Image>, Rejection> {
     let report = check_image_of(&image, timetables)?;
     Ok(Verified::new(image, report))
 }
 
-/// Checks an image on its own and that it says what the timetables say.
+/// Checks an image on its own and compares it with timetables.
 ///
 /// # Errors
 /// As [`image_of`].
@@ -260,11 +287,11 @@ pub fn check_image_of(image: &Image, timetables: &[&Timetable]) -> Result<Report
     findings.finish().map(|()| report)
 }
 
-/// Follows the tables of an image forward, back to routes and starts, set by set.
+/// Reconstructs the routes and starts of an image by following its tables, set by set.
 ///
 /// # Errors
-/// Where the tables lead nowhere, in rings, to wrong gates, or do not fit the operations. That
-/// the routes are right is not asked.
+/// Tables that lead nowhere, into cycles or to wrong gates, or that do not fit the operations. The
+/// routes are not checked.
 pub fn lift(image: &Image) -> Result<Vec<Lifted>, Rejection> {
     let mut findings = Findings::new();
     let lifted =
@@ -291,7 +318,7 @@ fn digest_into(schedule: &Schedule, findings: &mut Findings) {
     let found = schedule.recomputed_digest();
     if stated != found {
         findings.enter_set("program");
-        findings.add(Rule::Digest, rejection::Place::set(), || {
+        findings.add(Rule::Digest, rejection::Location::set(), || {
             format!(
                 "the digest {} is stated; that of the machine and the sets is {}",
                 spelling(stated),

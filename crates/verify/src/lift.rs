@@ -1,52 +1,51 @@
-//! The tables of an image followed forward, back to routes and starts.
+//! Reconstruction of routes and starts from the forwarding tables of an image ("lifting").
 //!
-//! A forwarding table says nothing about routes; it sends what comes in on a channel to a gate or
-//! over a link into a channel of the neighbour. Lifting starts at every injection gate and follows
-//! the entries until a delivery gate: that is a route, and it is the only evidence of one. On the
-//! way these rules are checked, per phase:
+//! A forwarding table has no routes; it forwards the words of a channel to a gate or to a channel of
+//! a neighbour. Lifting follows the entries from every injection gate to a delivery gate, which
+//! yields a route. It checks these rules in each phase:
 //!
-//! * *table*: no channel is listed twice at a cell;
-//! * *chain*: every forward leaves over a link of its cell and is taken up by an entry of the
-//!   link's target that is fed by that link; every entry fed by a link is the target of exactly
-//!   one forward. (Entries left over from another context break this rule);
+//! * *table*: no channel has two entries at a cell;
+//! * *chain*: every forward uses a link of its cell and leads to an entry at the target of the link
+//!   that is fed by that link; every entry fed by a link is the target of exactly one forward.
+//!   (Entries of another context violate this rule);
 //! * *cycle*: every entry is reached from a gate;
-//! * *gate*: a connection is injected at its source only and delivered at its target only, and a
-//!   route ends in the gate of the connection it began with;
+//! * *gate*: a connection is injected at its source and delivered at its target only, and both ends
+//!   of a route have the same connection;
 //! * *operation*: every operation uses a gate of its connection and direction on its channel, and
-//!   every gate serves exactly one operation;
-//! * *words*, *start*: both ends of a route agree on first word, words and planned start.
+//!   every gate has exactly one operation;
+//! * *words*, *start*: both ends of a route have the same first word, words and planned start.
 //!
 //! Every entry is fed by at most one other (a second forward is refused and not followed), so the
-//! chains are disjoint, the walks end, and all of it is linear in the entries, but for sorting
-//! each cell's entries by channel.
+//! chains are disjoint and finite. The time is linear in the entries, except for sorting the entries
+//! of each cell by channel.
 //!
-//! Whether the routes found are *right* (whole, simple, alive, within the channel count) is asked
-//! of the lifted routing by the same rules as of any other.
+//! The resulting routing is then checked by the rules of any routing.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{
     CellId, ChannelEntry, ChannelId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine,
     Operation, PhaseId, PhaseImage, PhaseRoutes, Sink,
 };
 
-use crate::rejection::{Findings, Place, Rule};
+use crate::rejection::{Findings, Location, Rule};
 
 const NONE: u32 = u32::MAX;
 
-/// What one phase's tables say: routes in the order of their source cells and channels, with what
-/// the operations add to each.
+/// The routes of one phase in the order of their source cells and channels, with the starts and
+/// words of their operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LiftedPhase {
     /// The routes.
     pub(crate) routes: PhaseRoutes,
-    /// The planned start of each route, in clocks from the phase's start.
+    /// The planned start of each route, in clocks from the start of the phase.
     pub(crate) starts: Vec<u64>,
-    /// The place in the connection's data of the first word that each route carries.
+    /// The index in the connection's data of the first word of each route.
     pub(crate) first_words: Vec<u32>,
 }
 
-/// A table entry and what has been found out about it.
+/// A table entry, and what is known about it.
 #[derive(Clone, Copy)]
-struct Row {
+struct TableRow {
     cell: CellId,
     entry: ChannelEntry,
     /// The row it forwards to.
@@ -64,12 +63,12 @@ pub(crate) struct Lifter<'a> {
     set: &'a ConnectionSet,
     phase: PhaseId,
     image: &'a PhaseImage,
-    rows: Vec<Row>,
-    /// Rows of the `c`th cell that takes part are `first[c]..first[c + 1]`.
+    rows: Vec<TableRow>,
+    /// The rows of the participating cell number `c` are `first[c]..first[c + 1]`.
     first: Vec<u32>,
 }
 
-/// Lifts one phase; a phase about which anything is said in `findings` comes back incomplete.
+/// Lifts one phase. The result is incomplete if there is a violation.
 pub(crate) fn lift_phase(
     machine: &Machine,
     set: &ConnectionSet,
@@ -78,15 +77,15 @@ pub(crate) fn lift_phase(
     findings: &mut Findings,
 ) -> LiftedPhase {
     if image.cell_count() != machine.cell_count() {
-        findings.add(Rule::Barrier, Place::phase(phase), || {
-            format!("{} of {} cells take part", image.cell_count(), machine.cell_count())
+        findings.add(Rule::Barrier, Location::phase(phase), || {
+            format!("tables for {} of {} cells", image.cell_count(), machine.cell_count())
         });
         return LiftedPhase::default();
     }
     let mut lifter = Lifter { machine, set, phase, image, rows: Vec::new(), first: vec![0] };
     lifter.read_tables(findings);
     lifter.join_forwards(findings);
-    lifter.place_operations(findings);
+    lifter.assign_operations(findings);
     lifter.check_gates(findings);
     let lifted = lifter.walk(findings);
     lifter.check_reached(findings);
@@ -94,8 +93,8 @@ pub(crate) fn lift_phase(
 }
 
 impl<'a> Lifter<'a> {
-    fn place(&self, cell: CellId) -> Place {
-        Place::phase(self.phase).cell(cell)
+    fn at(&self, cell: CellId) -> Location {
+        Location::phase(self.phase).cell(cell)
     }
 
     fn read_tables(&mut self, findings: &mut Findings) {
@@ -103,7 +102,7 @@ impl<'a> Lifter<'a> {
             let start = self.rows.len();
             for &entry in context.entries {
                 if self.is_in_shape(cell, &entry, findings) {
-                    self.rows.push(Row {
+                    self.rows.push(TableRow {
                         cell,
                         entry,
                         next: NONE,
@@ -114,10 +113,10 @@ impl<'a> Lifter<'a> {
                     });
                 }
             }
-            // Stable, so that of two entries for a channel the first one counts.
+            // A stable sort, so that the first of two entries for a channel is used.
             self.rows[start..].sort_by_key(|row| row.entry.channel);
             self.drop_repeated(cell, start, findings);
-            self.first.push(self.rows.len() as u32);
+            self.first.push(to_u32(self.rows.len()));
         }
     }
 
@@ -126,7 +125,7 @@ impl<'a> Lifter<'a> {
         for row in start..self.rows.len() {
             let channel = self.rows[row].entry.channel;
             if kept > start && self.rows[kept - 1].entry.channel == channel {
-                findings.add(Rule::Table, self.place(cell), || {
+                findings.add(Rule::Table, self.at(cell), || {
                     format!("{channel} has more than one entry")
                 });
                 continue;
@@ -151,7 +150,7 @@ impl<'a> Lifter<'a> {
         for channel in [entry.channel, next] {
             if channel.0 >= channels {
                 fits = false;
-                findings.add(Rule::ChannelRange, self.place(cell), || {
+                findings.add(Rule::ChannelRange, self.at(cell), || {
                     format!("{channel} in the table; connections have {channels} channels")
                 });
             }
@@ -162,48 +161,48 @@ impl<'a> Lifter<'a> {
             || links.into_iter().any(|link| link.index() >= self.machine.link_count())
         {
             fits = false;
-            findings.add(Rule::Shape, self.place(cell), || {
-                format!("the entry of {} names a connection or link that is not", entry.channel)
+            findings.add(Rule::Shape, self.at(cell), || {
+                format!("the entry of {} has an unknown connection or link", entry.channel)
             });
         }
         fits
     }
 
-    /// The row of a cell's channel.
+    /// The row of a channel of a cell.
     fn find(&self, cell: CellId, channel: ChannelId) -> Option<usize> {
         let listed = self.image.row_of(cell)?;
-        let start = self.first[listed] as usize;
-        let end = self.first[listed + 1] as usize;
+        let start = index(self.first[listed]);
+        let end = index(self.first[listed + 1]);
         let found = self.rows[start..end].binary_search_by_key(&channel, |row| row.entry.channel);
         found.ok().map(|at| start + at)
     }
 
-    /// Follows every forward by one step.
+    /// Finds the next row of every forward.
     fn join_forwards(&mut self, findings: &mut Findings) {
         for at in 0..self.rows.len() {
-            let Row { cell, entry, .. } = self.rows[at];
+            let TableRow { cell, entry, .. } = self.rows[at];
             let Sink::Forward { link, channel } = entry.sink else { continue };
             let wire = self.machine.link(link);
-            let place = self.place(cell);
+            let location = self.at(cell);
             if wire.source != cell {
-                findings.add(Rule::Chain, place, || {
+                findings.add(Rule::Chain, location, || {
                     format!("{} forwards over {link}, which leaves {}", entry.channel, wire.source)
                 });
                 continue;
             }
             let next = self.find(wire.target, channel);
-            let taken_up = next.filter(|&next| self.rows[next].entry.feed == Feed::Link(link));
-            let Some(next) = taken_up else {
-                findings.add(Rule::Chain, place, || {
+            let fed = next.filter(|&next| self.rows[next].entry.feed == Feed::Link(link));
+            let Some(next) = fed else {
+                findings.add(Rule::Chain, location, || {
                     format!(
-                        "{} forwards over {link} into {channel} of {}, which does not take it up",
+                        "{} forwards over {link} into {channel} of {}, which is not fed by it",
                         entry.channel, wire.target
                     )
                 });
                 continue;
             };
             if self.rows[next].fed {
-                findings.add(Rule::Chain, place, || {
+                findings.add(Rule::Chain, location, || {
                     format!(
                         "{} forwards over {link} into {channel} of {}, as another channel does",
                         entry.channel, wire.target
@@ -212,17 +211,17 @@ impl<'a> Lifter<'a> {
                 continue;
             }
             self.rows[next].fed = true;
-            self.rows[at].next = next as u32;
+            self.rows[at].next = to_u32(next);
         }
     }
 
-    /// Puts every operation to its gate.
-    fn place_operations(&mut self, findings: &mut Findings) {
+    /// Assigns every operation to its gate.
+    fn assign_operations(&mut self, findings: &mut Findings) {
         for (cell, context) in self.image.cells() {
             for (row, operation) in context.operations.iter().enumerate() {
-                if let Err(what) = self.place_operation(cell, row, operation) {
-                    let place = self.place(cell).connection(operation.connection);
-                    findings.add(Rule::Operation, place, || {
+                if let Err(what) = self.assign_operation(cell, row, operation) {
+                    let location = self.at(cell).connection(operation.connection);
+                    findings.add(Rule::Operation, location, || {
                         format!("operation {row} on {}: {what}", operation.channel)
                     });
                 }
@@ -230,7 +229,7 @@ impl<'a> Lifter<'a> {
         }
     }
 
-    fn place_operation(
+    fn assign_operation(
         &mut self,
         cell: CellId,
         row: usize,
@@ -240,7 +239,7 @@ impl<'a> Lifter<'a> {
             return Err("no such connection, or no words");
         }
         let at = self.find(cell, operation.channel).ok_or("the channel is not in the table")?;
-        let Row { entry, send, receive, .. } = &mut self.rows[at];
+        let TableRow { entry, send, receive, .. } = &mut self.rows[at];
         let (opens, user) = match operation.direction {
             Direction::Send => (entry.feed == Feed::Gate(operation.connection), send),
             Direction::Receive => (entry.sink == Sink::Gate(operation.connection), receive),
@@ -251,14 +250,14 @@ impl<'a> Lifter<'a> {
         if *user != NONE {
             return Err("another operation uses the gate");
         }
-        *user = row as u32;
+        *user = to_u32(row);
         Ok(())
     }
 
-    /// Gates at the right cells, and each in use.
+    /// Checks that each gate is at an end of its connection and has an operation.
     fn check_gates(&self, findings: &mut Findings) {
         for row in &self.rows {
-            let Row { cell, entry, .. } = *row;
+            let TableRow { cell, entry, .. } = *row;
             let fed = match entry.feed {
                 Feed::Gate(x) => Some((x, "injected", self.set.get(x).source, row.send)),
                 Feed::Link(_) => None,
@@ -268,14 +267,14 @@ impl<'a> Lifter<'a> {
                 Sink::Forward { .. } => None,
             };
             for (x, what, end, user) in [fed, sunk].into_iter().flatten() {
-                let place = self.place(cell).connection(x);
+                let location = self.at(cell).connection(x);
                 if end != cell {
-                    findings.add(Rule::Gate, place, || {
+                    findings.add(Rule::Gate, location, || {
                         format!("{what} here through {}, its end is {end}", entry.channel)
                     });
                 }
                 if user == NONE {
-                    findings.add(Rule::Operation, place, || {
+                    findings.add(Rule::Operation, location, || {
                         format!("no operation uses the gate on {}", entry.channel)
                     });
                 }
@@ -292,15 +291,15 @@ impl<'a> Lifter<'a> {
             let tail = self.follow(head, &mut path);
             let Sink::Gate(ends_as) = self.rows[tail].entry.sink else { continue };
             if ends_as != connection {
-                let place = self.place(self.rows[tail].cell).connection(connection);
-                findings.add(Rule::Gate, place, || format!("delivered as {ends_as}"));
+                let location = self.at(self.rows[tail].cell).connection(connection);
+                findings.add(Rule::Gate, location, || format!("delivered as {ends_as}"));
                 continue;
             }
             let (Some(send), Some(receive)) = (
                 self.operation(head, self.rows[head].send),
                 self.operation(tail, self.rows[tail].receive),
             ) else {
-                continue; // A gate without its operation has been reported.
+                continue; // `check_gates` has reported the gate.
             };
             self.compare_ends(connection, send, receive, findings);
             let pushed = lifted.routes.push(
@@ -311,7 +310,7 @@ impl<'a> Lifter<'a> {
                 &path.channels,
             );
             if let Err(error) = pushed {
-                findings.add(Rule::Shape, self.place(self.rows[head].cell), || error.to_string());
+                findings.add(Rule::Shape, self.at(self.rows[head].cell), || error.to_string());
                 continue;
             }
             lifted.starts.push(send.start);
@@ -320,7 +319,7 @@ impl<'a> Lifter<'a> {
         lifted
     }
 
-    /// Marks and collects the chain from `head`; returns its last row.
+    /// Follows the chain from `head`, marks its rows and returns the last one.
     fn follow(&mut self, head: usize, path: &mut Path) -> usize {
         path.clear();
         let mut at = head;
@@ -335,12 +334,12 @@ impl<'a> Lifter<'a> {
             if let Sink::Forward { link, .. } = row.entry.sink {
                 path.links.push(link);
             }
-            at = row.next as usize;
+            at = index(row.next);
         }
     }
 
     fn operation(&self, row: usize, operation: u32) -> Option<&'a Operation> {
-        self.image.cell(self.rows[row].cell).operations.get(operation as usize)
+        self.image.cell(self.rows[row].cell).operations.get(index(operation))
     }
 
     fn compare_ends(
@@ -350,33 +349,36 @@ impl<'a> Lifter<'a> {
         receive: &Operation,
         findings: &mut Findings,
     ) {
-        let place = Place::phase(self.phase).connection(connection);
+        let location = Location::phase(self.phase).connection(connection);
         let range = |op: &Operation| (op.first_word, op.words);
         if range(send) != range(receive) {
-            findings.add(Rule::Words, place, || {
+            findings.add(Rule::Words, location, || {
                 format!(
-                    "sent are {} words from {}, expected are {} from {}",
+                    "the sender has {} words from {}, the receiver {} from {}",
                     send.words, send.first_word, receive.words, receive.first_word
                 )
             });
         }
         if send.start != receive.start {
-            findings.add(Rule::Start, place, || {
-                format!("sent from clock {}, expected from clock {}", send.start, receive.start)
+            findings.add(Rule::Start, location, || {
+                format!(
+                    "the sender starts at clock {}, the receiver at clock {}",
+                    send.start, receive.start
+                )
             });
         }
     }
 
-    /// Reports entries fed by nothing, then what is left: rings.
+    /// Reports entries that nothing forwards to, then the remaining ones, which form cycles.
     fn check_reached(&mut self, findings: &mut Findings) {
         let mut path = Path::default();
         for head in 0..self.rows.len() {
-            let Row { cell, entry, fed, .. } = self.rows[head];
+            let TableRow { cell, entry, fed, .. } = self.rows[head];
             let Feed::Link(link) = entry.feed else { continue };
             if !fed {
                 self.follow(head, &mut path);
-                findings.add(Rule::Chain, self.place(cell), || {
-                    format!("{} is fed by {link}, over which nothing comes", entry.channel)
+                findings.add(Rule::Chain, self.at(cell), || {
+                    format!("{} is fed by {link}, but nothing forwards to it", entry.channel)
                 });
             }
         }
@@ -384,15 +386,15 @@ impl<'a> Lifter<'a> {
             if self.rows[head].reached {
                 continue;
             }
-            let cells = self.follow_ring(head);
-            findings.add(Rule::Cycle, self.place(self.rows[head].cell), || {
+            let cells = self.follow_cycle(head);
+            findings.add(Rule::Cycle, self.at(self.rows[head].cell), || {
                 let shown: Vec<String> = cells.iter().take(8).map(ToString::to_string).collect();
-                format!("{} entries forward in a ring: {}", cells.len(), shown.join(", "))
+                format!("{} entries forward in a cycle: {}", cells.len(), shown.join(", "))
             });
         }
     }
 
-    fn follow_ring(&mut self, head: usize) -> Vec<CellId> {
+    fn follow_cycle(&mut self, head: usize) -> Vec<CellId> {
         let mut cells = Vec::new();
         let mut at = head;
         while !self.rows[at].reached {
@@ -401,7 +403,7 @@ impl<'a> Lifter<'a> {
             if self.rows[at].next == NONE {
                 break;
             }
-            at = self.rows[at].next as usize;
+            at = index(self.rows[at].next);
         }
         cells
     }
@@ -428,7 +430,7 @@ mod tests {
     use super::*;
     use conset_ir::{CellContext, Connection};
 
-    /// Lifts a phase of a machine of two cells that never went through `Image::new`.
+    /// Lifts a phase of a machine of two cells that `Image::new` has not checked.
     fn rules_broken(cells: usize, entries: &[ChannelEntry], operations: &[Operation]) -> Vec<Rule> {
         let machine = Machine::from_spec("mesh:2").unwrap();
         let connections =

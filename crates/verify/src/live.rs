@@ -1,11 +1,11 @@
-//! Which cells and links a route may use, worked out anew from the machine's lists of the dead.
+//! The live cells and links of a machine, computed from its lists of dead cells and links.
 //!
-//! The machine keeps adjacency arrays that leave dead links out; routers walk those. The checker
-//! does not: it starts from the full list of links and from the two lists of what is dead.
+//! The machine has adjacency arrays without dead links, which routers use. The checker does not use
+//! them. It starts from the full list of links and the two lists of dead cells and links.
 
 use conset_ir::{CellId, LinkId, Machine};
 
-/// A machine with its dead parts marked.
+/// A machine with marks for its live cells and links.
 pub(crate) struct Live<'a> {
     machine: &'a Machine,
     cells: Vec<bool>,
@@ -22,7 +22,7 @@ impl<'a> Live<'a> {
         let dead = machine.dead_links();
         let links = (0..machine.link_count())
             .map(|row| {
-                let link = machine.link(LinkId(row as u32));
+                let link = machine.link(LinkId::from_index(row));
                 cells[link.source.index()]
                     && cells[link.target.index()]
                     && (dead.is_empty() || dead.binary_search(&(link.source, link.target)).is_err())
@@ -57,7 +57,7 @@ mod tests {
     use conset_ir::Topology;
 
     #[test]
-    fn switches_and_the_dead_are_no_agents_and_links_die_with_their_cells() {
+    fn switches_and_dead_cells_have_no_agent_and_links_of_dead_cells_are_dead() {
         let topology = Topology::FatTree { leaves: 4 };
         let parameters = conset_ir::Parameters::iwarp();
         // Cells c0 to c3 below the one switch, c4.

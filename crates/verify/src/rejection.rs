@@ -1,27 +1,29 @@
-//! What the checker says when it refuses: every violation it found, each under the rule it broke.
+//! Rejections: the violations that the checker found, each with its rule and location.
 //!
 //! A [`Rejection`] lists the first [`Rejection::LISTED`] violations in the order of the checks and
-//! counts them all, by rule, so that a flood under one rule cannot hide another. A violation names
-//! its place (set, phase, cell, connection) in fields for programs and in one line for people.
-//! Messages are only formatted for violations that are listed.
+//! counts all of them by rule, so that many violations of one rule cannot hide another rule. A
+//! violation has its location (set, phase, cell, connection) as fields for programs and as one line
+//! for people. Messages are formatted only for listed violations.
 
 use std::fmt;
 
+use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionId, PhaseId};
 
 macro_rules! define_rules {
     ($($(#[$doc:meta])* $rule:ident = $name:literal,)*) => {
-        /// A rule of the checker. The crate's documentation states each formally.
+        /// A rule of the checker. The documentation of the crate states each formally.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum Rule {
             $($(#[$doc])* $rule,)*
         }
 
         impl Rule {
-            /// Every rule, in the order of the checks.
+            /// All rules, in the order of the checks.
             pub const ALL: &'static [Rule] = &[$(Rule::$rule,)*];
 
-            /// The rule's name in messages, reports and JSON.
+            /// The name of the rule in messages, reports and JSON.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Rule::$rule => $name,)*
@@ -32,67 +34,67 @@ macro_rules! define_rules {
 }
 
 define_rules! {
-    /// An id that is out of range, or arrays whose lengths do not fit together.
+    /// An id that is out of range, or arrays whose lengths do not match.
     Shape = "shape",
-    /// A connection that no phase carries, or whose parts are not all of its words once.
+    /// A connection that no phase carries, or whose routes do not carry each of its words once.
     Coverage = "coverage",
-    /// A route that does not start at its connection's source and end at its target, or an end
-    /// that is no live cell with an agent.
+    /// A route that does not start at the source of its connection and end at its target, or an end
+    /// that is not a live cell with an agent.
     Ends = "ends",
-    /// Consecutive cells that the route's link does not join in that direction.
+    /// Consecutive cells of a route that its link does not join in that direction.
     Adjacency = "adjacency",
     /// A dead cell or dead link on a route.
     Dead = "dead",
     /// A route that visits a cell twice.
     SimpleRoute = "simple-route",
-    /// A cell that carries more routes in a phase than it has channels.
+    /// A cell with more routes in a phase than it has channels.
     Capacity = "capacity",
-    /// A channel number the cell has not, or one that is in the system's reserve.
+    /// A channel number that the cell does not have, or that is reserved for the system.
     ChannelRange = "channel-range",
-    /// A channel of a cell that two routes of a phase hold.
+    /// A channel of a cell that two routes of a phase use.
     DoubleBooking = "double-booking",
-    /// An ordering constraint that phases, slots or lists do not keep.
+    /// An ordering constraint that phases, slots or lists violate.
     Order = "order",
-    /// A connection that is guaranteed less bandwidth than it requires.
+    /// A connection with less guaranteed bandwidth than it requires.
     Bandwidth = "bandwidth",
-    /// A connection whose words can travel longer than it allows.
+    /// A connection whose words can take longer than it permits.
     Latency = "latency",
     /// A slot too short for its words, or times beyond [`conset_ir::limits::TIME`].
     Duration = "duration",
-    /// A moment at which an agent has more streams open than it can hold.
+    /// A time at which an agent has more streams open than it can hold.
     AgentOverlap = "agent-overlap",
     /// A phase whose makespan is not the end of its last slot.
     Makespan = "makespan",
-    /// A bound of a schedule that is not proved, or a prediction that cannot be.
+    /// A bound of a schedule that is not proved, or an impossible prediction.
     Claim = "claim",
     /// A digest of a schedule that is not that of its machine and its sets.
     Digest = "digest",
-    /// Cells that do not all take part in the same phases.
+    /// Cells that do not all participate in the same phases.
     Barrier = "barrier",
     /// A forwarding table with two entries for one channel.
     Table = "table",
-    /// A forward that no entry takes up, or an entry fed by a link over which nothing, or more
-    /// than one thing, forwards into it: an entry left over from another context shows here.
+    /// A forward into a channel without a matching entry, or an entry fed by a link from which no
+    /// entry, or more than one, forwards into it: for example, an entry of another context.
     Chain = "chain",
-    /// A gate at a cell that is not its connection's end, or two gates of different connections
-    /// at the ends of one route.
+    /// A gate at a cell that is not an end of its connection, or gates of different connections at
+    /// the ends of one route.
     Gate = "gate",
-    /// Entries that forward to each other in a ring, into which no gate leads.
+    /// Entries that forward to each other in a cycle and are not reached from a gate.
     Cycle = "cycle",
     /// An operation without its gate, or a gate without exactly one operation.
     Operation = "operation",
-    /// Word ranges that differ between sender and receiver, overlap, leave a gap, or go back in a
+    /// Word ranges that differ between sender and receiver, overlap, leave a gap, or decrease in a
     /// later phase.
     Words = "words",
     /// Planned starts that differ between sender and receiver.
     Start = "start",
-    /// An operation list that is not in the order of its planned starts.
+    /// An operation list that is not ordered by planned start.
     ListOrder = "list-order",
-    /// Operation lists that wait for each other in a cycle, however much the channels hold.
+    /// Operation lists that wait for each other in a cycle, whatever the capacity of the channels.
     Deadlock = "deadlock",
-    /// Operation lists that get through only if the channels hold enough.
+    /// Operation lists that complete only with sufficient capacity of the channels.
     Undecided = "undecided",
-    /// An image that does not say what the verified timetable says.
+    /// An image that differs from the verified timetable.
     Lift = "lift",
 }
 
@@ -102,18 +104,21 @@ impl fmt::Display for Rule {
     }
 }
 
-/// One broken rule, and where.
+/// A violation of a rule, and its location.
+///
+/// A record with public fields to read. It is `#[non_exhaustive]`: only the checker makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// The rule.
     pub rule: Rule,
-    /// The connection set's name.
+    /// The name of the connection set.
     pub set: String,
-    /// The phase, where it concerns one.
+    /// The phase, if the violation concerns one.
     pub phase: Option<PhaseId>,
-    /// The cell, where it concerns one.
+    /// The cell, if the violation concerns one.
     pub cell: Option<CellId>,
-    /// The connection, where it concerns one.
+    /// The connection, if the violation concerns one.
     pub connection: Option<ConnectionId>,
     /// What is wrong and what was expected: one line without a full stop.
     pub message: String,
@@ -137,41 +142,45 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Why the checker refused a value.
+/// The violations because of which the checker refused a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// The first [`Rejection::LISTED`] violations, in the order of the checks.
-    pub violations: Vec<Violation>,
+    violations: Vec<Violation>,
     counts: Vec<(Rule, u64)>,
 }
 
 impl Rejection {
-    /// How many violations are listed at most.
+    /// The greatest number of listed violations.
     pub const LISTED: usize = 100;
 
-    /// All violations, listed or not.
+    /// The first [`Rejection::LISTED`] violations, in the order of the checks.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// The number of violations, listed or not.
     pub fn total(&self) -> u64 {
         self.counts.iter().map(|row| row.1).sum()
     }
 
-    /// The rules that were broken and how often, in the order of [`Rule::ALL`].
+    /// The violated rules and the number of violations of each, in the order of [`Rule::ALL`].
     pub fn counts(&self) -> &[(Rule, u64)] {
         &self.counts
     }
 
-    /// The rules that were broken, in the order of [`Rule::ALL`].
+    /// The violated rules, in the order of [`Rule::ALL`].
     pub fn rules(&self) -> Vec<Rule> {
         self.counts.iter().map(|row| row.0).collect()
     }
 
-    /// Whether this rule was broken.
+    /// Whether this rule was violated.
     pub fn breaks(&self, rule: Rule) -> bool {
         self.counts.iter().any(|row| row.0 == rule)
     }
 }
 
 impl fmt::Display for Rejection {
-    /// One line that counts, then one line for each listed violation.
+    /// A line with the number of violations, then one line for each listed violation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = self.total();
         write!(
@@ -182,7 +191,7 @@ impl fmt::Display for Rejection {
         for violation in &self.violations {
             write!(f, "\n  {violation}")?;
         }
-        let more = total - self.violations.len() as u64;
+        let more = total - to_u64(self.violations.len());
         if more > 0 {
             let counts: Vec<String> =
                 self.counts.iter().map(|(rule, count)| format!("{rule} {count}")).collect();
@@ -194,15 +203,15 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// Where a violation is, within the set being checked.
+/// The location of a violation within the set being checked.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     phase: Option<PhaseId>,
     cell: Option<CellId>,
     connection: Option<ConnectionId>,
 }
 
-impl Place {
+impl Location {
     pub(crate) fn set() -> Self {
         Self::default()
     }
@@ -224,6 +233,7 @@ impl Place {
 pub(crate) struct Findings {
     set: String,
     violations: Vec<Violation>,
+    /// By position in [`Rule::ALL`].
     counts: Vec<u64>,
 }
 
@@ -232,23 +242,19 @@ impl Findings {
         Self { set: String::new(), violations: Vec::new(), counts: vec![0; Rule::ALL.len()] }
     }
 
-    /// From here on violations concern this set.
+    /// Sets the set of the following violations.
     pub(crate) fn enter_set(&mut self, name: &str) {
         name.clone_into(&mut self.set);
     }
 
-    /// Notes a violation; `message` is only called if it will be listed.
-    pub(crate) fn add(&mut self, rule: Rule, place: Place, message: impl FnOnce() -> String) {
-        self.counts[rule as usize] += 1;
+    /// Adds a violation; `message` is only called if the violation is listed.
+    pub(crate) fn add(&mut self, rule: Rule, location: Location, message: impl FnOnce() -> String) {
+        let position = Rule::ALL.binary_search(&rule).expect("rules are in the order of the enum");
+        self.counts[position] += 1;
         if self.violations.len() < Rejection::LISTED {
-            self.violations.push(Violation {
-                rule,
-                set: self.set.clone(),
-                phase: place.phase,
-                cell: place.cell,
-                connection: place.connection,
-                message: message(),
-            });
+            let Location { phase, cell, connection } = location;
+            let (set, message) = (self.set.clone(), message());
+            self.violations.push(Violation { rule, set, phase, cell, connection, message });
         }
     }
 
@@ -257,7 +263,7 @@ impl Findings {
         self.counts.iter().sum()
     }
 
-    /// The verdict: `Err` if anything was found.
+    /// `Err` if there is a violation.
     pub(crate) fn finish(self) -> Result<(), Rejection> {
         if self.total() == 0 {
             return Ok(());

@@ -1,32 +1,32 @@
-//! The rules of a routing: every connection carried once and whole, every route a simple path of
-//! live links between its ends, channels within the count, order kept between phases.
+//! The rules of a routing: coverage, simple paths of live links, channels, order and requirements.
 //!
-//! One pass over the phases. A route whose ids are out of range is reported and then left out, so
-//! that the other rules can index without asking.
+//! It makes one pass over the phases. A route with ids out of range is reported and then ignored,
+//! so that the other rules can use its ids as indices.
 
+use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionId, LinkId, PhaseId, RouteRef, Routing};
 
 use crate::channels::Ledger;
 use crate::facts::Report;
 use crate::live::Live;
 use crate::order::PhaseSpans;
-use crate::rejection::{Findings, Place, Rule};
+use crate::rejection::{Findings, Location, Rule};
 use crate::sharing::Sharing;
 
-/// Checks a routing; what is wrong goes to `findings`. O(cells + links + connections + hops).
+/// Checks a routing and adds its violations to `findings`. O(cells + links + connections + hops).
 pub(crate) fn check(routing: &Routing, findings: &mut Findings) -> Report {
     let live = Live::new(routing.machine());
     let set = routing.set();
     let machine = routing.machine();
     let parameters = machine.parameters();
-    let has_contracts =
+    let has_requirements =
         set.connections().iter().any(|c| c.min_bandwidth.is_some() || c.max_latency.is_some());
     let mut report = Report {
         sets: 1,
-        phases: routing.phases().len() as u64,
-        connections: set.len() as u64,
+        phases: to_u64(routing.phases().len()),
+        connections: to_u64(set.len()),
         words: set.words(),
-        orders: set.order().len() as u64,
+        orders: to_u64(set.order().len()),
         ..Report::default()
     };
     let mut ledger = Ledger::new(
@@ -49,7 +49,7 @@ pub(crate) fn check(routing: &Routing, findings: &mut Findings) -> Report {
                 continue;
             }
             report.routes += 1;
-            report.hops += route.hops() as u64;
+            report.hops += to_u64(route.hops());
             carried[route.connection.index()] += u64::from(route.words);
             spans.add(route.connection, phase);
             check_words_and_ends(routing, phase, &route, findings);
@@ -58,8 +58,8 @@ pub(crate) fn check(routing: &Routing, findings: &mut Findings) -> Report {
         }
         ledger.close(phase, routes, |row| in_shape[row], findings, &mut report);
         report.max_sharing = report.max_sharing.max(sharing.max());
-        if has_contracts {
-            sharing.check_contracts(routing, phase, routes, |row| in_shape[row], findings);
+        if has_requirements {
+            sharing.check_requirements(routing, phase, routes, |row| in_shape[row], findings);
         }
         sharing.clear();
     }
@@ -68,7 +68,7 @@ pub(crate) fn check(routing: &Routing, findings: &mut Findings) -> Report {
     report
 }
 
-/// Ids in range and runs of matching lengths. Constructors check this too; nobody is trusted.
+/// Checks that ids are in range and lists have matching lengths, as constructors do.
 fn check_shape(
     routing: &Routing,
     phase: PhaseId,
@@ -77,9 +77,9 @@ fn check_shape(
     findings: &mut Findings,
 ) -> bool {
     let machine = routing.machine();
-    let place = Place::phase(phase);
+    let location = Location::phase(phase);
     let mut wrong = |what: String| {
-        findings.add(Rule::Shape, place, || format!("route {row}: {what}"));
+        findings.add(Rule::Shape, location, || format!("route {row}: {what}"));
         false
     };
     if route.connection.index() >= routing.set().len() {
@@ -98,12 +98,12 @@ fn check_shape(
     true
 }
 
-/// The ends of every connection are live cells with an agent.
+/// Checks that the ends of every connection are live cells with an agent.
 fn check_connection_ends(routing: &Routing, live: &Live<'_>, findings: &mut Findings) {
     for (id, connection) in routing.set().iter() {
         for (end, cell) in [("source", connection.source), ("target", connection.target)] {
             if !live.is_agent(cell) {
-                findings.add(Rule::Ends, Place::set().cell(cell).connection(id), || {
+                findings.add(Rule::Ends, Location::set().cell(cell).connection(id), || {
                     format!("its {end} is not a live cell with an agent")
                 });
             }
@@ -117,14 +117,14 @@ fn check_words_and_ends(
     route: &RouteRef<'_>,
     findings: &mut Findings,
 ) {
-    let place = Place::phase(phase).connection(route.connection);
+    let location = Location::phase(phase).connection(route.connection);
     if route.words == 0 {
-        findings.add(Rule::Coverage, place, || "a route that carries no words".to_owned());
+        findings.add(Rule::Coverage, location, || "a route that carries no words".to_owned());
     }
     let connection = routing.set().get(route.connection);
     let ends = (route.cells[0], route.cells[route.cells.len() - 1]);
     if ends != (connection.source, connection.target) {
-        findings.add(Rule::Ends, place, || {
+        findings.add(Rule::Ends, location, || {
             format!(
                 "the route runs from {} to {}, the connection from {} to {}",
                 ends.0, ends.1, connection.source, connection.target
@@ -133,7 +133,7 @@ fn check_words_and_ends(
     }
 }
 
-/// Each link joins its two cells in the right direction and is not dead.
+/// Checks that each link joins its two cells in the right direction and is not dead.
 fn check_links(
     live: &Live<'_>,
     phase: PhaseId,
@@ -143,27 +143,27 @@ fn check_links(
 ) {
     for (pair, &link) in route.cells.windows(2).zip(route.links()) {
         let (from, to) = (pair[0], pair[1]);
-        let place = Place::phase(phase).cell(from).connection(route.connection);
+        let location = Location::phase(phase).cell(from).connection(route.connection);
         if link == LinkId::NONE {
-            findings.add(Rule::Adjacency, place, || format!("no live link leads to {to}"));
+            findings.add(Rule::Adjacency, location, || format!("no live link leads to {to}"));
             continue;
         }
-        let wire = live.machine().link(link);
-        if (wire.source, wire.target) != (from, to) {
-            findings.add(Rule::Adjacency, place, || {
-                format!("{link} joins {} to {}, not {from} to {to}", wire.source, wire.target)
+        let ends = live.machine().link(link);
+        if (ends.source, ends.target) != (from, to) {
+            findings.add(Rule::Adjacency, location, || {
+                format!("{link} joins {} to {}, not {from} to {to}", ends.source, ends.target)
             });
             continue;
         }
-        // A link that is dead because its cell is dead is reported once, with the cell.
+        // For a link with a dead cell only the cell is reported.
         if !live.is_link_alive(link) && live.is_alive(from) && live.is_alive(to) {
-            findings.add(Rule::Dead, place, || format!("{link} to {to} is marked dead"));
+            findings.add(Rule::Dead, location, || format!("{link} to {to} is marked dead"));
         }
         sharing.add(link);
     }
 }
 
-/// No cell is dead and none comes twice; books the route's channels.
+/// Checks that no cell is dead or occurs twice, and books the channels of the route.
 fn check_cells(
     live: &Live<'_>,
     phase: PhaseId,
@@ -172,20 +172,20 @@ fn check_cells(
     ledger: &mut Ledger,
     findings: &mut Findings,
 ) {
-    let place = |cell: CellId| Place::phase(phase).cell(cell).connection(route.connection);
+    let location = |cell: CellId| Location::phase(phase).cell(cell).connection(route.connection);
     for &cell in route.cells {
         if !live.is_alive(cell) {
-            findings.add(Rule::Dead, place(cell), || "the route passes a dead cell".to_owned());
+            findings.add(Rule::Dead, location(cell), || "the route passes a dead cell".to_owned());
         }
         if ledger.book(cell, row) {
-            findings.add(Rule::SimpleRoute, place(cell), || {
-                "the route comes to this cell twice".to_owned()
+            findings.add(Rule::SimpleRoute, location(cell), || {
+                "the route visits this cell twice".to_owned()
             });
         }
     }
 }
 
-/// The parts of each connection are all of its words, once.
+/// Checks that the routes of each connection carry all of its words once.
 fn check_coverage(routing: &Routing, carried: &[u64], findings: &mut Findings) {
     for ((id, connection), &carried) in routing.set().iter().zip(carried) {
         if carried != u64::from(connection.words) {
@@ -195,9 +195,9 @@ fn check_coverage(routing: &Routing, carried: &[u64], findings: &mut Findings) {
 }
 
 fn uncovered(id: ConnectionId, carried: u64, words: u32, findings: &mut Findings) {
-    findings.add(Rule::Coverage, Place::set().connection(id), || match carried {
+    findings.add(Rule::Coverage, Location::set().connection(id), || match carried {
         0 => "no phase carries it".to_owned(),
-        _ => format!("its routes carry {carried} words together, it has {words}"),
+        _ => format!("its routes carry {carried} words in all, it has {words}"),
     });
 }
 
@@ -217,7 +217,7 @@ mod tests {
         let routing = Routing::new(machine, set, Vec::new()).unwrap();
         for (connection, cell, link, fits) in [
             (0, 1, 0, true),
-            (0, 1, u32::MAX, true), // No neighbours: that is the adjacency rule's business.
+            (0, 1, u32::MAX, true), // Not neighbours, which the adjacency rule refuses.
             (1, 1, 0, false),
             (0, 2, 0, false),
             (0, 1, 2, false),

@@ -1,17 +1,17 @@
-//! Link sharing, recounted, and the contracts that rest on it: minimum bandwidth, maximum latency.
+//! Link sharing, and the requirements that depend on it: minimum bandwidth and maximum latency.
 //!
-//! The routes of a phase that cross a link take turns on it, one word each (machine model, rule 3),
-//! so with s of them each is sure of one word in `link_clocks_per_word x s`. A connection is
-//! guaranteed, in words per 1000 clocks,
-//! `min(floor(1000 / access), floor(1000 / (link x max s)))` over the links of its route; and a
-//! word travels no longer than `2 x access + sum(link x s)` clocks: once through each agent and,
-//! at each link, one full turn.
+//! The routes of a phase that cross a link take turns on it, one word each (machine model, rule 3).
+//! So with `s` routes, each moves at least one word in `link_clocks_per_word x s` clocks. The
+//! guaranteed bandwidth of a connection, in words per 1000 clocks, is
+//! `min(floor(1000 / access), floor(1000 / (link x max s)))` over the links of its route. A word
+//! takes at most `2 x access + sum(link x s)` clocks: once through each agent, and one full round at
+//! each link.
 
 use conset_ir::{LinkId, Machine, PhaseId, PhaseRoutes, RouteRef, Routing};
 
-use crate::rejection::{Findings, Place, Rule};
+use crate::rejection::{Findings, Location, Rule};
 
-/// Routes on each link in one phase; the memory is kept from phase to phase.
+/// The number of routes on each link in one phase. It reuses its memory for all phases.
 pub(crate) struct Sharing {
     routes: Vec<u32>,
     touched: Vec<LinkId>,
@@ -30,20 +30,20 @@ impl Sharing {
         *count += 1;
     }
 
-    /// The most routes on one link.
+    /// The greatest number of routes on a link.
     pub(crate) fn max(&self) -> u32 {
         self.touched.iter().map(|link| self.routes[link.index()]).max().unwrap_or(0)
     }
 
-    /// Forgets the phase.
+    /// Removes all routes.
     pub(crate) fn clear(&mut self) {
         for link in self.touched.drain(..) {
             self.routes[link.index()] = 0;
         }
     }
 
-    /// Checks the contracts of the phase's routes for which `is_counted` holds.
-    pub(crate) fn check_contracts(
+    /// Checks the requirements of the routes of the phase for which `is_counted` holds.
+    pub(crate) fn check_requirements(
         &self,
         routing: &Routing,
         phase: PhaseId,
@@ -53,27 +53,27 @@ impl Sharing {
     ) {
         for (_, route) in routes.iter().enumerate().filter(|(row, _)| is_counted(*row)) {
             let connection = routing.set().get(route.connection);
-            let place = Place::phase(phase).connection(route.connection);
-            if let Some(wanted) = connection.min_bandwidth {
+            let location = Location::phase(phase).connection(route.connection);
+            if let Some(required) = connection.min_bandwidth {
                 let got = self.bandwidth(routing.machine(), &route);
-                if got < u64::from(wanted) {
-                    findings.add(Rule::Bandwidth, place, || {
-                        format!("{got} words per 1000 clocks guaranteed, {wanted} required")
+                if got < u64::from(required) {
+                    findings.add(Rule::Bandwidth, location, || {
+                        format!("{got} words per 1000 clocks guaranteed, {required} required")
                     });
                 }
             }
             if let Some(allowed) = connection.max_latency {
                 let got = self.latency(routing.machine(), &route);
                 if got > u64::from(allowed) {
-                    findings.add(Rule::Latency, place, || {
-                        format!("a word may travel {got} clocks, {allowed} allowed")
+                    findings.add(Rule::Latency, location, || {
+                        format!("a word may take {got} clocks, {allowed} allowed")
                     });
                 }
             }
         }
     }
 
-    /// Words per 1000 clocks that a route is sure of.
+    /// The guaranteed words per 1000 clocks of a route.
     fn bandwidth(&self, machine: &Machine, route: &RouteRef<'_>) -> u64 {
         let parameters = machine.parameters();
         let access = 1000 / u64::from(parameters.access_clocks_per_word);
@@ -83,7 +83,7 @@ impl Sharing {
         }
     }
 
-    /// The longest a word can travel, in clocks.
+    /// The longest time of a word on a route, in clocks.
     fn latency(&self, machine: &Machine, route: &RouteRef<'_>) -> u64 {
         let parameters = machine.parameters();
         let turns: u64 = route.links().iter().map(|&link| self.on(link)).sum();
@@ -91,14 +91,14 @@ impl Sharing {
         links.saturating_add(2 * u64::from(parameters.access_clocks_per_word))
     }
 
-    /// Routes on a link, at least the one that asks.
+    /// The number of routes on a link, at least 1.
     fn on(&self, link: LinkId) -> u64 {
         self.routes.get(link.index()).map_or(1, |&count| u64::from(count.max(1)))
     }
 }
 
-/// The routes that cross each link in one phase, by link id: the recount on its own, for reports
-/// and for comparing with a cost model. Links a route names wrongly are left out.
+/// The number of routes on each link in one phase, by link id, for reports and for comparison with
+/// a cost model. Link ids out of range are ignored.
 pub fn link_sharing(routing: &Routing, phase: PhaseId) -> Vec<u32> {
     let mut counts = vec![0; routing.machine().link_count()];
     let routes = routing.phases().get(phase.index());

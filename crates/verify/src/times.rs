@@ -1,19 +1,20 @@
-//! The rules of a timetable: every route has time for its words, agents hold no more streams than
-//! they can, order is kept, the makespan is what it is.
+//! The rules of a timetable: durations, streams per agent, order and makespan.
 //!
-//! * A slot lasts at least `words x access_clocks_per_word + stream_setup`. Longer is allowed: a
-//!   scheduler may plan for slow links or for sharing.
-//! * On a machine with timed starts slots are starts that hold streams back, and may overlap: a
-//!   stream whose agent is still busy opens late, which the machine model allows. What is proved of
-//!   plans without overlap is for [`crate::lengths`]. On any other machine:
-//! * Slots are half open, `[start, end)`. At no moment has an agent more than `streams` of them
-//!   open in one direction; with half duplex, in both directions together, a connection from a
-//!   cell to itself counting once.
+//! * A slot lasts at least `words x access_clocks_per_word + stream_setup`. It may be longer, if a
+//!   scheduler plans for slow links or for sharing.
+//! * On a machine with timed starts, slots may overlap: a start only delays a stream, and a stream
+//!   whose agent is still busy opens late, which the machine model permits. [`crate::lengths`]
+//!   proves the length of phases without overlap.
+//! * On any other machine, an agent never has more than `streams` slots open in one direction; with
+//!   half duplex, in both directions together, where a connection of a cell to itself counts once.
+//!   Slots are half-open intervals `[start, end)`.
 //!
 //! Times beyond the limit on clocks are refused first, so that the other rules can add them up.
 //!
-//! Per phase the starts and ends are sorted by agent, direction and time and swept: O(n log n).
+//! In each phase, the starts and ends are sorted by agent, direction and time and swept:
+//! O(n log n).
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{
     CellId, Duplex, Machine, PhaseId, PhaseRoutes, PhaseTimes, RouteRef, Slot, Timetable,
 };
@@ -21,9 +22,9 @@ use conset_ir::{
 use crate::clocks;
 use crate::facts::Report;
 use crate::order::PhaseSpans;
-use crate::rejection::{Findings, Place, Rule};
+use crate::rejection::{Findings, Location, Rule};
 
-/// Checks the times of a timetable whose routing has been checked and found right.
+/// Checks the times of a timetable whose routing has been accepted.
 pub(crate) fn check(timetable: &Timetable, findings: &mut Findings) -> Report {
     let routing = timetable.routing();
     let mut spans = PhaseSpans::new(routing.set().len());
@@ -35,19 +36,19 @@ pub(crate) fn check(timetable: &Timetable, findings: &mut Findings) -> Report {
         return Report::default();
     }
     if timetable.phases().len() != routing.phases().len() {
-        findings.add(Rule::Shape, Place::set(), || {
+        findings.add(Rule::Shape, Location::set(), || {
             format!("{} timetables, {} phases", timetable.phases().len(), routing.phases().len())
         });
         return Report::default();
     }
     for ((phase, routes), times) in routing.iter().zip(timetable.phases()) {
         if times.slots.len() != routes.len() {
-            findings.add(Rule::Shape, Place::phase(phase), || {
+            findings.add(Rule::Shape, Location::phase(phase), || {
                 format!("{} slots for {} routes", times.slots.len(), routes.len())
             });
             continue;
         }
-        slots += times.slots.len() as u64;
+        slots += to_u64(times.slots.len());
         for (route, slot) in routes.iter().zip(&times.slots) {
             check_duration(timetable, phase, &route, *slot, findings);
             spans.add_slot(route.connection, phase, *slot);
@@ -69,18 +70,18 @@ fn check_duration(
     findings: &mut Findings,
 ) {
     let least = least_duration(timetable.routing().machine(), route.words);
-    let place = Place::phase(phase).connection(route.connection);
+    let location = Location::phase(phase).connection(route.connection);
     if slot.duration < least {
-        findings.add(Rule::Duration, place, || {
+        findings.add(Rule::Duration, location, || {
             format!(
-                "a slot of {} clocks, {} words take at least {least}",
+                "a slot has {} clocks, but {} words take at least {least}",
                 slot.duration, route.words
             )
         });
     }
 }
 
-/// The fewest clocks in which an agent opens a stream and moves so many words through it.
+/// The least number of clocks in which an agent opens a stream and moves `words` words.
 pub(crate) fn least_duration(machine: &Machine, words: u32) -> u64 {
     let parameters = machine.parameters();
     u64::from(words) * u64::from(parameters.access_clocks_per_word)
@@ -90,14 +91,14 @@ pub(crate) fn least_duration(machine: &Machine, words: u32) -> u64 {
 fn check_makespan(phase: PhaseId, times: &PhaseTimes, findings: &mut Findings) {
     let end = times.slots.iter().map(Slot::end).max().unwrap_or(0);
     if times.makespan != end {
-        findings.add(Rule::Makespan, Place::phase(phase), || {
+        findings.add(Rule::Makespan, Location::phase(phase), || {
             format!("a makespan of {} is claimed, the last slot ends at {end}", times.makespan)
         });
     }
 }
 
-/// A slot's start or end at one agent in one direction. The field order is the sorting order;
-/// at one moment ends come before starts.
+/// The start or end of a slot at an agent in one direction. The field order is the sorting order;
+/// at the same clock, ends precede starts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     agent: CellId,
@@ -107,7 +108,7 @@ struct Event {
     route: u32,
 }
 
-/// The sweep over the streams of a phase; the memory is kept from phase to phase.
+/// The sweep over the streams of a phase. It reuses its memory for all phases.
 struct Sweep {
     half_duplex: bool,
     streams: u32,
@@ -148,14 +149,14 @@ impl Sweep {
 
     fn add(&mut self, agent: CellId, receives: bool, slot: Slot, row: usize) {
         if slot.duration == 0 {
-            return; // Open at no moment; the duration rule has refused it.
+            return; // It is never open; the duration rule has refused it.
         }
         for (clock, starts) in [(slot.start, true), (slot.end(), false)] {
-            self.events.push(Event { agent, receives, clock, starts, route: row as u32 });
+            self.events.push(Event { agent, receives, clock, starts, route: to_u32(row) });
         }
     }
 
-    /// Goes through one agent's events in time; reports the first moment with too many streams.
+    /// Sweeps the events of an agent in time; reports the first clock with too many streams.
     fn sweep(
         &self,
         phase: PhaseId,
@@ -172,15 +173,15 @@ impl Sweep {
             }
             open += 1;
             if open > self.streams {
-                let connection = |row: u32| routes.get(row as usize).connection;
+                let connection = |row: u32| routes.get(index(row)).connection;
                 let what = match (self.half_duplex, event.receives) {
                     (true, _) => "sending and receiving together",
                     (false, true) => "receiving",
                     (false, false) => "sending",
                 };
-                let place =
-                    Place::phase(phase).cell(event.agent).connection(connection(event.route));
-                findings.add(Rule::AgentOverlap, place, || {
+                let location =
+                    Location::phase(phase).cell(event.agent).connection(connection(event.route));
+                findings.add(Rule::AgentOverlap, location, || {
                     format!(
                         "{open} streams open at clock {} ({what}; {} among them), the agent holds {}",
                         event.clock,

@@ -1,8 +1,8 @@
-//! Validity as a type: what has passed the checker is a [`Verified`], and nothing else is.
+//! The type [`Verified`] of values that the checker has accepted.
 //!
-//! The fields are private and only this crate's checking functions make one, so a stage that takes
-//! a `Verified<Timetable>` cannot be handed anything unchecked. It is read-only: to change the
-//! value is to take it out and check it again.
+//! Only the checking functions of this crate make one, so a stage that takes a `Verified<Timetable>`
+//! never gets an unchecked timetable. It is read-only: to change the value, take it out and check
+//! it again.
 
 use std::ops::Deref;
 
@@ -10,7 +10,7 @@ use conset_ir::{Schedule, SetSchedule, Timetable};
 
 use crate::facts::Report;
 
-/// A value that has passed the checker, with the facts counted on the way.
+/// A value that the checker has accepted, with the figures of the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified<T> {
     value: T,
@@ -22,12 +22,13 @@ impl<T> Verified<T> {
         Self { value, report }
     }
 
-    /// What was counted while checking.
+    /// The figures of the check.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
     /// The value, no longer marked as verified.
+    #[must_use]
     pub fn into_inner(self) -> T {
         self.value
     }
@@ -54,26 +55,27 @@ impl<T> Deref for Verified<T> {
 }
 
 impl Verified<SetSchedule> {
-    /// The timetable in it, which was verified with it.
+    /// Its timetable, which was verified with it.
     pub fn timetable(&self) -> Verified<&Timetable> {
         Verified { value: &self.value.timetable, report: self.report }
     }
 
-    /// The timetable in it, owned.
+    /// Its timetable, owned.
+    #[must_use]
     pub fn into_timetable(self) -> Verified<Timetable> {
         Verified { value: self.value.timetable, report: self.report }
     }
 }
 
 impl Verified<Schedule> {
-    /// The timetables in it, one per set in the order of execution. The facts of each are those
-    /// of the whole schedule.
+    /// Its timetables, one per set in the order of execution. The figures of each are those of the
+    /// whole schedule.
     pub fn timetables(&self) -> impl ExactSizeIterator<Item = Verified<&Timetable>> {
         let report = self.report;
         self.value.sets().iter().map(move |set| Verified { value: &set.timetable, report })
     }
 
-    /// The compiled sets in it, in the order of execution.
+    /// Its compiled sets, in the order of execution.
     pub fn sets(&self) -> impl ExactSizeIterator<Item = Verified<&SetSchedule>> {
         let report = self.report;
         self.value.sets().iter().map(move |value| Verified { value, report })

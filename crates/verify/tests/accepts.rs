@@ -1,5 +1,5 @@
-//! Artefacts that are right are accepted, whatever the machine; what is drawn at random and
-//! spoilt at random is accepted only if a slow checker of the tests' own accepts it too.
+//! Correct values are accepted on every machine, and randomly corrupted values only if a slow
+//! reference checker of the tests accepts them, too.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn whole_programs_are_checked_set_by_set() {
     let sets = drafts.iter().zip([560, 0, 1]).map(|(d, clocks)| d.schedule_of(0, 0, clocks));
     let wrong = Schedule::new(machine.clone(), sets.collect(), None).unwrap();
     let rejection = verify::check_schedule(&wrong).unwrap_err();
-    assert_eq!(rejection.violations[0].set, "set3");
+    assert_eq!(rejection.violations()[0].set, "set3");
 
     // The same as one image of three sets.
     let images = drafts.iter().map(|d| d.image().build().sets()[0].clone()).collect();

@@ -1,5 +1,5 @@
-//! The deadlock model: hand-made lists with known verdicts, and random lists judged again by a
-//! slow simulation.
+//! Tests of the deadlock model: lists with known verdicts, and random lists compared with a slow
+//! simulation.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use common::{DraftCell, machine, phase_image, set};
 use conset_ir::Direction::{Receive, Send};
 use conset_ir::*;
-use conset_verify::deadlock::{Checker, Verdict, Wait, WaitsFor, describe};
+use conset_verify::deadlock::{BlockedOperation, Checker, Verdict, WaitsFor, describe};
 use proptest::prelude::*;
 
 fn x(id: u32) -> ConnectionId {
@@ -63,7 +63,7 @@ fn a_ring_that_receives_first_is_named() {
     let Verdict::Deadlock(waits) = judge(HALF, &ring, &[], &receive_first) else {
         panic!("no deadlock")
     };
-    let expected = |cell, connection, other, busy_with| Wait {
+    let expected = |cell, connection, other, busy_with| BlockedOperation {
         cell: CellId(cell),
         operation: 0,
         direction: Receive,
@@ -119,7 +119,7 @@ fn a_connection_to_itself_alternates_only_where_its_ends_are_neighbours() {
 }
 
 #[test]
-fn lists_that_go_against_the_order_are_stuck() {
+fn lists_against_the_order_are_blocked() {
     let lists: [&[(Direction, u32)]; 2] = [&[(Send, 1), (Send, 0)], &[(Receive, 1), (Receive, 0)]];
     let twice = [(0, 1), (0, 1)];
     assert_eq!(judge(&[], &twice, &[], &lists), Verdict::Free);
@@ -130,7 +130,7 @@ fn lists_that_go_against_the_order_are_stuck() {
     assert_eq!((waits.len(), waits[0].connection, waits[0].waits_for), (1, x(1), order));
     assert_eq!(
         describe(&waits),
-        "c0 sends x1 (operation 0), x0 has to come before, c0 is busy with x1"
+        "c0 sends x1 (operation 0), x0 must complete first, c0 is busy with x1"
     );
     // The first of the pair may be in another phase.
     assert_eq!(judge(&[], &twice, &[(0, 1)], &[&[(Send, 1)], &[(Receive, 1)]]), Verdict::Free);

@@ -1,4 +1,4 @@
-//! The checker depends on conset-ir alone, so that Cargo keeps producers out of it.
+//! The checker depends on conset-ir only, so that Cargo enforces its independence.
 
 #[test]
 fn depends_on_conset_ir_alone() {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use conset::codegen::{c, rust};
+use conset::codegen::{CrateOptions, EmitError, Runtime, c, rust};
 use conset_ir::document::Document;
 use conset_ir::{At, InputError};
 use serde::Serialize;
@@ -12,6 +12,10 @@ use crate::failure::Failure;
 use crate::files::{self, Target};
 use crate::load;
 use crate::text::Terminal;
+
+/// The runtime in the checkout that this command was built from. An emitted crate builds with it
+/// even if this version of the runtime is not published.
+const CHECKOUT_RUNTIME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime");
 
 /// What C names begin with, if nobody says.
 const C_NAME: &str = "conset_program";
@@ -32,10 +36,10 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
         EmitFormat::C => {
             let name = args.name.as_deref().unwrap_or(C_NAME);
             c::emit(image, name).map_err(|e| match e {
-                c::EmitError::Name { .. } => {
+                EmitError::CName { .. } => {
                     InputError::new("--name", At::Whole, e.to_string()).into()
                 }
-                c::EmitError::TooLarge { .. } => Failure::Rejected(e.to_string()),
+                _ => Failure::Rejected(e.to_string()),
             })?
         }
         EmitFormat::Listing => {
@@ -66,25 +70,41 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
 /// Options of one language must not be passed over in another.
 fn refuse_options(args: &EmitArgs) -> Result<(), InputError> {
     let of_c = args.name.is_some() && !matches!(args.format, EmitFormat::C);
-    let of_rust = args.runtime.is_some() && !matches!(args.format, EmitFormat::Rust);
+    let is_rust = matches!(args.format, EmitFormat::Rust);
+    let of_rust = args.runtime.is_some() && !is_rust;
+    let of_git = args.runtime_git.is_some() && !is_rust;
     let wrong = |option: &str, lang: &str| {
         let message = format!("only --format {lang} has this option");
         Err(InputError::new(option, At::Whole, message).help(format!("leave out {option}")))
     };
-    match (of_c, of_rust) {
-        (true, _) => wrong("--name", "c"),
-        (_, true) => wrong("--runtime", "rust"),
+    match (of_c, of_rust, of_git) {
+        (true, ..) => wrong("--name", "c"),
+        (_, true, _) => wrong("--runtime", "rust"),
+        (.., true) => wrong("--runtime-git", "rust"),
         _ => Ok(()),
     }
 }
 
-/// How the emitted crate finds the runtime.
-fn options(args: &EmitArgs) -> Result<rust::Options, InputError> {
-    let mut options = rust::Options::default();
-    if let Some(path) = &args.runtime {
-        // The crate is somewhere else than who types this.
-        let path = files::whole_path(path)?;
-        options.runtime = rust::Runtime::Path(path.display().to_string());
+/// The source of the runtime in the manifest of the emitted crate.
+fn options(args: &EmitArgs) -> Result<CrateOptions, InputError> {
+    let options = CrateOptions::default();
+    if let Some(source) = &args.runtime_git {
+        let (url, rev) = source
+            .rsplit_once('@')
+            .filter(|(url, rev)| !url.is_empty() && !rev.is_empty() && !rev.contains(':'))
+            .ok_or_else(|| {
+                InputError::new("--runtime-git", At::Whole, "expected URL@REV")
+                    .help("for example https://example.org/conset.git@1a2b3c4")
+            })?;
+        return Ok(options.runtime(Runtime::Git { url: url.to_owned(), rev: rev.to_owned() }));
     }
-    Ok(options)
+    let path = match &args.runtime {
+        // An absolute path, since the crate is in another folder.
+        Some(path) => files::whole_path(path)?,
+        None => match files::whole_path(Path::new(CHECKOUT_RUNTIME)) {
+            Ok(path) => path,
+            Err(_) => return Ok(options),
+        },
+    };
+    Ok(options.runtime(Runtime::Path(path.display().to_string())))
 }

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
     drop(bar);
     let (violations, total_violations) = match &outcome {
         Ok(_) => (Vec::new(), 0),
-        Err(r) => (r.violations.iter().map(ToString::to_string).collect(), r.total()),
+        Err(r) => (r.violations().iter().map(ToString::to_string).collect(), r.total()),
     };
     let timed = outcome.as_ref().ok().filter(|report| report.timed_phases > 0);
     let verdict = Verdict {

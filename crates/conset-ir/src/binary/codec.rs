@@ -1,51 +1,54 @@
-//! Numbers and small structs as postcard values, and the structs that go through serde.
+//! Encoder and decoder of postcard values, and the structs that are encoded with serde.
 //!
-//! Postcard writes unsigned numbers as varints (7 bits a byte, the low ones first), signed ones
-//! zigzag, strings and lists behind their length. Large lists do not go through serde: they are
-//! written number by number, so that reading can check each as it comes.
+//! Postcard encodes unsigned numbers as varints (7 bits per byte, the low ones first), signed
+//! numbers in zigzag form, and strings and lists with their length in front. Large lists are not
+//! encoded with serde but number by number, so that the decoder can check each number.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::convert::{index, to_u64, to_usize};
 use crate::error::{At, InputError, Result, ShapeError};
 use crate::ids::CellId;
 use crate::machine::{Duplex, Machine, Parameters};
 use crate::topology::Topology;
 
-/// Collects a payload.
+/// Builds a payload.
 #[derive(Default)]
-pub(super) struct Out {
+pub(super) struct Encoder {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Out {
+impl Encoder {
     pub(super) fn put(&mut self, value: &impl Serialize) {
         let bytes = std::mem::take(&mut self.bytes);
         self.bytes = postcard::to_extend(value, bytes).expect("a vector takes all bytes");
     }
 
     pub(super) fn number(&mut self, number: impl Into<u64>) {
-        let mut rest = number.into();
+        let mut rest: u64 = number.into();
         while rest >= 0x80 {
-            self.bytes.push(rest as u8 | 0x80);
+            let [low, ..] = rest.to_le_bytes();
+            self.bytes.push(low | 0x80);
             rest >>= 7;
         }
-        self.bytes.push(rest as u8);
+        let [low, ..] = rest.to_le_bytes();
+        self.bytes.push(low);
     }
 
     pub(super) fn count(&mut self, count: usize) {
-        self.number(count as u64);
+        self.number(to_u64(count));
     }
 
-    /// How far a number is from the one before it.
+    /// The difference from a number to the next.
     pub(super) fn step(&mut self, from: u32, to: u32) {
         self.put(&(i64::from(to) - i64::from(from)));
     }
 }
 
-/// Takes a payload apart.
-pub(super) struct In<'a> {
+/// Reads a payload.
+pub(super) struct Decoder<'a> {
     pub(super) file: &'a str,
     bytes: &'a [u8],
     at: usize,
@@ -55,7 +58,7 @@ pub(super) struct In<'a> {
     pub(super) major: u8,
 }
 
-impl<'a> In<'a> {
+impl<'a> Decoder<'a> {
     pub(super) fn new(file: &'a str, bytes: &'a [u8], base: usize) -> Self {
         Self { file, bytes, at: 0, base, major: super::MAJOR }
     }
@@ -79,7 +82,7 @@ impl<'a> In<'a> {
     }
 
     pub(super) fn number(&mut self, what: &str) -> Result<u64> {
-        // Most numbers are a byte.
+        // Most numbers take one byte.
         match self.bytes.get(self.at) {
             Some(&byte) if byte < 0x80 => {
                 self.at += 1;
@@ -102,21 +105,21 @@ impl<'a> In<'a> {
     pub(super) fn below(&mut self, count: usize, what: &str) -> Result<u32> {
         let before = self.at;
         let number = self.number32(what)?;
-        if (number as usize) < count {
+        if index(number) < count {
             return Ok(number);
         }
         self.at = before;
         Err(self.error(format!("expected {what} below {count}, found {number}")))
     }
 
-    /// The length of a list whose elements take a byte each at least: no more than `most`, and no
-    /// more than there are bytes left.
+    /// The length of a list whose elements take at least one byte each: at most `most`, and at most
+    /// the number of bytes left.
     pub(super) fn count(&mut self, what: &str, most: usize) -> Result<usize> {
         let before = self.at;
         let count = self.number(what)?;
         let most = most.min(self.left());
-        if count <= most as u64 {
-            return Ok(count as usize);
+        if count <= to_u64(most) {
+            return Ok(to_usize(count));
         }
         self.at = before;
         Err(self.error(format!("expected {what}, at most {most}, found {count}")))
@@ -133,8 +136,8 @@ impl<'a> In<'a> {
     }
 }
 
-/// A machine as version 1 writes it. The order of `numbers` is that of [`Parameters::numbers`];
-/// the parameters that are newer follow behind it.
+/// A machine in the layout of version 1. `numbers` has the order of [`Parameters::numbers`]; newer
+/// parameters follow the struct.
 #[derive(Serialize, Deserialize)]
 pub(super) struct MachineWire<'a> {
     name: Cow<'a, str>,
@@ -145,7 +148,7 @@ pub(super) struct MachineWire<'a> {
     dead_links: Cow<'a, [(CellId, CellId)]>,
 }
 
-/// [`Topology`] by number of variant. New shapes come at the end.
+/// [`Topology`], encoded with the number of the variant. New topologies are added at the end.
 #[derive(Serialize, Deserialize)]
 enum TopologyWire<'a> {
     Torus(Cow<'a, [u32]>),
@@ -205,28 +208,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_postcards() {
+    fn numbers_are_encoded_as_by_postcard() {
         for number in [0u64, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
-            let (mut own, mut postcards) = (Out::default(), Out::default());
+            let (mut own, mut postcards) = (Encoder::default(), Encoder::default());
             own.number(number);
             postcards.put(&number);
             assert_eq!(own.bytes, postcards.bytes);
-            assert_eq!(In::new("f", &own.bytes, 0).number("a number"), Ok(number));
+            assert_eq!(Decoder::new("f", &own.bytes, 0).number("a number"), Ok(number));
         }
-        let mut out = Out::default();
+        let mut out = Encoder::default();
         out.step(5, 0);
         out.step(0, u32::MAX);
-        let mut back = In::new("f", &out.bytes, 0);
+        let mut back = Decoder::new("f", &out.bytes, 0);
         assert_eq!((back.step(5, "a"), back.step(0, "b")), (Ok(0), Ok(u32::MAX)));
-        assert!(In::new("f", &out.bytes, 0).step(4, "a").is_err());
+        assert!(Decoder::new("f", &out.bytes, 0).step(4, "a").is_err());
     }
 
     #[test]
-    fn counts_are_not_believed() {
-        let mut out = Out::default();
+    fn a_count_is_compared_with_the_remaining_bytes() {
+        let mut out = Encoder::default();
         out.number(1_000_000u32);
         out.bytes.extend([0; 10]);
-        let error = In::new("f", &out.bytes, 100).count("rows", 1 << 30).unwrap_err();
+        let error = Decoder::new("f", &out.bytes, 100).count("rows", 1 << 30).unwrap_err();
         assert_eq!(error.to_string(), "f: byte 100: expected rows, at most 10, found 1000000");
     }
 }

@@ -1,10 +1,12 @@
-//! The binary form: `.csb` for any document, `.csi` for images; one container for both.
+//! The binary form of documents, in a container with a version and a checksum.
+//!
+//! Files are named `.csb`, or `.csi` if they hold an image.
 //!
 //! ```text
 //! offset  bytes
-//!      0      8  magic: 93 43 4F 4E 53 45 54 0A (not UTF-8, so never taken for text)
-//!      8      1  major version; a newer one than ours is refused by name
-//!      9      1  minor version; a newer one may have more at the end of the payload
+//!      0      8  magic: 93 43 4F 4E 53 45 54 0A (not UTF-8, so never mistaken for text)
+//!      8      1  major version; newer ones are refused
+//!      9      1  minor version; newer ones may have more data at the end of the payload
 //!     10      1  kind: 0 machine, 1 set, 2 routing, 3 timetable, 4 schedule, 5 image
 //!     11      1  0
 //!     12      8  bytes of the payload, little-endian
@@ -12,14 +14,24 @@
 //!   20+n      4  CRC-32 (IEEE) of all bytes before it, little-endian
 //! ```
 //!
-//! Length and checksum are checked before anything is read, so a file that was cut or damaged is
-//! recognised as such. The payload is not believed for that: counts are compared with the limits
-//! and with the bytes that are left before anything is reserved, and the value is built by the
-//! same constructors as from any other form.
+//! The length and the checksum are verified first, so truncated and damaged files are recognised.
+//! The payload is nevertheless untrusted: counts are compared with the limits and with the number
+//! of remaining bytes before memory is allocated, and the value is built by the same constructors
+//! as from every other form.
 //!
-//! What makes it small: a route is written as its connection and, for each cell, one number of the
-//! channel taken and of the link left by among the cell's own, a byte on the machines of practice.
-//! Cells are written only where a route is not a chain of live links from its connection's source.
+//! The form is compact because a route consists of its connection and one number per cell, which
+//! encodes the channel and the outgoing link (its position among the links of the cell); on common
+//! machines it takes one byte. Cells are written only for a route that is not a chain of live links
+//! from the source of its connection.
+//!
+//! ```
+//! use conset_ir::{Document, Machine, binary};
+//!
+//! let document = Document::from(Machine::from_spec("torus:4x4")?);
+//! let bytes = binary::write(&document);
+//! assert_eq!(binary::parse("machine.csb", &bytes)?, document);
+//! # Ok::<(), conset_ir::InputError>(())
+//! ```
 
 mod codec;
 mod read;
@@ -30,10 +42,11 @@ pub use write::write;
 
 /// The first bytes of every binary file.
 pub const MAGIC: [u8; 8] = *b"\x93CONSET\n";
-/// The newest major version this program reads; it writes the least that knows everything in the
-/// value.
+/// The newest major version that this program reads. It writes the lowest version that can express
+/// the value.
 pub const MAJOR: u8 = 2;
-/// The newest minor version this program knows; it writes the least that knows what a file says.
+/// The newest minor version that this program knows. It writes the lowest one that can express the
+/// value.
 pub const MINOR: u8 = 1;
 
 const HEADER: usize = 20;

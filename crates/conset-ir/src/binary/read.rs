@@ -1,9 +1,10 @@
-//! Reading the binary form.
+//! The reader of the binary form.
 
 use std::sync::Arc;
 
-use super::codec::{In, MachineWire};
+use super::codec::{Decoder, MachineWire};
 use super::{CHECKSUM, HEADER, MAGIC, MAJOR, MINOR};
+use crate::convert::{index, to_u64, to_usize};
 use crate::document::Document;
 use crate::error::{At, InputError, Result, ShapeError};
 use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
@@ -12,20 +13,20 @@ use crate::image::{
 };
 use crate::limits;
 use crate::machine::Machine;
-use crate::routing::{PhaseRoutes, Routing};
+use crate::routing::{PhaseRoutes, RouteBuffer, Routing};
 use crate::schedule::{Bounds, Schedule, SetSchedule};
 use crate::set::{Connection, ConnectionSet, NodeLists, Program};
 use crate::timetable::{PhaseTimes, Slot, Timetable};
 use crate::witness::Proof;
 
-/// Reads a binary file. `name` is the file's name for errors.
+/// Parses a binary file. `name` is the name of the file in error messages.
 ///
 /// # Errors
-/// No file of ours, one that was cut or damaged, a newer version, or a payload that is no value;
-/// with the offset in bytes, or the path of a part that does not fit.
+/// A file that is not in the binary form, truncated or damaged, of a newer version, or with an
+/// invalid payload; with the offset in bytes, or the path of an inconsistent part.
 pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
     let ([major, minor, kind], payload) = open(name, bytes)?;
-    let mut input = In::new(name, payload, HEADER);
+    let mut input = Decoder::new(name, payload, HEADER);
     input.major = major;
     let document = match kind {
         0 => Document::Machine(input.machine()?),
@@ -42,9 +43,9 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
         }
         4 => Document::Schedule(input.schedule(minor)?),
         5 => Document::Image(input.image()?),
-        _ => return Err(byte(name, 10, format!("kind {kind} is not one of ours"))),
+        _ => return Err(byte(name, 10, format!("kind {kind} is unknown"))),
     };
-    // What a newer minor version has more comes at the end.
+    // A newer minor version may have more data at the end.
     let newer = minor > MINOR;
     if input.left() > 0 && !newer {
         return Err(input.error(format!("expected the end, found {} more bytes", input.left())));
@@ -56,24 +57,26 @@ fn byte(name: &str, offset: usize, message: impl Into<String>) -> InputError {
     InputError::new(name, At::Byte(offset), message)
 }
 
-/// Checks the container; yields both versions, the kind, and the payload.
+/// Checks the container; returns both versions, the kind, and the payload.
 fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<([u8; 3], &'a [u8])> {
     if !bytes.starts_with(&MAGIC) {
         return Err(byte(name, 0, "not a binary conset file"));
     }
     if bytes.len() < HEADER + CHECKSUM {
-        return Err(byte(name, bytes.len(), "the file was cut within its header"));
+        return Err(byte(name, bytes.len(), "the file is truncated within its header"));
     }
     let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM);
     let payload = &body[HEADER..];
     let stated = u64::from_le_bytes(body[12..20].try_into().expect("eight bytes"));
-    if stated != payload.len() as u64 {
+    if stated != to_u64(payload.len()) {
         let message = format!("expected {stated} bytes of payload, found {}", payload.len());
-        return Err(byte(name, 12, message).help("the file was cut or damaged; write it again"));
+        return Err(
+            byte(name, 12, message).help("the file is truncated or damaged; write it again")
+        );
     }
     if crc32fast::hash(body).to_le_bytes() != checksum {
         return Err(byte(name, body.len(), "the checksum does not match the contents")
-            .help("the file was damaged; write it again"));
+            .help("the file is damaged; write it again"));
     }
     let (major, minor) = (body[8], body[9]);
     if !(1..=MAJOR).contains(&major) {
@@ -83,9 +86,9 @@ fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<([u8; 3], &'a [u8])> {
             format!("format version {major}.{minor} is not 1.x to {MAJOR}.x"),
         )
         .help(if major > MAJOR {
-            "it is newer than what this program reads; a newer conset reads it"
+            "the file needs a newer version of conset"
         } else {
-            "there never was such a version"
+            "no such version exists"
         }));
     }
     if body[11] != 0 {
@@ -94,9 +97,9 @@ fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<([u8; 3], &'a [u8])> {
     Ok(([major, minor, body[10]], payload))
 }
 
-type Phases = Vec<(PhaseRoutes, PhaseTimes)>;
+type TimedPhases = Vec<(PhaseRoutes, PhaseTimes)>;
 
-impl In<'_> {
+impl Decoder<'_> {
     fn machine(&mut self) -> Result<Arc<Machine>> {
         let wire: MachineWire<'_> = self.take("a machine")?;
         let timed_starts = match self.major {
@@ -171,7 +174,7 @@ impl In<'_> {
         build().map_err(|e: ShapeError| e.in_file(self.file))
     }
 
-    /// Rows of what only some of `count` connections have.
+    /// An optional field of `count` connections: the connections that have it, with its value.
     fn options(
         &mut self,
         count: usize,
@@ -179,15 +182,15 @@ impl In<'_> {
     ) -> Result<()> {
         for _ in 0..self.count("a number of connections", count)? {
             let row = self.below(count, "a connection")?;
-            read(self, row as usize)?;
+            read(self, index(row))?;
         }
         Ok(())
     }
 
     fn nodes(&mut self, connections: &[Connection]) -> Result<NodeLists> {
         let total: u64 = connections.iter().map(|c| u64::from(c.words)).sum();
-        if total > (self.left() as u64).min(limits::NODES as u64) {
-            return Err(self.error(format!("expected {total} nodes, found less")));
+        if total > to_u64(self.left().min(limits::NODES)) {
+            return Err(self.error(format!("expected {total} nodes, found fewer")));
         }
         let mut nodes = Vec::new();
         for connection in connections {
@@ -199,22 +202,26 @@ impl In<'_> {
         }
         let mut rest = &nodes[..];
         Ok(NodeLists::from_lists(connections.iter().map(|connection| {
-            let (list, others) = rest.split_at(connection.words as usize);
+            let (list, others) = rest.split_at(index(connection.words));
             rest = others;
             list
         })))
     }
 
-    /// A set and its phases; without times, they are empty.
-    fn phases(&mut self, machine: &Machine, timed: bool) -> Result<(Arc<ConnectionSet>, Phases)> {
+    /// A set and its phases; their times are empty unless `timed`.
+    fn phases(
+        &mut self,
+        machine: &Machine,
+        timed: bool,
+    ) -> Result<(Arc<ConnectionSet>, TimedPhases)> {
         let set = self.set()?;
-        // Routes start at their connection's source, which must be one of the machine's cells.
+        // Routes start at the source of their connection, which must be a cell of the machine.
         set.check_machine(machine).map_err(|e| e.in_file(self.file))?;
         let count = self.count("a number of phases", limits::PHASES)?;
         let mut phases = Vec::new();
-        let mut scratch = Scratch::default();
+        let mut buffer = RouteBuffer::default();
         for _ in 0..count {
-            let routes = self.routes(machine, &set, &mut scratch)?;
+            let routes = self.routes(machine, &set, &mut buffer)?;
             let mut times = PhaseTimes::default();
             if timed {
                 for _ in 0..routes.len() {
@@ -232,13 +239,13 @@ impl In<'_> {
         &mut self,
         machine: &Machine,
         set: &ConnectionSet,
-        scratch: &mut Scratch,
+        route: &mut RouteBuffer,
     ) -> Result<PhaseRoutes> {
         let mut phase = PhaseRoutes::new();
         let mut last = 0;
         for _ in 0..self.count("a number of routes", limits::HOPS)? {
             last = self.step(last, "a connection")?;
-            if last as usize >= set.len() {
+            if index(last) >= set.len() {
                 let message = format!("x{last} is not one of the set's {} connections", set.len());
                 return Err(self.error(message));
             }
@@ -246,64 +253,64 @@ impl In<'_> {
             let head = self.number("the head of a route")?;
             let hops = usize::try_from(head >> 2).unwrap_or(usize::MAX);
             if hops >= self.left() {
-                return Err(self.error(format!("expected {hops} hops, found less")));
+                return Err(self.error(format!("expected {hops} hops, found fewer")));
             }
             let words = if head & 1 == 1 { self.number32("words")? } else { connection.words };
-            scratch.clear();
+            route.clear();
             if head & 2 == 0 {
-                self.chain(machine, connection.source, hops, scratch)?;
+                self.chain(machine, connection.source, hops, route)?;
             } else {
-                self.explicit(machine, hops, scratch)?;
+                self.explicit(machine, hops, route)?;
             }
             phase
-                .push(ConnectionId(last), words, &scratch.cells, &scratch.links, &scratch.channels)
+                .push(ConnectionId(last), words, &route.cells, &route.links, &route.channels)
                 .map_err(|e| e.in_file(self.file))?;
         }
         Ok(phase)
     }
 
-    /// A route along live links: for each cell but the last, channel and port in one number.
+    /// A route over live links: for each cell but the last, channel and link in one number.
     fn chain(
         &mut self,
         machine: &Machine,
         source: CellId,
         hops: usize,
-        scratch: &mut Scratch,
+        route: &mut RouteBuffer,
     ) -> Result<()> {
         let mut at = source;
-        scratch.cells.push(at);
+        route.cells.push(at);
         for _ in 0..hops {
             let out = machine.outgoing(at);
-            let ports = out.len() as u64;
+            let links = to_u64(out.len());
             let step = self.number("a channel and a link out of the cell")?;
-            let channel = step.checked_div(ports).and_then(|channel| u32::try_from(channel).ok());
+            let channel = step.checked_div(links).and_then(|channel| u32::try_from(channel).ok());
             let Some(channel) = channel else {
-                let message = format!("expected a channel and one of {ports} links, found {step}");
+                let message = format!("expected a channel and one of {links} links, found {step}");
                 return Err(self.error(message));
             };
-            let link = out[(step % ports) as usize];
+            let link = out[to_usize(step % links)];
             at = machine.link(link).target;
-            scratch.channels.push(ChannelId(channel));
-            scratch.cells.push(at);
-            scratch.links.push(link);
+            route.channels.push(ChannelId(channel));
+            route.cells.push(at);
+            route.links.push(link);
         }
-        scratch.channels.push(ChannelId(self.number32("a channel")?));
+        route.channels.push(ChannelId(self.number32("a channel")?));
         Ok(())
     }
 
-    /// Any route: its cells and its links.
-    fn explicit(&mut self, machine: &Machine, hops: usize, scratch: &mut Scratch) -> Result<()> {
+    /// Any other route: its cells and its links.
+    fn explicit(&mut self, machine: &Machine, hops: usize, route: &mut RouteBuffer) -> Result<()> {
         for _ in 0..=hops {
-            scratch.cells.push(CellId(self.below(machine.cell_count(), "a cell")?));
+            route.cells.push(CellId(self.below(machine.cell_count(), "a cell")?));
         }
         for _ in 0..hops {
-            scratch.links.push(match self.below(machine.link_count() + 1, "a link")? {
+            route.links.push(match self.below(machine.link_count() + 1, "a link")? {
                 0 => LinkId::NONE,
                 after => LinkId(after - 1),
             });
         }
         for _ in 0..=hops {
-            scratch.channels.push(ChannelId(self.number32("a channel")?));
+            route.channels.push(ChannelId(self.number32("a channel")?));
         }
         Ok(())
     }
@@ -400,12 +407,12 @@ impl In<'_> {
         Ok(ChannelEntry { channel, feed, sink })
     }
 
-    /// A link by its number among the cell's own or by its id; `None` for a gate.
+    /// A link, by its position among the links of the cell or by its id; `None` for a gate.
     fn near_link(&mut self, near: &[LinkId]) -> Result<Option<LinkId>> {
         Ok(match self.below(near.len() + 2, "a gate or a link of the cell")? {
             0 => None,
             1 => Some(LinkId(self.number32("a link")?)),
-            port => Some(near[port as usize - 2]),
+            position => Some(near[index(position) - 2]),
         })
     }
 
@@ -421,21 +428,5 @@ impl In<'_> {
             first_word: self.number32("the first word's place")?,
             start: self.number("the start of an operation")?,
         })
-    }
-}
-
-/// Scratch for one route, reused.
-#[derive(Default)]
-struct Scratch {
-    cells: Vec<CellId>,
-    channels: Vec<ChannelId>,
-    links: Vec<LinkId>,
-}
-
-impl Scratch {
-    fn clear(&mut self) {
-        self.cells.clear();
-        self.channels.clear();
-        self.links.clear();
     }
 }

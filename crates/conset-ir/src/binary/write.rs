@@ -1,8 +1,9 @@
-//! Writing the binary form.
+//! The writer of the binary form.
 
-use super::codec::{MachineWire, Out};
+use super::codec::{Encoder, MachineWire};
 use super::{CHECKSUM, HEADER, MAGIC};
-use crate::document::{Document, version_of};
+use crate::convert::to_u64;
+use crate::document::Document;
 use crate::ids::{CellId, LinkId};
 use crate::image::{CellContext, Direction, Feed, Image, Sink};
 use crate::machine::Machine;
@@ -10,10 +11,11 @@ use crate::routing::{PhaseRoutes, RouteRef, Routing};
 use crate::schedule::{Schedule, SetSchedule};
 use crate::set::{Connection, ConnectionSet};
 use crate::timetable::Timetable;
+use crate::version;
 
 /// The binary form of a value.
 pub fn write(document: &Document) -> Vec<u8> {
-    let mut out = Out::default();
+    let mut out = Encoder::default();
     let mut minor = 0;
     let kind = match document {
         Document::Machine(machine) => {
@@ -41,7 +43,7 @@ pub fn write(document: &Document) -> Vec<u8> {
         }
         Document::Schedule(schedule) => {
             write_schedule(schedule, &mut out);
-            if schedule.needs_version_2() {
+            if version::has_digest_or_witness(schedule) {
                 minor = 1;
                 out.put(&schedule.digest());
                 schedule.sets().iter().for_each(|set| out.put(&set.proof));
@@ -53,30 +55,30 @@ pub fn write(document: &Document) -> Vec<u8> {
             5
         }
     };
-    let major = version_of(document.machine().map(|machine| &**machine));
-    contain(kind, (major as u8, minor), &out.bytes)
+    let major = version::of_machine(document.machine().map(|machine| &**machine));
+    container(kind, (major, minor), &out.bytes)
 }
 
-/// Puts a payload into the container.
-fn contain(kind: u8, (major, minor): (u8, u8), payload: &[u8]) -> Vec<u8> {
+/// The container of a payload.
+fn container(kind: u8, (major, minor): (u8, u8), payload: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(HEADER + payload.len() + CHECKSUM);
     file.extend_from_slice(&MAGIC);
     file.extend_from_slice(&[major, minor, kind, 0]);
-    file.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    file.extend_from_slice(&to_u64(payload.len()).to_le_bytes());
     file.extend_from_slice(payload);
     let checksum = crc32fast::hash(&file);
     file.extend_from_slice(&checksum.to_le_bytes());
     file
 }
 
-fn write_machine(machine: &Machine, out: &mut Out) {
+fn write_machine(machine: &Machine, out: &mut Encoder) {
     out.put(&MachineWire::new(machine));
-    if version_of(Some(machine)) > 1 {
+    if version::of_machine(Some(machine)) > 1 {
         out.number(machine.parameters().timed_starts);
     }
 }
 
-fn write_set(set: &ConnectionSet, out: &mut Out) {
+fn write_set(set: &ConnectionSet, out: &mut Encoder) {
     out.put(&set.name());
     out.count(set.len());
     for connection in set.connections() {
@@ -104,12 +106,13 @@ fn write_set(set: &ConnectionSet, out: &mut Out) {
     }
 }
 
-/// What only some connections have: how many do, then each with its id.
+/// An optional field of connections: the number of connections that have it, then id and value of
+/// each.
 fn write_option<'a, T>(
     set: &'a ConnectionSet,
     option: impl Fn(&'a Connection) -> Option<T>,
-    write: impl Fn(T, &mut Out),
-    out: &mut Out,
+    write: impl Fn(T, &mut Encoder),
+    out: &mut Encoder,
 ) {
     let rows = || set.iter().filter_map(|(id, c)| Some((id, option(c)?)));
     out.count(rows().count());
@@ -119,7 +122,7 @@ fn write_option<'a, T>(
     }
 }
 
-fn write_routing(routing: &Routing, out: &mut Out) {
+fn write_routing(routing: &Routing, out: &mut Encoder) {
     write_set(routing.set(), out);
     out.count(routing.phases().len());
     for phase in routing.phases() {
@@ -127,7 +130,7 @@ fn write_routing(routing: &Routing, out: &mut Out) {
     }
 }
 
-fn write_routes(machine: &Machine, set: &ConnectionSet, phase: &PhaseRoutes, out: &mut Out) {
+fn write_routes(machine: &Machine, set: &ConnectionSet, phase: &PhaseRoutes, out: &mut Encoder) {
     out.count(phase.len());
     let mut last = 0;
     for route in phase.iter() {
@@ -136,7 +139,7 @@ fn write_routes(machine: &Machine, set: &ConnectionSet, phase: &PhaseRoutes, out
         let connection = set.get(route.connection);
         let part = route.words != connection.words;
         let chain = is_chain(machine, connection.source, route);
-        out.number((route.hops() as u64) << 2 | u64::from(!chain) << 1 | u64::from(part));
+        out.number(to_u64(route.hops()) << 2 | u64::from(!chain) << 1 | u64::from(part));
         if part {
             out.number(route.words);
         }
@@ -150,14 +153,14 @@ fn write_routes(machine: &Machine, set: &ConnectionSet, phase: &PhaseRoutes, out
     }
 }
 
-/// For each cell but the last, channel and port in one number: on the machines of practice, a
-/// byte.
-fn write_chain(machine: &Machine, route: RouteRef<'_>, out: &mut Out) {
+/// For each cell but the last, channel and link in one number, which takes a byte on common
+/// machines.
+fn write_chain(machine: &Machine, route: RouteRef<'_>, out: &mut Encoder) {
     let hops = route.cells.iter().zip(route.channels).zip(route.links());
     for ((&cell, channel), &link) in hops {
-        let ports = machine.outgoing(cell).len() as u64;
-        let port = port(machine, cell, link).expect("checked by is_chain") as u64;
-        out.number(u64::from(channel.0) * ports + port);
+        let links = to_u64(machine.outgoing(cell).len());
+        let position = position(machine, cell, link).expect("checked by is_chain");
+        out.number(u64::from(channel.0) * links + to_u64(position));
     }
     out.number(route.channels[route.hops()].0);
 }
@@ -165,22 +168,22 @@ fn write_chain(machine: &Machine, route: RouteRef<'_>, out: &mut Out) {
 /// Whether a route starts at `source` and follows live links from cell to cell.
 fn is_chain(machine: &Machine, source: CellId, route: RouteRef<'_>) -> bool {
     let follows = |(pair, &link): (&[CellId], &LinkId)| {
-        port(machine, pair[0], link).is_some() && machine.link(link).target == pair[1]
+        position(machine, pair[0], link).is_some() && machine.link(link).target == pair[1]
     };
     route.cells[0] == source && route.cells.windows(2).zip(route.links()).all(follows)
 }
 
-/// The number of a link among those out of a cell.
-fn port(machine: &Machine, cell: CellId, link: LinkId) -> Option<usize> {
+/// The position of a link among the outgoing links of a cell.
+fn position(machine: &Machine, cell: CellId, link: LinkId) -> Option<usize> {
     machine.outgoing(cell).binary_search(&link).ok()
 }
 
-/// A link's id and 1, or 0 for none.
-fn write_link(link: LinkId, out: &mut Out) {
+/// The id of a link plus 1, or 0 for none.
+fn write_link(link: LinkId, out: &mut Encoder) {
     out.number(if link == LinkId::NONE { 0 } else { u64::from(link.0) + 1 });
 }
 
-fn write_timetable(timetable: &Timetable, out: &mut Out) {
+fn write_timetable(timetable: &Timetable, out: &mut Encoder) {
     let routing = timetable.routing();
     write_set(routing.set(), out);
     out.count(routing.phases().len());
@@ -194,7 +197,7 @@ fn write_timetable(timetable: &Timetable, out: &mut Out) {
     }
 }
 
-fn write_schedule(schedule: &Schedule, out: &mut Out) {
+fn write_schedule(schedule: &Schedule, out: &mut Encoder) {
     write_machine(schedule.machine(), out);
     out.put(&schedule.origin());
     out.count(schedule.sets().len());
@@ -208,7 +211,7 @@ fn write_schedule(schedule: &Schedule, out: &mut Out) {
     }
 }
 
-fn write_image(image: &Image, out: &mut Out) {
+fn write_image(image: &Image, out: &mut Encoder) {
     write_machine(image.machine(), out);
     out.count(image.sets().len());
     for set in image.sets() {
@@ -222,8 +225,9 @@ fn write_image(image: &Image, out: &mut Out) {
     }
 }
 
-/// Feeds and sinks: 0 and a connection, 1 and a link, or 2 and up for the cell's own links.
-fn write_tables(machine: &Machine, cell: CellId, context: CellContext<'_>, out: &mut Out) {
+/// Feeds and sinks: 0 and a connection, 1 and a link, or the position of one of the cell's links
+/// plus 2.
+fn write_tables(machine: &Machine, cell: CellId, context: CellContext<'_>, out: &mut Encoder) {
     out.count(context.entries.len());
     for entry in context.entries {
         out.number(entry.channel.0);
@@ -256,9 +260,9 @@ fn write_tables(machine: &Machine, cell: CellId, context: CellContext<'_>, out: 
     }
 }
 
-fn write_near_link(near: &[LinkId], link: LinkId, out: &mut Out) {
+fn write_near_link(near: &[LinkId], link: LinkId, out: &mut Encoder) {
     match near.binary_search(&link) {
-        Ok(port) => out.count(port + 2),
+        Ok(position) => out.count(position + 2),
         Err(_) => {
             out.number(1u32);
             out.number(link.0);

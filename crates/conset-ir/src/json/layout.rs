@@ -1,12 +1,14 @@
-//! Where the lines of our JSON break: each object that is an element of a list starts a line,
-//! indented by its depth. Numbers stay on the line of their list. A connection or a route is then
-//! one line, which people can read and `diff` can compare.
+//! Line breaks of the JSON formats: one line for each object in a list.
+//!
+//! Each object that is an element of a list starts a new line, indented by its depth. Numbers stay
+//! on the line of their list. So a connection or a route is one line, which people can read and
+//! `diff` can compare.
 
 use std::io::{self, Write};
 
 use serde_json::ser::Formatter;
 
-/// A `serde_json` formatter that breaks lines before the objects of a list.
+/// A `serde_json` formatter that starts a new line for each object of a list.
 #[derive(Default)]
 pub(super) struct OneObjectPerLine {
     depth: usize,

@@ -1,22 +1,22 @@
-//! The JSON forms: `conset-schedule`, versions 1 and 2, and `conset-set`, version 1
-//! (`docs/format.md`).
+//! The JSON formats of programs and schedules, for other programs.
 //!
-//! These are a promise to other programs. Writing streams straight from the value, one object of
-//! a list per line so that files can be compared line by line; nothing is built in memory.
-//! Reading goes through plain structs (`wire`, `routes`) that know the keys and nothing else,
-//! and then through the constructors of the types, which check the shape.
+//! The formats are `conset-schedule`, versions 1 and 2, and `conset-set`, versions 1 and 2
+//! (`docs/format.md`). They are stable. The writer streams from the value and builds nothing in
+//! memory; each object of a list is one line, so that files can be compared line by line. The
+//! reader deserialises plain structs (`wire`, `routes`), which define the keys, and then calls the
+//! constructors of the types, which check the shape.
 //!
-//! Rules of reading:
+//! Rules of the reader:
 //!
-//! * An unknown key is an error: a misspelt requirement must not be lost. A file's version is the
-//!   least one that knows all keys in it; a newer version than ours is refused by name.
-//! * Keys the promise shows are required; all others default, those of the machine to the `iwarp`
-//!   preset's values.
-//! * What is inconsistent in shape (ids out of range, lists of different lengths) is an error
-//!   here. What is merely wrong (cells that are no neighbours, channels the cell has not, missing
-//!   words) loads, for the checker to refuse.
+//! * An unknown key is an error, because a misspelt requirement must not be ignored. The version of
+//!   a file is the lowest one that has all its keys; a version that is too new is refused.
+//! * Keys that the specification marks as required must be present. All others have defaults; those
+//!   of the machine are the values of the preset `iwarp`.
+//! * An inconsistent shape (ids out of range, lists of different lengths) is an error. Incorrect
+//!   values (cells that are not neighbours, channels that a cell does not have, missing words) are
+//!   accepted here and refused by the checker.
 //!
-//! Syntax errors and wrong types are placed by line and column, errors of shape by path.
+//! Errors have a line and column for wrong syntax and types, and a path for a wrong shape.
 
 mod layout;
 mod read;
@@ -29,7 +29,8 @@ pub use write::{write, write_program, write_schedule, write_to};
 
 /// The `format` of compiled programs.
 pub const SCHEDULE_FORMAT: &str = "conset-schedule";
-/// The `format` of programs that nobody has compiled.
+/// The `format` of programs before compilation.
 pub const SET_FORMAT: &str = "conset-set";
-/// The newest version this program reads; it writes the least that knows everything in the value.
+/// The newest version that this program reads. It writes the lowest version that can express the
+/// value.
 pub const VERSION: u32 = 2;

@@ -1,4 +1,7 @@
-//! Reading JSON: the header, then the struct of that format, then the types' constructors.
+//! The reader of the JSON formats: header, structs, constructors.
+//!
+//! The header determines the format, the structs of that format are deserialised, and the
+//! constructors of the types check them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,18 +27,18 @@ use crate::schedule::{Origin, Schedule, SetSchedule};
 use crate::set::{ConnectionSet, NodeLists, Program};
 use crate::timetable::{PhaseTimes, Slot, Timetable};
 
-/// Reads a JSON schedule or connection set. `name` is the file's name for errors.
+/// Parses a JSON schedule or connection set. `name` is the name of the file in error messages.
 ///
 /// # Errors
-/// No JSON, a format or version that is not ours, unknown or missing keys (all with line and
-/// column), or values that do not fit together (with their path).
+/// Invalid JSON, an unknown format or version, unknown or missing keys (all with line and column),
+/// or values that do not fit together (with their path).
 pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
-    let source = Source { name, bytes };
+    let source = JsonSource { name, bytes };
     let header = source.header()?;
     let format = header.format.as_deref().ok_or_else(|| source.whole("no key `format`"))?;
     if format != SCHEDULE_FORMAT && format != SET_FORMAT {
         return Err(source.whole(format!(
-            "format `{}` is not one of ours; expected {SCHEDULE_FORMAT} or {SET_FORMAT}",
+            "unknown format `{}`; expected {SCHEDULE_FORMAT} or {SET_FORMAT}",
             format.escape_debug().take(40).collect::<String>()
         )));
     }
@@ -47,7 +50,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
             return Err(source
                 .whole(format!("version {newer} of {format} is newer than {VERSION}"))
                 .help(format!(
-                    "this program reads versions up to {VERSION}; a newer conset reads it"
+                    "this program reads versions up to {VERSION}; use a newer version of conset"
                 )));
         }
     }
@@ -60,17 +63,17 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
     }
 }
 
-struct Source<'a> {
+struct JsonSource<'a> {
     name: &'a str,
     bytes: &'a [u8],
 }
 
-impl<'a> Source<'a> {
+impl<'a> JsonSource<'a> {
     fn whole(&self, message: impl Into<String>) -> InputError {
         InputError::new(self.name, At::Whole, message)
     }
 
-    /// The JSON text, and how many bytes of byte order mark stand before it.
+    /// The JSON text, and the length of the byte order mark before it.
     fn body(&self) -> (&'a [u8], usize) {
         match self.bytes.strip_prefix(b"\xEF\xBB\xBF") {
             Some(body) => (body, 3),
@@ -82,10 +85,10 @@ impl<'a> Source<'a> {
         serde_json::from_slice(self.body().0).map_err(|e| self.placed(&e))
     }
 
-    /// The format and version, reading no further than it must: a file of a newer version may
-    /// have keys this program does not know.
-    fn header(&self) -> Result<Header> {
-        let mut header = Header::default();
+    /// The format and version. It reads no further than necessary, since a file of a newer version
+    /// may have unknown keys.
+    fn header(&self) -> Result<JsonHeader> {
+        let mut header = JsonHeader::default();
         let mut json = serde_json::Deserializer::from_slice(self.body().0);
         match HeaderSeed(&mut header).deserialize(&mut json) {
             Err(e) if header.format.is_none() || header.version.is_none() => Err(self.placed(&e)),
@@ -111,15 +114,15 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What was expected where the parser met a number that it could only take for a fraction, which
-/// it does with whole numbers beyond 64 bits.
+/// The expected type, if the parser met a number that it takes for a fraction, as it does with
+/// integers of more than 64 bits.
 fn too_large_for(message: &str) -> Option<&str> {
     let (_, expected) =
         message.strip_prefix("invalid type: floating point `")?.split_once("`, expected ")?;
     Some(expected)
 }
 
-/// The whole number that ends at `offset` or one byte after it, shortened where it is long.
+/// The integer that ends at `offset` or one byte after it, shortened if it is long.
 fn whole_number_before(text: &[u8], offset: usize) -> Option<String> {
     const LONGEST: usize = 40;
     let in_number = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
@@ -135,12 +138,12 @@ fn whole_number_before(text: &[u8], offset: usize) -> Option<String> {
 }
 
 #[derive(Default)]
-struct Header {
+struct JsonHeader {
     format: Option<String>,
     version: Option<u64>,
 }
 
-struct HeaderSeed<'a>(&'a mut Header);
+struct HeaderSeed<'a>(&'a mut JsonHeader);
 
 impl<'de> DeserializeSeed<'de> for HeaderSeed<'_> {
     type Value = ();
@@ -165,14 +168,14 @@ impl<'de> Visitor<'de> for HeaderSeed<'_> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
             if self.0.format.is_some() && self.0.version.is_some() {
-                return Err(A::Error::custom("both are known, no need to read on"));
+                return Err(A::Error::custom("stop: both keys are known"));
             }
         }
         Ok(())
     }
 }
 
-/// `machine`: an object, or a preset's specification as a string.
+/// `machine`: an object, or the specification of a preset as a string.
 enum MachineIn {
     Spec(Box<Machine>),
     Object(Box<MachineJson<'static>>),
@@ -200,7 +203,7 @@ impl<'de> Deserialize<'de> for MachineIn {
             fn visit_str<E: serde::de::Error>(self, spec: &str) -> Result<Self::Value, E> {
                 Machine::from_spec(spec)
                     .map(|machine| MachineIn::Spec(Box::new(machine)))
-                    .map_err(|e| E::custom(e.message))
+                    .map_err(|e| E::custom(InputError::from(e).message))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
@@ -357,7 +360,7 @@ fn build_set(
     }
 }
 
-/// The lists of nodes, which all connections have or none.
+/// The lists of nodes; either all connections have one or none has.
 fn node_lists(rows: &[ConnectionJson<'_>]) -> Result<Option<NodeLists>, ShapeError> {
     let with = rows.iter().filter(|c| c.nodes.is_some()).count();
     if with == 0 {
@@ -374,9 +377,8 @@ fn node_lists(rows: &[ConnectionJson<'_>]) -> Result<Option<NodeLists>, ShapeErr
     Ok(Some(NodeLists::from_lists(lists)))
 }
 
-/// Gives each route its slot: the k-th entry of a connection belongs to its k-th route in the
-/// phase. The entries may be in any order. O(n) if they are in the routes' order, else
-/// O(n log n).
+/// The slot of each route: the k-th entry of a connection belongs to its k-th route in the phase.
+/// The entries may have any order. O(n) if it is that of the routes, else O(n log n).
 fn match_slots(routes: &RoutesIn, entries: &[SlotJson]) -> Result<Vec<Slot>, ShapeError> {
     let slot = |entry: &SlotJson| Slot { start: entry.start, duration: entry.duration };
     if routes.connections().eq(entries.iter().map(|entry| entry.connection)) {
@@ -408,13 +410,13 @@ fn match_slots(routes: &RoutesIn, entries: &[SlotJson]) -> Result<Vec<Slot>, Sha
 fn no_entry(x: ConnectionId, row: usize) -> ShapeError {
     ShapeError::new(
         format!("routes[{row}]"),
-        format!("{x} has a route more than entries in the timetable"),
+        format!("{x} has more routes than entries in the timetable"),
     )
 }
 
 fn no_route(x: ConnectionId, row: usize) -> ShapeError {
     ShapeError::new(
         format!("timetable[{row}]"),
-        format!("{x} has an entry more than routes in the phase"),
+        format!("{x} has more entries than routes in the phase"),
     )
 }

@@ -1,8 +1,8 @@
-//! Reading `routes` into flat arrays.
+//! The reader of `routes` in JSON, which fills flat arrays.
 //!
-//! A schedule may have a million routes; a struct with two small vectors each would cost more
-//! than the file. The links a route defaults to depend on the machine, which may come later in
-//! the file, so they are found afterwards ([`RoutesIn::build`]).
+//! A schedule may have a million routes, and a struct with several small vectors for each would
+//! take more memory than the file. The default links of a route depend on the machine, which may
+//! follow later in the file, so [`RoutesIn::build`] determines them at the end.
 
 use std::fmt;
 
@@ -17,16 +17,17 @@ use crate::machine::Machine;
 use crate::routing::PhaseRoutes;
 use crate::set::ConnectionSet;
 
-/// The routes of a phase as the file gives them: flat, and believed in nothing.
+/// The routes of a phase as in the file, in flat arrays and not checked.
 #[derive(Default)]
 pub(super) struct RoutesIn {
-    heads: Vec<Head>,
+    heads: Vec<RouteIn>,
     cells: Vec<CellId>,
     channels: Vec<ChannelId>,
     links: Vec<LinkId>,
 }
 
-struct Head {
+/// A route: its connection, and the lengths of its lists.
+struct RouteIn {
     connection: ConnectionId,
     words: Option<u32>,
     cells: usize,
@@ -40,8 +41,8 @@ impl RoutesIn {
         self.heads.iter().map(|head| head.connection)
     }
 
-    /// Checks ids and fills in what was left out: the words of a route that carries its whole
-    /// connection, the links where no choice among parallel ones was stated.
+    /// Checks ids and adds what the file leaves out: the words of a route that carries its whole
+    /// connection, and default links.
     pub(super) fn build(
         self,
         set: &ConnectionSet,
@@ -51,7 +52,7 @@ impl RoutesIn {
         let mut phase = PhaseRoutes::new();
         let (mut cells, mut channels, mut links) =
             (&self.cells[..], &self.channels[..], &self.links[..]);
-        let mut usual = Vec::new();
+        let mut default_links = Vec::new();
         for (row, head) in self.heads.iter().enumerate() {
             let route = take(&mut cells, head.cells);
             let stated = take(&mut links, head.links.unwrap_or(0));
@@ -69,15 +70,15 @@ impl RoutesIn {
                     format!("{cell} is not one of the machine's {} cells", machine.cell_count());
                 return Err(ShapeError::new(place("cells"), message));
             }
-            usual.clear();
+            default_links.clear();
             if head.links.is_none() {
-                usual.extend(finder.along(route));
+                default_links.extend(finder.along(route));
             }
             phase.push(
                 head.connection,
                 head.words.unwrap_or_else(|| set.get(head.connection).words),
                 route,
-                if head.links.is_some() { stated } else { &usual },
+                if head.links.is_some() { stated } else { &default_links },
                 take(&mut channels, head.channels),
             )?;
         }
@@ -93,8 +94,8 @@ fn take<'a, T>(from: &mut &'a [T], count: usize) -> &'a [T] {
 
 impl<'de> Deserialize<'de> for RoutesIn {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Rows;
-        impl<'de> Visitor<'de> for Rows {
+        struct RoutesVisitor;
+        impl<'de> Visitor<'de> for RoutesVisitor {
             type Value = RoutesIn;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,13 +108,13 @@ impl<'de> Deserialize<'de> for RoutesIn {
                 Ok(routes)
             }
         }
-        deserializer.deserialize_seq(Rows)
+        deserializer.deserialize_seq(RoutesVisitor)
     }
 }
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
-enum Key {
+enum RouteKey {
     Connection,
     Cells,
     Channels,
@@ -121,7 +122,7 @@ enum Key {
     Links,
 }
 
-/// Reads one route onto the end of the arrays.
+/// Appends one route to the arrays.
 struct RouteSeed<'a>(&'a mut RoutesIn);
 
 impl<'de> DeserializeSeed<'de> for RouteSeed<'_> {
@@ -136,7 +137,7 @@ impl<'de> Visitor<'de> for RouteSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a route: connection, cells, channels, and if need be words and links")
+        f.write_str("a route: connection, cells, channels, and optionally words and links")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
@@ -145,26 +146,26 @@ impl<'de> Visitor<'de> for RouteSeed<'_> {
         let (mut words, mut links) = (None, None);
         while let Some(key) = map.next_key()? {
             match key {
-                Key::Connection => once(&mut connection, "connection", map.next_value()?)?,
-                Key::Cells => {
-                    let tail = Tail { out: &mut routes.cells, none: None };
-                    once(&mut cells, "cells", map.next_value_seed(tail)?)?;
+                RouteKey::Connection => once(&mut connection, "connection", map.next_value()?)?,
+                RouteKey::Cells => {
+                    let seed = AppendSeed { out: &mut routes.cells, none: None };
+                    once(&mut cells, "cells", map.next_value_seed(seed)?)?;
                 }
-                Key::Channels => {
-                    let tail = Tail { out: &mut routes.channels, none: None };
-                    once(&mut channels, "channels", map.next_value_seed(tail)?)?;
+                RouteKey::Channels => {
+                    let seed = AppendSeed { out: &mut routes.channels, none: None };
+                    once(&mut channels, "channels", map.next_value_seed(seed)?)?;
                 }
-                Key::Words => once(&mut words, "words", map.next_value()?)?,
-                Key::Links => {
-                    let tail = Tail { out: &mut routes.links, none: Some(LinkId::NONE) };
-                    once(&mut links, "links", map.next_value_seed(tail)?)?;
+                RouteKey::Words => once(&mut words, "words", map.next_value()?)?,
+                RouteKey::Links => {
+                    let seed = AppendSeed { out: &mut routes.links, none: Some(LinkId::NONE) };
+                    once(&mut links, "links", map.next_value_seed(seed)?)?;
                 }
             }
         }
         if routes.cells.len() > limits::HOPS {
             return Err(A::Error::custom(format!("more than {} hops in a phase", limits::HOPS)));
         }
-        routes.heads.push(Head {
+        routes.heads.push(RouteIn {
             connection: connection.ok_or_else(|| A::Error::missing_field("connection"))?,
             words,
             cells: cells.ok_or_else(|| A::Error::missing_field("cells"))?,
@@ -182,14 +183,14 @@ fn once<T, E: Error>(slot: &mut Option<T>, key: &'static str, value: T) -> Resul
     }
 }
 
-/// Reads a list of ids onto the end of a vector; yields how many there were. A `null` becomes
-/// `none`, where there is such a thing.
-struct Tail<'a, T> {
+/// Appends a list of ids to a vector and returns its length. A `null` becomes `none`, if that is
+/// given.
+struct AppendSeed<'a, T> {
     out: &'a mut Vec<T>,
     none: Option<T>,
 }
 
-impl<'de, T: Copy + Deserialize<'de>> DeserializeSeed<'de> for Tail<'_, T> {
+impl<'de, T: Copy + Deserialize<'de>> DeserializeSeed<'de> for AppendSeed<'_, T> {
     type Value = usize;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
@@ -197,7 +198,7 @@ impl<'de, T: Copy + Deserialize<'de>> DeserializeSeed<'de> for Tail<'_, T> {
     }
 }
 
-impl<'de, T: Copy + Deserialize<'de>> Visitor<'de> for Tail<'_, T> {
+impl<'de, T: Copy + Deserialize<'de>> Visitor<'de> for AppendSeed<'_, T> {
     type Value = usize;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

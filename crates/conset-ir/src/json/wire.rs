@@ -1,4 +1,4 @@
-//! The JSON objects, key for key. Borrowed when written, owned when read.
+//! Structs with the keys of the JSON objects, borrowed for writing and owned after reading.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::set::Connection;
 use crate::topology::Topology;
 use crate::witness::{Proof, Witness};
 
-/// `machine`, spelled out.
+/// `machine` as an object.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MachineJson<'a> {
@@ -152,7 +152,7 @@ impl<'a> ConnectionJson<'a> {
     }
 }
 
-/// `bounds`. A file that does not say what binds says `nothing`.
+/// `bounds`. The default of `phases_by` and `clocks_by` is `nothing`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BoundsJson<'a> {

@@ -1,4 +1,4 @@
-//! Writing JSON: iterators over the value, serialised as they run.
+//! The writer of the JSON formats, which serialises iterators over the value.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use super::layout::OneObjectPerLine;
 use super::wire::{BoundsJson, ConnectionJson, MachineJson, SlotJson};
 use super::{SCHEDULE_FORMAT, SET_FORMAT};
-use crate::document::{Document, version_of};
+use crate::document::Document;
 use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
 use crate::links::LinkFinder;
 use crate::machine::Machine;
@@ -15,9 +15,10 @@ use crate::routing::{PhaseRoutes, RouteRef};
 use crate::schedule::{Origin, Schedule, SetSchedule};
 use crate::set::{ConnectionSet, Program};
 use crate::timetable::PhaseTimes;
+use crate::version;
 
-/// The JSON form of a schedule or a program, with a newline at the end; `None` for the kinds that
-/// have no JSON form.
+/// The JSON form of a schedule or a program, with a newline at the end; `None` for a kind without a
+/// JSON form.
 pub fn write(document: &Document) -> Option<String> {
     match document {
         Document::Schedule(schedule) => Some(write_schedule(schedule)),
@@ -31,16 +32,16 @@ pub fn write_schedule(schedule: &Schedule) -> String {
     in_memory(|out| schedule_to(schedule, out))
 }
 
-/// The JSON form of a program, with the machine it is meant for, if any.
+/// The JSON form of a program, with the machine that it is intended for, if any.
 pub fn write_program(machine: Option<&Machine>, program: &Program) -> String {
     in_memory(|out| program_to(machine, program, out))
 }
 
-/// Writes the JSON form as it goes; memory does not grow with the document. Wants a buffered
-/// writer.
+/// Writes the JSON form. The memory used does not depend on the size of the document. The writer
+/// should be buffered.
 ///
 /// # Errors
-/// The writer's; `Unsupported` for the kinds that have no JSON form.
+/// Those of the writer, and `Unsupported` for a kind without a JSON form.
 pub fn write_to(document: &Document, out: &mut impl Write) -> io::Result<()> {
     match document {
         Document::Schedule(schedule) => schedule_to(schedule, out),
@@ -63,7 +64,7 @@ fn schedule_to(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     put(
         &ScheduleOut {
             format: SCHEDULE_FORMAT,
-            version: schedule.version(),
+            version: version::of_schedule(schedule),
             machine: MachineJson::new(schedule.machine()),
             origin: schedule.origin(),
             digest: schedule.digest().map(crate::digest::spelling),
@@ -81,7 +82,7 @@ fn program_to(
     put(
         &ProgramOut {
             format: SET_FORMAT,
-            version: version_of(machine),
+            version: version::of_machine(machine),
             machine: machine.map(MachineJson::new),
             sets: List(program.sets().iter().map(|set| SetOut {
                 name: set.name(),
@@ -100,7 +101,7 @@ fn put(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// A list whose elements are made as they are written.
+/// A list whose elements are produced while it is written.
 struct List<I>(I);
 
 impl<I: Iterator<Item: Serialize> + Clone> Serialize for List<I> {
@@ -112,7 +113,7 @@ impl<I: Iterator<Item: Serialize> + Clone> Serialize for List<I> {
 #[derive(Serialize)]
 struct ScheduleOut<'a, S> {
     format: &'static str,
-    version: u32,
+    version: u8,
     machine: MachineJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'a Origin>,
@@ -124,7 +125,7 @@ struct ScheduleOut<'a, S> {
 #[derive(Serialize)]
 struct ProgramOut<'a, S> {
     format: &'static str,
-    version: u32,
+    version: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<MachineJson<'a>>,
     sets: S,
@@ -203,13 +204,13 @@ fn phase<'a>(
 }
 
 fn route<'a>(set: &ConnectionSet, finder: &LinkFinder<'_>, route: RouteRef<'a>) -> RouteOut<'a> {
-    let usual = finder.along(route.cells).eq(route.links().iter().copied());
+    let is_default = finder.along(route.cells).eq(route.links().iter().copied());
     let some = |&link: &LinkId| (link != LinkId::NONE).then_some(link);
     RouteOut {
         connection: route.connection,
         cells: route.cells,
         channels: route.channels,
         words: (route.words != set.get(route.connection).words).then_some(route.words),
-        links: (!usual).then(|| route.links().iter().map(some).collect()),
+        links: (!is_default).then(|| route.links().iter().map(some).collect()),
     }
 }

@@ -1,4 +1,4 @@
-//! Images: for each phase and cell the forwarding table and the operation list.
+//! The parser of images: the forwarding table and operation list of each cell in each phase.
 //!
 //! ```text
 //!   phase p0
@@ -11,15 +11,16 @@
 //!       receive x0 ch5 words 133 start 0
 //! ```
 //!
-//! Cells come in the order of their numbers; a cell with empty tables is left out. The lines of a
-//! cell keep their order, entries apart from operations. A neighbour's cell stands for the default
-//! link to or from it.
+//! Cells are in ascending order; a cell with empty tables is omitted. The lines of a cell keep their
+//! order, separately for entries and operations. The cell of a neighbour denotes the default link
+//! to or from it.
 
 use std::sync::Arc;
 
 use super::lexer::Token;
 use super::parser::Parser;
 use super::set::SetLines;
+use crate::convert::index;
 use crate::error::Result;
 use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
 use crate::image::{
@@ -31,16 +32,16 @@ use crate::set::ConnectionSet;
 
 const CELL_LINES: [&str; 4] = ["send", "receive", "cell", "phase"];
 
-/// The tables of a phase as they come: all rows, and for each cell named where its rows end.
+/// The tables of a phase in the order of the file: all rows, and where those of each cell end.
 #[derive(Default)]
-struct Tables {
+struct TableLines {
     entries: Vec<ChannelEntry>,
     operations: Vec<Operation>,
     cells: Vec<(CellId, usize, usize)>,
 }
 
-/// What the rows are checked against.
-struct Ground<'a> {
+/// The values that the rows refer to.
+struct ImageContext<'a> {
     machine: &'a Machine,
     finder: &'a LinkFinder<'a>,
     set: &'a ConnectionSet,
@@ -54,28 +55,28 @@ impl Parser<'_> {
         finder: &LinkFinder<'_>,
     ) -> Result<SetImage> {
         let set = self.set(Some(machine), SetLines::IMAGE)?;
-        let ground = Ground { machine, finder, set: &set };
+        let context = ImageContext { machine, finder, set: &set };
         let mut phases = Vec::new();
         while self.is("phase") {
             self.phase_line(phases.len())?;
             self.end_of_line(&[])?;
-            phases.push(self.phase_tables(&ground)?);
+            phases.push(self.phase_tables(&context)?);
         }
         Ok(SetImage { set: Arc::new(set), phases })
     }
 
-    fn phase_tables(&mut self, ground: &Ground<'_>) -> Result<PhaseImage> {
-        let mut tables = Tables::default();
+    fn phase_tables(&mut self, context: &ImageContext<'_>) -> Result<PhaseImage> {
+        let mut tables = TableLines::default();
         while self.is("cell") {
-            let cell = self.cell_line(ground, &tables)?;
+            let cell = self.cell_line(context, &tables)?;
             loop {
                 match self.lexer.token() {
-                    Token::Word("send") => self.operation(Direction::Send, ground, &mut tables)?,
+                    Token::Word("send") => self.operation(Direction::Send, context, &mut tables)?,
                     Token::Word("receive") => {
-                        self.operation(Direction::Receive, ground, &mut tables)?;
+                        self.operation(Direction::Receive, context, &mut tables)?;
                     }
                     Token::Word(word) if word.starts_with(ChannelId::PREFIX) => {
-                        self.entry(cell, ground, &mut tables)?;
+                        self.entry(cell, context, &mut tables)?;
                     }
                     Token::EndOfFile | Token::Word("cell" | "phase" | "set") => break,
                     _ => {
@@ -89,18 +90,17 @@ impl Parser<'_> {
         if !(self.is("phase") || self.is("set") || self.lexer.token() == Token::EndOfFile) {
             return Err(self.expected_word("`cell`, `phase` or `set`", &CELL_LINES));
         }
-        Ok(lay_out(ground.machine, &tables))
+        Ok(lay_out(context.machine, &tables))
     }
 
-    fn cell_line(&mut self, ground: &Ground<'_>, tables: &Tables) -> Result<CellId> {
+    fn cell_line(&mut self, context: &ImageContext<'_>, tables: &TableLines) -> Result<CellId> {
         self.keyword("cell")?;
         let start = self.lexer.start();
-        let count = ground.machine.cell_count();
+        let count = context.machine.cell_count();
         let cell = self.id_below(CellId::parse, CellId::index, count, "a cell")?;
         match tables.cells.last() {
             Some(&(last, ..)) if last >= cell => {
-                let message =
-                    format!("{cell} after {last}: cells come in the order of their numbers");
+                let message = format!("{cell} after {last}: cells must be in ascending order");
                 Err(self.error(start, message))
             }
             _ => {
@@ -111,22 +111,27 @@ impl Parser<'_> {
     }
 
     /// `chN from (xN | cN | lN) to (xN | cN/chN | lN/chN)`
-    fn entry(&mut self, cell: CellId, ground: &Ground<'_>, tables: &mut Tables) -> Result<()> {
+    fn entry(
+        &mut self,
+        cell: CellId,
+        context: &ImageContext<'_>,
+        tables: &mut TableLines,
+    ) -> Result<()> {
         const FEED: &str = "where words come from: a connection, a cell or a link";
         const SINK: &str = "where words go: a connection, a cell or a link";
-        let channel = self.channel(ground)?;
+        let channel = self.channel(context)?;
         self.keyword("from")?;
         let feed = match self.lexer.token() {
-            Token::Word(word) if word.starts_with('x') => Feed::Gate(self.connection(ground)?),
-            _ => Feed::Link(self.link(ground, FEED, |from| (from, cell))?),
+            Token::Word(word) if word.starts_with('x') => Feed::Gate(self.connection(context)?),
+            _ => Feed::Link(self.link(context, FEED, |from| (from, cell))?),
         };
         self.keyword("to")?;
         let sink = match self.lexer.token() {
-            Token::Word(word) if word.starts_with('x') => Sink::Gate(self.connection(ground)?),
+            Token::Word(word) if word.starts_with('x') => Sink::Gate(self.connection(context)?),
             _ => {
-                let link = self.link(ground, SINK, |to| (cell, to))?;
+                let link = self.link(context, SINK, |to| (cell, to))?;
                 self.punctuation(Token::Slash, "`/` and the channel on the next cell")?;
-                Sink::Forward { link, channel: self.channel(ground)? }
+                Sink::Forward { link, channel: self.channel(context)? }
             }
         };
         tables.entries.push(ChannelEntry { channel, feed, sink });
@@ -137,18 +142,18 @@ impl Parser<'_> {
     fn operation(
         &mut self,
         direction: Direction,
-        ground: &Ground<'_>,
-        tables: &mut Tables,
+        context: &ImageContext<'_>,
+        tables: &mut TableLines,
     ) -> Result<()> {
         self.lexer.advance();
-        let connection = self.connection(ground)?;
-        let channel = self.channel(ground)?;
+        let connection = self.connection(context)?;
+        let channel = self.channel(context)?;
         self.keyword("words")?;
-        let all = ground.set.get(connection).words;
+        let all = context.set.get(connection).words;
         let at = self.lexer.start();
         let words = self.number32("a number of words", 1, all)?;
         let first_word = if self.eat("first_word") {
-            self.number32("the first word's place", 0, all - 1)?
+            self.number32("the index of the first word", 0, all - 1)?
         } else {
             0
         };
@@ -166,42 +171,42 @@ impl Parser<'_> {
         self.end_of_line(&[])
     }
 
-    fn connection(&mut self, ground: &Ground<'_>) -> Result<ConnectionId> {
-        let count = ground.set.len();
+    fn connection(&mut self, context: &ImageContext<'_>) -> Result<ConnectionId> {
+        let count = context.set.len();
         self.id_below(ConnectionId::parse, ConnectionId::index, count, "a connection of the set")
     }
 
-    fn channel(&mut self, ground: &Ground<'_>) -> Result<ChannelId> {
-        let count = ground.machine.parameters().channels_per_cell as usize;
+    fn channel(&mut self, context: &ImageContext<'_>) -> Result<ChannelId> {
+        let count = index(context.machine.parameters().channels_per_cell);
         self.id_below(ChannelId::parse, ChannelId::index, count, "a channel of the cell")
     }
 
-    /// A link by its id, or by the neighbour: `ends` makes the link's ends of the neighbour.
+    /// A link, by its id or by the neighbour; `ends` maps the neighbour to the ends of the link.
     fn link(
         &mut self,
-        ground: &Ground<'_>,
+        context: &ImageContext<'_>,
         what: &str,
         ends: impl Fn(CellId) -> (CellId, CellId),
     ) -> Result<LinkId> {
         let start = self.lexer.start();
         let Token::Word(word) = self.lexer.token() else { return Err(self.expected(what)) };
         if word.starts_with(LinkId::PREFIX) {
-            let count = ground.machine.link_count();
+            let count = context.machine.link_count();
             return self.id_below(LinkId::parse, LinkId::index, count, "a link");
         }
         if CellId::parse(word).is_none() {
             return Err(self.expected(what));
         }
-        let count = ground.machine.cell_count();
+        let count = context.machine.cell_count();
         let (from, to) = ends(self.id_below(CellId::parse, CellId::index, count, "a cell")?);
-        match ground.finder.default(from, to) {
+        match context.finder.default_link(from, to) {
             LinkId::NONE => Err(self.error(start, format!("no live link joins {from} to {to}"))),
             link => Ok(link),
         }
     }
 }
 
-fn lay_out(machine: &Machine, tables: &Tables) -> PhaseImage {
+fn lay_out(machine: &Machine, tables: &TableLines) -> PhaseImage {
     let (mut entry, mut operation) = (0, 0);
     let listed = tables.cells.iter().map(|&(cell, entries, operations)| {
         let context = CellContext {

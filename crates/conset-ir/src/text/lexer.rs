@@ -1,28 +1,28 @@
-//! Words, strings, arrows and slashes of one line after the other.
+//! The lexer of the text form: words, strings, arrows, slashes and ends of lines.
 //!
-//! The lexer stands on one token and knows where it starts. It never fails: what is no token is
+//! The lexer has a current token and its offset. It never fails: invalid text becomes
 //! [`Token::Bad`], which no rule of the grammar accepts.
 
-/// A token. Words and strings are slices of the text; a string's escapes are still in it.
+/// A token. Words and strings are slices of the text, with the escapes of strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// A run of anything but blanks, `#`, `"`, `/` and `->`.
+    /// A sequence of bytes without blanks, `#`, `"`, `/` and `->`.
     Word(&'a str),
-    /// What stands between quotes.
+    /// The text between quotes.
     Quoted(&'a str),
     /// `->`
     Arrow,
     /// `/`
     Slash,
-    /// The end of a line that holds something. Comments belong to it.
+    /// The end of a line that is not empty, with its comment.
     EndOfLine,
     /// The end of the text.
     EndOfFile,
-    /// No token: what is wrong.
+    /// Invalid text, and what is wrong.
     Bad(&'static str),
 }
 
-/// Stands on a token of a text.
+/// A text and a current token in it.
 pub(super) struct Lexer<'a> {
     text: &'a str,
     token: Token<'a>,
@@ -31,7 +31,7 @@ pub(super) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// Stands on the first token of the first line that holds something.
+    /// A lexer at the first token of the first line that is not empty.
     pub(super) fn new(text: &'a str) -> Self {
         let next = if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
         let mut this = Self { text, token: Token::EndOfLine, start: next, next };
@@ -43,19 +43,19 @@ impl<'a> Lexer<'a> {
         self.text
     }
 
-    /// The token it stands on.
+    /// The current token.
     #[inline]
     pub(super) fn token(&self) -> Token<'a> {
         self.token
     }
 
-    /// Where that token starts, in bytes.
+    /// The offset of the current token in bytes.
     #[inline]
     pub(super) fn start(&self) -> usize {
         self.start
     }
 
-    /// From the end of a line to the first token of the next line that holds something.
+    /// Moves from the end of a line to the first token of the next line that is not empty.
     pub(super) fn next_line(&mut self) {
         while self.token == Token::EndOfLine {
             if self.peek(0).is_none() {
@@ -66,7 +66,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// On to the next token. At the end of a line it goes over to the next line.
+    /// Moves to the next token; from the end of a line, to the next line.
     pub(super) fn advance(&mut self) {
         while matches!(self.peek(0), Some(b' ' | b'\t' | b'\r')) {
             self.next += 1;
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(self.next + ahead).copied()
     }
 
-    /// The first byte from here for which `stop` holds, or the end.
+    /// The offset of the next byte for which `stop` holds, or of the end.
     fn find(&self, stop: impl Fn(u8) -> bool) -> usize {
         let rest = &self.text.as_bytes()[self.next..];
         self.next + rest.iter().position(|&b| stop(b)).unwrap_or(rest.len())
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_strings_are_no_tokens() {
+    fn invalid_strings_are_bad_tokens() {
         for text in ["\"a", "\"a\nb\"", "\"a\\n\"", "\"\\", "\"a\tb\""] {
             assert!(matches!(tokens(text)[..], [(0, Token::Bad(_))]), "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! The machine of a file: a base specification, and lines that change it.
+//! The parser of machine blocks: a base specification, and lines that change it.
 //!
 //! ```text
 //! machine iwarp:4x4          # a preset with its sizes
@@ -16,19 +16,20 @@
 use std::sync::Arc;
 
 use super::lexer::Token;
-use super::parser::{Kind, Parser};
-use crate::error::{Result, ShapeError};
+use super::parser::{DocumentKind, Parser};
+use crate::convert::index;
+use crate::error::{InputError, Result, ShapeError, SpecError};
 use crate::ids::{CellId, LinkId};
 use crate::limits;
 use crate::links::LinkFinder;
 use crate::machine::{Machine, Parameters};
 use crate::topology::Topology;
 
-/// The lines of a block that are not numbers.
+/// The keywords of lines that are not numeric parameters.
 const OTHER_LINES: [&str; 5] = ["name", "duplex", "dead_cell", "dead_link", "link"];
 
-/// A machine as far as it is known, and where its parts stand.
-struct Block {
+/// The values of a machine block, and their offsets for error messages.
+struct MachineBlock {
     start: usize,
     name: String,
     topology: Topology,
@@ -39,13 +40,13 @@ struct Block {
 }
 
 impl Parser<'_> {
-    /// The block, if the file has one.
-    pub(super) fn machine_block(&mut self, kind: Kind) -> Result<Option<Arc<Machine>>> {
+    /// The machine block, if the file has one.
+    pub(super) fn machine_block(&mut self, kind: DocumentKind) -> Result<Option<Arc<Machine>>> {
         if !self.is("machine") {
             return match (kind, self.lexer.token()) {
-                (Kind::Set, Token::EndOfFile) => Ok(None),
-                (Kind::Set, _) if self.is("set") => Ok(None),
-                (Kind::Set, _) => {
+                (DocumentKind::Set, Token::EndOfFile) => Ok(None),
+                (DocumentKind::Set, _) if self.is("set") => Ok(None),
+                (DocumentKind::Set, _) => {
                     Err(self.expected_word("`machine` or `set`", &["machine", "set"]))
                 }
                 _ => Err(self.expected_word("`machine`", &["machine"])),
@@ -59,12 +60,12 @@ impl Parser<'_> {
         self.build_machine(block).map(|machine| Some(Arc::new(machine)))
     }
 
-    /// What ends the block must be something that may follow it; if it is not, a parameter was
-    /// probably meant.
-    fn after_block(&self, kind: Kind) -> Result<()> {
+    /// Checks that the line after the block may follow it. If not, it is probably a misspelt
+    /// parameter.
+    fn after_block(&self, kind: DocumentKind) -> Result<()> {
         let follow: &[&str] = match kind {
-            Kind::Machine => &[],
-            Kind::Schedule => &["origin", "digest", "set"],
+            DocumentKind::Machine => &[],
+            DocumentKind::Schedule => &["origin", "digest", "set"],
             _ => &["set"],
         };
         if self.lexer.token() == Token::EndOfFile || follow.iter().any(|word| self.is(word)) {
@@ -84,7 +85,7 @@ impl Parser<'_> {
         Err(self.expected_word(&what, &known))
     }
 
-    fn machine_spec(&mut self) -> Result<Block> {
+    fn machine_spec(&mut self) -> Result<MachineBlock> {
         let start = self.lexer.start();
         let spec = self.word("a preset such as iwarp:8x8, or graph:N")?;
         let (name, topology, parameters) = match graph_sizes(spec) {
@@ -94,20 +95,17 @@ impl Parser<'_> {
             }
             Some(None) => {
                 return Err(self
-                    .error(start, "expected the number of cells behind `graph`")
+                    .error(start, "expected the number of cells after `graph`")
                     .help("write graph:5, or graph:5+2 for 5 cells and 2 switches"));
             }
             None => {
-                let machine = Machine::from_spec(spec).map_err(|e| {
-                    let mut error = self.error(start, e.message);
-                    // A machine file cannot be opened from here.
-                    error.help = e.help.map(|help| {
-                        help.replace(
-                            "; or give a machine file ending in .toml",
-                            ", graph; a machine file is given beside this file",
-                        )
-                    });
-                    error
+                let machine = Machine::from_spec(spec).map_err(|error| {
+                    let unknown = matches!(error, SpecError::UnknownPreset { .. });
+                    let InputError { message, mut help, .. } = InputError::from(error);
+                    if let Some(help) = help.as_mut().filter(|_| unknown) {
+                        help.push_str(", graph; pass a machine file separately");
+                    }
+                    InputError { help, ..self.error(start, message) }
                 })?;
                 (
                     machine.name().to_owned(),
@@ -116,7 +114,7 @@ impl Parser<'_> {
                 )
             }
         };
-        Ok(Block {
+        Ok(MachineBlock {
             start,
             name,
             topology,
@@ -127,8 +125,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Takes a line of the block; `false` if the line is none.
-    fn machine_line(&mut self, block: &mut Block) -> Result<bool> {
+    /// Parses a line of the block; `false` if the line does not belong to the block.
+    fn machine_line(&mut self, block: &mut MachineBlock) -> Result<bool> {
         let start = self.lexer.start();
         let numbers = Parameters::iwarp().numbers();
         let number = numbers.iter().find(|row| self.is(row.0));
@@ -151,7 +149,12 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn other_line(&mut self, block: &mut Block, start: usize, keyword: &'static str) -> Result<()> {
+    fn other_line(
+        &mut self,
+        block: &mut MachineBlock,
+        start: usize,
+        keyword: &'static str,
+    ) -> Result<()> {
         const CELL: &str = "a cell such as c3";
         match keyword {
             "name" => block.name = self.quoted("the machine's name in quotes")?,
@@ -178,7 +181,7 @@ impl Parser<'_> {
 
     fn set_parameter(
         &self,
-        block: &mut Block,
+        block: &mut MachineBlock,
         start: usize,
         name: &str,
         value: &str,
@@ -187,14 +190,14 @@ impl Parser<'_> {
     }
 
     /// `link c0 -> c1`, of a graph.
-    fn link_line(&mut self, block: &mut Block, start: usize) -> Result<()> {
+    fn link_line(&mut self, block: &mut MachineBlock, start: usize) -> Result<()> {
         let Topology::Graph { cells, switches, links } = &mut block.topology else {
             let spec = block.topology.to_string();
             return Err(self
-                .error(start, format!("{spec} has its links by definition"))
-                .help("only `machine graph:N` takes links"));
+                .error(start, format!("the links of {spec} cannot be listed"))
+                .help("only `machine graph:N` has `link` lines"));
         };
-        let count = *cells as usize + *switches as usize;
+        let count = index(*cells) + index(*switches);
         if links.len() == limits::LINKS {
             return Err(self.error(start, format!("more than {} links", limits::LINKS)));
         }
@@ -209,8 +212,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn build_machine(&self, block: Block) -> Result<Machine> {
-        let Block { start, name, topology, parameters, dead_cells, dead_links, .. } = block;
+    fn build_machine(&self, block: MachineBlock) -> Result<Machine> {
+        let MachineBlock { start, name, topology, parameters, dead_cells, dead_links, .. } = block;
         let wrong = |e: ShapeError| self.misshapen(start, e);
         let whole = Machine::new(name, topology, parameters, vec![], vec![]).map_err(wrong)?;
         if dead_cells.is_empty() && dead_links.is_empty() {
@@ -230,7 +233,7 @@ impl Parser<'_> {
         }
         for &(from, to, at) in &dead_links {
             there(from, at)?;
-            if finder.default(from, to) == LinkId::NONE {
+            if finder.default_link(from, to) == LinkId::NONE {
                 return Err(self.error(at, format!("no link joins {from} to {to}")));
             }
         }

@@ -1,8 +1,8 @@
-//! The text form, `.cset`: lines for people to read and write (`docs/format.md` has the grammar).
+//! The text form of documents, `.cset`: lines that people can read and write.
 //!
-//! The first line says what the file holds and in which version: `conset set 1`. Every other line
-//! starts with a keyword or an id and ends with the line; `#` starts a comment; indentation is for
-//! the eye. Ids have the spelling of their `Display`.
+//! `docs/format.md` has the grammar. The first line states the kind and the version: `conset set 1`.
+//! Every other line is a statement that starts with a keyword or an id. `#` starts a comment;
+//! indentation has no meaning. Ids are spelled as by their `Display`.
 //!
 //! ```text
 //! conset set 1
@@ -13,11 +13,22 @@
 //!   order x0 before x1
 //! ```
 //!
-//! The writer streams; the reader is one pass by hand over bytes, without recursion, in time
-//! linear in the file. It keeps byte offsets and nothing else; an error counts its line then.
-//! Everything that can be checked where it stands is checked there, so that the error points at
-//! it: ranges, limits, ids, cells the machine has not. What a constructor alone can see (a cycle
-//! in the order, a name used twice) is pointed at as nearly as can be.
+//! The writer streams. The reader is a hand-written parser without recursion that makes one pass
+//! over the bytes, in time linear in the size of the file. It tracks byte offsets only; the line
+//! and column are computed for an error. The parser checks ranges, limits and ids itself, so that
+//! these errors have an exact position. For errors that only a constructor detects (a cycle in the
+//! order, a duplicate name) the position is that of the closest enclosing statement.
+//!
+//! ```
+//! let text = "conset set 1\nset halo\n  c3 -> c4 words 133\n";
+//! let document = conset_ir::text::parse("halo.cset", text)?;
+//! let written = conset_ir::text::write(&document);
+//! assert_eq!(written, "conset set 1\nset halo\n  x0 c3 -> c4 words 133\n");
+//!
+//! let error = conset_ir::text::parse("halo.cset", "conset set 1\nset halo\n  c3 c4").unwrap_err();
+//! assert_eq!(error.to_string(), "halo.cset:3:6: expected `->`, found `c4`");
+//! # Ok::<(), conset_ir::InputError>(())
+//! ```
 
 mod image;
 mod lexer;
@@ -30,5 +41,6 @@ mod writer;
 pub use parser::parse;
 pub use writer::{write, write_to};
 
-/// The newest version this program reads; it writes the least that knows everything in the value.
+/// The newest version that this program reads. It writes the lowest version that can express the
+/// value.
 pub const VERSION: u32 = 2;

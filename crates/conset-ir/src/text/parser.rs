@@ -1,7 +1,8 @@
-//! The reader: what all rules of the grammar share, and the first lines of a file.
+//! The parser of the text form: methods shared by all rules of the grammar, and the header.
 //!
-//! A [`Parser`] stands on a token. Small methods take one operand each, or say what was expected
-//! and what was found. The rules themselves are in `machine`, `set`, `phase` and `image`.
+//! A [`Parser`] has a current token. Its small methods consume one operand each, or return an error
+//! that states what was expected and what was found. The rules of the grammar are in `machine`,
+//! `set`, `phase` and `image`.
 
 use std::sync::Arc;
 
@@ -18,36 +19,35 @@ use crate::position::{did_you_mean, locate};
 use crate::schedule::{Origin, Schedule};
 use crate::set::Program;
 
-/// Reads a file of the text form. `name` is the file's name for errors.
+/// Parses a file of the text form. `name` is the name of the file in error messages.
 ///
 /// # Errors
-/// Whatever is wrong, with line, column and offset, what was expected, and where it helps what to
-/// do.
+/// The first mistake, with line, column and offset, and what was expected.
 pub fn parse(name: &str, text: &str) -> Result<Document> {
     let mut p = Parser { name, lexer: Lexer::new(text) };
     let kind = p.header()?;
     let machine = p.machine_block(kind)?;
     match kind {
-        Kind::Machine => {
+        DocumentKind::Machine => {
             p.end_of_file()?;
             let machine = machine.ok_or_else(|| p.expected("`machine`"))?;
             Ok(Document::Machine(machine))
         }
-        Kind::Set => p.program(machine),
+        DocumentKind::Set => p.program(machine),
         _ => {
             let machine = machine.ok_or_else(|| p.expected("`machine`"))?;
             match kind {
-                Kind::Schedule => p.schedule(&machine).map(Document::Schedule),
-                Kind::Image => p.image(&machine).map(Document::Image),
+                DocumentKind::Schedule => p.schedule(&machine).map(Document::Schedule),
+                DocumentKind::Image => p.image(&machine).map(Document::Image),
                 _ => p.one_set(&machine, kind),
             }
         }
     }
 }
 
-/// What a file holds, by its first line.
+/// The kind of a document, from the first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DocumentKind {
     Machine,
     Set,
     Routing,
@@ -56,19 +56,19 @@ pub(super) enum Kind {
     Image,
 }
 
-impl Kind {
-    const ALL: [(&'static str, Kind); 6] = [
-        ("machine", Kind::Machine),
-        ("set", Kind::Set),
-        ("routing", Kind::Routing),
-        ("timetable", Kind::Timetable),
-        ("schedule", Kind::Schedule),
-        ("image", Kind::Image),
+impl DocumentKind {
+    const ALL: [(&'static str, DocumentKind); 6] = [
+        ("machine", DocumentKind::Machine),
+        ("set", DocumentKind::Set),
+        ("routing", DocumentKind::Routing),
+        ("timetable", DocumentKind::Timetable),
+        ("schedule", DocumentKind::Schedule),
+        ("image", DocumentKind::Image),
     ];
 
     /// Whether routes have slots and phases a makespan.
     pub(super) fn timed(self) -> bool {
-        matches!(self, Kind::Timetable | Kind::Schedule)
+        matches!(self, DocumentKind::Timetable | DocumentKind::Schedule)
     }
 }
 
@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
         InputError::new(self.name, locate(self.lexer.text().as_bytes(), offset), message)
     }
 
-    /// "expected ..., found ..." at the token the parser stands on.
+    /// The error "expected ..., found ..." at the current token.
     pub(super) fn expected(&self, what: &str) -> InputError {
         let found = match self.lexer.token() {
             Token::Bad(what) => return self.error(self.lexer.start(), what),
@@ -97,7 +97,7 @@ impl<'a> Parser<'a> {
         self.error(self.lexer.start(), format!("expected {what}, found {found}"))
     }
 
-    /// The same, with the known word that was probably meant.
+    /// The same error, with a suggestion if the token is close to a known word.
     pub(super) fn expected_word(&self, what: &str, known: &[&str]) -> InputError {
         let error = self.expected(what);
         match self.lexer.token() {
@@ -109,27 +109,27 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A shape error of a constructor, at the part of the text that it is about.
+    /// A shape error of a constructor, at the offset of the part of the text that caused it.
     pub(super) fn misshapen(&self, offset: usize, error: ShapeError) -> InputError {
         self.error(offset, error.message)
     }
 
-    /// Whether the parser stands on this word.
+    /// Whether the current token is this word.
     #[inline]
     pub(super) fn is(&self, keyword: &str) -> bool {
         self.lexer.token() == Token::Word(keyword)
     }
 
-    /// Takes this word if the parser stands on it.
+    /// Consumes this word if it is the current token.
     pub(super) fn eat(&mut self, keyword: &str) -> bool {
-        let there = self.is(keyword);
-        if there {
+        let found = self.is(keyword);
+        if found {
             self.lexer.advance();
         }
-        there
+        found
     }
 
-    /// Takes this word.
+    /// Consumes this word.
     pub(super) fn keyword(&mut self, keyword: &str) -> Result<()> {
         if self.eat(keyword) {
             return Ok(());
@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
         Err(self.expected_word(&format!("`{keyword}`"), &[keyword]))
     }
 
-    /// Takes an arrow or a slash.
+    /// Consumes an arrow or a slash.
     pub(super) fn punctuation(&mut self, token: Token<'_>, spelling: &str) -> Result<()> {
         if self.lexer.token() != token {
             return Err(self.expected(spelling));
@@ -146,21 +146,21 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes any word.
+    /// Consumes any word.
     pub(super) fn word(&mut self, what: &str) -> Result<&'a str> {
         let Token::Word(word) = self.lexer.token() else { return Err(self.expected(what)) };
         self.lexer.advance();
         Ok(word)
     }
 
-    /// Takes a string.
+    /// Consumes a string.
     pub(super) fn quoted(&mut self, what: &str) -> Result<String> {
         let Token::Quoted(content) = self.lexer.token() else { return Err(self.expected(what)) };
         self.lexer.advance();
         Ok(unquote(content))
     }
 
-    /// Takes an id; `read` is the id's own `parse`.
+    /// Consumes an id; `read` is its `parse`.
     #[inline]
     pub(super) fn id<T>(&mut self, read: impl Fn(&str) -> Option<T>, what: &str) -> Result<T> {
         let Token::Word(word) = self.lexer.token() else { return Err(self.expected(what)) };
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
         Ok(id)
     }
 
-    /// Takes an id and checks that it is one of `count` things.
+    /// Consumes an id and checks that it is below `count`.
     #[inline]
     pub(super) fn id_below<T: Copy + std::fmt::Display>(
         &mut self,
@@ -184,13 +184,13 @@ impl<'a> Parser<'a> {
             return Ok(id);
         }
         let message = match count {
-            0 => format!("expected {what}, but there is none to name; found `{id}`"),
+            0 => format!("expected {what}, but none exists; found `{id}`"),
             _ => format!("expected {what} numbered below {count}, found `{id}`"),
         };
         Err(self.error(start, message))
     }
 
-    /// Takes a whole number from `least` to `most`.
+    /// Consumes a whole number from `least` to `most`.
     pub(super) fn number(&mut self, what: &str, least: u64, most: u64) -> Result<u64> {
         let wrong = |p: &Self| match most {
             u64::MAX => p.expected(&format!("{what} from {least}")),
@@ -207,14 +207,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes a whole number of 32 bits from `least` to `most`.
+    /// Consumes a whole number of 32 bits from `least` to `most`.
     pub(super) fn number32(&mut self, what: &str, least: u32, most: u32) -> Result<u32> {
         let number = self.number(what, least.into(), most.into())?;
         Ok(u32::try_from(number).expect("it is at most `most`"))
     }
 
-    /// Checks that the line ends here and goes to the next that holds something. `more` says what
-    /// else could have come.
+    /// Consumes the end of the line and the empty lines after it. `more` lists the words that could
+    /// have followed instead.
     pub(super) fn end_of_line(&mut self, more: &[&str]) -> Result<()> {
         if self.lexer.token() != Token::EndOfLine {
             return Err(self.expected_word("the end of the line", more));
@@ -231,13 +231,13 @@ impl<'a> Parser<'a> {
     }
 
     /// `conset KIND VERSION`
-    fn header(&mut self) -> Result<Kind> {
+    fn header(&mut self) -> Result<DocumentKind> {
         self.keyword("conset").map_err(|e| match e.help {
-            None => e.help("the first line says what the file holds: `conset set 1`"),
+            None => e.help("the first line states the contents of the file: `conset set 1`"),
             Some(_) => e,
         })?;
-        let names = Kind::ALL.map(|row| row.0);
-        let Some((name, kind)) = Kind::ALL.into_iter().find(|row| self.eat(row.0)) else {
+        let names = DocumentKind::ALL.map(|row| row.0);
+        let Some((name, kind)) = DocumentKind::ALL.into_iter().find(|row| self.eat(row.0)) else {
             return Err(self.expected_word(&format!("one of {}", names.join(", ")), &names));
         };
         let start = self.lexer.start();
@@ -246,14 +246,14 @@ impl<'a> Parser<'a> {
             return Err(self
                 .error(start, format!("version {version} of conset {name} is newer than {VERSION}"))
                 .help(format!(
-                    "this program reads versions up to {VERSION}; a newer conset reads it"
+                    "this program reads versions up to {VERSION}; use a newer version of conset"
                 )));
         }
         self.end_of_line(&[])?;
         Ok(kind)
     }
 
-    /// The sets of a file, and where the name of each stands.
+    /// The sets of a file, and the offset of each.
     fn sets<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<T>,
@@ -273,7 +273,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A shape error about `sets[i]`, at that set.
+    /// A shape error in `sets[i]`, at the offset of that set.
     fn misshapen_sets(&self, starts: &[usize], error: ShapeError) -> InputError {
         let row = row_in(&error.place, "sets[").unwrap_or(0);
         self.misshapen(starts.get(row).copied().unwrap_or(0), error)
@@ -286,12 +286,12 @@ impl<'a> Parser<'a> {
         Ok(Document::Program { machine, program })
     }
 
-    fn one_set(&mut self, machine: &Arc<Machine>, kind: Kind) -> Result<Document> {
+    fn one_set(&mut self, machine: &Arc<Machine>, kind: DocumentKind) -> Result<Document> {
         let finder = LinkFinder::new(machine);
         if !self.is("set") {
             return Err(self.expected_word("`set`", &["set"]));
         }
-        let document = if kind == Kind::Timetable {
+        let document = if kind == DocumentKind::Timetable {
             Document::Timetable(self.timetable(machine, &finder)?)
         } else {
             Document::Routing(self.routing(machine, &finder)?)
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
         Image::new(machine.clone(), sets).map_err(|e| self.misshapen_sets(&starts, e))
     }
 
-    /// The digits behind `digest`.
+    /// The digits after `digest`.
     fn digest(&mut self) -> Result<u64> {
         let digest = self.id(crate::digest::parse, "16 of the digits 0-9 and a-f")?;
         self.end_of_line(&[])?;
@@ -343,12 +343,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The row that a shape error's place names: 12 of `connections[12].words`.
+/// The row in the place of a shape error: 12 of `connections[12].words`.
 pub(super) fn row_in(place: &str, list: &str) -> Option<usize> {
     place.strip_prefix(list)?.split(']').next()?.parse().ok()
 }
 
-/// The start of something the file says, fit for a message.
+/// The start of a text of the file, escaped for a message.
 fn short(text: &str) -> String {
     const LONGEST: usize = 40;
     let mut shown: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();

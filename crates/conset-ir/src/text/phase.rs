@@ -1,4 +1,4 @@
-//! Phases: routes, slots, and what a schedule says of a set.
+//! The parser of phases: routes, slots, and the bounds and prediction of a set in a schedule.
 //!
 //! ```text
 //!   phase p0 makespan 266
@@ -10,40 +10,32 @@
 //!   predicted_clocks 794
 //! ```
 //!
-//! A route carries all words of its connection unless it says `words`, and runs over the default
-//! links between its cells ([`LinkFinder`]) unless it says `links`, where `none` stands for no
-//! link. Routings have no times.
+//! By default, a route carries all words of its connection and uses the default links between its
+//! cells ([`LinkFinder`]). `words` and `links` state something else; in `links`, `none` denotes a
+//! missing link. Routings have no times.
 
 use std::sync::Arc;
 
 use super::lexer::Token;
-use super::parser::{Kind, Parser};
+use super::parser::{DocumentKind, Parser};
 use super::set::SetLines;
 use crate::error::{Result, ShapeError};
 use crate::ids::{CellId, ChannelId, ConnectionId, LinkId, PhaseId};
 use crate::limits;
 use crate::links::LinkFinder;
 use crate::machine::Machine;
-use crate::routing::{PhaseRoutes, Routing};
+use crate::routing::{PhaseRoutes, RouteBuffer, Routing};
 use crate::schedule::{Binding, Bounds, SetSchedule};
 use crate::set::ConnectionSet;
 use crate::timetable::{PhaseTimes, Slot, Timetable};
 use crate::witness::{CellRange, Proof, Witness};
 
-/// Scratch for one route, reused.
-#[derive(Default)]
-struct Scratch {
-    cells: Vec<CellId>,
-    channels: Vec<ChannelId>,
-    links: Vec<LinkId>,
-}
-
-/// What routes are checked against.
-struct Ground<'a> {
+/// The values that routes refer to.
+struct RouteContext<'a> {
     machine: &'a Machine,
     finder: &'a LinkFinder<'a>,
     set: &'a ConnectionSet,
-    kind: Kind,
+    kind: DocumentKind,
 }
 
 impl Parser<'_> {
@@ -56,7 +48,7 @@ impl Parser<'_> {
         let start = self.lexer.start();
         let set = Arc::new(self.set(Some(machine), SetLines::ROUTED)?);
         let (routes, _) =
-            self.phases(&Ground { machine, finder, set: &set, kind: Kind::Routing })?;
+            self.phases(&RouteContext { machine, finder, set: &set, kind: DocumentKind::Routing })?;
         Routing::new(machine.clone(), set, routes).map_err(|e| self.misshapen(start, e))
     }
 
@@ -66,32 +58,32 @@ impl Parser<'_> {
         machine: &Arc<Machine>,
         finder: &LinkFinder<'_>,
     ) -> Result<Timetable> {
-        self.timed_set(machine, finder, Kind::Timetable)
+        self.timed_set(machine, finder, DocumentKind::Timetable)
     }
 
     fn timed_set(
         &mut self,
         machine: &Arc<Machine>,
         finder: &LinkFinder<'_>,
-        kind: Kind,
+        kind: DocumentKind,
     ) -> Result<Timetable> {
         let start = self.lexer.start();
-        let lines = if kind == Kind::Schedule { SetLines::SCHEDULE } else { SetLines::ROUTED };
+        let lines =
+            if kind == DocumentKind::Schedule { SetLines::SCHEDULE } else { SetLines::ROUTED };
         let set = Arc::new(self.set(Some(machine), lines)?);
-        let (routes, times) = self.phases(&Ground { machine, finder, set: &set, kind })?;
+        let (routes, times) = self.phases(&RouteContext { machine, finder, set: &set, kind })?;
         let wrong = |e: ShapeError| self.misshapen(start, e);
         let routing = Routing::new(machine.clone(), set, routes).map_err(wrong)?;
         Timetable::new(routing, times).map_err(wrong)
     }
 
-    /// A set of a schedule: phases, then its bounds, what proves them and its prediction in any
-    /// order.
+    /// A set of a schedule: phases, then its bounds, their witnesses and its prediction in any order.
     pub(super) fn set_schedule(
         &mut self,
         machine: &Arc<Machine>,
         finder: &LinkFinder<'_>,
     ) -> Result<SetSchedule> {
-        let timetable = self.timed_set(machine, finder, Kind::Schedule)?;
+        let timetable = self.timed_set(machine, finder, DocumentKind::Schedule)?;
         let (mut bounds, mut predicted, mut proof) = (None, None, Proof::default());
         loop {
             if bounds.is_none() && self.is("bounds") {
@@ -173,7 +165,7 @@ impl Parser<'_> {
         self.number32("a price", 0, u32::MAX)
     }
 
-    /// Pairs of the first and the last cell of ranges.
+    /// Ranges, each as its first and its last cell.
     fn cell_ranges(&mut self, machine: &Machine) -> Result<Vec<CellRange>> {
         self.rest_of_line(|p| Ok((p.cell(machine)?, p.cell(machine)?)))
     }
@@ -215,20 +207,23 @@ impl Parser<'_> {
         Ok(binding)
     }
 
-    fn phases(&mut self, ground: &Ground<'_>) -> Result<(Vec<PhaseRoutes>, Vec<PhaseTimes>)> {
+    fn phases(
+        &mut self,
+        context: &RouteContext<'_>,
+    ) -> Result<(Vec<PhaseRoutes>, Vec<PhaseTimes>)> {
         let (mut routes, mut times) = (Vec::new(), Vec::new());
-        let mut scratch = Scratch::default();
+        let mut buffer = RouteBuffer::default();
         while self.is("phase") {
             self.phase_line(routes.len())?;
             let mut phase = PhaseRoutes::new();
             let mut time = PhaseTimes::default();
-            if ground.kind.timed() {
+            if context.kind.timed() {
                 self.keyword("makespan")?;
                 time.makespan = self.number("a number of clocks", 0, u64::MAX)?;
             }
             self.end_of_line(&[])?;
             while self.is("route") {
-                let slot = self.route_line(ground, &mut scratch, &mut phase)?;
+                let slot = self.route_line(context, &mut buffer, &mut phase)?;
                 time.slots.extend(slot);
             }
             routes.push(phase);
@@ -237,7 +232,7 @@ impl Parser<'_> {
         if routes.is_empty() {
             return Ok((routes, times));
         }
-        let schedule = ground.kind == Kind::Schedule;
+        let schedule = context.kind == DocumentKind::Schedule;
         let done = if schedule {
             self.is("bounds") || self.is("predicted_clocks")
         } else {
@@ -256,7 +251,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `phase [pN]`, up to what the kind adds.
+    /// `phase [pN]`, without what follows in some kinds of documents.
     pub(super) fn phase_line(&mut self, row: usize) -> Result<()> {
         let start = self.lexer.start();
         self.keyword("phase")?;
@@ -267,7 +262,7 @@ impl Parser<'_> {
         match self.lexer.token() {
             Token::Word(word) if PhaseId::parse(word) == Some(next) => self.lexer.advance(),
             Token::Word(word) if PhaseId::parse(word).is_some() => {
-                return Err(self.expected(&format!("{next}, since phases come in order")));
+                return Err(self.expected(&format!("{next}, since phases are in order")));
             }
             _ => {}
         }
@@ -277,29 +272,29 @@ impl Parser<'_> {
     /// `route xN cA/chA -> cB/chB ... [words N] [links L ...] [start N duration N]`
     fn route_line(
         &mut self,
-        ground: &Ground<'_>,
-        scratch: &mut Scratch,
+        context: &RouteContext<'_>,
+        buffer: &mut RouteBuffer,
         phase: &mut PhaseRoutes,
     ) -> Result<Option<Slot>> {
         let start = self.lexer.start();
         self.keyword("route")?;
-        let count = ground.set.len();
+        let count = context.set.len();
         let connection = self.id_below(
             ConnectionId::parse,
             ConnectionId::index,
             count,
             "a connection of the set",
         )?;
-        self.chain(ground.machine, scratch)?;
-        scratch.links.clear();
+        self.chain(context.machine, buffer)?;
+        buffer.links.clear();
         let (mut words, mut links, mut from, mut duration) = (None, false, None, None);
         loop {
             let at = self.lexer.start();
             let twice = match self.lexer.token() {
                 Token::Word("words") => words.is_some(),
                 Token::Word("links") => links,
-                Token::Word("start") if ground.kind.timed() => from.is_some(),
-                Token::Word("duration") if ground.kind.timed() => duration.is_some(),
+                Token::Word("start") if context.kind.timed() => from.is_some(),
+                Token::Word("duration") if context.kind.timed() => duration.is_some(),
                 _ => break,
             };
             let keyword = self.word("an option")?;
@@ -311,12 +306,12 @@ impl Parser<'_> {
                 "start" => from = Some(self.number("a number of clocks", 0, u64::MAX)?),
                 "duration" => duration = Some(self.number("a number of clocks", 0, u64::MAX)?),
                 _ => {
-                    self.links(ground.machine, scratch)?;
+                    self.links(context.machine, buffer)?;
                     links = true;
                 }
             }
         }
-        let slot = if ground.kind.timed() {
+        let slot = if context.kind.timed() {
             let missing = if from.is_none() { "`start`" } else { "`duration`" };
             let (Some(start), Some(duration)) = (from, duration) else {
                 return Err(
@@ -328,25 +323,25 @@ impl Parser<'_> {
             None
         };
         if !links {
-            scratch.links.extend(ground.finder.along(&scratch.cells));
+            buffer.links.extend(context.finder.along(&buffer.cells));
         }
-        let words = words.unwrap_or_else(|| ground.set.get(connection).words);
+        let words = words.unwrap_or_else(|| context.set.get(connection).words);
         phase
-            .push(connection, words, &scratch.cells, &scratch.links, &scratch.channels)
+            .push(connection, words, &buffer.cells, &buffer.links, &buffer.channels)
             .map_err(|e| self.misshapen(start, e))?;
         self.end_of_line(&["words", "links"])?;
         Ok(slot)
     }
 
     /// `cA/chA -> cB/chB ...`
-    fn chain(&mut self, machine: &Machine, scratch: &mut Scratch) -> Result<()> {
-        scratch.cells.clear();
-        scratch.channels.clear();
+    fn chain(&mut self, machine: &Machine, buffer: &mut RouteBuffer) -> Result<()> {
+        buffer.cells.clear();
+        buffer.channels.clear();
         loop {
             let count = machine.cell_count();
-            scratch.cells.push(self.id_below(CellId::parse, CellId::index, count, "a cell")?);
+            buffer.cells.push(self.id_below(CellId::parse, CellId::index, count, "a cell")?);
             self.punctuation(Token::Slash, "`/` and the channel taken on the cell")?;
-            scratch.channels.push(self.id(ChannelId::parse, "a channel such as ch5")?);
+            buffer.channels.push(self.id(ChannelId::parse, "a channel such as ch5")?);
             if self.lexer.token() != Token::Arrow {
                 return Ok(());
             }
@@ -355,8 +350,8 @@ impl Parser<'_> {
     }
 
     /// As many links as the route has: `l3 none l5`.
-    fn links(&mut self, machine: &Machine, scratch: &mut Scratch) -> Result<()> {
-        for _ in 1..scratch.cells.len() {
+    fn links(&mut self, machine: &Machine, buffer: &mut RouteBuffer) -> Result<()> {
+        for _ in 1..buffer.cells.len() {
             let link = if self.eat("none") {
                 LinkId::NONE
             } else {
@@ -367,7 +362,7 @@ impl Parser<'_> {
                     "a link or `none`",
                 )?
             };
-            scratch.links.push(link);
+            buffer.links.push(link);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The connections of a set and the order between them.
+//! The parser of connection sets: connections and the order between them.
 //!
 //! ```text
 //! set halo
@@ -7,11 +7,12 @@
 //!   order x0 before x1
 //! ```
 //!
-//! A connection without an id has the number of its line among the connections. The ids of a set
-//! are 0 to n - 1 in any order.
+//! The id of a connection defaults to its position among the connections of the set. The ids of a
+//! set are 0 to n - 1 in any order.
 
 use super::lexer::Token;
 use super::parser::{Parser, row_in};
+use crate::convert::index;
 use crate::error::{Result, ShapeError};
 use crate::ids::{CellId, ConnectionId};
 use crate::limits;
@@ -23,7 +24,7 @@ const CELL: &str = "a cell such as c3";
 const CONNECTION: &str = "a connection such as x0";
 const OPTIONS: [&str; 4] = ["words", "min_bandwidth", "max_latency", "nodes"];
 
-/// What may follow the connections of a set, for the message when something else does.
+/// The lines that may follow the connections of a set, for error messages.
 #[derive(Clone, Copy)]
 pub(super) struct SetLines {
     what: &'static str,
@@ -43,14 +44,14 @@ impl SetLines {
     };
 }
 
-/// The lines of a set as they come.
+/// The lines of a set in the order of the file.
 #[derive(Default)]
-struct Rows {
+struct SetRows {
     ids: Vec<ConnectionId>,
     connections: Vec<Connection>,
     starts: Vec<usize>,
     nodes: Vec<u32>,
-    /// For each row where its nodes end, `None` if it has none.
+    /// For each row, the end of its nodes; `None` if it has none.
     nodes_end: Vec<Option<usize>>,
     order: Vec<(ConnectionId, ConnectionId)>,
     order_starts: Vec<usize>,
@@ -68,7 +69,7 @@ impl Parser<'_> {
         let name = self.word("the set's name")?;
         check_name("name", name).map_err(|e| self.misshapen(start, e))?;
         self.end_of_line(&[])?;
-        let mut rows = Rows::default();
+        let mut rows = SetRows::default();
         loop {
             match self.lexer.token() {
                 Token::Word("order") => self.order_line(&mut rows)?,
@@ -85,7 +86,7 @@ impl Parser<'_> {
     }
 
     /// `[xN] ["name"] cA -> cB words N [min_bandwidth N] [max_latency N] [nodes N ...]`
-    fn connection_line(&mut self, machine: Option<&Machine>, rows: &mut Rows) -> Result<()> {
+    fn connection_line(&mut self, machine: Option<&Machine>, rows: &mut SetRows) -> Result<()> {
         let start = self.lexer.start();
         let row = rows.connections.len();
         if row == limits::CONNECTIONS {
@@ -118,8 +119,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The rest of a connection's line: options in any order, each at most once, `words` always.
-    fn connection_options(&mut self, connection: &mut Connection, rows: &mut Rows) -> Result<()> {
+    /// The rest of the line of a connection: options in any order, each at most once; `words` is
+    /// required.
+    fn connection_options(
+        &mut self,
+        connection: &mut Connection,
+        rows: &mut SetRows,
+    ) -> Result<()> {
         let mut nodes: Option<(usize, usize)> = None;
         loop {
             let start = self.lexer.start();
@@ -153,7 +159,7 @@ impl Parser<'_> {
             return Err(self.expected_word("`words`", &OPTIONS));
         }
         if let Some((start, count)) = nodes
-            && count != connection.words as usize
+            && count != index(connection.words)
         {
             return Err(self.error(start, format!("{count} nodes for {} words", connection.words)));
         }
@@ -161,7 +167,7 @@ impl Parser<'_> {
         self.end_of_line(&OPTIONS)
     }
 
-    fn node_list(&mut self, rows: &mut Rows) -> Result<usize> {
+    fn node_list(&mut self, rows: &mut SetRows) -> Result<usize> {
         let before = rows.nodes.len();
         while matches!(self.lexer.token(), Token::Word(word) if word.as_bytes()[0].is_ascii_digit())
         {
@@ -192,7 +198,7 @@ impl Parser<'_> {
     }
 
     /// `order xA before xB [before xC ...]`
-    fn order_line(&mut self, rows: &mut Rows) -> Result<()> {
+    fn order_line(&mut self, rows: &mut SetRows) -> Result<()> {
         self.keyword("order")?;
         let mut start = self.lexer.start();
         let mut before = self.id(ConnectionId::parse, CONNECTION)?;
@@ -213,8 +219,9 @@ impl Parser<'_> {
         self.end_of_line(&["before"])
     }
 
-    fn build_set(&self, name: &str, start: usize, rows: Rows) -> Result<ConnectionSet> {
-        let Rows { ids, mut connections, mut starts, nodes, nodes_end, order, order_starts } = rows;
+    fn build_set(&self, name: &str, start: usize, rows: SetRows) -> Result<ConnectionSet> {
+        let SetRows { ids, mut connections, mut starts, nodes, nodes_end, order, order_starts } =
+            rows;
         let places = order_of_ids(&ids).map_err(|bad| self.error(starts[bad.row], bad.message))?;
         let count = connections.len();
         if let Some(row) = order.iter().position(|pair| pair.0.index().max(pair.1.index()) >= count)
@@ -243,7 +250,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The lists of nodes in the order of the ids; all connections have one or none has.
+    /// The lists of nodes in the order of the ids; either all connections have one or none has.
     fn node_lists(
         &self,
         nodes: &[u32],
@@ -265,12 +272,12 @@ impl Parser<'_> {
         };
         Ok(Some(match places {
             None => NodeLists::from_lists((0..ends.len()).map(list)),
-            Some(places) => NodeLists::from_lists(places.iter().map(|&row| list(row as usize))),
+            Some(places) => NodeLists::from_lists(places.iter().map(|&row| list(index(row)))),
         }))
     }
 }
 
-/// Whether a line that starts with this word is a connection's: `x` or `c` and a digit.
+/// Whether a line that starts with this word is a connection: `x` or `c` and a digit.
 fn is_connection(word: &str) -> bool {
     let mut bytes = word.bytes();
     matches!(bytes.next(), Some(b'x' | b'c')) && bytes.next().is_some_and(|b| b.is_ascii_digit())

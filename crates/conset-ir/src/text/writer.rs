@@ -1,11 +1,11 @@
-//! Writing the text form, line by line as the value is walked.
+//! The writer of the text form, which writes line by line while it traverses the value.
 //!
-//! What a line would say by default is left out: the words of a route that carries all of its
-//! connection, the links where they are the default ones, parameters that are the base machine's.
+//! Defaults are omitted: the words of a route that carries its whole connection, default links, and
+//! parameters of the base machine.
 
 use std::io::{self, Write};
 
-use crate::document::{Document, version_of};
+use crate::document::Document;
 use crate::ids::{CellId, LinkId};
 use crate::image::{CellContext, Direction, Feed, Image, PhaseImage, Sink};
 use crate::links::LinkFinder;
@@ -15,6 +15,7 @@ use crate::schedule::{Binding, Schedule, SetSchedule};
 use crate::set::{ConnectionSet, Program};
 use crate::timetable::{PhaseTimes, Slot, Timetable};
 use crate::topology::Topology;
+use crate::version;
 use crate::witness::{CellRange, Witness};
 
 /// The text form of a value.
@@ -24,15 +25,15 @@ pub fn write(document: &Document) -> String {
     String::from_utf8(out).expect("only text was written")
 }
 
-/// Writes the text form as it goes; memory does not grow with the document. Wants a buffered
-/// writer.
+/// Writes the text form. The memory used does not depend on the size of the document. The writer
+/// should be buffered.
 ///
 /// # Errors
-/// The writer's.
+/// Those of the writer.
 pub fn write_to(document: &Document, out: &mut impl Write) -> io::Result<()> {
     let version = match document {
-        Document::Schedule(schedule) => schedule.version(),
-        other => version_of(other.machine().map(|machine| &**machine)),
+        Document::Schedule(schedule) => version::of_schedule(schedule),
+        other => version::of_machine(other.machine().map(|machine| &**machine)),
     };
     writeln!(out, "conset {} {version}", document.kind())?;
     if let Some(machine) = document.machine() {
@@ -90,7 +91,7 @@ fn write_machine(machine: &Machine, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The preset that a machine is nearest to, and its sizes.
+/// The preset that a machine is written with, and its sizes.
 fn base_of(machine: &Machine) -> (&str, String) {
     match machine.topology() {
         Topology::Graph { cells, switches: 0, .. } => ("graph", cells.to_string()),
@@ -324,7 +325,7 @@ fn write_entries(
 ) -> io::Result<()> {
     let is_default = |link: LinkId| {
         let ends = machine.link(link);
-        finder.default(ends.source, ends.target) == link
+        finder.default_link(ends.source, ends.target) == link
     };
     for entry in context.entries {
         write!(out, "      {} from ", entry.channel)?;

@@ -1,4 +1,4 @@
-//! The forms on disk: every value comes back as it was, and nothing that is no value gets in.
+//! Tests of the formats: every value is restored, and invalid input is refused.
 
 mod cases;
 mod damage;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conset_ir::{
-    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Document, Form, LinkFinder,
+    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Document, FileFormat, LinkFinder,
     Machine, PhaseRoutes, Routing, binary, json, machine_file, text,
 };
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ proptest! {
     fn text_comes_back(seed: u64, kind in 0..KINDS) {
         let value = document(&mut Rng(seed), kind);
         let written = text::write(&value);
-        prop_assert_eq!(Document::sniff(written.as_bytes()), Some(Form::Text));
+        prop_assert_eq!(Document::sniff(written.as_bytes()), Some(FileFormat::Text));
         let back = text::parse("f.cset", &written);
         prop_assert_eq!(back, Ok(value), "{}", written);
     }
@@ -26,7 +26,7 @@ proptest! {
     fn json_comes_back(seed: u64, kind in prop::sample::select(&[1, 4][..])) {
         let value = document(&mut Rng(seed), kind);
         let written = json::write(&value).expect("these kinds have a JSON form");
-        prop_assert_eq!(Document::sniff(written.as_bytes()), Some(Form::Json));
+        prop_assert_eq!(Document::sniff(written.as_bytes()), Some(FileFormat::Json));
         let back = json::parse("f.json", written.as_bytes());
         prop_assert_eq!(back, Ok(value), "{}", written);
     }
@@ -35,7 +35,7 @@ proptest! {
     fn binary_comes_back(seed: u64, kind in 0..KINDS) {
         let value = document(&mut Rng(seed), kind);
         let written = binary::write(&value);
-        prop_assert_eq!(Document::sniff(&written), Some(Form::Binary));
+        prop_assert_eq!(Document::sniff(&written), Some(FileFormat::Binary));
         prop_assert_eq!(binary::parse("f.csb", &written), Ok(value));
     }
 
@@ -43,7 +43,7 @@ proptest! {
     fn machine_files_come_back(seed: u64) {
         let Document::Machine(machine) = document(&mut Rng(seed), 0) else { unreachable!() };
         let written = machine_file::write(&machine);
-        prop_assert_eq!(Document::sniff(written.as_bytes()), Some(Form::MachineFile));
+        prop_assert_eq!(Document::sniff(written.as_bytes()), Some(FileFormat::MachineFile));
         prop_assert_eq!(machine_file::parse("f.toml", &written), Ok((*machine).clone()));
     }
 

@@ -215,7 +215,7 @@ fn walk(
         let out = machine.outgoing(at);
         let (next, link) = if out.is_empty() || rng.one_in(8) {
             let next = any(rng);
-            (next, finder.default(at, next))
+            (next, finder.default_link(at, next))
         } else {
             let link = rng.pick(out);
             (machine.link(link).target, link)

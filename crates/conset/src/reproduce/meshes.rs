@@ -155,7 +155,7 @@ pub fn row(
     file: Option<(&str, &[u8])>,
     observer: &mut Observer<'_>,
 ) -> Result<Row, CompileError> {
-    let machine = Arc::new(Machine::from_spec("iwarp-fem")?);
+    let machine = Arc::new(Machine::from_spec("iwarp-fem").map_err(conset_ir::InputError::from)?);
     let source = source(origin, file)?;
     let mesh = match &source {
         Source::Mesh(mesh) => mesh.clone(),

@@ -102,7 +102,8 @@ pub fn row(
     at: usize,
     observer: &mut Observer<'_>,
 ) -> Result<Row, CompileError> {
-    let machine = &Arc::new(Machine::from_spec("iwarp-stream")?);
+    let machine =
+        &Arc::new(Machine::from_spec("iwarp-stream").map_err(conset_ir::InputError::from)?);
     let words = WORDS[at];
     let program = input::pattern(of.pattern, machine, words)?.program;
     let set = &program.sets()[0];

@@ -104,7 +104,7 @@ fn dead_cells_and_odd_machines_hold_their_parts() {
 fn too_many_parts_are_refused_with_the_fix() {
     let machine = Machine::from_spec("torus:2x2").unwrap();
     let error = place(&machine, &set([]), 5, Method::Best, 0).unwrap_err();
-    assert!(error.to_string().contains("--parts 4"), "{error}");
+    assert!(error.to_string().contains("at most 4 parts"), "{error}");
     assert!(place(&machine, &set([(0, 4)]), 4, Method::Best, 0).is_err());
 }
 

@@ -124,7 +124,7 @@ impl Phase {
             let x = stream.connection as usize;
             let clocks = problem.clocks(x);
             let (busy, hops) = (clocks.of(stream.words), stream.cells.len() - 1);
-            let flight = clocks.flight(hops);
+            let flight = clocks.pipeline_latency(hops);
             let [source, target] = problem.ports[x];
             let one = |first, second| Claim { first, lines: 1, offset: 0, second, length: busy };
             this.claims.push(one(source, 0));

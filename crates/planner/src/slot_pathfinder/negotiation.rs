@@ -100,7 +100,7 @@ impl<'a> Negotiation<'a> {
             order,
             breaks: vec![Use::default(); order.pairs.len()],
             broken: 0,
-            flight: problem.clocks(0).flight(farthest.into()),
+            flight: problem.clocks(0).pipeline_latency(farthest.into()),
             first: vec![0],
             room,
             links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP, HOP),

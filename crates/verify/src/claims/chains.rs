@@ -1,25 +1,26 @@
-//! Chains of ordered connections: how long they take at least.
+//! Lower bounds of the time of chains of ordered connections.
 //!
-//! From when a connection may start until its last word is received, on whatever route and
-//! however it is divided, it takes
+//! From its start until its last word is received, on any route and with any division into parts, a
+//! connection takes at least
 //!
-//! * a set-up, and the access of every word at the agents of its ends, one after the other; or,
-//!   where its ends are not the same cell, the words on one of the links out of its source (or into
-//!   its target, where these are fewer), over which one in that many goes at least;
-//! * and what the last of them still has before it: an access at the one end or at both, and the
-//!   links of a shortest way.
+//! * a set-up and the access of every word at the agents of its ends, one after the other; or, if
+//!   its ends are different cells, the time of the busiest of the links out of its source (or into
+//!   its target, if these are fewer), which carries at least an equal share of the words;
+//! * and the remaining latency of the last word: one access or two, and the links of a shortest
+//!   route.
 //!
-//! With `s` the set-up, `a` the access, `l` the link time, `h` the hops, `w` the words, `d` these
-//! links and `m` the slower of `a` and `l` (of `a` alone where `h` is 0): `s + max(w a, w l / d) +
-//! 2 a + h l - m`. A connection starts when all before it is over, so these add up along a chain.
+//! With the set-up `s`, the access time `a`, the link time `l`, the hops `h`, the words `w`, the
+//! number `d` of these links, and the maximum `m` of `a` and `l` (of `a` alone if `h` is 0), this is
+//! `s + max(w a, w l / d) + 2 a + h l - m`. A connection starts when all its predecessors are
+//! complete, so these times add up along a chain.
 
 use conset_ir::{Connection, ConnectionId, ConnectionSet, LinkId, Machine};
 
-use super::distances::Distances;
+use super::distances::ConnectionDistances;
 use crate::live::Live;
 
-/// The least clocks of each connection.
-fn alone(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> Vec<u128> {
+/// The least time of each connection.
+fn least_clocks(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> Vec<u128> {
     let live = Live::new(machine);
     let (mut out, mut into) = (vec![0u32; machine.cell_count()], vec![0u32; machine.cell_count()]);
     let ids = (0..machine.link_count()).map(LinkId::from_index);
@@ -43,7 +44,7 @@ fn alone(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> Vec<u128> {
     set.connections().iter().zip(hops).map(of).collect()
 }
 
-/// The clocks of a chain that somebody names.
+/// The least time of a given chain.
 pub(super) fn chain(
     machine: &Machine,
     set: &ConnectionSet,
@@ -58,23 +59,23 @@ pub(super) fn chain(
             return Err(format!("{} is not ordered before {}", pair[0], pair[1]));
         }
     }
-    let clocks = alone(machine, set, hops);
+    let clocks = least_clocks(machine, set, hops);
     Ok(chain.iter().map(|x| clocks[x.index()]).sum())
 }
 
-/// The longest chain before and behind each connection.
-pub(super) struct Chains {
+/// The longest chains before and after each connection.
+pub(super) struct ChainBounds {
     clocks: Vec<u128>,
     head: Vec<u128>,
     tail: Vec<u128>,
 }
 
-impl Chains {
-    /// O(connections + order). A set's order has no cycle.
+impl ChainBounds {
+    /// O(connections + order). The order of a set has no cycle.
     pub(super) fn new(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> Self {
-        let clocks = alone(machine, set, hops);
+        let clocks = least_clocks(machine, set, hops);
         let mut this = Self { head: vec![0; set.len()], tail: vec![0; set.len()], clocks };
-        // The pairs are sorted by what comes before, so those of a connection lie together.
+        // The pairs are sorted by their first connection.
         let after = |x: usize| {
             let from = set.order().partition_point(|pair| pair.0.index() < x);
             set.order()[from..].iter().take_while(move |pair| pair.0.index() == x)
@@ -101,17 +102,17 @@ impl Chains {
         this
     }
 
-    /// Connections behind chains of `head` clocks and before chains of `tail` clocks.
+    /// The connections after chains of `head` clocks and before chains of `tail` clocks.
     pub(super) fn window(&self, head: u128, tail: u128) -> Vec<ConnectionId> {
         let within = |&x: &usize| self.head[x] >= head && self.tail[x] >= tail;
         (0..self.head.len()).filter(within).map(ConnectionId::from_index).collect()
     }
 
-    /// The clocks of the longest chain; 0 without an order.
+    /// The time of the longest chain; 0 without an order.
     pub(super) fn longest(
         machine: &Machine,
         set: &ConnectionSet,
-        distances: &mut Distances<'_>,
+        distances: &mut ConnectionDistances<'_>,
     ) -> u128 {
         if set.order().is_empty() {
             return 0;

@@ -1,34 +1,37 @@
-//! How far connections go at least: in hops, and by prices of links or of cells.
+//! Distances between the ends of connections: in hops, and by prices of links or cells.
 //!
-//! Hops are counted by coordinates where nothing is dead, else by a search from each source as
-//! far as its furthest target. Once [`LOOKED_AT`] cells were looked at, hops count as 1, which is
-//! less and still true. Prices take a search of the whole machine from each source, so a set and
-//! a machine on which that is more than [`PRICED`] cells and links cannot be proved by prices;
-//! whoever finds prices searches many times as long.
+//! Hops are computed from coordinates if no cell or link is dead, otherwise by a breadth-first
+//! search from each source up to its farthest target. After [`HOP_SEARCH_BUDGET`] expanded cells,
+//! all further distances count as 1 hop, which is a valid lower bound. Prices need a search of the
+//! whole machine from each source, so nothing is proved by prices if that takes more than
+//! [`PRICE_SEARCH_BUDGET`] cells and links. (The search that finds the prices takes many times as
+//! long.)
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
-use conset_ir::{ConnectionSet, LinkId, Machine};
+use conset_ir::convert::{index, to_u32};
+use conset_ir::{Connection, ConnectionSet, LinkId, Machine};
 
 use crate::live::Live;
 
-/// Cells that searches for hops look at in all.
-const LOOKED_AT: usize = 1 << 30;
-/// Cells and links that searches by prices look at in all.
-const PRICED: usize = 1 << 22;
+/// Cells that all searches for hops may expand.
+const HOP_SEARCH_BUDGET: usize = 1 << 30;
+/// Cells and links that all searches by prices may expand.
+const PRICE_SEARCH_BUDGET: usize = 1 << 22;
 
-/// Distances between the ends of a set's connections.
-pub(super) struct Distances<'a> {
+/// Distances between the ends of the connections of a set.
+pub(super) struct ConnectionDistances<'a> {
     machine: &'a Machine,
     set: &'a ConnectionSet,
     hops: Option<Vec<u32>>,
-    neighbours: Option<Neighbours>,
+    neighbours: Option<NeighbourLists>,
     /// Connections in the order of their sources.
     by_source: Option<Vec<u32>>,
 }
 
-impl<'a> Distances<'a> {
+impl<'a> ConnectionDistances<'a> {
     pub(super) fn new(machine: &'a Machine, set: &'a ConnectionSet) -> Self {
         Self { machine, set, hops: None, neighbours: None, by_source: None }
     }
@@ -65,81 +68,76 @@ impl<'a> Distances<'a> {
         let connections = self.set.connections();
         let mut hops = vec![0; connections.len()];
         let mut seen = vec![(u32::MAX, 0u32); self.machine.cell_count()];
-        let mut wanted = vec![u32::MAX; self.machine.cell_count()];
+        // The source whose target each cell is.
+        let mut is_target = vec![u32::MAX; self.machine.cell_count()];
         let mut queue = VecDeque::new();
-        let mut looked_at = 0;
+        let mut expanded = 0;
         for row in rows.chunk_by(|&a, &b| source(connections, a) == source(connections, b)) {
             let from = source(connections, row[0]);
-            if looked_at >= LOOKED_AT {
+            if expanded >= HOP_SEARCH_BUDGET {
                 row.iter().for_each(|&x| {
-                    let connection = &connections[x as usize];
-                    hops[x as usize] = u32::from(connection.source != connection.target);
+                    let connection = &connections[index(x)];
+                    hops[index(x)] = u32::from(connection.source != connection.target);
                 });
                 continue;
             }
             let mut open = 0;
             for &x in row {
-                let target = connections[x as usize].target.index();
-                open += u32::from(std::mem::replace(&mut wanted[target], from) != from);
+                let target = connections[index(x)].target.index();
+                open += u32::from(std::mem::replace(&mut is_target[target], from) != from);
             }
             queue.clear();
             queue.push_back(from);
-            seen[from as usize] = (from, 0);
+            seen[index(from)] = (from, 0);
             while let Some(cell) = queue.pop_front() {
-                looked_at += 1;
-                open -= u32::from(wanted[cell as usize] == from);
+                expanded += 1;
+                open -= u32::from(is_target[index(cell)] == from);
                 if open == 0 {
                     break;
                 }
-                let hops = seen[cell as usize].1;
+                let hops = seen[index(cell)].1;
                 for &to in &next.ends[next.row(cell)] {
-                    if seen[to as usize].0 != from {
-                        seen[to as usize] = (from, hops + 1);
+                    if seen[index(to)].0 != from {
+                        seen[index(to)] = (from, hops + 1);
                         queue.push_back(to);
                     }
                 }
             }
             for &x in row {
-                hops[x as usize] = seen[connections[x as usize].target.index()].1;
+                hops[index(x)] = seen[connections[index(x)].target.index()].1;
             }
         }
         hops
     }
 
-    /// Words times the least price of a way, over all connections; a price for each link.
+    /// The sum over all connections of their words times the least price of a route, given a price
+    /// for each link.
     pub(super) fn by_links(&mut self, prices: &[u32]) -> Result<u128, String> {
-        self.right_count(prices, self.machine.link_count(), "links")?;
+        check_count(prices, self.machine.link_count(), "links")?;
         self.prepare();
         let next = self.prepared().0;
-        // Of parallel links the cheapest.
+        // The cheapest of parallel links.
         let mut steps = vec![u64::MAX; next.ends.len()];
         for (&entry, &price) in next.entry_of_link.iter().zip(prices) {
             if entry != NO_ENTRY {
-                steps[entry as usize] = steps[entry as usize].min(u64::from(price));
+                steps[index(entry)] = steps[index(entry)].min(u64::from(price));
             }
         }
-        let words = |x: u32| u128::from(self.set.connections()[x as usize].words);
+        let words = |x: u32| u128::from(self.set.connections()[index(x)].words);
         self.priced(|at| steps[at], |_| 0, words)
     }
 
-    /// The least price of a route, over all connections; a price for each cell.
+    /// The sum over all connections of the least price of a route, given a price for each cell.
     pub(super) fn by_cells(&mut self, prices: &[u32]) -> Result<u128, String> {
-        self.right_count(prices, self.machine.cell_count(), "cells")?;
+        check_count(prices, self.machine.cell_count(), "cells")?;
         self.prepare();
-        let price = |cell: u32| u64::from(prices[cell as usize]);
+        let price = |cell: u32| u64::from(prices[index(cell)]);
         let ends = &self.prepared().0.ends;
         self.priced(|at| price(ends[at]), price, |_| 1)
     }
 
-    fn right_count(&self, prices: &[u32], count: usize, of: &str) -> Result<(), String> {
-        match prices.len() == count {
-            true => Ok(()),
-            false => Err(format!("{} prices for {count} {of}", prices.len())),
-        }
-    }
-
-    /// Weights times distances. `step` is the price of an entry of the neighbours' lists, `start`
-    /// that of a source.
+    /// The sum of weights times distances. `step` is the price of an entry of the lists of
+    /// neighbours, `start` that of a source.
     fn priced(
         &self,
         step: impl Fn(usize) -> u64,
@@ -151,9 +149,10 @@ impl<'a> Distances<'a> {
         let cells = self.machine.cell_count();
         let by_source = || rows.chunk_by(|&a, &b| source(connections, a) == source(connections, b));
         let work = by_source().count().saturating_mul(cells + next.ends.len());
-        if work > PRICED {
+        if work > PRICE_SEARCH_BUDGET {
             return Err(format!(
-                "a proof by prices looks at {work} cells and links, at most {PRICED} are looked at"
+                "a proof by prices expands {work} cells and links, more than the limit of \
+                 {PRICE_SEARCH_BUDGET}"
             ));
         }
         let mut travelled = 0u128;
@@ -162,23 +161,23 @@ impl<'a> Distances<'a> {
         for row in by_source() {
             distance.fill(u64::MAX);
             let from = source(connections, row[0]);
-            distance[from as usize] = start(from);
+            distance[index(from)] = start(from);
             heap.push(Reverse((start(from), from)));
             while let Some(Reverse((reached, cell))) = heap.pop() {
-                if reached > distance[cell as usize] {
+                if reached > distance[index(cell)] {
                     continue;
                 }
                 for at in next.row(cell) {
-                    let (to, through) = (next.ends[at] as usize, reached + step(at));
-                    if through < distance[to] {
-                        distance[to] = through;
-                        heap.push(Reverse((through, to as u32)));
+                    let (to, through) = (next.ends[at], reached + step(at));
+                    if through < distance[index(to)] {
+                        distance[index(to)] = through;
+                        heap.push(Reverse((through, to)));
                     }
                 }
             }
             for &x in row {
-                let target = connections[x as usize].target.index();
-                // A target without a way is another rule's fault; it proves nothing here.
+                let target = connections[index(x)].target.index();
+                // Another rule refuses an unreachable target; it contributes nothing here.
                 let far = Some(distance[target]).filter(|&far| far != u64::MAX).unwrap_or(0);
                 travelled += weight(x) * u128::from(far);
             }
@@ -188,39 +187,46 @@ impl<'a> Distances<'a> {
 
     fn prepare(&mut self) {
         if self.neighbours.is_none() {
-            self.neighbours = Some(Neighbours::new(self.machine));
-            let mut rows: Vec<u32> = (0..self.set.len() as u32).collect();
-            rows.sort_by_key(|&x| self.set.connections()[x as usize].source);
+            self.neighbours = Some(NeighbourLists::new(self.machine));
+            let mut rows: Vec<u32> = (0..to_u32(self.set.len())).collect();
+            rows.sort_by_key(|&x| self.set.connections()[index(x)].source);
             self.by_source = Some(rows);
         }
     }
 
-    fn prepared(&self) -> (&Neighbours, &[u32]) {
+    fn prepared(&self) -> (&NeighbourLists, &[u32]) {
         match (&self.neighbours, &self.by_source) {
             (Some(neighbours), Some(rows)) => (neighbours, rows),
-            _ => unreachable!("`prepare` came before"),
+            _ => unreachable!("every caller calls `prepare` first"),
         }
     }
 }
 
-fn source(connections: &[conset_ir::Connection], x: u32) -> u32 {
-    connections[x as usize].source.0
+fn check_count(prices: &[u32], count: usize, of: &str) -> Result<(), String> {
+    match prices.len() == count {
+        true => Ok(()),
+        false => Err(format!("{} prices for {count} {of}", prices.len())),
+    }
 }
 
-/// Stands for "the link is dead".
+fn source(connections: &[Connection], x: u32) -> u32 {
+    connections[index(x)].source.0
+}
+
+/// The entry of a dead link.
 const NO_ENTRY: u32 = u32::MAX;
 
-/// The neighbours of each cell over live links, each once.
-struct Neighbours {
-    /// Where the entries of a cell begin.
+/// The neighbours of each cell over live links, without duplicates.
+struct NeighbourLists {
+    /// The first entry of each cell.
     first: Vec<u32>,
     /// The neighbours.
     ends: Vec<u32>,
-    /// The entry that each link belongs to.
+    /// The entry of each link.
     entry_of_link: Vec<u32>,
 }
 
-impl Neighbours {
+impl NeighbourLists {
     fn new(machine: &Machine) -> Self {
         let live = Live::new(machine);
         let ids = (0..machine.link_count()).map(LinkId::from_index);
@@ -236,10 +242,10 @@ impl Neighbours {
         };
         for parallel in links.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             for (.., link) in parallel {
-                this.entry_of_link[link.index()] = this.ends.len() as u32;
+                this.entry_of_link[link.index()] = to_u32(this.ends.len());
             }
             this.ends.push(parallel[0].1);
-            this.first[parallel[0].0 as usize + 1] += 1;
+            this.first[index(parallel[0].0) + 1] += 1;
         }
         for cell in 0..machine.cell_count() {
             this.first[cell + 1] += this.first[cell];
@@ -248,7 +254,7 @@ impl Neighbours {
     }
 
     /// The entries of a cell.
-    fn row(&self, cell: u32) -> std::ops::Range<usize> {
-        self.first[cell as usize] as usize..self.first[cell as usize + 1] as usize
+    fn row(&self, cell: u32) -> Range<usize> {
+        index(self.first[index(cell)])..index(self.first[index(cell) + 1])
     }
 }

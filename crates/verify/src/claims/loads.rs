@@ -1,25 +1,27 @@
-//! What resources must carry, whatever the routes: agents, cells, links on average, cuts.
+//! Loads of resources that are independent of the routes: agents, cells, average links and cuts.
 //!
-//! Counted from the set and from the machine's own list of links; linear in both, but for slabs
-//! of a dimension of `n` positions, which cost `n^2` and are counted up to [`SLABS`] positions.
+//! They are computed from the set and the machine's list of links, in linear time. Only the slabs
+//! of a dimension with `n` positions take O(n^2); they are computed for up to
+//! [`SLAB_POSITION_LIMIT`] positions.
 
+use conset_ir::convert::{index, to_u64};
 use conset_ir::witness::CellRange;
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Machine};
 
 use super::share;
 use crate::live::Live;
 
-/// Positions of a dimension up to which all its slabs are looked at.
-const SLABS: usize = 256;
+/// Positions of a dimension up to which all its slabs are considered.
+const SLAB_POSITION_LIMIT: usize = 256;
 
 /// Words and streams that agents send and receive.
-pub(super) struct Agents<'a> {
+pub(super) struct AgentLoads<'a> {
     machine: &'a Machine,
-    /// Of each cell: words and streams out, words and streams in.
+    /// For each cell, words and streams sent, and words and streams received.
     sums: Vec<[(u64, u64); 2]>,
 }
 
-impl<'a> Agents<'a> {
+impl<'a> AgentLoads<'a> {
     pub(super) fn new(machine: &'a Machine) -> Self {
         Self { machine, sums: vec![[(0, 0); 2]; machine.cell_count()] }
     }
@@ -36,8 +38,8 @@ impl<'a> Agents<'a> {
         self.sums[cell.index()] = [(0, 0); 2];
     }
 
-    /// The least clocks of an agent, with its set-ups or without. With several streams at a time
-    /// set-ups overlap, so there they bound on their own.
+    /// The least time of an agent, with or without its set-ups. With several streams at a time
+    /// set-ups can overlap with words, so they are a bound of their own.
     pub(super) fn clocks(&self, cell: CellId, with_setups: bool) -> u128 {
         let parameters = self.machine.parameters();
         let access = u128::from(parameters.access_clocks_per_word);
@@ -60,19 +62,19 @@ impl<'a> Agents<'a> {
     }
 }
 
-/// Counts loads of sets on a machine.
-pub(super) struct Loads<'a> {
+/// Computes the loads of sets on a machine.
+pub(super) struct LoadCounter<'a> {
     machine: &'a Machine,
     live: Live<'a>,
 }
 
-impl<'a> Loads<'a> {
+impl<'a> LoadCounter<'a> {
     pub(super) fn new(machine: &'a Machine) -> Self {
         Self { machine, live: Live::new(machine) }
     }
 
     pub(super) fn live_cells(&self) -> u128 {
-        self.machine.cells().filter(|&cell| self.live.is_alive(cell)).count() as u128
+        count(self.machine.cells().filter(|&cell| self.live.is_alive(cell)))
     }
 
     fn link_clocks(&self) -> u128 {
@@ -95,15 +97,15 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// Phases for the connections that end at a cell.
+    /// The least number of phases for the connections that end at a cell.
     pub(super) fn ends_of(&self, set: &ConnectionSet, cell: CellId) -> Result<u64, String> {
         self.known(cell)?;
         let at = |c: &&Connection| c.source == cell || c.target == cell;
-        let ends = set.connections().iter().filter(at).count() as u64;
+        let ends = to_u64(set.connections().iter().filter(at).count());
         Ok(ends.div_ceil(u64::from(self.machine.parameters().channels_per_cell)))
     }
 
-    /// The same for the cell of which it is the most.
+    /// The greatest such number of all cells.
     pub(super) fn most_ends(&self, set: &ConnectionSet) -> u64 {
         let mut ends = vec![0u64; self.machine.cell_count()];
         for connection in set.connections() {
@@ -116,25 +118,25 @@ impl<'a> Loads<'a> {
 
     pub(super) fn agent(&self, set: &ConnectionSet, cell: CellId) -> Result<u128, String> {
         self.known(cell)?;
-        let mut agents = Agents::new(self.machine);
+        let mut agents = AgentLoads::new(self.machine);
         set.connections().iter().for_each(|c| agents.add(c.source, c.target, c.words));
         Ok(agents.clocks(cell, true))
     }
 
     pub(super) fn busiest_agent(&self, set: &ConnectionSet) -> u128 {
-        let mut agents = Agents::new(self.machine);
+        let mut agents = AgentLoads::new(self.machine);
         set.connections().iter().for_each(|c| agents.add(c.source, c.target, c.words));
         agents.busiest(true)
     }
 
-    /// The greater of the busiest agent, without set-ups, and of the links on average.
+    /// The greater of the load of the busiest agent, without set-ups, and the average load of links.
     pub(super) fn agents_or_links(
         &self,
         set: &ConnectionSet,
         members: &[ConnectionId],
         hops: &[u32],
     ) -> u128 {
-        let mut agents = Agents::new(self.machine);
+        let mut agents = AgentLoads::new(self.machine);
         for &x in members {
             let connection = set.get(x);
             agents.add(connection.source, connection.target, connection.words);
@@ -143,7 +145,7 @@ impl<'a> Loads<'a> {
         agents.busiest(false).max(self.average_link(set, hops, rows))
     }
 
-    /// Clocks of the word-hops of some connections, over all links.
+    /// The clocks of the word-hops of some connections, divided by all links.
     pub(super) fn average_link(
         &self,
         set: &ConnectionSet,
@@ -152,24 +154,24 @@ impl<'a> Loads<'a> {
     ) -> u128 {
         let of = |row: usize| u128::from(set.connections()[row].words) * u128::from(hops[row]);
         let word_hops: u128 = rows.map(of).sum();
-        share(word_hops.checked_mul(self.link_clocks()), self.links().count() as u128)
+        share(word_hops.checked_mul(self.link_clocks()), count(self.links()))
     }
 
-    /// What a word on every link costs, by prices of links.
-    pub(super) fn links_worth(&self, prices: &[u32]) -> u128 {
+    /// The price of a word on every live link, given prices of links.
+    pub(super) fn price_of_links(&self, prices: &[u32]) -> u128 {
         let rows = prices.iter().enumerate();
         let live = rows.filter(|&(row, _)| self.live.is_link_alive(LinkId::from_index(row)));
         live.map(|(_, &price)| u128::from(price)).sum()
     }
 
-    /// What a channel of every cell costs, by prices of cells.
-    pub(super) fn cells_worth(&self, prices: &[u32]) -> u128 {
+    /// The price of a channel of every live cell, given prices of cells.
+    pub(super) fn price_of_cells(&self, prices: &[u32]) -> u128 {
         let rows = prices.iter().enumerate();
         let live = rows.filter(|&(row, _)| self.live.is_alive(CellId::from_index(row)));
         live.map(|(_, &price)| u128::from(price)).sum()
     }
 
-    /// Clocks of the words that leave a side of a cut, over the live links that leave it.
+    /// The clocks of the words that leave one side of a cut, divided by the live links that leave it.
     pub(super) fn cut<'b>(
         &self,
         connections: impl Iterator<Item = &'b Connection>,
@@ -180,7 +182,7 @@ impl<'a> Loads<'a> {
         for &(first, last) in side {
             self.known(last)?;
             if first > last || first.index() < next {
-                return Err(format!("{first} to {last} is no range after the one before it"));
+                return Err(format!("the range {first} to {last} is not ascending"));
             }
             inside[first.index()..=last.index()].fill(true);
             next = last.index() + 1;
@@ -188,25 +190,26 @@ impl<'a> Loads<'a> {
         let leaves = |from: CellId, to: CellId| inside[from.index()] && !inside[to.index()];
         let leaving = connections.filter(|c| leaves(c.source, c.target));
         let words: u128 = leaving.map(|c| u128::from(c.words)).sum();
-        let links = self.links().filter(|&(from, to)| leaves(from, to)).count();
-        Ok(share(Some(words * self.link_clocks()), links as u128))
+        let links = count(self.links().filter(|&(from, to)| leaves(from, to)));
+        Ok(share(Some(words * self.link_clocks()), links))
     }
 
-    /// The tightest slab of positions of any dimension, in shapes that have dimensions.
+    /// The greatest load of a cut around a slab of positions of any dimension, for topologies with
+    /// dimensions.
     pub(super) fn slabs(&self, set: &ConnectionSet) -> u128 {
         let topology = self.machine.topology();
         let mut stride = 1;
         let mut most = 0;
         for size in topology.dims().unwrap_or_default() {
-            if (2..=SLABS).contains(&(size as usize)) {
-                let at = |cell: CellId| (cell.0 / stride % size) as usize;
+            if (2..=SLAB_POSITION_LIMIT).contains(&index(size)) {
+                let at = |cell: CellId| index(cell.0 / stride % size);
                 let words = set.connections().iter();
-                let words = Steps::new(
-                    size as usize,
+                let words = PositionSums::new(
+                    index(size),
                     words.map(|c| (at(c.source), at(c.target), u128::from(c.words))),
                 );
                 let links = self.links().map(|(from, to)| (at(from), at(to), 1));
-                let links = Steps::new(size as usize, links);
+                let links = PositionSums::new(index(size), links);
                 most = most.max(self.tightest(&words, &links, topology.wraps()));
             }
             stride = stride.saturating_mul(size);
@@ -214,7 +217,7 @@ impl<'a> Loads<'a> {
         most
     }
 
-    fn tightest(&self, words: &Steps, links: &Steps, wraps: bool) -> u128 {
+    fn tightest(&self, words: &PositionSums, links: &PositionSums, wraps: bool) -> u128 {
         let size = words.size;
         let mut most = 0;
         for first in 0..if wraps { size } else { 1 } {
@@ -229,18 +232,22 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Sums of what goes from one position to another, over rectangles of both.
-struct Steps {
+fn count(items: impl Iterator) -> u128 {
+    u128::from(to_u64(items.count()))
+}
+
+/// Two-dimensional prefix sums of amounts from one position to another.
+struct PositionSums {
     size: usize,
-    /// What goes from positions below the row to positions below the column.
+    /// The amount from positions below the row to positions below the column.
     below: Vec<u128>,
 }
 
-impl Steps {
-    fn new(size: usize, steps: impl Iterator<Item = (usize, usize, u128)>) -> Self {
+impl PositionSums {
+    fn new(size: usize, amounts: impl Iterator<Item = (usize, usize, u128)>) -> Self {
         let width = size + 1;
         let mut below = vec![0; width * width];
-        for (from, to, amount) in steps {
+        for (from, to, amount) in amounts {
             below[(from + 1) * width + to + 1] += amount;
         }
         for row in 1..width {
@@ -254,7 +261,7 @@ impl Steps {
         Self { size, below }
     }
 
-    /// From positions `rows` to positions `columns`; neither wraps.
+    /// The amount from positions `rows` to positions `columns`; neither range wraps.
     fn between(&self, rows: [usize; 2], columns: [usize; 2]) -> u128 {
         let at = |row: usize, column: usize| self.below[row * (self.size + 1) + column];
         at(rows[1], columns[1]) + at(rows[0], columns[0])
@@ -262,7 +269,7 @@ impl Steps {
             - at(rows[1], columns[0])
     }
 
-    /// What leaves the positions from `first` to before `end`, which may go round.
+    /// The amount that leaves the positions from `first` to before `end`, a range that may wrap.
     fn leaving(&self, first: usize, end: usize) -> u128 {
         let size = self.size;
         let spans = |first: usize, end: usize| {

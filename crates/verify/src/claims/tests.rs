@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use conset_ir::{
-    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Parameters, Slot,
-    Topology,
+    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Parameters,
+    PhaseTimes, Slot, Topology,
 };
 
 use super::*;
@@ -132,9 +132,9 @@ fn hops_around_what_is_dead_are_searched() {
     let dead = vec![(CellId(0), CellId(1))];
     let ring = Machine::new("r", topology, Parameters::iwarp(), vec![CellId(4)], dead).unwrap();
     let pairs = set(&[(1, 0, 1), (2, 0, 1), (0, 0, 1), (3, 2, 1), (2, 0, 1)]);
-    assert_eq!(Distances::new(&ring, &pairs).hops(), [1, 2, 0, 1, 2]);
+    assert_eq!(ConnectionDistances::new(&ring, &pairs).hops(), [1, 2, 0, 1, 2]);
     let whole = Machine::from_spec("ring:6").unwrap();
-    assert_eq!(Distances::new(&whole, &set(&[(5, 1, 1), (1, 4, 1)])).hops(), [2, 3]);
+    assert_eq!(ConnectionDistances::new(&whole, &set(&[(5, 1, 1), (1, 4, 1)])).hops(), [2, 3]);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn slabs_are_as_tight_as_their_cells_say() {
         let cells = machine.cell_count() as u32;
         let rows = (0..cells).flat_map(|a| (0..cells).map(move |b| (a, b, 1 + 3 * a + 7 * b)));
         let set = set(&rows.collect::<Vec<_>>());
-        let loads = Loads::new(&machine);
+        let loads = LoadCounter::new(&machine);
         let mut most = 0;
         for (size, stride) in [(size, 1), (2, size)] {
             for (first, length) in (0..size).flat_map(|f| (1..size).map(move |l| (f, l))) {

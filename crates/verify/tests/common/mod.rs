@@ -1,5 +1,5 @@
-//! A tiny compiler of the tests' own: breadth-first routes, a new phase per conflict, a serial
-//! timetable, images. Drafts are plain data, so that tests can spoil them before they are built.
+//! A small compiler for tests: breadth-first routes, a new phase per conflict, a serial timetable,
+//! images. Drafts are plain data, so that tests can corrupt them before they are built.
 
 #![allow(dead_code, unreachable_pub)] // Each test file uses its part.
 

@@ -1,7 +1,7 @@
-//! One spoilt artefact, or more, for each rule: the checker must refuse it by that rule alone.
+//! Mutation tests: one or more corrupted values for each rule, refused by that rule alone.
 //!
-//! `shape` and `barrier` cannot be broken through the constructors of `conset-ir`; unit tests of
-//! the modules break them.
+//! The constructors of `conset-ir` prevent violations of `shape` and `barrier`; unit tests of the
+//! modules cover these.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -37,7 +37,7 @@ fn spoil(change: impl FnOnce(&mut Draft)) -> Rejection {
 }
 
 fn spoil_draft(mut draft: Draft, change: impl FnOnce(&mut Draft)) -> Rejection {
-    verify::timetable(draft.timetable()).expect("valid before it was spoilt");
+    verify::timetable(draft.timetable()).expect("valid before it was corrupted");
     change(&mut draft);
     verify::timetable(draft.timetable()).expect_err("spoilt")
 }
@@ -418,7 +418,7 @@ fn every_fault_is_refused_by_its_rule_alone() {
     let mut covered = vec![Rule::Shape, Rule::Barrier];
     for (rule, what, rejection) in cases.into_iter().flatten() {
         assert_eq!(rejection.rules(), [rule], "{what}: {rejection}");
-        let line = rejection.violations[0].to_string();
+        let line = rejection.violations()[0].to_string();
         assert!(line.starts_with(rule.name()) && !line.contains('\n'), "{line}");
         covered.push(rule);
     }
@@ -464,7 +464,7 @@ fn every_route_that_is_elsewhere_is_named() {
         let image = split(of_image).image().build();
         let rejection = verify::image_of(image, &[&timetable]).unwrap_err();
         let named =
-            |p: u32| rejection.violations.iter().filter(|v| v.phase == Some(PhaseId(p))).count();
+            |p: u32| rejection.violations().iter().filter(|v| v.phase == Some(PhaseId(p))).count();
         // What moved is too much in one phase and missing in the other. What stayed in the
         // later phase may start at another time.
         assert_eq!(named(0), of_image.abs_diff(of_timetable), "{rejection}");
@@ -474,7 +474,7 @@ fn every_route_that_is_elsewhere_is_named() {
 }
 
 #[test]
-fn with_full_duplex_the_two_directions_are_listed_apart() {
+fn with_full_duplex_the_lists_of_both_directions_are_independent() {
     let draft = pair(&[], &[(0, 1, 4), (1, 0, 8), (0, 1, 4), (1, 0, 8)]);
     let mut image = draft.image();
     for cell in 0..2 {
@@ -484,10 +484,10 @@ fn with_full_duplex_the_two_directions_are_listed_apart() {
 }
 
 #[test]
-fn channels_of_the_reserve_are_told_from_those_that_are_not_there() {
-    for (channel, what) in [(3, "reserve"), (10, "reserve"), (11, "not one of the cell's")] {
+fn reserved_channels_are_distinguished_from_missing_ones() {
+    for (channel, what) in [(3, "reserved"), (10, "reserved"), (11, "not a channel of the cell")] {
         let rejection = spoil(|d| d.route(2).channels[0] = ChannelId(channel));
-        assert!(rejection.violations[0].message.contains(what), "{rejection}");
+        assert!(rejection.violations()[0].message.contains(what), "{rejection}");
     }
 }
 
@@ -498,7 +498,7 @@ fn violations_are_listed_up_to_a_cap_and_counted_beyond() {
     draft.phases.iter_mut().flatten().for_each(|r| r.duration -= 1);
     draft.makespan_error = 1;
     let rejection = verify::timetable(draft.timetable()).unwrap_err();
-    assert_eq!(rejection.violations.len(), Rejection::LISTED);
+    assert_eq!(rejection.violations().len(), Rejection::LISTED);
     assert_eq!(rejection.rules(), [Rule::Duration, Rule::Makespan]);
     assert_eq!(rejection.total(), 300 + draft.phases.len() as u64);
     assert!(rejection.to_string().contains("more; in all: duration 300, makespan"));

@@ -1,0 +1,123 @@
+//! Recognises the format of a file and parses files of any format.
+//!
+//! | format | kinds | module |
+//! |---|---|---|
+//! | text (`.cset`) | all | [`crate::text`] |
+//! | JSON (`.json`) | programs, schedules | [`crate::json`] |
+//! | binary (`.csb`, images `.csi`) | all | [`crate::binary`] |
+//! | machine file (`.toml`) | machines | [`crate::machine_file`] |
+//!
+//! The first bytes of a file determine its format. Its name is not considered, so a wrong extension
+//! does no harm.
+
+use std::sync::Arc;
+
+use crate::document::Document;
+use crate::error::{At, InputError, Result};
+use crate::position::utf8;
+use crate::{binary, json, machine_file, text};
+
+/// A format of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileFormat {
+    /// Lines for people, `.cset`.
+    Text,
+    /// A JSON schedule or a JSON connection set, `.json`.
+    Json,
+    /// The binary container, `.csb` and `.csi`.
+    Binary,
+    /// A machine in TOML, `.toml`.
+    MachineFile,
+}
+
+impl Document {
+    /// The format of a file according to its first bytes; `None` if it is not a conset file.
+    ///
+    /// ```
+    /// use conset_ir::{Document, FileFormat};
+    ///
+    /// assert_eq!(Document::sniff(b"conset set 1\n"), Some(FileFormat::Text));
+    /// assert_eq!(Document::sniff(b"$MeshFormat\n"), None);
+    /// ```
+    pub fn sniff(bytes: &[u8]) -> Option<FileFormat> {
+        if bytes.starts_with(&binary::MAGIC) {
+            return Some(FileFormat::Binary);
+        }
+        let line = first_line(bytes);
+        match line.first()? {
+            b'{' => Some(FileFormat::Json),
+            b'[' => Some(FileFormat::MachineFile),
+            _ if is_text_header(line) => Some(FileFormat::Text),
+            _ if line.contains(&b'=') => Some(FileFormat::MachineFile),
+            _ => None,
+        }
+    }
+
+    /// Parses a file of any format. `name` is the name of the file in error messages.
+    ///
+    /// # Errors
+    /// The first mistake in the file, with its position; or that it is not a conset file.
+    pub fn parse_any(name: &str, bytes: &[u8]) -> Result<Self> {
+        match Self::sniff(bytes) {
+            Some(FileFormat::Binary) => binary::parse(name, bytes),
+            Some(FileFormat::Json) => json::parse(name, bytes),
+            Some(FileFormat::Text) => text::parse(name, utf8(name, bytes)?),
+            Some(FileFormat::MachineFile) => machine_file::parse(name, utf8(name, bytes)?)
+                .map(|m| Document::Machine(Arc::new(m))),
+            None => {
+                let message =
+                    if bytes.is_empty() { "the file is empty" } else { "not a conset file" };
+                Err(InputError::new(name, At::Whole, message)
+                    .help("a connection set starts with `conset set 1`, a JSON schedule with `{`"))
+            }
+        }
+    }
+}
+
+/// The first line that is neither blank nor a comment, without leading blanks.
+fn first_line(bytes: &[u8]) -> &[u8] {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    bytes
+        .split(|&b| b == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .find(|line| !line.is_empty() && line[0] != b'#')
+        .unwrap_or(b"")
+}
+
+/// Whether the line is `conset` and another word. (In a machine file with a key of that name an
+/// equals sign follows; the reader of machine files then refuses the key.)
+fn is_text_header(line: &[u8]) -> bool {
+    let Some(rest) = line.strip_prefix(b"conset") else { return false };
+    match rest.first() {
+        None => true,
+        Some(b) => b.is_ascii_whitespace() && rest.trim_ascii().first() != Some(&b'='),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_bytes_determine_the_format() {
+        let form = |text: &str| Document::sniff(text.as_bytes());
+        assert_eq!(form("# note\n\n  conset set 1\n"), Some(FileFormat::Text));
+        assert_eq!(form("\u{FEFF}conset set 1"), Some(FileFormat::Text));
+        assert_eq!(form(" \n {\"format\": 1}"), Some(FileFormat::Json));
+        assert_eq!(form("# a machine\nname = \"m\"\n"), Some(FileFormat::MachineFile));
+        assert_eq!(form("[topology]\nkind = \"ring\"\n"), Some(FileFormat::MachineFile));
+        assert_eq!(form("conset = 1"), Some(FileFormat::MachineFile));
+        assert_eq!(Document::sniff(&binary::MAGIC), Some(FileFormat::Binary));
+        for other in ["", "#", "consets", "$MeshFormat\n4.1 0 8\n", "10 20 30"] {
+            assert_eq!(form(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_utf8_is_refused_with_its_position() {
+        let error = Document::parse_any("f", b"conset set 1\nset \xFFa\n").unwrap_err();
+        assert_eq!(error.at, At::Text { line: 2, column: 5, offset: 17 });
+        assert_eq!(Document::parse_any("f", b"").unwrap_err().message, "the file is empty");
+    }
+}
