@@ -13,7 +13,7 @@ use conset_ir::{
     Schedule, SetSchedule, ShapeError, Timetable,
 };
 use conset_partition_route::{apr, bounds};
-use conset_scheduler::{best as links, greedy, planned, predict};
+use conset_scheduler::{fixed_starts, greedy, link_aware as links, predict};
 use conset_verify::{Lifted, Rejection, Report, Rule, Verified};
 
 use rayon::prelude::*;
@@ -443,7 +443,7 @@ pub(crate) fn paper(
     observer(Progress::Stage("building timetables"));
     let timetable =
         greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", &e))?;
-    Ok(links::cheapest(&planned::with_early_starts(vec![timetable])))
+    Ok(links::cheapest(&fixed_starts::with_early_starts(vec![timetable])))
 }
 
 /// Takes over a schedule that came from outside: checks it and makes its image.
@@ -559,7 +559,7 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
 /// The timetable of an image's set. An image does not say for how long a stream is booked: the
 /// scheduler's durations where they fit between its starts, otherwise the shortest.
 fn timetable_of(lifted: &Lifted) -> Timetable {
-    let booked = planned::with_starts(lifted.routing.clone(), &lifted.starts);
+    let booked = fixed_starts::with_starts(lifted.routing.clone(), &lifted.starts);
     let booked = booked.ok().filter(|booked| conset_verify::check_timetable(booked).is_ok());
     booked.unwrap_or_else(|| lifted.timetable())
 }

@@ -23,20 +23,21 @@
 
 #![forbid(unsafe_code)]
 
-pub mod best;
 mod cost;
-mod fair;
+pub mod fixed_starts;
 mod fluid;
-mod gaps;
+mod free_intervals;
 pub mod greedy;
-pub mod holes;
-mod list;
-mod order;
+pub mod idle_intervals;
+mod kempe_repair;
+pub mod link_aware;
+mod list_scheduling;
+mod local_index;
+mod max_min_share;
 mod parallel;
-pub mod planned;
+pub mod phase_model;
+mod precedence;
 pub mod predict;
-mod rounds;
-pub mod sketch;
 
 use conset_ir::PhaseId;
 
@@ -45,6 +46,7 @@ pub use predict::{AgentLoad, LinkLoad, PhasePrediction, Prediction, predict};
 
 /// Why there is no timetable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ScheduleError {
     /// The durations of a phase's routes add up to 2^63 clocks or more, which the machine's
     /// parameters and the limits on words allow but no clock can count.
@@ -53,4 +55,13 @@ pub enum ScheduleError {
         /// The phase.
         phase: PhaseId,
     },
+}
+
+impl ScheduleError {
+    /// The phase that has no timetable.
+    pub fn phase(self) -> PhaseId {
+        match self {
+            ScheduleError::TooLong { phase } => phase,
+        }
+    }
 }

@@ -6,7 +6,7 @@
 //!
 //! The paper's own model is the switch and the makespan, and was up to 4.8 times short where
 //! streams share links (section 5.1.4). Here each phase is run as flowing streams
-//! (`fluid`) that get max-min fair shares of links and agents (`fair`), in the
+//! (`fluid`) that get max-min share shares of links and agents (`share`), in the
 //! order of the timetable but not by its clock. A phase's clocks are rounded up, and never below
 //! what its busiest agent needs by itself (its words and its stream set-ups, one after the other)
 //! nor below what its busiest link needs, as rounding errors might have it: the checker holds
@@ -14,17 +14,17 @@
 //!
 //! # Words on their way
 //!
-//! The last word of a stream is received some clocks after it is sent (its *flight*): it crosses
+//! The last word of a stream is received some clocks after it is sent (its *latency*): it crosses
 //! links, and the agent of the target takes it. Streams that follow each other in an agent hide
 //! that, all but the last of the phase. In a set with an order they do not: a connection that comes after another
-//! waits until the last word of that was received, so flights add up along chains (a chain of
+//! waits until the last word of that was received, so latencies add up along chains (a chain of
 //! 2000 connections of 4 words between any cells took 1.7 times what was predicted without them). Such a set is
-//! predicted with the flights of its streams, any other without.
+//! predicted with the latencies of its streams, any other without.
 //!
 //! # Timed starts
 //!
 //! On a machine with timed starts no stream is opened before its slot's start, at either end, and
-//! all flights count: where streams keep out of each other's way, they are what a phase takes
+//! all latencies count: where streams keep out of each other's way, they are what a phase takes
 //! beyond its plan.
 //!
 //! # What it leaves out
@@ -38,11 +38,12 @@ use conset_ir::{
     CellId, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes, RouteRef, Timetable,
 };
 
-use crate::cost::{Compact, Costs};
-use crate::fair::Fair;
+use crate::cost::StreamCosts;
 use crate::fluid;
-use crate::order::PhaseOrder;
+use crate::local_index::LocalIndex;
+use crate::max_min_share::MaxMinShare;
 use crate::parallel;
+use crate::precedence::PhasePrecedence;
 
 /// What a compiled set is predicted to take.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -51,6 +52,16 @@ pub struct Prediction {
     pub clocks: u64,
     /// The phases in the order of execution.
     pub phases: Vec<PhasePrediction>,
+}
+
+impl Prediction {
+    /// The prediction of a set whose phases are predicted already: `clocks` is their sum.
+    pub fn new(phases: Vec<PhasePrediction>) -> Self {
+        let clocks = phases
+            .iter()
+            .fold(0u64, |sum, phase| sum.saturating_add(phase.switch).saturating_add(phase.clocks));
+        Self { clocks, phases }
+    }
 }
 
 /// What a phase is predicted to take, and what is busiest in it.
@@ -105,50 +116,49 @@ pub struct AgentLoad {
 pub fn predict(timetable: &Timetable) -> Prediction {
     let phases: Vec<PhasePrediction> = parallel::phases(
         timetable.routing(),
-        || Model::new(timetable),
+        || CostModel::new(timetable),
         |model, phase, routes| model.phase(routes, &timetable.phases()[phase.index()]),
     );
-    let clocks =
-        phases.iter().fold(0u64, |sum, p| sum.saturating_add(p.switch).saturating_add(p.clocks));
-    Prediction { clocks, phases }
+    Prediction::new(phases)
 }
 
 /// The machine as the model sees it, and memory that is reused from phase to phase.
-struct Model<'a> {
+struct CostModel<'a> {
     timetable: &'a Timetable,
     machine: &'a Machine,
-    costs: Costs,
-    links: Compact,
+    costs: StreamCosts,
+    links: LocalIndex,
     /// Two per cell, its send port and its receive port; with half duplex only the first.
-    ports: Compact,
-    connections: Compact,
+    ports: LocalIndex,
+    connections: LocalIndex,
 }
 
-impl<'a> Model<'a> {
+impl<'a> CostModel<'a> {
     fn new(timetable: &'a Timetable) -> Self {
         let routing = timetable.routing();
         let machine = routing.machine();
-        let costs = Costs::new(machine.parameters());
+        let costs = StreamCosts::new(machine.parameters());
         Self {
             timetable,
             machine,
             costs,
-            links: Compact::new(machine.link_count()),
-            ports: Compact::new(costs.side_count(machine)),
-            connections: Compact::new(routing.set().len()),
+            links: LocalIndex::new(machine.link_count()),
+            ports: LocalIndex::new(costs.port_count(machine)),
+            connections: LocalIndex::new(routing.set().len()),
         }
     }
 
     /// What last words take on their way: in a set with an order somebody may wait for them, and
     /// on a machine with timed starts little else is between the plan and the end.
-    fn flights(&self, routes: &PhaseRoutes) -> Vec<f64> {
+    fn latencies(&self, routes: &PhaseRoutes) -> Vec<f64> {
         let set = self.timetable.routing().set();
         if set.order().is_empty() && !self.machine.parameters().has_timed_starts() {
             return Vec::new();
         }
-        let flight =
-            |route: RouteRef<'_>| self.costs.flight(route.hops(), set.get(route.connection)) as f64;
-        routes.iter().map(flight).collect()
+        let latency = |route: RouteRef<'_>| {
+            self.costs.pipeline_latency(route.hops(), set.get(route.connection)) as f64
+        };
+        routes.iter().map(latency).collect()
     }
 
     fn phase(&mut self, routes: &PhaseRoutes, times: &PhaseTimes) -> PhasePrediction {
@@ -159,25 +169,25 @@ impl<'a> Model<'a> {
             (times.slots[row as usize].start, routes.get(row as usize).connection, row)
         });
 
-        let mut loads = Loads::default();
+        let mut loads = ResourceLoads::default();
         let mut ports = Vec::with_capacity(routes.len());
         let mut crossings = Vec::new();
         for (row, route) in routes.iter().enumerate() {
             for &link in route.links().iter().filter(|&&link| link != LinkId::NONE) {
-                let link = self.links.meet(link.0);
+                let link = self.links.index_of(link.0);
                 loads.link(link, route.words);
                 crossings.push((row as u32, link));
             }
-            let both = self.costs.sides(set.get(route.connection));
-            let both = both.map(|port| self.ports.meet(port));
+            let both = self.costs.ports(set.get(route.connection));
+            let both = both.map(|port| self.ports.index_of(port));
             for port in both {
                 loads.agent(port, route.words);
             }
             ports.push(both);
         }
         // Resources of the phase: its links, then its ports.
-        let links = self.links.used().len() as u32;
-        let port_count = self.ports.used().len();
+        let links = self.links.rows().len() as u32;
+        let port_count = self.ports.rows().len();
         let mut capacities = vec![1.0 / f64::from(parameters.link_clocks_per_word); links as usize];
         let access = 1.0 / f64::from(parameters.access_clocks_per_word);
         capacities.resize(capacities.len() + port_count, access);
@@ -185,20 +195,20 @@ impl<'a> Model<'a> {
             .iter()
             .enumerate()
             .flat_map(|(row, both)| both.map(|port| (row as u32, port + links)));
-        let ways = Lists::new(routes.len(), crossings.iter().copied().chain(ends));
+        let paths = Lists::new(routes.len(), crossings.iter().copied().chain(ends));
         let listed = rows.iter().flat_map(|&row| {
             let [from, to] = ports[row as usize];
             std::iter::once((from, row)).chain((from != to).then_some((to, row)))
         });
         let lists = Lists::new(port_count, listed);
-        let order = PhaseOrder::of(set, routes, &mut self.connections);
+        let precedence = PhasePrecedence::of(set, routes, &mut self.connections);
 
-        let phase = fluid::Phase {
+        let phase = fluid::FluidPhase {
             words: routes.iter().map(|route| route.words).collect(),
             lists,
             ports,
-            order: order.as_ref(),
-            flights: self.flights(routes),
+            precedence: precedence.as_ref(),
+            latencies: self.latencies(routes),
             starts: match parameters.has_timed_starts() {
                 true => times.slots.iter().map(|slot| slot.start as f64).collect(),
                 false => Vec::new(),
@@ -207,7 +217,7 @@ impl<'a> Model<'a> {
             setup: f64::from(parameters.stream_setup),
             links,
         };
-        let outcome = fluid::run(&phase, &mut Fair::new(capacities, ways));
+        let outcome = fluid::run(&phase, &mut MaxMinShare::new(capacities, paths));
 
         let busiest_link = self.busiest_link(&loads);
         let busiest_agent = self.busiest_agent(&loads);
@@ -221,15 +231,15 @@ impl<'a> Model<'a> {
             planned: times.makespan,
             busiest_link,
             busiest_agent,
-            max_sharing: outcome.sharing,
+            max_sharing: outcome.max_sharing,
         }
     }
 
-    fn busiest_link(&self, loads: &Loads) -> Option<LinkLoad> {
+    fn busiest_link(&self, loads: &ResourceLoads) -> Option<LinkLoad> {
         let clocks_per_word = u64::from(self.machine.parameters().link_clocks_per_word);
         let found = self
             .links
-            .used()
+            .rows()
             .iter()
             .zip(&loads.links)
             .min_by_key(|&(&link, load)| (std::cmp::Reverse(load.words), link));
@@ -241,15 +251,15 @@ impl<'a> Model<'a> {
         })
     }
 
-    fn busiest_agent(&self, loads: &Loads) -> Option<AgentLoad> {
+    fn busiest_agent(&self, loads: &ResourceLoads) -> Option<AgentLoad> {
         let parameters = self.machine.parameters();
-        let clocks = |load: &Load| {
+        let clocks = |load: &ResourceLoad| {
             let words = load.words.saturating_mul(u64::from(parameters.access_clocks_per_word));
             words.saturating_add(u64::from(load.streams) * u64::from(parameters.stream_setup))
         };
         let found = self
             .ports
-            .used()
+            .rows()
             .iter()
             .zip(&loads.agents)
             .min_by_key(|&(&port, load)| (std::cmp::Reverse(clocks(load)), port));
@@ -272,19 +282,19 @@ impl<'a> Model<'a> {
 
 /// Streams and words of a link or an agent.
 #[derive(Clone, Copy, Default)]
-struct Load {
+struct ResourceLoad {
     streams: u32,
     words: u64,
 }
 
 /// The loads of a phase, by number within the phase.
 #[derive(Default)]
-struct Loads {
-    links: Vec<Load>,
-    agents: Vec<Load>,
+struct ResourceLoads {
+    links: Vec<ResourceLoad>,
+    agents: Vec<ResourceLoad>,
 }
 
-impl Loads {
+impl ResourceLoads {
     fn link(&mut self, link: u32, words: u32) {
         add(&mut self.links, link, words);
     }
@@ -294,10 +304,10 @@ impl Loads {
     }
 }
 
-fn add(loads: &mut Vec<Load>, row: u32, words: u32) {
+fn add(loads: &mut Vec<ResourceLoad>, row: u32, words: u32) {
     let row = row as usize;
     if row == loads.len() {
-        loads.push(Load::default());
+        loads.push(ResourceLoad::default());
     }
     loads[row].streams += 1;
     loads[row].words += u64::from(words);

@@ -1,8 +1,8 @@
 //! The cost model for phases that are not made yet.
 //!
 //! A search that changes a plan a little, again and again, wants to know what a change comes to
-//! before channels are numbered and slots are given. A sketch of a phase is a list of streams in
-//! the order in which agents open them, each with the places (edges of the network) on its way;
+//! before channels are numbered and slots are given. A model of a phase is a list of streams in
+//! the order in which agents open them, each with the edges (edges of the network) on its way;
 //! it runs as [`mod@crate::predict`] would run it, and says when each stream is over.
 //!
 //! # What it leaves out
@@ -12,20 +12,21 @@
 
 use conset_ir::{ConnectionId, ConnectionSet, Lists, Machine};
 
-use crate::cost::{Compact, Costs};
-use crate::fair::Fair;
+use crate::cost::StreamCosts;
 use crate::fluid;
-use crate::order::PhaseOrder;
+use crate::local_index::LocalIndex;
+use crate::max_min_share::MaxMinShare;
+use crate::precedence::PhasePrecedence;
 
 /// A stream of a phase under construction.
 #[derive(Clone, Copy, Debug)]
-pub struct Stream<'a> {
+pub struct ModelStream<'a> {
     /// Whose words it carries.
     pub connection: ConnectionId,
     /// Words, at least 1.
     pub words: u32,
-    /// The places on its way, each once, numbered as their links were given.
-    pub places: &'a [u32],
+    /// The edges on its way, each once, numbered as their links were given.
+    pub edges: &'a [u32],
     /// On a machine with timed starts the clock before which no agent opens it; 0 is at once. A
     /// phase in which all are 0 runs as on any other machine.
     pub start: u64,
@@ -33,60 +34,63 @@ pub struct Stream<'a> {
 
 /// A machine that runs sketches of a set's phases.
 #[derive(Debug)]
-pub struct Sketch<'a> {
+pub struct PhaseModel<'a> {
     set: &'a ConnectionSet,
-    costs: Costs,
-    places: u32,
+    costs: StreamCosts,
+    edges: u32,
     ports: usize,
     streams: u32,
     setup: f64,
     timed: bool,
     /// Whether a stream over links never gets more of a link than its agents take: then agents,
     /// which have one stream at a time, share nothing out.
-    narrow: bool,
-    fair: Fair,
-    connections: Compact,
+    agents_never_limit: bool,
+    rates: MaxMinShare,
+    connections: LocalIndex,
 }
 
-impl<'a> Sketch<'a> {
+impl<'a> PhaseModel<'a> {
     /// `links` has the links of each place, at least 1.
     pub fn new(machine: &Machine, set: &'a ConnectionSet, links: &[u32]) -> Self {
         let parameters = machine.parameters();
-        let costs = Costs::new(parameters);
-        let ports = costs.side_count(machine);
+        let costs = StreamCosts::new(parameters);
+        let ports = costs.port_count(machine);
         let link = 1.0 / f64::from(parameters.link_clocks_per_word);
         let access = 1.0 / f64::from(parameters.access_clocks_per_word);
         let mut capacities: Vec<f64> = links.iter().map(|&n| f64::from(n) * link).collect();
-        let narrow = parameters.streams == 1 && capacities.iter().all(|&c| c <= access);
+        let agents_never_limit = parameters.streams == 1 && capacities.iter().all(|&c| c <= access);
         capacities.resize(links.len() + ports, access);
         Self {
             set,
             costs,
-            places: links.len() as u32,
+            edges: links.len() as u32,
             ports,
             streams: parameters.streams,
             setup: f64::from(parameters.stream_setup),
             timed: parameters.has_timed_starts(),
-            narrow,
-            fair: Fair::new(capacities, Lists::new(0, [].into_iter())),
-            connections: Compact::new(set.len()),
+            agents_never_limit,
+            rates: MaxMinShare::new(capacities, Lists::new(0, [].into_iter())),
+            connections: LocalIndex::new(set.len()),
         }
     }
 
     /// When each stream of a phase is over, in clocks from the phase's beginning, if agents open
     /// their streams in the order of the list. Streams keep the set's order in their list.
-    pub fn ends<'s>(&mut self, streams: impl Iterator<Item = Stream<'s>> + Clone) -> Vec<f64> {
+    pub fn finish_times<'s>(
+        &mut self,
+        streams: impl Iterator<Item = ModelStream<'s>> + Clone,
+    ) -> Vec<f64> {
         let set = self.set;
         let ports: Vec<[u32; 2]> =
-            streams.clone().map(|stream| self.costs.sides(set.get(stream.connection))).collect();
-        let first = self.places;
+            streams.clone().map(|stream| self.costs.ports(set.get(stream.connection))).collect();
+        let first = self.edges;
         let rows = streams.clone().zip(&ports).enumerate();
-        let ways = rows.flat_map(|(row, (stream, both))| {
-            let free = self.narrow && !stream.places.is_empty();
+        let paths = rows.flat_map(|(row, (stream, both))| {
+            let free = self.agents_never_limit && !stream.edges.is_empty();
             let ends = both.map(|port| first + port).into_iter().filter(move |_| !free);
-            stream.places.iter().copied().chain(ends).map(move |place| (row as u32, place))
+            stream.edges.iter().copied().chain(ends).map(move |edge| (row as u32, edge))
         });
-        let ways = Lists::new(ports.len(), ways);
+        let paths = Lists::new(ports.len(), paths);
         let listed = ports.iter().enumerate().flat_map(|(row, &[from, to])| {
             let other = (from != to).then_some((to, row as u32));
             std::iter::once((from, row as u32)).chain(other)
@@ -95,24 +99,24 @@ impl<'a> Sketch<'a> {
         let connections = streams.clone().map(|stream| stream.connection);
         let ordered = !set.order().is_empty();
         let timed = self.timed && streams.clone().any(|stream| stream.start > 0);
-        let flight = |stream: Stream<'_>| {
-            self.costs.flight(stream.places.len(), set.get(stream.connection)) as f64
+        let latency = |stream: ModelStream<'_>| {
+            self.costs.pipeline_latency(stream.edges.len(), set.get(stream.connection)) as f64
         };
-        let flights = streams.clone().filter(|_| ordered || timed).map(flight).collect();
+        let latencies = streams.clone().filter(|_| ordered || timed).map(latency).collect();
         let starts = streams.clone().filter(|_| timed).map(|stream| stream.start as f64).collect();
-        let order = PhaseOrder::among(set, connections, &mut self.connections);
-        let phase = fluid::Phase {
+        let precedence = PhasePrecedence::among(set, connections, &mut self.connections);
+        let phase = fluid::FluidPhase {
             words: streams.map(|stream| stream.words).collect(),
             ports,
             lists,
-            order: order.as_ref(),
-            flights,
+            precedence: precedence.as_ref(),
+            latencies,
             starts,
             streams: self.streams,
             setup: self.setup,
-            links: self.places,
+            links: self.edges,
         };
-        self.fair.restart(ways);
-        fluid::run(&phase, &mut self.fair).ends
+        self.rates.restart(paths);
+        fluid::run(&phase, &mut self.rates).finish_times
     }
 }

@@ -5,8 +5,8 @@
 //!
 //! * [`in_rounds`]: where the router knows *rounds* (routes that share no agent and no link), a
 //!   phase's rounds run one after the other, each as long as its longest route.
-//! * [`by_links`]: elsewhere a route waits until both its agents and all its links are free
-//!   (`list`), and of what can start, what its agents are most pressed for starts first. Several
+//! * [`list_schedules`]: elsewhere a route waits until both its agents and all its links are free
+//!   (`list_scheduling`), and of what can start, what its agents are most pressed for starts first. Several
 //!   passes and the greedy timetable are there to be priced, and [`combine`] takes the best phases.
 //!
 //! # What this module does not do
@@ -15,10 +15,11 @@
 
 use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
-use crate::cost::{Compact, Costs};
-use crate::list::{self, Job};
-use crate::order::PhaseOrder;
+use crate::cost::StreamCosts;
+use crate::list_scheduling::{self, ListProblem, RouteTask};
+use crate::local_index::LocalIndex;
 use crate::parallel;
+use crate::precedence::PhasePrecedence;
 use crate::predict::{Prediction, predict};
 use crate::{ScheduleError, greedy};
 
@@ -31,8 +32,8 @@ use crate::{ScheduleError, greedy};
 /// # Panics
 /// Where `rounds` has not one number for each route.
 pub fn in_rounds(routing: Routing, rounds: &[Vec<u32>]) -> Result<Timetable, ScheduleError> {
-    let costs = Costs::new(routing.machine().parameters());
-    let mut free = vec![0u64; costs.side_count(routing.machine())];
+    let costs = StreamCosts::new(routing.machine().parameters());
+    let mut free = vec![0u64; costs.port_count(routing.machine())];
     let mut phases = Vec::with_capacity(routing.phases().len());
     assert_eq!(rounds.len(), routing.phases().len(), "rounds for each phase");
     for ((phase, routes), rounds) in routing.iter().zip(rounds) {
@@ -46,7 +47,7 @@ fn phase_in_rounds(
     phase: PhaseId,
     routes: &PhaseRoutes,
     rounds: &[u32],
-    costs: &Costs,
+    costs: &StreamCosts,
     free: &mut [u64],
 ) -> Result<PhaseTimes, ScheduleError> {
     assert_eq!(rounds.len(), routes.len(), "a round for each route");
@@ -68,7 +69,7 @@ fn phase_in_rounds(
         if total >= 1 << 63 {
             return Err(ScheduleError::TooLong { phase });
         }
-        let [a, b] = costs.sides(connection).map(|side| side as usize);
+        let [a, b] = costs.ports(connection).map(|port| port as usize);
         let slot = Slot { start: base.max(free[a]).max(free[b]), duration };
         (free[a], free[b]) = (slot.end(), slot.end());
         end = end.max(slot.end());
@@ -78,10 +79,10 @@ fn phase_in_rounds(
 }
 
 /// Routes of a phase above which passes are few.
-const REPEATED: usize = 1 << 8;
+const MANY_ROUTES: usize = 1 << 8;
 
 /// Links of all routes of a phase above which no pass is made, for the memory it would take.
-const TRIED: usize = 1 << 25;
+const LINKS_MEMORY_LIMIT: usize = 1 << 25;
 
 /// Gives every route of every phase a slot when its agents and links are free, in several ways:
 /// `passes` orders of urgency are tried in each phase, and the shortest few make the second
@@ -90,15 +91,19 @@ const TRIED: usize = 1 << 25;
 ///
 /// # Errors
 /// A phase whose durations add up to 2^63 clocks or more.
-pub fn by_links(routing: Routing, passes: u32, seed: u64) -> Result<Vec<Timetable>, ScheduleError> {
+pub fn list_schedules(
+    routing: Routing,
+    passes: u32,
+    seed: u64,
+) -> Result<Vec<Timetable>, ScheduleError> {
     let greedy = greedy::timetable(routing)?;
     let routing = greedy.routing().clone();
     let mut tables = vec![greedy.phases().to_vec()];
     let plans = parallel::phases(
         &routing,
-        || Planner::new(&routing),
-        |planner, phase, routes| {
-            planner.phase(&routing, routes, passes, seed ^ u64::from(phase.0) << 32)
+        || ListScheduler::new(&routing),
+        |scheduler, phase, routes| {
+            scheduler.phase(&routing, routes, passes, seed ^ u64::from(phase.0) << 32)
         },
     );
     for (phase, plans) in plans.into_iter().enumerate() {
@@ -142,33 +147,31 @@ pub fn cheapest(tables: &[Timetable]) -> (Timetable, Prediction) {
         let best = (0..tables.len()).min_by_key(|&row| prices[row][phase]);
         priced[best.expect("a timetable")].phases[phase]
     });
-    let phases: Vec<_> = phases.collect();
-    let clocks =
-        phases.iter().fold(0u64, |sum, p| sum.saturating_add(p.switch).saturating_add(p.clocks));
-    (combine(tables, &prices), Prediction { clocks, phases })
+    let prediction = Prediction::new(phases.collect());
+    (combine(tables, &prices), prediction)
 }
 
-struct Planner {
-    costs: Costs,
+struct ListScheduler {
+    costs: StreamCosts,
     /// How many streams at full rate a link carries.
-    share: u32,
-    sides: Compact,
-    links: Compact,
-    connections: Compact,
+    streams_per_link: u32,
+    ports: LocalIndex,
+    links: LocalIndex,
+    connections: LocalIndex,
 }
 
-impl Planner {
+impl ListScheduler {
     fn new(routing: &Routing) -> Self {
         let machine = routing.machine();
         let parameters = machine.parameters();
-        let costs = Costs::new(parameters);
-        let share = parameters.streams_per_link();
+        let costs = StreamCosts::new(parameters);
+        let streams_per_link = parameters.streams_per_link();
         Self {
             costs,
-            share,
-            sides: Compact::new(costs.side_count(machine)),
-            links: Compact::new(machine.link_count()),
-            connections: Compact::new(routing.set().len()),
+            streams_per_link,
+            ports: LocalIndex::new(costs.port_count(machine)),
+            links: LocalIndex::new(machine.link_count()),
+            connections: LocalIndex::new(routing.set().len()),
         }
     }
 
@@ -181,34 +184,34 @@ impl Planner {
         seed: u64,
     ) -> Vec<PhaseTimes> {
         let set = routing.set();
-        if PhaseOrder::of(set, routes, &mut self.connections).is_some() {
+        if PhasePrecedence::of(set, routes, &mut self.connections).is_some() {
             return Vec::new();
         }
         let mut links = Vec::new();
-        let mut jobs = Vec::with_capacity(routes.len());
+        let mut tasks = Vec::with_capacity(routes.len());
         for route in routes.iter() {
             let connection = set.get(route.connection);
-            let sides = self.costs.sides(connection).map(|side| self.sides.meet(side));
+            let ports = self.costs.ports(connection).map(|port| self.ports.index_of(port));
             let known = route.links().iter().filter(|&&link| link != conset_ir::LinkId::NONE);
-            links.extend(known.map(|link| self.links.meet(link.0)));
+            links.extend(known.map(|link| self.links.index_of(link.0)));
             let duration = self.costs.duration(&route, connection);
-            jobs.push(Job { sides, duration, links_end: links.len() as u32 });
+            tasks.push(RouteTask { ports, duration, links_end: links.len() as u32 });
         }
-        let phase = list::Phase {
-            jobs,
+        let phase = ListProblem {
+            tasks,
             links,
-            sides: self.sides.used().len(),
-            link_count: self.links.used().len(),
-            share: self.share,
+            port_count: self.ports.rows().len(),
+            link_count: self.links.rows().len(),
+            streams_per_link: self.streams_per_link,
         };
-        self.sides.clear();
+        self.ports.clear();
         self.links.clear();
-        let most = match (phase.links.len(), phase.jobs.len()) {
-            (links, _) if links > TRIED => 0,
-            (_, jobs) if jobs > REPEATED => 2,
+        let most = match (phase.links.len(), phase.tasks.len()) {
+            (links, _) if links > LINKS_MEMORY_LIMIT => 0,
+            (_, tasks) if tasks > MANY_ROUTES => 2,
             _ => passes,
         };
         let passes = passes.min(most);
-        list::shortest(&phase, passes, seed)
+        list_scheduling::shortest(&phase, passes, seed)
     }
 }

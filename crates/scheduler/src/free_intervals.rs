@@ -1,16 +1,16 @@
-//! The unfilled time regions of a side (paper, section 4.4.2).
+//! The unfilled time regions of a port (paper, section 4.4.2).
 //!
 //! Kept as a sorted vector of disjoint gaps, the last of which never ends. Slots are booked
 //! first-fit, so filled time grows together and the vector stays short.
 
-/// The free time of one side, in clocks from the start of the phase.
+/// The free time of one port, in clocks from the start of the phase.
 #[derive(Clone, Debug)]
-pub(crate) struct Gaps {
+pub(crate) struct FreeIntervals {
     /// `(first free clock, first clock after)`, sorted; the last reaches to `u64::MAX`.
     free: Vec<(u64, u64)>,
 }
 
-impl Gaps {
+impl FreeIntervals {
     pub(crate) fn new() -> Self {
         Self { free: vec![(0, u64::MAX)] }
     }
@@ -20,7 +20,7 @@ impl Gaps {
         self.free.push((0, u64::MAX));
     }
 
-    /// The first start, not before `from`, at which both sides are free for `duration` clocks.
+    /// The first start, not before `from`, at which both ports are free for `duration` clocks.
     /// `from + duration` must stay below `u64::MAX` with all that is booked.
     pub(crate) fn first_common(&self, other: &Self, from: u64, duration: u64) -> u64 {
         let (mut i, mut j) = (self.after(from), other.after(from));
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn first_fit_fills_holes_on_both_sides() {
-        let (mut a, mut b) = (Gaps::new(), Gaps::new());
+        let (mut a, mut b) = (FreeIntervals::new(), FreeIntervals::new());
         a.book(10, 20);
         b.book(25, 30);
         assert_eq!(a.first_common(&b, 0, 10), 0);

@@ -3,7 +3,7 @@
 //!
 //! Or those of a compile of which most still stands: some routes have a start and the others are
 //! put into what the agents have left, in the order of the set. Where connections go for which
-//! there is room is found in [`crate::holes`].
+//! there is room is found in [`crate::idle_intervals`].
 //!
 //! Nothing is moved. Whether the slots fit the agents is for the checker to say.
 
@@ -11,9 +11,10 @@ use std::cmp::Reverse;
 
 use conset_ir::{ConnectionSet, PhaseRoutes, PhaseTimes, Routing, ShapeError, Slot, Timetable};
 
-use crate::cost::{Compact, Costs};
-use crate::gaps::Gaps;
-use crate::order::PhaseOrder;
+use crate::cost::{StreamCosts, Task};
+use crate::free_intervals::FreeIntervals;
+use crate::local_index::LocalIndex;
+use crate::precedence::PhasePrecedence;
 
 /// The timetable of a routing with given starts, one list per phase and one start per route, in
 /// clocks from the phase's start.
@@ -21,7 +22,7 @@ use crate::order::PhaseOrder;
 /// # Errors
 /// Not one start for each route.
 pub fn with_starts(routing: Routing, starts: &[Vec<u64>]) -> Result<Timetable, ShapeError> {
-    let costs = Costs::new(routing.machine().parameters());
+    let costs = StreamCosts::new(routing.machine().parameters());
     let set = routing.set().clone();
     let times = routing
         .phases()
@@ -60,12 +61,12 @@ pub fn with_early_starts(mut tables: Vec<Timetable>) -> Vec<Timetable> {
 /// before they are received.
 fn early_starts(table: &Timetable) -> Timetable {
     let routing = table.routing();
-    let costs = Costs::new(routing.machine().parameters());
+    let costs = StreamCosts::new(routing.machine().parameters());
     let set = routing.set();
-    let mut sides = Compact::new(costs.side_count(routing.machine()));
-    let mut connections = Compact::new(set.len());
+    let mut ports = LocalIndex::new(costs.port_count(routing.machine()));
+    let mut connections = LocalIndex::new(set.len());
     let times = routing.phases().iter().zip(table.phases()).map(|(routes, times)| {
-        let order = PhaseOrder::of(set, routes, &mut connections);
+        let precedence = PhasePrecedence::of(set, routes, &mut connections);
         let mut rows: Vec<usize> = (0..routes.len()).collect();
         let name = |row: usize| (routes.get(row).connection, row);
         rows.sort_by_key(|&row| (times.slots[row].start, name(row)));
@@ -74,22 +75,22 @@ fn early_starts(table: &Timetable) -> Timetable {
         for row in rows {
             let route = routes.get(row);
             let connection = set.get(route.connection);
-            let both = costs.sides(connection).map(|side| sides.meet(side) as usize);
-            last.resize(sides.used().len(), None);
+            let both = costs.ports(connection).map(|port| ports.index_of(port) as usize);
+            last.resize(ports.rows().len(), None);
             let behind = |before: usize| {
                 slots[before].start.saturating_add(u64::from(name(before) > name(row)))
             };
-            let start = both.into_iter().filter_map(|side| last[side]).map(behind).max();
-            let before = order.iter().flat_map(|order| {
-                let groups = order.before.of(order.group[row]).iter();
-                groups.flat_map(|&group| order.routes.of(group))
+            let start = both.into_iter().filter_map(|port| last[port]).map(behind).max();
+            let before = precedence.iter().flat_map(|precedence| {
+                let groups = precedence.predecessors.of(precedence.group[row]).iter();
+                groups.flat_map(|&group| precedence.routes.of(group))
             });
             let over = before.map(|&row| slots[row as usize].end()).max();
             let start = start.max(over).unwrap_or(0);
             slots[row] = Slot { start, duration: costs.duration(&route, connection) };
-            both.into_iter().for_each(|side| last[side] = Some(row));
+            both.into_iter().for_each(|port| last[port] = Some(row));
         }
-        sides.clear();
+        ports.clear();
         let makespan = slots.iter().map(Slot::end).max().unwrap_or(0);
         PhaseTimes { slots, makespan }
     });
@@ -99,13 +100,13 @@ fn early_starts(table: &Timetable) -> Timetable {
 
 /// What is known of a route's start, in clocks from the phase's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum StartRule {
     /// It stands.
-    At(u64),
+    Fixed(u64),
     /// It would best be this, if both agents are free then.
-    Best(u64),
+    Preferred(u64),
     /// Nothing.
-    Free,
+    Any,
 }
 
 /// Times for each phase of a routing in which some starts are known, one list per phase and one
@@ -116,91 +117,84 @@ pub enum Start {
 /// # Panics
 /// Not one list for each phase and one entry for each route; a phase whose durations and starts
 /// add up to 2^64 clocks or more.
-pub fn filled(routing: &Routing, starts: &[Vec<Start>]) -> Vec<Option<PhaseTimes>> {
+pub fn backfill(routing: &Routing, starts: &[Vec<StartRule>]) -> Vec<Option<PhaseTimes>> {
     assert_eq!(starts.len(), routing.phases().len(), "starts for each phase");
-    let mut filler = Filler {
+    let mut backfiller = Backfiller {
         set: routing.set(),
-        costs: Costs::new(routing.machine().parameters()),
-        sides: Compact::new(
-            Costs::new(routing.machine().parameters()).side_count(routing.machine()),
+        costs: StreamCosts::new(routing.machine().parameters()),
+        ports: LocalIndex::new(
+            StreamCosts::new(routing.machine().parameters()).port_count(routing.machine()),
         ),
-        connections: Compact::new(routing.set().len()),
+        connections: LocalIndex::new(routing.set().len()),
     };
     routing
         .phases()
         .iter()
         .zip(starts)
-        .map(|(routes, starts)| filler.phase(routes, starts))
+        .map(|(routes, starts)| backfiller.phase(routes, starts))
         .collect()
 }
 
-/// A route that needs a slot.
-struct Job {
-    sides: [usize; 2],
-    duration: u64,
-    /// As in the greedy timetable: what comes after it waits so much longer.
-    flight: u64,
-    start: Start,
-}
-
-struct Filler<'a> {
+struct Backfiller<'a> {
     set: &'a ConnectionSet,
-    costs: Costs,
-    sides: Compact,
-    connections: Compact,
+    costs: StreamCosts,
+    ports: LocalIndex,
+    connections: LocalIndex,
 }
 
-impl Filler<'_> {
-    fn phase(&mut self, routes: &PhaseRoutes, starts: &[Start]) -> Option<PhaseTimes> {
+impl Backfiller<'_> {
+    fn phase(&mut self, routes: &PhaseRoutes, starts: &[StartRule]) -> Option<PhaseTimes> {
         assert_eq!(starts.len(), routes.len(), "an entry for each route");
-        let mut jobs = Vec::with_capacity(routes.len());
-        for (route, &start) in routes.iter().zip(starts) {
+        let mut tasks = Vec::with_capacity(routes.len());
+        for route in routes.iter() {
             let connection = self.set.get(route.connection);
-            let sides = self.costs.sides(connection).map(|side| self.sides.meet(side) as usize);
+            let ports = self.costs.ports(connection).map(|port| self.ports.index_of(port));
             let duration = self.costs.duration(&route, connection);
-            let flight = self.costs.flight(route.hops(), connection);
-            jobs.push(Job { sides, duration, flight, start });
+            let pipeline_latency = self.costs.pipeline_latency(route.hops(), connection);
+            tasks.push(Task { ports, duration, pipeline_latency });
         }
-        let mut gaps = vec![Gaps::new(); self.sides.used().len()];
-        self.sides.clear();
-        let order = PhaseOrder::of(self.set, routes, &mut self.connections);
-        let ranks = order.as_ref().map(ranks);
-        let rank = |row: usize| match (&order, &ranks) {
-            (Some(order), Some(ranks)) => ranks[order.group[row] as usize],
+        let mut free = vec![FreeIntervals::new(); self.ports.rows().len()];
+        self.ports.clear();
+        let precedence = PhasePrecedence::of(self.set, routes, &mut self.connections);
+        let ranks = precedence.as_ref().map(ranks);
+        let rank = |row: usize| match (&precedence, &ranks) {
+            (Some(precedence), Some(ranks)) => ranks[precedence.group[row] as usize],
             _ => 0,
         };
-        // What has a start comes first, in its order, so that gaps stay few.
-        let mut rows: Vec<usize> = (0..jobs.len()).collect();
-        rows.sort_by_key(|&row| match jobs[row].start {
-            Start::At(start) => (0, 0, start, Reverse(0)),
-            _ => (1, rank(row), 0, Reverse(jobs[row].duration)),
+        // What has a start comes first, in its order, so that free stay few.
+        let mut rows: Vec<usize> = (0..tasks.len()).collect();
+        rows.sort_by_key(|&row| match starts[row] {
+            StartRule::Fixed(start) => (0, 0, start, Reverse(0)),
+            _ => (1, rank(row), 0, Reverse(tasks[row].duration)),
         });
-        let mut slots = vec![Slot::default(); jobs.len()];
-        let mut placed = vec![false; jobs.len()];
+        let mut slots = vec![Slot::default(); tasks.len()];
+        let mut scheduled = vec![false; tasks.len()];
         for row in rows {
-            let Job { sides: [a, b], duration, start, .. } = jobs[row];
-            let after = order.as_ref().map_or(0, |order| {
-                let before = order.before.of(order.group[row]).iter();
-                let before = before.flat_map(|&group| order.routes.of(group));
-                let before = before.filter(|&&row| placed[row as usize]);
-                let received = |row: usize| slots[row].end().saturating_add(jobs[row].flight);
+            let Task { ports, duration, .. } = tasks[row];
+            let [a, b] = ports.map(|port| port as usize);
+            let after = precedence.as_ref().map_or(0, |precedence| {
+                let before = precedence.predecessors.of(precedence.group[row]).iter();
+                let before = before.flat_map(|&group| precedence.routes.of(group));
+                let before = before.filter(|&&row| scheduled[row as usize]);
+                let received =
+                    |row: usize| slots[row].end().saturating_add(tasks[row].pipeline_latency);
                 before.map(|&row| received(row as usize)).max().unwrap_or(0)
             });
-            let first = |from| gaps[a].first_common(&gaps[b], from, duration);
-            let first = match start {
-                Start::At(start) if first(start) != start => return None,
-                Start::At(start) => start,
-                Start::Best(start) if start >= after && first(start) == start => start,
+            let first = |from| free[a].first_common(&free[b], from, duration);
+            let first = match starts[row] {
+                StartRule::Fixed(start) if first(start) != start => return None,
+                StartRule::Fixed(start) => start,
+                StartRule::Preferred(start) if start >= after && first(start) == start => start,
                 _ => first(after),
             };
             slots[row] = Slot { start: first, duration };
-            placed[row] = true;
-            gaps[a].book(first, slots[row].end());
+            scheduled[row] = true;
+            free[a].book(first, slots[row].end());
             if a != b {
-                gaps[b].book(first, slots[row].end());
+                free[b].book(first, slots[row].end());
             }
         }
-        if order.is_some_and(|order| !keeps(&order, &slots)) {
+        if precedence.is_some_and(|precedence| !keeps(&precedence, &slots)) {
             return None;
         }
         let makespan = slots.iter().map(Slot::end).max().unwrap_or(0);
@@ -209,13 +203,14 @@ impl Filler<'_> {
 }
 
 /// For each group of an order its place in the longest chain of groups before it.
-fn ranks(order: &PhaseOrder) -> Vec<u32> {
-    let groups = order.before.rows();
+fn ranks(precedence: &PhasePrecedence) -> Vec<u32> {
+    let groups = precedence.predecessors.rows();
     let mut ranks = vec![0; groups as usize];
-    let mut waits: Vec<usize> = (0..groups).map(|group| order.before.of(group).len()).collect();
+    let mut waits: Vec<usize> =
+        (0..groups).map(|group| precedence.predecessors.of(group).len()).collect();
     let mut ready: Vec<u32> = (0..groups).filter(|&group| waits[group as usize] == 0).collect();
     while let Some(group) = ready.pop() {
-        for &after in order.after.of(group) {
+        for &after in precedence.successors.of(group) {
             ranks[after as usize] = ranks[after as usize].max(ranks[group as usize] + 1);
             waits[after as usize] -= 1;
             if waits[after as usize] == 0 {
@@ -227,11 +222,11 @@ fn ranks(order: &PhaseOrder) -> Vec<u32> {
 }
 
 /// Whether slots keep the order between groups.
-fn keeps(order: &PhaseOrder, slots: &[Slot]) -> bool {
-    let of = |group: u32| order.routes.of(group).iter().map(|&row| slots[row as usize]);
-    (0..order.before.rows()).all(|group| {
+fn keeps(precedence: &PhasePrecedence, slots: &[Slot]) -> bool {
+    let of = |group: u32| precedence.routes.of(group).iter().map(|&row| slots[row as usize]);
+    (0..precedence.predecessors.rows()).all(|group| {
         let start = of(group).map(|slot| slot.start).min();
-        let before = order.before.of(group).iter().flat_map(|&before| of(before));
+        let before = precedence.predecessors.of(group).iter().flat_map(|&before| of(before));
         start.is_none_or(|start| before.map(|slot| slot.end()).all(|end| end <= start))
     })
 }
@@ -259,10 +254,10 @@ mod tests {
         assert_eq!(timetable.phases()[0].makespan, 276);
         assert!(with_starts(routing.clone(), &[vec![]]).is_err());
         assert_eq!(
-            filled(&routing, &[vec![Start::At(10)]])[0].as_ref(),
+            backfill(&routing, &[vec![StartRule::Fixed(10)]])[0].as_ref(),
             Some(&timetable.phases()[0])
         );
-        let slot = filled(&routing, &[vec![Start::Free]])[0].as_ref().unwrap().slots[0];
+        let slot = backfill(&routing, &[vec![StartRule::Any]])[0].as_ref().unwrap().slots[0];
         assert_eq!(slot, Slot { start: 0, duration: 266 });
         assert!(with_starts(routing, &[]).is_err());
     }
@@ -284,8 +279,8 @@ mod tests {
         }
         let routing = Routing::new(machine, Arc::new(set), vec![phase]).unwrap();
         let starts = |of: [Option<u64>; 4]| {
-            let of = of.map(|start| start.map_or(Start::Free, Start::At));
-            let times = filled(&routing, &[of.to_vec()]).pop().flatten()?;
+            let of = of.map(|start| start.map_or(StartRule::Any, StartRule::Fixed));
+            let times = backfill(&routing, &[of.to_vec()]).pop().flatten()?;
             Some(times.slots.iter().map(|slot| slot.start).collect::<Vec<_>>())
         };
         // A last word takes 4 clocks over a link and through an agent.

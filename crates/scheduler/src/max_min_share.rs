@@ -1,16 +1,16 @@
 //! Max-min fair rates of streams that share links and agents, kept up to date as streams come
 //! and go.
 //!
-//! A *resource* (a link, or the agent side of a cell) gives out at most its capacity, in words
+//! A *resource* (a link, or the agent port of a cell) gives out at most its capacity, in words
 //! per clock. Rates are max-min fair if none can be raised without lowering one that is not
 //! higher. That is what round robin among channels with a word waiting comes to, since a channel
-//! that is held up elsewhere passes its turns on (machine model, rule 3).
+//! that is bottlenecks up other_rates passes its turns on (machine model, rule 3).
 //!
-//! Every resource has a *level*: the rate of the streams that are held up here and nowhere else
-//! worse; infinite if it holds up none. A stream's rate is the least level along its way, and
+//! Every resource has a *level*: the rate of the streams that are bottlenecks up here and nowhere else
+//! worse; infinite if it holds up none. A stream's rate is the least level along its path, and
 //!
 //! ```text
-//! sum over the users of min(level, least level elsewhere on the user's way) = capacity
+//! sum over the users of min(level, least level other_rates on the user's path) = capacity
 //! ```
 //!
 //! These equations have one solution, and it is the max-min fair one: the most crowded resource
@@ -23,7 +23,7 @@
 //! user twice.
 //!
 //! Levels are floating-point numbers and a change below [`TOLERANCE`] is none. An event is given
-//! up on after [`PATIENCE`] solutions per resource, far more than it takes; the levels reached
+//! up on after [`SOLVE_BUDGET`] solutions per resource, far more than it takes; the levels reached
 //! then stand until the next event.
 
 use std::collections::VecDeque;
@@ -34,84 +34,84 @@ use conset_ir::Lists;
 const TOLERANCE: f64 = 1e-9;
 
 /// Solutions per resource and event before an event is given up on.
-const PATIENCE: usize = 64;
+const SOLVE_BUDGET: usize = 64;
 
 /// The resources and streams of one phase, numbered from 0 each.
 #[derive(Debug)]
-pub(crate) struct Fair {
+pub(crate) struct MaxMinShare {
     capacities: Vec<f64>,
     /// The resources of each stream.
-    ways: Lists,
+    paths: Lists,
     levels: Vec<f64>,
     /// The active streams at each resource.
     users: Vec<Vec<u32>>,
-    held: Vec<Held>,
+    bottlenecks: Vec<Bottleneck>,
     queue: VecDeque<u32>,
-    queued: Vec<bool>,
+    is_queued: Vec<bool>,
     changed: Vec<u32>,
-    noted: Vec<bool>,
+    is_changed: Vec<bool>,
     scratch: Vec<f64>,
 }
 
-/// Where a stream is held up: the resource of least level on its way, and the least level of the
+/// Where a stream is bottlenecks up: the resource of least level on its path, and the least level of the
 /// others.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Held {
+struct Bottleneck {
     resource: u32,
     least: f64,
     second: f64,
 }
 
-impl Fair {
-    /// Nothing active. Streams are numbered as in `ways`.
-    pub(crate) fn new(capacities: Vec<f64>, ways: Lists) -> Self {
-        let (resources, streams) = (capacities.len(), ways.rows() as usize);
+impl MaxMinShare {
+    /// Nothing active. Streams are numbered as in `paths`.
+    pub(crate) fn new(capacities: Vec<f64>, paths: Lists) -> Self {
+        let (resources, streams) = (capacities.len(), paths.rows() as usize);
         Self {
             levels: vec![f64::INFINITY; resources],
             users: vec![Vec::new(); resources],
             queue: VecDeque::new(),
-            queued: vec![false; resources],
-            held: vec![Held::NOWHERE; streams],
+            is_queued: vec![false; resources],
+            bottlenecks: vec![Bottleneck::NONE; streams],
             changed: Vec::new(),
-            noted: vec![false; streams],
+            is_changed: vec![false; streams],
             scratch: Vec::new(),
             capacities,
-            ways,
+            paths,
         }
     }
 
     /// Takes other streams, when none is active: the same resources serve another phase.
-    pub(crate) fn restart(&mut self, ways: Lists) {
+    pub(crate) fn restart(&mut self, paths: Lists) {
         debug_assert!(self.users.iter().all(Vec::is_empty), "a phase is over");
-        let streams = ways.rows() as usize;
-        self.ways = ways;
-        self.held.clear();
-        self.held.resize(streams, Held::NOWHERE);
-        self.noted.clear();
-        self.noted.resize(streams, false);
+        let streams = paths.rows() as usize;
+        self.paths = paths;
+        self.bottlenecks.clear();
+        self.bottlenecks.resize(streams, Bottleneck::NONE);
+        self.is_changed.clear();
+        self.is_changed.resize(streams, false);
         // What is left over of the last events: nobody uses these resources.
         for resource in self.queue.drain(..) {
-            self.queued[resource as usize] = false;
+            self.is_queued[resource as usize] = false;
             self.levels[resource as usize] = f64::INFINITY;
         }
         self.changed.clear();
     }
 
-    /// A stream becomes active. Rates are right again after [`Fair::settle`].
+    /// A stream becomes active. Rates are right again after [`MaxMinShare::settle`].
     pub(crate) fn add(&mut self, stream: u32) {
-        for i in 0..self.ways.of(stream).len() {
-            let resource = self.ways.of(stream)[i];
+        for i in 0..self.paths.of(stream).len() {
+            let resource = self.paths.of(stream)[i];
             self.users[resource as usize].push(stream);
             self.enqueue(resource);
         }
-        self.held[stream as usize] = self.holdup(stream);
-        self.note(stream);
+        self.bottlenecks[stream as usize] = self.bottleneck(stream);
+        self.mark_changed(stream);
     }
 
     /// An active stream is over.
     pub(crate) fn remove(&mut self, stream: u32) {
-        for i in 0..self.ways.of(stream).len() {
-            let resource = self.ways.of(stream)[i];
+        for i in 0..self.paths.of(stream).len() {
+            let resource = self.paths.of(stream)[i];
             let users = &mut self.users[resource as usize];
             if let Some(place) = users.iter().position(|&user| user == stream) {
                 users.swap_remove(place);
@@ -121,34 +121,34 @@ impl Fair {
     }
 
     /// The active streams at a resource.
-    pub(crate) fn sharing(&self, resource: u32) -> u32 {
+    pub(crate) fn user_count(&self, resource: u32) -> u32 {
         self.users[resource as usize].len() as u32
     }
 
     /// The resources of a stream.
-    pub(crate) fn way(&self, stream: u32) -> &[u32] {
-        self.ways.of(stream)
+    pub(crate) fn path(&self, stream: u32) -> &[u32] {
+        self.paths.of(stream)
     }
 
     /// The rate of an active stream, in words per clock.
     pub(crate) fn rate(&self, stream: u32) -> f64 {
-        self.held[stream as usize].least
+        self.bottlenecks[stream as usize].least
     }
 
     /// Makes all rates fair again and returns the streams whose rate may have changed.
     pub(crate) fn settle(&mut self, changed: &mut Vec<u32>) {
-        let mut patience = PATIENCE * self.capacities.len();
+        let mut budget = SOLVE_BUDGET * self.capacities.len();
         while let Some(resource) = self.queue.pop_front() {
-            self.queued[resource as usize] = false;
-            if patience > 0 {
-                patience -= 1;
+            self.is_queued[resource as usize] = false;
+            if budget > 0 {
+                budget -= 1;
                 self.solve(resource);
             }
         }
         changed.clear();
         changed.append(&mut self.changed);
         for &stream in changed.iter() {
-            self.noted[stream as usize] = false;
+            self.is_changed[stream as usize] = false;
         }
     }
 
@@ -161,17 +161,17 @@ impl Fair {
         }
         for i in 0..self.users[resource as usize].len() {
             let stream = self.users[resource as usize][i];
-            let before = self.held[stream as usize];
-            let after = self.holdup(stream);
+            let before = self.bottlenecks[stream as usize];
+            let after = self.bottleneck(stream);
             if before == after {
                 continue;
             }
-            self.held[stream as usize] = after;
+            self.bottlenecks[stream as usize] = after;
             if before.least != after.least {
-                self.note(stream);
+                self.mark_changed(stream);
             }
-            for j in 0..self.ways.of(stream).len() {
-                let other = self.ways.of(stream)[j];
+            for j in 0..self.paths.of(stream).len() {
+                let other = self.paths.of(stream)[j];
                 if other != resource && before.without(other) != after.without(other) {
                     self.enqueue(other);
                 }
@@ -181,14 +181,14 @@ impl Fair {
 
     /// Solves the equation of one resource.
     fn level(&mut self, resource: u32) -> f64 {
-        let elsewhere = &mut self.scratch;
-        elsewhere.clear();
+        let other_rates = &mut self.scratch;
+        other_rates.clear();
         let users = &self.users[resource as usize];
-        elsewhere.extend(users.iter().map(|&s| self.held[s as usize].without(resource)));
-        elsewhere.sort_unstable_by(f64::total_cmp);
+        other_rates.extend(users.iter().map(|&s| self.bottlenecks[s as usize].without(resource)));
+        other_rates.sort_unstable_by(f64::total_cmp);
         let mut left = self.capacities[resource as usize];
-        for (served, &rate) in elsewhere.iter().enumerate() {
-            let share = left / (elsewhere.len() - served) as f64;
+        for (served, &rate) in other_rates.iter().enumerate() {
+            let share = left / (other_rates.len() - served) as f64;
             if rate > share * (1.0 + TOLERANCE) {
                 return share;
             }
@@ -197,36 +197,36 @@ impl Fair {
         f64::INFINITY
     }
 
-    fn holdup(&self, stream: u32) -> Held {
-        let mut held = Held::NOWHERE;
-        for &resource in self.ways.of(stream) {
+    fn bottleneck(&self, stream: u32) -> Bottleneck {
+        let mut bottleneck = Bottleneck::NONE;
+        for &resource in self.paths.of(stream) {
             let level = self.levels[resource as usize];
-            if level < held.least {
-                held = Held { resource, least: level, second: held.least };
-            } else if resource != held.resource && level < held.second {
-                held.second = level;
+            if level < bottleneck.least {
+                bottleneck = Bottleneck { resource, least: level, second: bottleneck.least };
+            } else if resource != bottleneck.resource && level < bottleneck.second {
+                bottleneck.second = level;
             }
         }
-        held
+        bottleneck
     }
 
     fn enqueue(&mut self, resource: u32) {
-        if !std::mem::replace(&mut self.queued[resource as usize], true) {
+        if !std::mem::replace(&mut self.is_queued[resource as usize], true) {
             self.queue.push_back(resource);
         }
     }
 
-    fn note(&mut self, stream: u32) {
-        if !std::mem::replace(&mut self.noted[stream as usize], true) {
+    fn mark_changed(&mut self, stream: u32) {
+        if !std::mem::replace(&mut self.is_changed[stream as usize], true) {
             self.changed.push(stream);
         }
     }
 }
 
-impl Held {
-    const NOWHERE: Self = Self { resource: 0, least: f64::INFINITY, second: f64::INFINITY };
+impl Bottleneck {
+    const NONE: Self = Self { resource: 0, least: f64::INFINITY, second: f64::INFINITY };
 
-    /// The least level on the way if it were not for one resource.
+    /// The least level on the path if it were not for one resource.
     fn without(&self, resource: u32) -> f64 {
         if self.resource == resource { self.second } else { self.least }
     }
@@ -239,14 +239,14 @@ mod tests {
 
     /// Progressive filling, straight from the definition: raise all rates together; a stream
     /// stops when one of its resources is full.
-    fn filled(capacities: &[f64], ways: &[Vec<u32>]) -> Vec<f64> {
-        let mut rates = vec![f64::NAN; ways.len()];
+    fn progressive_filling(capacities: &[f64], paths: &[Vec<u32>]) -> Vec<f64> {
+        let mut rates = vec![f64::NAN; paths.len()];
         while rates.iter().any(|r| r.is_nan()) {
             let (mut share, mut full) = (f64::INFINITY, 0);
             for (resource, &capacity) in capacities.iter().enumerate() {
                 let (mut left, mut growing) = (capacity, 0.0);
-                for (way, rate) in ways.iter().zip(&rates) {
-                    let times = way.iter().filter(|&&r| r as usize == resource).count() as f64;
+                for (path, rate) in paths.iter().zip(&rates) {
+                    let times = path.iter().filter(|&&r| r as usize == resource).count() as f64;
                     if rate.is_nan() {
                         growing += times;
                     } else {
@@ -257,8 +257,8 @@ mod tests {
                     (share, full) = (left / growing, resource as u32);
                 }
             }
-            for (way, rate) in ways.iter().zip(&mut rates) {
-                if rate.is_nan() && way.contains(&full) {
+            for (path, rate) in paths.iter().zip(&mut rates) {
+                if rate.is_nan() && path.contains(&full) {
                     *rate = share;
                 }
             }
@@ -266,25 +266,30 @@ mod tests {
         rates
     }
 
-    fn lists(ways: &[Vec<u32>]) -> Lists {
-        let pairs = ways.iter().enumerate();
-        Lists::new(ways.len(), pairs.flat_map(|(s, way)| way.iter().map(move |&r| (s as u32, r))))
+    fn lists(paths: &[Vec<u32>]) -> Lists {
+        let pairs = paths.iter().enumerate();
+        Lists::new(
+            paths.len(),
+            pairs.flat_map(|(s, path)| path.iter().map(move |&r| (s as u32, r))),
+        )
     }
 
     #[test]
-    fn streams_held_up_elsewhere_leave_room() {
+    fn streams_held_up_other_rates_leave_room() {
         // Two at resource 0; one of them goes on through resource 1, shared by three.
-        let ways = lists(&[vec![0], vec![0, 1], vec![1], vec![1]]);
-        let mut fair = Fair::new(vec![1.0, 1.0], ways);
+        let paths = lists(&[vec![0], vec![0, 1], vec![1], vec![1]]);
+        let mut shares = MaxMinShare::new(vec![1.0, 1.0], paths);
         let mut changed = Vec::new();
-        (0..4).for_each(|s| fair.add(s));
-        fair.settle(&mut changed);
+        (0..4).for_each(|s| shares.add(s));
+        shares.settle(&mut changed);
         assert_eq!(changed.len(), 4);
         let third = 1.0 / 3.0;
-        assert!((fair.rate(1) - third).abs() < 1e-9 && (fair.rate(0) - 2.0 * third).abs() < 1e-9);
-        fair.remove(3);
-        fair.settle(&mut changed);
-        assert_eq!((fair.rate(0), fair.rate(1), fair.rate(2)), (0.5, 0.5, 0.5));
+        assert!(
+            (shares.rate(1) - third).abs() < 1e-9 && (shares.rate(0) - 2.0 * third).abs() < 1e-9
+        );
+        shares.remove(3);
+        shares.settle(&mut changed);
+        assert_eq!((shares.rate(0), shares.rate(1), shares.rate(2)), (0.5, 0.5, 0.5));
     }
 
     proptest! {
@@ -295,36 +300,36 @@ mod tests {
         ) {
             let count = capacities.len() as u32;
             let capacities: Vec<f64> = capacities.iter().map(|&c| 1.0 / f64::from(c)).collect();
-            let mut ways: Vec<Vec<u32>> = raw
+            let mut paths: Vec<Vec<u32>> = raw
                 .iter()
-                .map(|(way, _)| way.iter().map(|r| r % count).collect::<Vec<_>>())
+                .map(|(path, _)| path.iter().map(|r| r % count).collect::<Vec<_>>())
                 .collect();
             // A stream meets a resource twice at most where it both starts and ends there.
-            for way in &mut ways {
-                way.sort_unstable();
-                if way.len() != 2 {
-                    way.dedup();
+            for path in &mut paths {
+                path.sort_unstable();
+                if path.len() != 2 {
+                    path.dedup();
                 }
             }
-            let mut fair = Fair::new(capacities.clone(), lists(&ways));
+            let mut shares = MaxMinShare::new(capacities.clone(), lists(&paths));
             let mut changed = Vec::new();
-            (0..ways.len() as u32).for_each(|s| fair.add(s));
-            fair.settle(&mut changed);
-            let expected = filled(&capacities, &ways);
+            (0..paths.len() as u32).for_each(|s| shares.add(s));
+            shares.settle(&mut changed);
+            let expected = progressive_filling(&capacities, &paths);
             for (s, rate) in expected.iter().enumerate() {
-                prop_assert!((fair.rate(s as u32) - rate).abs() <= 1e-6 * rate);
+                prop_assert!((shares.rate(s as u32) - rate).abs() <= 1e-6 * rate);
             }
             // Some go; what stays must be as if they had never been.
             for (s, (_, stays)) in raw.iter().enumerate() {
                 if !stays {
-                    fair.remove(s as u32);
+                    shares.remove(s as u32);
                 }
             }
-            fair.settle(&mut changed);
-            let stay: Vec<usize> = (0..ways.len()).filter(|&s| raw[s].1).collect();
-            let left: Vec<Vec<u32>> = stay.iter().map(|&s| ways[s].clone()).collect();
-            for (&s, rate) in stay.iter().zip(filled(&capacities, &left)) {
-                prop_assert!((fair.rate(s as u32) - rate).abs() <= 1e-6 * rate);
+            shares.settle(&mut changed);
+            let stay: Vec<usize> = (0..paths.len()).filter(|&s| raw[s].1).collect();
+            let left: Vec<Vec<u32>> = stay.iter().map(|&s| paths[s].clone()).collect();
+            for (&s, rate) in stay.iter().zip(progressive_filling(&capacities, &left)) {
+                prop_assert!((shares.rate(s as u32) - rate).abs() <= 1e-6 * rate);
             }
         }
     }
