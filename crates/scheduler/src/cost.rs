@@ -1,19 +1,19 @@
-//! What a stream costs an agent: durations and the ports of a cell (machine model, rule 4).
+//! Durations of streams, and the agent ports that they occupy (machine model, rule 4).
 //!
-//! A *port* is what one stream at a time can be booked on. With full duplex a cell has two, its
-//! send port and its receive port; with half duplex it has one. A route books the send port of
-//! its source and the receive port of its target for its whole duration, which is that of its
-//! stream ([`StreamClocks`]). A connection of a cell to itself books both ports of its cell with
-//! full duplex, and its one port, for twice as long, with half.
+//! A *port* carries one stream at a time. With full duplex a cell has two ports, one for sending
+//! and one for receiving; with half duplex it has one for both directions. A route occupies the
+//! send port of its source and the receive port of its target for its whole duration, which is that
+//! of its stream ([`StreamClocks`]). A connection from a cell to itself occupies both ports of the
+//! cell with full duplex. With half duplex it occupies the only port for twice as long.
 //!
-//! Switches have no agent and are never an end.
+//! Switches have no agent and are never an endpoint.
 
 use conset_ir::{CellId, Connection, Duplex, Machine, Parameters, RouteRef, StreamClocks};
 
-/// The numbers of the machine that durations depend on.
+/// The machine parameters that durations depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamCosts {
-    /// Of streams from one cell to another, and from a cell to itself.
+    /// For streams from one cell to another, and from a cell to itself.
     streams: [StreamClocks; 2],
     duplex: Duplex,
 }
@@ -26,7 +26,7 @@ impl StreamCosts {
         }
     }
 
-    /// What streams of a connection take.
+    /// The stream clocks of a connection.
     pub(crate) fn stream(&self, connection: &Connection) -> &StreamClocks {
         &self.streams[usize::from(connection.source == connection.target)]
     }
@@ -36,18 +36,19 @@ impl StreamCosts {
         self.stream(connection).of(route.words)
     }
 
-    /// Clocks by which the last word of a stream over so many links is received later.
+    /// Clocks from when the last word of a stream is sent until it is received over `hops` links.
     pub(crate) fn pipeline_latency(&self, hops: usize, connection: &Connection) -> u64 {
         self.stream(connection).flight(hops)
     }
 
-    /// The ports that a connection books: of its source, of its target. Equal for a connection
-    /// to itself with half duplex. Below [`StreamCosts::port_count`].
+    /// The ports that a connection occupies: of its source, of its target. They are equal for a
+    /// connection from a cell to itself with half duplex. Both are below
+    /// [`StreamCosts::port_count`].
     pub(crate) fn ports(&self, connection: &Connection) -> [u32; 2] {
         self.ports_of(connection.source, connection.target)
     }
 
-    /// The same for a connection with these ends.
+    /// The ports of a connection with these endpoints; see [`StreamCosts::ports`].
     pub(crate) fn ports_of(&self, source: CellId, target: CellId) -> [u32; 2] {
         self.duplex.ports(source, target)
     }

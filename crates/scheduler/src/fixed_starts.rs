@@ -1,11 +1,13 @@
-//! Timetables whose starts somebody else planned: those of an image, which says when each stream
-//! opens and not how long it is booked for. Durations are the scheduler's own.
+//! Timetables with given starts.
 //!
-//! Or those of a compile of which most still stands: some routes have a start and the others are
-//! put into what the agents have left, in the order of the set. Where connections go for which
-//! there is room is found in [`crate::idle_intervals`].
+//! * [`with_starts`]: all starts are given, as by an image, which says when each stream opens but
+//!   not for how long it is booked. The scheduler computes the durations.
+//! * [`backfill`]: some starts are given, as in an incremental compile. The other routes are put
+//!   into the time that their agents have left. ([`crate::idle_intervals`] decides beforehand in
+//!   which phases there is time.)
+//! * [`with_early_starts`]: variants of timetables with starts so early that they delay no stream.
 //!
-//! Nothing is moved. Whether the slots fit the agents is for the checker to say.
+//! Given starts are never moved. Whether the slots are legal is for the checker to decide.
 
 use std::cmp::Reverse;
 
@@ -16,11 +18,11 @@ use crate::free_intervals::FreeIntervals;
 use crate::local_index::LocalIndex;
 use crate::precedence::PhasePrecedence;
 
-/// The timetable of a routing with given starts, one list per phase and one start per route, in
-/// clocks from the phase's start.
+/// The timetable of a routing with given starts: one list per phase and one start per route, in
+/// clocks from the start of the phase.
 ///
 /// # Errors
-/// Not one start for each route.
+/// `starts` does not have one start for each route.
 pub fn with_starts(routing: Routing, starts: &[Vec<u64>]) -> Result<Timetable, ShapeError> {
     let costs = StreamCosts::new(routing.machine().parameters());
     let set = routing.set().clone();
@@ -44,10 +46,11 @@ pub fn with_starts(routing: Routing, starts: &[Vec<u64>]) -> Result<Timetable, S
     Timetable::new(routing, times)
 }
 
-/// On a machine with timed starts the timetables, and each of them once more with the same order
-/// and starts so early that every stream opens as soon as its agents are free; on another machine
-/// the timetables alone, of which only the order counts. Pricing them says in which phases the
-/// plan is worth keeping.
+/// Adds variants with early starts. On a machine with timed starts, each timetable is followed by
+/// one with the same order and starts so early that every stream opens as soon as its agents are
+/// free. On other machines only the order counts and nothing is added. Price all of them to find
+/// the phases in which the planned starts are better.
+#[must_use]
 pub fn with_early_starts(mut tables: Vec<Timetable>) -> Vec<Timetable> {
     let timed = |table: &&Timetable| table.routing().machine().parameters().has_timed_starts();
     let early: Vec<Timetable> = tables.iter().filter(timed).map(early_starts).collect();
@@ -55,10 +58,10 @@ pub fn with_early_starts(mut tables: Vec<Timetable>) -> Vec<Timetable> {
     tables
 }
 
-/// The timetable with starts that hold no stream back. Of an agent's streams each starts when the
-/// one before it does, or a clock later where only that keeps their order: the slots overlap, and
-/// agents work them off. What the set's order puts behind others starts at their ends, which is
-/// before they are received.
+/// The timetable with starts that delay no stream. At each port a stream starts together with the
+/// one before it, or a clock later if the order of ids would otherwise reverse them: slots overlap,
+/// and agents work through them. A successor starts at the end of its predecessors' slots, which is
+/// before their last words are received.
 fn early_starts(table: &Timetable) -> Timetable {
     let routing = table.routing();
     let costs = StreamCosts::new(routing.machine().parameters());
@@ -98,25 +101,26 @@ fn early_starts(table: &Timetable) -> Timetable {
     Timetable::new(routing.clone(), times).expect("one slot was made for each route")
 }
 
-/// What is known of a route's start, in clocks from the phase's beginning.
+/// What is known of the start of a route, in clocks from the start of the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartRule {
-    /// It stands.
+    /// It is this clock.
     Fixed(u64),
-    /// It would best be this, if both agents are free then.
+    /// It should be this clock if both agents are free then.
     Preferred(u64),
     /// Nothing.
     Any,
 }
 
-/// Times for each phase of a routing in which some starts are known, one list per phase and one
-/// entry per route. The others, long ones first, get the first start at which both their agents are
-/// free and all is done that comes before them. `None` for a phase where that cannot be: an agent
-/// would be booked twice, or the order not be kept.
+/// Times for each phase of a routing in which some starts are known: one list per phase and one
+/// entry per route. The other routes, the longest first, get the first start at which both their
+/// agents are free and their predecessors have ended. `None` for a phase where this is impossible:
+/// an agent would be booked twice, or the order would be violated.
 ///
 /// # Panics
-/// Not one list for each phase and one entry for each route; a phase whose durations and starts
-/// add up to 2^64 clocks or more.
+/// If there is not one list for each phase and one entry for each route, or the durations and
+/// starts of a phase add up to 2^64 clocks or more.
+#[must_use]
 pub fn backfill(routing: &Routing, starts: &[Vec<StartRule>]) -> Vec<Option<PhaseTimes>> {
     assert_eq!(starts.len(), routing.phases().len(), "starts for each phase");
     let mut backfiller = Backfiller {
@@ -161,7 +165,7 @@ impl Backfiller<'_> {
             (Some(precedence), Some(ranks)) => ranks[precedence.group[row] as usize],
             _ => 0,
         };
-        // What has a start comes first, in its order, so that free stay few.
+        // Routes with a start come first, in the order of time, so that free intervals stay few.
         let mut rows: Vec<usize> = (0..tasks.len()).collect();
         rows.sort_by_key(|&row| match starts[row] {
             StartRule::Fixed(start) => (0, 0, start, Reverse(0)),
@@ -202,7 +206,7 @@ impl Backfiller<'_> {
     }
 }
 
-/// For each group of an order its place in the longest chain of groups before it.
+/// For each group, its position in the longest chain of predecessors.
 fn ranks(precedence: &PhasePrecedence) -> Vec<u32> {
     let groups = precedence.predecessors.rows();
     let mut ranks = vec![0; groups as usize];
@@ -221,7 +225,7 @@ fn ranks(precedence: &PhasePrecedence) -> Vec<u32> {
     ranks
 }
 
-/// Whether slots keep the order between groups.
+/// Whether slots respect the precedence constraints.
 fn keeps(precedence: &PhasePrecedence, slots: &[Slot]) -> bool {
     let of = |group: u32| precedence.routes.of(group).iter().map(|&row| slots[row as usize]);
     (0..precedence.predecessors.rows()).all(|group| {
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_in_keeps_the_order() {
+    fn backfilled_routes_keep_the_order() {
         let machine = Arc::new(Machine::from_spec("ring:6").unwrap());
         let connect = |s, t| Connection::new(CellId(s), CellId(t), 10);
         let ends = [(0, 1), (2, 3), (4, 5), (0, 1)];
@@ -283,10 +287,10 @@ mod tests {
             let times = backfill(&routing, &[of.to_vec()]).pop().flatten()?;
             Some(times.slots.iter().map(|slot| slot.start).collect::<Vec<_>>())
         };
-        // A last word takes 4 clocks over a link and through an agent.
+        // The last word takes 4 clocks over a link and through an agent.
         assert_eq!(starts([Some(0), None, Some(48), Some(20)]), Some(vec![0, 24, 48, 20]));
         assert_eq!(starts([Some(30), None, None, None]), Some(vec![30, 54, 78, 0]));
-        // No room between the two that stand, an order that is broken, an agent booked twice.
+        // No room between two fixed routes; an order that is violated; an agent booked twice.
         assert_eq!(starts([Some(0), None, Some(30), None]), None);
         assert_eq!(starts([Some(10), Some(0), None, None]), None);
         assert_eq!(starts([Some(0), None, None, Some(10)]), None);

@@ -1,30 +1,31 @@
-//! A phase as flowing streams: when each is open, how fast it flows, when the last is over.
+//! Simulates a phase as fluid streams: when each opens, at what rate it flows, when it ends.
 //!
-//! * An agent has two *ports*, one for sending and one for receiving (full duplex), or one for
-//!   both (half duplex). A port has a list of the streams that go through it, in the order of the
-//!   timetable: by (start, connection, part). It opens them in that order, at most `streams` at
-//!   a time, the next as soon as one is over; the planned clock plays no role (self-timed), unless
-//!   starts are given: then a port begins to open a stream at its start at the earliest.
-//! * A connection of a cell to itself with half duplex goes through its one port twice: both
-//!   ends open together, even if `streams` is 1.
+//! * An agent has one *port* for sending and one for receiving (full duplex), or one for both (half
+//!   duplex). A port has a list of its streams in the order of the timetable: by (start,
+//!   connection, part). It opens them in this order, at most `streams` at a time, the next one as
+//!   soon as one ends. The planned starts play no role (self-timed agents) unless they are given;
+//!   then a port opens a stream at its start at the earliest.
+//! * A connection from a cell to itself with half duplex uses its one port twice. Both ends open
+//!   together, even if `streams` is 1.
 //! * Opening takes a port `stream_setup` clocks, one stream after the other. A stream flows once
-//!   both its ends are open, at the max-min share rate ([`crate::max_min_share`]) under these capacities:
-//!   a link one word per `link_clocks_per_word`, a port one word per `access_clocks_per_word`.
-//! * A stream frees its ports when its words are sent. It is over when the last of them is
-//!   received, its *latency* later. Flights are given or are no clocks.
-//! * The sender of a connection that comes after another opens it only when all parts of the
-//!   other in this phase are over. A port waits for that with what comes later in its list.
+//!   both its ends are open, at the max-min fair rate ([`crate::max_min_share`]) under these
+//!   capacities: a link carries one word per `link_clocks_per_word`, a port one word per
+//!   `access_clocks_per_word`.
+//! * A stream frees its ports when its words are sent. It ends when the last word is received, its
+//!   *pipeline latency* later. Latencies are given, or are 0.
+//! * The sender of a connection with predecessors opens it only when all parts of the predecessors
+//!   in this phase have ended. The later streams in the list of the port wait too.
 //!
-//! Events are handled in the order of time, those of one moment together; between events rates
-//! are constant. There are at most three events per stream and one per change of a rate.
+//! Events are processed in the order of time, simultaneous events together; rates are constant in
+//! between. There are at most three events per stream and one per change of a rate.
 //!
 //! # What this module does not do
 //!
-//! A queue holds nothing, and the receiver's port goes on as early as the sender's: it meets the
-//! words of its next stream, which were on their path meanwhile. A port that opens a stream while
-//! others flow through it (`streams` above 1) does not hold them up, as a real one does. Streams that wait for one another in
-//! a ring, which no verified timetable has, are opened regardless of order, so that every phase
-//! comes to an end.
+//! Queues hold no words, and the port of the receiver becomes free together with that of the
+//! sender: by the time the receiver opens its next stream, words of that stream are already on the
+//! way. A port that opens a stream does not delay other streams that flow through it (`streams`
+//! above 1), as a real one does. Streams that wait for one another in a cycle, which no verified
+//! timetable contains, are opened regardless of precedence, so that every phase ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,41 +35,40 @@ use conset_ir::Lists;
 use crate::max_min_share::MaxMinShare;
 use crate::precedence::PhasePrecedence;
 
-/// A phase to run: streams, resources and ports numbered from 0 within the phase.
+/// A phase to simulate: streams, resources and ports are numbered from 0 within the phase.
 pub(crate) struct FluidPhase<'a> {
     /// Words of each stream.
     pub(crate) words: Vec<u32>,
-    /// Ports of each stream: of its sender, of its receiver.
+    /// The ports of each stream: of its sender, of its receiver.
     pub(crate) ports: Vec<[u32; 2]>,
     /// The streams of each port in the order in which it opens them.
     pub(crate) lists: Lists,
-    /// The order inside the phase.
+    /// The precedence constraints inside the phase.
     pub(crate) precedence: Option<&'a PhasePrecedence>,
-    /// Clocks from when the last word of each stream is sent until it is received; of a set
-    /// without order empty, which is no clocks.
+    /// Clocks from when the last word of each stream is sent until it is received; empty for 0.
     pub(crate) latencies: Vec<f64>,
-    /// The clock before which no port opens each stream; empty where starts are not timed.
+    /// The earliest clock at which a port opens each stream; empty if starts are not timed.
     pub(crate) starts: Vec<f64>,
-    /// Streams open at a port at most, at least 1.
+    /// The most streams that a port holds open, at least 1.
     pub(crate) streams: u32,
-    /// Clocks of opening a stream.
+    /// Clocks to open a stream.
     pub(crate) setup: f64,
-    /// The resources before this one are links.
+    /// Resources below this number are links.
     pub(crate) links: u32,
 }
 
-/// What became of a phase.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FluidOutcome {
     /// Clocks until the last word arrived.
     pub(crate) clocks: f64,
-    /// When each stream was over: its last word received.
+    /// When the last word of each stream was received.
     pub(crate) finish_times: Vec<f64>,
     /// The most streams that flowed over one link at a time.
     pub(crate) max_sharing: u32,
 }
 
-/// Runs a phase. `share` has no active stream and is left so.
+/// Simulates a phase. `rates` must have no active stream, and has none afterwards.
 pub(crate) fn run(phase: &FluidPhase<'_>, rates: &mut MaxMinShare) -> FluidOutcome {
     let mut run = FluidRun::new(phase, rates);
     run.open_all();
@@ -97,18 +97,18 @@ struct StreamState {
     /// Only the event with this number is valid.
     event: u32,
     ends_open: u8,
-    /// When the ends opened so far have been set up.
+    /// When the ends that are open so far have been set up.
     ready: f64,
     stage: Stage,
 }
 
-/// How far a stream is. Its next event brings it to the next state.
+/// The stage of a stream. Its next event brings it to the next stage.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
     Opening,
     Flowing,
-    /// All words are sent, the last of them are on their path.
+    /// All words are sent, the last ones are still on their way.
     Draining,
 }
 
@@ -116,13 +116,13 @@ enum Stage {
 struct PortState {
     next: u32,
     open: u32,
-    /// When the last opening is through.
+    /// When the last opening is complete.
     idle: f64,
-    /// The start for which the port was last told to look again.
+    /// The start for which the port has a wake-up event.
     wake: f64,
 }
 
-/// A moment as sortable bits: times are never negative and never NaN.
+/// A time as sortable bits. Times are never negative and never NaN.
 fn time_key(time: f64) -> u64 {
     time.to_bits()
 }
@@ -133,10 +133,10 @@ struct FluidRun<'a> {
     now: f64,
     streams: Vec<StreamState>,
     ports: Vec<PortState>,
-    /// Connections that each group still waits for, and parts of it that are not over.
+    /// Predecessors that each group still waits for, and parts of each group that have not ended.
     waits: Vec<u32>,
     unfinished_parts: Vec<u32>,
-    /// Ports to look at again.
+    /// Ports to examine again.
     pending_ports: Vec<u32>,
     events: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// Starts to come, and the ports that wait for them.
@@ -184,7 +184,7 @@ impl<'a> FluidRun<'a> {
         self.process_pending_ports();
     }
 
-    /// Opens what can be opened at the ports that something happened to.
+    /// Opens the streams that can be opened at the pending ports.
     fn process_pending_ports(&mut self) {
         while let Some(port) = self.pending_ports.pop() {
             while let Some((stream, ends)) = self.openable(port) {
@@ -203,7 +203,8 @@ impl<'a> FluidRun<'a> {
         }
     }
 
-    /// The next stream in a port's list if it may be opened, and how many of its ends are here.
+    /// The next stream in the list of a port if it can be opened, and how many of its ends are
+    /// there.
     fn openable(&mut self, port: u32) -> Option<(u32, u32)> {
         let PortState { next, open, wake, .. } = self.ports[port as usize];
         let stream = *self.phase.lists.of(port).get(next as usize)?;
@@ -230,14 +231,14 @@ impl<'a> FluidRun<'a> {
         self.waits[precedence.group[stream as usize] as usize] > 0
     }
 
-    /// Replaces a stream's event by one at `time`.
+    /// Replaces the event of a stream by one at `time`.
     fn schedule(&mut self, stream: u32, time: f64) {
         let state = &mut self.streams[stream as usize];
         state.event += 1;
         self.events.push(Reverse((time_key(time), stream, state.event)));
     }
 
-    /// Makes rates share and plans the ends of the streams whose rate changed.
+    /// Updates the rates, and schedules the ends of the streams whose rate changed.
     fn settle(&mut self) {
         let mut changed = std::mem::take(&mut self.changed);
         self.rates.settle(&mut changed);
@@ -256,8 +257,8 @@ impl<'a> FluidRun<'a> {
         self.changed = changed;
     }
 
-    /// Goes to the next moment at which something happens and handles all of it; `false` if
-    /// nothing ever will.
+    /// Advances to the next time at which something happens and processes all events of that time;
+    /// `false` if there is none.
     fn step(&mut self) -> bool {
         let mut event = self.next_event();
         let wake = self.wakes.peek().map(|wake| wake.0.0);
@@ -284,7 +285,8 @@ impl<'a> FluidRun<'a> {
         true
     }
 
-    /// Rates are rounded, so what should be one moment can be several very close ones.
+    /// The end of the time span that counts as simultaneous. Rates are rounded, so events of one
+    /// time may be slightly apart.
     fn end_of_instant(&self) -> u64 {
         time_key(self.now + 1e-7 + self.now * 1e-12)
     }
@@ -300,7 +302,7 @@ impl<'a> FluidRun<'a> {
         None
     }
 
-    /// A stream begins to flow, is sent, or is over.
+    /// Moves a stream to its next stage.
     fn advance(&mut self, stream: u32) {
         let state = &mut self.streams[stream as usize];
         state.event += 1;
@@ -321,7 +323,8 @@ impl<'a> FluidRun<'a> {
         self.max_sharing = self.max_sharing.max(most);
     }
 
-    /// All words of a stream are sent: ports and links are free, its last words are on their path.
+    /// All words of a stream are sent: its ports and links are free, its last words are on their
+    /// way.
     fn finish_sending(&mut self, stream: u32) {
         self.streams[stream as usize].stage = Stage::Draining;
         self.rates.remove(stream);
@@ -344,7 +347,7 @@ impl<'a> FluidRun<'a> {
         }
     }
 
-    /// A part of a connection is over: whoever waited for the last part need not any more.
+    /// A part of a connection has ended. After the last part its successors no longer wait for it.
     fn release(&mut self, precedence: &PhasePrecedence, group: u32) {
         self.unfinished_parts[group as usize] -= 1;
         if self.unfinished_parts[group as usize] > 0 {
@@ -361,7 +364,7 @@ impl<'a> FluidRun<'a> {
         }
     }
 
-    /// Lets streams that wait for one another in a ring go.
+    /// Releases streams that wait for one another in a cycle.
     fn ignore_precedence(&mut self) {
         self.waits.fill(0);
         self.open_all();

@@ -1,7 +1,7 @@
 //! The unfilled time regions of a port (paper, section 4.4.2).
 //!
-//! Kept as a sorted vector of disjoint gaps, the last of which never ends. Slots are booked
-//! first-fit, so filled time grows together and the vector stays short.
+//! They are a sorted vector of disjoint intervals, the last of which has no end. Slots are booked
+//! first-fit, so booked time merges and the vector stays short.
 
 /// The free time of one port, in clocks from the start of the phase.
 #[derive(Clone, Debug)]
@@ -21,14 +21,14 @@ impl FreeIntervals {
     }
 
     /// The first start, not before `from`, at which both ports are free for `duration` clocks.
-    /// `from + duration` must stay below `u64::MAX` with all that is booked.
+    /// `from + duration` and everything booked together must stay below `u64::MAX`.
     pub(crate) fn first_common(&self, other: &Self, from: u64, duration: u64) -> u64 {
         let (mut i, mut j) = (self.after(from), other.after(from));
         loop {
             let (mine, theirs) = (self.free[i], other.free[j]);
             let start = from.max(mine.0).max(theirs.0);
             let end = mine.1.min(theirs.1);
-            // The last gaps never end, so the walk stops there at the latest.
+            // The last intervals have no end, so the loop stops there at the latest.
             if end == u64::MAX || start.saturating_add(duration) <= end {
                 return start;
             }
@@ -40,7 +40,7 @@ impl FreeIntervals {
         }
     }
 
-    /// Fills `start..end`, which must lie inside one gap.
+    /// Books `start..end`, which must lie inside one free interval.
     pub(crate) fn book(&mut self, start: u64, end: u64) {
         if start == end {
             return;
@@ -61,7 +61,7 @@ impl FreeIntervals {
         }
     }
 
-    /// The first gap that ends after `time`.
+    /// The first free interval that ends after `time`.
     fn after(&self, time: u64) -> usize {
         self.free.partition_point(|gap| gap.1 <= time)
     }

@@ -8,42 +8,42 @@
 //!     update MIN_TIME
 //! ```
 //!
-//! MIN_TIME of a processor is the time its unscheduled connections still need. A processor whose
-//! two directions are independent counts as two, one for each port (see `cost`).
+//! The MIN_TIME of a processor is the time that its unscheduled connections still need. A processor
+//! whose two directions are independent counts as two, one for each port (see `cost`).
 //!
 //! # Ties
 //!
-//! The paper leaves ties open, and regular patterns are all ties. They are broken the same way
-//! whatever the order of the connections in the set: of processors, the lowest cell first; of
-//! equally long connections, the one that can start earliest, then the one whose partner has the
-//! greatest MIN_TIME, then the one with the smallest displacement (target less source, round the
-//! machine), which makes the rounds of a regular pattern permutations. Only the first
-//! [`TIE_CANDIDATES`] equals are compared.
+//! The paper does not say how to break ties, and in regular patterns every choice is a tie. The
+//! rules here do not depend on the order of the connections in the set. Of equal processors, the
+//! lowest cell comes first. Of equally long connections, the one that can start earliest; then the
+//! one whose partner has the greatest MIN_TIME; then the one with the smallest displacement (target
+//! less source, modulo the number of cells), which makes the rounds of a regular pattern
+//! permutations. Only the first [`TIE_CANDIDATES`] equal connections are compared.
 //!
-//! # Order
+//! # Precedence
 //!
-//! Where connections of one phase are ordered, what comes before is scheduled before, and what
-//! comes after starts no earlier than the last word of that is received: its agents are done at the
-//! end of its slot as far as others are concerned, but a word has to get from one to the other. Every agent then works through its slots by
-//! (start, connection): the slots of the whole machine are one sequence that each agent
-//! sees a part of, so the first unfinished of it is at the head of both its agents and the phase
-//! cannot deadlock. Order across phases is the router's.
+//! If connections of one phase are ordered, predecessors are scheduled first, and a successor
+//! starts no earlier than the last word of its predecessor is received. (For other connections the
+//! agents of the predecessor are free at the end of its slot.) Every agent works through its slots
+//! by (start, connection). So all slots of the machine form one sequence of which each agent sees a
+//! part; the first unfinished slot of the sequence is at the head of both its agents, and the phase
+//! cannot deadlock. The router keeps the order across phases.
 //!
-//! # Better than greedy
+//! # Improvement
 //!
-//! No port can be done before its MIN_TIME at the start, so the greatest of these bounds the
-//! makespan. Where greedy misses it and nothing is ordered, a bounded improvement follows, and
-//! the better of both is kept, so a makespan is never longer than greedy's:
+//! No port can be done before its initial MIN_TIME, so the greatest of these bounds the makespan.
+//! If greedy misses the bound and nothing is ordered, a bounded improvement follows. The better
+//! result is kept, so a makespan is never longer than greedy's:
 //!
-//! * all durations equal: the phase is a matter of edge colouring, and `rounds` repairs
-//!   the colours. With full duplex this always reaches the bound.
-//! * otherwise: a few greedy passes with MIN_TIME handicapped for the ports that finished late
-//!   ([`PASSES`]).
+//! * If all durations are equal, scheduling is an edge colouring, and `kempe_repair` repairs the
+//!   colours. With full duplex this always reaches the bound.
+//! * Otherwise up to [`PASSES`] more greedy passes are made, in which ports that finished late have
+//!   a higher MIN_TIME.
 //!
 //! # What this module does not do
 //!
-//! It plans one stream at a time per port, whatever `streams` is, and it does not see links:
-//! what sharing them costs is said by [`mod@crate::predict`].
+//! It plans one stream at a time per port, whatever `streams` is, and it ignores links;
+//! [`mod@crate::predict`] computes the cost of sharing them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -58,19 +58,19 @@ use crate::local_index::LocalIndex;
 use crate::parallel;
 use crate::precedence::PhasePrecedence;
 
-/// How many equally long connections of a processor are compared.
+/// The number of equally long connections of a processor that are compared.
 pub const TIE_CANDIDATES: usize = 32;
 
-/// How many more greedy passes are tried where the first misses the bound.
+/// Further greedy passes if the first one misses the bound.
 pub const PASSES: u32 = 8;
 
-/// Gives every route of every phase a slot.
+/// The greedy timetable of a routing.
 ///
-/// Each phase takes O(routes x (log routes + free)), with few free unless durations differ much
-/// and a cell has hundreds of routes.
+/// Each phase takes O(routes x (log routes + free intervals)). There are few free intervals unless
+/// durations differ a lot and a cell has hundreds of routes.
 ///
 /// # Errors
-/// A phase whose durations add up to 2^63 clocks or more.
+/// The durations of a phase add up to 2^63 clocks or more.
 pub fn timetable(routing: Routing) -> Result<Timetable, ScheduleError> {
     let costs = StreamCosts::new(routing.machine().parameters());
     let scratch = || PhaseScratch {
@@ -112,7 +112,7 @@ fn schedule_phase(
     if total >= 1 << 63 {
         return Err(ScheduleError::TooLong { phase });
     }
-    // Sides are numbered in the order of cells, so that ties go to the lowest cell.
+    // Ports are numbered in the order of cells, so that ties go to the lowest cell.
     let mut ports: Vec<u32> = tasks.iter().flat_map(|task| task.ports).collect();
     ports.sort_unstable();
     for port in ports {
@@ -154,7 +154,7 @@ fn schedule_phase(
     Ok(times)
 }
 
-/// Each port with each of its tasks; a task that has one port only is named once.
+/// Each port with each of its tasks. A task with a single port is listed once.
 fn port_pairs(tasks: &[Task]) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
     tasks.iter().enumerate().flat_map(|(row, task)| {
         let [a, b] = task.ports;
@@ -163,7 +163,7 @@ fn port_pairs(tasks: &[Task]) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
     })
 }
 
-/// Looks for a timetable shorter than greedy's `times`; never leaves a longer one.
+/// Looks for a timetable that is shorter than greedy's `times`; never leaves a longer one.
 fn improve(
     tasks: &[Task],
     of_port: &Lists,
@@ -181,7 +181,7 @@ fn improve(
     let mut handicaps = vec![0u64; of_port.rows() as usize];
     let mut latest = times.clone();
     for _ in 0..PASSES {
-        // Who finished after the bound had to wait for others: let it choose earlier next time.
+        // A port that finished after the bound had to wait: it chooses earlier in the next pass.
         for (task, slot) in tasks.iter().zip(&latest.slots) {
             if slot.end() > bound {
                 for port in task.ports {
@@ -205,16 +205,16 @@ struct GreedyPass<'a> {
     of_port: &'a Lists,
     precedence: Option<&'a PhasePrecedence>,
     free: &'a mut [FreeIntervals],
-    /// MIN_TIME of each port, and what is added to it where ports are compared.
+    /// The MIN_TIME of each port, and what is added to it when ports are compared.
     remaining: Vec<u64>,
     handicaps: &'a [u64],
-    /// Rows of a port's list before this one are scheduled.
+    /// Rows of a port's list before this position are scheduled.
     next: Vec<u32>,
     slots: Vec<Option<Slot>>,
     groups: Vec<GroupProgress>,
 }
 
-/// How far the connections of a group are.
+/// The progress of a group.
 #[derive(Clone, Default)]
 struct GroupProgress {
     unscheduled: u32,
@@ -262,7 +262,7 @@ impl<'a> GreedyPass<'a> {
             (0..self.of_port.rows()).map(|port| (self.min_time(port), Reverse(port))).collect();
         while let Some((claimed, Reverse(port))) = heap.pop() {
             let Some(row) = self.choose(port) else { continue };
-            // MIN_TIMEs only fall, so a port that is still first with its true one is the one.
+            // MIN_TIMEs only decrease, so a port whose entry is current has the greatest.
             if self.min_time(port) < claimed {
                 heap.push((self.min_time(port), Reverse(port)));
                 continue;
@@ -281,7 +281,7 @@ impl<'a> GreedyPass<'a> {
         self.remaining[port as usize].saturating_add(handicap)
     }
 
-    /// The port's connection to schedule next: the longest, ties broken as the module says.
+    /// The next connection of a port: the longest, ties broken as the module says.
     fn choose(&mut self, port: u32) -> Option<u32> {
         let list = self.of_port.of(port);
         let next = &mut self.next[port as usize];
@@ -307,7 +307,7 @@ impl<'a> GreedyPass<'a> {
         best.map(|(_, row)| row)
     }
 
-    /// The earliest start of a route; the end of time if it waits for something unscheduled.
+    /// The earliest start of a route; `u64::MAX` if a predecessor is not scheduled yet.
     fn earliest(&self, row: u32) -> u64 {
         let from = match self.precedence {
             None => 0,
@@ -337,7 +337,7 @@ impl<'a> GreedyPass<'a> {
             .unwrap_or(0)
     }
 
-    /// Schedules a route, and before it whatever must be finished before it.
+    /// Schedules a route, and its unscheduled predecessors before it.
     fn schedule_in_order(&mut self, row: u32) {
         let Some(precedence) = self.precedence else {
             self.schedule(row);
@@ -355,7 +355,7 @@ impl<'a> GreedyPass<'a> {
         }
     }
 
-    /// A route that must be scheduled before those of `group`, if there is one left.
+    /// A route that must be scheduled before those of `group`, if there is one.
     fn unscheduled_before(&mut self, precedence: &PhasePrecedence, group: u32) -> Option<u32> {
         let list = precedence.predecessors.of(group);
         while let Some(&earlier) = list.get(self.groups[group as usize].next_predecessor as usize) {

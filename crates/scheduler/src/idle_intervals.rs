@@ -1,20 +1,21 @@
-//! Where a timetable that stands has idle for more.
+//! Assigns new connections to the idle time of an existing timetable.
 //!
-//! Phases were planned and their slots stay where they are; some connections are new. For each of
-//! them this module says in which phase it would best go, as the agents' time tells: where both of
-//! its agents are idle together for as long as it takes, before the phase is over. Where there is
-//! no such interval, a phase gets longer or a new one is opened, whichever costs less; or the
-//! connection is *split* and its parts are assigned out to the longest intervals, if that costs less still.
+//! The phases of an earlier compile keep their slots, and some connections are new. For each of
+//! them this module decides in which phase it fits best with regard to agents: where both its
+//! agents are idle together for long enough before the end of the phase. If there is no such
+//! interval, the phase that grows least is chosen, or a new phase if that costs less. Or the
+//! connection is *split* and its parts are assigned to the longest idle intervals, if that costs
+//! less still.
 //!
-//! Long connections are assigned first. What is assigned takes its time, so that the next one finds it
-//! taken. Each part beyond the first costs a share of a switch, since it takes channels
-//! and has to be set up; no part is shorter than that either.
+//! Long connections are assigned first. An assignment occupies its time, so later connections see
+//! it as busy. Each part beyond the first costs a share of a context switch, because it takes
+//! channels and a set-up; no part is shorter than that either.
 //!
 //! # What this module does not do
 //!
-//! Routes are the router's, which is told what links are busy and may put a connection elsewhere.
-//! Connections that ask for a bandwidth or a latency, or have a place in the order, are assigned no
-//! phase and stay whole: what they were promised is promised for all of their words together.
+//! It does not choose routes. It reports the busy links to the router, which may put a connection
+//! elsewhere. Connections with a bandwidth or latency requirement, or with a place in the order,
+//! get no assignment and stay whole: the requirement applies to all their words together.
 
 use std::cmp::Reverse;
 
@@ -25,53 +26,56 @@ use conset_ir::{
 
 use crate::cost::StreamCosts;
 
-/// A part of a new connection, or all of it.
+/// A part of a new connection, or all of it, and its slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Assignment {
-    /// Words of it.
+    /// Words of the part.
     pub words: u32,
-    /// Where there is idle for them; none where there is no saying.
+    /// Where it fits; `None` if that was not determined.
     pub slot: Option<AssignedSlot>,
 }
 
-/// Where there is idle for a part.
+/// A phase, and the time in it, for a part of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AssignedSlot {
-    /// The phase; those beyond the ones that stand are new.
+    /// The phase. Numbers beyond the existing phases are new ones.
     pub phase: u32,
-    /// When it would run, in clocks from the phase's beginning.
+    /// The time, in clocks from the start of the phase.
     pub slot: Slot,
-    /// Clocks by which the phase gets longer.
+    /// Clocks by which the phase grows.
     pub growth: u64,
-    /// Links that carry as much as they can at that time, ascending.
+    /// Links that are fully used at that time, ascending.
     pub busy_links: Vec<LinkId>,
 }
 
-/// The share of a switch that a part must be worth.
+/// A part must be worth this fraction of a context switch.
 const PART_SHARE: u64 = 4;
 
-/// Parts of a connection at most.
+/// The most parts of a connection.
 const MAX_PARTS: usize = 8;
 
-/// New connections times phases that are looked at; beyond, nothing is said.
+/// New connections times phases that are examined; beyond, nothing is assigned.
 const ASSIGNMENT_BUDGET: usize = 1 << 22;
 
-/// What stands, and what is to be put to it.
+/// An existing timetable, and the connections to be added to it.
 #[derive(Clone, Copy, Debug)]
 pub struct AssignmentRequest<'a> {
-    /// The routes of each phase; of their connections nothing is requested.
+    /// The routes of each phase.
     pub phases: &'a [PhaseRoutes],
     /// Their slots.
     pub slots: &'a [Vec<Slot>],
     /// The new connections.
     pub new: &'a [ConnectionId],
-    /// Phases that some of the new ones must not be assigned to, ascending.
+    /// Phases that a connection must not be assigned to, ascending.
     pub excluded: &'a [(ConnectionId, u32)],
-    /// Phases that may be opened.
+    /// The most phases that may be added.
     pub max_new_phases: usize,
 }
 
-/// For each of the new connections of a set the places with idle for it and its parts.
+/// The assignments of each new connection of a set, in the order of the request.
+#[must_use]
 pub fn assign(
     machine: &Machine,
     set: &ConnectionSet,
@@ -105,29 +109,30 @@ pub fn assign(
     assigned
 }
 
-/// A interval of a phase: when it begins, and its clocks up to the phase's end.
+/// An interval of a phase in which both agents of a connection are idle: its start, and its clocks
+/// up to the end of the phase.
 #[derive(Clone, Copy)]
 struct IdleInterval {
     phase: usize,
     start: u64,
     clocks: u64,
-    /// Whether nothing comes after it, so that it can be longer than the phase.
+    /// Whether nothing follows in the phase, so that the interval can extend beyond its end.
     last: bool,
 }
 
-/// What the agents of new connections have left.
+/// The idle time of the agents of new connections.
 struct IdleTime<'a> {
     machine: &'a Machine,
     costs: StreamCosts,
-    /// When each phase is over, opened ones included.
+    /// The end of each phase, new ones included.
     ends: Vec<u64>,
-    /// Phases there may be.
+    /// The most phases that there may be.
     max_phases: usize,
-    /// The row of each port that somebody asks for.
+    /// The row of each port that a request names.
     row_of: Vec<u32>,
-    /// The slots of those ports, by row; ascending by phase.
+    /// The slots of these ports, by row; ascending by phase.
     reserved: Vec<Vec<(u32, Slot)>>,
-    /// The row of each cell that somebody asks for, and its channels in use by row and phase.
+    /// The row of each cell that a request names, and its channels in use by row and phase.
     cell_row: Vec<u32>,
     used: Vec<u32>,
     phases: &'a [PhaseRoutes],
@@ -137,7 +142,7 @@ struct IdleTime<'a> {
 /// Slots of a port with their phases, ascending by phase.
 type Reservations<'a> = &'a [(u32, Slot)];
 
-/// No row: nobody asks.
+/// No request names the port or cell.
 const NONE: u32 = u32::MAX;
 
 impl<'a> IdleTime<'a> {
@@ -196,7 +201,7 @@ impl<'a> IdleTime<'a> {
         }
     }
 
-    /// Channels that both ends of a connection have left in a phase.
+    /// Channels that both endpoints of a connection have left in a phase.
     fn channels(&self, connection: &Connection, phase: usize) -> u32 {
         let left = |cell: CellId| {
             let used = self.used[self.cell_row[cell.index()] as usize * self.max_phases + phase];
@@ -217,7 +222,7 @@ impl<'a> IdleTime<'a> {
         }
     }
 
-    /// Takes the idle for a connection, in parts where that is better.
+    /// Assigns a connection, in parts if that is better, and reserves its time.
     fn assign(
         &mut self,
         set: &ConnectionSet,
@@ -251,7 +256,7 @@ impl<'a> IdleTime<'a> {
         assigned
     }
 
-    /// The intervals of a connection, and the place where all of it costs least.
+    /// The idle intervals of a connection, and the one where the whole connection costs least.
     fn candidates(
         &self,
         connection: &Connection,
@@ -285,7 +290,7 @@ impl<'a> IdleTime<'a> {
         found
     }
 
-    /// The links of a phase that carry as many streams as they can at some time of a slot.
+    /// The links of a phase that are fully used at some time of a slot.
     fn busy_links(&self, phase: usize, slot: Slot) -> Vec<LinkId> {
         let parameters = self.machine.parameters();
         let share = parameters.streams_per_link();
@@ -299,7 +304,7 @@ impl<'a> IdleTime<'a> {
         chunks.filter(|chunk| chunk.len() as u64 >= u64::from(share)).map(|c| c[0]).collect()
     }
 
-    /// Deals words to the longest intervals, where phases get longer by less than `most`.
+    /// Assigns words to the longest idle intervals, if phases grow by less than `most`.
     fn split(
         &self,
         words: u32,
@@ -320,7 +325,7 @@ impl<'a> IdleTime<'a> {
         let mut parts: Vec<(IdleInterval, u32)> = Vec::new();
         for &(interval, channels) in &intervals {
             let mut part = stream.words_in(interval.clocks).min(left);
-            // What is left must not be too short either.
+            // The remainder must not be too short either.
             if part < left && left - part < least_words {
                 part = left.saturating_sub(least_words);
             }
@@ -339,18 +344,17 @@ impl<'a> IdleTime<'a> {
     }
 }
 
-/// What a connection finds.
+/// The candidates for a connection.
 struct Candidates {
-    /// The clocks by which it makes everything longer if it stays whole, and where.
+    /// The least growth if the connection stays whole, and its interval.
     growth: u64,
     interval: Option<IdleInterval>,
     /// All intervals, with the channels that are left in their phases.
     intervals: Vec<(IdleInterval, u32)>,
 }
 
-/// Puts the words that are left where a phase gets longer the least by them: behind a part that is
-/// the last of its phase, or in a part of their own where there may be one more. The clocks by
-/// which it does.
+/// Puts the remaining words where a phase grows least: at the end of a part that is the last of its
+/// phase, or in a part of their own if another one is allowed. Returns the growth in clocks.
 fn extend_last(
     parts: &mut Vec<(IdleInterval, u32)>,
     intervals: &[(IdleInterval, u32)],
@@ -365,7 +369,7 @@ fn extend_last(
             if same.is_none() && (parts.len() == MAX_PARTS || here >= *channels as usize) {
                 return None;
             }
-            // Both are words of one connection, so the sum is no more than it has.
+            // Both are words of one connection, so the sum does not overflow.
             let clocks = stream.of(left + same.map_or(0, |row| parts[row].1));
             Some((clocks.saturating_sub(interval.clocks), same, interval))
         },
@@ -379,15 +383,15 @@ fn extend_last(
     Some(growth)
 }
 
-/// The slots of one phase, which are the first of the rest.
+/// The slots of one phase, which are at the head of `rest`.
 fn split_phase<'a>(rest: &mut Reservations<'a>, phase: usize) -> Reservations<'a> {
     let (of, after) = rest.split_at(rest.partition_point(|at| at.0 <= phase as u32));
     *rest = after;
     of
 }
 
-/// Adds the intervals of two ports in a phase, and gives the first place for a whole duration, which
-/// may be beyond the phase's end.
+/// Adds the idle intervals of two ports in a phase. Returns the first interval that is long enough
+/// for the whole duration, which may extend beyond the end of the phase.
 fn intervals(
     phase: usize,
     end: u64,
@@ -435,7 +439,7 @@ mod tests {
             let connection = Connection::new(CellId(source), CellId(target), words);
             let duration = costs.stream(&connection).of(words);
             let id = ConnectionId(connections.len() as u32);
-            // Only the ends matter here.
+            // Only the endpoints matter here.
             let cells = [CellId(source), CellId(target)];
             routes[phase].push(id, words, &cells, &[LinkId(0)], &[ChannelId(0); 2]).unwrap();
             slots[phase].push(Slot { start, duration });
@@ -466,30 +470,30 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_found_and_else_what_grows_least() {
+    fn an_idle_interval_is_preferred_to_growth() {
         let c = |words| Connection::new(CellId(0), CellId(1), words);
-        // Agent 0 sends until 1000 in phase 0; phase 1 has a interval from 200 to 600.
+        // Agent 0 sends until 1000 in phase 0; phase 1 has an idle interval from 200 to 600.
         let rows = [(0, 0, 2, 500, 0), (1, 0, 2, 100, 0), (1, 3, 1, 200, 600)];
         assert_eq!(assigned(&rows, 0, c(200)), [(200, Some(1))]);
-        // Whole, a phase gets longer by 402 clocks; so the least part goes elsewhere.
+        // As a whole it would lengthen a phase by 402 clocks, so the smallest part goes elsewhere.
         assert_eq!(assigned(&rows, 0, c(201)), [(135, Some(1)), (66, Some(0))]);
         assert_eq!(assigned(&rows[..1], 0, c(60)), [(60, Some(0))]);
         assert_eq!(assigned(&[], 0, c(201)), [(201, None)]);
     }
 
     #[test]
-    fn what_is_long_is_dealt_in_parts() {
+    fn long_connections_are_split() {
         // Both phases are 2000 long, and idle at the end for 1400 and 1200 clocks.
         let rows = [(0, 0, 2, 300, 0), (0, 3, 2, 700, 600), (1, 0, 2, 400, 0), (1, 3, 2, 600, 800)];
         let long = Connection::new(CellId(0), CellId(1), 1000);
         assert_eq!(assigned(&rows, 0, long.clone()), [(700, Some(0)), (300, Some(1))]);
-        // What does not fit makes one of them longer.
+        // Words that do not fit lengthen one of the phases.
         let longer = Connection { words: 1400, ..long.clone() };
         let parts = assigned(&rows, 0, longer);
         assert_eq!(parts.iter().map(|part| part.0).sum::<u32>(), 1400);
         assert_eq!(parts.len(), 2);
-        // All of it goes in at most `MAX_PARTS` parts, also where the last words find intervals of their
-        // own, which is where one more was opened once.
+        // All words go into at most `MAX_PARTS` parts, even if the last words fit into an interval of
+        // their own.
         let rows = [
             (1, 0, 3, 1, 132),
             (1, 0, 3, 1, 672),
@@ -503,14 +507,14 @@ mod tests {
         let parts = assigned(&rows, 2, Connection::new(CellId(1), CellId(3), 1580));
         assert_eq!(parts.iter().map(|part| part.0).sum::<u32>(), 1580);
         assert!(parts.len() <= MAX_PARTS, "{parts:?}");
-        // What asks for something stays whole and is told nothing.
+        // A connection with a requirement stays whole and gets no assignment.
         let asks = Connection { min_bandwidth: Some(1), ..long };
         assert_eq!(assigned(&rows, 0, asks), [(1000, None)]);
     }
 
     proptest! {
         #[test]
-        fn all_words_are_dealt_and_parts_are_not_short(
+        fn all_words_are_assigned_and_parts_are_not_short(
             rows in prop::collection::vec((0usize..4, 0u32..4, 0u32..4, 1u32..900, 0u64..3000), 0..20),
             new in prop::collection::vec((0u32..4, 0u32..4, 1u32..4000), 1..6),
         ) {

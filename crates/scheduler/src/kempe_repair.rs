@@ -1,33 +1,34 @@
-//! Phases whose durations are all equal: rounds, and fewer of them.
+//! Kempe-chain repair of phases whose routes all have the same duration: moves routes into earlier
+//! rounds.
 //!
-//! With one duration d, first-fit puts every slot at a multiple of d: a *round*. A timetable is
-//! then an edge colouring of the multigraph whose vertices are the ports and whose edges are the
-//! connections, and the fewest rounds are its chromatic index. With full duplex every edge joins
-//! a send port to a receive port, the graph is bipartite, and as many rounds suffice as the
-//! busiest port has connections (König).
+//! If all durations are `d`, first-fit starts every slot at a multiple of `d`, a *round*. The
+//! timetable is then an edge colouring of a multigraph: ports are vertices, routes are edges,
+//! rounds are colours. The fewest rounds are its chromatic index. With full duplex every edge joins
+//! a send port to a receive port, so the graph is bipartite, and the number of routes at the
+//! busiest port is enough (König).
 //!
-//! Greedy colouring can need more. Repair takes each connection in a round beyond the bound and
-//! looks for a round r free at its source and a round s free at its target. If they differ, it
-//! follows the chain of connections from the target that lie alternately in r and in s, and
-//! swaps the two rounds along it; then r is free at both ends. (This is Kempe's chain. In a
-//! bipartite graph the chain never comes back to the source. With half duplex it may, and then
-//! other pairs of rounds are tried; some connections may have to stay where they are.)
+//! Greedy colouring may need more rounds. For each route in a round beyond the bound, the repair
+//! takes a round r that is free at its source and a round s that is free at its target. If they
+//! differ, it follows the chain of routes from the target that are alternately in r and in s, and
+//! swaps the two rounds along the chain; then r is free at both ends. (This is a Kempe chain. In a
+//! bipartite graph it never returns to the source. With half duplex it may; other pairs of rounds
+//! are tried then, and some routes may stay where they are.)
 //!
-//! Nothing moves to a later round than greedy's last, so the makespan never grows. Work is
-//! bounded by [`REPAIR_BUDGET`] looks at a connection per phase, far above what machines with tens of
-//! channels per cell need; beyond it the remaining connections stay where they are.
+//! No route moves to a later round than the last round of the greedy timetable, so the makespan
+//! never grows. The work per phase is limited by [`REPAIR_BUDGET`], far above what machines with
+//! tens of channels per cell need; routes that remain beyond the bound at that point stay there.
 //!
-//! Not for phases with an order: swapping rounds would break it.
+//! Phases with precedence constraints are not repaired, because swapping rounds would violate them.
 
 use conset_ir::{Lists, PhaseTimes};
 
 use crate::cost::Task;
 
-/// Most looks at a connection in the repair of one phase.
+/// Routes that the repair of one phase may examine.
 pub(crate) const REPAIR_BUDGET: u64 = 1 << 26;
 
-/// Moves routes to earlier rounds until no round lies beyond the bound, as far as that is found
-/// possible. `times` must be first-fit with the one duration `duration`.
+/// Moves routes to earlier rounds until no round lies beyond the bound, or no further move is
+/// found. `times` must be a first-fit timetable in which every duration is `duration`.
 pub(crate) fn repair(tasks: &[Task], of_port: &Lists, duration: u64, times: &mut PhaseTimes) {
     if duration == 0 {
         return;
@@ -55,7 +56,7 @@ struct RoundRepair<'a> {
 }
 
 impl RoundRepair<'_> {
-    /// Finds a place below the bound for a route that lies beyond it.
+    /// Finds a round below the bound for a route beyond it.
     fn bring_forward(&mut self, row: u32) {
         let [source, target] = self.tasks[row as usize].ports;
         let (at_source, at_target) = (self.free(source), self.free(target));
@@ -89,8 +90,8 @@ impl RoundRepair<'_> {
         (0..self.bound).filter(|&round| !busy[round as usize]).collect()
     }
 
-    /// The connections from `port` that lie alternately in rounds `r` and `s`; `None` if the
-    /// chain ends at `avoid` or the work is used up. `port` is idle in `s`, `avoid` in `r`.
+    /// The routes from `port` that are alternately in rounds `r` and `s`; `None` if the chain ends
+    /// at `avoid` or the budget is exhausted. `port` is idle in `s`, `avoid` in `r`.
     fn chain(&mut self, avoid: u32, port: u32, r: u32, s: u32) -> Option<Vec<u32>> {
         let mut chain = Vec::new();
         let (mut at, mut wanted, mut other) = (port, r, s);

@@ -1,17 +1,17 @@
-//! Timetables that mind links.
+//! Timetables that avoid contention on links.
 //!
-//! The paper's greedy timetable ([`mod@crate::greedy`]) plans as if links had no end. These keep
-//! streams off each other's links:
+//! The paper's greedy timetable ([`mod@crate::greedy`]) plans as if links had unlimited capacity.
+//! The timetables of this module keep streams off links that others use:
 //!
-//! * [`in_rounds`]: where the router knows *rounds* (routes that share no agent and no link), a
-//!   phase's rounds run one after the other, each as long as its longest route.
-//! * [`list_schedules`]: elsewhere a route waits until both its agents and all its links are free
-//!   (`list_scheduling`), and of what can start, what its agents are most pressed for starts first. Several
-//!   passes and the greedy timetable are there to be priced, and [`combine`] takes the best phases.
+//! * [`in_rounds`]: if the router provides *rounds* (routes that share no agent and no link), the
+//!   rounds of a phase run one after the other, each as long as its longest route.
+//! * [`list_schedules`]: otherwise a route waits until its agents and links are free
+//!   (`list_scheduling`). Several passes give several timetables, with the greedy one among them;
+//!   after pricing, [`combine`] takes the cheapest timetable of each phase.
 //!
 //! # What this module does not do
 //!
-//! It never changes a route. Ordered phases are left to the greedy timetable.
+//! It never changes a route. Phases with precedence constraints get the greedy timetable.
 
 use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
@@ -23,14 +23,14 @@ use crate::precedence::PhasePrecedence;
 use crate::predict::{Prediction, predict};
 use crate::{ScheduleError, greedy};
 
-/// Gives every route of every phase a slot. `rounds` has, for each phase, the round of each
-/// route, in the order of the routes.
+/// A timetable in which the rounds of each phase run one after the other. `rounds` has, for each
+/// phase, the round of each route in the order of the routes.
 ///
 /// # Errors
-/// A phase whose durations add up to 2^63 clocks or more.
+/// The durations of a phase add up to 2^63 clocks or more.
 ///
 /// # Panics
-/// Where `rounds` has not one number for each route.
+/// If `rounds` does not have one list for each phase and one number for each route.
 pub fn in_rounds(routing: Routing, rounds: &[Vec<u32>]) -> Result<Timetable, ScheduleError> {
     let costs = StreamCosts::new(routing.machine().parameters());
     let mut free = vec![0u64; costs.port_count(routing.machine())];
@@ -78,19 +78,18 @@ fn phase_in_rounds(
     Ok(PhaseTimes { slots, makespan: end })
 }
 
-/// Routes of a phase above which passes are few.
+/// Routes of a phase above which at most two passes are made.
 const MANY_ROUTES: usize = 1 << 8;
 
-/// Links of all routes of a phase above which no pass is made, for the memory it would take.
+/// Total links of all routes of a phase above which no pass is made, to limit memory.
 const LINKS_MEMORY_LIMIT: usize = 1 << 25;
 
-/// Gives every route of every phase a slot when its agents and links are free, in several ways:
-/// `passes` orders of urgency are tried in each phase, and the shortest few make the second
-/// timetable and those after it. The first is the greedy one. Which one is the best is seen by
-/// pricing them, phase by phase ([`combine`]).
+/// Timetables by list scheduling. `passes` priority orders are tried in each phase; the shortest
+/// results make up the second timetable and those after it. The first timetable is the greedy one.
+/// Price them all to find the best one for each phase ([`combine`]).
 ///
 /// # Errors
-/// A phase whose durations add up to 2^63 clocks or more.
+/// The durations of a phase add up to 2^63 clocks or more.
 pub fn list_schedules(
     routing: Routing,
     passes: u32,
@@ -118,11 +117,12 @@ pub fn list_schedules(
     Ok(tables.into_iter().map(timetable).collect())
 }
 
-/// Puts together the cheapest phases of several timetables of one routing; of equal ones the
-/// first. `prices` has the clocks of each phase for each timetable.
+/// Combines the cheapest phases of several timetables of one routing; of equal ones the first.
+/// `prices` has the clocks of each phase for each timetable.
 ///
 /// # Panics
-/// Where there is no timetable, or not a price for each phase of each.
+/// If `tables` is empty, or a price is missing.
+#[must_use]
 pub fn combine(tables: &[Timetable], prices: &[Vec<u64>]) -> Timetable {
     let routing = tables[0].routing();
     let phases = (0..routing.phases().len()).map(|phase| {
@@ -136,7 +136,8 @@ pub fn combine(tables: &[Timetable], prices: &[Vec<u64>]) -> Timetable {
 /// prediction; of equal ones the first.
 ///
 /// # Panics
-/// Where there is no timetable.
+/// If `tables` is empty.
+#[must_use]
 pub fn cheapest(tables: &[Timetable]) -> (Timetable, Prediction) {
     let priced: Vec<Prediction> = tables.iter().map(predict).collect();
     let prices: Vec<Vec<u64>> = priced
@@ -153,7 +154,7 @@ pub fn cheapest(tables: &[Timetable]) -> (Timetable, Prediction) {
 
 struct ListScheduler {
     costs: StreamCosts,
-    /// How many streams at full rate a link carries.
+    /// Streams at full rate that a link carries.
     streams_per_link: u32,
     ports: LocalIndex,
     links: LocalIndex,
@@ -175,7 +176,7 @@ impl ListScheduler {
         }
     }
 
-    /// The shortest timetables of a phase that a few passes find, shortest first.
+    /// The shortest timetables of a phase that the passes find, the shortest first.
     fn phase(
         &mut self,
         routing: &Routing,

@@ -1,24 +1,25 @@
-//! List scheduling: whatever can start does, the most urgent first.
+//! List scheduling with agents and links as resources: each route starts as soon as its ports and
+//! links are free, the most urgent route first.
 //!
-//! A route can start when both its ports (see [`crate::cost`]) and all its links are free; a link
-//! carries as many streams at a time as it can at their full rate. Time goes from end to end of
-//! streams. The urgency of a route is what its more loaded port still has to do, plus a handicap
-//! of that port, plus, in all passes but the first, a random part that shrinks from pass to pass.
-//! Sides that were late in the best pass so far get a handicap in the next.
+//! A route can start when both its ports (see [`crate::cost`]) and all its links are free. A link
+//! carries as many streams at a time as it can at their full rate. Time advances from the end of
+//! one stream to the next. The urgency of a route is the remaining work of its more loaded port,
+//! plus a handicap of that port, plus, in all passes but the first, a random term whose range
+//! changes from pass to pass. Ports that finished late get a handicap in the next pass.
 //!
-//! What waits is not looked at again and again: a waiting route *watches* one of its ports or
-//! links that is taken, the one that is taken longest, and stands in that one's queue, the most
-//! urgent first. When a stream ends, only the queues of what it frees are looked at, together in
-//! the order of urgency, each until it is taken again. A route that watches something else could
-//! not have started, so the outcome is that of looking at all of them. Urgencies only fall, so
-//! those in the queues are put right when they come to the head.
+//! A waiting route is queued at one of the busy resources that it needs: the one that is busy
+//! longest. The queue is ordered by urgency. When a stream ends, only the queues of the resources
+//! that it frees are examined, merged by urgency, each until its resource is busy again. A route
+//! queued at another resource could not have started, so the result is the same as if all waiting
+//! routes were examined. Urgencies only decrease, so a stale urgency is corrected when its route
+//! reaches the head of the queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use conset_ir::{PhaseTimes, Slot};
 
-/// A route: its ports and the end of its links in [`ListProblem::links`].
+/// A route: its ports, its duration, and the end of its links in [`ListProblem::links`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteTask {
     pub(crate) ports: [u32; 2],
@@ -26,7 +27,7 @@ pub(crate) struct RouteTask {
     pub(crate) links_end: u32,
 }
 
-/// A phase, with ports and links numbered within it.
+/// A phase to be scheduled, with ports and links numbered within it.
 #[derive(Clone, Debug)]
 pub(crate) struct ListProblem {
     pub(crate) tasks: Vec<RouteTask>,
@@ -54,10 +55,10 @@ impl ListProblem {
     }
 }
 
-/// Timetables kept for pricing.
-const KEPT: usize = 6;
+/// Timetables returned for pricing.
+const KEPT_TIMETABLES: usize = 6;
 
-/// The shortest different timetables of some passes, the shortest first.
+/// The shortest timetables that the passes found, the shortest first.
 pub(crate) fn shortest(phase: &ListProblem, passes: u32, seed: u64) -> Vec<PhaseTimes> {
     let loads = phase.loads();
     let bound = loads.iter().copied().max().unwrap_or(0);
@@ -79,32 +80,34 @@ pub(crate) fn shortest(phase: &ListProblem, passes: u32, seed: u64) -> Vec<Phase
             handicaps.fill(0);
         }
         let place = best.partition_point(|kept| kept.makespan <= times.makespan);
-        if place < KEPT {
+        if place < KEPT_TIMETABLES {
             best.insert(place, times);
-            best.truncate(KEPT);
+            best.truncate(KEPT_TIMETABLES);
         }
-        if best.iter().all(|kept| kept.makespan <= bound) && best.len() == KEPT {
+        if best.iter().all(|kept| kept.makespan <= bound) && best.len() == KEPT_TIMETABLES {
             break;
         }
     }
     best
 }
 
-/// An urgency (as it was when the route was put there) and a route, the lowest first of equals.
+/// The urgency of a route when it was queued, and the route; of equal urgencies the lowest route
+/// first.
 type QueuedTask = (u64, Reverse<u32>);
 
 #[derive(Default)]
 struct PassScratch {
-    /// What each port still has to do, with its handicap.
+    /// The remaining work of each port, with its handicap.
     remaining: Vec<u64>,
     noise: Vec<u64>,
     /// Streams on each port, then on each link.
     taken: Vec<u32>,
-    /// When each of these will be free again, at the earliest what was booked last.
+    /// When each of these resources is free again: the end of the stream that was started there
+    /// last.
     until: Vec<u64>,
-    /// The routes that watch each of these.
+    /// The routes that wait for each of these resources.
     queues: Vec<BinaryHeap<QueuedTask>>,
-    /// The heads of the queues of what has become free.
+    /// The queue heads of the resources that have become free.
     heads: BinaryHeap<(u64, Reverse<u32>, u32)>,
     ends: BinaryHeap<Reverse<(u64, u32)>>,
 }
@@ -141,7 +144,7 @@ fn run(
     PhaseTimes { slots, makespan }
 }
 
-/// One pass. Resources are ports, then links.
+/// One pass. Resources are numbered ports first, then links.
 struct ListPass<'a> {
     phase: &'a ListProblem,
     scratch: &'a mut PassScratch,
@@ -157,7 +160,7 @@ impl ListPass<'_> {
         for (urgency, Reverse(row)) in first {
             self.start_or_enqueue(urgency, row);
         }
-        // Everything that ends next, ends now.
+        // All streams with the next end time end together.
         while let Some(&Reverse((end, _))) = self.scratch.ends.peek() {
             self.now = end;
             while let Some(&Reverse((end, row))) = self.scratch.ends.peek() {
@@ -187,7 +190,7 @@ impl ListPass<'_> {
         self.scratch.taken[resource] < most
     }
 
-    /// Starts a route, or puts it into the queue of what is taken longest of what it needs.
+    /// Starts a route, or queues it at the resource it needs that is busy longest.
     fn start_or_enqueue(&mut self, urgency: u64, row: u32) {
         let taken = self.resources(row as usize).filter(|&resource| !self.is_free(resource));
         if let Some(blocking) = taken.max_by_key(|&resource| self.scratch.until[resource]) {
@@ -219,8 +222,8 @@ impl ListPass<'_> {
         }
     }
 
-    /// Sides and links of a route, one by one: those of a route that books one port twice are
-    /// taken twice and given back twice.
+    /// The number of resources of a route. A route that occupies one port twice takes and frees it
+    /// twice.
     fn parts(&self, row: usize) -> usize {
         2 + self.phase.links_of(row).len()
     }
@@ -238,11 +241,11 @@ impl ListPass<'_> {
         }
     }
 
-    /// Looks at what watches something that has become free.
+    /// Starts the routes that waited for resources that have become free.
     fn start_ready_tasks(&mut self) {
         while let Some((urgency, row, resource)) = self.scratch.heads.pop() {
             let resource = resource as usize;
-            // Several streams that end at once may show one head several times.
+            // Streams that end together may offer the same head more than once.
             let is_head = self.scratch.queues[resource].peek() == Some(&(urgency, row));
             if !is_head || !self.is_free(resource) {
                 continue;
@@ -259,7 +262,7 @@ impl ListPass<'_> {
     }
 }
 
-/// The next of a sequence of random numbers (splitmix64).
+/// The next pseudo-random number (splitmix64).
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -274,7 +277,7 @@ mod tests {
 
     use super::*;
 
-    /// What [`run`] means: at every end of a stream all that waits is looked at.
+    /// The reference for [`run`]: examines every waiting route at every end of a stream.
     fn exhaustively(
         phase: &ListProblem,
         handicaps: &[u64],
@@ -332,7 +335,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn queues_give_what_looking_at_all_gives(
+        fn queues_give_the_same_as_an_exhaustive_scan(
             tasks in proptest::collection::vec(
                 ([0u32..8, 0u32..8], 1u64..20, proptest::collection::btree_set(0u32..10, 0..4)),
                 0..60,
@@ -377,7 +380,7 @@ mod tests {
     fn streams_keep_off_each_others_links() {
         let tasks: [([u32; 2], u64, &[u32]); 3] =
             [([0, 1], 10, &[0, 1]), ([2, 3], 10, &[1, 2]), ([4, 5], 10, &[2])];
-        // The second waits for the first; the third need not wait, or the second not for it.
+        // The second task waits for the first; the third runs beside the first.
         assert_eq!(shortest(&phase(&tasks, 1), 4, 0)[0].makespan, 20);
         assert_eq!(shortest(&phase(&tasks, 2), 4, 0)[0].makespan, 10);
         assert!(shortest(&phase(&[], 1), 4, 0).iter().all(|times| times.makespan == 0));

@@ -1,8 +1,8 @@
 //! Dense numbers for the rows of a large table that one phase uses.
 
-/// A map from the rows of a large table to the few that a phase uses, numbered from 0 in the
-/// order in which they are met. Clearing costs what was used, not the size of the table, so a
-/// phase of ten routes costs the same on any machine.
+/// A map from rows of a large table to dense numbers, assigned from 0 in the order of first use.
+/// Clearing takes time in proportion to the rows in use, not to the size of the table, so a phase
+/// of ten routes costs the same on any machine.
 #[derive(Debug)]
 pub(crate) struct LocalIndex {
     local_of: Vec<u32>,
@@ -16,7 +16,7 @@ impl LocalIndex {
         Self { local_of: vec![Self::UNUSED; rows], rows: Vec::new() }
     }
 
-    /// The number of a row within the phase; a new one if it was not met before.
+    /// The number of a row. Assigns the next number if the row has none.
     pub(crate) fn index_of(&mut self, row: u32) -> u32 {
         let local = &mut self.local_of[row as usize];
         if *local == Self::UNUSED {
@@ -26,13 +26,13 @@ impl LocalIndex {
         *local
     }
 
-    /// The number of a row within the phase, if it was met.
+    /// The number of a row, if it has one.
     pub(crate) fn get(&self, row: u32) -> Option<u32> {
         let local = self.local_of[row as usize];
         (local != Self::UNUSED).then_some(local)
     }
 
-    /// The rows met, by their numbers within the phase.
+    /// The rows in use, by their numbers.
     pub(crate) fn rows(&self) -> &[u32] {
         &self.rows
     }

@@ -1,42 +1,42 @@
-//! Max-min fair rates of streams that share links and agents, kept up to date as streams come
-//! and go.
+//! Max-min fair rates of streams that share links and agents, updated as streams start and end.
 //!
-//! A *resource* (a link, or the agent port of a cell) gives out at most its capacity, in words
-//! per clock. Rates are max-min fair if none can be raised without lowering one that is not
-//! higher. That is what round robin among channels with a word waiting comes to, since a channel
-//! that is bottlenecks up other_rates passes its turns on (machine model, rule 3).
+//! A *resource* (a link, or a port of an agent) has a capacity in words per clock. Rates are
+//! max-min fair if no rate can be raised without lowering a rate that is not higher. Round robin
+//! among channels with a word waiting approximates this, because a channel that is limited
+//! elsewhere passes its turns on (machine model, rule 3).
 //!
-//! Every resource has a *level*: the rate of the streams that are bottlenecks up here and nowhere else
-//! worse; infinite if it holds up none. A stream's rate is the least level along its path, and
+//! Every resource has a *level*: the rate of the streams for which it is the bottleneck; infinite
+//! if it is the bottleneck of none. The rate of a stream is the least level along its path, and
 //!
 //! ```text
-//! sum over the users of min(level, least level other_rates on the user's path) = capacity
+//! sum over the users of min(level, least level on the rest of the user's path) = capacity
 //! ```
 //!
-//! These equations have one solution, and it is the max-min fair one: the most crowded resource
-//! gets capacity / users whatever the others do, its users' rates are then settled, and so on
-//! upwards. For the same reason solving them one at a time, in any fair order and from any start,
-//! arrives. So when a stream comes or goes only its own resources are solved again, then those
-//! that see a change, until nothing changes any more: the work is what the event really touches.
+//! These equations have exactly one solution, the max-min fair one: the most crowded resource gets
+//! capacity / users whatever the others do, which settles the rates of its users, and so on
+//! upwards. For the same reason it can be found by solving one equation at a time, in any fair
+//! order and from any start. So when a stream starts or ends, only its own resources are solved
+//! again, then those that see a change, until nothing changes: the work is in proportion to what
+//! the event affects.
 //!
-//! A stream that uses a resource twice (an agent that sends to itself with half duplex) is its
-//! user twice.
+//! A stream that uses a resource twice (a connection from a cell to itself with half duplex) counts
+//! as two users.
 //!
-//! Levels are floating-point numbers and a change below [`TOLERANCE`] is none. An event is given
-//! up on after [`SOLVE_BUDGET`] solutions per resource, far more than it takes; the levels reached
-//! then stand until the next event.
+//! Levels are floating-point numbers; a relative change below [`TOLERANCE`] is ignored. After
+//! [`SOLVE_BUDGET`] solutions per resource, far more than are needed, an event is abandoned; the
+//! levels then stand until the next event.
 
 use std::collections::VecDeque;
 
 use conset_ir::Lists;
 
-/// Relative change of a level that counts as none.
+/// Relative change of a level that is ignored.
 const TOLERANCE: f64 = 1e-9;
 
-/// Solutions per resource and event before an event is given up on.
+/// Solutions per resource after which an event is abandoned.
 const SOLVE_BUDGET: usize = 64;
 
-/// The resources and streams of one phase, numbered from 0 each.
+/// The resources and streams of one phase, each numbered from 0.
 #[derive(Debug)]
 pub(crate) struct MaxMinShare {
     capacities: Vec<f64>,
@@ -53,7 +53,7 @@ pub(crate) struct MaxMinShare {
     scratch: Vec<f64>,
 }
 
-/// Where a stream is bottlenecks up: the resource of least level on its path, and the least level of the
+/// The bottleneck of a stream: the resource of least level on its path, and the least level of the
 /// others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bottleneck {
@@ -63,7 +63,7 @@ struct Bottleneck {
 }
 
 impl MaxMinShare {
-    /// Nothing active. Streams are numbered as in `paths`.
+    /// No stream is active. Streams are numbered as in `paths`.
     pub(crate) fn new(capacities: Vec<f64>, paths: Lists) -> Self {
         let (resources, streams) = (capacities.len(), paths.rows() as usize);
         Self {
@@ -80,7 +80,7 @@ impl MaxMinShare {
         }
     }
 
-    /// Takes other streams, when none is active: the same resources serve another phase.
+    /// Replaces the streams while none is active: the same resources serve another phase.
     pub(crate) fn restart(&mut self, paths: Lists) {
         debug_assert!(self.users.iter().all(Vec::is_empty), "a phase is over");
         let streams = paths.rows() as usize;
@@ -89,7 +89,7 @@ impl MaxMinShare {
         self.bottlenecks.resize(streams, Bottleneck::NONE);
         self.is_changed.clear();
         self.is_changed.resize(streams, false);
-        // What is left over of the last events: nobody uses these resources.
+        // Left over from the last events: no stream uses these resources.
         for resource in self.queue.drain(..) {
             self.is_queued[resource as usize] = false;
             self.levels[resource as usize] = f64::INFINITY;
@@ -97,7 +97,7 @@ impl MaxMinShare {
         self.changed.clear();
     }
 
-    /// A stream becomes active. Rates are right again after [`MaxMinShare::settle`].
+    /// Makes a stream active. Rates are valid again after [`MaxMinShare::settle`].
     pub(crate) fn add(&mut self, stream: u32) {
         for i in 0..self.paths.of(stream).len() {
             let resource = self.paths.of(stream)[i];
@@ -108,7 +108,7 @@ impl MaxMinShare {
         self.mark_changed(stream);
     }
 
-    /// An active stream is over.
+    /// Ends an active stream.
     pub(crate) fn remove(&mut self, stream: u32) {
         for i in 0..self.paths.of(stream).len() {
             let resource = self.paths.of(stream)[i];
@@ -120,7 +120,7 @@ impl MaxMinShare {
         }
     }
 
-    /// The active streams at a resource.
+    /// The number of active streams at a resource.
     pub(crate) fn user_count(&self, resource: u32) -> u32 {
         self.users[resource as usize].len() as u32
     }
@@ -152,7 +152,7 @@ impl MaxMinShare {
         }
     }
 
-    /// Finds a resource's level and tells the users if it changed.
+    /// Recomputes the level of a resource, and informs its users if it changed.
     fn solve(&mut self, resource: u32) {
         let level = self.level(resource);
         let old = std::mem::replace(&mut self.levels[resource as usize], level);
@@ -226,7 +226,7 @@ impl MaxMinShare {
 impl Bottleneck {
     const NONE: Self = Self { resource: 0, least: f64::INFINITY, second: f64::INFINITY };
 
-    /// The least level on the path if it were not for one resource.
+    /// The least level on the path if one resource is left out.
     fn without(&self, resource: u32) -> f64 {
         if self.resource == resource { self.second } else { self.least }
     }
@@ -275,8 +275,8 @@ mod tests {
     }
 
     #[test]
-    fn streams_held_up_other_rates_leave_room() {
-        // Two at resource 0; one of them goes on through resource 1, shared by three.
+    fn streams_with_a_bottleneck_elsewhere_leave_capacity() {
+        // Two streams at resource 0; one of them also uses resource 1, which three share.
         let paths = lists(&[vec![0], vec![0, 1], vec![1], vec![1]]);
         let mut shares = MaxMinShare::new(vec![1.0, 1.0], paths);
         let mut changed = Vec::new();
@@ -319,7 +319,7 @@ mod tests {
             for (s, rate) in expected.iter().enumerate() {
                 prop_assert!((shares.rate(s as u32) - rate).abs() <= 1e-6 * rate);
             }
-            // Some go; what stays must be as if they had never been.
+            // Some streams end; the others must be as if those had never started.
             for (s, (_, stays)) in raw.iter().enumerate() {
                 if !stays {
                     shares.remove(s as u32);

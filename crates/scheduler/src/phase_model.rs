@@ -1,14 +1,14 @@
-//! The cost model for phases that are not made yet.
+//! The cost model for phases under construction.
 //!
-//! A search that changes a plan a little, again and again, wants to know what a change comes to
-//! before channels are numbered and slots are given. A model of a phase is a list of streams in
-//! the order in which agents open them, each with the edges (edges of the network) on its way;
-//! it runs as [`mod@crate::predict`] would run it, and says when each stream is over.
+//! A search that changes a plan in small steps needs the cost of each step before channels are
+//! numbered and slots are assigned. Here a phase is a list of streams in the order in which agents
+//! open them, each with the network edges on its path. The model simulates it as
+//! [`mod@crate::predict`] would, and returns when each stream ends.
 //!
 //! # What it leaves out
 //!
-//! What the cost model leaves out; and parallel links between two cells are one place with room
-//! for all of them, though each stream takes one.
+//! What the cost model leaves out. Also, parallel links between two cells are one edge with the
+//! capacity of all of them, although each stream uses one link.
 
 use conset_ir::{ConnectionId, ConnectionSet, Lists, Machine};
 
@@ -21,18 +21,18 @@ use crate::precedence::PhasePrecedence;
 /// A stream of a phase under construction.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelStream<'a> {
-    /// Whose words it carries.
+    /// The connection whose words it carries.
     pub connection: ConnectionId,
     /// Words, at least 1.
     pub words: u32,
-    /// The edges on its way, each once, numbered as their links were given.
+    /// The edges on its path, each once, numbered as in [`PhaseModel::new`].
     pub edges: &'a [u32],
-    /// On a machine with timed starts the clock before which no agent opens it; 0 is at once. A
-    /// phase in which all are 0 runs as on any other machine.
+    /// On a machine with timed starts, the earliest clock at which an agent opens it. A phase in
+    /// which all starts are 0 runs as on any other machine.
     pub start: u64,
 }
 
-/// A machine that runs sketches of a set's phases.
+/// Simulates phases of a set on a machine.
 #[derive(Debug)]
 pub struct PhaseModel<'a> {
     set: &'a ConnectionSet,
@@ -42,15 +42,16 @@ pub struct PhaseModel<'a> {
     streams: u32,
     setup: f64,
     timed: bool,
-    /// Whether a stream over links never gets more of a link than its agents take: then agents,
-    /// which have one stream at a time, share nothing out.
+    /// Whether the links on its path limit every stream at least as much as its agents do: then
+    /// agents, which have one stream at a time, need not be resources.
     agents_never_limit: bool,
     rates: MaxMinShare,
     connections: LocalIndex,
 }
 
 impl<'a> PhaseModel<'a> {
-    /// `links` has the links of each place, at least 1.
+    /// A model of the set's phases. `links` has the number of parallel links of each edge, at least
+    /// 1.
     pub fn new(machine: &Machine, set: &'a ConnectionSet, links: &[u32]) -> Self {
         let parameters = machine.parameters();
         let costs = StreamCosts::new(parameters);
@@ -74,8 +75,8 @@ impl<'a> PhaseModel<'a> {
         }
     }
 
-    /// When each stream of a phase is over, in clocks from the phase's beginning, if agents open
-    /// their streams in the order of the list. Streams keep the set's order in their list.
+    /// When each stream of a phase ends, in clocks from the start of the phase, if agents open
+    /// their streams in the order of the list. The list must respect the order of the set.
     pub fn finish_times<'s>(
         &mut self,
         streams: impl Iterator<Item = ModelStream<'s>> + Clone,

@@ -1,31 +1,31 @@
-//! The order between connections that meet in one phase.
+//! The precedence constraints between connections of one phase.
 //!
-//! A set's order says which connection is finished before which starts. Between phases the
-//! router keeps it; inside a phase the timetable does. A connection can have several routes
-//! (parts) in a phase; the order holds between all parts of the one and all parts of the other,
-//! so it is kept between *groups*, the connections present, and never spelled out part by part.
+//! The order of a set says which connections must finish before another starts. The router keeps it
+//! between phases, the timetable inside a phase. A connection can have several routes (parts) in a
+//! phase. The order holds between all parts of the predecessor and all parts of the successor, so
+//! it is stored between *groups*: a group is all the routes of one connection in the phase.
 
 use conset_ir::{ConnectionId, ConnectionSet, Lists, PhaseRoutes};
 
 use crate::local_index::LocalIndex;
 
-/// The order inside one phase.
+/// The precedence constraints inside one phase.
 #[derive(Debug)]
 pub(crate) struct PhasePrecedence {
     /// The group of each route.
     pub(crate) group: Vec<u32>,
     /// The routes of each group.
     pub(crate) routes: Lists,
-    /// The groups that must be finished before each group starts.
+    /// The groups that must finish before each group starts.
     pub(crate) predecessors: Lists,
     /// The groups that wait for each group.
     pub(crate) successors: Lists,
 }
 
 impl PhasePrecedence {
-    /// The order inside a phase, or `None` where nothing is ordered. `scratch` has a row per
-    /// connection of the set and is left clear. Each route costs a binary search in the set's
-    /// order at most.
+    /// The constraints inside a phase, or `None` if no two of its connections are ordered.
+    /// `scratch` has a row for each connection of the set and is left clear. Each route costs at
+    /// most a binary search in the order of the set.
     pub(crate) fn of(
         set: &ConnectionSet,
         routes: &PhaseRoutes,
@@ -34,7 +34,7 @@ impl PhasePrecedence {
         Self::among(set, routes.iter().map(|route| route.connection), scratch)
     }
 
-    /// The same of streams that carry these connections.
+    /// The constraints among streams of these connections; see [`PhasePrecedence::of`].
     pub(crate) fn among(
         set: &ConnectionSet,
         connections: impl Iterator<Item = ConnectionId>,
