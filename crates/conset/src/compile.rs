@@ -127,7 +127,7 @@ pub enum CompileError {
 
 impl Default for Options {
     fn default() -> Self {
-        let apr::Options { seed, max_phases, .. } = apr::Options::default();
+        let apr::RouterOptions { seed, max_phases, .. } = apr::RouterOptions::default();
         let (algorithm, objective) = (Algorithm::default(), Objective::default());
         Self {
             algorithm,
@@ -426,11 +426,11 @@ pub(crate) fn paper(
     options: &Options,
     observer: &mut Observer<'_>,
 ) -> Result<(Timetable, predict::Prediction), CompileError> {
-    let paper = apr::Options::paper();
+    let paper = apr::RouterOptions::paper();
     let routing = apr::route(
         machine,
         set,
-        &apr::Options {
+        &apr::RouterOptions {
             seed: options.seed,
             reroutes: options.reroutes.unwrap_or(paper.reroutes),
             max_phases: options.max_phases,
@@ -497,8 +497,9 @@ fn with_witness(set: &SetSchedule) -> SetSchedule {
     // No bounds, no witness: the checker says why.
     let Ok(report) = bounds::bounds(routing.machine(), routing.set()) else { return set };
     let find = |found: &[bounds::Bound], claimed: u64, by: Binding| {
-        let fits = |b: &&bounds::Bound| b.1 >= claimed && (by == Binding::Nothing || b.0 == by);
-        found.iter().find(fits).and_then(|bound| bound.3.clone())
+        let fits =
+            |b: &&bounds::Bound| b.value >= claimed && (by == Binding::Nothing || b.binding == by);
+        found.iter().find(fits).and_then(|bound| bound.witness.clone())
     };
     let Bounds { phases, phases_by, clocks, clocks_by } = set.bounds;
     let of_phases = || find(&report.phases, phases.into(), phases_by);

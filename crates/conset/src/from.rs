@@ -255,14 +255,20 @@ impl Changing<'_> {
         let bug = |e| CompileError::bug("keeping what fits", &e);
         let Dealt { cut, wishes, mut dealt } = self.deal(closed);
         let parts = self.standing.parts(self.set, &cut).map_err(bug)?;
-        let change = apr::Change { removed: self.removed, wishes: &wishes, empty };
-        let routes = apr::Options {
+        let change =
+            apr::RoutingChange { removed: self.removed, hints: &wishes, empty_small_phases: empty };
+        let routes = apr::RouterOptions {
             seed: self.options.seed,
             max_phases: self.options.max_phases,
-            ..apr::Options::default()
+            ..apr::RouterOptions::default()
         };
-        let extended =
-            apr::extend(self.machine, &parts.set, &self.standing.phases, change, &routes)?;
+        let extended = apr::incremental_route(
+            self.machine,
+            &parts.set,
+            &self.standing.phases,
+            change,
+            &routes,
+        )?;
         let Some(mut extended) = extended else { return Ok(None) };
         note_ways(&mut dealt, &extended);
         let starts = self.starts(&extended, &wishes);
@@ -326,7 +332,7 @@ impl Changing<'_> {
     /// For each phase what would be the best starts of those that came to it.
     fn starts(
         &self,
-        extended: &apr::Extended,
+        extended: &apr::IncrementalRouting,
         wishes: &[apr::PlacementHint],
     ) -> Vec<Vec<StartRule>> {
         let standing = self.standing.phases.len() as u32;
@@ -379,7 +385,7 @@ impl Try {
 }
 
 /// Notes which parts got where they were dealt to.
-fn note_ways(dealt: &mut [DealtPart], extended: &apr::Extended) {
+fn note_ways(dealt: &mut [DealtPart], extended: &apr::IncrementalRouting) {
     dealt.sort_unstable_by_key(|row| row.part);
     for (parts, way) in [(&extended.crowded, Way::Crowded), (&extended.refused, Way::None)] {
         for part in parts {

@@ -59,7 +59,7 @@ fn plans(
     let machine = timed(&machine(spec, change));
     let mut numbers = Numbers(seed);
     let set = Arc::new(numbers.set(machine.agent_count() as u32, 300, words));
-    let routing = apr::route(&machine, &set, &apr::Options::paper(), &mut |_| ()).unwrap();
+    let routing = apr::route(&machine, &set, &apr::RouterOptions::paper(), &mut |_| ()).unwrap();
     // The first is the greedy one, in which links are shared.
     link_aware::list_schedules(routing, 8, seed).unwrap().split_off(1)
 }
@@ -136,7 +136,8 @@ fn early_starts_hold_nothing_back() {
         });
         let set = Arc::new(Numbers(11).set(16, 150, words));
         let on = |machine: &Arc<Machine>| {
-            let routing = apr::route(machine, &set, &apr::Options::paper(), &mut |_| ()).unwrap();
+            let routing =
+                apr::route(machine, &set, &apr::RouterOptions::paper(), &mut |_| ()).unwrap();
             conset_scheduler::timetable(routing).unwrap()
         };
         let free = measured(&on(&plain), None);
@@ -174,7 +175,8 @@ fn proved_lengths_are_what_the_fabric_takes() {
         } else {
             set
         });
-        let routing = apr::route(&machine, &set, &apr::Options::paper(), &mut |_| ()).unwrap();
+        let routing =
+            apr::route(&machine, &set, &apr::RouterOptions::paper(), &mut |_| ()).unwrap();
         // The greedy plan drawn out, so that streams just meet and just do not.
         let plan = conset_scheduler::timetable(routing.clone()).unwrap();
         let stretch = 100 + numbers.below(200);

@@ -4,7 +4,7 @@
 //! order connections
 //! initialise node costs to 1
 //! for each connection
-//!     find the shortest path over all copies of the graph, one copy for each phase
+//!     find the shortest path over all graph of the graph, one copy for each phase
 //!     update node costs
 //! repeat k times: rip up and reroute
 //! ```
@@ -16,11 +16,11 @@
 //! open is decided in the modules below this one:
 //!
 //! * `order`: connections far apart first, ties by the seed; ordered ones in their order. Or as
-//!   they are given, [`Options::paper`].
+//!   they are given, [`RouterOptions::paper`].
 //! * `costs`: a cell costs 1, and up to twice that as it fills.
-//! * `copies`: which copies are searched in what order, and which need not be.
+//! * `graph`: which graph are searched in what order, and which need not be.
 //! * `search`: the search in one copy.
-//! * `wants`: bandwidth and latency requirements close edges to the search.
+//! * `requirements`: bandwidth and latency requirements close edges to the search.
 //! * `reroute`: an iteration tries to empty the emptiest phase.
 //! * `insert`: the same searches for what was added to a set whose routes stand.
 //!
@@ -46,15 +46,16 @@
 //! It does not look at link loads (but for requirements) nor at clocks: fewest phases is all it
 //! is after. Times are the scheduler's.
 
-mod costs;
-mod insert;
+mod a_star;
+mod cell_cost;
+mod incremental_route;
 mod layered_graph;
-mod order;
 mod paged_table;
+mod phase_limit;
+mod precedence;
 pub mod requirements;
 mod reroute;
-mod search;
-mod state;
+mod routing_state;
 
 use std::sync::Arc;
 
@@ -62,13 +63,15 @@ use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 
 use crate::network::Network;
 use crate::{bounds, channels, explain};
-pub use insert::{Change, Extended, PlacementHint, extend, is_small};
+pub use incremental_route::{
+    IncrementalRouting, PlacementHint, RoutingChange, incremental_route, is_small,
+};
 use layered_graph::LayeredGraph;
-use reroute::Reroute;
+use reroute::Rerouter;
 
 /// What the router may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct RouterOptions {
     /// Decides between connections that are equally far apart.
     pub seed: u64,
     /// Rip-up and reroute iterations (the paper's k).
@@ -76,13 +79,17 @@ pub struct Options {
     /// Phases allowed; none for as many as it takes.
     pub max_phases: Option<u32>,
     /// In which order connections are routed.
-    pub sequence: Sequence,
+    pub order: RoutingOrder,
 }
+
+/// The former name of [`RouterOptions`].
+#[doc(hidden)]
+pub type Options = RouterOptions;
 
 /// In which order connections are routed (the paper's step 1, "order connections", which does
 /// not say how). Ordering constraints are kept in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Sequence {
+pub enum RoutingOrder {
     /// Far apart first, ties by the seed.
     #[default]
     FarthestFirst,
@@ -90,23 +97,23 @@ pub enum Sequence {
     Given,
 }
 
-impl Options {
+impl RouterOptions {
     /// The paper's algorithm as its text has it: connections are routed as the set lists them,
     /// because no order is named.
     pub fn paper() -> Self {
-        Self { sequence: Sequence::Given, ..Self::default() }
+        Self { order: RoutingOrder::Given, ..Self::default() }
     }
 }
 
-impl Default for Options {
+impl Default for RouterOptions {
     fn default() -> Self {
-        Self { seed: 0, reroutes: 8, max_phases: None, sequence: Sequence::default() }
+        Self { seed: 0, reroutes: 8, max_phases: None, order: RoutingOrder::default() }
     }
 }
 
 /// How far the router has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct RouterProgress {
     /// Connections that have a route.
     pub routed: usize,
     /// Connections of the set.
@@ -117,15 +124,15 @@ pub struct Progress {
     pub iteration: u32,
 }
 
-/// Cells in all copies of the graph together that the router holds, those left out that are on
+/// Cells in all graph of the graph together that the router holds, those left out that are on
 /// pages where nobody is: 2 GB of counts.
-pub(crate) const COPIED_CELLS: usize = 1 << 30;
+const GRAPH_MEMORY_LIMIT: usize = 1 << 30;
 
-/// Cells in all copies together up to which there are iterations: they keep a list for each.
-const INDEXED_CELLS: usize = 1 << 24;
+/// Cells in all graph together up to which there are iterations: they keep a list for each.
+const INDEX_MEMORY_LIMIT: usize = 1 << 24;
 
 /// Connections routed between two calls of the progress function.
-const REPORT: usize = 1 << 10;
+const PROGRESS_INTERVAL: usize = 1 << 10;
 
 /// Divides a set into phases and routes each connection.
 ///
@@ -135,45 +142,38 @@ const REPORT: usize = 1 << 10;
 ///
 /// # Errors
 /// Ends that are not live cells with an agent; connections without a way over live links; a
-/// bandwidth or latency that no route has; more phases than [`Options::max_phases`]. Each with its
+/// bandwidth or latency that no route has; more phases than [`RouterOptions::max_phases`]. Each with its
 /// witness and the cheapest fixes.
 pub fn route(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
-    options: &Options,
-    progress: &mut dyn FnMut(Progress),
+    options: &RouterOptions,
+    progress: &mut dyn FnMut(RouterProgress),
 ) -> Result<Routing, Infeasible> {
-    let copies = assign(machine, set, options, progress)?;
-    if let Some(most) = options.max_phases.filter(|&most| copies.state.phases > most) {
-        return Err(explain::too_many_phases(machine, set, options, most, &phases_of(&copies)));
+    let graph = assign(machine, set, options, progress)?;
+    if let Some(most) = options.max_phases.filter(|&most| graph.state.phases > most) {
+        return Err(phase_limit::too_many_phases(
+            machine,
+            set,
+            options,
+            most,
+            &graph.state.phase_of,
+        ));
     }
-    channels::number(machine, set, &copies.network, copies.state.phases, |phase| {
-        let mut members = copies.state.members(phase).to_vec();
+    channels::number(machine, set, &graph.network, graph.state.phases, |phase| {
+        let mut members = graph.state.members(phase).to_vec();
         members.sort_unstable();
-        let state = &copies.state;
+        let state = &graph.state;
         members.into_iter().map(|x| (x, state.route(x)))
     })
     .map_err(|error| explain::misshapen(set, &error))
-}
-
-/// How many phases the router needs, without the routes.
-pub(crate) fn phases_needed(
-    machine: &Machine,
-    set: &ConnectionSet,
-    options: &Options,
-) -> Result<u32, Infeasible> {
-    assign(machine, set, options, &mut |_| ()).map(|copies| copies.state.phases)
-}
-
-fn phases_of(copies: &LayeredGraph) -> Vec<u32> {
-    copies.state.phase_of.clone()
 }
 
 /// How many phases [`route`] divides a set into; placement asks that of its last candidates.
 pub(crate) fn phase_count(
     machine: &Machine,
     set: &ConnectionSet,
-    options: &Options,
+    options: &RouterOptions,
 ) -> Result<u32, Infeasible> {
     Ok(assign(machine, set, options, &mut |_| ())?.state.phases)
 }
@@ -181,110 +181,115 @@ pub(crate) fn phase_count(
 /// Whether a set can be routed at all, in however many phases: each connection has a way that is as
 /// good as it asks for. Its ends are live cells with an agent.
 pub(crate) fn is_routable(machine: &Machine, network: &Network, set: &ConnectionSet) -> bool {
-    layered_graph::reach(machine, set, network, &mut Vec::new()).is_ok()
+    layered_graph::distances_and_requirements(machine, set, network, &mut Vec::new()).is_ok()
 }
 
 /// Steps 1 to 4: a phase and a path for each connection.
 fn assign(
     machine: &Machine,
     set: &ConnectionSet,
-    options: &Options,
-    progress: &mut dyn FnMut(Progress),
+    options: &RouterOptions,
+    progress: &mut dyn FnMut(RouterProgress),
 ) -> Result<LayeredGraph, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut hops = Vec::new();
-    let mut copies = LayeredGraph::new(machine, set, Network::new(machine), &mut hops)?;
+    let mut graph = LayeredGraph::new(machine, set, Network::new(machine), &mut hops)?;
     let needed = bounds::fewest_phases(machine, set, &hops);
     for _ in 0..needed {
-        open_phase(&mut copies, set)?;
+        open_phase(&mut graph, set)?;
     }
-    let sequence = copies.order.sequence(&hops, options.sequence, options.seed);
-    first_pass(&mut copies, set, &sequence, progress)?;
-    for phase in (0..copies.state.phases).rev() {
-        if copies.state.members(phase).is_empty() {
-            copies.close_phase(phase);
+    let sequence = graph.precedence.routing_sequence(&hops, options.order, options.seed);
+    first_pass(&mut graph, set, &sequence, progress)?;
+    for phase in (0..graph.state.phases).rev() {
+        if graph.state.members(phase).is_empty() {
+            graph.close_phase(phase);
         }
     }
-    improve(&mut copies, &sequence, needed, options.reroutes, progress);
-    Ok(copies)
+    rip_up_and_reroute(&mut graph, &sequence, needed, options.reroutes, progress);
+    Ok(graph)
 }
 
-fn open_phase(copies: &mut LayeredGraph, set: &ConnectionSet) -> Result<(), Infeasible> {
-    let cells = copies.network.cells;
-    if copies.state.held() > COPIED_CELLS {
-        return Err(explain::too_large(set, copies.state.phases, cells));
+fn open_phase(graph: &mut LayeredGraph, set: &ConnectionSet) -> Result<(), Infeasible> {
+    let cells = graph.network.cells;
+    if graph.state.allocated_cells() > GRAPH_MEMORY_LIMIT {
+        return Err(explain::too_large(set, graph.state.phases, cells, GRAPH_MEMORY_LIMIT));
     }
-    copies.open_phase();
+    graph.open_phase();
     Ok(())
 }
 
 /// Step 3: routes every connection once.
 fn first_pass(
-    copies: &mut LayeredGraph,
+    graph: &mut LayeredGraph,
     set: &ConnectionSet,
     sequence: &[u32],
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(RouterProgress),
 ) -> Result<(), Infeasible> {
     for (done, &x) in sequence.iter().enumerate() {
-        let phases = copies.order.first_pass(&copies.state, x);
-        let found = match copies.shortest(x, &phases, u32::MAX) {
+        let phases = graph.precedence.phases_after_predecessors(&graph.state, x);
+        let found = match graph.shortest(x, &phases, u32::MAX) {
             Some(found) => found,
             None => {
-                open_phase(copies, set)?;
-                copies
+                open_phase(graph, set)?;
+                graph
                     .shortest(x, &phases, u32::MAX)
                     .expect("a connection with a way fits into an empty phase")
             }
         };
-        copies.put(x, found.phase);
-        if (done + 1) % REPORT == 0 {
-            report(copies, sequence.len(), 0, progress);
+        graph.insert(x, found.phase);
+        if (done + 1) % PROGRESS_INTERVAL == 0 {
+            report(graph, sequence.len(), 0, progress);
         }
     }
-    report(copies, sequence.len(), 0, progress);
+    report(graph, sequence.len(), 0, progress);
     Ok(())
 }
 
 /// Step 4: empties phases, the emptiest first, until the lower bound is reached or the
 /// iterations are used up. A phase that could not be emptied is left alone until another was.
-fn improve(
-    copies: &mut LayeredGraph,
+fn rip_up_and_reroute(
+    graph: &mut LayeredGraph,
     sequence: &[u32],
     needed: u32,
     iterations: u32,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(RouterProgress),
 ) {
-    let copied = copies.state.phases as usize * copies.network.cells;
-    if copies.state.phases <= needed || iterations == 0 || copied > INDEXED_CELLS {
+    let copied = graph.state.phases as usize * graph.network.cells;
+    if graph.state.phases <= needed || iterations == 0 || copied > INDEX_MEMORY_LIMIT {
         return;
     }
-    copies.state.keep_passing();
+    graph.state.track_routes_through();
     let mut rank = vec![0; sequence.len()];
     for (row, &x) in sequence.iter().enumerate() {
         rank[x as usize] = row as u32;
     }
-    let mut reroute = Reroute::default();
-    let mut tried = vec![false; copies.state.phases as usize];
+    let mut reroute = Rerouter::default();
+    let mut tried = vec![false; graph.state.phases as usize];
     for iteration in 1..=iterations {
-        let phases = copies.state.phases;
+        let phases = graph.state.phases;
         let untried = (0..phases).filter(|&p| !tried[p as usize]);
-        let emptiest = untried.min_by_key(|&p| (copies.state.load[p as usize], p));
+        let emptiest = untried.min_by_key(|&p| (graph.state.load[p as usize], p));
         let Some(phase) = emptiest.filter(|_| phases > needed) else { break };
-        if reroute.empty(copies, phase, &rank) {
+        if reroute.empty(graph, phase, &rank) {
             tried.clear();
-            tried.resize(copies.state.phases as usize, false);
+            tried.resize(graph.state.phases as usize, false);
         } else {
             tried[phase as usize] = true;
         }
-        report(copies, sequence.len(), iteration, progress);
+        report(graph, sequence.len(), iteration, progress);
     }
 }
 
-fn report(copies: &LayeredGraph, total: usize, iteration: u32, progress: &mut dyn FnMut(Progress)) {
-    progress(Progress {
-        routed: copies.state.routed,
+fn report(
+    graph: &LayeredGraph,
+    total: usize,
+    iteration: u32,
+    progress: &mut dyn FnMut(RouterProgress),
+) {
+    progress(RouterProgress {
+        routed: graph.state.routed,
         total,
-        phases: copies.state.phases,
+        phases: graph.state.phases,
         iteration,
     });
 }

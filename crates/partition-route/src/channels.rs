@@ -11,35 +11,33 @@
 use std::sync::Arc;
 
 use conset_ir::{
-    CellId, ChannelId, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes, Routing,
+    CellId, ChannelId, ConnectionId, ConnectionSet, LinkId, Lists, Machine, PhaseRoutes, Routing,
     ShapeError,
 };
 
 use crate::network::Network;
 
-/// The links of each edge of the network: row `e` is `ids[first[e]..first[e + 1]]`.
-pub(crate) struct EdgeLinks {
-    first: Vec<u32>,
-    ids: Vec<LinkId>,
-}
+/// The live links of each edge of the network.
+pub(crate) struct EdgeLinks(Lists);
 
 impl EdgeLinks {
     /// The live links of every edge.
     pub(crate) fn new(machine: &Machine, network: &Network) -> Self {
-        let mut this = Self { first: vec![0], ids: Vec::new() };
-        for cell in machine.cells() {
-            for edge in network.next.edges(cell.0) {
-                let target = CellId(network.next.head(edge));
-                this.ids.extend(machine.links_between(cell, target));
-                this.first.push(this.ids.len() as u32);
-            }
-        }
-        this
+        let links: Vec<_> = machine
+            .cells()
+            .flat_map(|cell| machine.outgoing(cell))
+            .map(|&link| {
+                let ends = machine.link(link);
+                (network.next.edge(ends.source.0, ends.target.0) as u32, link.0)
+            })
+            .collect();
+        Self(Lists::new(network.next.edge_count(), links.into_iter()))
     }
 
-    /// The links of an edge, the lowest first.
-    pub(crate) fn of(&self, edge: usize) -> &[LinkId] {
-        &self.ids[self.first[edge] as usize..self.first[edge + 1] as usize]
+    /// The link of an edge with the least load, of equal ones the lowest.
+    pub(crate) fn least_loaded(&self, edge: usize, load: &[u32]) -> LinkId {
+        let links = self.0.of(edge as u32).iter().map(|&link| LinkId(link));
+        links.min_by_key(|link| load[link.index()]).expect("an edge stands for at least one link")
     }
 }
 
@@ -95,9 +93,8 @@ where
                 next_channel[cell as usize] += 1;
             }
             for pair in path.windows(2) {
-                let parallel = links.of(network.next.edge(pair[0], pair[1]));
-                let link = parallel.iter().min_by_key(|link| link_load[link.index()]);
-                let link = *link.expect("an edge stands for at least one link");
+                let edge = network.next.edge(pair[0], pair[1]);
+                let link = links.least_loaded(edge, &link_load);
                 link_load[link.index()] += 1;
                 taken.1.push(link);
             }

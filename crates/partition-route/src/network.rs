@@ -9,15 +9,15 @@ use conset_ir::{CellId, Machine, Topology};
 /// Stands for "no way" among hop counts.
 pub const UNREACHABLE: u32 = u32::MAX;
 
-/// Neighbours in one direction: row `c` is `cells[first[c]..first[c + 1]]`, ascending.
+/// CsrGraph in one direction: row `c` is `cells[first[c]..first[c + 1]]`, ascending.
 #[derive(Clone, Debug)]
-pub struct Neighbours {
+pub struct CsrGraph {
     first: Vec<u32>,
     cells: Vec<u32>,
 }
 
-impl Neighbours {
-    fn new(cells: usize, of: impl Fn(CellId, &mut Vec<u32>)) -> Self {
+impl CsrGraph {
+    fn of_cells(cells: usize, of: impl Fn(CellId, &mut Vec<u32>)) -> Self {
         let mut this = Self { first: vec![0], cells: Vec::new() };
         let mut row = Vec::new();
         for cell in 0..cells {
@@ -31,13 +31,29 @@ impl Neighbours {
         this
     }
 
+    /// A graph of `nodes` nodes with the given edges (source, target), which are sorted and distinct.
+    pub(crate) fn from_sorted(nodes: usize, edges: impl Iterator<Item = (u32, u32)>) -> Self {
+        let mut this = Self { first: vec![0], cells: Vec::new() };
+        for (source, target) in edges {
+            this.first.resize(source as usize + 1, this.cells.len() as u32);
+            this.cells.push(target);
+        }
+        this.first.resize(nodes + 1, this.cells.len() as u32);
+        this
+    }
+
+    /// Number of nodes.
+    pub(crate) fn node_count(&self) -> usize {
+        self.first.len() - 1
+    }
+
     /// The neighbours of a cell.
     #[inline]
     pub fn of(&self, cell: u32) -> &[u32] {
         &self.cells[self.edges(cell)]
     }
 
-    /// The numbers of the edges to a cell's neighbours, in the order of [`Neighbours::of`].
+    /// The numbers of the edges to a cell's neighbours, in the order of [`CsrGraph::of`].
     #[inline]
     pub fn edges(&self, cell: u32) -> std::ops::Range<usize> {
         let cell = cell as usize;
@@ -68,9 +84,9 @@ pub struct Network {
     /// Cells, dead ones included (they have no neighbours).
     pub cells: usize,
     /// Where links lead from a cell.
-    pub next: Neighbours,
+    pub next: CsrGraph,
     /// Where links into a cell come from.
-    pub back: Neighbours,
+    pub back: CsrGraph,
     /// Live links that each edge of `next` stands for.
     pub links: Vec<u32>,
     /// The sides of a grid without a dead cell or link, and whether they close to rings.
@@ -83,10 +99,10 @@ impl Network {
     /// The network of a machine.
     pub fn new(machine: &Machine) -> Self {
         let cells = machine.cell_count();
-        let next = Neighbours::new(cells, |cell, row| {
+        let next = CsrGraph::of_cells(cells, |cell, row| {
             row.extend(machine.outgoing(cell).iter().map(|&l| machine.link(l).target.0));
         });
-        let back = Neighbours::new(cells, |cell, row| {
+        let back = CsrGraph::of_cells(cells, |cell, row| {
             row.extend(machine.incoming(cell).iter().map(|&l| machine.link(l).source.0));
         });
         let mut links = vec![0; next.edge_count()];
@@ -133,13 +149,13 @@ impl BoundedBfs {
         }
     }
 
-    /// Searches from `centre` over `neighbours` until `stop` says so of a cell reached (asked
-    /// once for each cell, the centre included, in the order of their distance) or nothing is
+    /// Searches from `start` over `neighbours` until `stop` says so of a cell reached (asked
+    /// once for each cell, the start included, in the order of their distance) or nothing is
     /// left. Returns the cells looked at.
-    pub fn grow(
+    pub fn run(
         &mut self,
-        neighbours: &Neighbours,
-        centre: u32,
+        graph: &CsrGraph,
+        start: u32,
         mut stop: impl FnMut(u32, u32) -> bool,
     ) -> usize {
         self.now = self.now.checked_add(1).unwrap_or_else(|| {
@@ -147,9 +163,9 @@ impl BoundedBfs {
             1
         });
         self.queue.clear();
-        self.queue.push(centre);
-        self.stamp[centre as usize] = self.now;
-        self.hops[centre as usize] = 0;
+        self.queue.push(start);
+        self.stamp[start as usize] = self.now;
+        self.hops[start as usize] = 0;
         self.radius = UNREACHABLE;
         let mut head = 0;
         while head < self.queue.len() {
@@ -160,7 +176,7 @@ impl BoundedBfs {
                 self.radius = hops + 1;
                 break;
             }
-            for &next in neighbours.of(cell) {
+            for &next in graph.of(cell) {
                 if self.stamp[next as usize] != self.now {
                     self.stamp[next as usize] = self.now;
                     self.hops[next as usize] = hops + 1;
@@ -171,7 +187,7 @@ impl BoundedBfs {
         head
     }
 
-    /// Hops between a cell and the centre: exact up to the distance where the search stopped, no
+    /// Hops between a cell and the start: exact up to the distance where the search stopped, no
     /// more than the truth beyond, [`UNREACHABLE`] where there is no way.
     #[inline]
     pub fn hops(&self, cell: u32) -> u32 {
@@ -189,27 +205,27 @@ pub struct Distances {
     rows: Vec<u16>,
     row_of: Vec<u32>,
     cells: usize,
-    base: usize,
-    far: Option<Far>,
+    row_start: usize,
+    implicit: Option<Implicit>,
 }
 
 /// How hops are found where there is no room for a table.
 #[derive(Clone, Debug)]
-enum Far {
+enum Implicit {
     BoundedBfs(BoundedBfs),
-    Grid(Grid),
-    Tree(Tree),
+    Grid { grid: Grid, target: u32 },
+    FatTree(FatTreeHops),
 }
 
 /// Hops to leaves of a fat-tree: up to the smallest group that holds both, and down.
 #[derive(Clone, Debug)]
-struct Tree {
+struct FatTreeHops {
     /// By level: the first of its cells, and how many a group has.
     levels: Vec<(u32, u32)>,
     target: u32,
 }
 
-impl Tree {
+impl FatTreeHops {
     fn new(leaves: u32) -> Self {
         let mut levels = vec![(0, 1)];
         let (mut groups, mut first) = (leaves, leaves);
@@ -234,18 +250,17 @@ impl Tree {
     }
 }
 
-/// Hops of a grid.
+/// A grid without regard to dead cells and links: coordinates and hops without a search.
 #[derive(Clone, Debug)]
 pub struct Grid {
     dims: Vec<u32>,
     wraps: bool,
-    /// The coordinates of every cell, one after the other.
+    /// Coordinate `d` of a cell is `coordinates[cell * dims.len() + d]`.
     coordinates: Vec<u32>,
-    target: Vec<u32>,
 }
 
 impl Grid {
-    fn new(cells: usize, dims: &[u32], wraps: bool) -> Self {
+    pub(crate) fn new(cells: usize, dims: &[u32], wraps: bool) -> Self {
         let mut coordinates = Vec::with_capacity(cells * dims.len());
         for cell in 0..cells as u32 {
             let mut rest = cell;
@@ -254,31 +269,43 @@ impl Grid {
                 rest /= d;
             }
         }
-        Self { dims: dims.to_vec(), wraps, coordinates, target: vec![0; dims.len()] }
+        Self { dims: dims.to_vec(), wraps, coordinates }
     }
 
-    fn of(&self, cell: u32) -> &[u32] {
-        let start = cell as usize * self.dims.len();
-        &self.coordinates[start..start + self.dims.len()]
+    /// The size of each dimension.
+    pub(crate) fn dims(&self) -> &[u32] {
+        &self.dims
+    }
+
+    /// Whether the dimensions close to rings.
+    pub(crate) fn wraps(&self) -> bool {
+        self.wraps
+    }
+
+    /// The same grid with dimensions that do not close to rings.
+    pub(crate) fn unrolled(&self) -> Self {
+        Self { wraps: false, ..self.clone() }
+    }
+
+    /// The coordinates of a cell, one for each dimension.
+    #[inline]
+    pub(crate) fn of(&self, cell: u32) -> &[u32] {
+        let n = self.dims.len();
+        &self.coordinates[cell as usize * n..][..n]
     }
 
     /// Hops between two cells.
+    #[inline]
     pub fn between(&self, a: u32, b: u32) -> u32 {
-        self.apart(self.of(a), self.of(b))
-    }
-
-    fn hops(&self, cell: u32) -> u32 {
-        self.apart(self.of(cell), &self.target)
-    }
-
-    fn apart(&self, from: &[u32], to: &[u32]) -> u32 {
-        let both = from.iter().zip(to);
-        both.zip(&self.dims)
-            .map(|((&a, &b), &d)| {
-                let apart = a.abs_diff(b);
-                if self.wraps { apart.min(d - apart) } else { apart }
-            })
-            .sum()
+        // The innermost loop of placement. Overflow checks are left out, since coordinates are less
+        // than sizes and the sum of all sizes is small.
+        let mut hops = 0u32;
+        for ((a, b), size) in self.of(a).iter().zip(self.of(b)).zip(&self.dims) {
+            let apart = a.abs_diff(*b);
+            let around = if self.wraps { size.wrapping_sub(apart) } else { apart };
+            hops = hops.wrapping_add(apart.min(around));
+        }
+        hops
     }
 }
 
@@ -297,24 +324,30 @@ impl Distances {
                 used.push(target);
             }
         }
-        let mut ball = BoundedBfs::new(cells);
+        let mut bfs = BoundedBfs::new(cells);
         // Below 65535 cells every distance fits a u16 beside the mark for "no way".
         if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
-            let far = match (network.grid(), network.leaves) {
-                (Some(grid), _) => Far::Grid(grid),
-                (None, Some(leaves)) => Far::Tree(Tree::new(leaves)),
-                (None, None) => Far::BoundedBfs(ball),
+            let implicit = match (network.grid(), network.leaves) {
+                (Some(grid), _) => Implicit::Grid { grid, target: 0 },
+                (None, Some(leaves)) => Implicit::FatTree(FatTreeHops::new(leaves)),
+                (None, None) => Implicit::BoundedBfs(bfs),
             };
-            return Self { rows: Vec::new(), row_of, cells, base: 0, far: Some(far) };
+            return Self {
+                rows: Vec::new(),
+                row_of,
+                cells,
+                row_start: 0,
+                implicit: Some(implicit),
+            };
         }
         let mut rows = Vec::with_capacity(used.len() * cells);
         for &target in &used {
-            ball.grow(&network.back, target, |_, _| false);
+            bfs.run(&network.back, target, |_, _| false);
             rows.extend(
-                (0..cells as u32).map(|cell| ball.hops(cell).min(u32::from(u16::MAX)) as u16),
+                (0..cells as u32).map(|cell| bfs.hops(cell).min(u32::from(u16::MAX)) as u16),
             );
         }
-        Self { rows, row_of, cells, base: 0, far: None }
+        Self { rows, row_of, cells, row_start: 0, implicit: None }
     }
 
     /// Hops to a target from every cell, with `u16::MAX` for "no way"; `None` where there was no
@@ -327,17 +360,13 @@ impl Distances {
 
     /// Turns to another target, to be reached from `source`; returns the hops between them.
     pub fn aim(&mut self, network: &Network, source: u32, target: u32) -> u32 {
-        match &mut self.far {
-            Some(Far::BoundedBfs(ball)) => {
-                ball.grow(&network.back, target, |cell, _| cell == source);
+        match &mut self.implicit {
+            Some(Implicit::BoundedBfs(bfs)) => {
+                bfs.run(&network.back, target, |cell, _| cell == source);
             }
-            Some(Far::Grid(grid)) => {
-                let at = target as usize * grid.dims.len();
-                let of = at..at + grid.dims.len();
-                grid.target.copy_from_slice(&grid.coordinates[of]);
-            }
-            Some(Far::Tree(tree)) => tree.target = target,
-            None => self.base = self.row_of[target as usize] as usize * self.cells,
+            Some(Implicit::Grid { target: to, .. }) => *to = target,
+            Some(Implicit::FatTree(tree)) => tree.target = target,
+            None => self.row_start = self.row_of[target as usize] as usize * self.cells,
         }
         self.to_target(source)
     }
@@ -346,11 +375,11 @@ impl Distances {
     /// source; [`UNREACHABLE`] where there is no way.
     #[inline]
     pub fn to_target(&self, cell: u32) -> u32 {
-        match &self.far {
-            Some(Far::BoundedBfs(ball)) => ball.hops(cell),
-            Some(Far::Grid(grid)) => grid.hops(cell),
-            Some(Far::Tree(tree)) => tree.hops(cell),
-            None => match self.rows[self.base + cell as usize] {
+        match &self.implicit {
+            Some(Implicit::BoundedBfs(bfs)) => bfs.hops(cell),
+            Some(Implicit::Grid { grid, target }) => grid.between(cell, *target),
+            Some(Implicit::FatTree(tree)) => tree.hops(cell),
+            None => match self.rows[self.row_start + cell as usize] {
                 u16::MAX => UNREACHABLE,
                 hops => u32::from(hops),
             },
@@ -367,13 +396,13 @@ mod tests {
         for leaves in [1, 2, 4, 5, 16, 17, 64, 100, 300] {
             let machine = Machine::from_spec(&format!("fat-tree:{leaves}")).unwrap();
             let network = Network::new(&machine);
-            let mut tree = Tree::new(network.leaves.unwrap());
-            let mut ball = BoundedBfs::new(network.cells);
+            let mut tree = FatTreeHops::new(network.leaves.unwrap());
+            let mut bfs = BoundedBfs::new(network.cells);
             for target in 0..leaves {
-                ball.grow(&network.back, target, |_, _| false);
+                bfs.run(&network.back, target, |_, _| false);
                 tree.target = target;
                 for cell in 0..network.cells as u32 {
-                    assert_eq!(tree.hops(cell), ball.hops(cell), "{leaves}: {cell} to {target}");
+                    assert_eq!(tree.hops(cell), bfs.hops(cell), "{leaves}: {cell} to {target}");
                 }
             }
         }
@@ -384,15 +413,16 @@ mod tests {
         for spec in ["torus:5x4x3", "torus:2x6", "mesh:4x7", "ring:9", "hypercube:4", "torus:1x3"] {
             let machine = Machine::from_spec(spec).unwrap();
             let network = Network::new(&machine);
-            let mut grid = network.grid().unwrap();
-            let mut ball = BoundedBfs::new(network.cells);
+            let grid = network.grid().unwrap();
+            let mut bfs = BoundedBfs::new(network.cells);
             for target in 0..network.cells as u32 {
-                ball.grow(&network.back, target, |_, _| false);
-                let at = grid.of(target).to_vec();
-                grid.target.copy_from_slice(&at);
+                bfs.run(&network.back, target, |_, _| false);
                 for cell in 0..network.cells as u32 {
-                    assert_eq!(grid.between(cell, target), ball.hops(cell));
-                    assert_eq!(grid.hops(cell), ball.hops(cell), "{spec}: {cell} to {target}");
+                    assert_eq!(
+                        grid.between(cell, target),
+                        bfs.hops(cell),
+                        "{spec}: {cell} to {target}"
+                    );
                 }
             }
         }

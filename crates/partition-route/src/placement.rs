@@ -1,4 +1,4 @@
-//! Placement: which cell each part of the program lives on.
+//! Placement: which cell each part of the program part_at on.
 //!
 //! The aim is the time of the compiled set, as far as it depends on where parts live: channels
 //! taken decide the number of phases, loads of links decide how long a phase lasts when agents do
@@ -25,18 +25,18 @@
 //! "elsewhere". Time is about in proportion to connections and cells, with fixed budgets for the
 //! searches; only sets of some thousand connections are routed for a trial.
 
-mod anneal;
-mod best;
 mod bisect;
 mod cost;
 mod curve;
 mod expected_load;
-mod graph;
 mod initial;
 mod metric;
+mod part_graph;
+mod portfolio;
 mod region;
 mod spread;
-mod swap;
+mod swap_descent;
+mod threshold_accepting;
 mod traffic;
 
 use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine, Topology};
@@ -44,9 +44,9 @@ pub use cost::Cost;
 
 use crate::network::Network;
 use crate::{apr, explain};
-use cost::Loads;
+use cost::PlacementLoads;
 use expected_load::ExpectedLoad;
-use initial::Starts;
+use initial::InitialPlacements;
 use metric::Metric;
 use traffic::Traffic;
 
@@ -99,11 +99,11 @@ pub fn place(
         Method::Curve | Method::Bisect | Method::Best => {
             let network = Network::new(machine);
             let placer = Placer::new(machine, &network, set, parts, seed);
-            let mut starts = Starts::new(&placer);
+            let mut starts = InitialPlacements::new(&placer);
             match method {
                 Method::Curve => starts.curve(),
                 Method::Bisect => starts.bisected(given),
-                _ => best::best(&placer, &mut starts, given),
+                _ => portfolio::best(&placer, &mut starts, given),
             }
         }
     };
@@ -132,11 +132,11 @@ pub fn cost(
     }
     let network = Network::new(machine);
     let placer = Placer::new(machine, &network, set, place.len(), seed);
-    let shares = ExpectedLoad::new(machine, &network, &placer.metric);
-    let mut loads = Loads::new(machine, &shares, &placer.talk);
+    let expected_load = ExpectedLoad::new(machine, &network, &placer.metric);
+    let mut loads = PlacementLoads::new(machine, &expected_load, &placer.traffic);
     let place: Vec<u32> = place.iter().map(|cell| cell.0).collect();
-    loads.load(&placer.talk, &place);
-    Ok(placer.judge(&loads, &place))
+    loads.load(&placer.traffic, &place);
+    Ok(placer.evaluate(&loads, &place))
 }
 
 /// Words times distance of a set whose cells are cells of the machine, over live links.
@@ -154,9 +154,9 @@ struct Placer<'a> {
     network: &'a Network,
     set: &'a ConnectionSet,
     metric: Metric,
-    talk: Traffic,
+    traffic: Traffic,
     /// Whether there may be placements that cannot be routed.
-    doubtful: bool,
+    may_be_unroutable: bool,
     seed: u64,
 }
 
@@ -169,18 +169,18 @@ impl<'a> Placer<'a> {
         seed: u64,
     ) -> Self {
         let metric = Metric::new(machine, network);
-        let talk = Traffic::new(machine, set, parts);
-        let doubtful = !machine.dead_cells().is_empty()
+        let traffic = Traffic::new(machine, set, parts);
+        let may_be_unroutable = !machine.dead_cells().is_empty()
             || !machine.dead_links().is_empty()
             || matches!(machine.topology(), Topology::Graph { .. })
             || set.has_requirements();
-        Self { machine, network, set, metric, talk, doubtful, seed }
+        Self { machine, network, set, metric, traffic, may_be_unroutable, seed }
     }
 
     /// Whether a placement can be routed: everything reaches everything on most machines, but not
     /// where parts are dead or links lead one way, and connections may ask for short routes.
     fn is_routable(&self, place: &[u32]) -> bool {
-        if !self.doubtful {
+        if !self.may_be_unroutable {
             return true;
         }
         let cells: Vec<CellId> = place.iter().copied().map(CellId).collect();
@@ -190,7 +190,7 @@ impl<'a> Placer<'a> {
 
     /// The cost of a placement that is loaded: with the phases of a first routing, unless the set
     /// is so large that this would take long.
-    fn judge(&self, loads: &Loads<'_>, place: &[u32]) -> Cost {
+    fn evaluate(&self, loads: &PlacementLoads<'_>, place: &[u32]) -> Cost {
         if self.set.len() > ROUTED {
             return loads.cost(None);
         }
@@ -199,7 +199,7 @@ impl<'a> Placer<'a> {
         let mut fewest: Option<u32> = None;
         for trial in 0..(TRIALS / self.set.len().max(1)).clamp(1, 4) {
             let seed = self.seed.wrapping_add(trial as u64);
-            let options = apr::Options { seed, ..apr::Options::default() };
+            let options = apr::RouterOptions { seed, ..apr::RouterOptions::default() };
             match apr::phase_count(self.machine, &set, &options) {
                 Ok(phases) => fewest = Some(fewest.map_or(phases, |fewest| fewest.min(phases))),
                 // What cannot be routed (a wish that is not granted, two pieces of a machine) is

@@ -7,7 +7,7 @@
 //! * So does a phase in which what stands does not keep the order that the set has now.
 
 use conset_ir::{ConnectionId, ConnectionSet, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
-use conset_partition_route::apr::Extended;
+use conset_partition_route::apr::IncrementalRouting;
 use conset_scheduler::fixed_starts::{self, StartRule};
 use conset_scheduler::{PhasePrediction, Prediction, link_aware as links, predict};
 
@@ -39,7 +39,7 @@ enum Known {
 /// routes as in an earlier try, which `earlier` finds by its number before, keeps its times.
 pub(super) fn times(
     routing: Routing,
-    extended: &Extended,
+    extended: &IncrementalRouting,
     best: Vec<Vec<StartRule>>,
     standing: &Standing,
     earlier: Option<(&Timed, &[Option<u32>])>,

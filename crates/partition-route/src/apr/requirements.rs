@@ -33,7 +33,7 @@ pub(crate) struct Requirement {
 }
 
 impl Requirement {
-    const NOTHING: Requirement = Requirement { sharing: ANY, hops: ANY };
+    const NONE: Requirement = Requirement { sharing: ANY, hops: ANY };
 
     /// What a connection asks for, given the hops of its shortest route.
     ///
@@ -43,7 +43,7 @@ impl Requirement {
         let parameters = machine.parameters();
         let link = u64::from(parameters.link_clocks_per_word);
         let access = u64::from(parameters.access_clocks_per_word);
-        let mut want = Requirement::NOTHING;
+        let mut requirement = Requirement::NONE;
         if let Some(bandwidth) = connection.min_bandwidth {
             let clocks = if hops == 0 { access } else { access.max(link) };
             if u64::from(bandwidth) * clocks > 1000 {
@@ -61,7 +61,7 @@ impl Requirement {
                     }),
                 ));
             }
-            want.sharing = (1000 / (u64::from(bandwidth) * link)).min(u64::from(ANY)) as u32;
+            requirement.sharing = (1000 / (u64::from(bandwidth) * link)).min(u64::from(ANY)) as u32;
         }
         if let Some(latency) = connection.max_latency {
             let left = u64::from(latency).checked_sub(2 * access);
@@ -77,28 +77,28 @@ impl Requirement {
                 ));
             };
             if let Some(turns) = left.checked_div(needed) {
-                want.sharing = want.sharing.min(turns.min(u64::from(ANY)) as u32);
-                let each = link * u64::from(want.sharing);
-                want.hops = (left / each).min(u64::from(ANY)) as u32;
+                requirement.sharing = requirement.sharing.min(turns.min(u64::from(ANY)) as u32);
+                let each = link * u64::from(requirement.sharing);
+                requirement.hops = (left / each).min(u64::from(ANY)) as u32;
             } else {
-                want.hops = 0;
+                requirement.hops = 0;
             }
         }
-        Ok(want)
+        Ok(requirement)
     }
 }
 
 /// What the connections of a set ask for, and how the edges of each phase are shared.
 #[derive(Clone, Debug)]
 pub struct Requirements {
-    wants: Vec<Requirement>,
-    edges: usize,
+    requirements: Vec<Requirement>,
+    edge_count: usize,
     /// Parallel links of each edge.
     links: Vec<u32>,
     /// Routes, by phase and edge.
-    used: Vec<u32>,
+    routes: Vec<u32>,
     /// Routes that may be there, by phase and edge: what the strictest one leaves.
-    most: Vec<u32>,
+    limits: Vec<u32>,
 }
 
 impl Requirements {
@@ -115,67 +115,73 @@ impl Requirements {
         if !set.has_requirements() {
             return Ok(None);
         }
-        let mut wants = Vec::with_capacity(set.len());
+        let mut requirements = Vec::with_capacity(set.len());
         for (id, connection) in set.iter() {
             match Requirement::of(connection, hops[id.index()], machine) {
-                Ok(want) => wants.push(want),
+                Ok(requirement) => requirements.push(requirement),
                 Err((reason, fix)) => return Err(refused(set, id, &reason, fix)),
             }
         }
         let links = network.links.clone();
-        Ok(Some(Self { wants, edges: links.len(), links, used: Vec::new(), most: Vec::new() }))
+        Ok(Some(Self {
+            requirements,
+            edge_count: links.len(),
+            links,
+            routes: Vec::new(),
+            limits: Vec::new(),
+        }))
     }
 
     /// What a connection asks for.
     pub(crate) fn of(&self, connection: u32) -> Requirement {
-        self.wants[connection as usize]
+        self.requirements[connection as usize]
     }
 
     /// Routes that there may be on an edge for what one connection asks.
     pub fn most(&self, edge: usize, connection: u32) -> u32 {
-        self.links[edge].saturating_mul(self.wants[connection as usize].sharing)
+        self.links[edge].saturating_mul(self.requirements[connection as usize].sharing)
     }
 
     /// Adds a phase at the end.
     pub(crate) fn open_phase(&mut self) {
-        self.used.resize(self.used.len() + self.edges, 0);
-        self.most.resize(self.most.len() + self.edges, ANY);
+        self.routes.resize(self.routes.len() + self.edge_count, 0);
+        self.limits.resize(self.limits.len() + self.edge_count, ANY);
     }
 
     /// Takes out an empty phase; those after it move up.
     pub(crate) fn close_phase(&mut self, phase: u32) {
-        let range = phase as usize * self.edges..(phase as usize + 1) * self.edges;
-        self.used.drain(range.clone());
-        self.most.drain(range);
+        let range = phase as usize * self.edge_count..(phase as usize + 1) * self.edge_count;
+        self.routes.drain(range.clone());
+        self.limits.drain(range);
     }
 
     /// Whether one more route, with a greatest sharing of its own, may take an edge.
     #[inline]
     pub(crate) fn is_open(&self, phase: u32, edge: usize, sharing: u32) -> bool {
-        let at = phase as usize * self.edges + edge;
-        self.used[at] < self.most[at].min(self.links[edge].saturating_mul(sharing))
+        let at = phase as usize * self.edge_count + edge;
+        self.routes[at] < self.limits[at].min(self.links[edge].saturating_mul(sharing))
     }
 
     /// Whether no edge has more routes than its strictest one leaves, and none has several links.
-    pub(crate) fn are_kept(&self) -> bool {
-        let shared = self.used.iter().zip(&self.most);
+    pub(crate) fn are_met(&self) -> bool {
+        let shared = self.routes.iter().zip(&self.limits);
         self.links.iter().all(|&links| links <= 1) && shared.into_iter().all(|(u, m)| u <= m)
     }
 
     /// Notes that a connection's route is now in a phase.
-    pub(crate) fn put(&mut self, network: &Network, phase: u32, connection: u32, route: &[u32]) {
-        let sharing = self.wants[connection as usize].sharing;
+    pub(crate) fn insert(&mut self, network: &Network, phase: u32, connection: u32, route: &[u32]) {
+        let sharing = self.requirements[connection as usize].sharing;
         for pair in route.windows(2) {
             let edge = network.next.edge(pair[0], pair[1]);
-            let at = phase as usize * self.edges + edge;
-            self.used[at] += 1;
-            self.most[at] = self.most[at].min(self.links[edge].saturating_mul(sharing));
+            let at = phase as usize * self.edge_count + edge;
+            self.routes[at] += 1;
+            self.limits[at] = self.limits[at].min(self.links[edge].saturating_mul(sharing));
         }
     }
 
     /// Notes that a connection's route is no longer in a phase. `others` are the connections that
     /// are, with their routes.
-    pub(crate) fn take<'a>(
+    pub(crate) fn remove<'a>(
         &mut self,
         network: &Network,
         phase: u32,
@@ -183,23 +189,23 @@ impl Requirements {
         route: &[u32],
         others: impl Iterator<Item = (u32, &'a [u32])>,
     ) {
-        let base = phase as usize * self.edges;
+        let base = phase as usize * self.edge_count;
         for pair in route.windows(2) {
-            self.used[base + network.next.edge(pair[0], pair[1])] -= 1;
+            self.routes[base + network.next.edge(pair[0], pair[1])] -= 1;
         }
-        if self.wants[connection as usize].sharing == ANY {
+        if self.requirements[connection as usize].sharing == ANY {
             return;
         }
         // What the strictest of the others leave is counted afresh.
-        self.most[base..base + self.edges].fill(ANY);
+        self.limits[base..base + self.edge_count].fill(ANY);
         for (other, route) in others {
-            let sharing = self.wants[other as usize].sharing;
+            let sharing = self.requirements[other as usize].sharing;
             if sharing == ANY {
                 continue;
             }
             for pair in route.windows(2) {
                 let edge = network.next.edge(pair[0], pair[1]);
-                let most = &mut self.most[base + edge];
+                let most = &mut self.limits[base + edge];
                 *most = (*most).min(self.links[edge].saturating_mul(sharing));
             }
         }

@@ -15,7 +15,7 @@
 use conset_ir::witness::ranges;
 use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, Witness};
 
-use super::Load;
+use super::LoadBound;
 use crate::network::{BoundedBfs, Network};
 
 /// Lengths of slabs are all tried up to this size of a dimension.
@@ -26,10 +26,10 @@ const TABLE: usize = 256;
 const STARTS: usize = 8;
 
 /// Something that goes from one position to another: words of a connection, or a link.
-type Step = (u32, u32, u128);
+type Transfer = (u32, u32, u128);
 
 /// The best cut of each kind.
-pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<Load> {
+pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<LoadBound> {
     let mut found = Vec::new();
     let group_of: Vec<u32> = machine.cells().map(|cell| cell.0).collect();
     found.extend(best_group(machine, set, &group_of, |cell| CellId(cell).to_string()));
@@ -55,7 +55,7 @@ pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<Load> {
 
 /// A cut that is known to bind best so far.
 #[derive(Default)]
-struct Best {
+struct TightestCut {
     clocks: u128,
     words: u128,
     links: u128,
@@ -63,7 +63,7 @@ struct Best {
     inwards: bool,
 }
 
-impl Best {
+impl TightestCut {
     fn offer(&mut self, link_clocks: u128, words: u128, links: u128, place: usize, inwards: bool) {
         // Words that no link can carry mean a set that is infeasible, which is said elsewhere.
         if links == 0 {
@@ -71,13 +71,15 @@ impl Best {
         }
         let clocks = (words * link_clocks).div_ceil(links);
         if clocks > self.clocks {
-            *self = Best { clocks, words, links, place, inwards };
+            *self = TightestCut { clocks, words, links, place, inwards };
         }
     }
 
-    fn words(&self, cells: &str) -> String {
+    /// The bound of this cut. `cells` names the set of cells, `side` proves the bound.
+    fn bound(&self, binding: Binding, cells: &str, side: Witness) -> LoadBound {
         let way = if self.inwards { "into" } else { "out of" };
-        format!("{} words {way} {cells} over {} links", self.words, self.links)
+        let explanation = format!("{} words {way} {cells} over {} links", self.words, self.links);
+        LoadBound { binding, clocks: self.clocks, explanation, witness: side }
     }
 
     /// The side that words leave: what is inside, or where they go into that, what is outside.
@@ -103,7 +105,7 @@ fn best_group(
     set: &ConnectionSet,
     group_of: &[u32],
     name: impl Fn(u32) -> String,
-) -> Option<Load> {
+) -> Option<LoadBound> {
     let groups = group_of.iter().filter(|&&g| g != u32::MAX).max().map_or(0, |&g| g as usize + 1);
     // Words out, words in, links out, links in.
     let mut sums = vec![[0u128; 4]; groups];
@@ -125,7 +127,7 @@ fn best_group(
     for (from, to) in live_links(machine) {
         add(from, to, 1, 2);
     }
-    let mut best = Best::default();
+    let mut best = TightestCut::default();
     for (group, sum) in sums.iter().enumerate() {
         best.offer(link_clocks(machine), sum[0], sum[2], group, false);
         best.offer(link_clocks(machine), sum[1], sum[3], group, true);
@@ -133,7 +135,7 @@ fn best_group(
     let place = best.place as u32;
     (best.clocks > 0).then(|| {
         let side = best.side(machine, |cell| group_of[cell.index()] == place);
-        (Binding::Bisection, best.clocks, best.words(&name(place)), side)
+        best.bound(Binding::Bisection, &name(place), side)
     })
 }
 
@@ -152,10 +154,10 @@ fn fat_tree_groups(machine: &Machine, leaves: usize, level: u32) -> Vec<u32> {
 }
 
 /// The tightest slab of any dimension.
-fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
+fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
     let dims = machine.topology().dims()?;
     let mut stride = 1u32;
-    let mut best: Option<Load> = None;
+    let mut best: Option<LoadBound> = None;
     for (dimension, &size) in dims.iter().enumerate() {
         let at = |cell: CellId| cell.0 / stride % size;
         let words =
@@ -164,7 +166,7 @@ fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
         let links = live_links(machine).map(|(from, to)| (at(from), at(to), 1));
         let links = summed(size as usize, links);
         let found = slabs_of(machine, (dimension, size as usize), &words, &links, &at);
-        if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.1 > b.1)) {
+        if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.clocks > b.clocks)) {
             best = Some(found);
         }
         stride = stride.saturating_mul(size);
@@ -174,13 +176,13 @@ fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
 
 /// Steps between different positions, those between the same two put together where that is
 /// cheap.
-fn summed(size: usize, steps: impl Iterator<Item = Step>) -> Vec<Step> {
-    let steps = steps.filter(|step| step.0 != step.1);
+fn summed(size: usize, transfers: impl Iterator<Item = Transfer>) -> Vec<Transfer> {
+    let transfers = transfers.filter(|step| step.0 != step.1);
     if size > TABLE {
-        return steps.collect();
+        return transfers.collect();
     }
     let mut table = vec![0u128; size * size];
-    for (from, to, amount) in steps {
+    for (from, to, amount) in transfers {
         table[from as usize * size + to as usize] += amount;
     }
     let rows = table.into_iter().enumerate().filter(|(_, amount)| *amount > 0);
@@ -191,26 +193,26 @@ fn summed(size: usize, steps: impl Iterator<Item = Step>) -> Vec<Step> {
 fn slabs_of(
     machine: &Machine,
     (dimension, size): (usize, usize),
-    words: &[Step],
-    links: &[Step],
+    words: &[Transfer],
+    links: &[Transfer],
     at: &impl Fn(CellId) -> u32,
-) -> Option<Load> {
+) -> Option<LoadBound> {
     let clocks = link_clocks(machine);
-    let mut result: Option<Load> = None;
+    let mut result: Option<LoadBound> = None;
     // A slab is its first position and its length.
-    let mut keep = |best: &Best, (first, length): (usize, usize)| {
-        if result.as_ref().map_or(0, |r| r.1) < best.clocks {
+    let mut keep = |best: &TightestCut, (first, length): (usize, usize)| {
+        if result.as_ref().map_or(0, |r| r.clocks) < best.clocks {
             let last = (first + length - 1) % size;
             let name = format!("positions {first} to {last} of dimension {dimension}");
             let inside = |cell| (at(cell) as usize + size - first) % size < length;
             let side = best.side(machine, inside);
-            result = Some((Binding::DimensionCut, best.clocks, best.words(&name), side));
+            result = Some(best.bound(Binding::DimensionCut, &name, side));
         }
     };
     let lengths =
         (1..=size / 2).filter(|h| size <= ALL_LENGTHS || h.is_power_of_two() || *h == size / 2);
     for length in lengths {
-        let mut best = Best::default();
+        let mut best = TightestCut::default();
         for inwards in [false, true] {
             let words = leaving_slab(size, length, words, inwards);
             let links = leaving_slab(size, length, links, inwards);
@@ -221,7 +223,7 @@ fn slabs_of(
         keep(&best, (best.place, length));
     }
     if !machine.topology().wraps() {
-        let mut best = Best::default();
+        let mut best = TightestCut::default();
         for inwards in [false, true] {
             let words = leaving_prefix(size, words, inwards);
             let links = leaving_prefix(size, links, inwards);
@@ -236,9 +238,9 @@ fn slabs_of(
 
 /// For each first position, what leaves (or enters) the slab of `length` positions from there,
 /// cyclically; `length` is at most half the size.
-fn leaving_slab(size: usize, length: usize, steps: &[Step], inwards: bool) -> Vec<u128> {
+fn leaving_slab(size: usize, length: usize, transfers: &[Transfer], inwards: bool) -> Vec<u128> {
     let mut change = vec![0i128; size + 1];
-    for &(from, to, amount) in steps {
+    for &(from, to, amount) in transfers {
         let (inside, outside) = if inwards { (to, from) } else { (from, to) };
         let ahead = (outside as usize + size - inside as usize) % size;
         // Slabs that hold `inside` begin at inside - length + 1 to inside. Those that hold
@@ -264,9 +266,9 @@ fn leaving_slab(size: usize, length: usize, steps: &[Step], inwards: bool) -> Ve
 }
 
 /// For each last position, what leaves (or enters) the positions from 0 to there.
-fn leaving_prefix(size: usize, steps: &[Step], inwards: bool) -> Vec<u128> {
+fn leaving_prefix(size: usize, transfers: &[Transfer], inwards: bool) -> Vec<u128> {
     let mut change = vec![0i128; size + 1];
-    for &(from, to, amount) in steps {
+    for &(from, to, amount) in transfers {
         let (inside, outside) = if inwards { (to, from) } else { (from, to) };
         if inside < outside {
             change[inside as usize] += amount as i128;
@@ -288,16 +290,16 @@ fn running_sums(change: &[i128]) -> Vec<u128> {
 }
 
 /// The tightest neighbourhood of any of a few cells.
-fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
+fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
     let network = Network::new(machine);
-    let mut ball = BoundedBfs::new(network.cells);
+    let mut bfs = BoundedBfs::new(network.cells);
     let starts: Vec<CellId> = machine.endpoints().collect();
-    let mut result: Option<Load> = None;
+    let mut result: Option<LoadBound> = None;
     for &start in starts.iter().step_by(starts.len().div_ceil(STARTS).max(1)) {
         // Cells by their distance; those never reached come last.
         let mut place = vec![u32::MAX; network.cells];
         let mut count = 0;
-        ball.grow(&network.next, start.0, |cell, _| {
+        bfs.run(&network.next, start.0, |cell, _| {
             place[cell as usize] = count;
             count += 1;
             false
@@ -307,14 +309,14 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
             count += 1;
         }
         let at = |cell: CellId| place[cell.index()];
-        let words: Vec<Step> = set
+        let words: Vec<Transfer> = set
             .connections()
             .iter()
             .map(|c| (at(c.source), at(c.target), u128::from(c.words)))
             .collect();
-        let links: Vec<Step> =
+        let links: Vec<Transfer> =
             live_links(machine).map(|(from, to)| (at(from), at(to), 1)).collect();
-        let mut best = Best::default();
+        let mut best = TightestCut::default();
         for inwards in [false, true] {
             let words = leaving_prefix(network.cells, &words, inwards);
             let links = leaving_prefix(network.cells, &links, inwards);
@@ -322,10 +324,10 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
                 best.offer(link_clocks(machine), words[last], links[last], last, inwards);
             }
         }
-        if result.as_ref().map_or(0, |r| r.1) < best.clocks {
+        if result.as_ref().map_or(0, |r| r.clocks) < best.clocks {
             let cells = format!("the {} cells nearest to {start}", best.place + 1);
             let side = best.side(machine, |cell| at(cell) as usize <= best.place);
-            result = Some((Binding::Bisection, best.clocks, best.words(&cells), side));
+            result = Some(best.bound(Binding::Bisection, &cells, side));
         }
     }
     result
@@ -336,12 +338,18 @@ mod tests {
     use super::*;
 
     /// What leaves a slab, cell by cell.
-    fn by_hand(size: usize, first: usize, length: usize, steps: &[Step], inwards: bool) -> u128 {
+    fn by_hand(
+        size: usize,
+        first: usize,
+        length: usize,
+        transfers: &[Transfer],
+        inwards: bool,
+    ) -> u128 {
         let inside = |p: u32| (p as usize + size - first) % size < length;
-        let leaves = |s: &&Step| {
+        let leaves = |s: &&Transfer| {
             if inwards { !inside(s.0) && inside(s.1) } else { inside(s.0) && !inside(s.1) }
         };
-        steps.iter().filter(leaves).map(|s| s.2).sum()
+        transfers.iter().filter(leaves).map(|s| s.2).sum()
     }
 
     #[test]
@@ -350,20 +358,20 @@ mod tests {
             let n = size as u32;
             let all =
                 (0..n).flat_map(|a| (0..n).map(move |b| (a, b, u128::from(1 + 3 * a + 7 * b))));
-            let steps = summed(size, all);
+            let transfers = summed(size, all);
             for length in 1..=size / 2 {
                 for inwards in [false, true] {
-                    let sums = leaving_slab(size, length, &steps, inwards);
+                    let sums = leaving_slab(size, length, &transfers, inwards);
                     for (first, &sum) in sums.iter().enumerate() {
-                        let hand = by_hand(size, first, length, &steps, inwards);
+                        let hand = by_hand(size, first, length, &transfers, inwards);
                         assert_eq!(sum, hand, "{size} {first} {length} {inwards}");
                     }
                 }
             }
             for inwards in [false, true] {
-                let sums = leaving_prefix(size, &steps, inwards);
+                let sums = leaving_prefix(size, &transfers, inwards);
                 for (last, &sum) in sums.iter().enumerate() {
-                    assert_eq!(sum, by_hand(size, 0, last + 1, &steps, inwards));
+                    assert_eq!(sum, by_hand(size, 0, last + 1, &transfers, inwards));
                 }
             }
         }

@@ -6,7 +6,7 @@
 //! lengths bounds the time from below. With the same length everywhere that is the average link,
 //! with lengths on the links of a cut alone it is that cut; the best lengths of all give what the
 //! best division of every connection over all its routes takes, which no schedule beats (the
-//! duality of linear programs). The same with lengths of cells bounds phases: a phase has room for
+//! duality of linear programs). The same with lengths of cells bounds phases: a phase has capacity for
 //! routes of as much length as the cells have together, times the channels of each.
 //!
 //! Lengths are searched for by making those dearer over which the shortest routes lead
@@ -25,20 +25,20 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use conset_ir::{Binding, CellId, ConnectionSet, Machine, Witness};
+use conset_ir::{Binding, CellId, ConnectionSet, Lists, Machine, Witness};
 
-use super::{Bound, BySource, Load, clamp};
+use super::{Bound, LoadBound, by_source, saturate};
 use crate::network::Network;
 
 /// Links and cells that a search looks at in all.
-const LOOKED_AT: usize = 1 << 22;
+const SEARCH_BUDGET: usize = 1 << 22;
 /// Steps of a search, most and least; a search with fewer is not begun.
-const STEPS: usize = 96;
-const FEW: usize = 4;
+const MAX_STEPS: usize = 96;
+const MIN_STEPS: usize = 4;
 /// The greatest length; the least is 1 while flows are sent.
-const LONGEST: f64 = (1 << 10) as f64;
+const MAX_LENGTH: f64 = (1 << 10) as f64;
 /// The same for the mean of many, which takes finer ones.
-const FINEST: f64 = (1 << 20) as f64;
+const MAX_MEAN_LENGTH: f64 = (1 << 20) as f64;
 /// In the end all lengths below the longest over so much are tried as 0.
 const SHORT: [u32; 4] = [2, 4, 8, 16];
 /// And those of places that have less than such a share of what the busiest has, in the mean.
@@ -46,25 +46,26 @@ const BUSY: [f64; 5] = [0.0, 0.5, 0.75, 0.9, 0.97];
 /// How much longer the busiest place gets in the first step.
 const GROWTH: f64 = 0.5;
 /// A gap between flow and bound that is small enough, as a share of the bound.
-const CLOSE: f64 = 0.002;
+const TOLERANCE: f64 = 0.002;
 
 /// Clocks that words take on the links, if that is more than `known`.
-pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<Load> {
+pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<LoadBound> {
     let link_clocks = u128::from(machine.parameters().link_clocks_per_word);
     let network = Network::new(machine);
-    let room = network.links.clone();
+    let capacity = network.links.clone();
     let weights = set.connections().iter().map(|c| u64::from(c.words)).collect();
-    let mut flow = Flow::new(&network, set, weights, false, room)?;
+    let mut flow = LengthSearch::new(&network, set, weights, false, capacity)?;
     let found = flow.search(known / link_clocks.max(1))?;
-    let clocks = (found.travelled * link_clocks).div_ceil(found.room);
+    let clocks = (found.weighted_distance * link_clocks).div_ceil(found.capacity);
     (clocks > known).then(|| {
-        let witness = format!(
+        let explanation = format!(
             "with lengths given to links, words travel {} at least, and all links are {} long; {}",
-            found.travelled,
-            found.room,
+            found.weighted_distance,
+            found.capacity,
             flow.longest(&found)
         );
-        (Binding::LinkFlow, clocks, witness, link_prices(machine, &network, &found.lengths))
+        let witness = link_prices(machine, &network, &found.lengths);
+        LoadBound { binding: Binding::LinkFlow, clocks, explanation, witness }
     })
 }
 
@@ -84,44 +85,45 @@ fn link_prices(machine: &Machine, network: &Network, lengths: &[u32]) -> Witness
 pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Option<Bound> {
     let network = Network::new(machine);
     let channels = machine.parameters().channels_per_cell;
-    let mut room = vec![channels; network.cells];
-    machine.dead_cells().iter().for_each(|cell| room[cell.index()] = 0);
-    let mut flow = Flow::new(&network, set, vec![1; set.len()], true, room)?;
+    let mut capacity = vec![channels; network.cells];
+    machine.dead_cells().iter().for_each(|cell| capacity[cell.index()] = 0);
+    let mut flow = LengthSearch::new(&network, set, vec![1; set.len()], true, capacity)?;
     let found = flow.search(u128::from(known))?;
-    let phases = clamp(found.travelled.div_ceil(found.room));
+    let phases = saturate(found.weighted_distance.div_ceil(found.capacity));
     (phases > known).then(|| {
-        let witness = format!(
+        let explanation = format!(
             "with lengths given to cells, routes are {} long at least, and the channels of all \
              cells {}; {}",
-            found.travelled,
-            found.room,
+            found.weighted_distance,
+            found.capacity,
             flow.longest(&found)
         );
-        (Binding::ChannelFlow, phases, witness, Some(Witness::CellPrices(found.lengths)))
+        let witness = Some(Witness::CellPrices(found.lengths));
+        Bound { binding: Binding::ChannelFlow, value: phases, explanation, witness }
     })
 }
 
-/// Lengths, and what they prove: `travelled / room`.
+/// Lengths, and what they prove: `weighted_distance / capacity`.
 #[derive(Clone, Debug)]
-struct Found {
-    travelled: u128,
-    room: u128,
+struct LengthBound {
+    weighted_distance: u128,
+    capacity: u128,
     lengths: Vec<u32>,
 }
 
-struct Flow<'a> {
+struct LengthSearch<'a> {
     network: &'a Network,
     set: &'a ConnectionSet,
-    by_source: BySource,
+    by_source: Lists,
     weights: Vec<u64>,
     /// Whether cells have lengths; else edges do.
     of_cells: bool,
     /// What each place (cell or edge) carries at a time.
-    room: Vec<u32>,
+    capacity: Vec<u32>,
     lengths: Vec<u32>,
     /// Steps that may be made, and links and cells that were looked at.
     steps: usize,
-    looked_at: usize,
+    expanded: usize,
     // Scratch of one source.
     distance: Vec<u64>,
     touched: Vec<u32>,
@@ -131,59 +133,59 @@ struct Flow<'a> {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
     through: Vec<f64>,
     /// Weights times distances so far.
-    travelled: u128,
+    weighted_distance: u128,
     /// What the shortest routes of a step bring to each place.
     load: Vec<f64>,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> LengthSearch<'a> {
     fn new(
         network: &'a Network,
         set: &'a ConnectionSet,
         weights: Vec<u64>,
         of_cells: bool,
-        room: Vec<u32>,
+        capacity: Vec<u32>,
     ) -> Option<Self> {
-        let by_source = BySource::new(network.cells, set);
-        room.iter().any(|&room| room > 0).then(|| Self {
+        let by_source = by_source(network.cells, set);
+        capacity.iter().any(|&capacity| capacity > 0).then(|| Self {
             network,
             set,
             by_source,
             weights,
             of_cells,
-            lengths: vec![LONGEST as u32; room.len()],
-            load: vec![0.0; room.len()],
-            room,
-            steps: STEPS,
-            looked_at: 0,
+            lengths: vec![MAX_LENGTH as u32; capacity.len()],
+            load: vec![0.0; capacity.len()],
+            capacity,
+            steps: MAX_STEPS,
+            expanded: 0,
             distance: vec![u64::MAX; network.cells],
             touched: Vec::new(),
             wanted: vec![false; network.cells],
             order: Vec::new(),
             heap: BinaryHeap::new(),
             through: vec![0.0; network.cells],
-            travelled: 0,
+            weighted_distance: 0,
         })
     }
 
     /// The best lengths found; `known` is a bound that is not worth proving again.
-    fn search(&mut self, known: u128) -> Option<Found> {
-        let mut best: Option<(f64, Found)> = None;
+    fn search(&mut self, known: u128) -> Option<LengthBound> {
+        let mut best: Option<(f64, LengthBound)> = None;
         // The greatest load so far, not that of each step: else steps that bring little count as
         // much as others, and the mean of the flows is not the best flow.
         let mut scale = 0.0f64;
-        let mut exact = vec![1.0f64; self.room.len()];
-        let mut sum = vec![0.0f64; self.room.len()];
-        let mut mean = vec![0.0f64; self.room.len()];
-        for step in 1..=STEPS {
+        let mut exact = vec![1.0f64; self.capacity.len()];
+        let mut sum = vec![0.0f64; self.capacity.len()];
+        let mut mean = vec![0.0f64; self.capacity.len()];
+        for step in 1..=MAX_STEPS {
             if step > self.steps {
                 break;
             }
             let found = self.step()?;
             if step == 1 {
-                self.steps = (LOOKED_AT / self.looked_at.max(1)).min(STEPS);
+                self.steps = (SEARCH_BUDGET / self.expanded.max(1)).min(MAX_STEPS);
             }
-            let value = found.travelled as f64 / found.room as f64;
+            let value = found.weighted_distance as f64 / found.capacity as f64;
             if best.as_ref().is_none_or(|best| value > best.0) {
                 best = Some((value, found));
             }
@@ -194,39 +196,43 @@ impl<'a> Flow<'a> {
             scale = scale.max(now);
             sum.iter_mut().zip(&self.load).for_each(|(sum, load)| *sum += load);
             let reached = now.min(most(&sum) / step as f64);
-            if reached <= known as f64 || reached <= proved * (1.0 + CLOSE) {
+            if reached <= known as f64 || reached <= proved * (1.0 + TOLERANCE) {
                 break;
             }
             let growth = GROWTH / (step as f64).sqrt();
-            for ((exact, &load), &room) in exact.iter_mut().zip(&self.load).zip(&self.room) {
-                if room > 0 {
-                    *exact *= 1.0 + growth * load / f64::from(room) / scale;
+            for ((exact, &load), &capacity) in exact.iter_mut().zip(&self.load).zip(&self.capacity)
+            {
+                if capacity > 0 {
+                    *exact *= 1.0 + growth * load / f64::from(capacity) / scale;
                 }
             }
             if 2 * step > self.steps {
-                let room = exact.iter().zip(&self.room);
-                let all: f64 = room.map(|(length, &room)| length * f64::from(room)).sum();
+                let capacity = exact.iter().zip(&self.capacity);
+                let all: f64 =
+                    capacity.map(|(length, &capacity)| length * f64::from(capacity)).sum();
                 mean.iter_mut().zip(&exact).for_each(|(mean, length)| *mean += length / all);
             }
             let longest = exact.iter().copied().fold(0.0, f64::max);
             for (length, exact) in self.lengths.iter_mut().zip(&mut exact) {
                 *exact /= longest;
-                *length = ((*exact * LONGEST) as u32).max(1);
+                *length = ((*exact * MAX_LENGTH) as u32).max(1);
             }
         }
         let (value, found) = best?;
-        Some(self.without_the_idle((value, found), &mean, &sum))
+        Some(self.sparsified((value, found), &mean, &sum))
     }
 
     /// The best of some lengths, and of the same with nothing where hardly anything binds: what is
     /// short, and what flows bring little to. `mean` are the lengths on average, `sum` the loads.
-    fn without_the_idle(&mut self, best: (f64, Found), mean: &[f64], sum: &[f64]) -> Found {
+    fn sparsified(&mut self, best: (f64, LengthBound), mean: &[f64], sum: &[f64]) -> LengthBound {
         let (mut value, mut found) = best;
         let longest = mean.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-        let mean: Vec<u32> = mean.iter().map(|mean| (mean / longest * FINEST) as u32).collect();
+        let mean: Vec<u32> =
+            mean.iter().map(|mean| (mean / longest * MAX_MEAN_LENGTH) as u32).collect();
         let busiest = self.greatest(sum);
-        let busy =
-            |place: usize, least: f64| sum[place] >= least * busiest * f64::from(self.room[place]);
+        let busy = |place: usize, least: f64| {
+            sum[place] >= least * busiest * f64::from(self.capacity[place])
+        };
         let mut tries: Vec<Vec<u32>> = Vec::new();
         for lengths in [&mean, &found.lengths] {
             for least in BUSY {
@@ -243,8 +249,8 @@ impl<'a> Flow<'a> {
         for lengths in tries.into_iter().take(self.steps) {
             self.lengths = lengths;
             let other = self.proof();
-            // No room has no value, and is not greater.
-            let better = other.travelled as f64 / other.room as f64;
+            // No capacity has no value, and is not greater.
+            let better = other.weighted_distance as f64 / other.capacity as f64;
             if better > value {
                 (value, found) = (better, other);
             }
@@ -253,21 +259,21 @@ impl<'a> Flow<'a> {
     }
 
     fn greatest(&self, loads: &[f64]) -> f64 {
-        let rooms = loads.iter().zip(&self.room).filter(|(_, room)| **room > 0);
-        rooms.map(|(load, &room)| load / f64::from(room)).fold(0.0, f64::max)
+        let rooms = loads.iter().zip(&self.capacity).filter(|(_, capacity)| **capacity > 0);
+        rooms.map(|(load, &capacity)| load / f64::from(capacity)).fold(0.0, f64::max)
     }
 
     /// Sends all weights over the shortest routes; what the lengths prove. `None` where a step
     /// looks at so much that few could be made.
-    fn step(&mut self) -> Option<Found> {
+    fn step(&mut self) -> Option<LengthBound> {
         self.load.fill(0.0);
-        let before = self.looked_at;
+        let before = self.expanded;
         for source in 0..self.network.cells as u32 {
             if !self.by_source.of(source).is_empty() {
                 self.measure(source);
                 self.send(source);
             }
-            if before == 0 && self.looked_at > LOOKED_AT / FEW {
+            if before == 0 && self.expanded > SEARCH_BUDGET / MIN_STEPS {
                 return None;
             }
         }
@@ -275,8 +281,8 @@ impl<'a> Flow<'a> {
     }
 
     /// What the lengths prove.
-    fn proof(&mut self) -> Found {
-        self.travelled = 0;
+    fn proof(&mut self) -> LengthBound {
+        self.weighted_distance = 0;
         for source in 0..self.network.cells as u32 {
             if !self.by_source.of(source).is_empty() {
                 self.measure(source);
@@ -286,11 +292,12 @@ impl<'a> Flow<'a> {
         self.found()
     }
 
-    fn found(&mut self) -> Found {
-        let travelled = std::mem::take(&mut self.travelled);
-        let room = self.lengths.iter().zip(&self.room);
-        let room = room.map(|(&length, &room)| u128::from(length) * u128::from(room)).sum();
-        Found { travelled, room, lengths: self.lengths.clone() }
+    fn found(&mut self) -> LengthBound {
+        let weighted_distance = std::mem::take(&mut self.weighted_distance);
+        let capacity = self.lengths.iter().zip(&self.capacity);
+        let capacity =
+            capacity.map(|(&length, &capacity)| u128::from(length) * u128::from(capacity)).sum();
+        LengthBound { weighted_distance, capacity, lengths: self.lengths.clone() }
     }
 
     fn length(&self, edge: usize) -> u64 {
@@ -306,7 +313,7 @@ impl<'a> Flow<'a> {
         self.order.clear();
         self.heap.clear();
         let mut missing = 0;
-        self.looked_at += self.by_source.of(source).len();
+        self.expanded += self.by_source.of(source).len();
         for &x in self.by_source.of(source) {
             let target = self.set.connections()[x as usize].target.index();
             missing += usize::from(!std::mem::replace(&mut self.wanted[target], true));
@@ -325,7 +332,7 @@ impl<'a> Flow<'a> {
                 break;
             }
             let edges = self.network.next.edges(cell);
-            self.looked_at += 1 + edges.len();
+            self.expanded += 1 + edges.len();
             for edge in edges {
                 let next = self.network.next.head(edge);
                 let reached = distance + self.length(edge);
@@ -345,7 +352,7 @@ impl<'a> Flow<'a> {
         for &x in self.by_source.of(source) {
             let target = self.set.connections()[x as usize].target.index();
             let weight = u128::from(self.weights[x as usize]);
-            self.travelled += weight * u128::from(self.distance[target]);
+            self.weighted_distance += weight * u128::from(self.distance[target]);
         }
     }
 
@@ -393,7 +400,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The places with the greatest lengths, in words.
-    fn longest(&self, found: &Found) -> String {
+    fn longest(&self, found: &LengthBound) -> String {
         let most = found.lengths.iter().copied().max().unwrap_or(0);
         let near = |&(_, &length): &(usize, &u32)| length >= most - most / 4;
         let places = found.lengths.iter().enumerate().filter(near).map(|(place, _)| place);

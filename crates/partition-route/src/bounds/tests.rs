@@ -243,12 +243,12 @@ fn no_bound_exceeds_the_best_of_all_schedules() {
         let (phases, clocks) = optimum(&machine, &set);
         let report = bounds(&machine, &set).unwrap();
         for bound in &report.phases {
-            flows += usize::from(bound.0 == Binding::ChannelFlow);
-            assert!(bound.1 <= u64::from(phases), "{spec} {rows:?} {bound:?} {phases}");
+            flows += usize::from(bound.binding == Binding::ChannelFlow);
+            assert!(bound.value <= u64::from(phases), "{spec} {rows:?} {bound:?} {phases}");
         }
         for bound in &report.clocks {
-            flows += usize::from(bound.0 == Binding::LinkFlow);
-            assert!(bound.1 <= clocks, "{spec} {rows:?} {bound:?} {clocks}");
+            flows += usize::from(bound.binding == Binding::LinkFlow);
+            assert!(bound.value <= clocks, "{spec} {rows:?} {bound:?} {clocks}");
         }
     }
     assert!(flows > 0, "no flow was tried");
@@ -337,8 +337,8 @@ fn no_bound_of_order_exceeds_a_schedule() {
         let set = set(&rows).with_order(order.clone()).unwrap();
         let clocks = planned_one_by_one(&machine, &set);
         for bound in &bounds(&machine, &set).unwrap().clocks {
-            orders += usize::from(bound.0 == Binding::Order);
-            assert!(bound.1 <= clocks, "{spec} {rows:?} {order:?} {bound:?} {clocks}");
+            orders += usize::from(bound.binding == Binding::Order);
+            assert!(bound.value <= clocks, "{spec} {rows:?} {order:?} {bound:?} {clocks}");
         }
     }
     assert!(orders > 0, "order was never more than the others");

@@ -10,8 +10,8 @@ use conset_ir::{Machine, Topology};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::graph::PartGraph;
 use super::metric::Metric;
+use super::part_graph::PartGraph;
 use crate::network::{BoundedBfs, Network};
 
 /// Divisions to start from: sweeps from one end of the graph to the other, then greedy growing.
@@ -24,7 +24,7 @@ const PASSES: usize = 4;
 const WORK: usize = 1 << 21;
 /// Cells of a piece that are looked at to find its middle.
 const SAMPLES: usize = 64;
-/// Moves without a better division after which a pass gives up; an eighth of the parts if those
+/// Moves without a better bipartition after which a pass gives up; an eighth of the parts if those
 /// are more.
 const FRUITLESS: usize = 64;
 
@@ -46,11 +46,11 @@ pub(super) fn assign(
 ) -> Vec<u32> {
     let count = graph.parts();
     let mut parts: Vec<u32> = (0..count as u32).collect();
-    let mut division = Division::new(graph);
+    let mut bipartition = Bipartition::new(graph);
     // Where each part is, as far as that is known.
     let mut place = vec![cells.get(count / 2).copied().unwrap_or(0); count];
     let mut queue = VecDeque::from([Piece { start: 0, end: count }]);
-    let mut ball = BoundedBfs::new(network.cells);
+    let mut bfs = BoundedBfs::new(network.cells);
     while let Some(piece) = queue.pop_front() {
         let size = piece.end - piece.start;
         if size == 0 {
@@ -61,10 +61,10 @@ pub(super) fn assign(
             continue;
         }
         let own = &mut cells[piece.start..piece.end];
-        let first = split_cells(machine, network, &mut ball, own);
+        let first = split_cells(machine, network, &mut bfs, own);
         let centres = [middle(metric, &own[..first]), middle(metric, &own[first..])];
         let members = &mut parts[piece.start..piece.end];
-        division.divide(graph, metric, &place, centres, members, first, rng);
+        bipartition.divide(graph, metric, &place, centres, members, first, rng);
         for (row, &part) in members.iter().enumerate() {
             place[part as usize] = centres[usize::from(row >= first)];
         }
@@ -80,7 +80,7 @@ pub(super) fn assign(
 fn split_cells(
     machine: &Machine,
     network: &Network,
-    ball: &mut BoundedBfs,
+    bfs: &mut BoundedBfs,
     cells: &mut [u32],
 ) -> usize {
     match machine.topology() {
@@ -93,15 +93,15 @@ fn split_cells(
         Topology::Graph { .. } => {
             // From one end to the other: the cell last reached from any is at an end.
             let mut last = cells[0];
-            ball.grow(&network.next, cells[0], |_, _| false);
-            let far = |ball: &BoundedBfs, cell: u32| (ball.hops(cell), cell);
+            bfs.run(&network.next, cells[0], |_, _| false);
+            let far = |bfs: &BoundedBfs, cell: u32| (bfs.hops(cell), cell);
             for &cell in cells.iter() {
-                if far(ball, cell) > far(ball, last) {
+                if far(bfs, cell) > far(bfs, last) {
                     last = cell;
                 }
             }
-            ball.grow(&network.next, last, |_, _| false);
-            cells.sort_unstable_by_key(|&cell| far(ball, cell));
+            bfs.run(&network.next, last, |_, _| false);
+            cells.sort_unstable_by_key(|&cell| far(bfs, cell));
             cells.len() / 2
         }
         topology => {
@@ -148,8 +148,8 @@ fn middle(metric: &Metric, cells: &[u32]) -> u32 {
     samples.iter().copied().min_by_key(sum).unwrap_or(0)
 }
 
-/// Scratch of the division of parts; by part unless it says otherwise.
-struct Division {
+/// Scratch of the bipartition of parts; by part unless it says otherwise.
+struct Bipartition {
     /// The piece a part was last divided in, to tell members from others.
     seen: Vec<u32>,
     now: u32,
@@ -169,7 +169,7 @@ struct Division {
     log: Vec<u32>,
 }
 
-impl Division {
+impl Bipartition {
     fn new(graph: &PartGraph) -> Self {
         let count = graph.parts();
         Self {
@@ -207,7 +207,7 @@ impl Division {
         let apart = metric.hops(centres[0], centres[1]).max(1);
         for &part in members.iter() {
             self.pull[part as usize] = 0;
-            for &(other, words) in graph.of(part) {
+            for (other, words) in graph.of(part) {
                 if self.seen[other as usize] != self.now {
                     let there = place[other as usize];
                     let saved = metric.hops(centres[0], there) - metric.hops(centres[1], there);
@@ -215,7 +215,7 @@ impl Division {
                 }
             }
         }
-        let pairs = members.iter().map(|&p| graph.of(p).len()).sum::<usize>() + members.len();
+        let pairs = members.iter().map(|&p| graph.degree(p)).sum::<usize>() + members.len();
         let rounds = WORK / pairs.min(graph.len() + members.len()).max(1);
         let starts = (rounds / PASSES).clamp(1, STARTS);
         let passes = rounds.clamp(1, PASSES);
@@ -244,14 +244,14 @@ impl Division {
         members.sort_unstable_by_key(|&part| (self.best[part as usize], part));
     }
 
-    /// Words times hops of a division, those inside the halves left out.
+    /// Words times hops of a bipartition, those inside the halves left out.
     fn cost(&self, graph: &PartGraph, members: &[u32], apart: i64) -> i128 {
         let mut cost = 0i128;
         for &part in members {
             if self.side[part as usize] {
                 cost -= 2 * i128::from(self.pull[part as usize]);
             }
-            for &(other, words) in graph.of(part) {
+            for (other, words) in graph.of(part) {
                 let member = self.seen[other as usize] == self.now;
                 if member && self.side[part as usize] != self.side[other as usize] {
                     cost += i128::from(words * apart);
@@ -281,7 +281,7 @@ impl Division {
     /// distances to them three ways to sweep over it: from corner to corner, and from edge to
     /// edge either way.
     fn find_sweeps(&mut self, graph: &PartGraph, members: &[u32], start: u32) {
-        let end = |division: &Self| *division.log.last().expect("a piece has members");
+        let end = |bipartition: &Self| *bipartition.log.last().expect("a piece has members");
         self.reach(graph, members, start);
         let a = end(self);
         self.reach(graph, members, a);
@@ -340,7 +340,7 @@ impl Division {
             while head < self.log.len() {
                 let from = self.log[head];
                 head += 1;
-                for &(other, _) in graph.of(from) {
+                for (other, _) in graph.of(from) {
                     let row = other as usize;
                     if self.seen[row] == self.now && !self.moved[row] {
                         self.moved[row] = true;
@@ -354,7 +354,7 @@ impl Division {
     }
 
     /// One pass: parts change sides, one each way, the best first, each once; then back to the
-    /// best division met. False if that was the one before the pass.
+    /// best bipartition met. False if that was the one before the pass.
     fn pass(&mut self, graph: &PartGraph, members: &[u32], first: usize, apart: i64) -> bool {
         self.begin(graph, members, apart);
         self.log.clear();
@@ -392,7 +392,7 @@ impl Division {
             let side = self.side[part as usize];
             let pull = self.pull[part as usize];
             let mut gain = if side { -pull } else { pull };
-            for &(other, words) in graph.of(part) {
+            for (other, words) in graph.of(part) {
                 if self.seen[other as usize] == self.now {
                     let together = side == self.side[other as usize];
                     gain += if together { -words * apart } else { words * apart };
@@ -420,7 +420,7 @@ impl Division {
         let side = !self.side[part as usize];
         self.side[part as usize] = side;
         self.moved[part as usize] = true;
-        for &(other, words) in graph.of(part) {
+        for (other, words) in graph.of(part) {
             let row = other as usize;
             if self.seen[row] != self.now || self.moved[row] {
                 continue;

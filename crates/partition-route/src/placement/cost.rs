@@ -13,13 +13,13 @@
 //! * what does not bind still costs a part of its clocks: fewer channels and shorter ways leave
 //!   the router and the timetable more freedom.
 //!
-//! Loads come from shares of routes (module `shares`). The estimate is for comparing placements
+//! PlacementLoads come from expected_load of routes (module `expected_load`). The estimate is for comparing placements
 //! of one set; it is no bound and no prediction.
 
 use conset_ir::Machine;
 
 use super::expected_load::{ExpectedLoad, WHOLE};
-use super::traffic::{Flow, Traffic};
+use super::traffic::{Traffic, TrafficFlow};
 
 /// What clocks that do not bind count: those of channels (a share of the switches) and of links.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,7 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    fn new(machine: &Machine, talk: &Traffic) -> Self {
+    fn new(machine: &Machine, traffic: &Traffic) -> Self {
         let parameters = machine.parameters();
         let halves = f64::from(WHOLE);
         let channels = halves * f64::from(parameters.channels_per_cell.max(1));
@@ -83,13 +83,13 @@ impl Constants {
         let link = f64::from(parameters.link_clocks_per_word) / halves;
         Self {
             switch: (parameters.switch_clocks().max(1)) as f64,
-            phases: talk.phases as f64,
-            agent: talk.agent_clocks as f64,
+            phases: traffic.phases as f64,
+            agent: traffic.agent_clocks as f64,
             channel_share: 1.0 / (channels * live as f64),
             channel: 1.0 / channels,
             link,
             link_share: link / links.max(1) as f64,
-            places: talk.parts().max(1) as f64,
+            places: traffic.parts().max(1) as f64,
         }
     }
 
@@ -116,8 +116,8 @@ pub(super) struct Sums {
 }
 
 /// The loads of a placement.
-pub(super) struct Loads<'a> {
-    shares: &'a ExpectedLoad<'a>,
+pub(super) struct PlacementLoads<'a> {
+    expected_load: &'a ExpectedLoad<'a>,
     pub(super) constants: Constants,
     cells: Vec<u32>,
     links: Vec<u64>,
@@ -129,14 +129,18 @@ pub(super) struct Loads<'a> {
     pub(super) touched: u64,
 }
 
-impl<'a> Loads<'a> {
+impl<'a> PlacementLoads<'a> {
     /// No loads yet.
-    pub(super) fn new(machine: &Machine, shares: &'a ExpectedLoad<'a>, talk: &Traffic) -> Self {
+    pub(super) fn new(
+        machine: &Machine,
+        expected_load: &'a ExpectedLoad<'a>,
+        traffic: &Traffic,
+    ) -> Self {
         Self {
-            shares,
-            constants: Constants::new(machine, talk),
-            cells: vec![0; shares.cells.len()],
-            links: vec![0; shares.links.len()],
+            expected_load,
+            constants: Constants::new(machine, traffic),
+            cells: vec![0; expected_load.cells.len()],
+            links: vec![0; expected_load.links.len()],
             sums: Sums::default(),
             slack: Slack::CHANNELS,
             goal: None,
@@ -145,49 +149,50 @@ impl<'a> Loads<'a> {
     }
 
     /// Makes a number of phases the goal, or nothing in particular. Takes effect with the next
-    /// [`Loads::load`].
+    /// [`PlacementLoads::load`].
     pub(super) fn aim(&mut self, machine: &Machine, phases: Option<u32>) {
         let channels = u64::from(machine.parameters().channels_per_cell);
         self.goal = phases.map(|phases| {
             let halves = u64::from(WHOLE) * channels * u64::from(phases);
             let of = |&alike: &u32| halves.saturating_mul(u64::from(alike));
-            let all = self.shares.cells.iter().map(|n| u32::try_from(of(n)).unwrap_or(u32::MAX));
+            let all =
+                self.expected_load.cells.iter().map(|n| u32::try_from(of(n)).unwrap_or(u32::MAX));
             (f64::from(phases), all.collect())
         });
     }
 
     /// The loads of a whole placement, in place of what was booked.
-    pub(super) fn load(&mut self, talk: &Traffic, place: &[u32]) {
+    pub(super) fn load(&mut self, traffic: &Traffic, place: &[u32]) {
         self.cells.fill(0);
         self.links.fill(0);
         self.sums = Sums::default();
-        for (part, &own) in talk.own.iter().enumerate() {
+        for (part, &own) in traffic.own.iter().enumerate() {
             if own > 0 {
                 // Leaves of a fat-tree and cells elsewhere are their own resources.
                 self.book_own(place[part], own, true);
             }
         }
-        for flow in &talk.flows {
+        for flow in &traffic.flows {
             self.book(flow, place, true);
         }
-        self.settle();
+        self.recompute_sums();
     }
 
     /// Counts the sums again from the loads, without the rounding of many bookings.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn recompute_sums(&mut self) {
         let unit = self.constants.channel;
-        let cells = self.cells.iter().zip(&self.shares.cells);
+        let cells = self.cells.iter().zip(&self.expected_load.cells);
         let cells = cells.filter(|(taken, _)| **taken > 0);
         self.sums.cells = cells.map(|(&t, &n)| eighth(f64::from(t) * unit / f64::from(n))).sum();
         let unit = self.constants.link;
-        let links = self.links.iter().zip(&self.shares.links).filter(|(load, _)| **load > 0);
+        let links = self.links.iter().zip(&self.expected_load.links).filter(|(load, _)| **load > 0);
         self.sums.links = links.map(|(&l, &n)| eighth(l as f64 * unit / f64::from(n))).sum();
     }
 
     /// Books the connections of a part to itself on its cell, or takes them off.
     pub(super) fn book_own(&mut self, cell: u32, count: u32, add: bool) {
         let by = WHOLE * count;
-        let cells = self.shares.cells[cell as usize];
+        let cells = self.expected_load.cells[cell as usize];
         let unit = self.constants.channel / f64::from(cells);
         let change = shift32(&mut self.cells[cell as usize], by, add, unit);
         self.sums.cells += change;
@@ -201,21 +206,21 @@ impl<'a> Loads<'a> {
     }
 
     /// Books a flow between the cells of its parts, or takes it off.
-    pub(super) fn book(&mut self, flow: &Flow, place: &[u32], add: bool) {
+    pub(super) fn book(&mut self, flow: &TrafficFlow, place: &[u32], add: bool) {
         let (from, to) = (place[flow.source as usize], place[flow.target as usize]);
-        let Self { shares, constants, cells, links, sums, goal, touched, .. } = self;
+        let Self { expected_load, constants, cells, links, sums, goal, touched, .. } = self;
         let limits = goal.as_ref().map(|(_, limits)| limits);
         let mut lacking = (0u64, 0u64);
         let mut channels = 0u64;
         let mut passes = 0u64;
         let mut cell_change = 0.0;
         let mut link_change = 0.0;
-        shares.walk(
+        expected_load.walk(
             from,
             to,
             |cell, halves| {
                 let by = halves.saturating_mul(flow.count);
-                let alike = shares.cells[cell as usize];
+                let alike = expected_load.cells[cell as usize];
                 channels += u64::from(by);
                 let unit = constants.channel / f64::from(alike);
                 let taken = &mut cells[cell as usize];
@@ -227,7 +232,7 @@ impl<'a> Loads<'a> {
             |link, halves| {
                 let by = u64::from(halves).saturating_mul(flow.words);
                 passes += u64::from(halves);
-                let unit = constants.link / f64::from(shares.links[link as usize]);
+                let unit = constants.link / f64::from(expected_load.links[link as usize]);
                 link_change += shift64(&mut links[link as usize], by, add, unit);
             },
         );
@@ -287,7 +292,8 @@ impl<'a> Loads<'a> {
         let channels = |(&taken, &alike): (&u32, &u32)| {
             f64::from(taken) * self.constants.channel / f64::from(alike)
         };
-        let fullest = self.cells.iter().zip(&self.shares.cells).map(channels).fold(0.0, f64::max);
+        let fullest =
+            self.cells.iter().zip(&self.expected_load.cells).map(channels).fold(0.0, f64::max);
         // A hair less than a whole number is rounding.
         (fullest - 1e-9).ceil().max(0.0) as u32
     }
@@ -299,8 +305,8 @@ impl<'a> Loads<'a> {
             Some(phases) => self.least_phases().max(f64::from(phases)),
             None => self.crowd().max(self.least_phases()),
         };
-        let cells = self.cells.iter().zip(&self.shares.cells);
-        let links = self.links.iter().zip(&self.shares.links);
+        let cells = self.cells.iter().zip(&self.expected_load.cells);
+        let links = self.links.iter().zip(&self.expected_load.links);
         let clocks = |(&load, &alike): (&u64, &u32)| {
             (load as f64 * self.constants.link / f64::from(alike.max(1))) as u64
         };

@@ -4,16 +4,16 @@
 //! along a serpentine through the region, in which each is next to the one before. Best for what
 //! is long and thin: a strip, a ring, an ordered list.
 
-use super::graph::PartGraph;
 use super::metric::Metric;
+use super::part_graph::PartGraph;
 
 /// A cell for each part. There are as many cells as parts.
 pub(super) fn assign(metric: &Metric, graph: &PartGraph, mut cells: Vec<u32>) -> Vec<u32> {
-    if let Metric::Grid { at, dims, .. } = metric {
-        cells.sort_by_cached_key(|&cell| position(&at[cell as usize * dims.len()..], dims));
+    if let Metric::Grid(grid) = metric {
+        cells.sort_by_cached_key(|&cell| position(grid.of(cell), grid.dims()));
     }
     let mut place = vec![0; graph.parts()];
-    for (part, cell) in row(graph).into_iter().zip(cells) {
+    for (part, cell) in part_sequence(graph).into_iter().zip(cells) {
         place[part as usize] = cell;
     }
     place
@@ -31,7 +31,7 @@ fn position(at: &[u32], dims: &[u32]) -> u64 {
 }
 
 /// All parts, breadth first from an end of each piece.
-fn row(graph: &PartGraph) -> Vec<u32> {
+fn part_sequence(graph: &PartGraph) -> Vec<u32> {
     let count = graph.parts();
     let mut row = Vec::with_capacity(count);
     let mut seen = vec![false; count];
@@ -47,25 +47,25 @@ fn row(graph: &PartGraph) -> Vec<u32> {
                 seen[part as usize] = false;
             }
             row.truncate(start);
-            search(graph, end, &mut seen, &mut row);
+            append_component(graph, end, &mut seen, &mut row);
         }
     }
     row
 }
 
 /// Appends the piece of a part, neighbours with few partners first.
-fn search(graph: &PartGraph, root: u32, seen: &mut [bool], row: &mut Vec<u32>) {
+fn append_component(graph: &PartGraph, root: u32, seen: &mut [bool], row: &mut Vec<u32>) {
     let mut head = row.len();
     seen[root as usize] = true;
     row.push(root);
     while head < row.len() {
         let first = row.len();
-        for &(other, _) in graph.of(row[head]) {
+        for (other, _) in graph.of(row[head]) {
             if !std::mem::replace(&mut seen[other as usize], true) {
                 row.push(other);
             }
         }
-        row[first..].sort_unstable_by_key(|&part| (graph.of(part).len(), part));
+        row[first..].sort_unstable_by_key(|&part| (graph.degree(part), part));
         head += 1;
     }
 }

@@ -1,4 +1,4 @@
-//! Where the words of a connection probably pass: shares of routes, before there are routes.
+//! Where the words of a connection probably pass: expected_load of routes, before there are routes.
 //!
 //! A router that evens out loads divides a connection's choices about evenly. So a connection is
 //! booked in two halves: over a grid along the dimensions upwards and downwards (and both ways
@@ -10,7 +10,7 @@
 use conset_ir::{Machine, Topology};
 
 use super::metric::Metric;
-use crate::network::Network;
+use crate::network::{Grid, Network};
 
 /// Halves of a connection: what one booking on a resource amounts to.
 pub(super) const WHOLE: u32 = 2;
@@ -41,13 +41,13 @@ impl<'a> ExpectedLoad<'a> {
             links: Vec::new(),
         };
         match metric {
-            Metric::Grid { dims, .. } => {
+            Metric::Grid(grid) => {
                 let mut stride = 1u32;
-                for &size in dims {
+                for &size in grid.dims() {
                     this.strides.push(stride);
                     stride = stride.saturating_mul(size);
                 }
-                this.links = vec![1; network.cells * 2 * dims.len()];
+                this.links = vec![1; network.cells * 2 * grid.dims().len()];
             }
             Metric::Tree => this.add_levels(machine),
             Metric::Table { .. } => this.links.clone_from(&network.links),
@@ -87,11 +87,7 @@ impl<'a> ExpectedLoad<'a> {
             return;
         }
         match self.metric {
-            Metric::Grid { at, dims, wraps } => {
-                let n = dims.len();
-                let ends = [&at[from as usize * n..][..n], &at[to as usize * n..][..n]];
-                self.along_dimensions(from, ends, dims, *wraps, &mut cell, &mut link);
-            }
+            Metric::Grid(grid) => self.along_dimensions(from, to, grid, &mut cell, &mut link),
             Metric::Tree => self.through_groups(from, to, &mut cell, &mut link),
             Metric::Table { hops, cells } => {
                 let left = |at: u32| hops[at as usize * cells + to as usize];
@@ -110,12 +106,13 @@ impl<'a> ExpectedLoad<'a> {
     fn along_dimensions(
         &self,
         from: u32,
-        [a, b]: [&[u32]; 2],
-        dims: &[u32],
-        wraps: bool,
+        to: u32,
+        grid: &Grid,
         cell: &mut impl FnMut(u32, u32),
         link: &mut impl FnMut(u32, u32),
     ) {
+        let (a, b) = (grid.of(from), grid.of(to));
+        let (dims, wraps) = (grid.dims(), grid.wraps());
         let differing = a.iter().zip(b).filter(|(a, b)| a != b).count();
         let halfway = |d: usize| wraps && a[d].abs_diff(b[d]) * 2 == dims[d];
         let choice = differing > 1 || (0..dims.len()).any(halfway);

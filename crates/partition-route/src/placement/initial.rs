@@ -8,27 +8,27 @@ use conset_ir::Machine;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::graph::PartGraph;
 use super::metric::Metric;
+use super::part_graph::PartGraph;
 use super::region::region;
-use super::swap::{self, Near};
+use super::swap_descent::{self, NearbyEndpoints};
 use super::{Placer, bisect, curve};
 
 /// Bisections tried for each kind of weight, with other random choices, where they are cheap.
 const TRIES: usize = 4;
-/// Pairs of parts that talk, in all tries together, before those are cut down.
+/// Pairs of parts that traffic, in all tries together, before those are cut down.
 const WORK: usize = 1 << 15;
-/// Pairs of parts that talk, beyond which one try has to do.
+/// Pairs of parts that traffic, beyond which one try has to do.
 const LARGE: usize = 1 << 18;
 /// The most words that a connection's channel may weigh.
 const CHANNEL: f64 = 65536.0;
 
 /// What makes starts for one set.
-pub(super) struct Starts<'a> {
+pub(super) struct InitialPlacements<'a> {
     placer: &'a Placer<'a>,
     /// The metric without the links that close dimensions to rings.
     unrolled: Metric,
-    pub(super) near: Near,
+    pub(super) near: NearbyEndpoints,
     /// Parts drawn together by words.
     words: PartGraph,
     /// The cells that get the parts.
@@ -36,14 +36,14 @@ pub(super) struct Starts<'a> {
     pub(super) rng: ChaCha8Rng,
 }
 
-impl<'a> Starts<'a> {
+impl<'a> InitialPlacements<'a> {
     pub(super) fn new(placer: &'a Placer<'a>) -> Self {
-        let parts = placer.talk.parts();
+        let parts = placer.traffic.parts();
         Self {
             placer,
             unrolled: placer.metric.unrolled(),
-            near: Near::new(placer.machine, placer.network),
-            words: PartGraph::new(&placer.talk, 0),
+            near: NearbyEndpoints::new(placer.machine, placer.network),
+            words: PartGraph::new(&placer.traffic, 0),
             cells: region(placer.machine, placer.network, parts),
             rng: ChaCha8Rng::seed_from_u64(placer.seed),
         }
@@ -70,7 +70,7 @@ impl<'a> Starts<'a> {
     /// Along a curve and by bisection, with channels in the weights; small programs also as given
     /// and by several bisections.
     pub(super) fn for_channels(&mut self, given: Vec<u32>) -> Vec<Vec<u32>> {
-        let graph = PartGraph::new(&self.placer.talk, channel_weight(self.placer.machine));
+        let graph = PartGraph::new(&self.placer.traffic, channel_weight(self.placer.machine));
         let mut starts = vec![self.shortened(&graph, self.curve()).1];
         let small = self.tries() == TRIES;
         if small {
@@ -100,8 +100,8 @@ impl<'a> Starts<'a> {
     /// Shortens the ways of a placement by swaps; what they weigh in the end, and where it is.
     fn shortened(&self, graph: &PartGraph, mut place: Vec<u32>) -> (i128, Vec<u32>) {
         let metric = &self.placer.metric;
-        swap::improve(&self.near, metric, graph, &mut place);
-        (swap::weighted_hops(graph, metric, &place), place)
+        swap_descent::improve(&self.near, metric, graph, &mut place);
+        (swap_descent::weighted_hops(graph, metric, &place), place)
     }
 }
 

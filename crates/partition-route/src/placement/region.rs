@@ -60,12 +60,12 @@ fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
     for &home in homes {
         is_home[home as usize] = true;
     }
-    let mut ball = BoundedBfs::new(network.cells);
+    let mut bfs = BoundedBfs::new(network.cells);
     let mut best: Option<(std::cmp::Reverse<usize>, u64, Vec<u32>)> = None;
     for &start in homes.iter().step_by(homes.len().div_ceil(STARTS).max(1)) {
         let mut found = Vec::with_capacity(parts);
         let mut hops = 0;
-        ball.grow(&network.next, start, |cell, distance| {
+        bfs.run(&network.next, start, |cell, distance| {
             if is_home[cell as usize] && found.len() < parts {
                 found.push(cell);
                 hops += u64::from(distance);

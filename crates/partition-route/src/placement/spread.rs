@@ -3,11 +3,11 @@
 //! Parts close together have short ways, and all of these ways go through the few cells on which
 //! parts live: their channels run out first, in the middle of the region before anywhere else, while
 //! the cells around it are idle. A torus that is just as large as the program is better off than a
-//! larger one then, because its ways also go round. If a placement is stretched, each line of cells
+//! larger one then, because its ways also go round. If a placement is spread, each line of cells
 //! that holds parts is followed by one that holds none, whose channels and links are there for
 //! those who pass. Ways are longer by as much; whether it is worth it the cost decides.
 //!
-//! Which dimensions are stretched is the caller's choice. A dimension becomes twice as long, or as
+//! Which dimensions are spread is the caller's choice. A dimension becomes twice as long, or as
 //! long as the machine is; order along it stays, and on a ring the gap of a program that does not
 //! go round it is kept out of it.
 
@@ -27,25 +27,26 @@ struct Extent {
     length: u32,
     /// Where it is to begin, and as long as it is to become.
     begins: u32,
-    stretched: u32,
+    spread: u32,
 }
 
-/// The placement stretched in each dimension and in all of them: those that differ and that dead
+/// The placement spread in each dimension and in all of them: those that differ and that dead
 /// cells allow. Nothing where the machine has no coordinates.
-pub(super) fn stretched(machine: &Machine, metric: &Metric, place: &[u32]) -> Vec<Vec<u32>> {
-    let Metric::Grid { at, dims, wraps } = metric else { return Vec::new() };
+pub(super) fn spread(machine: &Machine, metric: &Metric, place: &[u32]) -> Vec<Vec<u32>> {
+    let Metric::Grid(grid) = metric else { return Vec::new() };
+    let dims = grid.dims();
     let n = dims.len();
     let extents: Vec<Extent> = (0..n)
-        .map(|d| extent(place.iter().map(|&cell| at[cell as usize * n + d]), dims[d], *wraps))
+        .map(|d| extent(place.iter().map(|&cell| grid.of(cell)[d]), dims[d], grid.wraps()))
         .collect();
-    let longer: Vec<usize> = (0..n).filter(|&d| extents[d].stretched > extents[d].length).collect();
+    let longer: Vec<usize> = (0..n).filter(|&d| extents[d].spread > extents[d].length).collect();
     let mut choices: Vec<Vec<usize>> = longer.iter().map(|&d| vec![d]).collect();
     if longer.len() > 1 {
         choices.push(longer);
     }
     let moved = |choice: &Vec<usize>| -> Option<Vec<u32>> {
         let cell = |&cell: &u32| {
-            let from = &at[cell as usize * n..][..n];
+            let from = grid.of(cell);
             let mut stride = 1;
             let mut to = 0;
             for d in 0..n {
@@ -65,7 +66,7 @@ impl Extent {
     /// Where a coordinate goes. No two go to the same, since nothing is made shorter.
     fn moved(self, from: u32, size: u32) -> u32 {
         let along = u64::from((from + size - self.origin) % size);
-        let along = along * u64::from(self.stretched) / u64::from(self.length);
+        let along = along * u64::from(self.spread) / u64::from(self.length);
         (self.begins + along as u32) % size
     }
 }
@@ -85,14 +86,11 @@ fn extent(along: impl Iterator<Item = u32>, size: u32, wraps: bool) -> Extent {
             }
         }
     }
-    let stretched = if length == 1 { 1 } else { length.saturating_mul(TIMES).min(size) };
+    let spread = if length == 1 { 1 } else { length.saturating_mul(TIMES).min(size) };
     // On a mesh it grows to both sides, as far as the edges let it.
-    let begins = if wraps {
-        origin
-    } else {
-        first.saturating_sub((stretched - length) / 2).min(size - stretched)
-    };
-    Extent { origin, length, begins, stretched }
+    let begins =
+        if wraps { origin } else { first.saturating_sub((spread - length) / 2).min(size - spread) };
+    Extent { origin, length, begins, spread }
 }
 
 #[cfg(test)]
@@ -104,7 +102,7 @@ mod tests {
     fn stretch(spec: &str, place: &[u32]) -> Vec<Vec<u32>> {
         let machine = Machine::from_spec(spec).unwrap();
         let metric = Metric::new(&machine, &Network::new(&machine));
-        stretched(&machine, &metric, place)
+        spread(&machine, &metric, place)
     }
 
     #[test]
@@ -134,8 +132,8 @@ mod tests {
         let (topology, parameters) = (machine.topology().clone(), machine.parameters().clone());
         let machine = Machine::new("r", topology, parameters, vec![CellId(2)], vec![]).unwrap();
         let metric = Metric::new(&machine, &Network::new(&machine));
-        assert!(stretched(&machine, &metric, &[0, 1]).is_empty());
-        assert_eq!(stretched(&machine, &metric, &[4, 5]), [[4, 6]]);
+        assert!(spread(&machine, &metric, &[0, 1]).is_empty());
+        assert_eq!(spread(&machine, &metric, &[4, 5]), [[4, 6]]);
     }
 
     proptest! {

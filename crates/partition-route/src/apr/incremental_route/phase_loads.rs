@@ -6,23 +6,23 @@ use conset_ir::{CellId, ConnectionSet, Machine};
 
 use crate::apr::layered_graph::LayeredGraph;
 
-/// Loads that are held at most; beyond, the phase is chosen by its cells alone.
-const HELD: usize = 1 << 25;
+/// PhaseLoads that are allocated_cells at most; beyond, the phase is chosen by its cells alone.
+const LOADS_MEMORY_LIMIT: usize = 1 << 25;
 
-/// Clocks that agents' sides and edges are busy in each phase, and the most of each phase.
-pub(super) struct Loads {
-    sides: Vec<[u32; 2]>,
+/// Clocks that agents' ports and edges are busy in each phase, and the most of each phase.
+pub(super) struct PhaseLoads {
+    ports: Vec<[u32; 2]>,
     agent_clocks: Vec<u64>,
     link_clocks: Vec<u64>,
-    side_count: usize,
+    port_count: usize,
     edge_count: usize,
-    side: Vec<u64>,
+    port: Vec<u64>,
     edge: Vec<u64>,
     most: Vec<u64>,
 }
 
-impl Loads {
-    pub(super) fn new(machine: &Machine, set: &ConnectionSet, copies: &LayeredGraph) -> Self {
+impl PhaseLoads {
+    pub(super) fn new(machine: &Machine, set: &ConnectionSet, graph: &LayeredGraph) -> Self {
         let parameters = machine.parameters();
         let ports = |&(source, target): &(u32, u32)| {
             parameters.duplex.ports(CellId(source), CellId(target))
@@ -30,29 +30,29 @@ impl Loads {
         let words = || set.connections().iter().map(|c| c.words);
         let link = u64::from(parameters.link_clocks_per_word);
         let mut this = Self {
-            sides: copies.ends.iter().map(ports).collect(),
+            ports: graph.ends.iter().map(ports).collect(),
             agent_clocks: words().map(|words| parameters.end_clocks(words)).collect(),
             link_clocks: words().map(|words| u64::from(words) * link).collect(),
-            side_count: parameters.duplex.port_count(copies.network.cells),
-            edge_count: copies.network.next.edge_count(),
-            side: Vec::new(),
+            port_count: parameters.duplex.port_count(graph.network.cells),
+            edge_count: graph.network.next.edge_count(),
+            port: Vec::new(),
             edge: Vec::new(),
             most: Vec::new(),
         };
-        this.count_again(copies);
+        this.recount(graph);
         this
     }
 
-    pub(super) fn count_again(&mut self, copies: &LayeredGraph) {
-        self.side.clear();
+    pub(super) fn recount(&mut self, graph: &LayeredGraph) {
+        self.port.clear();
         self.edge.clear();
         self.most.clear();
-        for _ in 0..copies.state.phases {
+        for _ in 0..graph.state.phases {
             self.open_phase();
         }
-        for phase in 0..copies.state.phases {
-            for &x in copies.state.members(phase) {
-                self.book(copies, x);
+        for phase in 0..graph.state.phases {
+            for &x in graph.state.members(phase) {
+                self.book(graph, x);
             }
         }
     }
@@ -60,32 +60,32 @@ impl Loads {
     pub(super) fn open_phase(&mut self) {
         self.most.push(0);
         let phases = self.most.len();
-        if phases.saturating_mul(self.side_count + self.edge_count) > HELD {
-            self.side.clear();
+        if phases.saturating_mul(self.port_count + self.edge_count) > LOADS_MEMORY_LIMIT {
+            self.port.clear();
             self.edge.clear();
             return;
         }
-        self.side.resize(phases * self.side_count, 0);
+        self.port.resize(phases * self.port_count, 0);
         self.edge.resize(phases * self.edge_count, 0);
     }
 
-    fn are_held(&self) -> bool {
-        self.side.len() == self.most.len() * self.side_count
+    fn are_tracked(&self) -> bool {
+        self.port.len() == self.most.len() * self.port_count
     }
 
-    pub(super) fn book(&mut self, copies: &LayeredGraph, x: u32) {
-        if !self.are_held() {
+    pub(super) fn book(&mut self, graph: &LayeredGraph, x: u32) {
+        if !self.are_tracked() {
             return;
         }
-        let phase = copies.state.phase_of[x as usize] as usize;
+        let phase = graph.state.phase_of[x as usize] as usize;
         let mut most = self.most[phase];
-        for side in self.sides[x as usize] {
-            let load = &mut self.side[phase * self.side_count + side as usize];
+        for port in self.ports[x as usize] {
+            let load = &mut self.port[phase * self.port_count + port as usize];
             *load = load.saturating_add(self.agent_clocks[x as usize]);
             most = most.max(*load);
         }
-        for pair in copies.state.route(x).windows(2) {
-            let edge = copies.network.next.edge(pair[0], pair[1]);
+        for pair in graph.state.route(x).windows(2) {
+            let edge = graph.network.next.edge(pair[0], pair[1]);
             let load = &mut self.edge[phase * self.edge_count + edge];
             *load = load.saturating_add(self.link_clocks[x as usize]);
             most = most.max(*load);
@@ -93,23 +93,23 @@ impl Loads {
         self.most[phase] = most;
     }
 
-    pub(super) fn growth_by_sides(&self, x: u32, phase: u32) -> u64 {
-        if !self.are_held() {
+    pub(super) fn growth_by_ports(&self, x: u32, phase: u32) -> u64 {
+        if !self.are_tracked() {
             return 0;
         }
-        let base = phase as usize * self.side_count;
-        let loads = self.sides[x as usize].map(|side| self.side[base + side as usize]);
+        let base = phase as usize * self.port_count;
+        let loads = self.ports[x as usize].map(|port| self.port[base + port as usize]);
         let load = loads[0].max(loads[1]).saturating_add(self.agent_clocks[x as usize]);
         load.saturating_sub(self.most[phase as usize])
     }
 
     /// The same by the links of the path found last.
-    pub(super) fn growth_by_links(&self, copies: &LayeredGraph, x: u32, phase: u32) -> u64 {
-        if !self.are_held() {
+    pub(super) fn growth_by_links(&self, graph: &LayeredGraph, x: u32, phase: u32) -> u64 {
+        if !self.are_tracked() {
             return 0;
         }
         let base = phase as usize * self.edge_count;
-        let edges = copies.path.windows(2).map(|pair| copies.network.next.edge(pair[0], pair[1]));
+        let edges = graph.path.windows(2).map(|pair| graph.network.next.edge(pair[0], pair[1]));
         let load = edges.map(|edge| self.edge[base + edge]).max().unwrap_or(0);
         load.saturating_add(self.link_clocks[x as usize]).saturating_sub(self.most[phase as usize])
     }

@@ -3,61 +3,61 @@
 //! Dijkstra's algorithm with a sense of direction (A*): the cost of a cell is at least
 //! [`UNIT`], so hops to the target times that never say too much, and the first path found is a
 //! shortest one. Costs are small whole numbers, so the queue is an array of stacks. A search is
-//! given the cost that it must stay below and gives up beyond.
+//! given the cost that it must stay next and gives up beyond.
 //!
 //! What a cell costs, and whether an edge may be taken, is the caller's business.
 
-use super::costs::FULL;
+use super::cell_cost::FULL;
 use crate::network::{Distances, Network, UNREACHABLE};
 
 /// Cost of a cell that nobody uses (the paper's 1, in fractions fine enough for the rest).
 pub(crate) const UNIT: u32 = 8;
 
-const END: u32 = u32::MAX;
+const EMPTY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Label {
+struct CellLabel {
     stamp: u32,
     cost: u32,
     from: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct OpenEntry {
     cell: u32,
     cost: u32,
-    below: u32,
+    next: u32,
 }
 
 /// Scratch of the search, reused without clearing.
 #[derive(Clone, Debug)]
-pub(crate) struct Search {
-    labels: Vec<Label>,
-    now: u32,
+pub(crate) struct AStar {
+    labels: Vec<CellLabel>,
+    generation: u32,
     /// The top entry of each stack; stack `i` holds estimates of `i` more than the first.
-    tops: Vec<u32>,
-    entries: Vec<Entry>,
+    buckets: Vec<u32>,
+    entries: Vec<OpenEntry>,
     /// The path found last, source first.
     pub(crate) path: Vec<u32>,
     /// Cells labelled in all searches so far: the measure of work.
-    pub(crate) effort: u64,
+    pub(crate) labelled_cells: u64,
 }
 
-impl Search {
+impl AStar {
     /// Scratch for a network of so many cells.
     pub(crate) fn new(cells: usize) -> Self {
         Self {
-            labels: vec![Label { stamp: 0, cost: 0, from: 0 }; cells],
-            now: 0,
-            tops: Vec::new(),
+            labels: vec![CellLabel { stamp: 0, cost: 0, from: 0 }; cells],
+            generation: 0,
+            buckets: Vec::new(),
             entries: Vec::new(),
             path: Vec::new(),
-            effort: 0,
+            labelled_cells: 0,
         }
     }
 
     /// The cost of a shortest path from `source` to the target that `distances` aims at, if it
-    /// is below `limit`; the path is left in [`Search::path`]. `cost(cell)` is [`FULL`] and
+    /// is next `limit`; the path is left in [`AStar::path`]. `cost(cell)` is [`FULL`] and
     /// `open(edge)` is false where the path may not go.
     #[inline]
     #[allow(clippy::too_many_arguments)]
@@ -87,14 +87,14 @@ impl Search {
         }
         self.push(0, source, cost(source));
         let mut at = 0;
-        while at < self.tops.len() {
-            let top = self.tops[at];
-            if top == END {
+        while at < self.buckets.len() {
+            let top = self.buckets[at];
+            if top == EMPTY {
                 at += 1;
                 continue;
             }
             let entry = self.entries[top as usize];
-            self.tops[at] = entry.below;
+            self.buckets[at] = entry.next;
             if entry.cost > self.labels[entry.cell as usize].cost {
                 continue;
             }
@@ -126,9 +126,9 @@ impl Search {
     }
 
     fn start(&mut self) {
-        self.tops.clear();
+        self.buckets.clear();
         self.entries.clear();
-        self.now = self.now.checked_add(1).unwrap_or_else(|| {
+        self.generation = self.generation.checked_add(1).unwrap_or_else(|| {
             for label in &mut self.labels {
                 label.stamp = 0;
             }
@@ -140,21 +140,21 @@ impl Search {
     #[inline]
     fn label(&mut self, cell: u32, cost: u32, from: u32) -> bool {
         let label = &mut self.labels[cell as usize];
-        if label.stamp == self.now && label.cost <= cost {
+        if label.stamp == self.generation && label.cost <= cost {
             return false;
         }
-        *label = Label { stamp: self.now, cost, from };
-        self.effort += 1;
+        *label = CellLabel { stamp: self.generation, cost, from };
+        self.labelled_cells += 1;
         true
     }
 
     #[inline]
-    fn push(&mut self, stack: usize, cell: u32, cost: u32) {
-        if stack >= self.tops.len() {
-            self.tops.resize(stack + 1, END);
+    fn push(&mut self, bucket: usize, cell: u32, cost: u32) {
+        if bucket >= self.buckets.len() {
+            self.buckets.resize(bucket + 1, EMPTY);
         }
-        let below = std::mem::replace(&mut self.tops[stack], self.entries.len() as u32);
-        self.entries.push(Entry { cell, cost, below });
+        let next = std::mem::replace(&mut self.buckets[bucket], self.entries.len() as u32);
+        self.entries.push(OpenEntry { cell, cost, next });
     }
 
     fn trace(&mut self, target: u32, source: u32) {

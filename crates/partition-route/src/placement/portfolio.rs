@@ -12,11 +12,11 @@
 
 use conset_ir::Machine;
 
-use super::cost::{Cost, Loads, Slack};
+use super::cost::{Cost, PlacementLoads, Slack};
 use super::expected_load::ExpectedLoad;
-use super::initial::Starts;
+use super::initial::InitialPlacements;
 use super::metric::Metric;
-use super::{Placer, anneal, spread};
+use super::{Placer, spread, threshold_accepting};
 
 /// Resources that a search may touch: some hundredths of a second.
 const TOUCHED: u64 = 1 << 22;
@@ -24,11 +24,15 @@ const TOUCHED: u64 = 1 << 22;
 const FAILURES: u32 = 2;
 
 /// The cheapest of all candidates.
-pub(super) fn best(placer: &Placer<'_>, starts: &mut Starts<'_>, given: Vec<u32>) -> Vec<u32> {
-    let shares = ExpectedLoad::new(placer.machine, placer.network, &placer.metric);
-    let mut search = Search {
+pub(super) fn best(
+    placer: &Placer<'_>,
+    starts: &mut InitialPlacements<'_>,
+    given: Vec<u32>,
+) -> Vec<u32> {
+    let expected_load = ExpectedLoad::new(placer.machine, placer.network, &placer.metric);
+    let mut search = Portfolio {
         placer,
-        loads: Loads::new(placer.machine, &shares, &placer.talk),
+        loads: PlacementLoads::new(placer.machine, &expected_load, &placer.traffic),
         starts,
         candidates: Vec::new(),
     };
@@ -37,7 +41,7 @@ pub(super) fn best(placer: &Placer<'_>, starts: &mut Starts<'_>, given: Vec<u32>
     let all = [&given, &short].into_iter().chain(&channels);
     let mut cheapest = (f64::INFINITY, &given);
     for place in all {
-        search.loads.load(&placer.talk, place);
+        search.loads.load(&placer.traffic, place);
         let clocks = search.loads.clocks();
         if clocks < cheapest.0 {
             cheapest = (clocks, place);
@@ -51,39 +55,47 @@ pub(super) fn best(placer: &Placer<'_>, starts: &mut Starts<'_>, given: Vec<u32>
     search.candidates.push(few);
     let shorter = search.improved(short.clone(), Slack::LINKS);
     search.candidates.extend([shorter, short, cheapest, given.clone()]);
-    let Some((judged, place)) = search.cheapest(None) else { return given };
-    if placer.set.is_empty() || judged.phases <= placer.talk.phases as f64 {
+    let Some((evaluated, place)) = search.cheapest(None) else { return given };
+    if placer.set.is_empty() || evaluated.phases <= placer.traffic.phases as f64 {
         return place;
     }
-    search.looser(judged, place)
+    search.looser(evaluated, place)
 }
 
-struct Search<'a, 'b> {
+struct Portfolio<'a, 'b> {
     placer: &'a Placer<'a>,
-    loads: Loads<'a>,
-    starts: &'a mut Starts<'b>,
+    loads: PlacementLoads<'a>,
+    starts: &'a mut InitialPlacements<'b>,
     candidates: Vec<Vec<u32>>,
 }
 
-impl Search<'_, '_> {
+impl Portfolio<'_, '_> {
     fn improved(&mut self, mut place: Vec<u32>, slack: Slack) -> Vec<u32> {
         self.loads.slack = slack;
-        let Starts { near, rng, .. } = &mut *self.starts;
-        let Placer { metric, talk, .. } = self.placer;
-        anneal::improve(near, metric, talk, &mut self.loads, &mut place, TOUCHED, rng);
+        let InitialPlacements { near, rng, .. } = &mut *self.starts;
+        let Placer { metric, traffic, .. } = self.placer;
+        threshold_accepting::improve(
+            near,
+            metric,
+            traffic,
+            &mut self.loads,
+            &mut place,
+            TOUCHED,
+            rng,
+        );
         place
     }
 
     /// Searches for a phase less, and again.
     fn fewer_phases(&mut self, machine: &Machine, mut place: Vec<u32>) -> Vec<u32> {
-        let talk = &self.placer.talk;
+        let traffic = &self.placer.traffic;
         let mut failures = 0;
-        self.loads.load(talk, &place);
+        self.loads.load(traffic, &place);
         let mut phases = self.loads.fullest_phases();
-        while failures < FAILURES && u64::from(phases) > talk.phases.max(1) {
+        while failures < FAILURES && u64::from(phases) > traffic.phases.max(1) {
             self.loads.aim(machine, Some(phases - 1));
             let next = self.improved(place.clone(), Slack::CHANNELS);
-            self.loads.load(talk, &next);
+            self.loads.load(traffic, &next);
             let reached = self.loads.fullest_phases();
             if reached < phases {
                 (phases, place) = (reached, next);
@@ -97,14 +109,14 @@ impl Search<'_, '_> {
 
     /// The placement, or the cheapest of what it becomes with free cells in between, where the
     /// ends of connections alone would leave fewer phases.
-    fn looser(&mut self, judged: Cost, place: Vec<u32>) -> Vec<u32> {
+    fn looser(&mut self, evaluated: Cost, place: Vec<u32>) -> Vec<u32> {
         let Placer { machine, metric, .. } = self.placer;
-        let stretched = spread::stretched(machine, metric, &place);
-        for loose in stretched {
+        let spread = spread::spread(machine, metric, &place);
+        for loose in spread {
             let improved = self.improved(loose.clone(), Slack::CHANNELS);
             self.candidates.extend([improved, loose]);
         }
-        self.cheapest(Some((judged, place))).map(|best| best.1).unwrap_or_default()
+        self.cheapest(Some((evaluated, place))).map(|best| best.1).unwrap_or_default()
     }
 
     /// Of equally cheap candidates the first, but for one that is there already. Routing is spared
@@ -115,11 +127,11 @@ impl Search<'_, '_> {
             if !self.placer.is_routable(&place) {
                 continue;
             }
-            self.loads.load(&self.placer.talk, &place);
+            self.loads.load(&self.placer.traffic, &place);
             if best.as_ref().is_some_and(|best| self.loads.least() >= best.0.clocks) {
                 continue;
             }
-            let cost = self.placer.judge(&self.loads, &place);
+            let cost = self.placer.evaluate(&self.loads, &place);
             if best.as_ref().is_none_or(|best| cost.clocks < best.0.clocks) {
                 best = Some((cost, place));
             }

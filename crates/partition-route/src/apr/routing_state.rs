@@ -1,18 +1,18 @@
-//! What is routed where: the copies of the machine graph, one for each phase.
+//! What is routed where: the graph of the machine graph, one for each phase.
 //!
 //! A copy is a sheet of occupancy counts, one for each cell. Beside them stands, for each cell, the
-//! set of phases in which it has no free channel, so that a connection looks only at the copies
+//! set of phases in which it has no free channel, so that a connection looks only at the graph
 //! where both of its ends are free. Neither takes memory for cells that nobody uses. Routes lie in one pool and are named by connection;
 //! a route that is taken out leaves a gap there until the pool is packed.
 
-use super::paged_table::{PagedTable, Sheet};
+use super::paged_table::{PagedTable, PhaseView};
 
 /// No phase: the connection is not routed.
 pub(crate) const UNROUTED: u32 = u32::MAX;
 
-/// The routes of all phases and the channels they occupy.
+/// The pool_ranges of all phases and the channels they occupy.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
+pub(crate) struct RoutingState {
     /// Channels per cell.
     pub(crate) capacity: u16,
     /// Phases there are, empty ones included.
@@ -23,10 +23,10 @@ pub(crate) struct State {
     full: Vec<Vec<u64>>,
     /// The phase of each connection.
     pub(crate) phase_of: Vec<u32>,
-    routes: Vec<(u64, u32)>,
+    pool_ranges: Vec<(u64, u32)>,
     pool: Vec<u32>,
     /// Entries of the pool that belong to a route.
-    live: usize,
+    live_entries: usize,
     /// Channels in use, for each phase.
     pub(crate) load: Vec<u64>,
     /// Connections routed.
@@ -34,12 +34,12 @@ pub(crate) struct State {
     /// The connections of each phase, in no particular order.
     members: Vec<Vec<u32>>,
     /// The connections on each cell, by phase and cell, once somebody asked for it.
-    passing: Option<PagedTable<Vec<u32>>>,
+    routes_through: Option<PagedTable<Vec<u32>>>,
     /// Where each connection stands among the members of its phase.
-    seat: Vec<u32>,
+    member_position: Vec<u32>,
 }
 
-impl State {
+impl RoutingState {
     /// Nothing routed, no phase.
     pub(crate) fn new(cells: usize, capacity: u16, connections: usize) -> Self {
         Self {
@@ -48,35 +48,35 @@ impl State {
             used: PagedTable::new(cells),
             full: vec![Vec::new(); cells],
             phase_of: vec![UNROUTED; connections],
-            routes: vec![(0, 0); connections],
+            pool_ranges: vec![(0, 0); connections],
             pool: Vec::new(),
-            live: 0,
+            live_entries: 0,
             load: Vec::new(),
             routed: 0,
             members: Vec::new(),
-            passing: None,
-            seat: vec![0; connections],
+            routes_through: None,
+            member_position: vec![0; connections],
         }
     }
 
-    /// From now on keeps the connections on each cell, for [`State::passing`].
-    pub(crate) fn keep_passing(&mut self) {
-        let mut passing: PagedTable<Vec<u32>> = PagedTable::new(self.full.len());
-        passing.reset(self.phases);
+    /// From now on keeps the connections on each cell, for [`RoutingState::routes_through`].
+    pub(crate) fn track_routes_through(&mut self) {
+        let mut routes_through: PagedTable<Vec<u32>> = PagedTable::new(self.full.len());
+        routes_through.reset(self.phases);
         for (phase, members) in self.members.iter().enumerate() {
             for &x in members {
                 for &cell in self.route(x) {
-                    passing.at(phase as u32, cell).push(x);
+                    routes_through.value_mut(phase as u32, cell).push(x);
                 }
             }
         }
-        self.passing = Some(passing);
+        self.routes_through = Some(routes_through);
     }
 
-    /// The connections whose routes are on a cell in a phase, in no particular order.
-    pub(crate) fn passing(&self, phase: u32, cell: u32) -> &[u32] {
-        match &self.passing {
-            Some(passing) => passing.of(phase).get(cell),
+    /// The connections whose pool_ranges are on a cell in a phase, in no particular order.
+    pub(crate) fn routes_through(&self, phase: u32, cell: u32) -> &[u32] {
+        match &self.routes_through {
+            Some(routes_through) => routes_through.of(phase).get(cell),
             None => &[],
         }
     }
@@ -85,21 +85,21 @@ impl State {
     pub(crate) fn open_phase(&mut self) {
         self.used.open_phase();
         self.load.push(0);
-        if let Some(passing) = &mut self.passing {
-            passing.open_phase();
+        if let Some(routes_through) = &mut self.routes_through {
+            routes_through.open_phase();
         }
         self.members.push(Vec::new());
         self.phases += 1;
     }
 
     /// Cells of all phases together that there is memory for.
-    pub(crate) fn held(&self) -> usize {
-        self.used.held()
+    pub(crate) fn allocated_cells(&self) -> usize {
+        self.used.allocated_cells()
     }
 
     /// Channels in use on each cell in a phase.
     #[inline]
-    pub(crate) fn used(&self, phase: u32) -> Sheet<'_, u16> {
+    pub(crate) fn used(&self, phase: u32) -> PhaseView<'_, u16> {
         self.used.of(phase)
     }
 
@@ -112,7 +112,7 @@ impl State {
     }
 
     /// Notes whether a cell has no free channel in a phase.
-    fn mark(&mut self, cell: u32, phase: u32, is_full: bool) {
+    fn set_full(&mut self, cell: u32, phase: u32, is_full: bool) {
         let (word, bit) = (phase as usize / 64, 1 << (phase % 64));
         let row = &mut self.full[cell as usize];
         if word >= row.len() {
@@ -123,69 +123,69 @@ impl State {
 
     /// The cells of a connection's route.
     pub(crate) fn route(&self, connection: u32) -> &[u32] {
-        let (start, len) = self.routes[connection as usize];
+        let (start, len) = self.pool_ranges[connection as usize];
         &self.pool[start as usize..start as usize + len as usize]
     }
 
     /// Puts a route into a phase. The caller has seen that every cell has a free channel.
-    pub(crate) fn put(&mut self, connection: u32, phase: u32, route: &[u32]) {
+    pub(crate) fn insert(&mut self, connection: u32, phase: u32, route: &[u32]) {
         debug_assert_eq!(self.phase_of[connection as usize], UNROUTED);
-        self.routes[connection as usize] = (self.pool.len() as u64, route.len() as u32);
+        self.pool_ranges[connection as usize] = (self.pool.len() as u64, route.len() as u32);
         self.pool.extend_from_slice(route);
         self.occupy(connection, phase);
     }
 
     /// Puts the route that a connection had last into a phase.
     pub(crate) fn occupy(&mut self, connection: u32, phase: u32) {
-        let (start, len) = self.routes[connection as usize];
+        let (start, len) = self.pool_ranges[connection as usize];
         for at in start as usize..start as usize + len as usize {
             let cell = self.pool[at];
-            let used = self.used.at(phase, cell);
+            let used = self.used.value_mut(phase, cell);
             *used += 1;
             let is_full = *used >= self.capacity;
-            if let Some(passing) = &mut self.passing {
-                passing.at(phase, cell).push(connection);
+            if let Some(routes_through) = &mut self.routes_through {
+                routes_through.value_mut(phase, cell).push(connection);
             }
             if is_full {
-                self.mark(cell, phase, true);
+                self.set_full(cell, phase, true);
             }
         }
-        self.live += len as usize;
+        self.live_entries += len as usize;
         self.load[phase as usize] += u64::from(len);
         self.phase_of[connection as usize] = phase;
         let members = &mut self.members[phase as usize];
-        self.seat[connection as usize] = members.len() as u32;
+        self.member_position[connection as usize] = members.len() as u32;
         members.push(connection);
         self.routed += 1;
     }
 
     /// Takes a connection out of its phase and gives its channels back. Its route can still be
     /// read until the pool is packed.
-    pub(crate) fn take(&mut self, connection: u32) {
+    pub(crate) fn remove(&mut self, connection: u32) {
         let phase = std::mem::replace(&mut self.phase_of[connection as usize], UNROUTED);
-        let (start, len) = self.routes[connection as usize];
+        let (start, len) = self.pool_ranges[connection as usize];
         for at in start as usize..start as usize + len as usize {
             let cell = self.pool[at];
-            let used = self.used.at(phase, cell);
+            let used = self.used.value_mut(phase, cell);
             *used -= 1;
             let was_full = *used + 1 == self.capacity;
-            if let Some(passing) = &mut self.passing {
-                let row = passing.at(phase, cell);
+            if let Some(routes_through) = &mut self.routes_through {
+                let row = routes_through.value_mut(phase, cell);
                 if let Some(at) = row.iter().position(|&x| x == connection) {
                     row.swap_remove(at);
                 }
             }
             if was_full {
-                self.mark(cell, phase, false);
+                self.set_full(cell, phase, false);
             }
         }
-        self.live -= len as usize;
+        self.live_entries -= len as usize;
         self.load[phase as usize] -= u64::from(len);
         let members = &mut self.members[phase as usize];
-        let seat = self.seat[connection as usize] as usize;
-        members.swap_remove(seat);
-        if let Some(&moved) = members.get(seat) {
-            self.seat[moved as usize] = seat as u32;
+        let member_position = self.member_position[connection as usize] as usize;
+        members.swap_remove(member_position);
+        if let Some(&moved) = members.get(member_position) {
+            self.member_position[moved as usize] = member_position as u32;
         }
         self.routed -= 1;
     }
@@ -195,24 +195,24 @@ impl State {
         &self.members[phase as usize]
     }
 
-    /// Where a connection's route lies in the pool; for [`State::restore`].
-    pub(crate) fn place_of(&self, connection: u32) -> (u64, u32) {
-        self.routes[connection as usize]
+    /// Where a connection's route lies in the pool; for [`RoutingState::restore`].
+    pub(crate) fn pool_range(&self, connection: u32) -> (u64, u32) {
+        self.pool_ranges[connection as usize]
     }
 
     /// Gives an unrouted connection back a route that it had before.
     pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: (u64, u32)) {
-        self.routes[connection as usize] = place;
+        self.pool_ranges[connection as usize] = place;
         self.occupy(connection, phase);
     }
 
     /// Closes the gaps in the pool if they have become most of it.
-    pub(crate) fn pack(&mut self) {
-        if self.pool.len() < 2 * self.live + (1 << 16) {
+    pub(crate) fn compact_pool(&mut self) {
+        if self.pool.len() < 2 * self.live_entries + (1 << 16) {
             return;
         }
-        let mut pool = Vec::with_capacity(self.live);
-        for (connection, place) in self.routes.iter_mut().enumerate() {
+        let mut pool = Vec::with_capacity(self.live_entries);
+        for (connection, place) in self.pool_ranges.iter_mut().enumerate() {
             if self.phase_of[connection] == UNROUTED {
                 continue;
             }
@@ -227,8 +227,8 @@ impl State {
     pub(crate) fn close_phase(&mut self, phase: u32) {
         debug_assert_eq!(self.load[phase as usize], 0);
         self.used.close_phase(phase);
-        if let Some(passing) = &mut self.passing {
-            passing.close_phase(phase);
+        if let Some(routes_through) = &mut self.routes_through {
+            routes_through.close_phase(phase);
         }
         self.load.remove(phase as usize);
         self.members.remove(phase as usize);

@@ -6,7 +6,7 @@
 //!
 //! * in the phase that is wished for it, if there is a way;
 //! * where the phase gets longer the least, as far as the busiest agent and the busiest link
-//!   tell, with a shortest route among cheap cells there (`search`), in [`COPIES`] phases at most;
+//!   tell, with a shortest route among cheap cells there (`search`), in [`SEARCHED_PHASES`] phases at most;
 //! * where no phase has room, by moving a few others ([`super::reroute`]), so that routes that
 //!   were handed in may move too;
 //! * else in a new phase at the end.
@@ -21,7 +21,7 @@
 //! It gives up, and says so, where standing routes break a requirement or an order that the set
 //! has now in a way that taking single routes out does not mend. It does not improve what stands.
 
-mod loads;
+mod phase_loads;
 
 use std::cmp::Reverse;
 
@@ -31,29 +31,29 @@ use conset_ir::{
 };
 
 use super::layered_graph::LayeredGraph;
-use super::reroute::Reroute;
-use super::state::UNROUTED;
-use super::{COPIED_CELLS, INDEXED_CELLS, Options};
+use super::reroute::Rerouter;
+use super::routing_state::UNROUTED;
+use super::{GRAPH_MEMORY_LIMIT, INDEX_MEMORY_LIMIT, RouterOptions};
 use crate::channels::EdgeLinks;
 use crate::network::Network;
 use crate::{bounds, explain};
-use loads::Loads;
+use phase_loads::PhaseLoads;
 
 /// Phases searched for one connection.
-const COPIES: usize = 32;
+const SEARCHED_PHASES: usize = 32;
 
 /// Times that others are moved to make room.
-const EVICTIONS: u32 = 64;
+const EVICTION_BUDGET: u32 = 64;
 
 /// Phases with as few connections are emptied even after a smaller change.
-const FEW: usize = 8;
+const SMALL_PHASE: usize = 8;
 
 /// Phases emptied at most.
-const EMPTIED: u32 = 4;
+const MAX_EMPTIED_PHASES: u32 = 4;
 
 /// A division that was extended.
 #[derive(Clone, Debug)]
-pub struct Extended {
+pub struct IncrementalRouting {
     /// The routes of each phase; those that stayed come first, in their order.
     pub phases: Vec<PhaseRoutes>,
     /// For each phase the one it was; none for a new one.
@@ -63,9 +63,9 @@ pub struct Extended {
     pub stayed: Vec<Option<Vec<u32>>>,
     /// Those whose routes were handed in and had to move, ascending.
     pub moved: Vec<ConnectionId>,
-    /// Those whose wish was granted over busy links alone, in no particular order.
+    /// Those whose hint was granted over busy links alone, in no particular order.
     pub crowded: Vec<ConnectionId>,
-    /// Those whose wish was not granted, in no particular order.
+    /// Those whose hint was not granted, in no particular order.
     pub refused: Vec<ConnectionId>,
 }
 
@@ -76,7 +76,7 @@ pub struct PlacementHint {
     pub connection: ConnectionId,
     /// The phase, of those handed in; phases beyond are opened.
     pub phase: u32,
-    /// Links to go round if there is another way, ascending; and those of other wishes that are
+    /// Links to go round if there is another way, ascending; and those of other hints that are
     /// granted in the same phase at the same time.
     pub busy: Vec<LinkId>,
     /// When it would run, in clocks from the phase's beginning.
@@ -85,19 +85,19 @@ pub struct PlacementHint {
 
 /// What is wanted beside routes for all.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Change<'a> {
+pub struct RoutingChange<'a> {
     /// Connections that were there and have gone.
     pub removed: usize,
     /// Ascending by connection, at most one for each.
-    pub wishes: &'a [PlacementHint],
+    pub hints: &'a [PlacementHint],
     /// Whether phases that few are in are emptied where others have room.
-    pub empty: bool,
+    pub empty_small_phases: bool,
 }
 
-/// Phases that [`Change::empty`] would try to empty have at most so many routes after a change of
+/// Phases that [`RoutingChange::empty`] would try to empty have at most so many routes after a change of
 /// so many connections.
 pub fn is_small(routes: usize, changed: usize) -> bool {
-    routes <= FEW.max(changed)
+    routes <= SMALL_PHASE.max(changed)
 }
 
 /// Extends a division to a whole set. `kept` are routes of connections of `set` with all their
@@ -106,69 +106,69 @@ pub fn is_small(routes: usize, changed: usize) -> bool {
 ///
 /// # Errors
 /// As [`super::route`], but for too many phases.
-pub fn extend(
+pub fn incremental_route(
     machine: &Machine,
     set: &ConnectionSet,
-    kept: &[PhaseRoutes],
-    change: Change<'_>,
-    options: &Options,
-) -> Result<Option<Extended>, Infeasible> {
+    existing: &[PhaseRoutes],
+    change: RoutingChange<'_>,
+    options: &RouterOptions,
+) -> Result<Option<IncrementalRouting>, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
-    if !change.empty && is_complete(set, kept) {
-        let extended = without_empty(kept);
+    if !change.empty_small_phases && is_complete(set, existing) {
+        let extended = without_empty(existing);
         let most = options.max_phases.map_or(usize::MAX, |most| most as usize);
         return Ok(Some(extended).filter(|extended| extended.phases.len() <= most));
     }
     let mut hops = Vec::new();
-    let mut copies = LayeredGraph::new(machine, set, Network::new(machine), &mut hops)?;
-    if kept.len().saturating_mul(copies.network.cells) > COPIED_CELLS {
+    let mut graph = LayeredGraph::new(machine, set, Network::new(machine), &mut hops)?;
+    if existing.len().saturating_mul(graph.network.cells) > GRAPH_MEMORY_LIMIT {
         return Ok(None);
     }
-    for (phase, routes) in kept.iter().enumerate() {
-        copies.open_phase();
+    for (phase, routes) in existing.iter().enumerate() {
+        graph.open_phase();
         for route in routes.iter() {
-            copies.path.clear();
-            copies.path.extend(route.cells.iter().map(|cell| cell.0));
-            copies.put(route.connection.0, phase as u32);
+            graph.path.clear();
+            graph.path.extend(route.cells.iter().map(|cell| cell.0));
+            graph.insert(route.connection.0, phase as u32);
         }
     }
-    if !copies.keeps_wants() {
+    if !graph.meets_requirements() {
         return Ok(None);
     }
     let mut disturbed = false;
     for &(before, after) in set.order() {
-        let phase = |x: ConnectionId| copies.state.phase_of[x.index()];
+        let phase = |x: ConnectionId| graph.state.phase_of[x.index()];
         if phase(before) != UNROUTED && phase(after) != UNROUTED && phase(before) > phase(after) {
-            copies.take(after.0);
+            graph.remove(after.0);
             disturbed = true;
         }
     }
-    let new = to_insert(&copies, set, &hops, options);
+    let new = to_insert(&graph, set, &hops, options);
     let mut this = Insertion {
         // Without anything to insert nobody asks for loads.
-        loads: (!new.is_empty()).then(|| Loads::new(machine, set, &copies)),
-        former: (0..kept.len() as u32).map(Some).collect(),
-        reroute: Reroute::default(),
+        loads: (!new.is_empty()).then(|| PhaseLoads::new(machine, set, &graph)),
+        former: (0..existing.len() as u32).map(Some).collect(),
+        reroute: Rerouter::default(),
         evictions: 0,
         most: options.max_phases.unwrap_or(u32::MAX),
         disturbed,
         granted: Vec::new(),
         crowded: Vec::new(),
         refused: Vec::new(),
-        copies,
+        graph,
     };
     for &x in &new {
-        let wish = change.wishes.binary_search_by_key(&x, |wish| wish.connection.0);
-        if !this.insert(machine, x, wish.ok().map(|row| &change.wishes[row])) {
+        let hint = change.hints.binary_search_by_key(&x, |hint| hint.connection.0);
+        if !this.insert(machine, x, hint.ok().map(|row| &change.hints[row])) {
             return Ok(None);
         }
     }
     this.close_empty();
     let changed = new.len() + change.removed;
-    if change.empty && changed > 0 {
+    if change.empty_small_phases && changed > 0 {
         let needed = bounds::fewest_phases(machine, set, &hops);
-        let rank = |copies: &LayeredGraph| {
-            let sequence = copies.order.sequence(&hops, options.sequence, options.seed);
+        let rank = |graph: &LayeredGraph| {
+            let sequence = graph.precedence.routing_sequence(&hops, options.order, options.seed);
             let mut rank = vec![0; sequence.len()];
             for (row, &x) in sequence.iter().enumerate() {
                 rank[x as usize] = row as u32;
@@ -177,59 +177,59 @@ pub fn extend(
         };
         this.empty_small(rank, needed, changed);
     }
-    if this.copies.state.phases > this.most {
+    if this.graph.state.phases > this.most {
         return Ok(None);
     }
-    this.number(machine, set, kept).map(Some)
+    this.number(machine, set, existing).map(Some)
 }
 
 /// Whether everything has a route, and the set asks for nothing that routes could break.
-fn is_complete(set: &ConnectionSet, kept: &[PhaseRoutes]) -> bool {
-    kept.iter().map(PhaseRoutes::len).sum::<usize>() == set.len()
+fn is_complete(set: &ConnectionSet, existing: &[PhaseRoutes]) -> bool {
+    existing.iter().map(PhaseRoutes::len).sum::<usize>() == set.len()
         && set.order().is_empty()
         && !set.has_requirements()
 }
 
 /// All that was handed in, but for phases that nobody is in.
-fn without_empty(kept: &[PhaseRoutes]) -> Extended {
-    let phases = kept.iter().zip(0..).filter(|(routes, _)| !routes.is_empty());
+fn without_empty(existing: &[PhaseRoutes]) -> IncrementalRouting {
+    let phases = existing.iter().zip(0..).filter(|(routes, _)| !routes.is_empty());
     let (phases, former): (Vec<_>, Vec<_>) =
         phases.map(|(routes, phase)| (routes.clone(), Some(phase))).unzip();
     let stayed = vec![None; phases.len()];
     let (moved, crowded, refused) = Default::default();
-    Extended { phases, former, stayed, moved, crowded, refused }
+    IncrementalRouting { phases, former, stayed, moved, crowded, refused }
 }
 
 /// What has no route, in the order of insertion: ordered connections after those before them,
 /// far apart ones first, and of those the longest.
 fn to_insert(
-    copies: &LayeredGraph,
+    graph: &LayeredGraph,
     set: &ConnectionSet,
     hops: &[u32],
-    options: &Options,
+    options: &RouterOptions,
 ) -> Vec<u32> {
-    let unrouted = |&x: &u32| copies.state.phase_of[x as usize] == UNROUTED;
+    let unrouted = |&x: &u32| graph.state.phase_of[x as usize] == UNROUTED;
     let mut new: Vec<u32> = (0..set.len() as u32).filter(unrouted).collect();
     if set.order().is_empty() || new.is_empty() {
         let words = |x: u32| set.get(ConnectionId(x)).words;
         new.sort_by_key(|&x| (Reverse(hops[x as usize]), Reverse(words(x)), x));
         return new;
     }
-    let sequence = copies.order.sequence(hops, options.sequence, options.seed);
+    let sequence = graph.precedence.routing_sequence(hops, options.order, options.seed);
     sequence.into_iter().filter(unrouted).collect()
 }
 
 struct Insertion {
-    copies: LayeredGraph,
+    graph: LayeredGraph,
     /// Made where something is inserted.
-    loads: Option<Loads>,
+    loads: Option<PhaseLoads>,
     former: Vec<Option<u32>>,
-    reroute: Reroute,
+    reroute: Rerouter,
     evictions: u32,
     most: u32,
     /// Whether something that was handed in was taken out of its phase.
     disturbed: bool,
-    /// The edges of wishes that were granted, with their times, by phase.
+    /// The edges of hints that were granted, with their times, by phase.
     granted: Vec<Vec<(Slot, Vec<usize>)>>,
     crowded: Vec<ConnectionId>,
     refused: Vec<ConnectionId>,
@@ -237,44 +237,46 @@ struct Insertion {
 
 impl Insertion {
     /// Routes one connection; `false` where that cannot be had.
-    fn insert(&mut self, machine: &Machine, x: u32, wish: Option<&PlacementHint>) -> bool {
-        let Some(phases) = self.copies.order.phases(&self.copies.state, x) else { return false };
-        if let Some(wish) = wish {
-            while self.copies.state.phases <= wish.phase && self.may_open() {
+    fn insert(&mut self, machine: &Machine, x: u32, hint: Option<&PlacementHint>) -> bool {
+        let Some(phases) = self.graph.precedence.legal_phases(&self.graph.state, x) else {
+            return false;
+        };
+        if let Some(hint) = hint {
+            while self.graph.state.phases <= hint.phase && self.may_open() {
                 self.open_phase();
             }
         }
         let granted =
-            wish.filter(|wish| phases.contains(&wish.phase) && self.fits(machine, x, wish));
-        if wish.is_some() && granted.is_none() {
+            hint.filter(|hint| phases.contains(&hint.phase) && self.fits(machine, x, hint));
+        if hint.is_some() && granted.is_none() {
             self.refused.push(ConnectionId(x));
         }
-        if let Some(phase) = granted.map(|wish| wish.phase).or_else(|| self.find(x, &phases)) {
-            self.put(x, phase);
+        if let Some(phase) = granted.map(|hint| hint.phase).or_else(|| self.find(x, &phases)) {
+            self.commit(x, phase);
             return true;
         }
         if self.evict(x) {
             return true;
         }
-        let phase = self.copies.state.phases;
+        let phase = self.graph.state.phases;
         if !phases.contains(&phase) || !self.may_open() {
             return false;
         }
         self.open_phase();
-        if self.copies.search_one(phase, x).is_none() {
+        if self.graph.search_phase(phase, x).is_none() {
             return false;
         }
-        self.put(x, phase);
+        self.commit(x, phase);
         true
     }
 
     fn may_open(&self) -> bool {
-        let (phases, cells) = (self.copies.state.phases, self.copies.network.cells);
-        phases < self.most && (phases as usize + 1).saturating_mul(cells) <= COPIED_CELLS
+        let (phases, cells) = (self.graph.state.phases, self.graph.network.cells);
+        phases < self.most && (phases as usize + 1).saturating_mul(cells) <= GRAPH_MEMORY_LIMIT
     }
 
     fn open_phase(&mut self) {
-        self.copies.open_phase();
+        self.graph.open_phase();
         self.former.push(None);
         if let Some(loads) = &mut self.loads {
             loads.open_phase();
@@ -282,111 +284,111 @@ impl Insertion {
     }
 
     /// Puts the path found last into a phase.
-    fn put(&mut self, x: u32, phase: u32) {
-        self.copies.put(x, phase);
+    fn commit(&mut self, x: u32, phase: u32) {
+        self.graph.insert(x, phase);
         if let Some(loads) = &mut self.loads {
-            loads.book(&self.copies, x);
+            loads.book(&self.graph, x);
         }
     }
 
-    /// Whether there is a way where a connection would best go, which is left in the copies.
-    fn fits(&mut self, machine: &Machine, x: u32, wish: &PlacementHint) -> bool {
-        let state = &self.copies.state;
-        let (source, target) = self.copies.ends[x as usize];
-        let free = |cell: u32| state.used(wish.phase)[cell as usize] < state.capacity;
-        if wish.phase >= state.phases || !free(source) || !free(target) {
+    /// Whether there is a way where a connection would best go, which is left in the graph.
+    fn fits(&mut self, machine: &Machine, x: u32, hint: &PlacementHint) -> bool {
+        let state = &self.graph.state;
+        let (source, target) = self.graph.ends[x as usize];
+        let free = |cell: u32| state.used(hint.phase)[cell as usize] < state.capacity;
+        if hint.phase >= state.phases || !free(source) || !free(target) {
             return false;
         }
         // An edge is free where one of its links is.
-        let mut closed: Vec<usize> = Vec::with_capacity(wish.busy.len());
-        for &link in wish.busy.iter().filter(|link| link.index() < machine.link_count()) {
+        let mut closed: Vec<usize> = Vec::with_capacity(hint.busy.len());
+        for &link in hint.busy.iter().filter(|link| link.index() < machine.link_count()) {
             let ends = machine.link(link);
             let mut links = machine.links_between(ends.source, ends.target);
-            if links.all(|link| wish.busy.binary_search(&link).is_ok()) {
-                closed.push(self.copies.network.next.edge(ends.source.0, ends.target.0));
+            if links.all(|link| hint.busy.binary_search(&link).is_ok()) {
+                closed.push(self.graph.network.next.edge(ends.source.0, ends.target.0));
             }
         }
-        let meets = |slot: &Slot| slot.start < wish.slot.end() && wish.slot.start < slot.end();
-        let row = wish.phase as usize;
+        let meets = |slot: &Slot| slot.start < hint.slot.end() && hint.slot.start < slot.end();
+        let row = hint.phase as usize;
         self.granted.resize(self.granted.len().max(row + 1), Vec::new());
         let others = self.granted[row].iter().filter(|other| meets(&other.0));
         closed.extend(others.flat_map(|other| other.1.iter()));
         closed.sort_unstable();
         let open = |edge: usize| closed.binary_search(&edge).is_err();
-        if self.copies.search_open(wish.phase, x, &open).is_none() {
-            if self.copies.search_one(wish.phase, x).is_none() {
+        if self.graph.search_open_edges(hint.phase, x, &open).is_none() {
+            if self.graph.search_phase(hint.phase, x).is_none() {
                 return false;
             }
             self.crowded.push(ConnectionId(x));
         }
-        let next = &self.copies.network.next;
-        let edges = self.copies.path.windows(2).map(|pair| next.edge(pair[0], pair[1])).collect();
-        self.granted[row].push((wish.slot, edges));
+        let next = &self.graph.network.next;
+        let edges = self.graph.path.windows(2).map(|pair| next.edge(pair[0], pair[1])).collect();
+        self.granted[row].push((hint.slot, edges));
         true
     }
 
-    /// The phase that gets longer the least, with the path left in the copies.
+    /// The phase that gets longer the least, with the path left in the graph.
     fn find(&mut self, x: u32, phases: &std::ops::RangeInclusive<u32>) -> Option<u32> {
         let loads = self.loads.as_ref()?;
-        let (source, target) = self.copies.ends[x as usize];
+        let (source, target) = self.graph.ends[x as usize];
         let free = |phase: u32, cell: u32| {
-            self.copies.state.used(phase)[cell as usize] < self.copies.state.capacity
+            self.graph.state.used(phase)[cell as usize] < self.graph.state.capacity
         };
-        let mut candidates: Vec<(u64, u64, u32)> = (0..self.copies.state.phases)
+        let mut candidates: Vec<(u64, u64, u32)> = (0..self.graph.state.phases)
             .filter(|&p| phases.contains(&p) && free(p, source) && free(p, target))
-            .map(|p| (loads.growth_by_sides(x, p), self.copies.state.load[p as usize], p))
+            .map(|p| (loads.growth_by_ports(x, p), self.graph.state.load[p as usize], p))
             .collect();
         candidates.sort_unstable();
         let mut best: Option<(u64, u32, Vec<u32>)> = None;
-        for &(growth, _, phase) in candidates.iter().take(COPIES) {
+        for &(growth, _, phase) in candidates.iter().take(SEARCHED_PHASES) {
             if best.as_ref().is_some_and(|best| best.0 <= growth) {
                 break;
             }
-            if self.copies.search_one(phase, x).is_none() {
+            if self.graph.search_phase(phase, x).is_none() {
                 continue;
             }
-            let links = loads.growth_by_links(&self.copies, x, phase);
+            let links = loads.growth_by_links(&self.graph, x, phase);
             let growth = growth.max(links);
             if best.as_ref().is_none_or(|best| growth < best.0) {
-                best = Some((growth, phase, self.copies.path.clone()));
+                best = Some((growth, phase, self.graph.path.clone()));
             }
         }
         // Those not searched are no worse than none.
-        let rest = candidates.get(COPIES..).unwrap_or(&[]);
+        let rest = candidates.get(SEARCHED_PHASES..).unwrap_or(&[]);
         if best.is_none() {
-            let found = rest.iter().find(|row| self.copies.search_one(row.2, x).is_some());
+            let found = rest.iter().find(|row| self.graph.search_phase(row.2, x).is_some());
             return found.map(|row| row.2);
         }
         best.map(|(_, phase, path)| {
-            self.copies.path = path;
+            self.graph.path = path;
             phase
         })
     }
 
     /// Makes room by moving others.
     fn evict(&mut self, x: u32) -> bool {
-        let copied = self.copies.state.phases as usize * self.copies.network.cells;
-        if self.evictions == EVICTIONS || copied > INDEXED_CELLS || copied == 0 {
+        let copied = self.graph.state.phases as usize * self.graph.network.cells;
+        if self.evictions == EVICTION_BUDGET || copied > INDEX_MEMORY_LIMIT || copied == 0 {
             return false;
         }
         if self.evictions == 0 {
-            self.copies.state.keep_passing();
+            self.graph.state.track_routes_through();
         }
         self.evictions += 1;
-        let done = self.reroute.insert(&mut self.copies, x);
+        let done = self.reroute.insert(&mut self.graph, x);
         if done {
             self.disturbed = true;
             if let Some(loads) = &mut self.loads {
-                loads.count_again(&self.copies);
+                loads.recount(&self.graph);
             }
         }
         done
     }
 
     fn close_empty(&mut self) {
-        for phase in (0..self.copies.state.phases).rev() {
-            if self.copies.state.members(phase).is_empty() {
-                self.copies.close_phase(phase);
+        for phase in (0..self.graph.state.phases).rev() {
+            if self.graph.state.members(phase).is_empty() {
+                self.graph.close_phase(phase);
                 self.former.remove(phase as usize);
             }
         }
@@ -399,23 +401,23 @@ impl Insertion {
         needed: u32,
         changed: usize,
     ) {
-        let copied = self.copies.state.phases as usize * self.copies.network.cells;
-        if copied > INDEXED_CELLS {
+        let copied = self.graph.state.phases as usize * self.graph.network.cells;
+        if copied > INDEX_MEMORY_LIMIT {
             return;
         }
         let mut rank = Vec::new();
-        for _ in 0..EMPTIED {
-            let state = &self.copies.state;
+        for _ in 0..MAX_EMPTIED_PHASES {
+            let state = &self.graph.state;
             let smallest = (0..state.phases).min_by_key(|&p| (state.members(p).len(), Reverse(p)));
             let Some(phase) = smallest.filter(|_| state.phases > needed) else { return };
             if !is_small(state.members(phase).len(), changed) {
                 return;
             }
             if rank.is_empty() {
-                self.copies.state.keep_passing();
-                rank = make_rank(&self.copies);
+                self.graph.state.track_routes_through();
+                rank = make_rank(&self.graph);
             }
-            if !self.reroute.empty(&mut self.copies, phase, &rank) {
+            if !self.reroute.empty(&mut self.graph, phase, &rank) {
                 return;
             }
             self.disturbed = true;
@@ -428,13 +430,13 @@ impl Insertion {
         self,
         machine: &Machine,
         set: &ConnectionSet,
-        kept: &[PhaseRoutes],
-    ) -> Result<Extended, Infeasible> {
-        let state = &self.copies.state;
-        let mut numbering = Numbering {
-            copies: &self.copies,
-            edges: EdgeLinks::new(machine, &self.copies.network),
-            taken: vec![false; self.copies.network.cells * usize::from(state.capacity)],
+        existing: &[PhaseRoutes],
+    ) -> Result<IncrementalRouting, Infeasible> {
+        let state = &self.graph.state;
+        let mut numbering = ChannelNumbering {
+            graph: &self.graph,
+            edges: EdgeLinks::new(machine, &self.graph.network),
+            taken: vec![false; self.graph.network.cells * usize::from(state.capacity)],
             link_load: vec![0; machine.link_count()],
             in_place: vec![false; set.len()],
             set,
@@ -443,7 +445,7 @@ impl Insertion {
         let none = PhaseRoutes::new();
         for (phase, former) in self.former.iter().enumerate() {
             let phase = phase as u32;
-            let old = former.map_or(&none, |former| &kept[former as usize]);
+            let old = former.map_or(&none, |former| &existing[former as usize]);
             if !self.disturbed && state.members(phase).len() == old.len() {
                 phases.push(old.clone());
                 stayed.push(None);
@@ -457,19 +459,19 @@ impl Insertion {
             phases.push(routes);
             stayed.push((!all).then_some(rows));
         }
-        let mut open = vec![false; kept.len()];
+        let mut open = vec![false; existing.len()];
         self.former.iter().flatten().for_each(|&former| open[former as usize] = true);
-        let closed = kept.iter().zip(open).filter(|row| !row.1).flat_map(|row| row.0.iter());
+        let closed = existing.iter().zip(open).filter(|row| !row.1).flat_map(|row| row.0.iter());
         moved.extend(closed.map(|route| route.connection));
         moved.sort_unstable();
         let Self { former, crowded, refused, .. } = self;
-        Ok(Extended { phases, former, stayed, moved, crowded, refused })
+        Ok(IncrementalRouting { phases, former, stayed, moved, crowded, refused })
     }
 }
 
 /// Numbers channels and links, phase by phase.
-struct Numbering<'a> {
-    copies: &'a LayeredGraph,
+struct ChannelNumbering<'a> {
+    graph: &'a LayeredGraph,
     edges: EdgeLinks,
     set: &'a ConnectionSet,
     /// Channels that are given away, by cell.
@@ -478,14 +480,14 @@ struct Numbering<'a> {
     in_place: Vec<bool>,
 }
 
-impl Numbering<'_> {
+impl ChannelNumbering<'_> {
     /// The routes of a phase, and the rows that those which stayed had in it.
     fn phase(
         &mut self,
         phase: u32,
         old: &PhaseRoutes,
     ) -> Result<(PhaseRoutes, Vec<u32>), ShapeError> {
-        let state = &self.copies.state;
+        let state = &self.graph.state;
         let channels = usize::from(state.capacity);
         self.taken.fill(false);
         self.link_load.fill(0);
@@ -519,8 +521,8 @@ impl Numbering<'_> {
 
     /// Adds a route on the lowest free channels and the least used links.
     fn add(&mut self, x: u32, routes: &mut PhaseRoutes) -> Result<(), ShapeError> {
-        let channels = usize::from(self.copies.state.capacity);
-        let path = self.copies.state.route(x);
+        let channels = usize::from(self.graph.state.capacity);
+        let path = self.graph.state.route(x);
         let cells: Vec<CellId> = path.iter().map(|&cell| CellId(cell)).collect();
         let mut numbers = Vec::with_capacity(path.len());
         for &cell in path {
@@ -531,9 +533,8 @@ impl Numbering<'_> {
         }
         let mut links = Vec::with_capacity(path.len());
         for pair in path.windows(2) {
-            let parallel = self.edges.of(self.copies.network.next.edge(pair[0], pair[1]));
-            let link = parallel.iter().min_by_key(|link| self.link_load[link.index()]);
-            let link = *link.expect("an edge stands for at least one link");
+            let edge = self.graph.network.next.edge(pair[0], pair[1]);
+            let link = self.edges.least_loaded(edge, &self.link_load);
             self.link_load[link.index()] += 1;
             links.push(link);
         }

@@ -1,6 +1,6 @@
 //! Local search by the whole cost: swaps of two parts, some of which may cost a little.
 //!
-//! A part, chosen at random, is to go next to one of its partners; who lives there comes here.
+//! A part, chosen at random, is to go next to one of its partners; who part_at there comes here.
 //! Both parts' connections are booked anew, which gives the cost at once. A swap is made if it
 //! costs no more than a threshold, which falls to nothing (threshold accepting: as annealing, and
 //! without a function that differs between machines). What the swap does to the ways alone
@@ -12,9 +12,9 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::cost::Loads;
+use super::cost::PlacementLoads;
 use super::metric::Metric;
-use super::swap::{NOBODY, Near};
+use super::swap_descent::{FREE_CELL, NearbyEndpoints};
 use super::traffic::Traffic;
 
 /// Proposals for each part.
@@ -28,21 +28,21 @@ const DETOUR: f64 = 4.0;
 
 /// Improves a placement, within so many touched resources. Never makes it worse.
 pub(super) fn improve(
-    near: &Near,
+    near: &NearbyEndpoints,
     metric: &Metric,
-    talk: &Traffic,
-    loads: &mut Loads<'_>,
+    traffic: &Traffic,
+    loads: &mut PlacementLoads<'_>,
     place: &mut [u32],
     budget: u64,
     rng: &mut ChaCha8Rng,
 ) {
-    loads.load(talk, place);
+    loads.load(traffic, place);
     let limit = loads.touched.saturating_add(budget);
-    let mut search = Search::new(near, metric, talk, loads, place);
-    if talk.flows.is_empty() || talk.parts() < 2 {
+    let mut search = SwapSearch::new(near, metric, traffic, loads, place);
+    if traffic.flows.is_empty() || traffic.parts() < 2 {
         return;
     }
-    let proposals = talk.parts().saturating_mul(PROPOSALS);
+    let proposals = traffic.parts().saturating_mul(PROPOSALS);
     let first = search.mean_hop() * THRESHOLD;
     let mut best = (search.loads.clocks(), search.place.to_vec());
     'looks: for look in 0..LOOKS {
@@ -51,7 +51,7 @@ pub(super) fn improve(
         let threshold = first * left.max(0.0);
         for step in 0..proposals.div_ceil(LOOKS) {
             search.propose(threshold, rng);
-            // Looks come at fixed shares of the budget too, however dear a proposal is.
+            // Looks come at fixed expected_load of the budget too, however dear a proposal is.
             if step.is_multiple_of(64) && search.loads.touched > share(limit, budget, look + 1) {
                 if look + 1 == LOOKS {
                     break 'looks;
@@ -59,7 +59,7 @@ pub(super) fn improve(
                 break;
             }
         }
-        search.loads.settle();
+        search.loads.recompute_sums();
         let clocks = search.loads.clocks();
         if clocks < best.0 {
             best.0 = clocks;
@@ -74,35 +74,35 @@ fn share(limit: u64, budget: u64, looks: usize) -> u64 {
     limit - budget / LOOKS as u64 * (LOOKS - looks) as u64
 }
 
-struct Search<'a, 'b> {
-    near: &'a Near,
+struct SwapSearch<'a, 'b> {
+    near: &'a NearbyEndpoints,
     metric: &'a Metric,
-    talk: &'a Traffic,
-    loads: &'a mut Loads<'b>,
+    traffic: &'a Traffic,
+    loads: &'a mut PlacementLoads<'b>,
     place: &'a mut [u32],
-    lives: Vec<u32>,
+    part_at: Vec<u32>,
     per_hop: (f64, f64),
 }
 
-impl<'a, 'b> Search<'a, 'b> {
+impl<'a, 'b> SwapSearch<'a, 'b> {
     fn new(
-        near: &'a Near,
+        near: &'a NearbyEndpoints,
         metric: &'a Metric,
-        talk: &'a Traffic,
-        loads: &'a mut Loads<'b>,
+        traffic: &'a Traffic,
+        loads: &'a mut PlacementLoads<'b>,
         place: &'a mut [u32],
     ) -> Self {
-        let mut lives = vec![NOBODY; near.cells()];
+        let mut part_at = vec![FREE_CELL; near.cells()];
         for (part, &cell) in place.iter().enumerate() {
-            lives[cell as usize] = part as u32;
+            part_at[cell as usize] = part as u32;
         }
         let per_hop = loads.constants.per_hop(loads.slack);
-        Self { near, metric, talk, loads, place, lives, per_hop }
+        Self { near, metric, traffic, loads, place, part_at, per_hop }
     }
 
     /// What a hop of an average flow costs where nothing binds.
     fn mean_hop(&self) -> f64 {
-        let flows = &self.talk.flows;
+        let flows = &self.traffic.flows;
         let sum: f64 = flows.iter().map(|flow| self.hop(flow.count, flow.words)).sum();
         sum / flows.len().max(1) as f64
     }
@@ -113,11 +113,11 @@ impl<'a, 'b> Search<'a, 'b> {
 
     fn propose(&mut self, threshold: f64, rng: &mut ChaCha8Rng) {
         let part = rng.random_range(0..self.place.len() as u32);
-        let flows = self.talk.of(part);
+        let flows = self.traffic.of(part);
         if flows.is_empty() {
             return;
         }
-        let flow = &self.talk.flows[flows[rng.random_range(0..flows.len())] as usize];
+        let flow = &self.traffic.flows[flows[rng.random_range(0..flows.len())] as usize];
         let partner = if flow.source == part { flow.target } else { flow.source };
         let around = self.near.of(self.place[partner as usize]);
         if around.is_empty() {
@@ -128,9 +128,9 @@ impl<'a, 'b> Search<'a, 'b> {
         if there == here {
             return;
         }
-        let other = self.lives[there as usize];
+        let other = self.part_at[there as usize];
         let mut dearer = self.dearer(part, there, other);
-        if other != NOBODY {
+        if other != FREE_CELL {
             dearer += self.dearer(other, here, part);
         }
         if dearer > threshold * DETOUR {
@@ -149,9 +149,9 @@ impl<'a, 'b> Search<'a, 'b> {
     fn dearer(&mut self, part: u32, there: u32, partner: u32) -> f64 {
         let here = self.place[part as usize];
         let mut dearer = 0.0;
-        let flows = self.talk.of(part);
+        let flows = self.traffic.of(part);
         for &id in flows {
-            let flow = &self.talk.flows[id as usize];
+            let flow = &self.traffic.flows[id as usize];
             let other = if flow.source == part { flow.target } else { flow.source };
             if other != partner {
                 let cell = self.place[other as usize];
@@ -168,9 +168,9 @@ impl<'a, 'b> Search<'a, 'b> {
         let here = self.place[part as usize];
         self.book(part, other, false);
         self.place[part as usize] = there;
-        self.lives[there as usize] = part;
-        self.lives[here as usize] = other;
-        if other != NOBODY {
+        self.part_at[there as usize] = part;
+        self.part_at[here as usize] = other;
+        if other != FREE_CELL {
             self.place[other as usize] = here;
         }
         self.book(part, other, true);
@@ -178,15 +178,15 @@ impl<'a, 'b> Search<'a, 'b> {
 
     /// All flows of two parts, those between them once.
     fn book(&mut self, part: u32, other: u32, add: bool) {
-        for &id in self.talk.of(part) {
-            self.loads.book(&self.talk.flows[id as usize], self.place, add);
+        for &id in self.traffic.of(part) {
+            self.loads.book(&self.traffic.flows[id as usize], self.place, add);
         }
         self.book_own(part, add);
-        if other == NOBODY {
+        if other == FREE_CELL {
             return;
         }
-        for &id in self.talk.of(other) {
-            let flow = &self.talk.flows[id as usize];
+        for &id in self.traffic.of(other) {
+            let flow = &self.traffic.flows[id as usize];
             if flow.source != part && flow.target != part {
                 self.loads.book(flow, self.place, add);
             }
@@ -195,7 +195,7 @@ impl<'a, 'b> Search<'a, 'b> {
     }
 
     fn book_own(&mut self, part: u32, add: bool) {
-        let own = self.talk.own[part as usize];
+        let own = self.traffic.own[part as usize];
         if own > 0 {
             self.loads.book_own(self.place[part as usize], own, add);
         }

@@ -1,13 +1,13 @@
 //! A quick descent: swaps of parts on nearby cells, while they shorten weighted ways.
 //!
 //! For each part in turn the cells near its partners are tried: what would it save to go there,
-//! the part that lives there (if any) coming here? The best swap that saves something is made.
+//! the part that part_at there (if any) coming here? The best swap that saves something is made.
 //! A few rounds, and a limit on all work, keep it cheap.
 
-use conset_ir::Machine;
+use conset_ir::{CellId, Lists, Machine};
 
-use super::graph::PartGraph;
 use super::metric::Metric;
+use super::part_graph::PartGraph;
 use crate::network::{BoundedBfs, Network};
 
 /// Rounds over all parts.
@@ -22,24 +22,29 @@ const PARTNERS: usize = 8;
 const WORK: usize = 1 << 24;
 
 /// Lives on a free cell.
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const FREE_CELL: u32 = u32::MAX;
 
 /// Weight times distance.
 pub(super) fn weighted_hops(graph: &PartGraph, metric: &Metric, place: &[u32]) -> i128 {
     let of = |part: u32| {
         let here = place[part as usize];
-        let row = graph.of(part).iter();
-        row.map(|&(other, weight)| i128::from(weight * metric.hops(here, place[other as usize])))
+        let row = graph.of(part);
+        row.map(|(other, weight)| i128::from(weight * metric.hops(here, place[other as usize])))
             .sum::<i128>()
     };
     (0..place.len() as u32).map(of).sum()
 }
 
 /// Swaps parts, or moves them to free cells, while that saves weight times hops.
-pub(super) fn improve(near: &Near, metric: &Metric, graph: &PartGraph, place: &mut [u32]) {
-    let mut lives = vec![NOBODY; near.cells()];
+pub(super) fn improve(
+    near: &NearbyEndpoints,
+    metric: &Metric,
+    graph: &PartGraph,
+    place: &mut [u32],
+) {
+    let mut part_at = vec![FREE_CELL; near.cells()];
     for (part, &cell) in place.iter().enumerate() {
-        lives[cell as usize] = part as u32;
+        part_at[cell as usize] = part as u32;
     }
     let mut work = 0;
     let mut candidates = Vec::new();
@@ -49,25 +54,25 @@ pub(super) fn improve(near: &Near, metric: &Metric, graph: &PartGraph, place: &m
             candidates.clear();
             near_partners(graph, near, place, part, &mut candidates);
             let here = place[part as usize];
-            let mut best = (0, NOBODY);
+            let mut best = (0, FREE_CELL);
             for &there in &candidates {
-                let other = lives[there as usize];
-                work += graph.of(part).len();
+                let other = part_at[there as usize];
+                work += graph.degree(part);
                 let mut saved = saving(graph, metric, place, part, there, other);
-                if other != NOBODY {
-                    work += graph.of(other).len();
+                if other != FREE_CELL {
+                    work += graph.degree(other);
                     saved += saving(graph, metric, place, other, here, part);
                 }
                 if saved > best.0 {
                     best = (saved, there);
                 }
             }
-            if best.1 != NOBODY {
-                let other = lives[best.1 as usize];
+            if best.1 != FREE_CELL {
+                let other = part_at[best.1 as usize];
                 place[part as usize] = best.1;
-                lives[best.1 as usize] = part;
-                lives[here as usize] = other;
-                if other != NOBODY {
+                part_at[best.1 as usize] = part;
+                part_at[here as usize] = other;
+                if other != FREE_CELL {
                     place[other as usize] = here;
                 }
                 swapped = true;
@@ -93,7 +98,7 @@ fn saving(
 ) -> i64 {
     let here = place[part as usize];
     let mut saved = 0;
-    for &(other, words) in graph.of(part) {
+    for (other, words) in graph.of(part) {
         if other != partner {
             let cell = place[other as usize];
             saved += words * (metric.hops(here, cell) - metric.hops(there, cell));
@@ -104,19 +109,18 @@ fn saving(
 
 fn near_partners(
     graph: &PartGraph,
-    near: &Near,
+    near: &NearbyEndpoints,
     place: &[u32],
     part: u32,
     candidates: &mut Vec<u32>,
 ) {
-    let row = graph.of(part);
-    if row.len() <= PARTNERS {
-        for &(other, _) in row {
+    if graph.degree(part) <= PARTNERS {
+        for (other, _) in graph.of(part) {
             candidates.extend_from_slice(near.of(place[other as usize]));
         }
     } else {
         let mut most: Vec<(std::cmp::Reverse<i64>, u32)> =
-            row.iter().map(|&(other, words)| (std::cmp::Reverse(words), other)).collect();
+            graph.of(part).map(|(other, words)| (std::cmp::Reverse(words), other)).collect();
         most.select_nth_unstable(PARTNERS);
         for &(_, other) in &most[..PARTNERS] {
             candidates.extend_from_slice(near.of(place[other as usize]));
@@ -128,41 +132,34 @@ fn near_partners(
 }
 
 /// The endpoints nearest to each endpoint.
-pub(super) struct Near {
-    first: Vec<u32>,
-    cells: Vec<u32>,
-}
+pub(super) struct NearbyEndpoints(Lists);
 
-impl Near {
-    /// Looks around each live cell with an agent.
+impl NearbyEndpoints {
+    /// Searches around each live cell with an agent.
     pub(super) fn new(machine: &Machine, network: &Network) -> Self {
-        let mut this = Self { first: vec![0], cells: Vec::new() };
-        let mut ball = BoundedBfs::new(network.cells);
-        for centre in machine.cells() {
-            if machine.is_endpoint(centre) {
-                let start = this.cells.len();
-                let mut looked_at = 0;
-                ball.grow(&network.next, centre.0, |cell, hops| {
-                    looked_at += 1;
-                    if hops > 0 && machine.is_endpoint(conset_ir::CellId(cell)) {
-                        this.cells.push(cell);
-                    }
-                    this.cells.len() - start == NEAR || looked_at == LOOK
-                });
-            }
-            this.first.push(this.cells.len() as u32);
+        let mut pairs = Vec::new();
+        let mut bfs = BoundedBfs::new(network.cells);
+        for centre in machine.endpoints() {
+            let start = pairs.len();
+            let mut expanded = 0;
+            bfs.run(&network.next, centre.0, |cell, hops| {
+                expanded += 1;
+                if hops > 0 && machine.is_endpoint(CellId(cell)) {
+                    pairs.push((centre.0, cell));
+                }
+                pairs.len() - start == NEAR || expanded == LOOK
+            });
         }
-        this
+        Self(Lists::new(network.cells, pairs.iter().copied()))
     }
 
-    /// Cells of the machine, dead ones and switches too.
+    /// Cells of the machine, including dead cells and switches.
     pub(super) fn cells(&self) -> usize {
-        self.first.len() - 1
+        self.0.rows() as usize
     }
 
-    /// The endpoints near a cell.
+    /// The endpoints near a cell, the nearest first.
     pub(super) fn of(&self, cell: u32) -> &[u32] {
-        let cell = cell as usize;
-        &self.cells[self.first[cell] as usize..self.first[cell + 1] as usize]
+        self.0.of(cell)
     }
 }

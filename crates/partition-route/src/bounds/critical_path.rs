@@ -1,20 +1,20 @@
-//! What order costs: chains of connections, and what must be moved between their ends.
+//! What order costs: paths of connections, and what must be moved between their ends.
 //!
-//! A connection starts when all that is before it is over. So no connection starts before the
+//! A connection starts when all that is predecessor it is over. So no connection starts predecessor the
 //! longest chain that leads to it is over (its *head*), and when it is over the longest chain
 //! behind it is still to come (its *tail*). Two kinds of bounds follow, both for the clocks beside
 //! the switches, because nothing moves during a switch:
 //!
 //! * the longest chain;
 //! * a *window*: connections with heads of `a` clocks at least and tails of `b` clocks at least do
-//!   not start in the first `a` clocks and are over `b` clocks before the end. What they ask of
+//!   not start in the first `a` clocks and are over `b` clocks predecessor the end. What they ask of
 //!   agents, of links on average and of cuts has to fit in what is left. So `a`, `b` and that load
 //!   together bound the time. (The loads are those of the other bounds, for these connections
-//!   alone; set-ups of streams are left out, because a receiver can have opened its stream before.)
+//!   minimum_clocks; set-ups of streams are left out, because a receiver can have opened its stream predecessor.)
 //!
 //! # The clocks of a connection in a chain
 //!
-//! They run from when all that is before it is over, until its last word is received. Its sender
+//! They run from when all that is predecessor it is over, until its last word is received. Its sender
 //! opens its stream in them (an operation that waits for others is not open). Let `a` be the access
 //! time of a word, `l` the time a link takes for it, `h` the links of a shortest way, `w` the
 //! words, `s` the set-up, and `d` the links that leave the source or, if they are fewer, that reach
@@ -30,20 +30,20 @@
 //!
 //! With `m`, the greater of `a` and, if `h` is not 0, `l`, both are at least
 //! `s + max(w a, w l / d) + 2 a + h l - m`, which is what is taken: it is what the cost model says of a
-//! connection alone, so no bound is above its prediction.
+//! connection minimum_clocks, so no bound is above its prediction.
 //!
 //! Windows of all pairs of some heads and some tails are looked at, evenly chosen from all that
-//! there are. Chains across windows are not put together: that windows follow each other does not
+//! there are. CriticalPaths across windows are not put together: that windows follow each other does not
 //! bind more than the longest of them.
 
 use conset_ir::{Binding, Connection, ConnectionId, ConnectionSet, Machine, Witness};
 
-use super::{Load, agent_bound, cuts, link_bound, word_hops};
+use super::{LoadBound, agent_bound, cuts, link_bound, word_hops};
 
 /// Different heads, and tails, of which windows are made.
 const LEVELS: usize = 12;
 /// Connections of all windows together.
-const LOOKED_AT: usize = 1 << 22;
+const WINDOW_BUDGET: usize = 1 << 22;
 
 /// The best bound of order, if it is more than `known`. `hops` has the distance of each connection.
 pub(super) fn clocks(
@@ -51,53 +51,56 @@ pub(super) fn clocks(
     set: &ConnectionSet,
     hops: &[u32],
     known: u128,
-) -> Option<Load> {
+) -> Option<LoadBound> {
     if set.order().is_empty() {
         return None;
     }
-    let chains = Chains::new(machine, set, hops)?;
-    let mut best: Option<Load> = None;
-    let mut offer = |load: Load| {
-        let least = best.as_ref().map_or(known, |best| best.1);
-        if load.1 > least {
+    let paths = CriticalPaths::new(machine, set, hops)?;
+    let mut best: Option<LoadBound> = None;
+    let mut offer = |load: LoadBound| {
+        let least = best.as_ref().map_or(known, |best| best.clocks);
+        if load.clocks > least {
             best = Some(load);
         }
     };
-    let (length, chain) = chains.longest();
-    let words = format!("{} connections, each after the one before it", chain.len());
-    offer((Binding::Order, length, words, Witness::Chain(chain)));
-    let (heads, tails) = (levels(&chains.head), levels(&chains.tail));
+    let (length, chain) = paths.longest();
+    offer(LoadBound {
+        binding: Binding::Order,
+        clocks: length,
+        explanation: format!("{} connections, each after the one before it", chain.len()),
+        witness: Witness::Chain(chain),
+    });
+    let (heads, tails) = (levels(&paths.head), levels(&paths.tail));
     let windows = heads.iter().flat_map(|&a| tails.iter().map(move |&b| (a, b)));
-    let mut looked_at = 0;
+    let mut expanded = 0;
     for (a, b) in windows.filter(|&(a, b)| a + b > 0) {
-        looked_at += set.len();
-        if looked_at > LOOKED_AT {
+        expanded += set.len();
+        if expanded > WINDOW_BUDGET {
             break;
         }
-        let among = |&x: &usize| chains.head[x] >= a && chains.tail[x] >= b;
+        let among = |&x: &usize| paths.head[x] >= a && paths.tail[x] >= b;
         let members: Vec<usize> = (0..set.len()).filter(among).collect();
-        let Some((binding, load, words, witness)) = window(machine, set, &members) else {
-            continue;
-        };
+        let Some(load) = window(machine, set, &members) else { continue };
         // Chains of 2^64 clocks cannot be written down.
         let (Ok(head), Ok(tail)) = (u64::try_from(a), u64::try_from(b)) else { continue };
+        let LoadBound { binding, clocks, explanation, witness } = load;
         let side = if let Witness::Cut(side) = witness { side } else { Vec::new() };
-        offer((
-            Binding::Order,
-            a + b + load,
-            format!(
+        offer(LoadBound {
+            binding: Binding::Order,
+            clocks: a + b + clocks,
+            explanation: format!(
                 "{} connections come after chains of {a} clocks and before chains of {b}, and take \
-                 {load} by {binding}: {words}",
+                 {clocks} by {binding}: {explanation}",
                 members.len()
             ),
-            Witness::Window { head, tail, side },
-        ));
+            witness: Witness::Window { head, tail, side },
+        });
     }
     best
 }
 
 /// The greatest load of some connections.
-fn window(machine: &Machine, set: &ConnectionSet, members: &[usize]) -> Option<Load> {
+fn window(machine: &Machine, set: &ConnectionSet, members: &[usize]) -> Option<LoadBound> {
     let rows = members
         .iter()
         .map(|&x| conset_ir::Connection { name: None, ..set.connections()[x].clone() });
@@ -106,41 +109,41 @@ fn window(machine: &Machine, set: &ConnectionSet, members: &[usize]) -> Option<L
     let loads = [agent_bound(machine, &some, 0)].into_iter();
     let loads = loads.chain(link_bound(machine, hops)).chain(cuts::bounds(machine, &some));
     // Of equal ones the first.
-    loads.reduce(|best, load| if load.1 > best.1 { load } else { best })
+    loads.reduce(|best, load| if load.clocks > best.clocks { load } else { best })
 }
 
-/// What comes before and after each connection.
-struct Chains {
+/// What comes predecessor and after each connection.
+struct CriticalPaths {
     clocks: Vec<u128>,
     head: Vec<u128>,
     tail: Vec<u128>,
-    /// The connection before each on the longest chain to it; itself where none is.
-    before: Vec<u32>,
+    /// The connection predecessor each on the longest chain to it; itself where none is.
+    predecessor: Vec<u32>,
 }
 
-impl Chains {
+impl CriticalPaths {
     /// `None` for an order that goes in a circle, which sets do not have.
     fn new(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> Option<Self> {
         let rows = set.connections().iter().zip(hops);
-        let clocks = rows.map(|(connection, &hops)| alone(machine, connection, hops));
+        let clocks = rows.map(|(connection, &hops)| minimum_clocks(machine, connection, hops));
         let mut this = Self {
             clocks: clocks.collect(),
             head: vec![0; set.len()],
             tail: vec![0; set.len()],
-            before: (0..set.len() as u32).collect(),
+            predecessor: (0..set.len() as u32).collect(),
         };
-        let sequence = sequence(set)?;
+        let topological_order = topological_order(set)?;
         let mut after: Vec<Vec<usize>> = vec![Vec::new(); set.len()];
         set.order().iter().for_each(|(a, b)| after[a.index()].push(b.index()));
-        for &x in &sequence {
+        for &x in &topological_order {
             for &y in &after[x] {
                 let through = this.head[x] + this.clocks[x];
                 if through > this.head[y] {
-                    (this.head[y], this.before[y]) = (through, x as u32);
+                    (this.head[y], this.predecessor[y]) = (through, x as u32);
                 }
             }
         }
-        for &x in sequence.iter().rev() {
+        for &x in topological_order.iter().rev() {
             let behind = after[x].iter().map(|&y| this.tail[y] + this.clocks[y]);
             this.tail[x] = behind.max().unwrap_or(0);
         }
@@ -155,8 +158,8 @@ impl Chains {
             return (0, Vec::new());
         };
         let mut chain = vec![ConnectionId::from_index(at)];
-        while self.before[at] as usize != at {
-            at = self.before[at] as usize;
+        while self.predecessor[at] as usize != at {
+            at = self.predecessor[at] as usize;
             chain.push(ConnectionId::from_index(at));
         }
         chain.reverse();
@@ -165,7 +168,7 @@ impl Chains {
 }
 
 /// The least clocks from when a connection may start until it is over.
-fn alone(machine: &Machine, connection: &Connection, hops: u32) -> u128 {
+fn minimum_clocks(machine: &Machine, connection: &Connection, hops: u32) -> u128 {
     let parameters = machine.parameters();
     let access = u128::from(parameters.access_clocks_per_word);
     let link = u128::from(parameters.link_clocks_per_word);
@@ -180,8 +183,8 @@ fn alone(machine: &Machine, connection: &Connection, hops: u32) -> u128 {
     u128::from(parameters.stream_setup) + flow + 2 * access + hops * link - slowest
 }
 
-/// Connections such that each comes after all that are before it.
-fn sequence(set: &ConnectionSet) -> Option<Vec<usize>> {
+/// Connections such that each comes after all that are predecessor it.
+fn topological_order(set: &ConnectionSet) -> Option<Vec<usize>> {
     let mut waits = vec![0u32; set.len()];
     let mut after: Vec<Vec<usize>> = vec![Vec::new(); set.len()];
     for (a, b) in set.order() {

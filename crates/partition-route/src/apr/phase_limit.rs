@@ -1,0 +1,119 @@
+//! Why a set does not fit into the allowed number of phases, and the fixes that would make it fit.
+
+use conset_ir::{CellId, ConnectionId, ConnectionSet, Fix, Infeasible, Machine, Overfull};
+
+use super::RouterOptions;
+use crate::bounds;
+use crate::explain::NAMED;
+
+/// Connections of a set up to which other channel counts are tried by routing.
+const RETRY_LIMIT: usize = 1 << 16;
+
+/// More phases than allowed. `phase_of` is the phase of each connection as the router found them.
+pub(super) fn too_many_phases(
+    machine: &Machine,
+    set: &ConnectionSet,
+    options: &RouterOptions,
+    most: u32,
+    phase_of: &[u32],
+) -> Infeasible {
+    let found = phase_of.iter().map(|&p| p + 1).max().unwrap_or(0);
+    let overfull = overfull_cells(machine, set, most);
+    let bound = bounds::bounds(machine, set).map_or(0, |b| b.summary().phases);
+    let reason = if most == 0 {
+        "no phase is allowed, and the set has connections".to_owned()
+    } else if bound > most {
+        format!("it needs at least {bound} phases, and {most} are allowed")
+    } else {
+        format!(
+            "the router needs {found} phases, and {most} are allowed (no fewer than {bound} are \
+             possible)"
+        )
+    };
+    let mut fixes = vec![Fix::Phases(found)];
+    if let Some(channels) = channels_enough(machine, set, options, most) {
+        fixes.push(Fix::ChannelsPerCell(channels));
+    }
+    let drop = smallest_phases(phase_of, found, most);
+    let named = drop.iter().copied().take(NAMED).collect();
+    fixes.push(Fix::Drop(drop));
+    Infeasible { set: set.name().to_owned(), reason, overfull, connections: named, fixes }
+}
+
+/// The most overfull cells: those where more connections end than there are channels in all
+/// allowed phases.
+fn overfull_cells(machine: &Machine, set: &ConnectionSet, phases: u32) -> Vec<Overfull> {
+    let available = u64::from(machine.parameters().channels_per_cell) * u64::from(phases);
+    let wanted = bounds::endpoint_counts(machine, set);
+    let mut cells: Vec<usize> = (0..wanted.len()).filter(|&c| wanted[c] > available).collect();
+    cells.sort_by_key(|&c| (std::cmp::Reverse(wanted[c]), c));
+    cells.truncate(NAMED);
+    cells
+        .into_iter()
+        .map(|cell| {
+            let id = CellId::from_index(cell);
+            let touching = set.iter().filter(|(_, c)| c.source == id || c.target == id);
+            Overfull {
+                cell: id,
+                wanted: wanted[cell],
+                available,
+                connections: touching.map(|(id, _)| id).take(NAMED).collect(),
+            }
+        })
+        .collect()
+}
+
+/// The least number of channels, among those tried, with which the router keeps to the phases:
+/// upwards from what the lower bounds ask for, in growing steps, then halving the last step.
+fn channels_enough(
+    machine: &Machine,
+    set: &ConnectionSet,
+    options: &RouterOptions,
+    most: u32,
+) -> Option<u32> {
+    if most == 0 || set.len() > RETRY_LIMIT {
+        return None;
+    }
+    let enough = |channels: u32| {
+        let mut parameters = machine.parameters().clone();
+        parameters.channels_per_cell = channels;
+        let machine = machine.with_parameters(parameters).ok()?;
+        let options = RouterOptions { max_phases: None, ..options.clone() };
+        Some(super::phase_count(&machine, set, &options).ok()? <= most)
+    };
+    let now = machine.parameters().channels_per_cell;
+    let least = bounds::fewest_channels(machine, set, most).ok()?.max(u64::from(now) + 1);
+    let mut low = u32::try_from(least).ok()?;
+    let mut step = 1;
+    let mut high = low;
+    while !enough(high)? {
+        low = high + 1;
+        high = high.checked_add(step)?;
+        step *= 2;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if enough(middle)? {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(high)
+}
+
+/// The connections of the phases with the fewest, all but `most` of them.
+fn smallest_phases(phase_of: &[u32], found: u32, most: u32) -> Vec<ConnectionId> {
+    let mut sizes = vec![0u32; found as usize];
+    for &phase in phase_of {
+        sizes[phase as usize] += 1;
+    }
+    let mut phases: Vec<u32> = (0..found).collect();
+    phases.sort_by_key(|&p| (sizes[p as usize], p));
+    let mut drop = vec![false; found as usize];
+    for &phase in &phases[..found.saturating_sub(most) as usize] {
+        drop[phase as usize] = true;
+    }
+    let dropped = (0..phase_of.len()).filter(|&x| drop[phase_of[x] as usize]);
+    dropped.map(ConnectionId::from_index).collect()
+}
