@@ -1,35 +1,36 @@
-//! The automatic partitioner and router (paper, section 4.4.1).
+//! The automatic partitioner and router, APR (paper, section 4.4.1).
 //!
 //! ```text
 //! order connections
 //! initialise node costs to 1
 //! for each connection
-//!     find the shortest path over all graph of the graph, one copy for each phase
+//!     find the shortest path over all copies of the graph, one copy for each phase
 //!     update node costs
 //! repeat k times: rip up and reroute
 //! ```
 //!
-//! A node of the graph is a cell, its capacity the channels that connections may use on it; a
-//! route takes one on each of its cells, both ends included (machine model, rule 2). A phase is a
-//! copy of the graph. A connection goes where its path is shortest, among the phases that the
-//! ordering constraints leave; where it fits nowhere a new phase is opened. What the paper leaves
-//! open is decided in the modules below this one:
+//! A node of the graph is a cell; its capacity is the number of channels that connections may use
+//! there. A route takes one channel on each of its cells, both ends included (machine model, rule
+//! 2). Each phase is a copy (a *layer*) of the graph. A connection goes to the phase in which its
+//! path is shortest, among the phases that precedence constraints allow; if it fits nowhere, a new
+//! phase is opened. The paper leaves some decisions open. They are made in these modules:
 //!
-//! * `order`: connections far apart first, ties by the seed; ordered ones in their order. Or as
-//!   they are given, [`RouterOptions::paper`].
-//! * `costs`: a cell costs 1, and up to twice that as it fills.
-//! * `graph`: which graph are searched in what order, and which need not be.
-//! * `search`: the search in one copy.
+//! * `precedence`: connections whose ends are far apart are routed first, ties broken by the seed;
+//!   ordered connections in their order. [`RouterOptions::paper`] keeps the order of the set.
+//! * `cell_cost`: a cell costs 1, and up to twice that as it fills.
+//! * `layered_graph`: which layers are searched, in what order, and which are skipped.
+//! * `a_star`: the search in one layer.
 //! * `requirements`: bandwidth and latency requirements close edges to the search.
 //! * `reroute`: an iteration tries to empty the emptiest phase.
-//! * `insert`: the same searches for what was added to a set whose routes stand.
+//! * `incremental_route`: the same searches for connections that are added to existing routes.
+//! * `phase_limit`: the fixes for a set that does not fit into the allowed phases.
 //!
-//! The search begins with as many phases as the lower bound says are needed anyway, so that
-//! routes spread over all of them. The first pass always succeeds (a new phase is always legal
-//! at the end); an iteration keeps what it made only if there is a phase fewer.
+//! The search starts with as many phases as the lower bound requires, so that routes spread over
+//! all of them. The first pass always succeeds, because a new phase at the end is always legal. The
+//! result of an iteration is kept only if it has one phase less.
 //!
-//! Measured (one core of a shared machine, release, 12 channels, default options, five seeds),
-//! all-to-all; lower bound, phases after the first pass, phases, time:
+//! Measured for all-to-all (one core of a shared machine, release build, 12 channels, default
+//! options, five seeds): lower bound, phases after the first pass, phases, time.
 //!
 //! ```text
 //! torus 8x8        27    28       27        12 ms      (4032 connections)
@@ -43,8 +44,8 @@
 //! torus 32x32    1451            1487       55 s       (1,047,552 connections)
 //! ```
 //!
-//! It does not look at link loads (but for requirements) nor at clocks: fewest phases is all it
-//! is after. Times are the scheduler's.
+//! The router minimises the number of phases. It ignores link loads (except for requirements) and
+//! clocks; times are decided by the scheduler.
 
 mod a_star;
 mod cell_cost;
@@ -69,16 +70,23 @@ pub use incremental_route::{
 use layered_graph::LayeredGraph;
 use reroute::Rerouter;
 
-/// What the router may do.
+/// Options of the router.
+///
+/// ```
+/// use conset_partition_route::apr::RouterOptions;
+///
+/// let options = RouterOptions { seed: 7, max_phases: Some(30), ..RouterOptions::default() };
+/// assert_eq!(options.reroutes, 8);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterOptions {
-    /// Decides between connections that are equally far apart.
+    /// Breaks ties between connections that are equally far apart.
     pub seed: u64,
     /// Rip-up and reroute iterations (the paper's k).
     pub reroutes: u32,
-    /// Phases allowed; none for as many as it takes.
+    /// The most phases allowed; `None` for no limit.
     pub max_phases: Option<u32>,
-    /// In which order connections are routed.
+    /// The order in which connections are routed.
     pub order: RoutingOrder,
 }
 
@@ -86,20 +94,20 @@ pub struct RouterOptions {
 #[doc(hidden)]
 pub type Options = RouterOptions;
 
-/// In which order connections are routed (the paper's step 1, "order connections", which does
-/// not say how). Ordering constraints are kept in any case.
+/// The order in which connections are routed (the paper's step 1, "order connections", does not say
+/// which). Precedence constraints are kept in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RoutingOrder {
-    /// Far apart first, ties by the seed.
+    /// Connections whose ends are far apart first, ties broken by the seed.
     #[default]
     FarthestFirst,
-    /// As the set lists them.
+    /// The order of the set.
     Given,
 }
 
 impl RouterOptions {
-    /// The paper's algorithm as its text has it: connections are routed as the set lists them,
-    /// because no order is named.
+    /// The paper's algorithm as published: connections are routed in the order of the set, because
+    /// the paper names no order.
     pub fn paper() -> Self {
         Self { order: RoutingOrder::Given, ..Self::default() }
     }
@@ -111,7 +119,7 @@ impl Default for RouterOptions {
     }
 }
 
-/// How far the router has come.
+/// The progress of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterProgress {
     /// Connections that have a route.
@@ -124,11 +132,12 @@ pub struct RouterProgress {
     pub iteration: u32,
 }
 
-/// Cells in all graph of the graph together that the router holds, those left out that are on
-/// pages where nobody is: 2 GB of counts.
+/// The most cells that the router holds in all layers together: 2 GB of channel counts. Cells on
+/// pages that no route uses do not count.
 const GRAPH_MEMORY_LIMIT: usize = 1 << 30;
 
-/// Cells in all graph together up to which there are iterations: they keep a list for each.
+/// Cells in all layers together up to which there are rip-up iterations, which need an index of the
+/// routes through each cell.
 const INDEX_MEMORY_LIMIT: usize = 1 << 24;
 
 /// Connections routed between two calls of the progress function.
@@ -136,14 +145,29 @@ const PROGRESS_INTERVAL: usize = 1 << 10;
 
 /// Divides a set into phases and routes each connection.
 ///
-/// All words of a connection go over one route in one phase. Empty sets have no phase. The same
-/// arguments give the same routing. `progress` is called every thousand connections or so and
-/// after each iteration.
+/// All words of a connection use one route in one phase. An empty set has no phase. Equal arguments
+/// give equal routings. `progress` is called about every thousand connections and after each
+/// iteration.
+///
+/// ```
+/// use std::sync::Arc;
+/// use conset_ir::{CellId, Connection, ConnectionSet, Machine};
+/// use conset_partition_route::apr::{self, RouterOptions};
+///
+/// let machine = Arc::new(Machine::from_spec("torus:4x4")?);
+/// let pairs = (0..16).flat_map(|a| (0..16).map(move |b| (a, b))).filter(|(a, b)| a != b);
+/// let connections = pairs.map(|(a, b)| Connection::new(CellId(a), CellId(b), 8)).collect();
+/// let set = Arc::new(ConnectionSet::new("all-to-all", connections)?);
+///
+/// let routing = apr::route(&machine, &set, &RouterOptions::default(), &mut |_| ())?;
+/// assert_eq!(routing.phases().len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// Ends that are not live cells with an agent; connections without a way over live links; a
-/// bandwidth or latency that no route has; more phases than [`RouterOptions::max_phases`]. Each with its
-/// witness and the cheapest fixes.
+/// An endpoint that is not a live cell with an agent; a connection without a path over live links;
+/// a bandwidth or latency that no route can provide; more phases than
+/// [`RouterOptions::max_phases`]. Each comes with its witness and the cheapest fixes.
 pub fn route(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
@@ -169,7 +193,7 @@ pub fn route(
     .map_err(|error| explain::misshapen(set, &error))
 }
 
-/// How many phases [`route`] divides a set into; placement asks that of its last candidates.
+/// The number of phases into which [`route`] divides a set.
 pub(crate) fn phase_count(
     machine: &Machine,
     set: &ConnectionSet,
@@ -178,8 +202,8 @@ pub(crate) fn phase_count(
     Ok(assign(machine, set, options, &mut |_| ())?.state.phases)
 }
 
-/// Whether a set can be routed at all, in however many phases: each connection has a way that is as
-/// good as it asks for. Its ends are live cells with an agent.
+/// Whether a set can be routed in some number of phases: each connection has a path that meets its
+/// requirements. The endpoints of the set must be live cells with an agent.
 pub(crate) fn is_routable(machine: &Machine, network: &Network, set: &ConnectionSet) -> bool {
     layered_graph::distances_and_requirements(machine, set, network, &mut Vec::new()).is_ok()
 }
@@ -218,7 +242,7 @@ fn open_phase(graph: &mut LayeredGraph, set: &ConnectionSet) -> Result<(), Infea
     Ok(())
 }
 
-/// Step 3: routes every connection once.
+/// Step 3: routes each connection once.
 fn first_pass(
     graph: &mut LayeredGraph,
     set: &ConnectionSet,
@@ -245,8 +269,9 @@ fn first_pass(
     Ok(())
 }
 
-/// Step 4: empties phases, the emptiest first, until the lower bound is reached or the
-/// iterations are used up. A phase that could not be emptied is left alone until another was.
+/// Step 4: empties phases, the emptiest first, until the lower bound is reached or the iterations
+/// are used up. A phase that could not be emptied is not tried again until another phase has been
+/// emptied.
 fn rip_up_and_reroute(
     graph: &mut LayeredGraph,
     sequence: &[u32],

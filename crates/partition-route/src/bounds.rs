@@ -1,40 +1,55 @@
-//! Lower bounds: what no schedule can beat, computed before any search.
+//! Lower bounds on phases and clocks, which no schedule can beat.
 //!
-//! All arithmetic is exact (128-bit whole numbers, rounded up once at the end), and every bound
-//! holds for any division into phases, any routes and any timing that keep the machine model.
+//! All arithmetic is exact (128-bit integers, rounded up once at the end). Every bound holds for
+//! any division into phases, any routes and any timing within the machine model.
 //!
-//! Phases:
-//! * *endpoints*: each connection takes a channel on its source and one on its target (one alone
+//! Bounds on phases:
+//!
+//! * *endpoints*: each connection takes a channel on its source and one on its target (a single one
 //!   if they are the same cell), so a cell where `e` connections end needs `ceil(e / channels)`
 //!   phases.
 //! * *channel total*: a route over `d` links takes `d + 1` channels, and no route is shorter than
-//!   the distance, so the sum over all connections, over the channels of all live cells, rounded
-//!   up.
+//!   the distance. So the sum over all connections, divided by the channels of all live cells,
+//!   bounds the phases.
+//! * *channel flow*: lengths are assigned to cells such that routes are long where channels are
+//!   scarce; better than the other bounds on machines with bottlenecks such as fat-trees (module
+//!   `flow`).
 //!
-//! * *channel flow*: lengths given to cells, such that routes are long where channels are short
-//!   of; more than the others where a machine is narrow, as a fat-tree is (module `flow`).
+//! Precedence constraints do not bound the phases: ordered connections may share a phase.
 //!
-//! Ordering constraints bound no phases: ordered connections may share one.
+//! Bounds on clocks: each phase of the phase bound costs a context switch. The rest is at least the
+//! load of the busiest resource, because the load of a resource is only divided among phases:
 //!
-//! Clocks: the phases of the phase bound each cost a context switch, and the rest is at least the
-//! load of the busiest resource, because each resource's load is only divided among phases:
-//! * *agent load*: words times access clocks, and a set-up for each stream (with several streams
-//!   open at a time, set-ups can overlap, so then they bound only on their own); both directions
-//!   added up if the agent is half duplex.
+//! * *agent load*: words times access clocks, plus a set-up for each stream (with several open
+//!   streams set-ups can overlap and bound only on their own). With half duplex both directions are
+//!   added.
 //! * *average link*: words times distance times link clocks, over all live links.
 //! * *dimension cuts* and *bisection*: words that must leave a set of cells, over the live links
-//!   that do (module `cuts` says which sets are tried);
-//! * *link flow*: lengths given to links, which proves what the best division of all words over
-//!   all routes would take (module `flow`);
-//! * *order*: chains of connections that come one after the other, and what must be moved between
-//!   their endpoint_counts (module `order`).
+//!   that leave it (module `cuts` says which sets are tried).
+//! * *link flow*: lengths are assigned to links; this proves the time of the best division of all
+//!   words over all routes (module `flow`).
+//! * *order*: chains of connections that follow one another, and the words that must be moved
+//!   between their ends (module `critical_path`).
 //!
-//! Flows are computed where they are more than the bounds before them.
+//! Flow bounds are reported only if they exceed the bounds before them.
 //!
-//! Every bound comes with a witness in words, and with one that the checker can prove it from anew
-//! ([`Witness`]). Distances are over live links; a connection without
-//! a way makes the set infeasible. On very large machines with far connections, distances are
-//! counted as 1 once a thousand million cells were looked at, which is less and still true.
+//! Each bound comes with an explanation and with a witness from which the checker proves it again
+//! ([`Witness`]). Distances are over live links; a connection without a path makes the set
+//! infeasible. On very large machines with distant connections, distances count as 1 after 2^30
+//! visited cells, which is lower and still correct.
+//!
+//! ```
+//! use conset_ir::{Binding, CellId, Connection, ConnectionSet, Machine};
+//! use conset_partition_route::bounds::bounds;
+//!
+//! let machine = Machine::from_spec("iwarp")?;
+//! let set = ConnectionSet::new("one", vec![Connection::new(CellId(3), CellId(4), 133)])?;
+//! let summary = bounds(&machine, &set)?.summary();
+//! // A context switch of 528 clocks, then 133 words at 2 clocks each.
+//! assert_eq!((summary.phases, summary.clocks), (1, 528 + 266));
+//! assert_eq!(summary.clocks_by, Binding::AgentLoad);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod critical_path;
 mod cuts;
@@ -48,7 +63,7 @@ use conset_ir::{
 use crate::explain;
 use crate::network::{BoundedBfs, Network, UNREACHABLE};
 
-/// Cells that the searches for distances may look at in all: some seconds.
+/// Cells that the searches for distances may visit in total: a few seconds.
 const SEARCH_BUDGET: usize = 1 << 30;
 
 /// A lower bound.
@@ -70,9 +85,9 @@ pub struct Bound {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BoundsReport {
-    /// Bounds of the number of phases; never empty.
+    /// Bounds on the number of phases; never empty.
     pub phases: Vec<Bound>,
-    /// Bounds of the time in clocks, context switches included; never empty.
+    /// Bounds on the time in clocks, context switches included; never empty.
     pub clocks: Vec<Bound>,
 }
 
@@ -89,7 +104,7 @@ impl BoundsReport {
         }
     }
 
-    /// What proves the bounds of [`BoundsReport::summary`].
+    /// The witnesses of the bounds of [`BoundsReport::summary`].
     pub fn proof(&self) -> Proof {
         Proof {
             phases: greatest(&self.phases).witness.clone(),
@@ -108,15 +123,15 @@ fn greatest(bounds: &[Bound]) -> &Bound {
     best
 }
 
-/// Channels on all routes of a set together that a compile may take by default: in proportion to
-/// the connections and to the machine, and no more than a few gigabytes hold.
+/// The channels on all routes of a set together that a compilation may use by default: in
+/// proportion to the connections and the machine, and at most what a few gigabytes hold.
 pub fn memory_budget(machine: &Machine, set: &ConnectionSet) -> u128 {
     let own = CHANNELS_PER_CONNECTION * set.len() as u128
         + CHANNELS_PER_CELL * machine.cell_count() as u128;
     (BASE_CHANNELS + own).min(MAX_CHANNELS)
 }
 
-/// The parts of [`memory_budget`]: for any set, for each connection and cell, and in all.
+/// The terms of [`memory_budget`]: for any set, for each connection and cell, and the limit.
 const BASE_CHANNELS: u128 = 1 << 22;
 const CHANNELS_PER_CONNECTION: u128 = 64;
 const CHANNELS_PER_CELL: u128 = 2;
@@ -125,7 +140,7 @@ const MAX_CHANNELS: u128 = 3 << 24;
 /// Computes all lower bounds of a set within its [`memory_budget`].
 ///
 /// # Errors
-/// As [`bounds`], and a set whose shortest routes take more.
+/// As [`bounds`], and for a set whose shortest routes exceed the budget.
 pub fn bounds_in_budget(
     machine: &Machine,
     set: &ConnectionSet,
@@ -134,10 +149,10 @@ pub fn bounds_in_budget(
 }
 
 /// Computes all lower bounds. O(distinct sources x (cells + links) + connections), where a search
-/// goes only as far as its source's targets.
+/// stops at the farthest target of its source.
 ///
 /// # Errors
-/// Ends that are not live cells with an agent; connections without a way over live links.
+/// An endpoint that is not a live cell with an agent; a connection without a path over live links.
 pub fn bounds(machine: &Machine, set: &ConnectionSet) -> Result<BoundsReport, Infeasible> {
     bounds_with_budget(machine, set, u128::MAX)
 }
@@ -185,7 +200,7 @@ fn bounds_with_budget(
     Ok(BoundsReport { phases, clocks })
 }
 
-/// The phase bound, where the distances are known already.
+/// The phase bound if the distances are known already.
 pub(crate) fn fewest_phases(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> u32 {
     if set.is_empty() {
         return 0;
@@ -195,7 +210,7 @@ pub(crate) fn fewest_phases(machine: &Machine, set: &ConnectionSet, hops: &[u32]
     u32::try_from(phases).unwrap_or(u32::MAX)
 }
 
-/// The channels per cell with which the phase bound would be `phases` or less.
+/// The channels per cell with which the phase bound is `phases` or less.
 pub(crate) fn fewest_channels(
     machine: &Machine,
     set: &ConnectionSet,
@@ -208,7 +223,7 @@ pub(crate) fn fewest_channels(
     Ok(saturate(u128::from(busiest).div_ceil(phases).max(total)))
 }
 
-/// Words times distance of all connections, whose endpoint_counts are known to be right.
+/// Words times distance of all connections. The endpoints must be valid.
 pub(crate) fn word_hops(machine: &Machine, set: &ConnectionSet) -> Result<u128, Infeasible> {
     ShortestRoutes::new(machine, set).map(|shortest| shortest.word_hops)
 }
@@ -229,7 +244,7 @@ fn live_cells(machine: &Machine) -> usize {
     machine.cell_count() - machine.dead_cells().len()
 }
 
-/// Connections that end at each cell; one to the same cell counts once.
+/// The number of connections that end at each cell; a connection from a cell to itself counts once.
 pub(crate) fn endpoint_counts(machine: &Machine, set: &ConnectionSet) -> Vec<u64> {
     let mut counts = vec![0; machine.cell_count()];
     for connection in set.connections() {
@@ -241,7 +256,7 @@ pub(crate) fn endpoint_counts(machine: &Machine, set: &ConnectionSet) -> Vec<u64
     counts
 }
 
-/// The first greatest of some numbers, with its place.
+/// The first greatest of some numbers, with its position.
 fn first_greatest<T: Copy + PartialOrd>(loads: &[T]) -> (usize, T) {
     let mut best = 0;
     for (row, load) in loads.iter().enumerate() {
@@ -274,7 +289,7 @@ fn total_bound(machine: &Machine, channels: u128) -> Bound {
     }
 }
 
-/// Clocks of the agents, the busiest, where opening a stream takes `setup` clocks.
+/// The load of the busiest agent, where opening a stream takes `setup` clocks.
 fn agent_bound(machine: &Machine, set: &ConnectionSet, setup: u32) -> LoadBound {
     let parameters = machine.parameters();
     let access = u128::from(parameters.access_clocks_per_word);
@@ -310,7 +325,7 @@ fn agent_bound(machine: &Machine, set: &ConnectionSet, setup: u32) -> LoadBound 
     LoadBound { binding: Binding::AgentLoad, clocks, explanation, witness: Witness::Cell(id) }
 }
 
-/// Clocks of the links on average. None if there is no link (then no word needs one).
+/// The average load of the links. `None` if there is no link (then no word needs one).
 fn link_bound(machine: &Machine, word_hops: u128) -> Option<LoadBound> {
     let links: usize = machine.cells().map(|cell| machine.outgoing(cell).len()).sum();
     let clocks = word_hops * u128::from(machine.parameters().link_clocks_per_word);
@@ -322,7 +337,7 @@ fn link_bound(machine: &Machine, word_hops: u128) -> Option<LoadBound> {
     })
 }
 
-/// What shortest routes need in all.
+/// The resources that shortest routes need.
 struct ShortestRoutes {
     /// Channels: distance + 1 for each connection.
     channels: u128,
@@ -333,7 +348,7 @@ struct ShortestRoutes {
 }
 
 impl ShortestRoutes {
-    /// The sums over a grid of which nothing is dead, where hops need no search.
+    /// The sums for a grid without dead cells or links, where distances need no search.
     fn on_grid(network: &Network, set: &ConnectionSet) -> Option<Self> {
         let grid = network.grid()?;
         let mut shortest = ShortestRoutes::nothing(set);
@@ -353,7 +368,7 @@ impl ShortestRoutes {
         self.word_hops += u128::from(hops) * u128::from(connection.words);
     }
 
-    /// One search for each distinct source, as far as its furthest target.
+    /// One search for each distinct source, as far as its farthest target.
     fn new(machine: &Machine, set: &ConnectionSet) -> Result<Self, Infeasible> {
         let network = Network::new(machine);
         if let Some(shortest) = Self::on_grid(&network, set) {

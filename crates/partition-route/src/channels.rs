@@ -1,12 +1,12 @@
-//! Channel numbers, and the choice among parallel links.
+//! Assigns channel numbers, and one of several parallel links.
 //!
-//! Routes of a phase hold their channels at the same time, so on each cell every route simply
-//! gets the lowest number not yet given away there, routes in the order of their connections. Of
-//! several parallel links a route takes the one with the fewest routes so far, the lowest first;
-//! so they share the routes evenly.
+//! The routes of a phase hold their channels at the same time. On each cell a route gets the lowest
+//! number not in use there, routes in the order of their connections. Of several parallel links a
+//! route gets the one with the fewest routes so far, of equal ones the lowest, so that routes are
+//! spread evenly.
 //!
-//! It does not check capacity: more routes on a cell than channels would get numbers that do not
-//! exist. The router keeps to the capacity, the checker proves it.
+//! Capacity is not checked here: more routes on a cell than channels would get numbers that do not
+//! exist. The router respects the capacity, and the checker verifies it.
 
 use std::sync::Arc;
 
@@ -41,11 +41,11 @@ impl EdgeLinks {
     }
 }
 
-/// Makes a routing of paths: numbers the channels and picks the links. `paths(phase)` gives the
-/// connections of a phase with their cells, in the order in which they are numbered.
+/// Makes a routing of paths: assigns channels and links. `paths(phase)` gives the connections of a
+/// phase with their cells, in the order in which they are numbered.
 ///
 /// # Errors
-/// None for paths over live links of the set's own connections; see [`Routing::new`].
+/// None for paths over live links between the endpoints of the set; see [`Routing::new`].
 pub fn number<'a, P>(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
@@ -61,8 +61,8 @@ where
     })
 }
 
-/// The same where a route may carry a part of a connection: `parts(phase)` gives connections with
-/// words and cells.
+/// As [`number`], for routes that may carry a part of a connection: `parts(phase)` gives
+/// connections with words and cells.
 ///
 /// # Errors
 /// As [`number`].

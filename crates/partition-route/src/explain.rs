@@ -1,21 +1,20 @@
-//! Why a set does not fit: the witness, and the cheapest fixes.
+//! Errors of sets that cannot be routed, with a witness and the cheapest fixes.
 //!
-//! A set does not fit for one of four reasons: its ends are not the machine's, a connection has
-//! no way over live links, a requirement is beyond what any route gives (see the router), or the
-//! phases allowed are too few. Only the last has fixes that need work: how many phases the router
-//! finds, how many channels would be enough (tried by routing again, so the number is one that
-//! works, and the least of those tried), and which connections to leave out (those of the phases
-//! that are too many, the smallest phases first, so what is left is known to fit).
+//! A set does not fit for one of these reasons: an endpoint is not a cell of the machine, a
+//! connection has no path over live links, a requirement exceeds what any route can provide (module
+//! `apr::requirements`), the routes exceed a memory limit, or the allowed phases are too few. The
+//! last one has fixes that must be computed by routing again (module `apr::phase_limit`); the
+//! others are made here.
 //!
-//! It does not claim that a set which the router could not fit is impossible, unless a lower
-//! bound says so; the reason tells which of the two it is.
+//! A set that the router could not fit is not claimed to be impossible unless a lower bound proves
+//! it; the reason says which of the two it is.
 
 use conset_ir::{ConnectionId, ConnectionSet, Fix, Infeasible, Machine, ShapeError};
 
-/// Connections and cells that a witness names.
+/// The most connections and cells that a witness names.
 pub(crate) const NAMED: usize = 64;
 
-/// A set whose ends are not the machine's.
+/// A set with an endpoint that is not a live cell of the machine.
 pub fn misshapen(set: &ConnectionSet, error: &ShapeError) -> Infeasible {
     Infeasible {
         set: set.name().to_owned(),
@@ -23,12 +22,12 @@ pub fn misshapen(set: &ConnectionSet, error: &ShapeError) -> Infeasible {
         overfull: Vec::new(),
         connections: Vec::new(),
         fixes: vec![Fix::Other(
-            "name ends that are live cells of the machine, or take a larger machine".to_owned(),
+            "use endpoints that are live cells of the machine, or a larger machine".to_owned(),
         )],
     }
 }
 
-/// Connections (by number) whose target cannot be reached over live links.
+/// Connections (by number) whose targets cannot be reached over live links.
 pub(crate) fn unreachable(
     machine: &Machine,
     set: &ConnectionSet,
@@ -39,9 +38,7 @@ pub(crate) fn unreachable(
     let dead = machine.dead_cells().len() + machine.dead_links().len();
     let mut fixes = vec![Fix::Drop(ids.clone())];
     if dead > 0 {
-        fixes.push(Fix::Other(format!(
-            "repair one of the {dead} dead cells and links that stand in the way"
-        )));
+        fixes.push(Fix::Other(format!("repair one of the {dead} dead cells and links")));
     } else {
         fixes.push(Fix::Other("add links to the machine's graph".to_owned()));
     }
@@ -49,7 +46,7 @@ pub(crate) fn unreachable(
     Infeasible {
         set: set.name().to_owned(),
         reason: format!(
-            "no way leads from {} to {} over live links ({})",
+            "no path leads from {} to {} over live links ({})",
             first.source, first.target, ids[0]
         ),
         overfull: Vec::new(),
@@ -58,7 +55,7 @@ pub(crate) fn unreachable(
     }
 }
 
-/// A set whose copies of the graph would not fit into memory.
+/// A set that needs more cells in all phases together than the router holds.
 pub(crate) fn too_large(
     set: &ConnectionSet,
     phases: u32,
@@ -77,29 +74,30 @@ pub(crate) fn too_large(
     }
 }
 
-/// Routes that are too long in all, however they are chosen.
+/// A set whose shortest routes exceed the memory budget.
 pub(crate) fn too_long(set: &ConnectionSet, channels: u128, most: u128) -> Infeasible {
     Infeasible {
         set: set.name().to_owned(),
         reason: format!(
-            "{} connections take {channels} channels over shortest routes, and {most} is the \
-             memory budget of a set of this size on this machine",
+            "shortest routes for {} connections take {channels} channels, which exceeds the memory \
+             budget of {most} channels for a set of this size on this machine",
             set.len()
         ),
         overfull: Vec::new(),
         connections: Vec::new(),
         fixes: vec![
             Fix::Other(
-                "split the set into several, or take a smaller machine, where routes are shorter"
+                "split the set into several, or use a smaller machine, where routes are shorter"
                     .to_owned(),
             ),
             Fix::Other(format!(
-                "lift the budget (unlimited), if there are {:.1} GB of memory",
+                "lift the memory budget (unlimited) if {:.1} GB of memory are available",
                 channels as f64 * BYTES / 1e9
             )),
         ],
     }
 }
 
-/// Bytes for each channel of a route while a set is compiled, about: routes, slots, tables.
+/// Approximate memory for each channel of a route during compilation, in bytes: routes, slots,
+/// tables.
 const BYTES: f64 = 80.0;

@@ -1,15 +1,16 @@
-//! The live part of a machine as the searches see it: who is next to whom, and how far.
+//! The live part of a machine as a graph: neighbours, edges and distances.
 //!
-//! Parallel links are one *edge* here, because channels are a matter of cells (machine model, rule
-//! 2); which of them a route takes is decided in [`crate::channels`]. Dead cells and links are
-//! left out, switches are in. Distances are hops over live links.
+//! Parallel links are one *edge* here, because channels belong to cells (machine model, rule 2);
+//! [`crate::channels`] decides which of the links a route uses. Dead cells and links are left out,
+//! switches are included. Distances are hops over live links.
 
 use conset_ir::{CellId, Machine, Topology};
 
-/// Stands for "no way" among hop counts.
+/// The hop count of a cell that cannot be reached.
 pub const UNREACHABLE: u32 = u32::MAX;
 
-/// CsrGraph in one direction: row `c` is `cells[first[c]..first[c + 1]]`, ascending.
+/// A directed graph in compressed sparse row form, with numbered edges: row `c` is
+/// `cells[first[c]..first[c + 1]]`, ascending.
 #[derive(Clone, Debug)]
 pub struct CsrGraph {
     first: Vec<u32>,
@@ -31,7 +32,8 @@ impl CsrGraph {
         this
     }
 
-    /// A graph of `nodes` nodes with the given edges (source, target), which are sorted and distinct.
+    /// A graph of `nodes` nodes with the given edges (source, target), which must be sorted and
+    /// distinct.
     pub(crate) fn from_sorted(nodes: usize, edges: impl Iterator<Item = (u32, u32)>) -> Self {
         let mut this = Self { first: vec![0], cells: Vec::new() };
         for (source, target) in edges {
@@ -47,26 +49,29 @@ impl CsrGraph {
         self.first.len() - 1
     }
 
-    /// The neighbours of a cell.
+    /// The neighbours of a cell, ascending.
     #[inline]
     pub fn of(&self, cell: u32) -> &[u32] {
         &self.cells[self.edges(cell)]
     }
 
-    /// The numbers of the edges to a cell's neighbours, in the order of [`CsrGraph::of`].
+    /// The edges to a cell's neighbours, in the order of [`CsrGraph::of`].
     #[inline]
     pub fn edges(&self, cell: u32) -> std::ops::Range<usize> {
         let cell = cell as usize;
         self.first[cell] as usize..self.first[cell + 1] as usize
     }
 
-    /// The cell at the far end of an edge.
+    /// The cell that an edge leads to.
     #[inline]
     pub fn head(&self, edge: usize) -> u32 {
         self.cells[edge]
     }
 
     /// The edge between two neighbours.
+    ///
+    /// # Panics
+    /// If there is none.
     pub fn edge(&self, cell: u32, neighbour: u32) -> usize {
         let row = self.of(cell);
         self.edges(cell).start + row.binary_search(&neighbour).expect("routes go to neighbours")
@@ -78,20 +83,20 @@ impl CsrGraph {
     }
 }
 
-/// The live cells and who is next to whom.
+/// The live cells of a machine and their neighbours.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Cells, dead ones included (they have no neighbours).
+    /// Number of cells, including dead ones (they have no neighbours).
     pub cells: usize,
-    /// Where links lead from a cell.
+    /// The cells that the links of a cell lead to.
     pub next: CsrGraph,
-    /// Where links into a cell come from.
+    /// The cells from which links lead to a cell.
     pub back: CsrGraph,
-    /// Live links that each edge of `next` stands for.
+    /// The number of parallel live links of each edge of `next`.
     pub links: Vec<u32>,
-    /// The sides of a grid without a dead cell or link, and whether they close to rings.
+    /// The dimensions of a grid without dead cells or links, and whether they close to rings.
     grid: Option<(Vec<u32>, bool)>,
-    /// The leaves of a fat-tree without a dead cell or link.
+    /// The leaves of a fat-tree without dead cells or links.
     leaves: Option<u32>,
 }
 
@@ -120,7 +125,8 @@ impl Network {
         Self { cells, next, back, links, grid, leaves }
     }
 
-    /// Hops without a search, on a grid without a dead cell or link.
+    /// The grid, on a machine with coordinates and without dead cells or links. It gives hops
+    /// without a search.
     pub fn grid(&self) -> Option<Grid> {
         let (dims, wraps) = self.grid.as_ref()?;
         Some(Grid::new(self.cells, dims, *wraps))
@@ -138,7 +144,7 @@ pub struct BoundedBfs {
 }
 
 impl BoundedBfs {
-    /// Scratch for a network of so many cells.
+    /// Scratch memory for a network of `cells` cells.
     pub fn new(cells: usize) -> Self {
         Self {
             stamp: vec![0; cells],
@@ -149,9 +155,9 @@ impl BoundedBfs {
         }
     }
 
-    /// Searches from `start` over `neighbours` until `stop` says so of a cell reached (asked
-    /// once for each cell, the start included, in the order of their distance) or nothing is
-    /// left. Returns the cells looked at.
+    /// Searches from `start` until `stop(cell, hops)` returns true or all cells are reached. `stop`
+    /// is called once for each cell, starting with `start`, in the order of distance. Returns the
+    /// number of visited cells.
     pub fn run(
         &mut self,
         graph: &CsrGraph,
@@ -187,19 +193,19 @@ impl BoundedBfs {
         head
     }
 
-    /// Hops between a cell and the start: exact up to the distance where the search stopped, no
-    /// more than the truth beyond, [`UNREACHABLE`] where there is no way.
+    /// Hops between a cell and the start of the last search. Exact up to the distance at which the
+    /// search stopped, and a lower bound beyond; [`UNREACHABLE`] if there is no path.
     #[inline]
     pub fn hops(&self, cell: u32) -> u32 {
         if self.stamp[cell as usize] == self.now { self.hops[cell as usize] } else { self.radius }
     }
 }
 
-/// Hops to a target, for the search's sense of direction.
+/// Hops to the targets of a set, for A* searches.
 ///
-/// Small machines get a table with a row for each target in use; in large grids hops are the sum
-/// over the dimensions, in large fat-trees they follow from the numbers; in other large ones the search for each connection looks around its
-/// target just as far as its source.
+/// Small machines have a table with a row for each target. In large grids hops are the sum over the
+/// dimensions, in large fat-trees they follow from the cell numbers. In other large machines each
+/// search runs a breadth-first search around its target, up to the distance of its source.
 #[derive(Clone, Debug)]
 pub struct Distances {
     rows: Vec<u16>,
@@ -209,7 +215,7 @@ pub struct Distances {
     implicit: Option<Implicit>,
 }
 
-/// How hops are found where there is no room for a table.
+/// How hops are computed if the table would be too large.
 #[derive(Clone, Debug)]
 enum Implicit {
     BoundedBfs(BoundedBfs),
@@ -217,10 +223,10 @@ enum Implicit {
     FatTree(FatTreeHops),
 }
 
-/// Hops to leaves of a fat-tree: up to the smallest group that holds both, and down.
+/// Hops to leaves of a fat-tree: up to the smallest group that contains both cells, and down.
 #[derive(Clone, Debug)]
 struct FatTreeHops {
-    /// By level: the first of its cells, and how many a group has.
+    /// By level: its first cell, and the number of switches of a group.
     levels: Vec<(u32, u32)>,
     target: u32,
 }
@@ -250,7 +256,8 @@ impl FatTreeHops {
     }
 }
 
-/// A grid without regard to dead cells and links: coordinates and hops without a search.
+/// The coordinates of all cells of a grid, and hops between them without a search. Dead cells and
+/// links are ignored.
 #[derive(Clone, Debug)]
 pub struct Grid {
     dims: Vec<u32>,
@@ -309,11 +316,11 @@ impl Grid {
     }
 }
 
-/// Entries a distance table may have: 64 MB.
+/// The most entries of a distance table: 64 MB.
 const TABLE: usize = 1 << 25;
 
 impl Distances {
-    /// Prepares for the given targets (any order, repetitions allowed).
+    /// Prepares the distances to the given targets (in any order, repetitions allowed).
     pub fn new(network: &Network, targets: impl Iterator<Item = u32>) -> Self {
         let cells = network.cells;
         let mut row_of = vec![u32::MAX; cells];
@@ -325,7 +332,7 @@ impl Distances {
             }
         }
         let mut bfs = BoundedBfs::new(cells);
-        // Below 65535 cells every distance fits a u16 beside the mark for "no way".
+        // Below 65535 cells every distance and the mark for unreachable cells fit into a u16.
         if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
             let implicit = match (network.grid(), network.leaves) {
                 (Some(grid), _) => Implicit::Grid { grid, target: 0 },
@@ -350,15 +357,16 @@ impl Distances {
         Self { rows, row_of, cells, row_start: 0, implicit: None }
     }
 
-    /// Hops to a target from every cell, with `u16::MAX` for "no way"; `None` where there was no
-    /// room for a table of these.
+    /// Hops to a target from every cell, with `u16::MAX` for unreachable; `None` if there is no
+    /// table.
     #[inline]
     pub fn row(&self, target: u32) -> Option<&[u16]> {
         let first = self.row_of[target as usize] as usize * self.cells;
         self.rows.get(first..first + self.cells)
     }
 
-    /// Turns to another target, to be reached from `source`; returns the hops between them.
+    /// Selects the target of [`Distances::to_target`], which must be reached from `source`; returns
+    /// the hops between them.
     pub fn aim(&mut self, network: &Network, source: u32, target: u32) -> u32 {
         match &mut self.implicit {
             Some(Implicit::BoundedBfs(bfs)) => {
@@ -371,8 +379,8 @@ impl Distances {
         self.to_target(source)
     }
 
-    /// Hops from a cell to the target at least, exact for cells no further from it than the
-    /// source; [`UNREACHABLE`] where there is no way.
+    /// A lower bound of the hops from a cell to the target, exact for cells no further away than
+    /// the source; [`UNREACHABLE`] if there is no path.
     #[inline]
     pub fn to_target(&self, cell: u32) -> u32 {
         match &self.implicit {

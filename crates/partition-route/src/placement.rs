@@ -51,9 +51,9 @@ use metric::Metric;
 use traffic::Traffic;
 
 /// Connections up to which the last candidates are routed to know their phases.
-const ROUTED: usize = 1 << 13;
+const ROUTING_LIMIT: usize = 1 << 13;
 /// Connections of all such routings of one candidate; small sets get several.
-const TRIALS: usize = 1 << 12;
+const TRIAL_BUDGET: usize = 1 << 12;
 
 /// How parts come to cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -92,7 +92,7 @@ pub fn place(
     method: Method,
     seed: u64,
 ) -> Result<Vec<CellId>, Infeasible> {
-    check(machine, set, parts)?;
+    check_parts(machine, set, parts)?;
     let given: Vec<u32> = machine.endpoints().take(parts).map(|cell| cell.0).collect();
     let place = match method {
         Method::Given => given,
@@ -103,7 +103,7 @@ pub fn place(
             match method {
                 Method::Curve => starts.curve(),
                 Method::Bisect => starts.bisected(given),
-                _ => portfolio::best(&placer, &mut starts, given),
+                _ => portfolio::place(&placer, &mut starts, given),
             }
         }
     };
@@ -121,13 +121,13 @@ pub fn cost(
     place: &[CellId],
     seed: u64,
 ) -> Result<Cost, Infeasible> {
-    check(machine, set, place.len())?;
+    check_parts(machine, set, place.len())?;
     let mut taken = vec![false; machine.cell_count()];
     for (part, &cell) in place.iter().enumerate() {
         let fits = cell.index() < taken.len() && machine.is_endpoint(cell);
         if !fits || std::mem::replace(&mut taken[cell.index()], true) {
             let reason = format!("part {part} cannot live on {cell}: no live agent, or taken");
-            return Err(refusal(set, reason, vec![]));
+            return Err(infeasible(set, reason, vec![]));
         }
     }
     let network = Network::new(machine);
@@ -191,13 +191,13 @@ impl<'a> Placer<'a> {
     /// The cost of a placement that is loaded: with the phases of a first routing, unless the set
     /// is so large that this would take long.
     fn evaluate(&self, loads: &PlacementLoads<'_>, place: &[u32]) -> Cost {
-        if self.set.len() > ROUTED {
+        if self.set.len() > ROUTING_LIMIT {
             return loads.cost(None);
         }
         let cells: Vec<CellId> = place.iter().copied().map(CellId).collect();
         let Ok(set) = self.set.clone().placed(&cells) else { return loads.cost(None) };
         let mut fewest: Option<u32> = None;
-        for trial in 0..(TRIALS / self.set.len().max(1)).clamp(1, 4) {
+        for trial in 0..(TRIAL_BUDGET / self.set.len().max(1)).clamp(1, 4) {
             let seed = self.seed.wrapping_add(trial as u64);
             let options = apr::RouterOptions { seed, ..apr::RouterOptions::default() };
             match apr::phase_count(self.machine, &set, &options) {
@@ -214,7 +214,7 @@ impl<'a> Placer<'a> {
     }
 }
 
-fn check(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(), Infeasible> {
+fn check_parts(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(), Infeasible> {
     let homes = machine.endpoints().count();
     if parts > homes {
         return Err(too_many_parts(set, parts, homes));
@@ -225,16 +225,16 @@ fn check(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(), Inf
     let reason =
         format!("a connection from part {source} to part {target}, but there are {parts} parts");
     let fix = Fix::Other("give the number of parts that the set has".to_owned());
-    Err(refusal(set, reason, vec![fix]))
+    Err(infeasible(set, reason, vec![fix]))
 }
 
 fn too_many_parts(set: &ConnectionSet, parts: usize, homes: usize) -> Infeasible {
     let reason = format!("{parts} parts do not fit on {homes} live cells, one to each");
     let fixes = vec![Fix::Parts(homes), Fix::Cells(parts)];
-    refusal(set, reason, fixes)
+    infeasible(set, reason, fixes)
 }
 
-fn refusal(set: &ConnectionSet, reason: String, fixes: Vec<Fix>) -> Infeasible {
+fn infeasible(set: &ConnectionSet, reason: String, fixes: Vec<Fix>) -> Infeasible {
     Infeasible {
         set: set.name().to_owned(),
         reason,

@@ -1,18 +1,19 @@
-//! The shortest path search in one copy of the graph.
+//! The A* search for a shortest path in one layer of the graph.
 //!
-//! Dijkstra's algorithm with a sense of direction (A*): the cost of a cell is at least
-//! [`UNIT`], so hops to the target times that never say too much, and the first path found is a
-//! shortest one. Costs are small whole numbers, so the queue is an array of stacks. A search is
-//! given the cost that it must stay next and gives up beyond.
+//! A cell costs at least [`UNIT`], so the hops to the target times [`UNIT`] never overestimate the
+//! remaining cost, and the first path found is a shortest one. Costs are small whole numbers, so
+//! the priority queue is an array of stacks (buckets). A search has a cost limit and stops when it
+//! cannot stay below it.
 //!
-//! What a cell costs, and whether an edge may be taken, is the caller's business.
+//! The caller defines the cost of a cell and whether an edge may be used.
 
 use super::cell_cost::FULL;
 use crate::network::{Distances, Network, UNREACHABLE};
 
-/// Cost of a cell that nobody uses (the paper's 1, in fractions fine enough for the rest).
+/// The cost of an unused cell: the paper's 1, in units fine enough for the other costs.
 pub(crate) const UNIT: u32 = 8;
 
+/// Marks the end of a bucket.
 const EMPTY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +30,12 @@ struct OpenEntry {
     next: u32,
 }
 
-/// Scratch of the search, reused without clearing.
+/// Scratch memory of the search, reused without clearing.
 #[derive(Clone, Debug)]
 pub(crate) struct AStar {
     labels: Vec<CellLabel>,
     generation: u32,
-    /// The top entry of each stack; stack `i` holds estimates of `i` more than the first.
+    /// The top entry of each bucket; bucket `i` holds estimates that exceed the first by `i`.
     buckets: Vec<u32>,
     entries: Vec<OpenEntry>,
     /// The path found last, source first.
@@ -44,7 +45,7 @@ pub(crate) struct AStar {
 }
 
 impl AStar {
-    /// Scratch for a network of so many cells.
+    /// Scratch memory for a network of `cells` cells.
     pub(crate) fn new(cells: usize) -> Self {
         Self {
             labels: vec![CellLabel { stamp: 0, cost: 0, from: 0 }; cells],
@@ -56,9 +57,9 @@ impl AStar {
         }
     }
 
-    /// The cost of a shortest path from `source` to the target that `distances` aims at, if it
-    /// is next `limit`; the path is left in [`AStar::path`]. `cost(cell)` is [`FULL`] and
-    /// `open(edge)` is false where the path may not go.
+    /// The cost of a shortest path from `source` to the target that `distances` aims at, if it is
+    /// below `limit`; the path is left in [`AStar::path`]. `cost(cell)` is [`FULL`] and
+    /// `open(edge)` is false where the path must not go.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn run(
@@ -136,7 +137,7 @@ impl AStar {
         });
     }
 
-    /// Notes a way to a cell; false if one as short was known.
+    /// Records a path to a cell; false if one of at most this cost was known.
     #[inline]
     fn label(&mut self, cell: u32, cost: u32, from: u32) -> bool {
         let label = &mut self.labels[cell as usize];

@@ -1,25 +1,27 @@
-//! Connections put to a division that stands: what a small change of a set leaves to route.
+//! Incremental routing: adds connections to an existing division into phases.
 //!
-//! Routes that are handed in stay where they are, with their channels and links, as long as that
-//! is legal; every other connection of the set is inserted, far apart ones first and of those the
-//! longest:
+//! Existing routes stay in place, with their channels and links, as long as this is legal. The
+//! other connections of the set are inserted, connections whose ends are far apart first, and of
+//! equally far ones the longest first:
 //!
-//! * in the phase that is wished for it, if there is a way;
-//! * where the phase gets longer the least, as far as the busiest agent and the busiest link
-//!   tell, with a shortest route among cheap cells there (`search`), in [`SEARCHED_PHASES`] phases at most;
-//! * where no phase has room, by moving a few others ([`super::reroute`]), so that routes that
-//!   were handed in may move too;
-//! * else in a new phase at the end.
+//! * in the phase of its [`PlacementHint`], if there is a path;
+//! * otherwise in the phase that grows least, as far as the busiest agent and the busiest link
+//!   tell, with a shortest path among cheap cells there (`a_star`), searching at most
+//!   [`SEARCHED_PHASES`] phases;
+//! * if no phase has a free path, by moving a few other routes ([`super::reroute`]), which may
+//!   include existing ones;
+//! * otherwise in a new phase at the end.
 //!
-//! Phases that have become empty go. Where that is asked for, phases are more than the bound and one
-//! has few connections, no more than were changed, it is emptied if that can be.
+//! Phases that have become empty are removed. If requested, a phase with few connections (no more
+//! than were changed) is emptied, if there are more phases than the bound and the router succeeds.
 //!
-//! Copying what stands is linear in it; the searches are in proportion to what is inserted.
+//! Copying the existing routes takes linear time; the searches take time in proportion to the
+//! insertions.
 //!
 //! # What this module does not do
 //!
-//! It gives up, and says so, where standing routes break a requirement or an order that the set
-//! has now in a way that taking single routes out does not mend. It does not improve what stands.
+//! It gives up, and says so, if existing routes violate a requirement or precedence constraint that
+//! the set has now and removing single routes does not help. It does not improve existing routes.
 
 mod phase_loads;
 
@@ -42,70 +44,69 @@ use phase_loads::PhaseLoads;
 /// Phases searched for one connection.
 const SEARCHED_PHASES: usize = 32;
 
-/// Times that others are moved to make room.
+/// The number of times that other routes are moved to make room.
 const EVICTION_BUDGET: u32 = 64;
 
-/// Phases with as few connections are emptied even after a smaller change.
+/// Phases of at most this many connections may be emptied after any change.
 const SMALL_PHASE: usize = 8;
 
-/// Phases emptied at most.
+/// The most phases that are emptied.
 const MAX_EMPTIED_PHASES: u32 = 4;
 
-/// A division that was extended.
+/// The result of [`incremental_route`].
 #[derive(Clone, Debug)]
 pub struct IncrementalRouting {
-    /// The routes of each phase; those that stayed come first, in their order.
+    /// The routes of each phase; existing routes come first, in their order.
     pub phases: Vec<PhaseRoutes>,
-    /// For each phase the one it was; none for a new one.
+    /// For each phase, its former number; `None` for a new phase.
     pub former: Vec<Option<u32>>,
-    /// For each phase, the rows that its first routes had among those handed in; none where
-    /// those that were handed in are all there is.
+    /// For each phase, the former rows of its first routes; `None` if the phase is unchanged.
     pub stayed: Vec<Option<Vec<u32>>>,
-    /// Those whose routes were handed in and had to move, ascending.
+    /// Connections whose existing routes had to move, ascending.
     pub moved: Vec<ConnectionId>,
-    /// Those whose hint was granted over busy links alone, in no particular order.
+    /// Connections that got the phase of their hint, but over busy links, in no particular order.
     pub crowded: Vec<ConnectionId>,
-    /// Those whose hint was not granted, in no particular order.
+    /// Connections that did not get the phase of their hint, in no particular order.
     pub refused: Vec<ConnectionId>,
 }
 
-/// Where a connection without a route would best go.
+/// The preferred phase and time of a connection to be inserted.
 #[derive(Clone, Debug)]
 pub struct PlacementHint {
     /// The connection.
     pub connection: ConnectionId,
-    /// The phase, of those handed in; phases beyond are opened.
+    /// The phase, among the existing ones; phases beyond are opened.
     pub phase: u32,
-    /// Links to go round if there is another way, ascending; and those of other hints that are
-    /// granted in the same phase at the same time.
+    /// Links to avoid if there is another path, ascending. Links of other hints that were granted
+    /// in the same phase for the same time are avoided too.
     pub busy: Vec<LinkId>,
-    /// When it would run, in clocks from the phase's beginning.
+    /// The time at which it would run, in clocks from the start of the phase.
     pub slot: Slot,
 }
 
-/// What is wanted beside routes for all.
+/// The change that led from the existing routes to the set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoutingChange<'a> {
-    /// Connections that were there and have gone.
+    /// Number of removed connections.
     pub removed: usize,
-    /// Ascending by connection, at most one for each.
+    /// Hints, ascending by connection, at most one for each.
     pub hints: &'a [PlacementHint],
-    /// Whether phases that few are in are emptied where others have room.
+    /// Whether phases with few connections are emptied if others have room.
     pub empty_small_phases: bool,
 }
 
-/// Phases that [`RoutingChange::empty`] would try to empty have at most so many routes after a change of
-/// so many connections.
+/// Whether [`RoutingChange::empty_small_phases`] applies to a phase of `routes` routes after a
+/// change of `changed` connections.
 pub fn is_small(routes: usize, changed: usize) -> bool {
     routes <= SMALL_PHASE.max(changed)
 }
 
-/// Extends a division to a whole set. `kept` are routes of connections of `set` with all their
-/// words, legal on this machine, at most one of each. `None` where that cannot be had and the set
-/// must be routed from the start.
+/// Routes the connections of a set that have no existing route. `existing` are complete routes of
+/// connections of `set`, legal on this machine, at most one for each. `None` if this fails and the
+/// set must be routed from scratch.
 ///
 /// # Errors
-/// As [`super::route`], but for too many phases.
+/// As [`super::route`], except for too many phases.
 pub fn incremental_route(
     machine: &Machine,
     set: &ConnectionSet,
@@ -145,7 +146,7 @@ pub fn incremental_route(
     }
     let new = to_insert(&graph, set, &hops, options);
     let mut this = Insertion {
-        // Without anything to insert nobody asks for loads.
+        // Loads are needed only for insertions.
         loads: (!new.is_empty()).then(|| PhaseLoads::new(machine, set, &graph)),
         former: (0..existing.len() as u32).map(Some).collect(),
         reroute: Rerouter::default(),
@@ -183,14 +184,14 @@ pub fn incremental_route(
     this.number(machine, set, existing).map(Some)
 }
 
-/// Whether everything has a route, and the set asks for nothing that routes could break.
+/// Whether every connection has a route, and the set has nothing that routes could violate.
 fn is_complete(set: &ConnectionSet, existing: &[PhaseRoutes]) -> bool {
     existing.iter().map(PhaseRoutes::len).sum::<usize>() == set.len()
         && set.order().is_empty()
         && !set.has_requirements()
 }
 
-/// All that was handed in, but for phases that nobody is in.
+/// The existing routes without the empty phases.
 fn without_empty(existing: &[PhaseRoutes]) -> IncrementalRouting {
     let phases = existing.iter().zip(0..).filter(|(routes, _)| !routes.is_empty());
     let (phases, former): (Vec<_>, Vec<_>) =
@@ -200,8 +201,8 @@ fn without_empty(existing: &[PhaseRoutes]) -> IncrementalRouting {
     IncrementalRouting { phases, former, stayed, moved, crowded, refused }
 }
 
-/// What has no route, in the order of insertion: ordered connections after those before them,
-/// far apart ones first, and of those the longest.
+/// The connections without a route in the order of insertion: predecessors first, then those whose
+/// ends are far apart, then the longest.
 fn to_insert(
     graph: &LayeredGraph,
     set: &ConnectionSet,
@@ -221,22 +222,22 @@ fn to_insert(
 
 struct Insertion {
     graph: LayeredGraph,
-    /// Made where something is inserted.
+    /// Only if something is inserted.
     loads: Option<PhaseLoads>,
     former: Vec<Option<u32>>,
     reroute: Rerouter,
     evictions: u32,
     most: u32,
-    /// Whether something that was handed in was taken out of its phase.
+    /// Whether an existing route was removed from its phase.
     disturbed: bool,
-    /// The edges of hints that were granted, with their times, by phase.
+    /// The edges of granted hints, with their times, by phase.
     granted: Vec<Vec<(Slot, Vec<usize>)>>,
     crowded: Vec<ConnectionId>,
     refused: Vec<ConnectionId>,
 }
 
 impl Insertion {
-    /// Routes one connection; `false` where that cannot be had.
+    /// Routes one connection; `false` if this fails.
     fn insert(&mut self, machine: &Machine, x: u32, hint: Option<&PlacementHint>) -> bool {
         let Some(phases) = self.graph.precedence.legal_phases(&self.graph.state, x) else {
             return false;
@@ -283,7 +284,7 @@ impl Insertion {
         }
     }
 
-    /// Puts the path found last into a phase.
+    /// Adds the path found last to a phase.
     fn commit(&mut self, x: u32, phase: u32) {
         self.graph.insert(x, phase);
         if let Some(loads) = &mut self.loads {
@@ -291,7 +292,7 @@ impl Insertion {
         }
     }
 
-    /// Whether there is a way where a connection would best go, which is left in the graph.
+    /// Whether there is a path in the phase of the hint; it is left in the graph.
     fn fits(&mut self, machine: &Machine, x: u32, hint: &PlacementHint) -> bool {
         let state = &self.graph.state;
         let (source, target) = self.graph.ends[x as usize];
@@ -299,7 +300,7 @@ impl Insertion {
         if hint.phase >= state.phases || !free(source) || !free(target) {
             return false;
         }
-        // An edge is free where one of its links is.
+        // An edge is free if one of its links is.
         let mut closed: Vec<usize> = Vec::with_capacity(hint.busy.len());
         for &link in hint.busy.iter().filter(|link| link.index() < machine.link_count()) {
             let ends = machine.link(link);
@@ -327,7 +328,7 @@ impl Insertion {
         true
     }
 
-    /// The phase that gets longer the least, with the path left in the graph.
+    /// The phase that grows least; the path is left in the graph.
     fn find(&mut self, x: u32, phases: &std::ops::RangeInclusive<u32>) -> Option<u32> {
         let loads = self.loads.as_ref()?;
         let (source, target) = self.graph.ends[x as usize];
@@ -353,7 +354,7 @@ impl Insertion {
                 best = Some((growth, phase, self.graph.path.clone()));
             }
         }
-        // Those not searched are no worse than none.
+        // If no path was found yet, the other phases are tried in order.
         let rest = candidates.get(SEARCHED_PHASES..).unwrap_or(&[]);
         if best.is_none() {
             let found = rest.iter().find(|row| self.graph.search_phase(row.2, x).is_some());
@@ -365,7 +366,7 @@ impl Insertion {
         })
     }
 
-    /// Makes room by moving others.
+    /// Makes room by moving other routes.
     fn evict(&mut self, x: u32) -> bool {
         let copied = self.graph.state.phases as usize * self.graph.network.cells;
         if self.evictions == EVICTION_BUDGET || copied > INDEX_MEMORY_LIMIT || copied == 0 {
@@ -394,7 +395,7 @@ impl Insertion {
         }
     }
 
-    /// Empties phases that have become small, as long as there are more than needed.
+    /// Empties small phases as long as there are more phases than needed.
     fn empty_small(
         &mut self,
         make_rank: impl Fn(&LayeredGraph) -> Vec<u32>,
@@ -425,7 +426,8 @@ impl Insertion {
         }
     }
 
-    /// Channels and links: as they were for what stayed, the lowest free ones for the rest.
+    /// Assigns channels and links: the former ones to existing routes, the lowest free ones to the
+    /// rest.
     fn number(
         self,
         machine: &Machine,
@@ -469,19 +471,19 @@ impl Insertion {
     }
 }
 
-/// Numbers channels and links, phase by phase.
+/// Assigns channels and links, phase by phase.
 struct ChannelNumbering<'a> {
     graph: &'a LayeredGraph,
     edges: EdgeLinks,
     set: &'a ConnectionSet,
-    /// Channels that are given away, by cell.
+    /// Channels in use, by cell.
     taken: Vec<bool>,
     link_load: Vec<u32>,
     in_place: Vec<bool>,
 }
 
 impl ChannelNumbering<'_> {
-    /// The routes of a phase, and the rows that those which stayed had in it.
+    /// The routes of a phase, and the former rows of those that stayed.
     fn phase(
         &mut self,
         phase: u32,

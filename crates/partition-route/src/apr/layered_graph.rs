@@ -1,15 +1,16 @@
-//! The shortest path over all graph of the graph.
+//! The shortest path over all layers of the graph, one layer for each phase.
 //!
-//! A connection looks at the graph (phases) where both of its ends have a free channel, those
-//! whose ends are emptiest first, and keeps the shortest path. A copy whose two ends alone make
-//! it no better than the best so far is not searched, and a search in a copy stops where it can
-//! no longer be better, so most graph cost nothing; the path found is still a shortest one over
-//! all of them. Only beyond [`SEARCHED_LAYERS`] searches is the best so far taken as it is, and where there
-//! are more than [`WINDOW`] graph the next ones are looked at only if those had no path; this
-//! keeps a million connections over 1500 phases a matter of a minute.
+//! For each connection the router considers the layers (phases) in which both its ends have a free
+//! channel, those with the emptiest ends first, and keeps the shortest path. A layer is skipped if
+//! its two ends alone make its path no better than the best so far, and the search in a layer stops
+//! once it cannot improve on the best, so most layers cost nothing; the result is still a shortest
+//! path over all of them. There are two exceptions, which keep a million connections over 1500
+//! phases within about a minute: after [`SEARCHED_LAYERS`] searches the best path so far is taken,
+//! and layers are considered in windows of [`WINDOW`], each only if the windows before it had no
+//! path.
 //!
-//! A connection that others must wait for takes the first phase where it fits at all: a late
-//! phase would push everything behind it back.
+//! A connection with successors takes the first phase where it fits at all: a later phase would
+//! delay all its successors.
 
 use std::ops::RangeInclusive;
 
@@ -22,21 +23,21 @@ use super::requirements::{ANY, Requirement, Requirements};
 use super::routing_state::RoutingState;
 use crate::network::{Distances, Network, UNREACHABLE};
 
-/// Copies searched for one connection, unless none of them has a route.
+/// Layers searched for one connection, unless none of them has a path.
 const SEARCHED_LAYERS: usize = 32;
-/// Copies sorted by their ends at a time.
+/// Layers that are sorted by the costs of their ends at a time.
 const WINDOW: u32 = 256;
 
-/// A path that was found.
+/// The phase and the cost of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhasePath {
     /// The phase.
     pub(crate) phase: u32,
-    /// The sum of its cells' costs.
+    /// The sum of the costs of its cells.
     pub(crate) cost: u32,
 }
 
-/// The graph of the graph, and all that the search needs.
+/// The layers of the graph, and the state of the searches.
 #[derive(Clone, Debug)]
 pub(crate) struct LayeredGraph {
     pub(crate) network: Network,
@@ -45,25 +46,25 @@ pub(crate) struct LayeredGraph {
     costs: Vec<u32>,
     /// Source and target of each connection.
     pub(crate) ends: Vec<(u32, u32)>,
-    /// What is routed.
+    /// The routes of all phases.
     pub(crate) state: RoutingState,
-    /// Ordering constraints.
+    /// The precedence constraints.
     pub(crate) precedence: Precedence,
     requirements: Option<Requirements>,
     /// The path found last, source first.
     pub(crate) path: Vec<u32>,
-    /// Scratch: phases by what the two ends cost.
+    /// Scratch: phases by the cost of the two ends above the least.
     classes: Vec<Vec<u32>>,
-    /// Searches so far.
+    /// The number of searches so far.
     offset: u32,
 }
 
-/// The distances to the targets of a set, and what its connections ask for. `hops_of` gets the hops
-/// of each connection's shortest route.
+/// The distances to the targets of a set, and the requirements of its connections. Fills `hops_of`
+/// with the hops of each connection's shortest route.
 ///
 /// # Errors
-/// Connections without a way, or a requirement that no route meets. A set without either can be
-/// routed in some number of phases.
+/// A connection without a path, or a requirement that no route meets. Any other set can be routed
+/// in some number of phases.
 pub(crate) fn distances_and_requirements(
     machine: &Machine,
     set: &ConnectionSet,
@@ -83,10 +84,11 @@ pub(crate) fn distances_and_requirements(
 }
 
 impl LayeredGraph {
-    /// Nothing routed, no phase. `hops_of` gets the hops of each connection's shortest route.
+    /// A graph without routes and phases. Fills `hops_of` with the hops of each connection's
+    /// shortest route.
     ///
     /// # Errors
-    /// Connections without a way, or a requirement that no route meets.
+    /// As [`distances_and_requirements`].
     pub(crate) fn new(
         machine: &Machine,
         set: &ConnectionSet,
@@ -99,7 +101,7 @@ impl LayeredGraph {
             distances_and_requirements(machine, set, &network, hops_of)?;
         let capacity = machine.parameters().channels_per_cell as u16;
         let costs = cell_cost::table(capacity);
-        // What two ends can cost above the least.
+        // The most that two ends cost above the least.
         let most = costs.iter().filter(|&&c| c != FULL).max().map_or(0, |&c| c - UNIT);
         let classes = 2 * most + 1;
         Ok(Self {
@@ -125,7 +127,7 @@ impl LayeredGraph {
         }
     }
 
-    /// Takes out an empty phase; those after it move up.
+    /// Removes an empty phase; later phases move up.
     pub(crate) fn close_phase(&mut self, phase: u32) {
         self.state.close_phase(phase);
         if let Some(requirements) = &mut self.requirements {
@@ -133,7 +135,7 @@ impl LayeredGraph {
         }
     }
 
-    /// Puts the path found last into a phase.
+    /// Adds the path found last to a phase.
     pub(crate) fn insert(&mut self, connection: u32, phase: u32) {
         self.state.insert(connection, phase, &self.path);
         self.register(connection, phase);
@@ -144,7 +146,7 @@ impl LayeredGraph {
         self.search.labelled_cells
     }
 
-    /// Gives an unrouted connection back a route that it had before.
+    /// Gives an unrouted connection a route that it had before.
     pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: (u64, u32)) {
         self.state.restore(connection, phase, place);
         self.register(connection, phase);
@@ -156,7 +158,7 @@ impl LayeredGraph {
         }
     }
 
-    /// Takes a connection out of its phase.
+    /// Removes a connection from its phase.
     pub(crate) fn remove(&mut self, connection: u32) {
         let phase = self.state.phase_of[connection as usize];
         self.state.remove(connection);
@@ -174,8 +176,8 @@ impl LayeredGraph {
         }
     }
 
-    /// The shortest path for a connection in the given phases, `without` left out; the path is
-    /// left in [`LayeredGraph::path`].
+    /// A shortest path for a connection in the given phases except `without`; the path is left in
+    /// [`LayeredGraph::path`].
     pub(crate) fn shortest(
         &mut self,
         connection: u32,
@@ -189,7 +191,7 @@ impl LayeredGraph {
         let (first, words) =
             (phases.start() / 64, (last / 64 + 1).checked_sub(phases.start() / 64)?);
         let first_fit = self.precedence.has_successors(connection);
-        // Beginning each time elsewhere fills the graph evenly where there are many.
+        // A different start each time fills the layers evenly if there are many.
         let offset = if first_fit || words * 64 <= WINDOW { 0 } else { self.offset % words };
         self.offset = self.offset.wrapping_add(1);
         let mut collected = 0;
@@ -208,7 +210,8 @@ impl LayeredGraph {
         None
     }
 
-    /// The shortest path for a connection in one phase; the path is left in [`LayeredGraph::path`].
+    /// The cost of a shortest path for a connection in one phase; the path is left in
+    /// [`LayeredGraph::path`].
     pub(crate) fn search_phase(&mut self, phase: u32, connection: u32) -> Option<u32> {
         let (source, target) = self.ends[connection as usize];
         self.distances.aim(&self.network, source, target);
@@ -217,7 +220,8 @@ impl LayeredGraph {
         Some(cost)
     }
 
-    /// The same over open edges alone. Nothing is found for a connection that asks for a latency.
+    /// As [`LayeredGraph::search_phase`], over open edges only. Finds nothing for a connection with
+    /// a latency requirement.
     pub(crate) fn search_open_edges(
         &mut self,
         phase: u32,
@@ -242,8 +246,8 @@ impl LayeredGraph {
         Some(cost)
     }
 
-    /// Whether what is routed keeps all requirements. Where links are parallel and there are
-    /// requirements, nobody looks which link of an edge a route has, so the answer is no.
+    /// Whether the routes meet all requirements. If there are requirements and parallel links, the
+    /// answer is no, because the link of each route is not known here.
     pub(crate) fn meets_requirements(&self) -> bool {
         let Some(requirements) = &self.requirements else { return true };
         let connections = 0..self.ends.len() as u32;
@@ -255,7 +259,7 @@ impl LayeredGraph {
                 .all(|x| self.state.route(x).len() as u64 <= u64::from(requirements.of(x).hops) + 1)
     }
 
-    /// The shortest path over the graph collected, which are forgotten.
+    /// A shortest path over the collected layers, which are cleared.
     fn search_classes(
         &mut self,
         connection: u32,
@@ -290,8 +294,8 @@ impl LayeredGraph {
         best
     }
 
-    /// The cheapest path in some phases where full cells may be passed too, each at the cost that
-    /// `full_cell_cost(phase, cell)` asks; the path is left in [`LayeredGraph::path`].
+    /// The cheapest path in some phases where full cells may be used too, each at the cost
+    /// `full_cell_cost(phase, cell)`; the path is left in [`LayeredGraph::path`].
     pub(crate) fn search_through_full(
         &mut self,
         connection: u32,
@@ -311,7 +315,7 @@ impl LayeredGraph {
         best
     }
 
-    /// Sorts the phases of one word where both ends are free by what the ends cost above the
+    /// Sorts the phases of one word in which both ends are free by the cost of the ends above the
     /// least. Returns their number.
     fn collect_layers(
         &mut self,
@@ -322,7 +326,7 @@ impl LayeredGraph {
     ) -> u32 {
         let mut count = 0;
         let mut bits = self.state.both_free(source, target, word as usize);
-        // No phase beyond the last.
+        // Phases beyond the last do not exist.
         let there = self.state.phases.saturating_sub(word * 64);
         bits &= if there < 64 { (1 << there) - 1 } else { u64::MAX };
         while bits != 0 {
@@ -350,8 +354,8 @@ impl LayeredGraph {
         first[0].sort_unstable();
     }
 
-    /// One search. The limit is one of cost; a limit of hops makes all cells cost the same, so
-    /// that it can be turned into one of cost.
+    /// One search. The limit is a cost. A hop limit is converted into a cost limit, which is exact
+    /// because all cells then cost the same.
     fn search_in(
         &mut self,
         phase: u32,
@@ -380,8 +384,8 @@ impl LayeredGraph {
                     (_, _) if requirement.hops != ANY => UNIT,
                     (cost, _) => cost,
                 };
-                // A full cell's full_cell_cost is above UNIT, so a limit of hops may refuse more than it
-                // must there, never less.
+                // A full cell costs more than UNIT, so with full cells the hop limit may be too
+                // strict, but never too loose.
                 let hops =
                     requirement.hops.saturating_add(1).saturating_mul(UNIT).saturating_add(1);
                 let limit = if requirement.hops == ANY { limit } else { limit.min(hops) };

@@ -1,26 +1,26 @@
-//! A value for each cell in each phase, where most are as they were at first.
+//! A table by phase and cell, in which most values are still the default value.
 //!
-//! The router's graph of the machine are as many as there are phases, and each may hold a few
-//! routes only: sixty thousand connections of one cell take five thousand phases, and each is a copy
-//! of all cells. So the cells of a phase come in pages, and pages without anything of their own are
-//! all the same page. On a machine of one page that is a plain table.
+//! The router has as many layers as there are phases, and each may hold only a few routes: sixty
+//! thousand connections of one cell take five thousand phases, each a layer of all cells. So the
+//! cells of a phase are divided into pages, and all pages that hold only default values share one
+//! page. On a machine of a single page this is a plain table.
 
 use std::ops::Index;
 
-/// Cells of a page at most, as a power of 2.
+/// The most cells of a page, as a power of 2.
 const MAX_PAGE_BITS: u32 = 8;
 
 /// Values by phase and cell.
 #[derive(Clone, Debug)]
 pub(crate) struct PagedTable<T> {
-    /// A page has 2 to this power cells.
+    /// A page has 2 to the power of this cells.
     bits: u32,
     /// Pages of a phase.
     pages_per_phase: usize,
-    /// By phase and page: where it lies in `values`. Page 0 is nobody's: it is as it was at first.
+    /// By phase and page: its position in `values`. Page 0 is shared and holds default values.
     table: Vec<u32>,
     values: Vec<T>,
-    /// Pages that have become free, as they were at first.
+    /// Pages that are free again; they hold default values.
     free_pages: Vec<u32>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct PhaseView<'a, T> {
 }
 
 impl<T: Clone + Default> PagedTable<T> {
-    /// No phase, of a machine of so many cells.
+    /// A table without phases, for a machine of `cells` cells.
     pub(crate) fn new(cells: usize) -> Self {
         let bits = cells.next_power_of_two().trailing_zeros().min(MAX_PAGE_BITS);
         Self {
@@ -50,14 +50,14 @@ impl<T: Clone + Default> PagedTable<T> {
         self.table.resize(self.table.len() + self.pages_per_phase, 0);
     }
 
-    /// Takes out a phase whose values are as they were at first; those after it move up.
+    /// Removes a phase whose values are all default values; later phases move up.
     pub(crate) fn close_phase(&mut self, phase: u32) {
         let first = phase as usize * self.pages_per_phase;
         let pages = self.table.drain(first..first + self.pages_per_phase);
         self.free_pages.extend(pages.filter(|&page| page != 0));
     }
 
-    /// Makes everything as it was at first, for so many phases.
+    /// Sets all values to the default value, for this number of phases.
     pub(crate) fn reset(&mut self, phases: u32) {
         self.table.clear();
         self.table.resize(phases as usize * self.pages_per_phase, 0);
@@ -93,7 +93,7 @@ impl<T: Clone + Default> PagedTable<T> {
         });
     }
 
-    /// Cells that there is memory for.
+    /// Cells for which memory is allocated.
     pub(crate) fn allocated_cells(&self) -> usize {
         self.values.len()
     }
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(table.of(phase)[99_999 - phase as usize], phase as u16);
             assert_eq!(table.of(phase)[0], 0);
         }
-        // An empty sheet goes, the others move up, and its page is used again.
+        // An empty phase is removed, the others move up, and its page is used again.
         table.close_phase(0);
         assert_eq!(*table.of(6).get(99_992), 7);
         table.open_phase();

@@ -1,4 +1,9 @@
-//! Why a set does not fit into the allowed number of phases, and the fixes that would make it fit.
+//! Explains why a set does not fit into the allowed number of phases, with fixes that make it fit.
+//!
+//! There are three kinds of fixes: the number of phases that the router finds; a number of channels
+//! that is enough (found by routing again, so it is known to work, and the least of those tried);
+//! and connections to leave out (all connections of the surplus phases, the smallest phases first,
+//! so the remaining set is known to fit).
 
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Fix, Infeasible, Machine, Overfull};
 
@@ -9,7 +14,8 @@ use crate::explain::NAMED;
 /// Connections of a set up to which other channel counts are tried by routing.
 const RETRY_LIMIT: usize = 1 << 16;
 
-/// More phases than allowed. `phase_of` is the phase of each connection as the router found them.
+/// The error for more phases than allowed. `phase_of` is the phase of each connection as the router
+/// found it.
 pub(super) fn too_many_phases(
     machine: &Machine,
     set: &ConnectionSet,
@@ -21,13 +27,13 @@ pub(super) fn too_many_phases(
     let overfull = overfull_cells(machine, set, most);
     let bound = bounds::bounds(machine, set).map_or(0, |b| b.summary().phases);
     let reason = if most == 0 {
-        "no phase is allowed, and the set has connections".to_owned()
+        "no phase is allowed, but the set has connections".to_owned()
     } else if bound > most {
-        format!("it needs at least {bound} phases, and {most} are allowed")
+        format!("it needs at least {bound} phases, but only {most} are allowed")
     } else {
         format!(
-            "the router needs {found} phases, and {most} are allowed (no fewer than {bound} are \
-             possible)"
+            "the router needs {found} phases, but only {most} are allowed (the lower bound is \
+             {bound})"
         )
     };
     let mut fixes = vec![Fix::Phases(found)];
@@ -40,8 +46,8 @@ pub(super) fn too_many_phases(
     Infeasible { set: set.name().to_owned(), reason, overfull, connections: named, fixes }
 }
 
-/// The most overfull cells: those where more connections end than there are channels in all
-/// allowed phases.
+/// The most overfull cells: those where more connections end than there are channels in all allowed
+/// phases.
 fn overfull_cells(machine: &Machine, set: &ConnectionSet, phases: u32) -> Vec<Overfull> {
     let available = u64::from(machine.parameters().channels_per_cell) * u64::from(phases);
     let wanted = bounds::endpoint_counts(machine, set);
@@ -63,8 +69,9 @@ fn overfull_cells(machine: &Machine, set: &ConnectionSet, phases: u32) -> Vec<Ov
         .collect()
 }
 
-/// The least number of channels, among those tried, with which the router keeps to the phases:
-/// upwards from what the lower bounds ask for, in growing steps, then halving the last step.
+/// The least number of channels, among those tried, with which the router stays within the phases.
+/// Starts at the number that the lower bounds require, increases it in growing steps, then bisects
+/// the last step.
 fn channels_enough(
     machine: &Machine,
     set: &ConnectionSet,
@@ -102,7 +109,7 @@ fn channels_enough(
     Some(high)
 }
 
-/// The connections of the phases with the fewest, all but `most` of them.
+/// The connections of all phases except the `most` largest ones.
 fn smallest_phases(phase_of: &[u32], found: u32, most: u32) -> Vec<ConnectionId> {
     let mut sizes = vec![0u32; found as usize];
     for &phase in phase_of {

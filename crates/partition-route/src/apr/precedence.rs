@@ -1,12 +1,12 @@
-//! The order in which connections are routed, and the phases that ordering constraints leave.
+//! The order in which connections are routed, and the phases that precedence constraints allow.
 //!
-//! Connections far apart go first, because they need the most room, ties broken by the seed; or
-//! they go in random order, or as the set lists them ([`RoutingOrder`]).
-//! Where the set is ordered, a connection comes successors all that must be finished predecessors it, so
-//! that the first pass only ever looks backwards.
+//! Connections whose ends are far apart go first, because they need the most channels, with ties
+//! broken by the seed; or connections are taken in the order of the set ([`RoutingOrder`]). If the
+//! set has an order, a connection comes after all its predecessors, so that the first pass only
+//! looks at earlier connections.
 //!
-//! A pair (predecessors, successors) is kept if phase(predecessors) <= phase(successors). In one and the same phase the
-//! timetable keeps it.
+//! A pair (before, after) is satisfied if phase(before) <= phase(after). Inside one phase the
+//! timetable keeps the order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,16 +19,17 @@ use rand_chacha::ChaCha8Rng;
 use super::RoutingOrder;
 use super::routing_state::{RoutingState, UNROUTED};
 
-/// Connections looked at to find the legal phases of one. Beyond, none is legal.
+/// Connections that are visited to find the legal phases of one. Beyond this number, no phase is
+/// legal.
 const PRECEDENCE_BUDGET: usize = 1 << 12;
 
-/// The ordering constraints of a set.
+/// The precedence constraints of a set.
 #[derive(Clone, Debug)]
 pub(crate) struct Precedence {
     is_ordered: bool,
     predecessors: Lists,
     successors: Lists,
-    /// Scratch of the walk.
+    /// Scratch of the traversal.
     visited: Vec<u32>,
     generation: u32,
     stack: Vec<u32>,
@@ -88,8 +89,8 @@ impl Precedence {
         sequence
     }
 
-    /// The phases in the first pass, when everything predecessors the connection is routed and
-    /// nothing successors it: from the last phase of those predecessors it.
+    /// The legal phases in the first pass, when all predecessors and no successor of the connection
+    /// are routed: from the last phase of the predecessors.
     pub(crate) fn phases_after_predecessors(
         &self,
         state: &RoutingState,
@@ -102,8 +103,8 @@ impl Precedence {
         predecessors.map(|&x| state.phase_of[x as usize]).max().unwrap_or(0)..=u32::MAX
     }
 
-    /// The phases that the routed connections leave to an unrouted one, through other unrouted
-    /// ones as well; `None` if there are too many of those to look at.
+    /// The phases that the routed connections allow for an unrouted one, directly or through other
+    /// unrouted ones; `None` if too many of those have to be visited.
     pub(crate) fn legal_phases(
         &mut self,
         state: &RoutingState,

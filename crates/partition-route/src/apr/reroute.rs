@@ -1,11 +1,11 @@
-//! Rip up and reroute: emptying phases (the paper's step 4).
+//! Rip up and reroute: empties phases (the paper's step 4).
 //!
-//! One iteration picks the phase with the fewest channels in use, rips up its routes and routes
-//! its connections again in the other phases. Where one finds no way, it is led over cells that
-//! are full, as few as possible; for each such cell the shortest route there is rip_count up in its
-//! offset and waits to be rerouted. A cell that was conflict_count over costs more each time, so that two
-//! connections do not drive each other out for ever. If all find a place the phase is gone; if
-//! the iteration runs out of rip_up_budget, everything is put back as it was.
+//! One iteration takes the phase with the fewest channels in use, rips up its routes, and routes
+//! its connections again in the other phases. If a connection finds no path, it is routed through
+//! full cells, as few as possible; at each such cell the shortest route is ripped up in turn and
+//! queued for rerouting. The cost of a cell grows with each conflict there, so that two connections
+//! do not displace each other forever. If all connections find a route, the phase is removed; if
+//! the iteration exceeds its budget, all changes are rolled back.
 
 use std::collections::VecDeque;
 
@@ -14,39 +14,40 @@ use super::layered_graph::LayeredGraph;
 use super::paged_table::PagedTable;
 use super::routing_state::UNROUTED;
 
-/// Cost of routes_through a full cell, where somebody must be rip_count up, above the dearest other cell's.
+/// The cost of a full cell, where a route must be ripped up; it is above the cost of any other
+/// cell.
 const FULL_CELL_COST: u32 = 8 * UNIT;
-/// Added for each time that somebody was rip_count up there before.
+/// Added for each earlier conflict at the cell.
 const HISTORY_COST: u32 = 2 * UNIT;
-/// Routes that one iteration may rip_up up, for each that the phase had.
+/// Routes that one iteration may rip up for each route of the phase.
 const RIP_UPS_PER_ROUTE: usize = 6;
-/// Routes that one iteration may rip_up up beyond that.
+/// Routes that one iteration may rip up in addition.
 const EXTRA_RIP_UPS: usize = 32;
-/// Cells that the searches of one iteration may label, for each channel in use.
+/// Cells that the searches of one iteration may label for each channel in use.
 const SEARCH_BUDGET_PER_CHANNEL: u64 = 32;
-/// Cells that the searches of one iteration may label beyond that.
+/// Cells that the searches of one iteration may label in addition.
 const EXTRA_SEARCH_BUDGET: u64 = 1 << 16;
-/// Phases looked at when a connection is led over full cells.
+/// Phases searched for a path through full cells.
 const SEARCHED_LAYERS: u32 = 32;
 
-/// A route before the iteration: connection, phase, place in the pool.
+/// A route before the iteration: connection, phase, range in the pool.
 type FormerRoute = (u32, u32, (u64, u32));
 
-/// Scratch of the iterations.
+/// Scratch memory of the iterations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rerouter {
     former: Vec<FormerRoute>,
     rip_count: Vec<u32>,
     queue: VecDeque<u32>,
-    /// Times that somebody was rip_count up, by phase and cell.
+    /// Number of conflicts, by phase and cell.
     conflicts: Option<PagedTable<u32>>,
-    /// Where the search over full cells starts.
+    /// The first phase of the next search through full cells.
     offset: u32,
 }
 
 impl Rerouter {
-    /// Tries to empty a phase and take it out. If it cannot, nothing has changed. `rank` is the
-    /// place of each connection in the order of routing.
+    /// Tries to empty a phase and remove it. Changes nothing if it fails. `rank` is the position of
+    /// each connection in the order of routing.
     pub(crate) fn empty(&mut self, graph: &mut LayeredGraph, phase: u32, rank: &[u32]) -> bool {
         self.former.clear();
         self.queue.clear();
@@ -77,8 +78,8 @@ impl Rerouter {
         true
     }
 
-    /// Routes a connection that finds no room, by moving others in any phase. If it cannot,
-    /// nothing has changed.
+    /// Routes a connection that finds no free path, by moving others in any phase. Changes nothing
+    /// if it fails.
     pub(crate) fn insert(&mut self, graph: &mut LayeredGraph, x: u32) -> bool {
         self.former.clear();
         self.queue.clear();
@@ -96,7 +97,7 @@ impl Rerouter {
                 if graph.state.phase_of[x as usize] != UNROUTED {
                     graph.remove(x);
                 }
-                // It had no route before, so it has none to be given back.
+                // It had no route before, so none is restored.
                 self.former.retain(|former| former.0 != x);
                 self.rollback(graph);
                 return false;
@@ -151,14 +152,14 @@ impl Rerouter {
         if room {
             graph.insert(x, found.phase);
         } else {
-            // The connection is not routed, but it is among the former ones, so that undoing
-            // finds it.
+            // The connection is not routed, but it is recorded in `former`, so that the rollback
+            // restores it.
             debug_assert_eq!(graph.state.phase_of[x as usize], UNROUTED);
         }
         room
     }
 
-    /// Sees to it that a cell has a free channel; false if that was too much rip_up_budget.
+    /// Makes sure that a cell has a free channel; false if the budget is exhausted.
     fn free_channel(
         &mut self,
         graph: &mut LayeredGraph,

@@ -1,13 +1,13 @@
-//! What is routed where: the graph of the machine graph, one for each phase.
+//! The routes of all phases, and the channels that they occupy.
 //!
-//! A copy is a sheet of occupancy counts, one for each cell. Beside them stands, for each cell, the
-//! set of phases in which it has no free channel, so that a connection looks only at the graph
-//! where both of its ends are free. Neither takes memory for cells that nobody uses. Routes lie in one pool and are named by connection;
-//! a route that is taken out leaves a gap there until the pool is packed.
+//! Each layer is a table of the channels in use on each cell. In addition, each cell has the set of
+//! phases in which it is full, so that a connection considers only the layers in which both its
+//! ends are free. Neither takes memory for cells without routes. Routes are stored in one pool,
+//! indexed by connection; a removed route leaves a gap in the pool until it is compacted.
 
 use super::paged_table::{PagedTable, PhaseView};
 
-/// No phase: the connection is not routed.
+/// The phase of a connection without a route.
 pub(crate) const UNROUTED: u32 = u32::MAX;
 
 /// The pool_ranges of all phases and the channels they occupy.
@@ -15,11 +15,11 @@ pub(crate) const UNROUTED: u32 = u32::MAX;
 pub(crate) struct RoutingState {
     /// Channels per cell.
     pub(crate) capacity: u16,
-    /// Phases there are, empty ones included.
+    /// Number of phases, including empty ones.
     pub(crate) phases: u32,
     used: PagedTable<u16>,
-    /// By cell: bit `p` is set while the cell has no free channel in phase `p`. What is beyond the
-    /// end is not set.
+    /// By cell: bit `p` is set while the cell has no free channel in phase `p`. Bits beyond the end
+    /// are 0.
     full: Vec<Vec<u64>>,
     /// The phase of each connection.
     pub(crate) phase_of: Vec<u32>,
@@ -29,18 +29,18 @@ pub(crate) struct RoutingState {
     live_entries: usize,
     /// Channels in use, for each phase.
     pub(crate) load: Vec<u64>,
-    /// Connections routed.
+    /// Number of routed connections.
     pub(crate) routed: usize,
     /// The connections of each phase, in no particular order.
     members: Vec<Vec<u32>>,
-    /// The connections on each cell, by phase and cell, once somebody asked for it.
+    /// The connections on each cell, by phase and cell, once this index was requested.
     routes_through: Option<PagedTable<Vec<u32>>>,
-    /// Where each connection stands among the members of its phase.
+    /// The position of each connection among the members of its phase.
     member_position: Vec<u32>,
 }
 
 impl RoutingState {
-    /// Nothing routed, no phase.
+    /// No routes, no phase.
     pub(crate) fn new(cells: usize, capacity: u16, connections: usize) -> Self {
         Self {
             capacity,
@@ -59,7 +59,7 @@ impl RoutingState {
         }
     }
 
-    /// From now on keeps the connections on each cell, for [`RoutingState::routes_through`].
+    /// Builds the index for [`RoutingState::routes_through`] and keeps it up to date from now on.
     pub(crate) fn track_routes_through(&mut self) {
         let mut routes_through: PagedTable<Vec<u32>> = PagedTable::new(self.full.len());
         routes_through.reset(self.phases);
@@ -73,7 +73,7 @@ impl RoutingState {
         self.routes_through = Some(routes_through);
     }
 
-    /// The connections whose pool_ranges are on a cell in a phase, in no particular order.
+    /// The connections whose routes use a cell in a phase, in no particular order.
     pub(crate) fn routes_through(&self, phase: u32, cell: u32) -> &[u32] {
         match &self.routes_through {
             Some(routes_through) => routes_through.of(phase).get(cell),
@@ -92,7 +92,7 @@ impl RoutingState {
         self.phases += 1;
     }
 
-    /// Cells of all phases together that there is memory for.
+    /// Cells of all phases together for which memory is allocated.
     pub(crate) fn allocated_cells(&self) -> usize {
         self.used.allocated_cells()
     }
@@ -103,15 +103,15 @@ impl RoutingState {
         self.used.of(phase)
     }
 
-    /// The phases in which both cells have a free channel, 64 to a word, from word 0. Phases that
-    /// there are not yet count among them.
+    /// The phases in which both cells have a free channel, 64 per word, starting at word 0. Bits of
+    /// phases that do not exist yet are set too.
     #[inline]
     pub(crate) fn both_free(&self, a: u32, b: u32, word: usize) -> u64 {
         let full = |cell: u32| self.full[cell as usize].get(word).copied().unwrap_or(0);
         !(full(a) | full(b))
     }
 
-    /// Notes whether a cell has no free channel in a phase.
+    /// Records whether a cell is full in a phase.
     fn set_full(&mut self, cell: u32, phase: u32, is_full: bool) {
         let (word, bit) = (phase as usize / 64, 1 << (phase % 64));
         let row = &mut self.full[cell as usize];
@@ -127,7 +127,7 @@ impl RoutingState {
         &self.pool[start as usize..start as usize + len as usize]
     }
 
-    /// Puts a route into a phase. The caller has seen that every cell has a free channel.
+    /// Adds a route to a phase. The caller has checked that every cell has a free channel.
     pub(crate) fn insert(&mut self, connection: u32, phase: u32, route: &[u32]) {
         debug_assert_eq!(self.phase_of[connection as usize], UNROUTED);
         self.pool_ranges[connection as usize] = (self.pool.len() as u64, route.len() as u32);
@@ -135,7 +135,7 @@ impl RoutingState {
         self.occupy(connection, phase);
     }
 
-    /// Puts the route that a connection had last into a phase.
+    /// Adds the last route of a connection to a phase.
     pub(crate) fn occupy(&mut self, connection: u32, phase: u32) {
         let (start, len) = self.pool_ranges[connection as usize];
         for at in start as usize..start as usize + len as usize {
@@ -159,8 +159,8 @@ impl RoutingState {
         self.routed += 1;
     }
 
-    /// Takes a connection out of its phase and gives its channels back. Its route can still be
-    /// read until the pool is packed.
+    /// Removes a connection from its phase and frees its channels. Its route can be read until the
+    /// pool is compacted.
     pub(crate) fn remove(&mut self, connection: u32) {
         let phase = std::mem::replace(&mut self.phase_of[connection as usize], UNROUTED);
         let (start, len) = self.pool_ranges[connection as usize];
@@ -190,23 +190,23 @@ impl RoutingState {
         self.routed -= 1;
     }
 
-    /// The connections of a phase, in no particular order (but always the same).
+    /// The connections of a phase, in an unspecified but deterministic order.
     pub(crate) fn members(&self, phase: u32) -> &[u32] {
         &self.members[phase as usize]
     }
 
-    /// Where a connection's route lies in the pool; for [`RoutingState::restore`].
+    /// The range of a connection's route in the pool; for [`RoutingState::restore`].
     pub(crate) fn pool_range(&self, connection: u32) -> (u64, u32) {
         self.pool_ranges[connection as usize]
     }
 
-    /// Gives an unrouted connection back a route that it had before.
+    /// Gives an unrouted connection a route that it had before.
     pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: (u64, u32)) {
         self.pool_ranges[connection as usize] = place;
         self.occupy(connection, phase);
     }
 
-    /// Closes the gaps in the pool if they have become most of it.
+    /// Removes the gaps from the pool if they make up most of it.
     pub(crate) fn compact_pool(&mut self) {
         if self.pool.len() < 2 * self.live_entries + (1 << 16) {
             return;
@@ -223,7 +223,7 @@ impl RoutingState {
         self.pool = pool;
     }
 
-    /// Takes out a phase in which nothing is routed; those after it move up.
+    /// Removes a phase without routes; later phases move up.
     pub(crate) fn close_phase(&mut self, phase: u32) {
         debug_assert_eq!(self.load[phase as usize], 0);
         self.used.close_phase(phase);
@@ -242,7 +242,7 @@ impl RoutingState {
     }
 }
 
-/// Takes a bit out of a row; those after it move up.
+/// Removes a bit from a row; later bits move up.
 fn without_bit(row: &mut [u64], bit: u32) {
     let word = bit as usize / 64;
     for at in word..row.len() {

@@ -1,40 +1,44 @@
-//! What order costs: paths of connections, and what must be moved between their ends.
+//! Bounds from precedence constraints: chains of connections, and the words between their ends.
 //!
-//! A connection starts when all that is predecessor it is over. So no connection starts predecessor the
-//! longest chain that leads to it is over (its *head*), and when it is over the longest chain
-//! behind it is still to come (its *tail*). Two kinds of bounds follow, both for the clocks beside
-//! the switches, because nothing moves during a switch:
+//! A connection starts when all its predecessors have ended. So it does not start before the
+//! longest chain that leads to it has ended (its *head*), and after it the longest chain behind it
+//! is still to come (its *tail*). Two kinds of bounds follow, both for the clocks beside the
+//! context switches, because no word moves during a switch:
 //!
 //! * the longest chain;
-//! * a *window*: connections with heads of `a` clocks at least and tails of `b` clocks at least do
-//!   not start in the first `a` clocks and are over `b` clocks predecessor the end. What they ask of
-//!   agents, of links on average and of cuts has to fit in what is left. So `a`, `b` and that load
-//!   together bound the time. (The loads are those of the other bounds, for these connections
-//!   minimum_clocks; set-ups of streams are left out, because a receiver can have opened its stream predecessor.)
+//! * a *window*: connections with heads of at least `a` clocks and tails of at least `b` clocks do
+//!   not start in the first `a` clocks and end `b` clocks before the end. Their load on agents, on
+//!   links on average and on cuts has to fit in between, so `a`, `b` and this load together bound
+//!   the time. (The loads are those of the other bounds, for these connections alone. Stream
+//!   set-ups are left out, because a receiver may have opened its stream before.)
 //!
 //! # The clocks of a connection in a chain
 //!
-//! They run from when all that is predecessor it is over, until its last word is received. Its sender
-//! opens its stream in them (an operation that waits for others is not open). Let `a` be the access
-//! time of a word, `l` the time a link takes for it, `h` the links of a shortest way, `w` the
-//! words, `s` the set-up, and `d` the links that leave the source or, if they are fewer, that reach
-//! the target. Of what follows nothing depends on routes, parts, phases or who shares what:
+//! They run from the end of all predecessors until the last word is received. The sender opens its
+//! stream in this time (an operation that waits for others is not open). Let `a` be the access time
+//! of a word, `l` the time a link takes for it, `h` the links of a shortest path, `w` the words,
+//! `s` the set-up, and `d` the links that leave the source or, if they are fewer, that enter the
+//! target. The following does not depend on routes, parts, phases or sharing:
 //!
-//! * The agent of the source takes the words one after the other. The last that it takes is taken at
-//!   `s + w a` at the earliest, then crosses `h` links and the agent of the target:
-//!   `s + w a + h l + a`.
-//! * If `h` is not 0, one of the `d` links carries `w / d` words or more, one after the other. Before
-//!   the first of them is an `a`, and on its way but for this link are `h - 1` others and the agent
-//!   of the target, for the last (or for the first, where it is the target's links, which comes
-//!   to the same): `s + a + w l / d + (h - 1) l + a`.
+//! * The agent of the source sends the words one after the other. The last one is sent at `s + w a`
+//!   at the earliest, then crosses `h` links and the agent of the target: `s + w a + h l + a`.
+//! * If `h` is not 0, one of the `d` links carries at least `w / d` words, one after the other.
+//!   Before the first of them there is an `a`; besides this link the last word crosses `h - 1`
+//!   others and the agent of the target (or the first word does, if the links are those of the
+//!   target, with the same result): `s + a + w l / d + (h - 1) l + a`.
 //!
-//! With `m`, the greater of `a` and, if `h` is not 0, `l`, both are at least
-//! `s + max(w a, w l / d) + 2 a + h l - m`, which is what is taken: it is what the cost model says of a
-//! connection minimum_clocks, so no bound is above its prediction.
+//! With `m` the greater of `a` and, if `h` is not 0, `l`, both are at least
 //!
-//! Windows of all pairs of some heads and some tails are looked at, evenly chosen from all that
-//! there are. CriticalPaths across windows are not put together: that windows follow each other does not
-//! bind more than the longest of them.
+//! ```text
+//! s + max(w a, w l / d) + 2 a + h l - m
+//! ```
+//!
+//! This value is used. It is what the cost model predicts for a connection alone, so no bound
+//! exceeds its prediction.
+//!
+//! The windows are all pairs of some heads and some tails, chosen evenly from all that there are.
+//! Chains of windows are not considered: consecutive windows do not bind more than the longest of
+//! them.
 
 use conset_ir::{Binding, Connection, ConnectionId, ConnectionSet, Machine, Witness};
 
@@ -45,7 +49,7 @@ const LEVELS: usize = 12;
 /// Connections of all windows together.
 const WINDOW_BUDGET: usize = 1 << 22;
 
-/// The best bound of order, if it is more than `known`. `hops` has the distance of each connection.
+/// The best precedence bound, if it exceeds `known`. `hops` has the distance of each connection.
 pub(super) fn clocks(
     machine: &Machine,
     set: &ConnectionSet,
@@ -81,7 +85,7 @@ pub(super) fn clocks(
         let among = |&x: &usize| paths.head[x] >= a && paths.tail[x] >= b;
         let members: Vec<usize> = (0..set.len()).filter(among).collect();
         let Some(load) = window(machine, set, &members) else { continue };
-        // Chains of 2^64 clocks cannot be written down.
+        // The file formats cannot represent chains of 2^64 clocks.
         let (Ok(head), Ok(tail)) = (u64::try_from(a), u64::try_from(b)) else { continue };
         let LoadBound { binding, clocks, explanation, witness } = load;
         let side = if let Witness::Cut(side) = witness { side } else { Vec::new() };
@@ -112,7 +116,7 @@ fn window(machine: &Machine, set: &ConnectionSet, members: &[usize]) -> Option<L
     loads.reduce(|best, load| if load.clocks > best.clocks { load } else { best })
 }
 
-/// What comes predecessor and after each connection.
+/// The head and tail of each connection.
 struct CriticalPaths {
     clocks: Vec<u128>,
     head: Vec<u128>,
@@ -122,7 +126,7 @@ struct CriticalPaths {
 }
 
 impl CriticalPaths {
-    /// `None` for an order that goes in a circle, which sets do not have.
+    /// `None` for a cyclic order, which sets do not have.
     fn new(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> Option<Self> {
         let rows = set.connections().iter().zip(hops);
         let clocks = rows.map(|(connection, &hops)| minimum_clocks(machine, connection, hops));
@@ -167,7 +171,7 @@ impl CriticalPaths {
     }
 }
 
-/// The least clocks from when a connection may start until it is over.
+/// The least clocks from when a connection may start until it has ended.
 fn minimum_clocks(machine: &Machine, connection: &Connection, hops: u32) -> u128 {
     let parameters = machine.parameters();
     let access = u128::from(parameters.access_clocks_per_word);
@@ -183,7 +187,7 @@ fn minimum_clocks(machine: &Machine, connection: &Connection, hops: u32) -> u128
     u128::from(parameters.stream_setup) + flow + 2 * access + hops * link - slowest
 }
 
-/// Connections such that each comes after all that are predecessor it.
+/// The connections in an order in which each comes after all its predecessors.
 fn topological_order(set: &ConnectionSet) -> Option<Vec<usize>> {
     let mut waits = vec![0u32; set.len()];
     let mut after: Vec<Vec<usize>> = vec![Vec::new(); set.len()];
@@ -205,7 +209,7 @@ fn topological_order(set: &ConnectionSet) -> Option<Vec<usize>> {
     (ready.len() == set.len()).then_some(ready)
 }
 
-/// Some of the different values, evenly chosen, the least and the greatest among them.
+/// Some of the different values, chosen evenly, with the least and the greatest among them.
 fn levels(values: &[u128]) -> Vec<u128> {
     let mut all = values.to_vec();
     all.sort_unstable();

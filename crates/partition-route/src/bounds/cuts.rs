@@ -1,16 +1,15 @@
-//! Cuts: words that must leave a set of cells, over the live links that leave it.
+//! Cut bounds: words that must leave a set of cells, over the live links that leave it.
 //!
-//! Any set of cells gives a true bound. Tried are
-//! * every single cell (its links in and out);
-//! * in shapes with coordinates, every slab of a dimension, by its first position and its length
-//!   (all lengths up to half of a dimension of 16, powers of two and the half beyond), and
-//!   without closing links every slab that begins at 0; that is where toruses and meshes are
-//!   narrow;
-//! * in a fat-tree, every group of leaves with the switches that serve no other;
-//! * in other graphs, the cells near some cell, for several cells and every size of the
-//!   neighbourhood.
+//! Every set of cells gives a valid bound. These sets are tried:
 //!
-//! It does not look for the best bisection of all, which is a hard problem of its own.
+//! * each single cell (its links in and out);
+//! * in shapes with coordinates, slabs of each dimension, by first position and length (all lengths
+//!   up to half of a dimension of 16; powers of two and the half of longer ones), and in meshes
+//!   also every slab that begins at 0; these are the narrow places of toruses and meshes;
+//! * in a fat-tree, each group of leaves with the switches that serve no other group;
+//! * in other graphs, the neighbourhoods of several cells, of every size.
+//!
+//! Finding the best bisection is a hard problem and is not attempted.
 
 use conset_ir::witness::ranges;
 use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, Witness};
@@ -18,14 +17,14 @@ use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, Witness};
 use super::LoadBound;
 use crate::network::{BoundedBfs, Network};
 
-/// Lengths of slabs are all tried up to this size of a dimension.
-const ALL_LENGTHS: usize = 16;
-/// Words between positions of a dimension are summed up first, up to this size of a dimension.
-const TABLE: usize = 256;
-/// Neighbourhoods grown in graphs without coordinates.
-const STARTS: usize = 8;
+/// All slab lengths are tried up to this size of a dimension.
+const ALL_LENGTHS_UP_TO: usize = 16;
+/// Words between positions of a dimension are summed up in a table up to this size of a dimension.
+const MAX_TABLE_SIZE: usize = 256;
+/// Cells whose neighbourhoods are tried in graphs without coordinates.
+const NEIGHBOURHOODS: usize = 8;
 
-/// Something that goes from one position to another: words of a connection, or a link.
+/// An amount from one position to another: words of a connection, or a link.
 type Transfer = (u32, u32, u128);
 
 /// The best cut of each kind.
@@ -53,7 +52,7 @@ pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<LoadBound> {
     found
 }
 
-/// A cut that is known to bind best so far.
+/// The cut that binds most so far.
 #[derive(Default)]
 struct TightestCut {
     clocks: u128,
@@ -65,7 +64,7 @@ struct TightestCut {
 
 impl TightestCut {
     fn offer(&mut self, link_clocks: u128, words: u128, links: u128, place: usize, inwards: bool) {
-        // Words that no link can carry mean a set that is infeasible, which is said elsewhere.
+        // If no link can carry the words, the set is infeasible; that error is raised elsewhere.
         if links == 0 {
             return;
         }
@@ -82,7 +81,7 @@ impl TightestCut {
         LoadBound { binding, clocks: self.clocks, explanation, witness: side }
     }
 
-    /// The side that words leave: what is inside, or where they go into that, what is outside.
+    /// The side that words leave: the inside, or for words that go inwards, the outside.
     fn side(&self, machine: &Machine, inside: impl Fn(CellId) -> bool) -> Witness {
         Witness::Cut(ranges(machine.cells().map(|cell| inside(cell) != self.inwards)))
     }
@@ -174,11 +173,11 @@ fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
     best
 }
 
-/// Steps between different positions, those between the same two put together where that is
-/// cheap.
+/// Transfers between different positions; those between the same two positions are merged if the
+/// table is small.
 fn summed(size: usize, transfers: impl Iterator<Item = Transfer>) -> Vec<Transfer> {
     let transfers = transfers.filter(|step| step.0 != step.1);
-    if size > TABLE {
+    if size > MAX_TABLE_SIZE {
         return transfers.collect();
     }
     let mut table = vec![0u128; size * size];
@@ -209,8 +208,8 @@ fn slabs_of(
             result = Some(best.bound(Binding::DimensionCut, &name, side));
         }
     };
-    let lengths =
-        (1..=size / 2).filter(|h| size <= ALL_LENGTHS || h.is_power_of_two() || *h == size / 2);
+    let lengths = (1..=size / 2)
+        .filter(|h| size <= ALL_LENGTHS_UP_TO || h.is_power_of_two() || *h == size / 2);
     for length in lengths {
         let mut best = TightestCut::default();
         for inwards in [false, true] {
@@ -236,15 +235,15 @@ fn slabs_of(
     result
 }
 
-/// For each first position, what leaves (or enters) the slab of `length` positions from there,
-/// cyclically; `length` is at most half the size.
+/// For each first position, the amount that leaves (or enters) the slab of `length` positions from
+/// there, cyclically; `length` is at most half the size.
 fn leaving_slab(size: usize, length: usize, transfers: &[Transfer], inwards: bool) -> Vec<u128> {
     let mut change = vec![0i128; size + 1];
     for &(from, to, amount) in transfers {
         let (inside, outside) = if inwards { (to, from) } else { (from, to) };
         let ahead = (outside as usize + size - inside as usize) % size;
-        // Slabs that hold `inside` begin at inside - length + 1 to inside. Those that hold
-        // `outside` too are the last of them if it lies ahead within reach, the first if behind.
+        // Slabs that contain `inside` begin at inside - length + 1 to inside. If `outside` lies
+        // ahead within the length, the last of these slabs contain it too; if behind, the first.
         let (skip, count) = if ahead < length {
             (0, ahead)
         } else if size - ahead < length {
@@ -265,7 +264,7 @@ fn leaving_slab(size: usize, length: usize, transfers: &[Transfer], inwards: boo
     running_sums(&change[..size])
 }
 
-/// For each last position, what leaves (or enters) the positions from 0 to there.
+/// For each last position, the amount that leaves (or enters) the positions from 0 to there.
 fn leaving_prefix(size: usize, transfers: &[Transfer], inwards: bool) -> Vec<u128> {
     let mut change = vec![0i128; size + 1];
     for &(from, to, amount) in transfers {
@@ -295,8 +294,8 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
     let mut bfs = BoundedBfs::new(network.cells);
     let starts: Vec<CellId> = machine.endpoints().collect();
     let mut result: Option<LoadBound> = None;
-    for &start in starts.iter().step_by(starts.len().div_ceil(STARTS).max(1)) {
-        // Cells by their distance; those never reached come last.
+    for &start in starts.iter().step_by(starts.len().div_ceil(NEIGHBOURHOODS).max(1)) {
+        // Cells by their distance; unreachable cells come last.
         let mut place = vec![u32::MAX; network.cells];
         let mut count = 0;
         bfs.run(&network.next, start.0, |cell, _| {
@@ -337,7 +336,7 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
 mod tests {
     use super::*;
 
-    /// What leaves a slab, cell by cell.
+    /// The amount that leaves a slab, cell by cell.
     fn by_hand(
         size: usize,
         first: usize,

@@ -1,26 +1,27 @@
-//! Flows: prices of links and of channels, which no routes can undercut.
+//! Flow bounds: lengths of links and cells such that no routes can be short everywhere.
 //!
-//! Give every link a *length*, whichever. A word that goes from a cell to another travels the
-//! shortest distance by these lengths at least, on any route, and in a clock all links together
-//! carry words over the sum of their lengths at most. So words times distances over the sum of the
-//! lengths bounds the time from below. With the same length everywhere that is the average link,
-//! with lengths on the links of a cut alone it is that cut; the best lengths of all give what the
-//! best division of every connection over all its routes takes, which no schedule beats (the
-//! duality of linear programs). The same with lengths of cells bounds phases: a phase has capacity for
-//! routes of as much length as the cells have together, times the channels of each.
+//! Assign any *length* to every link. A word between two cells travels at least the shortest
+//! distance by these lengths, on any route; and in one clock all links together carry words over at
+//! most the sum of their lengths. So words times distances over the sum of the lengths bounds the
+//! time from below. Equal lengths everywhere give the average-link bound; lengths on the links of a
+//! cut alone give the cut bound. The best lengths give the time of the best division of every
+//! connection over all its routes, which no schedule beats (linear programming duality). Lengths of
+//! cells bound the phases in the same way: a phase has capacity for routes of the total length of
+//! all cells, times the channels of each.
 //!
-//! Lengths are searched for by making those dearer over which the shortest routes lead
-//! (multiplicative weights; routes of equal length share). Every step gives a bound, in whole
-//! numbers and therefore exact, and the best is kept. The search ends when
+//! The search for good lengths increases the lengths of places on shortest routes (multiplicative
+//! weights; routes of equal length share the flow). Every step gives a bound in whole numbers,
+//! hence exact, and the best one is kept. The search ends when
 //!
-//! * the flows that were sent so far prove that it cannot get better, or not than what is known
-//!   from elsewhere;
-//! * it was long: a number of steps, and of links looked at in all. A step looks from each source
-//!   as far as its farthest target. Large machines with many far connections get none at all.
+//! * the flows sent so far prove that the bound cannot improve, or cannot exceed the bounds that
+//!   are known;
+//! * the number of steps, or of links visited in total, reaches its limit. A step searches from
+//!   each source as far as its farthest target. Large machines with many distant connections are
+//!   not searched at all.
 //!
-//! In the steps lengths swing about the best ones, where a word has several routes that are hardly
-//! better than each other. What they prove is never less for the mean of some lengths than on
-//! average for them (distances are concave in lengths), so the mean of the later steps is tried.
+//! If a word has several routes of nearly equal length, lengths oscillate around the best ones from
+//! step to step. Distances are concave in the lengths, so the mean of some lengths proves no less
+//! than they do on average; the mean of the later steps is tried too.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,25 +31,26 @@ use conset_ir::{Binding, CellId, ConnectionSet, Lists, Machine, Witness};
 use super::{Bound, LoadBound, by_source, saturate};
 use crate::network::Network;
 
-/// Links and cells that a search looks at in all.
+/// Links and cells that a search may visit in total.
 const SEARCH_BUDGET: usize = 1 << 22;
-/// Steps of a search, most and least; a search with fewer is not begun.
+/// The most and the fewest steps of a search; a search that could make fewer is not started.
 const MAX_STEPS: usize = 96;
 const MIN_STEPS: usize = 4;
 /// The greatest length; the least is 1 while flows are sent.
 const MAX_LENGTH: f64 = (1 << 10) as f64;
-/// The same for the mean of many, which takes finer ones.
+/// The greatest length of the mean of many steps, which needs finer lengths.
 const MAX_MEAN_LENGTH: f64 = (1 << 20) as f64;
-/// In the end all lengths below the longest over so much are tried as 0.
+/// At the end, all lengths below the longest divided by one of these are tried as 0.
 const SHORT: [u32; 4] = [2, 4, 8, 16];
-/// And those of places that have less than such a share of what the busiest has, in the mean.
+/// At the end, the lengths of places with less than one of these shares of the greatest mean load
+/// are tried as 0.
 const BUSY: [f64; 5] = [0.0, 0.5, 0.75, 0.9, 0.97];
-/// How much longer the busiest place gets in the first step.
+/// The growth of the busiest place in the first step.
 const GROWTH: f64 = 0.5;
-/// A gap between flow and bound that is small enough, as a share of the bound.
+/// A difference between flow and bound that is small enough, relative to the bound.
 const TOLERANCE: f64 = 0.002;
 
-/// Clocks that words take on the links, if that is more than `known`.
+/// The time of the words on the links, if it exceeds `known`.
 pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<LoadBound> {
     let link_clocks = u128::from(machine.parameters().link_clocks_per_word);
     let network = Network::new(machine);
@@ -59,7 +61,8 @@ pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Opt
     let clocks = (found.weighted_distance * link_clocks).div_ceil(found.capacity);
     (clocks > known).then(|| {
         let explanation = format!(
-            "with lengths given to links, words travel {} at least, and all links are {} long; {}",
+            "for these link lengths, all words travel at least {}, and all links together are {} \
+             long; {}",
             found.weighted_distance,
             found.capacity,
             flow.longest(&found)
@@ -69,7 +72,7 @@ pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Opt
     })
 }
 
-/// The length of each link: that of its edge, which parallel links share; 0 of a dead one.
+/// The length of each link: that of its edge, which parallel links share; 0 for dead links.
 fn link_prices(machine: &Machine, network: &Network, lengths: &[u32]) -> Witness {
     let mut prices = vec![0; machine.link_count()];
     for cell in machine.cells() {
@@ -81,7 +84,7 @@ fn link_prices(machine: &Machine, network: &Network, lengths: &[u32]) -> Witness
     Witness::LinkPrices(prices)
 }
 
-/// Phases that the channels of cells in narrow places need, if that is more than `known`.
+/// The phases that the channels of cells in narrow places need, if they exceed `known`.
 pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Option<Bound> {
     let network = Network::new(machine);
     let channels = machine.parameters().channels_per_cell;
@@ -92,8 +95,8 @@ pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Opti
     let phases = saturate(found.weighted_distance.div_ceil(found.capacity));
     (phases > known).then(|| {
         let explanation = format!(
-            "with lengths given to cells, routes are {} long at least, and the channels of all \
-             cells {}; {}",
+            "for these cell lengths, all routes are at least {} long, and the channels of all cells \
+             {}; {}",
             found.weighted_distance,
             found.capacity,
             flow.longest(&found)
@@ -103,7 +106,7 @@ pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Opti
     })
 }
 
-/// Lengths, and what they prove: `weighted_distance / capacity`.
+/// Lengths, and the bound that they prove: `weighted_distance / capacity`.
 #[derive(Clone, Debug)]
 struct LengthBound {
     weighted_distance: u128,
@@ -111,17 +114,18 @@ struct LengthBound {
     lengths: Vec<u32>,
 }
 
+/// The search for lengths.
 struct LengthSearch<'a> {
     network: &'a Network,
     set: &'a ConnectionSet,
     by_source: Lists,
     weights: Vec<u64>,
-    /// Whether cells have lengths; else edges do.
+    /// Whether cells have lengths; otherwise edges do.
     of_cells: bool,
-    /// What each place (cell or edge) carries at a time.
+    /// The capacity of each place (cell or edge).
     capacity: Vec<u32>,
     lengths: Vec<u32>,
-    /// Steps that may be made, and links and cells that were looked at.
+    /// The steps that may be made, and the links and cells visited so far.
     steps: usize,
     expanded: usize,
     // Scratch of one source.
@@ -134,7 +138,7 @@ struct LengthSearch<'a> {
     through: Vec<f64>,
     /// Weights times distances so far.
     weighted_distance: u128,
-    /// What the shortest routes of a step bring to each place.
+    /// The flow of a step through each place.
     load: Vec<f64>,
 }
 
@@ -168,11 +172,11 @@ impl<'a> LengthSearch<'a> {
         })
     }
 
-    /// The best lengths found; `known` is a bound that is not worth proving again.
+    /// The best lengths found; bounds up to `known` need not be proved again.
     fn search(&mut self, known: u128) -> Option<LengthBound> {
         let mut best: Option<(f64, LengthBound)> = None;
-        // The greatest load so far, not that of each step: else steps that bring little count as
-        // much as others, and the mean of the flows is not the best flow.
+        // The greatest load so far, not that of each step: otherwise steps with little flow would
+        // count as much as others, and the mean of the flows would not be the best flow.
         let mut scale = 0.0f64;
         let mut exact = vec![1.0f64; self.capacity.len()];
         let mut sum = vec![0.0f64; self.capacity.len()];
@@ -190,7 +194,7 @@ impl<'a> LengthSearch<'a> {
                 best = Some((value, found));
             }
             let proved = best.as_ref().map_or(0.0, |best| best.0);
-            // Flows of single steps and the mean of all are true flows; none is below the bound.
+            // The flow of each step and the mean flow are feasible, so none is below the bound.
             let most = |loads: &[f64]| self.greatest(loads);
             let now = most(&self.load);
             scale = scale.max(now);
@@ -222,8 +226,8 @@ impl<'a> LengthSearch<'a> {
         Some(self.sparsified((value, found), &mean, &sum))
     }
 
-    /// The best of some lengths, and of the same with nothing where hardly anything binds: what is
-    /// short, and what flows bring little to. `mean` are the lengths on average, `sum` the loads.
+    /// The best of some lengths, and of the same lengths with 0 for short places and for places
+    /// with little flow. `mean` is the mean of the lengths, `sum` the sum of the loads.
     fn sparsified(&mut self, best: (f64, LengthBound), mean: &[f64], sum: &[f64]) -> LengthBound {
         let (mut value, mut found) = best;
         let longest = mean.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
@@ -249,7 +253,7 @@ impl<'a> LengthSearch<'a> {
         for lengths in tries.into_iter().take(self.steps) {
             self.lengths = lengths;
             let other = self.proof();
-            // No capacity has no value, and is not greater.
+            // Without capacity the quotient is not a number, which is not greater.
             let better = other.weighted_distance as f64 / other.capacity as f64;
             if better > value {
                 (value, found) = (better, other);
@@ -263,8 +267,8 @@ impl<'a> LengthSearch<'a> {
         rooms.map(|(load, &capacity)| load / f64::from(capacity)).fold(0.0, f64::max)
     }
 
-    /// Sends all weights over the shortest routes; what the lengths prove. `None` where a step
-    /// looks at so much that few could be made.
+    /// Sends all weights over the shortest routes and returns the bound that the lengths prove.
+    /// `None` if a step visits so many places that too few steps could be made.
     fn step(&mut self) -> Option<LengthBound> {
         self.load.fill(0.0);
         let before = self.expanded;
@@ -280,7 +284,7 @@ impl<'a> LengthSearch<'a> {
         Some(self.found())
     }
 
-    /// What the lengths prove.
+    /// The bound that the lengths prove.
     fn proof(&mut self) -> LengthBound {
         self.weighted_distance = 0;
         for source in 0..self.network.cells as u32 {
@@ -305,7 +309,8 @@ impl<'a> LengthSearch<'a> {
         u64::from(self.lengths[place])
     }
 
-    /// Distances from a source as far as its farthest target, and the cells in their order.
+    /// The distances from a source as far as its farthest target, and the cells in the order of
+    /// distance.
     fn measure(&mut self, source: u32) {
         for cell in self.touched.drain(..) {
             self.distance[cell as usize] = u64::MAX;
@@ -347,7 +352,7 @@ impl<'a> LengthSearch<'a> {
         }
     }
 
-    /// How far the weights of a source travel.
+    /// Adds the distances that the weights of a source travel.
     fn travel(&mut self, source: u32) {
         for &x in self.by_source.of(source) {
             let target = self.set.connections()[x as usize].target.index();
@@ -356,8 +361,8 @@ impl<'a> LengthSearch<'a> {
         }
     }
 
-    /// Sends the weights of a source. Where several edges are on shortest routes to a cell, they
-    /// get equal shares.
+    /// Sends the weights of a source. If several edges are on shortest routes to a cell, they get
+    /// equal shares.
     fn send(&mut self, source: u32) {
         self.travel(source);
         for &x in self.by_source.of(source) {
@@ -390,7 +395,7 @@ impl<'a> LengthSearch<'a> {
         }
     }
 
-    /// The edge between two neighbours, if a shortest route ends with it.
+    /// The edge between two neighbours, if it is the last one of a shortest route.
     fn last_step(&self, from: u32, cell: u32) -> Option<usize> {
         let edge = self.network.next.edge(from, cell);
         let before = self.distance[from as usize];
@@ -399,7 +404,7 @@ impl<'a> LengthSearch<'a> {
         shortest.then_some(edge)
     }
 
-    /// The places with the greatest lengths, in words.
+    /// A text that names the places with the greatest lengths.
     fn longest(&self, found: &LengthBound) -> String {
         let most = found.lengths.iter().copied().max().unwrap_or(0);
         let near = |&(_, &length): &(usize, &u32)| length >= most - most / 4;

@@ -21,12 +21,12 @@ const SWEEPS: usize = 3;
 /// Fiduccia-Mattheyses passes for each start.
 const PASSES: usize = 4;
 /// Pairs of parts looked at for one piece, before starts and passes are cut down.
-const WORK: usize = 1 << 21;
+const WORK_BUDGET: usize = 1 << 21;
 /// Cells of a piece that are looked at to find its middle.
 const SAMPLES: usize = 64;
-/// Moves without a better bipartition after which a pass gives up; an eighth of the parts if those
+/// Moves without a better bipartition after which a pass gives up; an eighth_power of the parts if those
 /// are more.
-const FRUITLESS: usize = 64;
+const FRUITLESS_MOVES: usize = 64;
 
 /// A run of the lists of cells and parts.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub(super) fn assign(
     place
 }
 
-/// Sorts cells so that a first half and a second half lie apart; returns the size of the first,
+/// Sorts cells so that a first half and a second half lie centre_distance; returns the size of the first,
 /// at least 1 and less than all.
 fn split_cells(
     machine: &Machine,
@@ -159,7 +159,7 @@ struct Bipartition {
     gain: Vec<i64>,
     /// Words times hops saved by being on the second side rather than the first, for the sake of
     /// parts outside.
-    pull: Vec<i64>,
+    external_gain: Vec<i64>,
     moved: Vec<bool>,
     /// Hops in the graph from where a search began.
     distance: Vec<i32>,
@@ -178,7 +178,7 @@ impl Bipartition {
             side: vec![false; count],
             best: vec![false; count],
             gain: vec![0; count],
-            pull: vec![0; count],
+            external_gain: vec![0; count],
             moved: vec![false; count],
             distance: vec![0; count],
             sweeps: vec![[0; SWEEPS]; count],
@@ -204,19 +204,19 @@ impl Bipartition {
             self.seen[part as usize] = self.now;
         }
         // A word that crosses between the halves goes about so far.
-        let apart = metric.hops(centres[0], centres[1]).max(1);
+        let centre_distance = metric.hops(centres[0], centres[1]).max(1);
         for &part in members.iter() {
-            self.pull[part as usize] = 0;
+            self.external_gain[part as usize] = 0;
             for (other, words) in graph.of(part) {
                 if self.seen[other as usize] != self.now {
                     let there = place[other as usize];
                     let saved = metric.hops(centres[0], there) - metric.hops(centres[1], there);
-                    self.pull[part as usize] += words * saved;
+                    self.external_gain[part as usize] += words * saved;
                 }
             }
         }
         let pairs = members.iter().map(|&p| graph.degree(p)).sum::<usize>() + members.len();
-        let rounds = WORK / pairs.min(graph.len() + members.len()).max(1);
+        let rounds = WORK_BUDGET / pairs.min(graph.len() + members.len()).max(1);
         let starts = (rounds / PASSES).clamp(1, STARTS);
         let passes = rounds.clamp(1, PASSES);
         self.find_sweeps(graph, members, members[rng.random_range(0..members.len())]);
@@ -226,14 +226,14 @@ impl Bipartition {
             if turn < SWEEPS {
                 self.sweep(members, turn, first);
             } else {
-                self.grow(graph, members, start, first, apart);
+                self.grow(graph, members, start, first, centre_distance);
             }
             for _ in 0..passes {
-                if !self.pass(graph, members, first, apart) {
+                if !self.pass(graph, members, first, centre_distance) {
                     break;
                 }
             }
-            let cost = self.cost(graph, members, apart);
+            let cost = self.cost(graph, members, centre_distance);
             if best.is_none_or(|b| cost < b) {
                 best = Some(cost);
                 for &part in members.iter() {
@@ -245,16 +245,16 @@ impl Bipartition {
     }
 
     /// Words times hops of a bipartition, those inside the halves left out.
-    fn cost(&self, graph: &PartGraph, members: &[u32], apart: i64) -> i128 {
+    fn cost(&self, graph: &PartGraph, members: &[u32], centre_distance: i64) -> i128 {
         let mut cost = 0i128;
         for &part in members {
             if self.side[part as usize] {
-                cost -= 2 * i128::from(self.pull[part as usize]);
+                cost -= 2 * i128::from(self.external_gain[part as usize]);
             }
             for (other, words) in graph.of(part) {
                 let member = self.seen[other as usize] == self.now;
                 if member && self.side[part as usize] != self.side[other as usize] {
-                    cost += i128::from(words * apart);
+                    cost += i128::from(words * centre_distance);
                 }
             }
         }
@@ -262,15 +262,22 @@ impl Bipartition {
     }
 
     /// Everybody to the second side, then one after the other to the first: who gains most.
-    fn grow(&mut self, graph: &PartGraph, members: &[u32], start: u32, first: usize, apart: i64) {
+    fn grow(
+        &mut self,
+        graph: &PartGraph,
+        members: &[u32],
+        start: u32,
+        first: usize,
+        centre_distance: i64,
+    ) {
         for &part in members {
             self.side[part as usize] = true;
         }
-        self.begin(graph, members, apart);
+        self.start_pass(graph, members, centre_distance);
         let mut next = start;
         for _ in 0..first {
-            self.change(graph, next, apart);
-            match self.pop(1) {
+            self.move_part(graph, next, centre_distance);
+            match self.best_move(1) {
                 Some(part) => next = part,
                 None => break,
             }
@@ -330,13 +337,13 @@ impl Bipartition {
         }
         self.log.clear();
         let mut base = 0;
-        for &root in std::iter::once(&start).chain(members) {
-            if std::mem::replace(&mut self.moved[root as usize], true) {
+        for &eighth_root in std::iter::once(&start).chain(members) {
+            if std::mem::replace(&mut self.moved[eighth_root as usize], true) {
                 continue;
             }
             let mut head = self.log.len();
-            self.log.push(root);
-            self.distance[root as usize] = base;
+            self.log.push(eighth_root);
+            self.distance[eighth_root as usize] = base;
             while head < self.log.len() {
                 let from = self.log[head];
                 head += 1;
@@ -353,18 +360,24 @@ impl Bipartition {
         }
     }
 
-    /// One pass: parts change sides, one each way, the best first, each once; then back to the
+    /// One pass: parts move_part sides, one each way, the best first, each once; then back to the
     /// best bipartition met. False if that was the one before the pass.
-    fn pass(&mut self, graph: &PartGraph, members: &[u32], first: usize, apart: i64) -> bool {
-        self.begin(graph, members, apart);
+    fn pass(
+        &mut self,
+        graph: &PartGraph,
+        members: &[u32],
+        first: usize,
+        centre_distance: i64,
+    ) -> bool {
+        self.start_pass(graph, members, centre_distance);
         self.log.clear();
         let mut gained = 0;
         let mut best = (0, 0);
         for _ in 0..first.min(members.len() - first) {
             for from in [0, 1] {
-                let Some(part) = self.pop(from) else { break };
+                let Some(part) = self.best_move(from) else { break };
                 gained += self.gain[part as usize];
-                self.change(graph, part, apart);
+                self.move_part(graph, part, centre_distance);
                 self.log.push(part);
             }
             if self.log.len() % 2 == 1 {
@@ -373,7 +386,7 @@ impl Bipartition {
             if gained > best.0 {
                 best = (gained, self.log.len());
             }
-            if self.log.len() > best.1 + FRUITLESS.max(members.len() / 8) {
+            if self.log.len() > best.1 + FRUITLESS_MOVES.max(members.len() / 8) {
                 break;
             }
         }
@@ -384,18 +397,19 @@ impl Bipartition {
     }
 
     /// Gains of all members, and who can move.
-    fn begin(&mut self, graph: &PartGraph, members: &[u32], apart: i64) {
+    fn start_pass(&mut self, graph: &PartGraph, members: &[u32], centre_distance: i64) {
         for heap in &mut self.heaps {
             heap.clear();
         }
         for &part in members {
             let side = self.side[part as usize];
-            let pull = self.pull[part as usize];
-            let mut gain = if side { -pull } else { pull };
+            let external_gain = self.external_gain[part as usize];
+            let mut gain = if side { -external_gain } else { external_gain };
             for (other, words) in graph.of(part) {
                 if self.seen[other as usize] == self.now {
                     let together = side == self.side[other as usize];
-                    gain += if together { -words * apart } else { words * apart };
+                    gain +=
+                        if together { -words * centre_distance } else { words * centre_distance };
                 }
             }
             self.gain[part as usize] = gain;
@@ -405,7 +419,7 @@ impl Bipartition {
     }
 
     /// The member of a side that gains most by leaving it.
-    fn pop(&mut self, side: usize) -> Option<u32> {
+    fn best_move(&mut self, side: usize) -> Option<u32> {
         while let Some((gain, part)) = self.heaps[side].pop() {
             let row = part as usize;
             if !self.moved[row] && self.gain[row] == gain && usize::from(self.side[row]) == side {
@@ -416,7 +430,7 @@ impl Bipartition {
     }
 
     /// Moves a part to the other side, for good in this pass.
-    fn change(&mut self, graph: &PartGraph, part: u32, apart: i64) {
+    fn move_part(&mut self, graph: &PartGraph, part: u32, centre_distance: i64) {
         let side = !self.side[part as usize];
         self.side[part as usize] = side;
         self.moved[part as usize] = true;
@@ -425,8 +439,8 @@ impl Bipartition {
             if self.seen[row] != self.now || self.moved[row] {
                 continue;
             }
-            let change = 2 * words * apart;
-            self.gain[row] += if self.side[row] == side { -change } else { change };
+            let move_part = 2 * words * centre_distance;
+            self.gain[row] += if self.side[row] == side { -move_part } else { move_part };
             self.heaps[usize::from(self.side[row])].push((self.gain[row], other));
         }
     }

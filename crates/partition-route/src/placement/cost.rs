@@ -4,8 +4,8 @@
 //! ask for. Agents do not care where they live, so a placement decides three things:
 //!
 //! * phases: the channels taken (hops + 1 for each connection) over all channels, and where
-//!   routes crowd, their occupancy there. Routes can go round a hot cell but not round a hot
-//!   quarter, so what counts is a mean that leans to the greatest (the 8th root of the mean 8th
+//!   routes crowded_phases, their occupancy there. Routes can go round a hot cell but not round a hot
+//!   quarter, so what counts is a mean that leans to the greatest (the 8th eighth_root of the mean 8th
 //!   power), at least the average, and at least what the ends alone ask for. In a fat-tree nothing
 //!   can go round a group of switches, so there a search can be given a number of phases to
 //!   reach, and pays for each channel that a group lacks;
@@ -112,7 +112,7 @@ pub(super) struct Sums {
     channels: u64,
     word_hops: u128,
     /// Halves of channels that the phases to reach do not have.
-    lacking: u64,
+    missing_channels: u64,
 }
 
 /// The loads of a placement.
@@ -125,8 +125,8 @@ pub(super) struct PlacementLoads<'a> {
     pub(super) slack: Slack,
     /// A number of phases to reach, and the halves of channels that it gives each resource.
     goal: Option<(f64, Vec<u32>)>,
-    /// Resources touched so far: what the search has cost.
-    pub(super) touched: u64,
+    /// Resources work so far: what the search has cost.
+    pub(super) work: u64,
 }
 
 impl<'a> PlacementLoads<'a> {
@@ -144,13 +144,13 @@ impl<'a> PlacementLoads<'a> {
             sums: Sums::default(),
             slack: Slack::CHANNELS,
             goal: None,
-            touched: 0,
+            work: 0,
         }
     }
 
     /// Makes a number of phases the goal, or nothing in particular. Takes effect with the next
     /// [`PlacementLoads::load`].
-    pub(super) fn aim(&mut self, machine: &Machine, phases: Option<u32>) {
+    pub(super) fn set_phase_goal(&mut self, machine: &Machine, phases: Option<u32>) {
         let channels = u64::from(machine.parameters().channels_per_cell);
         self.goal = phases.map(|phases| {
             let halves = u64::from(WHOLE) * channels * u64::from(phases);
@@ -183,10 +183,11 @@ impl<'a> PlacementLoads<'a> {
         let unit = self.constants.channel;
         let cells = self.cells.iter().zip(&self.expected_load.cells);
         let cells = cells.filter(|(taken, _)| **taken > 0);
-        self.sums.cells = cells.map(|(&t, &n)| eighth(f64::from(t) * unit / f64::from(n))).sum();
+        self.sums.cells =
+            cells.map(|(&t, &n)| eighth_power(f64::from(t) * unit / f64::from(n))).sum();
         let unit = self.constants.link;
         let links = self.links.iter().zip(&self.expected_load.links).filter(|(load, _)| **load > 0);
-        self.sums.links = links.map(|(&l, &n)| eighth(l as f64 * unit / f64::from(n))).sum();
+        self.sums.links = links.map(|(&l, &n)| eighth_power(l as f64 * unit / f64::from(n))).sum();
     }
 
     /// Books the connections of a part to itself on its cell, or takes them off.
@@ -194,13 +195,13 @@ impl<'a> PlacementLoads<'a> {
         let by = WHOLE * count;
         let cells = self.expected_load.cells[cell as usize];
         let unit = self.constants.channel / f64::from(cells);
-        let change = shift32(&mut self.cells[cell as usize], by, add, unit);
+        let change = change_load_u32(&mut self.cells[cell as usize], by, add, unit);
         self.sums.cells += change;
         let taken = self.cells[cell as usize];
         let before = if add { taken - by } else { taken + by };
         let limit = self.goal.as_ref().map_or(u32::MAX, |(_, limits)| limits[cell as usize]);
-        self.sums.lacking += u64::from(taken.saturating_sub(limit));
-        self.sums.lacking -= u64::from(before.saturating_sub(limit));
+        self.sums.missing_channels += u64::from(taken.saturating_sub(limit));
+        self.sums.missing_channels -= u64::from(before.saturating_sub(limit));
         let all = u64::from(by);
         self.sums.channels = if add { self.sums.channels + all } else { self.sums.channels - all };
     }
@@ -208,14 +209,14 @@ impl<'a> PlacementLoads<'a> {
     /// Books a flow between the cells of its parts, or takes it off.
     pub(super) fn book(&mut self, flow: &TrafficFlow, place: &[u32], add: bool) {
         let (from, to) = (place[flow.source as usize], place[flow.target as usize]);
-        let Self { expected_load, constants, cells, links, sums, goal, touched, .. } = self;
+        let Self { expected_load, constants, cells, links, sums, goal, work, .. } = self;
         let limits = goal.as_ref().map(|(_, limits)| limits);
-        let mut lacking = (0u64, 0u64);
+        let mut missing_channels = (0u64, 0u64);
         let mut channels = 0u64;
         let mut passes = 0u64;
         let mut cell_change = 0.0;
         let mut link_change = 0.0;
-        expected_load.walk(
+        expected_load.visit_resources(
             from,
             to,
             |cell, halves| {
@@ -225,19 +226,19 @@ impl<'a> PlacementLoads<'a> {
                 let unit = constants.channel / f64::from(alike);
                 let taken = &mut cells[cell as usize];
                 let limit = limits.map_or(u32::MAX, |limits| limits[cell as usize]);
-                lacking.0 += u64::from(taken.saturating_sub(limit));
-                cell_change += shift32(taken, by, add, unit);
-                lacking.1 += u64::from(taken.saturating_sub(limit));
+                missing_channels.0 += u64::from(taken.saturating_sub(limit));
+                cell_change += change_load_u32(taken, by, add, unit);
+                missing_channels.1 += u64::from(taken.saturating_sub(limit));
             },
             |link, halves| {
                 let by = u64::from(halves).saturating_mul(flow.words);
                 passes += u64::from(halves);
                 let unit = constants.link / f64::from(expected_load.links[link as usize]);
-                link_change += shift64(&mut links[link as usize], by, add, unit);
+                link_change += change_load_u64(&mut links[link as usize], by, add, unit);
             },
         );
-        *touched += passes + u64::from(WHOLE);
-        sums.lacking = sums.lacking + lacking.1 - lacking.0;
+        *work += passes + u64::from(WHOLE);
+        sums.missing_channels = sums.missing_channels + missing_channels.1 - missing_channels.0;
         sums.cells += cell_change;
         sums.links += link_change;
         let word_hops = u128::from(passes) * u128::from(flow.words);
@@ -253,27 +254,29 @@ impl<'a> PlacementLoads<'a> {
     /// The estimate that searches go by.
     #[inline]
     pub(super) fn clocks(&self) -> f64 {
-        let crowd = match &self.goal {
-            None => self.crowd(),
-            Some((phases, _)) => phases + self.sums.lacking as f64 * self.constants.channel,
+        let crowded_phases = match &self.goal {
+            None => self.crowded_phases(),
+            Some((phases, _)) => {
+                phases + self.sums.missing_channels as f64 * self.constants.channel
+            }
         };
-        self.with_phases(crowd, self.slack)
+        self.with_phases(crowded_phases, self.slack)
     }
 
     fn with_phases(&self, phases: f64, slack: Slack) -> f64 {
         let c = &self.constants;
         let channels = self.sums.channels as f64 * c.channel_share;
         let links = self.sums.word_hops as f64 * c.link_share;
-        let busiest = root(self.sums.links / c.places);
+        let busiest = eighth_root(self.sums.links / c.places);
         c.switch * c.phases.max(channels).max(phases)
             + c.agent.max(links).max(busiest)
             + slack.channels * c.switch * channels
             + slack.links * links
     }
 
-    /// Phases that channels ask for where routes crowd.
-    fn crowd(&self) -> f64 {
-        root(self.sums.cells / self.constants.places)
+    /// Phases that channels ask for where routes crowded_phases.
+    fn crowded_phases(&self) -> f64 {
+        eighth_root(self.sums.cells / self.constants.places)
     }
 
     /// No routing has fewer phases.
@@ -303,7 +306,7 @@ impl<'a> PlacementLoads<'a> {
         let halves = u64::from(WHOLE);
         let phases = match routed {
             Some(phases) => self.least_phases().max(f64::from(phases)),
-            None => self.crowd().max(self.least_phases()),
+            None => self.crowded_phases().max(self.least_phases()),
         };
         let cells = self.cells.iter().zip(&self.expected_load.cells);
         let links = self.links.iter().zip(&self.expected_load.links);
@@ -326,28 +329,28 @@ impl<'a> PlacementLoads<'a> {
 
 /// Changes a load; returns by how much its 8th power changes, in so many units.
 #[inline]
-fn shift32(load: &mut u32, by: u32, add: bool, unit: f64) -> f64 {
+fn change_load_u32(load: &mut u32, by: u32, add: bool, unit: f64) -> f64 {
     let before = *load;
     *load = if add { before + by } else { before - by };
-    eighth(f64::from(*load) * unit) - eighth(f64::from(before) * unit)
+    eighth_power(f64::from(*load) * unit) - eighth_power(f64::from(before) * unit)
 }
 
 #[inline]
-fn shift64(load: &mut u64, by: u64, add: bool, unit: f64) -> f64 {
+fn change_load_u64(load: &mut u64, by: u64, add: bool, unit: f64) -> f64 {
     let before = *load;
     *load = if add { before + by } else { before - by };
-    eighth(*load as f64 * unit) - eighth(before as f64 * unit)
+    eighth_power(*load as f64 * unit) - eighth_power(before as f64 * unit)
 }
 
 #[inline]
-fn eighth(x: f64) -> f64 {
+fn eighth_power(x: f64) -> f64 {
     let square = x * x;
     let fourth = square * square;
     fourth * fourth
 }
 
-/// The 8th root. Square roots are exact to the last bit on every machine, powers are not.
+/// The 8th eighth_root. Square roots are exact to the last bit on every machine, powers are not.
 #[inline]
-fn root(x: f64) -> f64 {
+fn eighth_root(x: f64) -> f64 {
     x.max(0.0).sqrt().sqrt().sqrt()
 }

@@ -35,14 +35,14 @@ fn part_sequence(graph: &PartGraph) -> Vec<u32> {
     let count = graph.parts();
     let mut row = Vec::with_capacity(count);
     let mut seen = vec![false; count];
-    for root in 0..count as u32 {
-        if seen[root as usize] {
+    for eighth_root in 0..count as u32 {
+        if seen[eighth_root as usize] {
             continue;
         }
         // Twice to the part found last: from there the piece is longest.
         let start = row.len();
         for _ in 0..2 {
-            let end = row.get(start..).and_then(<[u32]>::last).copied().unwrap_or(root);
+            let end = row.get(start..).and_then(<[u32]>::last).copied().unwrap_or(eighth_root);
             for &part in &row[start..] {
                 seen[part as usize] = false;
             }
@@ -54,10 +54,10 @@ fn part_sequence(graph: &PartGraph) -> Vec<u32> {
 }
 
 /// Appends the piece of a part, neighbours with few partners first.
-fn append_component(graph: &PartGraph, root: u32, seen: &mut [bool], row: &mut Vec<u32>) {
+fn append_component(graph: &PartGraph, eighth_root: u32, seen: &mut [bool], row: &mut Vec<u32>) {
     let mut head = row.len();
-    seen[root as usize] = true;
-    row.push(root);
+    seen[eighth_root as usize] = true;
+    row.push(eighth_root);
     while head < row.len() {
         let first = row.len();
         for (other, _) in graph.of(row[head]) {

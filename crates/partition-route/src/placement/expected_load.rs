@@ -75,7 +75,7 @@ impl<'a> ExpectedLoad<'a> {
 
     /// Tells of every resource between two cells: `cell(resource, halves)` for channels, with both
     /// ends among them, `link(resource, halves)` for links.
-    pub(super) fn walk(
+    pub(super) fn visit_resources(
         &self,
         from: u32,
         to: u32,
@@ -92,8 +92,8 @@ impl<'a> ExpectedLoad<'a> {
             Metric::Table { hops, cells } => {
                 let left = |at: u32| hops[at as usize * cells + to as usize];
                 if usize::from(left(from)) < *cells {
-                    self.downhill(from, to, left, false, &mut cell, &mut link);
-                    self.downhill(from, to, left, true, &mut cell, &mut link);
+                    self.shortest_path(from, to, left, false, &mut cell, &mut link);
+                    self.shortest_path(from, to, left, true, &mut cell, &mut link);
                 }
             }
             Metric::Unknown => {
@@ -165,7 +165,7 @@ impl<'a> ExpectedLoad<'a> {
     }
 
     /// A shortest way: from each cell to the first, or the last, neighbour that is nearer.
-    fn downhill(
+    fn shortest_path(
         &self,
         from: u32,
         to: u32,

@@ -1,4 +1,4 @@
-//! Placements to start from, each shortened by a quick descent.
+//! Placements to start from, each improved by a quick descent.
 //!
 //! Small programs get several tries, because a bisection is cheap and full of choices. Parts are
 //! drawn together by their words alone, or by words and channels: a connection of few words
@@ -15,20 +15,20 @@ use super::swap_descent::{self, NearbyEndpoints};
 use super::{Placer, bisect, curve};
 
 /// Bisections tried for each kind of weight, with other random choices, where they are cheap.
-const TRIES: usize = 4;
+const MAX_TRIES: usize = 4;
 /// Pairs of parts that traffic, in all tries together, before those are cut down.
-const WORK: usize = 1 << 15;
+const WORK_BUDGET: usize = 1 << 15;
 /// Pairs of parts that traffic, beyond which one try has to do.
-const LARGE: usize = 1 << 18;
+const MANY_PAIRS: usize = 1 << 18;
 /// The most words that a connection's channel may weigh.
-const CHANNEL: f64 = 65536.0;
+const MAX_CHANNEL_WEIGHT: f64 = 65536.0;
 
 /// What makes starts for one set.
 pub(super) struct InitialPlacements<'a> {
     placer: &'a Placer<'a>,
     /// The metric without the links that close dimensions to rings.
     unrolled: Metric,
-    pub(super) near: NearbyEndpoints,
+    pub(super) nearby: NearbyEndpoints,
     /// Parts drawn together by words.
     words: PartGraph,
     /// The cells that get the parts.
@@ -42,7 +42,7 @@ impl<'a> InitialPlacements<'a> {
         Self {
             placer,
             unrolled: placer.metric.unrolled(),
-            near: NearbyEndpoints::new(placer.machine, placer.network),
+            nearby: NearbyEndpoints::new(placer.machine, placer.network),
             words: PartGraph::new(&placer.traffic, 0),
             cells: region(placer.machine, placer.network, parts),
             rng: ChaCha8Rng::seed_from_u64(placer.seed),
@@ -54,10 +54,10 @@ impl<'a> InitialPlacements<'a> {
         curve::assign(&self.placer.metric, &self.words, self.cells.clone())
     }
 
-    /// The fewest word-hops of several bisections and the placement as given, each shortened.
+    /// The fewest word-hops of several bisections and the placement as given, each improved.
     pub(super) fn bisected(&mut self, given: Vec<u32>) -> Vec<u32> {
         let graph = self.words.clone();
-        let mut best = self.shortened(&graph, given);
+        let mut best = self.improved(&graph, given);
         for turn in 0..self.tries() {
             let next = self.bisection(&graph, turn);
             if next.0 < best.0 {
@@ -71,20 +71,20 @@ impl<'a> InitialPlacements<'a> {
     /// and by several bisections.
     pub(super) fn for_channels(&mut self, given: Vec<u32>) -> Vec<Vec<u32>> {
         let graph = PartGraph::new(&self.placer.traffic, channel_weight(self.placer.machine));
-        let mut starts = vec![self.shortened(&graph, self.curve()).1];
-        let small = self.tries() == TRIES;
+        let mut starts = vec![self.improved(&graph, self.curve()).1];
+        let small = self.tries() == MAX_TRIES;
         if small {
-            starts.push(self.shortened(&graph, given).1);
+            starts.push(self.improved(&graph, given).1);
         }
-        for turn in 0..if small { TRIES } else { 1 } {
+        for turn in 0..if small { MAX_TRIES } else { 1 } {
             starts.push(self.bisection(&graph, turn).1);
         }
         starts
     }
 
     fn tries(&self) -> usize {
-        let least = if self.words.len() > LARGE { 1 } else { 2 };
-        (WORK / (self.words.len() + self.words.parts()).max(1)).clamp(least, TRIES)
+        let least = if self.words.len() > MANY_PAIRS { 1 } else { 2 };
+        (WORK_BUDGET / (self.words.len() + self.words.parts()).max(1)).clamp(least, MAX_TRIES)
     }
 
     fn bisection(&mut self, graph: &PartGraph, turn: usize) -> (i128, Vec<u32>) {
@@ -94,13 +94,13 @@ impl<'a> InitialPlacements<'a> {
         let flat = if turn.is_multiple_of(2) { &self.unrolled } else { metric };
         let cells = self.cells.clone();
         let place = bisect::assign(machine, network, flat, graph, cells, &mut self.rng);
-        self.shortened(graph, place)
+        self.improved(graph, place)
     }
 
     /// Shortens the ways of a placement by swaps; what they weigh in the end, and where it is.
-    fn shortened(&self, graph: &PartGraph, mut place: Vec<u32>) -> (i128, Vec<u32>) {
+    fn improved(&self, graph: &PartGraph, mut place: Vec<u32>) -> (i128, Vec<u32>) {
         let metric = &self.placer.metric;
-        swap_descent::improve(&self.near, metric, graph, &mut place);
+        swap_descent::improve(&self.nearby, metric, graph, &mut place);
         (swap_descent::weighted_hops(graph, metric, &place), place)
     }
 }
@@ -114,5 +114,5 @@ fn channel_weight(machine: &Machine) -> i64 {
     let switch = parameters.switch_clocks() as f64;
     let channels = f64::from(parameters.channels_per_cell.max(1)) * cells.max(1) as f64;
     let link = f64::from(parameters.link_clocks_per_word.max(1)) / links.max(1) as f64;
-    (switch / channels / link).clamp(1.0, CHANNEL) as i64
+    (switch / channels / link).clamp(1.0, MAX_CHANNEL_WEIGHT) as i64
 }

@@ -19,12 +19,12 @@ use super::metric::Metric;
 use super::{Placer, spread, threshold_accepting};
 
 /// Resources that a search may touch: some hundredths of a second.
-const TOUCHED: u64 = 1 << 22;
+const SEARCH_BUDGET: u64 = 1 << 22;
 /// Searches for a phase less that may fail, with other random choices.
-const FAILURES: u32 = 2;
+const MAX_FAILURES: u32 = 2;
 
 /// The cheapest of all candidates.
-pub(super) fn best(
+pub(super) fn place(
     placer: &Placer<'_>,
     starts: &mut InitialPlacements<'_>,
     given: Vec<u32>,
@@ -59,7 +59,7 @@ pub(super) fn best(
     if placer.set.is_empty() || evaluated.phases <= placer.traffic.phases as f64 {
         return place;
     }
-    search.looser(evaluated, place)
+    search.spread_out(evaluated, place)
 }
 
 struct Portfolio<'a, 'b> {
@@ -72,15 +72,15 @@ struct Portfolio<'a, 'b> {
 impl Portfolio<'_, '_> {
     fn improved(&mut self, mut place: Vec<u32>, slack: Slack) -> Vec<u32> {
         self.loads.slack = slack;
-        let InitialPlacements { near, rng, .. } = &mut *self.starts;
+        let InitialPlacements { nearby, rng, .. } = &mut *self.starts;
         let Placer { metric, traffic, .. } = self.placer;
         threshold_accepting::improve(
-            near,
+            nearby,
             metric,
             traffic,
             &mut self.loads,
             &mut place,
-            TOUCHED,
+            SEARCH_BUDGET,
             rng,
         );
         place
@@ -92,8 +92,8 @@ impl Portfolio<'_, '_> {
         let mut failures = 0;
         self.loads.load(traffic, &place);
         let mut phases = self.loads.fullest_phases();
-        while failures < FAILURES && u64::from(phases) > traffic.phases.max(1) {
-            self.loads.aim(machine, Some(phases - 1));
+        while failures < MAX_FAILURES && u64::from(phases) > traffic.phases.max(1) {
+            self.loads.set_phase_goal(machine, Some(phases - 1));
             let next = self.improved(place.clone(), Slack::CHANNELS);
             self.loads.load(traffic, &next);
             let reached = self.loads.fullest_phases();
@@ -103,13 +103,13 @@ impl Portfolio<'_, '_> {
                 failures += 1;
             }
         }
-        self.loads.aim(machine, None);
+        self.loads.set_phase_goal(machine, None);
         place
     }
 
     /// The placement, or the cheapest of what it becomes with free cells in between, where the
     /// ends of connections alone would leave fewer phases.
-    fn looser(&mut self, evaluated: Cost, place: Vec<u32>) -> Vec<u32> {
+    fn spread_out(&mut self, evaluated: Cost, place: Vec<u32>) -> Vec<u32> {
         let Placer { machine, metric, .. } = self.placer;
         let spread = spread::spread(machine, metric, &place);
         for loose in spread {

@@ -16,7 +16,7 @@ use conset_ir::{CellId, Machine};
 use super::metric::Metric;
 
 /// How often a dimension of a placement is as long after stretching.
-const TIMES: u32 = 2;
+const SPREAD_FACTOR: u32 = 2;
 
 /// A dimension of a placement.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ fn extent(along: impl Iterator<Item = u32>, size: u32, wraps: bool) -> Extent {
             }
         }
     }
-    let spread = if length == 1 { 1 } else { length.saturating_mul(TIMES).min(size) };
+    let spread = if length == 1 { 1 } else { length.saturating_mul(SPREAD_FACTOR).min(size) };
     // On a mesh it grows to both sides, as far as the edges let it.
     let begins =
         if wraps { origin } else { first.saturating_sub((spread - length) / 2).min(size - spread) };

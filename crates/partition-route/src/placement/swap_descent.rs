@@ -1,6 +1,6 @@
 //! A quick descent: swaps of parts on nearby cells, while they shorten weighted ways.
 //!
-//! For each part in turn the cells near its partners are tried: what would it save to go there,
+//! For each part in turn the cells nearby its partners are tried: what would it save to go there,
 //! the part that part_at there (if any) coming here? The best swap that saves something is made.
 //! A few rounds, and a limit on all work, keep it cheap.
 
@@ -11,15 +11,15 @@ use super::part_graph::PartGraph;
 use crate::network::{BoundedBfs, Network};
 
 /// Rounds over all parts.
-const ROUNDS: usize = 8;
-/// Cells that count as near a cell.
-const NEAR: usize = 8;
+const MAX_ROUNDS: usize = 8;
+/// Cells that count as nearby a cell.
+const NEARBY: usize = 8;
 /// Cells looked at to find them.
-const LOOK: usize = 256;
+const BFS_LIMIT: usize = 256;
 /// Partners of a part whose surroundings are tried, those with the most weight.
-const PARTNERS: usize = 8;
+const MAX_PARTNERS: usize = 8;
 /// Pairs of parts looked at in all rounds together.
-const WORK: usize = 1 << 24;
+const WORK_BUDGET: usize = 1 << 24;
 
 /// Lives on a free cell.
 pub(super) const FREE_CELL: u32 = u32::MAX;
@@ -37,22 +37,22 @@ pub(super) fn weighted_hops(graph: &PartGraph, metric: &Metric, place: &[u32]) -
 
 /// Swaps parts, or moves them to free cells, while that saves weight times hops.
 pub(super) fn improve(
-    near: &NearbyEndpoints,
+    nearby: &NearbyEndpoints,
     metric: &Metric,
     graph: &PartGraph,
     place: &mut [u32],
 ) {
-    let mut part_at = vec![FREE_CELL; near.cells()];
+    let mut part_at = vec![FREE_CELL; nearby.cells()];
     for (part, &cell) in place.iter().enumerate() {
         part_at[cell as usize] = part as u32;
     }
     let mut work = 0;
     let mut candidates = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut swapped = false;
         for part in 0..place.len() as u32 {
             candidates.clear();
-            near_partners(graph, near, place, part, &mut candidates);
+            cells_near_partners(graph, nearby, place, part, &mut candidates);
             let here = place[part as usize];
             let mut best = (0, FREE_CELL);
             for &there in &candidates {
@@ -77,7 +77,7 @@ pub(super) fn improve(
                 }
                 swapped = true;
             }
-            if work > WORK {
+            if work > WORK_BUDGET {
                 return;
             }
         }
@@ -107,23 +107,23 @@ fn saving(
     saved
 }
 
-fn near_partners(
+fn cells_near_partners(
     graph: &PartGraph,
-    near: &NearbyEndpoints,
+    nearby: &NearbyEndpoints,
     place: &[u32],
     part: u32,
     candidates: &mut Vec<u32>,
 ) {
-    if graph.degree(part) <= PARTNERS {
+    if graph.degree(part) <= MAX_PARTNERS {
         for (other, _) in graph.of(part) {
-            candidates.extend_from_slice(near.of(place[other as usize]));
+            candidates.extend_from_slice(nearby.of(place[other as usize]));
         }
     } else {
         let mut most: Vec<(std::cmp::Reverse<i64>, u32)> =
             graph.of(part).map(|(other, words)| (std::cmp::Reverse(words), other)).collect();
-        most.select_nth_unstable(PARTNERS);
-        for &(_, other) in &most[..PARTNERS] {
-            candidates.extend_from_slice(near.of(place[other as usize]));
+        most.select_nth_unstable(MAX_PARTNERS);
+        for &(_, other) in &most[..MAX_PARTNERS] {
+            candidates.extend_from_slice(nearby.of(place[other as usize]));
         }
     }
     candidates.sort_unstable();
@@ -147,7 +147,7 @@ impl NearbyEndpoints {
                 if hops > 0 && machine.is_endpoint(CellId(cell)) {
                     pairs.push((centre.0, cell));
                 }
-                pairs.len() - start == NEAR || expanded == LOOK
+                pairs.len() - start == NEARBY || expanded == BFS_LIMIT
             });
         }
         Self(Lists::new(network.cells, pairs.iter().copied()))
@@ -158,7 +158,7 @@ impl NearbyEndpoints {
         self.0.rows() as usize
     }
 
-    /// The endpoints near a cell, the nearest first.
+    /// The endpoints nearby a cell, the nearest first.
     pub(super) fn of(&self, cell: u32) -> &[u32] {
         self.0.of(cell)
     }

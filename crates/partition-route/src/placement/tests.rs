@@ -244,7 +244,7 @@ fn booked_ways_are_as_long_as_the_distance() {
             let hops = machine.hops_from(CellId(from));
             for &to in &homes {
                 let (mut cells, mut links, mut ends) = (0, 0, 0);
-                expected_load.walk(
+                expected_load.visit_resources(
                     from,
                     to,
                     |cell, halves| {

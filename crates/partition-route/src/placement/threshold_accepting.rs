@@ -6,7 +6,7 @@
 //! without a function that differs between machines). What the swap does to the ways alone
 //! is cheap to know and settles most bad swaps before anything is booked.
 //!
-//! The number of proposals is in proportion to the parts, the resources touched are limited, and
+//! The number of proposals is in proportion to the parts, the resources work are limited, and
 //! the best placement seen is kept.
 
 use rand::RngExt;
@@ -18,17 +18,17 @@ use super::swap_descent::{FREE_CELL, NearbyEndpoints};
 use super::traffic::Traffic;
 
 /// Proposals for each part.
-const PROPOSALS: usize = 512;
+const PROPOSALS_PER_PART: usize = 512;
 /// Looks at whether the placement is the best so far.
-const LOOKS: usize = 32;
+const CHECKPOINTS: usize = 32;
 /// The threshold at first, in what an average flow's hop costs.
-const THRESHOLD: f64 = 1.5;
+const INITIAL_THRESHOLD: f64 = 1.5;
 /// Thresholds that a swap may cost in ways before its loads are looked at.
-const DETOUR: f64 = 4.0;
+const DETOUR_FACTOR: f64 = 4.0;
 
-/// Improves a placement, within so many touched resources. Never makes it worse.
+/// Improves a placement, within so many work resources. Never makes it worse.
 pub(super) fn improve(
-    near: &NearbyEndpoints,
+    nearby: &NearbyEndpoints,
     metric: &Metric,
     traffic: &Traffic,
     loads: &mut PlacementLoads<'_>,
@@ -37,24 +37,26 @@ pub(super) fn improve(
     rng: &mut ChaCha8Rng,
 ) {
     loads.load(traffic, place);
-    let limit = loads.touched.saturating_add(budget);
-    let mut search = SwapSearch::new(near, metric, traffic, loads, place);
+    let limit = loads.work.saturating_add(budget);
+    let mut search = SwapSearch::new(nearby, metric, traffic, loads, place);
     if traffic.flows.is_empty() || traffic.parts() < 2 {
         return;
     }
-    let proposals = traffic.parts().saturating_mul(PROPOSALS);
-    let first = search.mean_hop() * THRESHOLD;
+    let proposals = traffic.parts().saturating_mul(PROPOSALS_PER_PART);
+    let first = search.mean_hop() * INITIAL_THRESHOLD;
     let mut best = (search.loads.clocks(), search.place.to_vec());
-    'looks: for look in 0..LOOKS {
-        // The last quarter only goes downhill.
-        let left = 1.0 - look as f64 / (LOOKS * 3 / 4) as f64;
+    'checkpoints: for checkpoint in 0..CHECKPOINTS {
+        // The last quarter only goes shortest_path.
+        let left = 1.0 - checkpoint as f64 / (CHECKPOINTS * 3 / 4) as f64;
         let threshold = first * left.max(0.0);
-        for step in 0..proposals.div_ceil(LOOKS) {
+        for step in 0..proposals.div_ceil(CHECKPOINTS) {
             search.propose(threshold, rng);
             // Looks come at fixed expected_load of the budget too, however dear a proposal is.
-            if step.is_multiple_of(64) && search.loads.touched > share(limit, budget, look + 1) {
-                if look + 1 == LOOKS {
-                    break 'looks;
+            if step.is_multiple_of(64)
+                && search.loads.work > budget_at(limit, budget, checkpoint + 1)
+            {
+                if checkpoint + 1 == CHECKPOINTS {
+                    break 'checkpoints;
                 }
                 break;
             }
@@ -69,13 +71,13 @@ pub(super) fn improve(
     place.copy_from_slice(&best.1);
 }
 
-/// What may have been touched by the end of a look.
-fn share(limit: u64, budget: u64, looks: usize) -> u64 {
-    limit - budget / LOOKS as u64 * (LOOKS - looks) as u64
+/// What may have been work by the end of a checkpoint.
+fn budget_at(limit: u64, budget: u64, checkpoints: usize) -> u64 {
+    limit - budget / CHECKPOINTS as u64 * (CHECKPOINTS - checkpoints) as u64
 }
 
 struct SwapSearch<'a, 'b> {
-    near: &'a NearbyEndpoints,
+    nearby: &'a NearbyEndpoints,
     metric: &'a Metric,
     traffic: &'a Traffic,
     loads: &'a mut PlacementLoads<'b>,
@@ -86,28 +88,28 @@ struct SwapSearch<'a, 'b> {
 
 impl<'a, 'b> SwapSearch<'a, 'b> {
     fn new(
-        near: &'a NearbyEndpoints,
+        nearby: &'a NearbyEndpoints,
         metric: &'a Metric,
         traffic: &'a Traffic,
         loads: &'a mut PlacementLoads<'b>,
         place: &'a mut [u32],
     ) -> Self {
-        let mut part_at = vec![FREE_CELL; near.cells()];
+        let mut part_at = vec![FREE_CELL; nearby.cells()];
         for (part, &cell) in place.iter().enumerate() {
             part_at[cell as usize] = part as u32;
         }
         let per_hop = loads.constants.per_hop(loads.slack);
-        Self { near, metric, traffic, loads, place, part_at, per_hop }
+        Self { nearby, metric, traffic, loads, place, part_at, per_hop }
     }
 
     /// What a hop of an average flow costs where nothing binds.
     fn mean_hop(&self) -> f64 {
         let flows = &self.traffic.flows;
-        let sum: f64 = flows.iter().map(|flow| self.hop(flow.count, flow.words)).sum();
+        let sum: f64 = flows.iter().map(|flow| self.hop_cost(flow.count, flow.words)).sum();
         sum / flows.len().max(1) as f64
     }
 
-    fn hop(&self, count: u32, words: u64) -> f64 {
+    fn hop_cost(&self, count: u32, words: u64) -> f64 {
         f64::from(count) * self.per_hop.0 + words as f64 * self.per_hop.1
     }
 
@@ -119,7 +121,7 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
         }
         let flow = &self.traffic.flows[flows[rng.random_range(0..flows.len())] as usize];
         let partner = if flow.source == part { flow.target } else { flow.source };
-        let around = self.near.of(self.place[partner as usize]);
+        let around = self.nearby.of(self.place[partner as usize]);
         if around.is_empty() {
             return;
         }
@@ -129,11 +131,11 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
             return;
         }
         let other = self.part_at[there as usize];
-        let mut dearer = self.dearer(part, there, other);
+        let mut cost_increase = self.cost_increase(part, there, other);
         if other != FREE_CELL {
-            dearer += self.dearer(other, here, part);
+            cost_increase += self.cost_increase(other, here, part);
         }
-        if dearer > threshold * DETOUR {
+        if cost_increase > threshold * DETOUR_FACTOR {
             return;
         }
         let before = (self.loads.clocks(), self.loads.sums);
@@ -146,9 +148,9 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
 
     /// What a part's ways cost more if it goes there, those to `partner` (who comes here) left
     /// out.
-    fn dearer(&mut self, part: u32, there: u32, partner: u32) -> f64 {
+    fn cost_increase(&mut self, part: u32, there: u32, partner: u32) -> f64 {
         let here = self.place[part as usize];
-        let mut dearer = 0.0;
+        let mut cost_increase = 0.0;
         let flows = self.traffic.of(part);
         for &id in flows {
             let flow = &self.traffic.flows[id as usize];
@@ -156,11 +158,11 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
             if other != partner {
                 let cell = self.place[other as usize];
                 let hops = self.metric.hops(there, cell) - self.metric.hops(here, cell);
-                dearer += hops as f64 * self.hop(flow.count, flow.words);
+                cost_increase += hops as f64 * self.hop_cost(flow.count, flow.words);
             }
         }
-        self.loads.touched += flows.len() as u64;
-        dearer
+        self.loads.work += flows.len() as u64;
+        cost_increase
     }
 
     /// A part goes there; `other`, if anybody, comes to where it was.

@@ -1,15 +1,17 @@
-//! What each phase's agents and edges have to carry, so that an insertion can go where a phase gets
-//! longer the least. Sums of clocks, whatever the timetable makes of them; routes are counted as
-//! they are booked and nothing is ever taken off, so moves count everything again.
+//! The load of agents and edges in each phase, by which an insertion selects the phase that grows
+//! least.
+//!
+//! Loads are sums of clocks, whatever the timetable makes of them. They are counted as routes are
+//! added and never reduced, so after moves they are counted again.
 
 use conset_ir::{CellId, ConnectionSet, Machine};
 
 use crate::apr::layered_graph::LayeredGraph;
 
-/// PhaseLoads that are allocated_cells at most; beyond, the phase is chosen by its cells alone.
+/// The most loads that are held; beyond, the phase is selected by its cells alone.
 const LOADS_MEMORY_LIMIT: usize = 1 << 25;
 
-/// Clocks that agents' ports and edges are busy in each phase, and the most of each phase.
+/// Clocks for which agent ports and edges are busy in each phase, and the maximum of each phase.
 pub(super) struct PhaseLoads {
     ports: Vec<[u32; 2]>,
     agent_clocks: Vec<u64>,
@@ -103,7 +105,7 @@ impl PhaseLoads {
         load.saturating_sub(self.most[phase as usize])
     }
 
-    /// The same by the links of the path found last.
+    /// The growth of a phase by the links of the path found last.
     pub(super) fn growth_by_links(&self, graph: &LayeredGraph, x: u32, phase: u32) -> u64 {
         if !self.are_tracked() {
             return 0;
