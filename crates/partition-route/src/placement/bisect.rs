@@ -1,8 +1,9 @@
 //! Recursive bisection of cells and parts together.
 //!
-//! A piece is a run of cells and as many parts. Pieces are split level by level, so that when a
-//! part chooses its side, all parts outside its piece are known to about the same precision: each
-//! counts as living in the middle of its piece, and draws its partners to the nearer side.
+//! A piece is a range of cells and as many parts. Pieces are divided level by level, so that when a
+//! part chooses its side, the positions of all parts outside its piece are known to about the same
+//! precision: each counts as placed in the middle of its piece, and attracts its partners to the
+//! nearer side.
 
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -14,28 +15,27 @@ use super::metric::Metric;
 use super::part_graph::PartGraph;
 use crate::network::{BoundedBfs, Network};
 
-/// Divisions to start from: sweeps from one end of the graph to the other, then greedy growing.
+/// Initial divisions: sweeps from one end of the graph to the other, then greedy growing.
 const STARTS: usize = 5;
-/// How many of them are sweeps.
+/// How many of the initial divisions are sweeps.
 const SWEEPS: usize = 3;
 /// Fiduccia-Mattheyses passes for each start.
 const PASSES: usize = 4;
-/// Pairs of parts looked at for one piece, before starts and passes are cut down.
+/// Pairs of parts examined for one piece, beyond which starts and passes are reduced.
 const WORK_BUDGET: usize = 1 << 21;
-/// Cells of a piece that are looked at to find its middle.
+/// Cells of a piece that are examined to find its middle.
 const SAMPLES: usize = 64;
-/// Moves without a better bipartition after which a pass gives up; an eighth_power of the parts if those
-/// are more.
+/// Moves without a better division after which a pass ends; an eighth of the parts if that is more.
 const FRUITLESS_MOVES: usize = 64;
 
-/// A run of the lists of cells and parts.
+/// A range of the lists of cells and parts.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: usize,
     end: usize,
 }
 
-/// A cell for each part. There are as many cells as parts.
+/// A cell for each part. There must be as many cells as parts.
 pub(super) fn assign(
     machine: &Machine,
     network: &Network,
@@ -47,7 +47,7 @@ pub(super) fn assign(
     let count = graph.parts();
     let mut parts: Vec<u32> = (0..count as u32).collect();
     let mut bipartition = Bipartition::new(graph);
-    // Where each part is, as far as that is known.
+    // The position of each part, as far as it is known.
     let mut place = vec![cells.get(count / 2).copied().unwrap_or(0); count];
     let mut queue = VecDeque::from([Piece { start: 0, end: count }]);
     let mut bfs = BoundedBfs::new(network.cells);
@@ -75,8 +75,8 @@ pub(super) fn assign(
     place
 }
 
-/// Sorts cells so that a first half and a second half lie centre_distance; returns the size of the first,
-/// at least 1 and less than all.
+/// Sorts cells such that a first half and a second half are far apart; returns the size of the
+/// first, at least 1 and less than all.
 fn split_cells(
     machine: &Machine,
     network: &Network,
@@ -91,7 +91,7 @@ fn split_cells(
             nearest_border(cells, |cell| cell >> (2 * level))
         }
         Topology::Graph { .. } => {
-            // From one end to the other: the cell last reached from any is at an end.
+            // From one end to the other: the cell farthest from any cell is at an end.
             let mut last = cells[0];
             bfs.run(&network.next, cells[0], |_, _| false);
             let far = |bfs: &BoundedBfs, cell: u32| (bfs.hops(cell), cell);
@@ -124,20 +124,20 @@ fn split_cells(
     }
 }
 
-/// Where the key changes, nearest to the middle; the middle if it never does.
+/// The position nearest to the middle where the key changes; the middle if it never does.
 fn nearest_border(cells: &[u32], key: impl Fn(u32) -> u32) -> usize {
     let half = cells.len() / 2;
     let borders = (1..cells.len()).filter(|&i| key(cells[i - 1]) != key(cells[i]));
     borders.min_by_key(|&i| (i.abs_diff(half), i)).unwrap_or(half)
 }
 
-/// A cell in the middle of some: of the box around them, or else of a few samples the one nearest
-/// to the others.
+/// A cell in the middle of some cells: the middle of the box around them, or the one of a few
+/// samples that is nearest to the others.
 fn middle(metric: &Metric, cells: &[u32]) -> u32 {
     if let Some(cell) = metric.middle_of_box(cells) {
         return cell;
     }
-    // Steps of the golden ratio fall into no rhythm with the numbering.
+    // Steps of the golden ratio do not resonate with the numbering of the cells.
     let scattered =
         |i: u32| ((u64::from(i.wrapping_mul(0x9e37_79b9)) * cells.len() as u64) >> 32) as usize;
     let samples: Vec<u32> = match cells.len() {
@@ -148,22 +148,22 @@ fn middle(metric: &Metric, cells: &[u32]) -> u32 {
     samples.iter().copied().min_by_key(sum).unwrap_or(0)
 }
 
-/// Scratch of the bipartition of parts; by part unless it says otherwise.
+/// Scratch memory of the division of parts; by part unless stated otherwise.
 struct Bipartition {
-    /// The piece a part was last divided in, to tell members from others.
+    /// The piece in which a part was last divided, to tell members from others.
     seen: Vec<u32>,
     now: u32,
     side: Vec<bool>,
     best: Vec<bool>,
     /// Words saved by changing sides.
     gain: Vec<i64>,
-    /// Words times hops saved by being on the second side rather than the first, for the sake of
-    /// parts outside.
+    /// Words times hops to parts outside that are saved by being on the second side rather than the
+    /// first.
     external_gain: Vec<i64>,
     moved: Vec<bool>,
-    /// Hops in the graph from where a search began.
+    /// Hops in the graph from the start of a search.
     distance: Vec<i32>,
-    /// How late each sweep meets a part.
+    /// The position of each part in each sweep.
     sweeps: Vec<[i32; SWEEPS]>,
     heaps: [BinaryHeap<(i64, u32)>; 2],
     log: Vec<u32>,
@@ -187,7 +187,7 @@ impl Bipartition {
         }
     }
 
-    /// Sorts the members: `first` of them that belong to the first centre come first.
+    /// Sorts the members such that the `first` ones that belong to the first centre come first.
     #[allow(clippy::too_many_arguments)]
     fn divide(
         &mut self,
@@ -203,7 +203,7 @@ impl Bipartition {
         for &part in members.iter() {
             self.seen[part as usize] = self.now;
         }
-        // A word that crosses between the halves goes about so far.
+        // The approximate distance of a word that crosses between the halves.
         let centre_distance = metric.hops(centres[0], centres[1]).max(1);
         for &part in members.iter() {
             self.external_gain[part as usize] = 0;
@@ -244,7 +244,7 @@ impl Bipartition {
         members.sort_unstable_by_key(|&part| (self.best[part as usize], part));
     }
 
-    /// Words times hops of a bipartition, those inside the halves left out.
+    /// Words times hops between the halves of a division.
     fn cost(&self, graph: &PartGraph, members: &[u32], centre_distance: i64) -> i128 {
         let mut cost = 0i128;
         for &part in members {
@@ -261,7 +261,8 @@ impl Bipartition {
         cost
     }
 
-    /// Everybody to the second side, then one after the other to the first: who gains most.
+    /// Moves all members to the second side, then one after the other to the first: the one with
+    /// the greatest gain.
     fn grow(
         &mut self,
         graph: &PartGraph,
@@ -284,9 +285,9 @@ impl Bipartition {
         }
     }
 
-    /// Finds four ends of the members' graph, like the corners of a sheet, and from the
-    /// distances to them three ways to sweep over it: from corner to corner, and from edge to
-    /// edge either way.
+    /// Finds four ends of the members' graph, like the corners of a sheet. The distances to them
+    /// give three directions to sweep over it: from corner to corner, and from edge to edge in two
+    /// ways.
     fn find_sweeps(&mut self, graph: &PartGraph, members: &[u32], start: u32) {
         let end = |bipartition: &Self| *bipartition.log.last().expect("a piece has members");
         self.reach(graph, members, start);
@@ -318,7 +319,7 @@ impl Bipartition {
         }
     }
 
-    /// The members that a sweep meets first on the first side.
+    /// Puts the members that a sweep reaches first on the first side.
     fn sweep(&mut self, members: &[u32], which: usize, first: usize) {
         self.log.clear();
         self.log.extend_from_slice(members);
@@ -329,8 +330,8 @@ impl Bipartition {
         }
     }
 
-    /// Logs all members in the order of their distance from one, and the distances; those out of
-    /// reach come last.
+    /// Lists all members in the order of their distance from `start`, and records the distances;
+    /// unreachable members come last.
     fn reach(&mut self, graph: &PartGraph, members: &[u32], start: u32) {
         for &part in members {
             self.moved[part as usize] = false;
@@ -360,8 +361,9 @@ impl Bipartition {
         }
     }
 
-    /// One pass: parts move_part sides, one each way, the best first, each once; then back to the
-    /// best bipartition met. False if that was the one before the pass.
+    /// One pass: members change sides in pairs, one each way, those with the greatest gain first,
+    /// each once; then the best division of the pass is restored. False if that is the one before
+    /// the pass.
     fn pass(
         &mut self,
         graph: &PartGraph,
@@ -396,7 +398,7 @@ impl Bipartition {
         best.0 > 0
     }
 
-    /// Gains of all members, and who can move.
+    /// Computes the gains of all members and marks them movable.
     fn start_pass(&mut self, graph: &PartGraph, members: &[u32], centre_distance: i64) {
         for heap in &mut self.heaps {
             heap.clear();
@@ -418,7 +420,7 @@ impl Bipartition {
         }
     }
 
-    /// The member of a side that gains most by leaving it.
+    /// The member of a side with the greatest gain.
     fn best_move(&mut self, side: usize) -> Option<u32> {
         while let Some((gain, part)) = self.heaps[side].pop() {
             let row = part as usize;
@@ -429,7 +431,7 @@ impl Bipartition {
         None
     }
 
-    /// Moves a part to the other side, for good in this pass.
+    /// Moves a part to the other side; it stays there for the rest of the pass.
     fn move_part(&mut self, graph: &PartGraph, part: u32, centre_distance: i64) {
         let side = !self.side[part as usize];
         self.side[part as usize] = side;

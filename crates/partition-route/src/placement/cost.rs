@@ -1,27 +1,29 @@
-//! What a placement costs: an estimate of the clocks of the set once it is compiled.
+//! The cost of a placement: an estimate of the clocks of the compiled set.
 //!
-//! A phase lasts as long as its busiest agent or link, and there are as many phases as channels
-//! ask for. Agents do not care where they live, so a placement decides three things:
+//! A phase lasts as long as its busiest agent or link, and the channels determine the number of
+//! phases. The load of agents does not depend on the placement, so a placement decides three
+//! things:
 //!
-//! * phases: the channels taken (hops + 1 for each connection) over all channels, and where
-//!   routes crowded_phases, their occupancy there. Routes can go round a hot cell but not round a hot
-//!   quarter, so what counts is a mean that leans to the greatest (the 8th eighth_root of the mean 8th
-//!   power), at least the average, and at least what the ends alone ask for. In a fat-tree nothing
-//!   can go round a group of switches, so there a search can be given a number of phases to
-//!   reach, and pays for each channel that a group lacks;
-//! * the busiest link, by the same mean, where that is above the busiest agent;
-//! * what does not bind still costs a part of its clocks: fewer channels and shorter ways leave
-//!   the router and the timetable more freedom.
+//! * phases: the channels taken (hops + 1 for each connection) over all channels, and where routes
+//!   crowd, the occupancy there. Routes can avoid a full cell but not a full quarter of the
+//!   machine, so the crowding term is a mean that leans to the greatest value (the 8th root of the
+//!   mean 8th power). The estimate is at least the average, and at least what the endpoints alone
+//!   need. In a fat-tree no route can avoid a group of switches, so there a search can have a
+//!   number of phases as its goal and pays for each missing channel of a group;
+//! * the busiest link, by the same mean, if it exceeds the busiest agent;
+//! * a fraction of the terms that do not bind: fewer channels and shorter routes leave the router
+//!   and the timetable more freedom.
 //!
-//! PlacementLoads come from expected_load of routes (module `expected_load`). The estimate is for comparing placements
-//! of one set; it is no bound and no prediction.
+//! Loads are expected loads of routes (module `expected_load`). The estimate compares placements of
+//! one set; it is neither a bound nor a prediction.
 
 use conset_ir::Machine;
 
 use super::expected_load::{ExpectedLoad, WHOLE};
 use super::traffic::{Traffic, TrafficFlow};
 
-/// What clocks that do not bind count: those of channels (a share of the switches) and of links.
+/// The weights of terms that do not bind: of channels (as a share of the context switches) and of
+/// links.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slack {
     channels: f64,
@@ -29,47 +31,47 @@ pub(super) struct Slack {
 }
 
 impl Slack {
-    /// For a search that is after fewer phases.
+    /// For a search that minimises phases.
     pub(super) const CHANNELS: Self = Self { channels: 0.25, links: 0.25 };
-    /// For a search that is after short ways: links are shared less and words delayed less.
+    /// For a search that minimises distances: links are shared less and words are delayed less.
     pub(super) const LINKS: Self = Self { channels: 0.125, links: 1.0 };
-    /// For the last word, when the phases are known.
+    /// For the final comparison, when the phases are known.
     const JUDGED: Self = Self { channels: 0.0625, links: 1.0 };
 }
 
-/// What a placement costs; see [`super::cost`].
+/// The cost of a placement; see [`super::cost`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// The estimate that placements are compared by.
+    /// The estimate by which placements are compared.
     pub clocks: f64,
-    /// The phases in it: those of a first routing, or for large sets an estimate.
+    /// The number of phases: counted by a trial routing, or for large sets an estimate.
     pub phases: f64,
-    /// Channels that all connections take, if each has a shortest route.
+    /// Channels that all connections take on shortest routes.
     pub channels: u64,
     /// Words times hops over shortest routes.
     pub word_hops: u128,
-    /// Channels taken on the fullest cell, in halves of connections rounded up; in a fat-tree, on
-    /// the fullest group of switches, for each switch.
+    /// Connections through the fullest cell, rounded up; in a fat-tree, through the fullest group
+    /// of switches, per switch.
     pub fullest_cell: u64,
     /// Clocks of the busiest link.
     pub busiest_link: u64,
 }
 
-/// The numbers of a machine and a set that no placement changes.
+/// The numbers that depend on the machine and the set, but not on the placement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Constants {
     switch: f64,
-    /// Phases and agent clocks without which it cannot be.
+    /// Lower bounds on phases and agent clocks.
     phases: f64,
     agent: f64,
-    /// Half a channel, as a share of all the machine's.
+    /// Half a channel, as a share of all channels of the machine.
     channel_share: f64,
-    /// Half a channel, as a share of a cell's.
+    /// Half a channel, as a share of the channels of a cell.
     channel: f64,
     /// Clocks for half a word on one link, and divided among all links.
     link: f64,
     link_share: f64,
-    /// Places that a mean is over.
+    /// The number of places that a mean is over.
     places: f64,
 }
 
@@ -93,8 +95,8 @@ impl Constants {
         }
     }
 
-    /// The clocks that a hop more costs a flow where nothing binds: for the connection's channel
-    /// and for its words.
+    /// The clocks that one more hop costs a flow if nothing binds: for the channel of a connection,
+    /// and for a word.
     pub(super) fn per_hop(&self, slack: Slack) -> (f64, f64) {
         let channels = slack.channels * self.switch * self.channel_share;
         let halves = f64::from(WHOLE);
@@ -102,7 +104,7 @@ impl Constants {
     }
 }
 
-/// Sums over all resources, kept up to date with every booking.
+/// Sums over all resources, updated with every booking.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     /// 8th powers of occupancies and of link loads.
@@ -111,7 +113,7 @@ pub(super) struct Sums {
     /// Halves of channels and of word-hops.
     channels: u64,
     word_hops: u128,
-    /// Halves of channels that the phases to reach do not have.
+    /// Halves of channels missing for the goal.
     missing_channels: u64,
 }
 
@@ -123,9 +125,10 @@ pub(super) struct PlacementLoads<'a> {
     links: Vec<u64>,
     pub(super) sums: Sums,
     pub(super) slack: Slack,
-    /// A number of phases to reach, and the halves of channels that it gives each resource.
+    /// A number of phases as the goal, and the halves of channels of each resource in that many
+    /// phases.
     goal: Option<(f64, Vec<u32>)>,
-    /// Resources work so far: what the search has cost.
+    /// Resources updated so far: the measure of work.
     pub(super) work: u64,
 }
 
@@ -148,7 +151,7 @@ impl<'a> PlacementLoads<'a> {
         }
     }
 
-    /// Makes a number of phases the goal, or nothing in particular. Takes effect with the next
+    /// Sets a number of phases as the goal, or removes the goal. Takes effect with the next
     /// [`PlacementLoads::load`].
     pub(super) fn set_phase_goal(&mut self, machine: &Machine, phases: Option<u32>) {
         let channels = u64::from(machine.parameters().channels_per_cell);
@@ -161,14 +164,14 @@ impl<'a> PlacementLoads<'a> {
         });
     }
 
-    /// The loads of a whole placement, in place of what was booked.
+    /// Replaces all loads by those of a placement.
     pub(super) fn load(&mut self, traffic: &Traffic, place: &[u32]) {
         self.cells.fill(0);
         self.links.fill(0);
         self.sums = Sums::default();
         for (part, &own) in traffic.own.iter().enumerate() {
             if own > 0 {
-                // Leaves of a fat-tree and cells elsewhere are their own resources.
+                // The resource of a fat-tree's leaf, or of a cell of another shape, is its cell.
                 self.book_own(place[part], own, true);
             }
         }
@@ -178,7 +181,7 @@ impl<'a> PlacementLoads<'a> {
         self.recompute_sums();
     }
 
-    /// Counts the sums again from the loads, without the rounding of many bookings.
+    /// Recomputes the sums from the loads, without the rounding errors of many updates.
     pub(super) fn recompute_sums(&mut self) {
         let unit = self.constants.channel;
         let cells = self.cells.iter().zip(&self.expected_load.cells);
@@ -190,7 +193,7 @@ impl<'a> PlacementLoads<'a> {
         self.sums.links = links.map(|(&l, &n)| eighth_power(l as f64 * unit / f64::from(n))).sum();
     }
 
-    /// Books the connections of a part to itself on its cell, or takes them off.
+    /// Adds or removes the connections of a part to itself on its cell.
     pub(super) fn book_own(&mut self, cell: u32, count: u32, add: bool) {
         let by = WHOLE * count;
         let cells = self.expected_load.cells[cell as usize];
@@ -206,7 +209,7 @@ impl<'a> PlacementLoads<'a> {
         self.sums.channels = if add { self.sums.channels + all } else { self.sums.channels - all };
     }
 
-    /// Books a flow between the cells of its parts, or takes it off.
+    /// Adds or removes a flow between the cells of its parts.
     pub(super) fn book(&mut self, flow: &TrafficFlow, place: &[u32], add: bool) {
         let (from, to) = (place[flow.source as usize], place[flow.target as usize]);
         let Self { expected_load, constants, cells, links, sums, goal, work, .. } = self;
@@ -251,7 +254,7 @@ impl<'a> PlacementLoads<'a> {
         }
     }
 
-    /// The estimate that searches go by.
+    /// The estimate that searches minimise.
     #[inline]
     pub(super) fn clocks(&self) -> f64 {
         let crowded_phases = match &self.goal {
@@ -274,34 +277,34 @@ impl<'a> PlacementLoads<'a> {
             + slack.links * links
     }
 
-    /// Phases that channels ask for where routes crowded_phases.
+    /// The phases that channels need where routes crowd.
     fn crowded_phases(&self) -> f64 {
         eighth_root(self.sums.cells / self.constants.places)
     }
 
-    /// No routing has fewer phases.
+    /// A lower bound on the phases of any routing.
     pub(super) fn least_phases(&self) -> f64 {
         let channels = self.sums.channels as f64 * self.constants.channel_share;
         channels.ceil().max(self.constants.phases)
     }
 
-    /// What the placement costs at least, however many phases it has.
+    /// A lower bound on the cost, whatever the number of phases.
     pub(super) fn least(&self) -> f64 {
         self.with_phases(self.least_phases(), Slack::JUDGED)
     }
 
-    /// The phases that the fullest resource needs, if no route can go round it.
+    /// The phases that the fullest resource needs if no route can avoid it.
     pub(super) fn fullest_phases(&self) -> u32 {
         let channels = |(&taken, &alike): (&u32, &u32)| {
             f64::from(taken) * self.constants.channel / f64::from(alike)
         };
         let fullest =
             self.cells.iter().zip(&self.expected_load.cells).map(channels).fold(0.0, f64::max);
-        // A hair less than a whole number is rounding.
+        // A value just above a whole number is a rounding error.
         (fullest - 1e-9).ceil().max(0.0) as u32
     }
 
-    /// All numbers of the loads booked, with the phases of a routing if that is known.
+    /// The cost of the current loads, with the phases of a trial routing if they are known.
     pub(super) fn cost(&self, routed: Option<u32>) -> Cost {
         let halves = u64::from(WHOLE);
         let phases = match routed {
@@ -327,7 +330,7 @@ impl<'a> PlacementLoads<'a> {
     }
 }
 
-/// Changes a load; returns by how much its 8th power changes, in so many units.
+/// Changes a load; returns the change of its 8th power, in the given unit.
 #[inline]
 fn change_load_u32(load: &mut u32, by: u32, add: bool, unit: f64) -> f64 {
     let before = *load;
@@ -349,7 +352,7 @@ fn eighth_power(x: f64) -> f64 {
     fourth * fourth
 }
 
-/// The 8th eighth_root. Square roots are exact to the last bit on every machine, powers are not.
+/// The 8th root. Square roots are correctly rounded on every machine, powers are not.
 #[inline]
 fn eighth_root(x: f64) -> f64 {
     x.max(0.0).sqrt().sqrt().sqrt()

@@ -1,13 +1,13 @@
-//! A start along a space-filling curve: parts in a row, cells in a row.
+//! Initial placement along a space-filling curve.
 //!
-//! Parts are taken in breadth-first order from one end of their graph, piece by piece of it; cells
-//! along a serpentine through the region, in which each is next to the one before. Best for what
-//! is long and thin: a strip, a ring, an ordered list.
+//! Parts are taken in breadth-first order from one end of their graph, component by component;
+//! cells along a serpentine through the region, in which each cell is next to the one before. Best
+//! for long and thin programs: a strip, a ring, an ordered list.
 
 use super::metric::Metric;
 use super::part_graph::PartGraph;
 
-/// A cell for each part. There are as many cells as parts.
+/// A cell for each part. There must be as many cells as parts.
 pub(super) fn assign(metric: &Metric, graph: &PartGraph, mut cells: Vec<u32>) -> Vec<u32> {
     if let Metric::Grid(grid) = metric {
         cells.sort_by_cached_key(|&cell| position(grid.of(cell), grid.dims()));
@@ -19,8 +19,8 @@ pub(super) fn assign(metric: &Metric, graph: &PartGraph, mut cells: Vec<u32>) ->
     place
 }
 
-/// How late a serpentine comes to a cell: along the first dimension to and fro, one step in the
-/// second after each, and so on.
+/// The position of a cell on the serpentine: along the first dimension to and fro, one step in the
+/// second dimension after each, and so on.
 fn position(at: &[u32], dims: &[u32]) -> u64 {
     let mut position = 0u64;
     for (&at, &size) in at.iter().zip(dims).rev() {
@@ -30,7 +30,7 @@ fn position(at: &[u32], dims: &[u32]) -> u64 {
     position
 }
 
-/// All parts, breadth first from an end of each piece.
+/// All parts, breadth first from an end of each component.
 fn part_sequence(graph: &PartGraph) -> Vec<u32> {
     let count = graph.parts();
     let mut row = Vec::with_capacity(count);
@@ -39,7 +39,8 @@ fn part_sequence(graph: &PartGraph) -> Vec<u32> {
         if seen[eighth_root as usize] {
             continue;
         }
-        // Twice to the part found last: from there the piece is longest.
+        // The part found last is at an end of the component. Two searches find one from which the
+        // component is longest.
         let start = row.len();
         for _ in 0..2 {
             let end = row.get(start..).and_then(<[u32]>::last).copied().unwrap_or(eighth_root);
@@ -53,7 +54,7 @@ fn part_sequence(graph: &PartGraph) -> Vec<u32> {
     row
 }
 
-/// Appends the piece of a part, neighbours with few partners first.
+/// Appends the component of a part, neighbours with few partners first.
 fn append_component(graph: &PartGraph, eighth_root: u32, seen: &mut [bool], row: &mut Vec<u32>) {
     let mut head = row.len();
     seen[eighth_root as usize] = true;

@@ -1,36 +1,36 @@
-//! Where the words of a connection probably pass: expected_load of routes, before there are routes.
+//! The expected load of cells and links before connections are routed.
 //!
-//! A router that evens out loads divides a connection's choices about evenly. So a connection is
-//! booked in two halves: over a grid along the dimensions upwards and downwards (and both ways
-//! round where a ring leaves the choice), over a graph by two of its shortest ways. In a
-//! fat-tree all switches of a group are alike, so a group is one resource with the channels and
-//! the links of them all, and the booking is exact. In a graph too large for a table of hops only
-//! the ends are known.
+//! A router that balances loads divides connections about evenly among their shortest routes. So a
+//! connection is booked in two halves: on a grid along the dimensions in ascending and in
+//! descending order (and both ways around a ring if they are equally long), on a graph over two of
+//! its shortest paths. In a fat-tree all switches of a group are equivalent, so a group is one
+//! resource with the channels and links of all its switches, and the booking is exact. In a graph
+//! too large for a table of hops only the endpoints are known.
 
 use conset_ir::{Machine, Topology};
 
 use super::metric::Metric;
 use crate::network::{Grid, Network};
 
-/// Halves of a connection: what one booking on a resource amounts to.
+/// Halves of a connection: what a connection without alternatives books on a resource.
 pub(super) const WHOLE: u32 = 2;
 
-/// The resources of a machine, and the way over them between any two cells.
+/// The resources of a machine, and the resources between any two cells.
 pub(super) struct ExpectedLoad<'a> {
     network: &'a Network,
     metric: &'a Metric,
-    /// Distance between neighbours of a dimension in the numbering of cells.
+    /// The distance in cell numbers between neighbours of a dimension.
     strides: Vec<u32>,
-    /// First resource of each level of a fat-tree; leaves are level 0.
+    /// The first resource of each level of a fat-tree; leaves are level 0.
     levels: Vec<u32>,
-    /// Cells (or groups of switches) that one channel count stands for, by resource.
+    /// The number of cells (or switches of a group) of each resource.
     pub(super) cells: Vec<u32>,
-    /// Links that one load stands for, by resource.
+    /// The number of links of each resource.
     pub(super) links: Vec<u32>,
 }
 
 impl<'a> ExpectedLoad<'a> {
-    /// The resources of a machine whose distances are known.
+    /// The resources of a machine.
     pub(super) fn new(machine: &Machine, network: &'a Network, metric: &'a Metric) -> Self {
         let mut this = Self {
             network,
@@ -56,7 +56,7 @@ impl<'a> ExpectedLoad<'a> {
         this
     }
 
-    /// Level `l` has a group for each 4^l leaves: 2^(l-1) switches, 2^l links upwards.
+    /// Level `l` has a group for each 4^l leaves, with 2^(l-1) switches and 2^l links upwards.
     fn add_levels(&mut self, machine: &Machine) {
         let Topology::FatTree { leaves } = machine.topology() else { return };
         self.cells.clear();
@@ -73,8 +73,8 @@ impl<'a> ExpectedLoad<'a> {
         }
     }
 
-    /// Tells of every resource between two cells: `cell(resource, halves)` for channels, with both
-    /// ends among them, `link(resource, halves)` for links.
+    /// Visits every resource between two cells: calls `cell(resource, halves)` for channels,
+    /// including those of both ends, and `link(resource, halves)` for links.
     pub(super) fn visit_resources(
         &self,
         from: u32,
@@ -123,7 +123,7 @@ impl<'a> ExpectedLoad<'a> {
             for row in 0..dims.len() {
                 let d = if second == 1 { dims.len() - 1 - row } else { row };
                 let apart = a[d].abs_diff(b[d]);
-                // Ways round of equal length: one each.
+                // If both ways around are equally long, each half takes one.
                 let round = wraps && (apart * 2 > dims[d] || apart * 2 == dims[d] && second == 1);
                 let up = (b[d] > a[d]) != round;
                 let steps = if round { dims[d] - apart } else { apart };
@@ -164,7 +164,7 @@ impl<'a> ExpectedLoad<'a> {
         cell(self.levels[top as usize] + (from >> (2 * top)), WHOLE);
     }
 
-    /// A shortest way: from each cell to the first, or the last, neighbour that is nearer.
+    /// A shortest path: from each cell to the first, or the last, neighbour that is nearer.
     fn shortest_path(
         &self,
         from: u32,
@@ -181,7 +181,7 @@ impl<'a> ExpectedLoad<'a> {
             let nearer = |edge: &usize| left(next.head(*edge)) < left(here);
             let mut edges = next.edges(here);
             let edge = if last { edges.rfind(nearer) } else { edges.find(nearer) };
-            // A table of hops always has one.
+            // There always is one in a table of hops.
             let Some(edge) = edge else { return };
             link(edge as u32, 1);
             here = next.head(edge);

@@ -1,8 +1,8 @@
-//! Placements to start from, each improved by a quick descent.
+//! Initial placements for the local search, each improved by a quick descent.
 //!
-//! Small programs get several tries, because a bisection is cheap and full of choices. Parts are
-//! drawn together by their words alone, or by words and channels: a connection of few words
-//! takes as many channels as one of many.
+//! Small programs get several attempts, because a bisection is cheap and has many random choices.
+//! Parts attract each other by their words alone, or by words and channels: a connection of few
+//! words takes as many channels as one of many.
 
 use conset_ir::Machine;
 use rand::SeedableRng;
@@ -14,24 +14,24 @@ use super::region::region;
 use super::swap_descent::{self, NearbyEndpoints};
 use super::{Placer, bisect, curve};
 
-/// Bisections tried for each kind of weight, with other random choices, where they are cheap.
+/// Bisections for each kind of weight, with different random choices, if they are cheap.
 const MAX_TRIES: usize = 4;
-/// Pairs of parts that traffic, in all tries together, before those are cut down.
+/// Pairs of communicating parts in all bisections together, beyond which there are fewer.
 const WORK_BUDGET: usize = 1 << 15;
-/// Pairs of parts that traffic, beyond which one try has to do.
+/// Pairs of communicating parts beyond which there is only one bisection.
 const MANY_PAIRS: usize = 1 << 18;
-/// The most words that a connection's channel may weigh.
+/// The greatest weight of a connection's channel, in words.
 const MAX_CHANNEL_WEIGHT: f64 = 65536.0;
 
-/// What makes starts for one set.
+/// Makes the initial placements of one set.
 pub(super) struct InitialPlacements<'a> {
     placer: &'a Placer<'a>,
     /// The metric without the links that close dimensions to rings.
     unrolled: Metric,
     pub(super) nearby: NearbyEndpoints,
-    /// Parts drawn together by words.
+    /// The graph of parts, weighted by words.
     words: PartGraph,
-    /// The cells that get the parts.
+    /// The cells to be used.
     cells: Vec<u32>,
     pub(super) rng: ChaCha8Rng,
 }
@@ -49,12 +49,13 @@ impl<'a> InitialPlacements<'a> {
         }
     }
 
-    /// Along a curve, as it comes.
+    /// The placement along a curve.
     pub(super) fn curve(&self) -> Vec<u32> {
         curve::assign(&self.placer.metric, &self.words, self.cells.clone())
     }
 
-    /// The fewest word-hops of several bisections and the placement as given, each improved.
+    /// The placement with the fewest word-hops among several bisections and the given one, each
+    /// improved.
     pub(super) fn bisected(&mut self, given: Vec<u32>) -> Vec<u32> {
         let graph = self.words.clone();
         let mut best = self.improved(&graph, given);
@@ -67,8 +68,8 @@ impl<'a> InitialPlacements<'a> {
         best.1
     }
 
-    /// Along a curve and by bisection, with channels in the weights; small programs also as given
-    /// and by several bisections.
+    /// The curve and a bisection with channels in the weights; for small programs also the given
+    /// placement and several bisections.
     pub(super) fn for_channels(&mut self, given: Vec<u32>) -> Vec<Vec<u32>> {
         let graph = PartGraph::new(&self.placer.traffic, channel_weight(self.placer.machine));
         let mut starts = vec![self.improved(&graph, self.curve()).1];
@@ -89,15 +90,15 @@ impl<'a> InitialPlacements<'a> {
 
     fn bisection(&mut self, graph: &PartGraph, turn: usize) -> (i128, Vec<u32>) {
         let Placer { machine, network, metric, .. } = self.placer;
-        // Few programs are rings. On a torus as it is, the two sides of a region are equally far
-        // from the region across, and parts can be led to either.
+        // Few programs are rings. With the links that close a torus, both sides of a region are
+        // equally far from the opposite region, which misleads the division.
         let flat = if turn.is_multiple_of(2) { &self.unrolled } else { metric };
         let cells = self.cells.clone();
         let place = bisect::assign(machine, network, flat, graph, cells, &mut self.rng);
         self.improved(graph, place)
     }
 
-    /// Shortens the ways of a placement by swaps; what they weigh in the end, and where it is.
+    /// Improves a placement by swaps; returns its weighted hops and the placement.
     fn improved(&self, graph: &PartGraph, mut place: Vec<u32>) -> (i128, Vec<u32>) {
         let metric = &self.placer.metric;
         swap_descent::improve(&self.nearby, metric, graph, &mut place);
@@ -105,8 +106,8 @@ impl<'a> InitialPlacements<'a> {
     }
 }
 
-/// What a connection's channel weighs beside its words: a hop more takes a share of all channels,
-/// hence of a phase's switch, and its words a share of all links.
+/// The weight of a connection's channel in words: one more hop costs a share of all channels, hence
+/// of a context switch, and for its words a share of all links.
 fn channel_weight(machine: &Machine) -> i64 {
     let parameters = machine.parameters();
     let links: usize = machine.cells().map(|cell| machine.outgoing(cell).len()).sum();

@@ -1,25 +1,25 @@
-//! Distances between cells, for placement: quick to ask for any pair.
+//! Distances between cells for placement, cheap to compute for any pair.
 //!
-//! Shapes with coordinates and fat-trees have a formula (dead cells and links are not in it);
-//! graphs have a table if they are small enough, and else every distance counts 1.
+//! Shapes with coordinates and fat-trees have a formula (which ignores dead cells and links).
+//! Graphs have a table if they are small enough; otherwise every distance counts 1.
 
 use conset_ir::{Machine, Topology};
 
 use crate::network::{BoundedBfs, Grid, Network};
 
-/// Entries a distance table may have: 32 MB.
+/// The most entries of a distance table: 32 MB.
 const TABLE_LIMIT: usize = 1 << 24;
 
-/// How far cells are from one another.
+/// The distances between cells.
 #[derive(Clone, Debug)]
 pub(super) enum Metric {
     /// Shapes with coordinates.
     Grid(Grid),
-    /// Leaves by number.
+    /// Fat-trees; leaves by number.
     Tree,
-    /// Hops from row to column.
+    /// A graph with a table of hops.
     Table {
-        /// All of them.
+        /// Hops from row to column.
         hops: Vec<u16>,
         /// Cells of the machine.
         cells: usize,
@@ -51,7 +51,7 @@ impl Metric {
         Metric::Table { hops, cells }
     }
 
-    /// The same without the links that close dimensions to rings.
+    /// The metric without the links that close dimensions to rings.
     pub(super) fn unrolled(&self) -> Self {
         match self {
             Metric::Grid(grid) => Metric::Grid(grid.unrolled()),
@@ -59,13 +59,13 @@ impl Metric {
         }
     }
 
-    /// Hops from one cell to another, about.
+    /// Approximate hops from one cell to another.
     #[inline]
     pub(super) fn hops(&self, a: u32, b: u32) -> i64 {
         match self {
             Metric::Grid(grid) => i64::from(grid.between(a, b)),
             Metric::Tree => {
-                // Up to the smallest group of 4^h leaves that holds both, and down again.
+                // Up to the smallest group of 4^h leaves that contains both, and down again.
                 let differing = 32 - (a ^ b).leading_zeros();
                 i64::from(differing.div_ceil(2) * 2)
             }
@@ -74,7 +74,7 @@ impl Metric {
         }
     }
 
-    /// The cell (perhaps a dead one) in the middle of the smallest box around some cells, in
+    /// The cell (possibly a dead one) in the middle of the smallest box around some cells, in
     /// shapes with coordinates.
     pub(super) fn middle_of_box(&self, cells: &[u32]) -> Option<u32> {
         let Metric::Grid(grid) = self else { return None };

@@ -1,10 +1,12 @@
-//! Which parts traffic to one another, and how much it matters that they are near: weights both ways,
-//! added up. A weight is a connection's words, and perhaps something for its channels.
+//! The graph of communicating parts: an undirected graph whose edge weights add up both directions.
+//!
+//! A weight is the words of the connections between two parts, plus optionally a constant for the
+//! channels of each connection.
 
 use super::traffic::Traffic;
 use crate::network::CsrGraph;
 
-/// Words beyond which more make no difference, so that sums of weight times hops stay in range.
+/// Words beyond which the weight does not grow, so that sums of weight times hops stay in range.
 const HEAVY: i64 = 1 << 36;
 
 /// An undirected graph of parts with weighted edges.
@@ -16,7 +18,7 @@ pub(super) struct PartGraph {
 }
 
 impl PartGraph {
-    /// The graph of all flows; each weighs its words and `channel` for each connection.
+    /// The graph of all flows; each weighs its words plus `channel` for each connection.
     pub(super) fn new(traffic: &Traffic, channel: i64) -> Self {
         let parts = traffic.parts();
         let mut pairs: Vec<(u32, u32, i64)> = Vec::with_capacity(2 * traffic.flows.len());

@@ -1,14 +1,15 @@
-//! The best placement: all starts, local searches from two of them, a trial of the last few.
+//! The placement portfolio: tries all initial placements, improves some of them and keeps the
+//! cheapest.
 //!
-//! One search begins with the cheapest start and is after few phases; one begins with the fewest
-//! word-hops and is after short ways. Which of the two aims binds is known only when phases are
-//! counted, so the ends of both are candidates, beside the starts themselves.
+//! One local search starts with the cheapest initial placement and minimises phases; another one
+//! starts with the fewest word-hops and minimises distances. Which of the two matters is known only
+//! when phases are counted, so both results are candidates, in addition to the initial placements.
 //!
-//! Where the cheapest of them has more phases than the ends of connections alone ask for, it is
-//! also tried with free cells between its parts.
+//! If the cheapest candidate has more phases than the endpoints of connections require, it is also
+//! tried with free cells between its parts.
 //!
-//! In a fat-tree, where phases follow from the fullest group of switches, one search after the
-//! other then tries for a phase less, until one fails or the bound is reached.
+//! In a fat-tree, where the fullest group of switches determines the phases, further searches then
+//! try to save one phase after the other, until they fail or the bound is reached.
 
 use conset_ir::Machine;
 
@@ -18,9 +19,9 @@ use super::initial::InitialPlacements;
 use super::metric::Metric;
 use super::{Placer, spread, threshold_accepting};
 
-/// Resources that a search may touch: some hundredths of a second.
+/// Resources that a search may update: some hundredths of a second.
 const SEARCH_BUDGET: u64 = 1 << 22;
-/// Searches for a phase less that may fail, with other random choices.
+/// Searches for one phase less that may fail, with different random choices.
 const MAX_FAILURES: u32 = 2;
 
 /// The cheapest of all candidates.
@@ -86,7 +87,7 @@ impl Portfolio<'_, '_> {
         place
     }
 
-    /// Searches for a phase less, and again.
+    /// Searches for one phase less, repeatedly.
     fn fewer_phases(&mut self, machine: &Machine, mut place: Vec<u32>) -> Vec<u32> {
         let traffic = &self.placer.traffic;
         let mut failures = 0;
@@ -107,8 +108,7 @@ impl Portfolio<'_, '_> {
         place
     }
 
-    /// The placement, or the cheapest of what it becomes with free cells in between, where the
-    /// ends of connections alone would leave fewer phases.
+    /// The placement, or the cheapest of its variants with free cells in between.
     fn spread_out(&mut self, evaluated: Cost, place: Vec<u32>) -> Vec<u32> {
         let Placer { machine, metric, .. } = self.placer;
         let spread = spread::spread(machine, metric, &place);
@@ -119,9 +119,8 @@ impl Portfolio<'_, '_> {
         self.cheapest(Some((evaluated, place))).map(|best| best.1).unwrap_or_default()
     }
 
-    /// Of equally cheap candidates the first, but for one that is there already. Routing is spared
-    /// where nothing can be won.
-    /// What cannot be routed is no candidate.
+    /// The cheapest candidate, of equal ones the first, if it is cheaper than `best`. Routing is
+    /// skipped for candidates that cannot win. Candidates that cannot be routed are ignored.
     fn cheapest(&mut self, mut best: Option<(Cost, Vec<u32>)>) -> Option<(Cost, Vec<u32>)> {
         for place in std::mem::take(&mut self.candidates) {
             if !self.placer.is_routable(&place) {

@@ -1,16 +1,16 @@
-//! Which cells hold parts when there are fewer parts than cells: as many, close together.
+//! The cells to use if there are fewer parts than cells: a compact region.
 //!
-//! A block of the grid, the first leaves of a fat-tree, the neighbourhood of a cell in other
-//! graphs. The search may still move a part to a free cell beside it.
+//! The region is a block of the grid, the first leaves of a fat-tree, or the neighbourhood of a
+//! cell in other graphs. The search may still move a part to a free cell beside it.
 
 use conset_ir::{CellId, Machine, Topology};
 
 use crate::network::{BoundedBfs, Network};
 
-/// Neighbourhoods tried for a region in a graph without coordinates.
+/// Neighbourhoods tried in a graph without coordinates.
 const STARTS: usize = 16;
 
-/// The cells that get the parts: as many, close together.
+/// As many cells as parts, close together.
 pub(super) fn region(machine: &Machine, network: &Network, parts: usize) -> Vec<u32> {
     let homes = machine.endpoints().map(|cell| cell.0);
     match machine.topology() {
@@ -23,8 +23,7 @@ pub(super) fn region(machine: &Machine, network: &Network, parts: usize) -> Vec<
     }
 }
 
-/// The live cells of a block of the grid that is as long in each dimension as in the others,
-/// where the grid allows.
+/// The live cells of a block of the grid whose dimensions are as equal as the grid allows.
 fn block(machine: &Machine, dims: &[u32], parts: usize) -> Vec<u32> {
     let inside = |cell: CellId, size: &[u32]| {
         let mut rest = cell.0;
@@ -51,7 +50,7 @@ fn block(machine: &Machine, dims: &[u32], parts: usize) -> Vec<u32> {
     }
 }
 
-/// The endpoints nearest to one of them, the one with the nearest of several tried.
+/// The endpoints nearest to one endpoint, for the best of several that are tried.
 fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
     if parts == homes.len() {
         return homes.to_vec();
@@ -78,7 +77,7 @@ fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
         }
     }
     let mut cells = best.map_or_else(Vec::new, |b| b.2);
-    // A graph in pieces: what is missing comes from anywhere.
+    // In a disconnected graph the rest comes from anywhere.
     for &cell in &cells {
         is_home[cell as usize] = false;
     }

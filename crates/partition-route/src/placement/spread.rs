@@ -1,37 +1,36 @@
-//! More room between parts, on a grid that has more cells than there are parts.
+//! Spreads a placement over a grid that has more cells than parts.
 //!
-//! Parts close together have short ways, and all of these ways go through the few cells on which
-//! parts live: their channels run out first, in the middle of the region before anywhere else, while
-//! the cells around it are idle. A torus that is just as large as the program is better off than a
-//! larger one then, because its ways also go round. If a placement is spread, each line of cells
-//! that holds parts is followed by one that holds none, whose channels and links are there for
-//! those who pass. Ways are longer by as much; whether it is worth it the cost decides.
+//! If parts are close together, routes are short, but all of them use the few cells of the region:
+//! channels run out there first, in its middle before anywhere else, while the cells around it are
+//! idle. A torus of the size of the program is better than a larger one then, because routes also
+//! go around it. When a placement is spread, each line of cells that holds parts is followed by one
+//! that holds none, whose channels and links are available to passing routes. Routes become longer
+//! in exchange; the cost decides whether it pays.
 //!
-//! Which dimensions are spread is the caller's choice. A dimension becomes twice as long, or as
-//! long as the machine is; order along it stays, and on a ring the gap of a program that does not
-//! go round it is kept out of it.
+//! The caller selects the dimensions. A dimension becomes twice as long, or as long as the machine;
+//! the order along it is kept. On a ring, a program that does not go around it stays together.
 
 use conset_ir::{CellId, Machine};
 
 use super::metric::Metric;
 
-/// How often a dimension of a placement is as long after stretching.
+/// The growth of a dimension.
 const SPREAD_FACTOR: u32 = 2;
 
 /// A dimension of a placement.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
-    /// The coordinate at which it begins.
+    /// The coordinate of its first cell.
     origin: u32,
-    /// Cells from there on that hold all parts, round the ring if it must be.
+    /// The number of cells from there on that contain all parts, around the ring if necessary.
     length: u32,
-    /// Where it is to begin, and as long as it is to become.
+    /// The first coordinate and the length afterwards.
     begins: u32,
     spread: u32,
 }
 
-/// The placement spread in each dimension and in all of them: those that differ and that dead
-/// cells allow. Nothing where the machine has no coordinates.
+/// The placement spread in each dimension alone and in all of them, if that changes it and no part
+/// falls on a dead cell. Empty if the machine has no coordinates.
 pub(super) fn spread(machine: &Machine, metric: &Metric, place: &[u32]) -> Vec<Vec<u32>> {
     let Metric::Grid(grid) = metric else { return Vec::new() };
     let dims = grid.dims();
@@ -63,7 +62,8 @@ pub(super) fn spread(machine: &Machine, metric: &Metric, place: &[u32]) -> Vec<V
 }
 
 impl Extent {
-    /// Where a coordinate goes. No two go to the same, since nothing is made shorter.
+    /// The new position of a coordinate. Different coordinates stay different, because nothing
+    /// shrinks.
     fn moved(self, from: u32, size: u32) -> u32 {
         let along = u64::from((from + size - self.origin) % size);
         let along = along * u64::from(self.spread) / u64::from(self.length);
@@ -78,7 +78,7 @@ fn extent(along: impl Iterator<Item = u32>, size: u32, wraps: bool) -> Extent {
     let (first, last) = (used.first().copied().unwrap_or(0), used.last().copied().unwrap_or(0));
     let (mut origin, mut length) = (first, last - first + 1);
     if wraps {
-        // What is between two neighbours may be the longest gap, and is left out then.
+        // The longest gap between two neighbours is left out.
         for pair in used.windows(2) {
             let around = size - (pair[1] - pair[0]) + 1;
             if around < length {
@@ -87,7 +87,7 @@ fn extent(along: impl Iterator<Item = u32>, size: u32, wraps: bool) -> Extent {
         }
     }
     let spread = if length == 1 { 1 } else { length.saturating_mul(SPREAD_FACTOR).min(size) };
-    // On a mesh it grows to both sides, as far as the edges let it.
+    // On a mesh it grows to both sides, as far as the edges permit.
     let begins =
         if wraps { origin } else { first.saturating_sub((spread - length) / 2).min(size - spread) };
     Extent { origin, length, begins, spread }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn the_gap_of_a_ring_is_no_part_of_the_program() {
         assert_eq!(stretch("ring:16", &[14, 15, 0, 1]), [[14, 0, 2, 4]]);
-        // Round the ring already, alone in it, or in a graph: nothing to stretch.
+        // All around the ring already, a single part, or no coordinates: nothing to spread.
         assert!(stretch("ring:4", &[0, 1, 2, 3]).is_empty());
         assert!(stretch("ring:4", &[2]).is_empty());
         assert!(stretch("torus:4x4", &[]).is_empty());

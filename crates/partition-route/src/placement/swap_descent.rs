@@ -1,8 +1,8 @@
-//! A quick descent: swaps of parts on nearby cells, while they shorten weighted ways.
+//! Quick descent: swaps parts on nearby cells while that shortens weighted distances.
 //!
-//! For each part in turn the cells nearby its partners are tried: what would it save to go there,
-//! the part that part_at there (if any) coming here? The best swap that saves something is made.
-//! A few rounds, and a limit on all work, keep it cheap.
+//! For each part the cells near its partners are tried: the saving if the part moves there and the
+//! part on that cell (if any) takes its place. The best swap with a saving is made. A few rounds,
+//! and a limit on the total work, keep it cheap.
 
 use conset_ir::{CellId, Lists, Machine};
 
@@ -10,21 +10,21 @@ use super::metric::Metric;
 use super::part_graph::PartGraph;
 use crate::network::{BoundedBfs, Network};
 
-/// Rounds over all parts.
+/// The most rounds over all parts.
 const MAX_ROUNDS: usize = 8;
-/// Cells that count as nearby a cell.
+/// The number of endpoints that count as near a cell.
 const NEARBY: usize = 8;
-/// Cells looked at to find them.
+/// Cells visited to find them.
 const BFS_LIMIT: usize = 256;
-/// Partners of a part whose surroundings are tried, those with the most weight.
+/// Partners of a part whose neighbourhoods are tried, those with the greatest weights.
 const MAX_PARTNERS: usize = 8;
-/// Pairs of parts looked at in all rounds together.
+/// Pairs of parts examined in all rounds together.
 const WORK_BUDGET: usize = 1 << 24;
 
-/// Lives on a free cell.
+/// Stands for no part on a cell.
 pub(super) const FREE_CELL: u32 = u32::MAX;
 
-/// Weight times distance.
+/// The sum of weight times distance.
 pub(super) fn weighted_hops(graph: &PartGraph, metric: &Metric, place: &[u32]) -> i128 {
     let of = |part: u32| {
         let here = place[part as usize];
@@ -35,7 +35,7 @@ pub(super) fn weighted_hops(graph: &PartGraph, metric: &Metric, place: &[u32]) -
     (0..place.len() as u32).map(of).sum()
 }
 
-/// Swaps parts, or moves them to free cells, while that saves weight times hops.
+/// Swaps parts, or moves them to free cells, while that reduces weight times hops.
 pub(super) fn improve(
     nearby: &NearbyEndpoints,
     metric: &Metric,
@@ -87,7 +87,8 @@ pub(super) fn improve(
     }
 }
 
-/// Weight times hops saved by moving a part, its distance to `partner` (who moves the other way) left out.
+/// Weight times hops saved by moving a part, except its distance to `partner`, which moves the
+/// other way.
 fn saving(
     graph: &PartGraph,
     metric: &Metric,
@@ -158,7 +159,7 @@ impl NearbyEndpoints {
         self.0.rows() as usize
     }
 
-    /// The endpoints nearby a cell, the nearest first.
+    /// The endpoints near a cell, the nearest first.
     pub(super) fn of(&self, cell: u32) -> &[u32] {
         self.0.of(cell)
     }

@@ -110,7 +110,7 @@ fn too_many_parts_are_refused_with_the_fix() {
 
 const METHODS: [Method; 4] = [Method::Given, Method::Curve, Method::Bisect, Method::Best];
 
-/// A machine of any shape, some with dead cells.
+/// Machines of all shapes, some with dead cells.
 fn any_machine() -> impl Strategy<Value = Machine> {
     let spec = prop::sample::select(vec![
         "iwarp",
@@ -197,7 +197,7 @@ proptest! {
         let best = clocks(Method::Best);
         let network = Network::new(&machine);
         for method in [Method::Given, Method::Bisect] {
-            // What cannot be routed is no candidate.
+            // Placements that cannot be routed are not candidates.
             let place = super::place(&machine, &set, parts, method, 3).unwrap();
             let placed = set.clone().placed(&place).unwrap();
             if crate::apr::is_routable(&machine, &network, &placed) {
@@ -263,7 +263,7 @@ fn booked_ways_are_as_long_as_the_distance() {
 
 #[test]
 fn a_fat_trees_groups_are_filled_for_fewer_phases() {
-    // Pairs that traffic much, dealt over the tree so that as given every word passes the top.
+    // Pairs with much traffic, distributed such that in the given order every word passes the top.
     let machine = Machine::from_spec("fat-tree:16").unwrap();
     let pairs = (0..8u32).flat_map(|i| (0..6).flat_map(move |_| [(i, 15 - i), (15 - i, i)]));
     let set = set(pairs);

@@ -1,13 +1,14 @@
-//! Local search by the whole cost: swaps of two parts, some of which may cost a little.
+//! Local search under the whole cost by threshold accepting: swaps two parts, even if that costs a
+//! little.
 //!
-//! A part, chosen at random, is to go next to one of its partners; who part_at there comes here.
-//! Both parts' connections are booked anew, which gives the cost at once. A swap is made if it
-//! costs no more than a threshold, which falls to nothing (threshold accepting: as annealing, and
-//! without a function that differs between machines). What the swap does to the ways alone
-//! is cheap to know and settles most bad swaps before anything is booked.
+//! A random part is proposed to move next to one of its partners, in exchange with the part on that
+//! cell. The connections of both parts are booked again, which gives the cost at once. A swap is
+//! accepted if it costs no more than a threshold, which falls to 0 (as in simulated annealing, but
+//! without an exponential function, whose result may differ between machines). The change of
+//! distances is cheap to compute and rejects most bad swaps before anything is booked.
 //!
-//! The number of proposals is in proportion to the parts, the resources work are limited, and
-//! the best placement seen is kept.
+//! The number of proposals is in proportion to the parts, the number of updated resources is
+//! limited, and the best placement seen is kept.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -19,14 +20,14 @@ use super::traffic::Traffic;
 
 /// Proposals for each part.
 const PROPOSALS_PER_PART: usize = 512;
-/// Looks at whether the placement is the best so far.
+/// The number of times that the placement is compared with the best so far.
 const CHECKPOINTS: usize = 32;
-/// The threshold at first, in what an average flow's hop costs.
+/// The initial threshold, in the cost of one hop of an average flow.
 const INITIAL_THRESHOLD: f64 = 1.5;
-/// Thresholds that a swap may cost in ways before its loads are looked at.
+/// A swap whose distances cost more than this many thresholds is rejected before loads are updated.
 const DETOUR_FACTOR: f64 = 4.0;
 
-/// Improves a placement, within so many work resources. Never makes it worse.
+/// Improves a placement while at most `budget` resources are updated. Never makes it worse.
 pub(super) fn improve(
     nearby: &NearbyEndpoints,
     metric: &Metric,
@@ -46,12 +47,12 @@ pub(super) fn improve(
     let first = search.mean_hop() * INITIAL_THRESHOLD;
     let mut best = (search.loads.clocks(), search.place.to_vec());
     'checkpoints: for checkpoint in 0..CHECKPOINTS {
-        // The last quarter only goes shortest_path.
+        // The last quarter accepts improvements only.
         let left = 1.0 - checkpoint as f64 / (CHECKPOINTS * 3 / 4) as f64;
         let threshold = first * left.max(0.0);
         for step in 0..proposals.div_ceil(CHECKPOINTS) {
             search.propose(threshold, rng);
-            // Looks come at fixed expected_load of the budget too, however dear a proposal is.
+            // Checkpoints are also reached at fixed shares of the budget, whatever a proposal costs.
             if step.is_multiple_of(64)
                 && search.loads.work > budget_at(limit, budget, checkpoint + 1)
             {
@@ -71,7 +72,7 @@ pub(super) fn improve(
     place.copy_from_slice(&best.1);
 }
 
-/// What may have been work by the end of a checkpoint.
+/// The work that is allowed by the end of a checkpoint.
 fn budget_at(limit: u64, budget: u64, checkpoints: usize) -> u64 {
     limit - budget / CHECKPOINTS as u64 * (CHECKPOINTS - checkpoints) as u64
 }
@@ -102,7 +103,7 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
         Self { nearby, metric, traffic, loads, place, part_at, per_hop }
     }
 
-    /// What a hop of an average flow costs where nothing binds.
+    /// The cost of a hop of an average flow if nothing binds.
     fn mean_hop(&self) -> f64 {
         let flows = &self.traffic.flows;
         let sum: f64 = flows.iter().map(|flow| self.hop_cost(flow.count, flow.words)).sum();
@@ -146,8 +147,8 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
         }
     }
 
-    /// What a part's ways cost more if it goes there, those to `partner` (who comes here) left
-    /// out.
+    /// The increase of a part's distance cost if it moves there, except the distance to `partner`,
+    /// which takes its place.
     fn cost_increase(&mut self, part: u32, there: u32, partner: u32) -> f64 {
         let here = self.place[part as usize];
         let mut cost_increase = 0.0;
@@ -165,7 +166,7 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
         cost_increase
     }
 
-    /// A part goes there; `other`, if anybody, comes to where it was.
+    /// Moves a part; `other`, if any, takes its place.
     fn swap(&mut self, part: u32, there: u32, other: u32) {
         let here = self.place[part as usize];
         self.book(part, other, false);
@@ -178,7 +179,7 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
         self.book(part, other, true);
     }
 
-    /// All flows of two parts, those between them once.
+    /// Adds or removes all flows of two parts, those between them once.
     fn book(&mut self, part: u32, other: u32, add: bool) {
         for &id in self.traffic.of(part) {
             self.loads.book(&self.traffic.flows[id as usize], self.place, add);

@@ -1,18 +1,18 @@
-//! Who sends what to whom: the connections as the local search books them, source to target.
+//! The traffic between parts: the connections of a set, merged by source and target.
 //!
-//! Connections with the same ends are one entry, because they take the same routes here; it
-//! remembers how many they are (each takes channels) and their words (which load links).
+//! Connections with the same endpoints are one flow, because their expected routes are the same. A
+//! flow has the number of its connections (each takes channels) and their words (which load links).
 
 use conset_ir::{CellId, ConnectionSet, Lists, Machine};
 
-/// Connections between two parts, one way.
+/// The connections from one part to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrafficFlow {
     pub(super) source: u32,
     pub(super) target: u32,
-    /// Connections.
+    /// Number of connections.
     pub(super) count: u32,
-    /// Words of all of them.
+    /// Words of all connections.
     pub(super) words: u64,
 }
 
@@ -22,11 +22,11 @@ pub(super) struct Traffic {
     pub(super) flows: Vec<TrafficFlow>,
     /// The flows of each part; a flow is listed at both its ends.
     of_part: Lists,
-    /// Connections of each part to itself: a channel each, wherever it part_at.
+    /// The number of connections of each part to itself: one channel each, on any cell.
     pub(super) own: Vec<u32>,
-    /// Clocks of the busiest agent, which no placement changes.
+    /// Clocks of the busiest agent, which do not depend on the placement.
     pub(super) agent_clocks: u64,
-    /// Phases that the ends of connections alone ask for, which no placement changes either.
+    /// Phases that the endpoints require, which do not depend on the placement either.
     pub(super) phases: u64,
 }
 
