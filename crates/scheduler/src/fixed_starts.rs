@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 
+use conset_ir::convert::index;
 use conset_ir::{ConnectionSet, PhaseRoutes, PhaseTimes, Routing, ShapeError, Slot, Timetable};
 
 use crate::cost::{StreamCosts, Task};
@@ -78,7 +79,7 @@ fn early_starts(table: &Timetable) -> Timetable {
         for row in rows {
             let route = routes.get(row);
             let connection = set.get(route.connection);
-            let both = costs.ports(connection).map(|port| ports.index_of(port) as usize);
+            let both = costs.ports(connection).map(|port| index(ports.index_of(port)));
             last.resize(ports.rows().len(), None);
             let behind = |before: usize| {
                 slots[before].start.saturating_add(u64::from(name(before) > name(row)))
@@ -88,7 +89,7 @@ fn early_starts(table: &Timetable) -> Timetable {
                 let groups = precedence.predecessors.of(precedence.group[row]).iter();
                 groups.flat_map(|&group| precedence.routes.of(group))
             });
-            let over = before.map(|&row| slots[row as usize].end()).max();
+            let over = before.map(|&row| slots[index(row)].end()).max();
             let start = start.max(over).unwrap_or(0);
             slots[row] = Slot { start, duration: costs.duration(&route, connection) };
             both.into_iter().for_each(|port| last[port] = Some(row));
@@ -162,7 +163,7 @@ impl Backfiller<'_> {
         let precedence = PhasePrecedence::of(self.set, routes, &mut self.connections);
         let ranks = precedence.as_ref().map(ranks);
         let rank = |row: usize| match (&precedence, &ranks) {
-            (Some(precedence), Some(ranks)) => ranks[precedence.group[row] as usize],
+            (Some(precedence), Some(ranks)) => ranks[index(precedence.group[row])],
             _ => 0,
         };
         // Routes with a start come first, in the order of time, so that free intervals stay few.
@@ -175,14 +176,14 @@ impl Backfiller<'_> {
         let mut scheduled = vec![false; tasks.len()];
         for row in rows {
             let Task { ports, duration, .. } = tasks[row];
-            let [a, b] = ports.map(|port| port as usize);
+            let [a, b] = ports.map(index);
             let after = precedence.as_ref().map_or(0, |precedence| {
                 let before = precedence.predecessors.of(precedence.group[row]).iter();
                 let before = before.flat_map(|&group| precedence.routes.of(group));
-                let before = before.filter(|&&row| scheduled[row as usize]);
+                let before = before.filter(|&&row| scheduled[index(row)]);
                 let received =
                     |row: usize| slots[row].end().saturating_add(tasks[row].pipeline_latency);
-                before.map(|&row| received(row as usize)).max().unwrap_or(0)
+                before.map(|&row| received(index(row))).max().unwrap_or(0)
             });
             let first = |from| free[a].first_common(&free[b], from, duration);
             let first = match starts[row] {
@@ -209,15 +210,15 @@ impl Backfiller<'_> {
 /// For each group, its position in the longest chain of predecessors.
 fn ranks(precedence: &PhasePrecedence) -> Vec<u32> {
     let groups = precedence.predecessors.rows();
-    let mut ranks = vec![0; groups as usize];
+    let mut ranks = vec![0; index(groups)];
     let mut waits: Vec<usize> =
         (0..groups).map(|group| precedence.predecessors.of(group).len()).collect();
-    let mut ready: Vec<u32> = (0..groups).filter(|&group| waits[group as usize] == 0).collect();
+    let mut ready: Vec<u32> = (0..groups).filter(|&group| waits[index(group)] == 0).collect();
     while let Some(group) = ready.pop() {
         for &after in precedence.successors.of(group) {
-            ranks[after as usize] = ranks[after as usize].max(ranks[group as usize] + 1);
-            waits[after as usize] -= 1;
-            if waits[after as usize] == 0 {
+            ranks[index(after)] = ranks[index(after)].max(ranks[index(group)] + 1);
+            waits[index(after)] -= 1;
+            if waits[index(after)] == 0 {
                 ready.push(after);
             }
         }
@@ -227,7 +228,7 @@ fn ranks(precedence: &PhasePrecedence) -> Vec<u32> {
 
 /// Whether slots respect the precedence constraints.
 fn keeps(precedence: &PhasePrecedence, slots: &[Slot]) -> bool {
-    let of = |group: u32| precedence.routes.of(group).iter().map(|&row| slots[row as usize]);
+    let of = |group: u32| precedence.routes.of(group).iter().map(|&row| slots[index(row)]);
     (0..precedence.predecessors.rows()).all(|group| {
         let start = of(group).map(|slot| slot.start).min();
         let before = precedence.predecessors.of(group).iter().flat_map(|&before| of(before));

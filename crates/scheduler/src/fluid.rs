@@ -31,6 +31,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use conset_ir::Lists;
+use conset_ir::convert::{index, to_u32};
 
 use crate::max_min_share::MaxMinShare;
 use crate::precedence::PhasePrecedence;
@@ -96,7 +97,7 @@ struct StreamState {
     rate: f64,
     /// Only the event with this number is valid.
     event: u32,
-    ends_open: u8,
+    ends_open: u32,
     /// When the ends that are open so far have been set up.
     ready: f64,
     stage: Stage,
@@ -153,8 +154,8 @@ impl<'a> FluidRun<'a> {
             phase.precedence.map_or_else(Default::default, |precedence| {
                 let groups = 0..precedence.routes.rows();
                 (
-                    groups.clone().map(|g| precedence.predecessors.of(g).len() as u32).collect(),
-                    groups.map(|g| precedence.routes.of(g).len() as u32).collect(),
+                    groups.clone().map(|g| to_u32(precedence.predecessors.of(g).len())).collect(),
+                    groups.map(|g| to_u32(precedence.routes.of(g).len())).collect(),
                 )
             });
         Self {
@@ -165,7 +166,7 @@ impl<'a> FluidRun<'a> {
                 .iter()
                 .map(|&words| StreamState { left: f64::from(words), ..StreamState::default() })
                 .collect(),
-            ports: vec![PortState::default(); phase.lists.rows() as usize],
+            ports: vec![PortState::default(); index(phase.lists.rows())],
             waits,
             unfinished_parts,
             pending_ports: Vec::new(),
@@ -188,12 +189,12 @@ impl<'a> FluidRun<'a> {
     fn process_pending_ports(&mut self) {
         while let Some(port) = self.pending_ports.pop() {
             while let Some((stream, ends)) = self.openable(port) {
-                let state = &mut self.streams[stream as usize];
-                let port = &mut self.ports[port as usize];
+                let state = &mut self.streams[index(stream)];
+                let port = &mut self.ports[index(port)];
                 port.next += 1;
                 port.open += ends;
                 port.idle = port.idle.max(self.now) + f64::from(ends) * self.phase.setup;
-                state.ends_open += ends as u8;
+                state.ends_open += ends;
                 state.ready = state.ready.max(port.idle);
                 if state.ends_open == 2 {
                     let ready = state.ready;
@@ -206,17 +207,17 @@ impl<'a> FluidRun<'a> {
     /// The next stream in the list of a port if it can be opened, and how many of its ends are
     /// there.
     fn openable(&mut self, port: u32) -> Option<(u32, u32)> {
-        let PortState { next, open, wake, .. } = self.ports[port as usize];
-        let stream = *self.phase.lists.of(port).get(next as usize)?;
-        let [from, to] = self.phase.ports[stream as usize];
+        let PortState { next, open, wake, .. } = self.ports[index(port)];
+        let stream = *self.phase.lists.of(port).get(index(next))?;
+        let [from, to] = self.phase.ports[index(stream)];
         let ends = if from == to { 2 } else { 1 };
         if open + ends > self.phase.streams.max(ends) {
             return None;
         }
-        let start = self.phase.starts.get(stream as usize).copied().unwrap_or(0.0);
+        let start = self.phase.starts.get(index(stream)).copied().unwrap_or(0.0);
         if time_key(start) > self.end_of_instant() {
             if wake != start {
-                self.ports[port as usize].wake = start;
+                self.ports[index(port)].wake = start;
                 self.wakes.push(Reverse((time_key(start), port)));
             }
             return None;
@@ -228,12 +229,12 @@ impl<'a> FluidRun<'a> {
     }
 
     fn waits_for(&self, precedence: &PhasePrecedence, stream: u32) -> bool {
-        self.waits[precedence.group[stream as usize] as usize] > 0
+        self.waits[index(precedence.group[index(stream)])] > 0
     }
 
     /// Replaces the event of a stream by one at `time`.
     fn schedule(&mut self, stream: u32, time: f64) {
-        let state = &mut self.streams[stream as usize];
+        let state = &mut self.streams[index(stream)];
         state.event += 1;
         self.events.push(Reverse((time_key(time), stream, state.event)));
     }
@@ -244,7 +245,7 @@ impl<'a> FluidRun<'a> {
         self.rates.settle(&mut changed);
         for &stream in &changed {
             let rate = self.rates.rate(stream);
-            let state = &mut self.streams[stream as usize];
+            let state = &mut self.streams[index(stream)];
             if state.stage != Stage::Flowing || state.rate == rate {
                 continue;
             }
@@ -294,7 +295,7 @@ impl<'a> FluidRun<'a> {
     /// The next valid event, left in the heap.
     fn next_event(&mut self) -> Option<(u64, u32)> {
         while let Some(&Reverse((time, stream, event))) = self.events.peek() {
-            if self.streams[stream as usize].event == event {
+            if self.streams[index(stream)].event == event {
                 return Some((time, stream));
             }
             self.events.pop();
@@ -304,7 +305,7 @@ impl<'a> FluidRun<'a> {
 
     /// Moves a stream to its next stage.
     fn advance(&mut self, stream: u32) {
-        let state = &mut self.streams[stream as usize];
+        let state = &mut self.streams[index(stream)];
         state.event += 1;
         match state.stage {
             Stage::Opening => self.start_flow(stream),
@@ -314,7 +315,7 @@ impl<'a> FluidRun<'a> {
     }
 
     fn start_flow(&mut self, stream: u32) {
-        let state = &mut self.streams[stream as usize];
+        let state = &mut self.streams[index(stream)];
         state.stage = Stage::Flowing;
         state.since = self.now;
         self.rates.add(stream);
@@ -326,13 +327,13 @@ impl<'a> FluidRun<'a> {
     /// All words of a stream are sent: its ports and links are free, its last words are on their
     /// way.
     fn finish_sending(&mut self, stream: u32) {
-        self.streams[stream as usize].stage = Stage::Draining;
+        self.streams[index(stream)].stage = Stage::Draining;
         self.rates.remove(stream);
-        for port in self.phase.ports[stream as usize] {
-            self.ports[port as usize].open -= 1;
+        for port in self.phase.ports[index(stream)] {
+            self.ports[index(port)].open -= 1;
             self.pending_ports.push(port);
         }
-        match self.phase.latencies.get(stream as usize) {
+        match self.phase.latencies.get(index(stream)) {
             Some(&latency) => self.schedule(stream, self.now + latency),
             None => self.finish(stream),
         }
@@ -340,25 +341,25 @@ impl<'a> FluidRun<'a> {
 
     /// The last word of a stream is received.
     fn finish(&mut self, stream: u32) {
-        self.finish_times[stream as usize] = self.now;
+        self.finish_times[index(stream)] = self.now;
         self.finished += 1;
         if let Some(precedence) = self.phase.precedence {
-            self.release(precedence, precedence.group[stream as usize]);
+            self.release(precedence, precedence.group[index(stream)]);
         }
     }
 
     /// A part of a connection has ended. After the last part its successors no longer wait for it.
     fn release(&mut self, precedence: &PhasePrecedence, group: u32) {
-        self.unfinished_parts[group as usize] -= 1;
-        if self.unfinished_parts[group as usize] > 0 {
+        self.unfinished_parts[index(group)] -= 1;
+        if self.unfinished_parts[index(group)] > 0 {
             return;
         }
         for &after in precedence.successors.of(group) {
-            let waits = &mut self.waits[after as usize];
+            let waits = &mut self.waits[index(after)];
             *waits = waits.saturating_sub(1);
             if *waits == 0 {
                 for &stream in precedence.routes.of(after) {
-                    self.pending_ports.push(self.phase.ports[stream as usize][0]);
+                    self.pending_ports.push(self.phase.ports[index(stream)][0]);
                 }
             }
         }

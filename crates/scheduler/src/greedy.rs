@@ -48,6 +48,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{Lists, PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
 use crate::ScheduleError;
@@ -129,17 +130,17 @@ fn schedule_phase(
 
     let precedence = PhasePrecedence::of(set, routes, &mut scratch.connections);
     let mut of_port = Lists::new(port_count, port_pairs(&tasks));
-    let cells = routing.machine().cell_count() as u32;
+    let cells = to_u32(routing.machine().cell_count());
     for port in 0..of_port.rows() {
         of_port.of_mut(port).sort_unstable_by_key(|&row| {
-            let connection = routes.get(row as usize).connection;
+            let connection = routes.get(index(row)).connection;
             let c = set.get(connection);
             let displacement = (c.target.0 + cells - c.source.0) % cells;
-            (Reverse(tasks[row as usize].duration), displacement, c.source, connection, row)
+            (Reverse(tasks[index(row)].duration), displacement, c.source, connection, row)
         });
     }
     let loads: Vec<u64> = (0..of_port.rows())
-        .map(|port| of_port.of(port).iter().map(|&row| tasks[row as usize].duration).sum())
+        .map(|port| of_port.of(port).iter().map(|&row| tasks[index(row)].duration).sum())
         .collect();
 
     let free = &mut scratch.free[..port_count];
@@ -158,8 +159,8 @@ fn schedule_phase(
 fn port_pairs(tasks: &[Task]) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
     tasks.iter().enumerate().flat_map(|(row, task)| {
         let [a, b] = task.ports;
-        let second = (a != b).then_some((b, row as u32));
-        std::iter::once((a, row as u32)).chain(second)
+        let second = (a != b).then_some((b, to_u32(row)));
+        std::iter::once((a, to_u32(row))).chain(second)
     })
 }
 
@@ -178,14 +179,14 @@ fn improve(
         kempe_repair::repair(tasks, of_port, tasks[0].duration, times);
         return;
     }
-    let mut handicaps = vec![0u64; of_port.rows() as usize];
+    let mut handicaps = vec![0u64; index(of_port.rows())];
     let mut latest = times.clone();
     for _ in 0..PASSES {
         // A port that finished after the bound had to wait: it chooses earlier in the next pass.
         for (task, slot) in tasks.iter().zip(&latest.slots) {
             if slot.end() > bound {
                 for port in task.ports {
-                    handicaps[port as usize] += slot.end() - bound;
+                    handicaps[index(port)] += slot.end() - bound;
                 }
             }
         }
@@ -239,7 +240,7 @@ impl<'a> GreedyPass<'a> {
         let groups = precedence.map_or_else(Vec::new, |precedence| {
             (0..precedence.routes.rows())
                 .map(|g| GroupProgress {
-                    unscheduled: precedence.routes.of(g).len() as u32,
+                    unscheduled: to_u32(precedence.routes.of(g).len()),
                     ..GroupProgress::default()
                 })
                 .collect()
@@ -277,24 +278,24 @@ impl<'a> GreedyPass<'a> {
     }
 
     fn min_time(&self, port: u32) -> u64 {
-        let handicap = self.handicaps.get(port as usize).copied().unwrap_or(0);
-        self.remaining[port as usize].saturating_add(handicap)
+        let handicap = self.handicaps.get(index(port)).copied().unwrap_or(0);
+        self.remaining[index(port)].saturating_add(handicap)
     }
 
     /// The next connection of a port: the longest, ties broken as the module says.
     fn choose(&mut self, port: u32) -> Option<u32> {
         let list = self.of_port.of(port);
-        let next = &mut self.next[port as usize];
-        while list.get(*next as usize).is_some_and(|&row| self.slots[row as usize].is_some()) {
+        let next = &mut self.next[index(port)];
+        while list.get(index(*next)).is_some_and(|&row| self.slots[index(row)].is_some()) {
             *next += 1;
         }
-        let list = &list[*next as usize..];
-        let longest = self.tasks[*list.first()? as usize].duration;
+        let list = &list[index(*next)..];
+        let longest = self.tasks[index(*list.first()?)].duration;
         let mut best = None;
         for &row in
-            list.iter().filter(|&&row| self.slots[row as usize].is_none()).take(TIE_CANDIDATES)
+            list.iter().filter(|&&row| self.slots[index(row)].is_none()).take(TIE_CANDIDATES)
         {
-            let task = self.tasks[row as usize];
+            let task = self.tasks[index(row)];
             if task.duration != longest {
                 break;
             }
@@ -312,18 +313,18 @@ impl<'a> GreedyPass<'a> {
         let from = match self.precedence {
             None => 0,
             Some(precedence) => {
-                let group = precedence.group[row as usize];
+                let group = precedence.group[index(row)];
                 let before = precedence.predecessors.of(group);
-                if (self.groups[group as usize].next_predecessor as usize) < before.len()
-                    && before.iter().any(|&g| self.groups[g as usize].unscheduled > 0)
+                if index(self.groups[index(group)].next_predecessor) < before.len()
+                    && before.iter().any(|&g| self.groups[index(g)].unscheduled > 0)
                 {
                     return u64::MAX;
                 }
                 self.ready(precedence, group)
             }
         };
-        let task = self.tasks[row as usize];
-        let [a, b] = task.ports.map(|port| port as usize);
+        let task = self.tasks[index(row)];
+        let [a, b] = task.ports.map(index);
         self.free[a].first_common(&self.free[b], from, task.duration)
     }
 
@@ -332,7 +333,7 @@ impl<'a> GreedyPass<'a> {
             .predecessors
             .of(group)
             .iter()
-            .map(|&g| self.groups[g as usize].end)
+            .map(|&g| self.groups[index(g)].end)
             .max()
             .unwrap_or(0)
     }
@@ -345,7 +346,7 @@ impl<'a> GreedyPass<'a> {
         };
         let mut stack = vec![row];
         while let Some(&row) = stack.last() {
-            match self.unscheduled_before(precedence, precedence.group[row as usize]) {
+            match self.unscheduled_before(precedence, precedence.group[index(row)]) {
                 Some(earlier) => stack.push(earlier),
                 None => {
                     stack.pop();
@@ -358,32 +359,32 @@ impl<'a> GreedyPass<'a> {
     /// A route that must be scheduled before those of `group`, if there is one.
     fn unscheduled_before(&mut self, precedence: &PhasePrecedence, group: u32) -> Option<u32> {
         let list = precedence.predecessors.of(group);
-        while let Some(&earlier) = list.get(self.groups[group as usize].next_predecessor as usize) {
-            if self.groups[earlier as usize].unscheduled > 0 {
+        while let Some(&earlier) = list.get(index(self.groups[index(group)].next_predecessor)) {
+            if self.groups[index(earlier)].unscheduled > 0 {
                 let routes = precedence.routes.of(earlier);
-                let at = &mut self.groups[earlier as usize].next_route;
-                while self.slots[routes[*at as usize] as usize].is_some() {
+                let at = &mut self.groups[index(earlier)].next_route;
+                while self.slots[index(routes[index(*at)])].is_some() {
                     *at += 1;
                 }
-                return Some(routes[*at as usize]);
+                return Some(routes[index(*at)]);
             }
-            self.groups[group as usize].next_predecessor += 1;
+            self.groups[index(group)].next_predecessor += 1;
         }
         None
     }
 
     fn schedule(&mut self, row: u32) {
-        let task = self.tasks[row as usize];
+        let task = self.tasks[index(row)];
         let start = self.earliest(row);
         let slot = Slot { start, duration: task.duration };
-        self.slots[row as usize] = Some(slot);
-        let [a, b] = task.ports.map(|port| port as usize);
+        self.slots[index(row)] = Some(slot);
+        let [a, b] = task.ports.map(index);
         for port in [Some(a), (a != b).then_some(b)].into_iter().flatten() {
             self.free[port].book(start, slot.end());
             self.remaining[port] -= task.duration;
         }
         if let Some(precedence) = self.precedence {
-            let group = &mut self.groups[precedence.group[row as usize] as usize];
+            let group = &mut self.groups[index(precedence.group[index(row)])];
             group.unscheduled -= 1;
             group.end = group.end.max(slot.end().saturating_add(task.pipeline_latency));
         }

@@ -19,6 +19,7 @@
 
 use std::cmp::Reverse;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes, Slot,
     StreamClocks,
@@ -169,8 +170,8 @@ impl<'a> IdleTime<'a> {
         for id in requested {
             let connection = set.get(id);
             for port in costs.ports(connection) {
-                if this.row_of[port as usize] == NONE {
-                    this.row_of[port as usize] = this.reserved.len() as u32;
+                if this.row_of[index(port)] == NONE {
+                    this.row_of[index(port)] = to_u32(this.reserved.len());
                     this.reserved.push(Vec::new());
                 }
             }
@@ -181,7 +182,7 @@ impl<'a> IdleTime<'a> {
                 }
             }
         }
-        this.used = vec![0; cells as usize * this.max_phases];
+        this.used = vec![0; index(cells) * this.max_phases];
         for (phase, (routes, slots)) in phases.iter().zip(slots).enumerate() {
             for (route, &slot) in routes.iter().zip(slots) {
                 this.ends[phase] = this.ends[phase].max(slot.end());
@@ -197,14 +198,14 @@ impl<'a> IdleTime<'a> {
     fn use_channel(&mut self, cell: CellId, phase: usize) {
         let row = self.cell_row[cell.index()];
         if row != NONE {
-            self.used[row as usize * self.max_phases + phase] += 1;
+            self.used[index(row) * self.max_phases + phase] += 1;
         }
     }
 
     /// Channels that both endpoints of a connection have left in a phase.
     fn channels(&self, connection: &Connection, phase: usize) -> u32 {
         let left = |cell: CellId| {
-            let used = self.used[self.cell_row[cell.index()] as usize * self.max_phases + phase];
+            let used = self.used[index(self.cell_row[cell.index()]) * self.max_phases + phase];
             self.machine.parameters().channels_per_cell.saturating_sub(used)
         };
         left(connection.source).min(left(connection.target))
@@ -213,11 +214,11 @@ impl<'a> IdleTime<'a> {
     fn book(&mut self, ends: (CellId, CellId), phase: usize, slot: Slot) {
         let [a, b] = self.costs.ports_of(ends.0, ends.1);
         for port in std::iter::once(a).chain((a != b).then_some(b)) {
-            let row = self.row_of[port as usize];
+            let row = self.row_of[index(port)];
             if row != NONE {
-                let reserved = &mut self.reserved[row as usize];
-                let at = reserved.partition_point(|at| at.0 <= phase as u32);
-                reserved.insert(at, (phase as u32, slot));
+                let reserved = &mut self.reserved[index(row)];
+                let at = reserved.partition_point(|at| at.0 <= to_u32(phase));
+                reserved.insert(at, (to_u32(phase), slot));
             }
         }
     }
@@ -250,7 +251,7 @@ impl<'a> IdleTime<'a> {
             for cell in [connection.source, connection.target] {
                 self.use_channel(cell, interval.phase);
             }
-            let place = AssignedSlot { phase: interval.phase as u32, slot, growth, busy_links };
+            let place = AssignedSlot { phase: to_u32(interval.phase), slot, growth, busy_links };
             assigned.push(Assignment { words, slot: Some(place) });
         }
         assigned
@@ -266,12 +267,11 @@ impl<'a> IdleTime<'a> {
         let mut found = Candidates { growth: u64::MAX, interval: None, intervals: Vec::new() };
         let ports = self.costs.ports(connection);
         let [mut rest_a, mut rest_b] =
-            ports.map(|port| &self.reserved[self.row_of[port as usize] as usize][..]);
+            ports.map(|port| &self.reserved[index(self.row_of[index(port)])][..]);
         for (phase, &end) in self.ends.iter().enumerate() {
             let (at_a, at_b) = (split_phase(&mut rest_a, phase), split_phase(&mut rest_b, phase));
             let channels = self.channels(connection, phase);
-            if excluded.binary_search_by_key(&(phase as u32), |pair| pair.1).is_ok()
-                || channels == 0
+            if excluded.binary_search_by_key(&to_u32(phase), |pair| pair.1).is_ok() || channels == 0
             {
                 continue;
             }
@@ -301,7 +301,7 @@ impl<'a> IdleTime<'a> {
         let mut links: Vec<LinkId> = met.copied().collect();
         links.sort_unstable();
         let chunks = links.chunk_by(|a, b| a == b);
-        chunks.filter(|chunk| chunk.len() as u64 >= u64::from(share)).map(|c| c[0]).collect()
+        chunks.filter(|chunk| to_u64(chunk.len()) >= u64::from(share)).map(|c| c[0]).collect()
     }
 
     /// Assigns words to the longest idle intervals, if phases grow by less than `most`.
@@ -333,13 +333,13 @@ impl<'a> IdleTime<'a> {
                 break;
             }
             let here = parts.iter().filter(|part| part.0.phase == interval.phase).count();
-            if here < channels as usize {
+            if here < index(channels) {
                 left -= part;
                 parts.push((interval, part));
             }
         }
         let growth = if left == 0 { 0 } else { extend_last(&mut parts, &intervals, left, stream)? };
-        let price = growth.saturating_add(least * (parts.len() as u64).saturating_sub(1));
+        let price = growth.saturating_add(least * to_u64(parts.len()).saturating_sub(1));
         (parts.len() > 1 && price < most).then_some(parts)
     }
 }
@@ -366,7 +366,7 @@ fn extend_last(
         |(interval, channels)| {
             let same = parts.iter().position(|part| place(&part.0) == place(interval));
             let here = parts.iter().filter(|part| part.0.phase == interval.phase).count();
-            if same.is_none() && (parts.len() == MAX_PARTS || here >= *channels as usize) {
+            if same.is_none() && (parts.len() == MAX_PARTS || here >= index(*channels)) {
                 return None;
             }
             // Both are words of one connection, so the sum does not overflow.
@@ -385,7 +385,7 @@ fn extend_last(
 
 /// The slots of one phase, which are at the head of `rest`.
 fn split_phase<'a>(rest: &mut Reservations<'a>, phase: usize) -> Reservations<'a> {
-    let (of, after) = rest.split_at(rest.partition_point(|at| at.0 <= phase as u32));
+    let (of, after) = rest.split_at(rest.partition_point(|at| at.0 <= to_u32(phase)));
     *rest = after;
     of
 }

@@ -20,6 +20,7 @@
 //!
 //! Phases with precedence constraints are not repaired, because swapping rounds would violate them.
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Lists, PhaseTimes};
 
 use crate::cost::Task;
@@ -33,11 +34,11 @@ pub(crate) fn repair(tasks: &[Task], of_port: &Lists, duration: u64, times: &mut
     if duration == 0 {
         return;
     }
-    let bound = (0..of_port.rows()).map(|port| of_port.of(port).len()).max().unwrap_or(0) as u32;
-    let round = times.slots.iter().map(|slot| (slot.start / duration) as u32).collect();
+    let bound = to_u32((0..of_port.rows()).map(|port| of_port.of(port).len()).max().unwrap_or(0));
+    let round = times.slots.iter().map(|slot| to_u32(slot.start / duration)).collect();
     let mut rounds = RoundRepair { tasks, of_port, round, bound, budget: REPAIR_BUDGET };
-    for row in 0..tasks.len() as u32 {
-        if rounds.round[row as usize] >= bound && rounds.budget > 0 {
+    for row in 0..to_u32(tasks.len()) {
+        if rounds.round[index(row)] >= bound && rounds.budget > 0 {
             rounds.bring_forward(row);
         }
     }
@@ -58,20 +59,20 @@ struct RoundRepair<'a> {
 impl RoundRepair<'_> {
     /// Finds a round below the bound for a route beyond it.
     fn bring_forward(&mut self, row: u32) {
-        let [source, target] = self.tasks[row as usize].ports;
+        let [source, target] = self.tasks[index(row)].ports;
         let (at_source, at_target) = (self.free(source), self.free(target));
         if let Some(&common) = at_source.iter().find(|round| at_target.contains(round)) {
-            self.round[row as usize] = common;
+            self.round[index(row)] = common;
             return;
         }
         for &r in &at_source {
             for &s in &at_target {
                 let Some(chain) = self.chain(source, target, r, s) else { continue };
                 for &link in &chain {
-                    let round = &mut self.round[link as usize];
+                    let round = &mut self.round[index(link)];
                     *round = if *round == r { s } else { r };
                 }
-                self.round[row as usize] = r;
+                self.round[index(row)] = r;
                 return;
             }
         }
@@ -80,14 +81,14 @@ impl RoundRepair<'_> {
     /// The rounds below the bound in which a port is idle.
     fn free(&mut self, port: u32) -> Vec<u32> {
         let list = self.of_port.of(port);
-        self.budget = self.budget.saturating_sub(list.len() as u64 + u64::from(self.bound));
-        let mut busy = vec![false; self.bound as usize];
+        self.budget = self.budget.saturating_sub(to_u64(list.len()) + u64::from(self.bound));
+        let mut busy = vec![false; index(self.bound)];
         for &row in list {
-            if let Some(flag) = busy.get_mut(self.round[row as usize] as usize) {
+            if let Some(flag) = busy.get_mut(index(self.round[index(row)])) {
                 *flag = true;
             }
         }
-        (0..self.bound).filter(|&round| !busy[round as usize]).collect()
+        (0..self.bound).filter(|&round| !busy[index(round)]).collect()
     }
 
     /// The routes from `port` that are alternately in rounds `r` and `s`; `None` if the chain ends
@@ -97,12 +98,12 @@ impl RoundRepair<'_> {
         let (mut at, mut wanted, mut other) = (port, r, s);
         loop {
             let list = self.of_port.of(at);
-            self.budget = self.budget.checked_sub(list.len() as u64)?;
-            let Some(&row) = list.iter().find(|&&row| self.round[row as usize] == wanted) else {
+            self.budget = self.budget.checked_sub(to_u64(list.len()))?;
+            let Some(&row) = list.iter().find(|&&row| self.round[index(row)] == wanted) else {
                 return Some(chain);
             };
             chain.push(row);
-            let [a, b] = self.tasks[row as usize].ports;
+            let [a, b] = self.tasks[index(row)].ports;
             if a == b {
                 return Some(chain);
             }

@@ -51,6 +51,8 @@
 //! decides whether they are right.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
+#![cfg_attr(test, allow(clippy::as_conversions))]
 
 mod cost;
 pub mod fixed_starts;

@@ -13,6 +13,7 @@
 //!
 //! It never changes a route. Phases with precedence constraints get the greedy timetable.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
 use crate::cost::StreamCosts;
@@ -51,29 +52,29 @@ fn phase_in_rounds(
     free: &mut [u64],
 ) -> Result<PhaseTimes, ScheduleError> {
     assert_eq!(rounds.len(), routes.len(), "a round for each route");
-    let mut rows: Vec<u32> = (0..routes.len() as u32).collect();
-    rows.sort_by_key(|&row| rounds[row as usize]);
+    let mut rows: Vec<u32> = (0..to_u32(routes.len())).collect();
+    rows.sort_by_key(|&row| rounds[index(row)]);
     free.fill(0);
     let mut slots = vec![Slot::default(); routes.len()];
     let (mut base, mut end, mut total) = (0u64, 0u64, 0u128);
     let mut round = None;
     for row in rows {
-        if round != Some(rounds[row as usize]) {
-            round = Some(rounds[row as usize]);
+        if round != Some(rounds[index(row)]) {
+            round = Some(rounds[index(row)]);
             base = end;
         }
-        let route = routes.get(row as usize);
+        let route = routes.get(index(row));
         let connection = routing.set().get(route.connection);
         let duration = costs.duration(&route, connection);
         total += u128::from(duration);
         if total >= 1 << 63 {
             return Err(ScheduleError::TooLong { phase });
         }
-        let [a, b] = costs.ports(connection).map(|port| port as usize);
+        let [a, b] = costs.ports(connection).map(index);
         let slot = Slot { start: base.max(free[a]).max(free[b]), duration };
         (free[a], free[b]) = (slot.end(), slot.end());
         end = end.max(slot.end());
-        slots[row as usize] = slot;
+        slots[index(row)] = slot;
     }
     Ok(PhaseTimes { slots, makespan: end })
 }
@@ -196,7 +197,7 @@ impl ListScheduler {
             let known = route.links().iter().filter(|&&link| link != conset_ir::LinkId::NONE);
             links.extend(known.map(|link| self.links.index_of(link.0)));
             let duration = self.costs.duration(&route, connection);
-            tasks.push(RouteTask { ports, duration, links_end: links.len() as u32 });
+            tasks.push(RouteTask { ports, duration, links_end: to_u32(links.len()) });
         }
         let phase = ListProblem {
             tasks,

@@ -17,6 +17,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{PhaseTimes, Slot};
 
 /// A route: its ports, its duration, and the end of its links in [`ListProblem::links`].
@@ -39,16 +40,16 @@ pub(crate) struct ListProblem {
 
 impl ListProblem {
     fn links_of(&self, row: usize) -> &[u32] {
-        let start = if row == 0 { 0 } else { self.tasks[row - 1].links_end as usize };
-        &self.links[start..self.tasks[row].links_end as usize]
+        let start = if row == 0 { 0 } else { index(self.tasks[row - 1].links_end) };
+        &self.links[start..index(self.tasks[row].links_end)]
     }
 
     fn loads(&self) -> Vec<u64> {
         let mut loads = vec![0u64; self.port_count];
         for task in &self.tasks {
-            loads[task.ports[0] as usize] += task.duration;
+            loads[index(task.ports[0])] += task.duration;
             if task.ports[1] != task.ports[0] {
-                loads[task.ports[1] as usize] += task.duration;
+                loads[index(task.ports[1])] += task.duration;
             }
         }
         loads
@@ -72,7 +73,7 @@ pub(crate) fn shortest(phase: &ListProblem, passes: u32, seed: u64) -> Vec<Phase
         for (task, slot) in phase.tasks.iter().zip(&times.slots) {
             if slot.end() > bound {
                 for port in task.ports {
-                    handicaps[port as usize] += (slot.end() - bound).div_ceil(2);
+                    handicaps[index(port)] += (slot.end() - bound).div_ceil(2);
                 }
             }
         }
@@ -155,7 +156,7 @@ struct ListPass<'a> {
 impl ListPass<'_> {
     fn run(mut self) {
         let mut first: Vec<QueuedTask> =
-            (0..self.slots.len()).map(|row| (self.urgency(row), Reverse(row as u32))).collect();
+            (0..self.slots.len()).map(|row| (self.urgency(row), Reverse(to_u32(row)))).collect();
         first.sort_unstable_by(|a, b| b.cmp(a));
         for (urgency, Reverse(row)) in first {
             self.start_or_enqueue(urgency, row);
@@ -168,21 +169,21 @@ impl ListPass<'_> {
                     break;
                 }
                 self.scratch.ends.pop();
-                self.end(row as usize);
+                self.end(index(row));
             }
             self.start_ready_tasks();
         }
     }
 
     fn urgency(&self, row: usize) -> u64 {
-        let [a, b] = self.phase.tasks[row].ports.map(|port| self.scratch.remaining[port as usize]);
+        let [a, b] = self.phase.tasks[row].ports.map(|port| self.scratch.remaining[index(port)]);
         a.max(b).saturating_add(self.scratch.noise[row]).saturating_add(a.min(b) / 8)
     }
 
     fn resources(&self, row: usize) -> impl Iterator<Item = usize> + use<'_> {
         let links = self.phase.links_of(row).iter();
-        let links = links.map(|&link| self.phase.port_count + link as usize);
-        self.phase.tasks[row].ports.into_iter().map(|port| port as usize).chain(links)
+        let links = links.map(|&link| self.phase.port_count + index(link));
+        self.phase.tasks[row].ports.into_iter().map(index).chain(links)
     }
 
     fn is_free(&self, resource: usize) -> bool {
@@ -192,16 +193,16 @@ impl ListPass<'_> {
 
     /// Starts a route, or queues it at the resource it needs that is busy longest.
     fn start_or_enqueue(&mut self, urgency: u64, row: u32) {
-        let taken = self.resources(row as usize).filter(|&resource| !self.is_free(resource));
+        let taken = self.resources(index(row)).filter(|&resource| !self.is_free(resource));
         if let Some(blocking) = taken.max_by_key(|&resource| self.scratch.until[resource]) {
             self.scratch.queues[blocking].push((urgency, Reverse(row)));
             return;
         }
-        let duration = self.phase.tasks[row as usize].duration;
+        let duration = self.phase.tasks[index(row)].duration;
         let slot = Slot { start: self.now, duration };
-        self.slots[row as usize] = slot;
-        for part in 0..self.parts(row as usize) {
-            let resource = self.part(row as usize, part);
+        self.slots[index(row)] = slot;
+        for part in 0..self.parts(index(row)) {
+            let resource = self.part(index(row), part);
             self.scratch.taken[resource] += 1;
             self.scratch.until[resource] = slot.end();
         }
@@ -212,7 +213,7 @@ impl ListPass<'_> {
         let task = self.phase.tasks[row];
         for (place, port) in task.ports.into_iter().enumerate() {
             if place == 0 || task.ports[0] != task.ports[1] {
-                self.scratch.remaining[port as usize] -= task.duration;
+                self.scratch.remaining[index(port)] -= task.duration;
             }
         }
         for part in 0..self.parts(row) {
@@ -230,28 +231,28 @@ impl ListPass<'_> {
 
     fn part(&self, row: usize, part: usize) -> usize {
         match part {
-            0 | 1 => self.phase.tasks[row].ports[part] as usize,
-            _ => self.phase.port_count + self.phase.links_of(row)[part - 2] as usize,
+            0 | 1 => index(self.phase.tasks[row].ports[part]),
+            _ => self.phase.port_count + index(self.phase.links_of(row)[part - 2]),
         }
     }
 
     fn offer_head(&mut self, resource: usize) {
         if let Some(&(urgency, row)) = self.scratch.queues[resource].peek() {
-            self.scratch.heads.push((urgency, row, resource as u32));
+            self.scratch.heads.push((urgency, row, to_u32(resource)));
         }
     }
 
     /// Starts the routes that waited for resources that have become free.
     fn start_ready_tasks(&mut self) {
         while let Some((urgency, row, resource)) = self.scratch.heads.pop() {
-            let resource = resource as usize;
+            let resource = index(resource);
             // Streams that end together may offer the same head more than once.
             let is_head = self.scratch.queues[resource].peek() == Some(&(urgency, row));
             if !is_head || !self.is_free(resource) {
                 continue;
             }
             self.scratch.queues[resource].pop();
-            let now = self.urgency(row.0 as usize);
+            let now = self.urgency(index(row.0));
             if now < urgency {
                 self.scratch.queues[resource].push((now, row));
             } else {

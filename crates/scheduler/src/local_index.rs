@@ -1,5 +1,7 @@
 //! Dense numbers for the rows of a large table that one phase uses.
 
+use conset_ir::convert::{index, to_u32};
+
 /// A map from rows of a large table to dense numbers, assigned from 0 in the order of first use.
 /// Clearing takes time in proportion to the rows in use, not to the size of the table, so a phase
 /// of ten routes costs the same on any machine.
@@ -18,9 +20,9 @@ impl LocalIndex {
 
     /// The number of a row. Assigns the next number if the row has none.
     pub(crate) fn index_of(&mut self, row: u32) -> u32 {
-        let local = &mut self.local_of[row as usize];
+        let local = &mut self.local_of[index(row)];
         if *local == Self::UNUSED {
-            *local = self.rows.len() as u32;
+            *local = to_u32(self.rows.len());
             self.rows.push(row);
         }
         *local
@@ -28,7 +30,7 @@ impl LocalIndex {
 
     /// The number of a row, if it has one.
     pub(crate) fn get(&self, row: u32) -> Option<u32> {
-        let local = self.local_of[row as usize];
+        let local = self.local_of[index(row)];
         (local != Self::UNUSED).then_some(local)
     }
 
@@ -39,7 +41,7 @@ impl LocalIndex {
 
     pub(crate) fn clear(&mut self) {
         for row in self.rows.drain(..) {
-            self.local_of[row as usize] = Self::UNUSED;
+            self.local_of[index(row)] = Self::UNUSED;
         }
     }
 }

@@ -29,6 +29,7 @@
 use std::collections::VecDeque;
 
 use conset_ir::Lists;
+use conset_ir::convert::{index, to_f64, to_u32};
 
 /// Relative change of a level that is ignored.
 const TOLERANCE: f64 = 1e-9;
@@ -65,7 +66,7 @@ struct Bottleneck {
 impl MaxMinShare {
     /// No stream is active. Streams are numbered as in `paths`.
     pub(crate) fn new(capacities: Vec<f64>, paths: Lists) -> Self {
-        let (resources, streams) = (capacities.len(), paths.rows() as usize);
+        let (resources, streams) = (capacities.len(), index(paths.rows()));
         Self {
             levels: vec![f64::INFINITY; resources],
             users: vec![Vec::new(); resources],
@@ -83,7 +84,7 @@ impl MaxMinShare {
     /// Replaces the streams while none is active: the same resources serve another phase.
     pub(crate) fn restart(&mut self, paths: Lists) {
         debug_assert!(self.users.iter().all(Vec::is_empty), "a phase is over");
-        let streams = paths.rows() as usize;
+        let streams = index(paths.rows());
         self.paths = paths;
         self.bottlenecks.clear();
         self.bottlenecks.resize(streams, Bottleneck::NONE);
@@ -91,8 +92,8 @@ impl MaxMinShare {
         self.is_changed.resize(streams, false);
         // Left over from the last events: no stream uses these resources.
         for resource in self.queue.drain(..) {
-            self.is_queued[resource as usize] = false;
-            self.levels[resource as usize] = f64::INFINITY;
+            self.is_queued[index(resource)] = false;
+            self.levels[index(resource)] = f64::INFINITY;
         }
         self.changed.clear();
     }
@@ -101,10 +102,10 @@ impl MaxMinShare {
     pub(crate) fn add(&mut self, stream: u32) {
         for i in 0..self.paths.of(stream).len() {
             let resource = self.paths.of(stream)[i];
-            self.users[resource as usize].push(stream);
+            self.users[index(resource)].push(stream);
             self.enqueue(resource);
         }
-        self.bottlenecks[stream as usize] = self.bottleneck(stream);
+        self.bottlenecks[index(stream)] = self.bottleneck(stream);
         self.mark_changed(stream);
     }
 
@@ -112,7 +113,7 @@ impl MaxMinShare {
     pub(crate) fn remove(&mut self, stream: u32) {
         for i in 0..self.paths.of(stream).len() {
             let resource = self.paths.of(stream)[i];
-            let users = &mut self.users[resource as usize];
+            let users = &mut self.users[index(resource)];
             if let Some(place) = users.iter().position(|&user| user == stream) {
                 users.swap_remove(place);
             }
@@ -122,7 +123,7 @@ impl MaxMinShare {
 
     /// The number of active streams at a resource.
     pub(crate) fn user_count(&self, resource: u32) -> u32 {
-        self.users[resource as usize].len() as u32
+        to_u32(self.users[index(resource)].len())
     }
 
     /// The resources of a stream.
@@ -132,14 +133,14 @@ impl MaxMinShare {
 
     /// The rate of an active stream, in words per clock.
     pub(crate) fn rate(&self, stream: u32) -> f64 {
-        self.bottlenecks[stream as usize].least
+        self.bottlenecks[index(stream)].least
     }
 
     /// Makes all rates fair again and returns the streams whose rate may have changed.
     pub(crate) fn settle(&mut self, changed: &mut Vec<u32>) {
         let mut budget = SOLVE_BUDGET * self.capacities.len();
         while let Some(resource) = self.queue.pop_front() {
-            self.is_queued[resource as usize] = false;
+            self.is_queued[index(resource)] = false;
             if budget > 0 {
                 budget -= 1;
                 self.solve(resource);
@@ -148,25 +149,25 @@ impl MaxMinShare {
         changed.clear();
         changed.append(&mut self.changed);
         for &stream in changed.iter() {
-            self.is_changed[stream as usize] = false;
+            self.is_changed[index(stream)] = false;
         }
     }
 
     /// Recomputes the level of a resource, and informs its users if it changed.
     fn solve(&mut self, resource: u32) {
         let level = self.level(resource);
-        let old = std::mem::replace(&mut self.levels[resource as usize], level);
+        let old = std::mem::replace(&mut self.levels[index(resource)], level);
         if old == level || (level.is_finite() && (level - old).abs() <= TOLERANCE * level) {
             return;
         }
-        for i in 0..self.users[resource as usize].len() {
-            let stream = self.users[resource as usize][i];
-            let before = self.bottlenecks[stream as usize];
+        for i in 0..self.users[index(resource)].len() {
+            let stream = self.users[index(resource)][i];
+            let before = self.bottlenecks[index(stream)];
             let after = self.bottleneck(stream);
             if before == after {
                 continue;
             }
-            self.bottlenecks[stream as usize] = after;
+            self.bottlenecks[index(stream)] = after;
             if before.least != after.least {
                 self.mark_changed(stream);
             }
@@ -183,12 +184,12 @@ impl MaxMinShare {
     fn level(&mut self, resource: u32) -> f64 {
         let other_rates = &mut self.scratch;
         other_rates.clear();
-        let users = &self.users[resource as usize];
-        other_rates.extend(users.iter().map(|&s| self.bottlenecks[s as usize].without(resource)));
+        let users = &self.users[index(resource)];
+        other_rates.extend(users.iter().map(|&s| self.bottlenecks[index(s)].without(resource)));
         other_rates.sort_unstable_by(f64::total_cmp);
-        let mut left = self.capacities[resource as usize];
+        let mut left = self.capacities[index(resource)];
         for (served, &rate) in other_rates.iter().enumerate() {
-            let share = left / (other_rates.len() - served) as f64;
+            let share = left / to_f64(other_rates.len() - served);
             if rate > share * (1.0 + TOLERANCE) {
                 return share;
             }
@@ -200,7 +201,7 @@ impl MaxMinShare {
     fn bottleneck(&self, stream: u32) -> Bottleneck {
         let mut bottleneck = Bottleneck::NONE;
         for &resource in self.paths.of(stream) {
-            let level = self.levels[resource as usize];
+            let level = self.levels[index(resource)];
             if level < bottleneck.least {
                 bottleneck = Bottleneck { resource, least: level, second: bottleneck.least };
             } else if resource != bottleneck.resource && level < bottleneck.second {
@@ -211,13 +212,13 @@ impl MaxMinShare {
     }
 
     fn enqueue(&mut self, resource: u32) {
-        if !std::mem::replace(&mut self.is_queued[resource as usize], true) {
+        if !std::mem::replace(&mut self.is_queued[index(resource)], true) {
             self.queue.push_back(resource);
         }
     }
 
     fn mark_changed(&mut self, stream: u32) {
-        if !std::mem::replace(&mut self.is_changed[stream as usize], true) {
+        if !std::mem::replace(&mut self.is_changed[index(stream)], true) {
             self.changed.push(stream);
         }
     }

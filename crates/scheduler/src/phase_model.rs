@@ -10,6 +10,7 @@
 //! What the cost model leaves out. Also, parallel links between two cells are one edge with the
 //! capacity of all of them, although each stream uses one link.
 
+use conset_ir::convert::{to_f64, to_u32};
 use conset_ir::{ConnectionId, ConnectionSet, Lists, Machine};
 
 use crate::cost::StreamCosts;
@@ -64,7 +65,7 @@ impl<'a> PhaseModel<'a> {
         Self {
             set,
             costs,
-            edges: links.len() as u32,
+            edges: to_u32(links.len()),
             ports,
             streams: parameters.streams,
             setup: f64::from(parameters.stream_setup),
@@ -89,22 +90,22 @@ impl<'a> PhaseModel<'a> {
         let paths = rows.flat_map(|(row, (stream, both))| {
             let free = self.agents_never_limit && !stream.edges.is_empty();
             let ends = both.map(|port| first + port).into_iter().filter(move |_| !free);
-            stream.edges.iter().copied().chain(ends).map(move |edge| (row as u32, edge))
+            stream.edges.iter().copied().chain(ends).map(move |edge| (to_u32(row), edge))
         });
         let paths = Lists::new(ports.len(), paths);
         let listed = ports.iter().enumerate().flat_map(|(row, &[from, to])| {
-            let other = (from != to).then_some((to, row as u32));
-            std::iter::once((from, row as u32)).chain(other)
+            let other = (from != to).then_some((to, to_u32(row)));
+            std::iter::once((from, to_u32(row))).chain(other)
         });
         let lists = Lists::new(self.ports, listed);
         let connections = streams.clone().map(|stream| stream.connection);
         let ordered = !set.order().is_empty();
         let timed = self.timed && streams.clone().any(|stream| stream.start > 0);
         let latency = |stream: ModelStream<'_>| {
-            self.costs.pipeline_latency(stream.edges.len(), set.get(stream.connection)) as f64
+            to_f64(self.costs.pipeline_latency(stream.edges.len(), set.get(stream.connection)))
         };
         let latencies = streams.clone().filter(|_| ordered || timed).map(latency).collect();
-        let starts = streams.clone().filter(|_| timed).map(|stream| stream.start as f64).collect();
+        let starts = streams.clone().filter(|_| timed).map(|stream| to_f64(stream.start)).collect();
         let precedence = PhasePrecedence::among(set, connections, &mut self.connections);
         let phase = fluid::FluidPhase {
             words: streams.map(|stream| stream.words).collect(),

@@ -5,6 +5,7 @@
 //! phase. The order holds between all parts of the predecessor and all parts of the successor, so
 //! it is stored between *groups*: a group is all the routes of one connection in the phase.
 
+use conset_ir::convert::to_u32;
 use conset_ir::{ConnectionId, ConnectionSet, Lists, PhaseRoutes};
 
 use crate::local_index::LocalIndex;
@@ -50,7 +51,7 @@ impl PhasePrecedence {
             let from = order.partition_point(|pair| pair.0.0 < connection);
             for pair in order[from..].iter().take_while(|pair| pair.0.0 == connection) {
                 if let Some(after) = scratch.get(pair.1.0) {
-                    pairs.push((before as u32, after));
+                    pairs.push((to_u32(before), after));
                 }
             }
         }
@@ -59,7 +60,7 @@ impl PhasePrecedence {
         if pairs.is_empty() {
             return None;
         }
-        let rows = group.iter().enumerate().map(|(row, &group)| (group, row as u32));
+        let rows = group.iter().enumerate().map(|(row, &group)| (group, to_u32(row)));
         Some(Self {
             routes: Lists::new(groups, rows),
             predecessors: Lists::new(groups, pairs.iter().map(|&(before, after)| (after, before))),

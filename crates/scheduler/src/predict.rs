@@ -34,6 +34,7 @@
 //! depth matters if streams are ordered at random: an agent that has sent a stream into queues
 //! whose target is not ready continues sooner than predicted, by up to a few percent of the total.
 
+use conset_ir::convert::{index, to_f64, to_u32, truncate};
 use conset_ir::{
     CellId, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes, RouteRef, Timetable,
 };
@@ -183,7 +184,7 @@ impl<'a> CostModel<'a> {
             return Vec::new();
         }
         let latency = |route: RouteRef<'_>| {
-            self.costs.pipeline_latency(route.hops(), set.get(route.connection)) as f64
+            to_f64(self.costs.pipeline_latency(route.hops(), set.get(route.connection)))
         };
         routes.iter().map(latency).collect()
     }
@@ -191,9 +192,9 @@ impl<'a> CostModel<'a> {
     fn phase(&mut self, routes: &PhaseRoutes, times: &PhaseTimes) -> PhasePrediction {
         let parameters = self.machine.parameters();
         let set = self.timetable.routing().set();
-        let mut rows: Vec<u32> = (0..routes.len() as u32).collect();
+        let mut rows: Vec<u32> = (0..to_u32(routes.len())).collect();
         rows.sort_unstable_by_key(|&row| {
-            (times.slots[row as usize].start, routes.get(row as usize).connection, row)
+            (times.slots[index(row)].start, routes.get(index(row)).connection, row)
         });
 
         let mut loads = ResourceLoads::default();
@@ -203,7 +204,7 @@ impl<'a> CostModel<'a> {
             for &link in route.links().iter().filter(|&&link| link != LinkId::NONE) {
                 let link = self.links.index_of(link.0);
                 loads.link(link, route.words);
-                crossings.push((row as u32, link));
+                crossings.push((to_u32(row), link));
             }
             let both = self.costs.ports(set.get(route.connection));
             let both = both.map(|port| self.ports.index_of(port));
@@ -213,18 +214,18 @@ impl<'a> CostModel<'a> {
             ports.push(both);
         }
         // Resources of the phase: its links, then its ports.
-        let links = self.links.rows().len() as u32;
+        let links = to_u32(self.links.rows().len());
         let port_count = self.ports.rows().len();
-        let mut capacities = vec![1.0 / f64::from(parameters.link_clocks_per_word); links as usize];
+        let mut capacities = vec![1.0 / f64::from(parameters.link_clocks_per_word); index(links)];
         let access = 1.0 / f64::from(parameters.access_clocks_per_word);
         capacities.resize(capacities.len() + port_count, access);
         let ends = ports
             .iter()
             .enumerate()
-            .flat_map(|(row, both)| both.map(|port| (row as u32, port + links)));
+            .flat_map(|(row, both)| both.map(|port| (to_u32(row), port + links)));
         let paths = Lists::new(routes.len(), crossings.iter().copied().chain(ends));
         let listed = rows.iter().flat_map(|&row| {
-            let [from, to] = ports[row as usize];
+            let [from, to] = ports[index(row)];
             std::iter::once((from, row)).chain((from != to).then_some((to, row)))
         });
         let lists = Lists::new(port_count, listed);
@@ -237,7 +238,7 @@ impl<'a> CostModel<'a> {
             precedence: precedence.as_ref(),
             latencies: self.latencies(routes),
             starts: match parameters.has_timed_starts() {
-                true => times.slots.iter().map(|slot| slot.start as f64).collect(),
+                true => times.slots.iter().map(|slot| to_f64(slot.start)).collect(),
                 false => Vec::new(),
             },
             streams: parameters.streams,
@@ -332,7 +333,7 @@ impl ResourceLoads {
 }
 
 fn add(loads: &mut Vec<ResourceLoad>, row: u32, words: u32) {
-    let row = row as usize;
+    let row = index(row);
     if row == loads.len() {
         loads.push(ResourceLoad::default());
     }
@@ -340,8 +341,10 @@ fn add(loads: &mut Vec<ResourceLoad>, row: u32, words: u32) {
     loads[row].words += u64::from(words);
 }
 
-/// Whole clocks, rounded up. A fraction that rounding errors explain is ignored.
+/// Whole clocks, rounded up. A fraction that rounding errors explain is ignored; what exceeds 64
+/// bits is `u64::MAX`.
 fn rounded_up(clocks: f64) -> u64 {
-    // The cast saturates, which is meant.
-    (clocks - 1e-6 - clocks * 1e-12).ceil().max(0.0) as u64
+    const TOO_MANY: f64 = 18_446_744_073_709_551_616.0;
+    let whole = (clocks - 1e-6 - clocks * 1e-12).ceil().max(0.0);
+    if whole < TOO_MANY { truncate(whole) } else { u64::MAX }
 }
