@@ -60,6 +60,7 @@ mod routing_state;
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionSet, Infeasible, Machine, Routing};
 
 use crate::network::Network;
@@ -279,27 +280,27 @@ fn rip_up_and_reroute(
     iterations: u32,
     progress: &mut dyn FnMut(RouterProgress),
 ) {
-    let copied = graph.state.phases as usize * graph.network.cells;
+    let copied = index(graph.state.phases) * graph.network.cells;
     if graph.state.phases <= needed || iterations == 0 || copied > INDEX_MEMORY_LIMIT {
         return;
     }
     graph.state.track_routes_through();
     let mut rank = vec![0; sequence.len()];
     for (row, &x) in sequence.iter().enumerate() {
-        rank[x as usize] = row as u32;
+        rank[index(x)] = to_u32(row);
     }
     let mut reroute = Rerouter::default();
-    let mut tried = vec![false; graph.state.phases as usize];
+    let mut tried = vec![false; index(graph.state.phases)];
     for iteration in 1..=iterations {
         let phases = graph.state.phases;
-        let untried = (0..phases).filter(|&p| !tried[p as usize]);
-        let emptiest = untried.min_by_key(|&p| (graph.state.load[p as usize], p));
+        let untried = (0..phases).filter(|&p| !tried[index(p)]);
+        let emptiest = untried.min_by_key(|&p| (graph.state.load[index(p)], p));
         let Some(phase) = emptiest.filter(|_| phases > needed) else { break };
         if reroute.empty(graph, phase, &rank) {
             tried.clear();
-            tried.resize(graph.state.phases as usize, false);
+            tried.resize(index(graph.state.phases), false);
         } else {
-            tried[phase as usize] = true;
+            tried[index(phase)] = true;
         }
         report(graph, sequence.len(), iteration, progress);
     }

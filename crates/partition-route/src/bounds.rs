@@ -55,6 +55,7 @@ mod critical_path;
 mod cuts;
 mod flow;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{
     Binding, Bounds, CellId, Connection, ConnectionSet, Duplex, Infeasible, Lists, Machine, Proof,
     Witness,
@@ -126,8 +127,8 @@ fn greatest(bounds: &[Bound]) -> &Bound {
 /// The channels on all routes of a set together that a compilation may use by default: in
 /// proportion to the connections and the machine, and at most what a few gigabytes hold.
 pub fn memory_budget(machine: &Machine, set: &ConnectionSet) -> u128 {
-    let own = CHANNELS_PER_CONNECTION * set.len() as u128
-        + CHANNELS_PER_CELL * machine.cell_count() as u128;
+    let own =
+        CHANNELS_PER_CONNECTION * wide(set.len()) + CHANNELS_PER_CELL * wide(machine.cell_count());
     (BASE_CHANNELS + own).min(MAX_CHANNELS)
 }
 
@@ -218,7 +219,7 @@ pub(crate) fn fewest_channels(
 ) -> Result<u64, Infeasible> {
     let phases = u128::from(phases.max(1));
     let busiest = endpoint_counts(machine, set).into_iter().max().unwrap_or(0);
-    let cells = live_cells(machine) as u128;
+    let cells = wide(live_cells(machine));
     let total = ShortestRoutes::new(machine, set)?.channels.div_ceil(cells * phases);
     Ok(saturate(u128::from(busiest).div_ceil(phases).max(total)))
 }
@@ -234,6 +235,17 @@ struct LoadBound {
     clocks: u128,
     explanation: String,
     witness: Witness,
+}
+
+/// A number of 128 bits as `f64`: exact up to 2^53, the nearest number above.
+#[allow(clippy::as_conversions, reason = "cannot fail; `convert::to_f64` takes 64 bits")]
+pub(crate) fn wide_to_f64(number: u128) -> f64 {
+    number as f64
+}
+
+/// A size as a number of 128 bits.
+fn wide(size: usize) -> u128 {
+    u128::from(to_u64(size))
 }
 
 fn saturate(value: u128) -> u64 {
@@ -280,7 +292,7 @@ fn endpoint_bound(machine: &Machine, set: &ConnectionSet) -> Bound {
 }
 
 fn total_bound(machine: &Machine, channels: u128) -> Bound {
-    let all = live_cells(machine) as u128 * u128::from(machine.parameters().channels_per_cell);
+    let all = wide(live_cells(machine)) * u128::from(machine.parameters().channels_per_cell);
     Bound {
         binding: Binding::ChannelTotal,
         value: saturate(channels.div_ceil(all)),
@@ -331,7 +343,7 @@ fn link_bound(machine: &Machine, word_hops: u128) -> Option<LoadBound> {
     let clocks = word_hops * u128::from(machine.parameters().link_clocks_per_word);
     (links > 0).then(|| LoadBound {
         binding: Binding::AverageLink,
-        clocks: clocks.div_ceil(links as u128),
+        clocks: clocks.div_ceil(wide(links)),
         explanation: format!("{word_hops} word-hops of shortest routes over {links} links"),
         witness: Witness::Hops,
     })
@@ -380,14 +392,14 @@ impl ShortestRoutes {
         let mut wanted = vec![u32::MAX; network.cells];
         let mut cut = Vec::new();
         let mut expanded = 0;
-        for source in 0..network.cells as u32 {
+        for source in 0..to_u32(network.cells) {
             let row = by_source.of(source);
             if row.is_empty() {
                 continue;
             }
             let mut open = 0;
             for &x in row {
-                let target = set.connections()[x as usize].target.index();
+                let target = set.connections()[index(x)].target.index();
                 if std::mem::replace(&mut wanted[target], source) != source {
                     open += 1;
                 }
@@ -395,21 +407,21 @@ impl ShortestRoutes {
             let searched = expanded < SEARCH_BUDGET;
             if searched {
                 expanded += bfs.run(&network.next, source, |cell, _| {
-                    open -= u32::from(wanted[cell as usize] == source);
+                    open -= u32::from(wanted[index(cell)] == source);
                     open == 0
                 });
             }
             for &x in row {
-                let connection = &set.connections()[x as usize];
+                let connection = &set.connections()[index(x)];
                 let hops = match searched {
                     true => bfs.hops(connection.target.0),
                     false => u32::from(connection.source != connection.target),
                 };
                 if hops == UNREACHABLE {
-                    cut.push(x as usize);
+                    cut.push(index(x));
                     continue;
                 }
-                shortest.add(x as usize, connection, hops);
+                shortest.add(index(x), connection, hops);
             }
         }
         if cut.is_empty() {

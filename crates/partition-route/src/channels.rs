@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{
     CellId, ChannelId, ConnectionId, ConnectionSet, LinkId, Lists, Machine, PhaseRoutes, Routing,
     ShapeError,
@@ -28,7 +29,7 @@ impl EdgeLinks {
             .flat_map(|cell| machine.outgoing(cell))
             .map(|&link| {
                 let ends = machine.link(link);
-                (network.next.edge(ends.source.0, ends.target.0) as u32, link.0)
+                (to_u32(network.next.edge(ends.source.0, ends.target.0)), link.0)
             })
             .collect();
         Self(Lists::new(network.next.edge_count(), links.into_iter()))
@@ -36,7 +37,7 @@ impl EdgeLinks {
 
     /// The link of an edge with the least load, of equal ones the lowest.
     pub(crate) fn least_loaded(&self, edge: usize, load: &[u32]) -> LinkId {
-        let links = self.0.of(edge as u32).iter().map(|&link| LinkId(link));
+        let links = self.0.of(to_u32(edge)).iter().map(|&link| LinkId(link));
         links.min_by_key(|link| load[link.index()]).expect("an edge stands for at least one link")
     }
 }
@@ -80,7 +81,7 @@ where
     let mut next_channel = vec![0u32; network.cells];
     let mut link_load = vec![0u32; machine.link_count()];
     let mut taken: (Vec<CellId>, Vec<LinkId>, Vec<ChannelId>) = Default::default();
-    let mut routed = Vec::with_capacity(phases as usize);
+    let mut routed = Vec::with_capacity(index(phases));
     for phase in 0..phases {
         let mut routes = PhaseRoutes::new();
         for (connection, words, path) in parts(phase) {
@@ -89,8 +90,8 @@ where
             taken.2.clear();
             for &cell in path {
                 taken.0.push(CellId(cell));
-                taken.2.push(ChannelId(next_channel[cell as usize]));
-                next_channel[cell as usize] += 1;
+                taken.2.push(ChannelId(next_channel[index(cell)]));
+                next_channel[index(cell)] += 1;
             }
             for pair in path.windows(2) {
                 let edge = network.next.edge(pair[0], pair[1]);

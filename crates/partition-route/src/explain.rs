@@ -92,7 +92,7 @@ pub(crate) fn too_long(set: &ConnectionSet, channels: u128, most: u128) -> Infea
             ),
             Fix::Other(format!(
                 "lift the memory budget (unlimited) if {:.1} GB of memory are available",
-                channels as f64 * BYTES / 1e9
+                crate::bounds::wide_to_f64(channels) * BYTES / 1e9
             )),
         ],
     }

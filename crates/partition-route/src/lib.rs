@@ -40,6 +40,8 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
+#![cfg_attr(test, allow(clippy::as_conversions))]
 
 pub mod apr;
 pub mod bounds;

@@ -4,6 +4,7 @@
 //! [`crate::channels`] decides which of the links a route uses. Dead cells and links are left out,
 //! switches are included. Distances are hops over live links.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Machine, Topology};
 
 /// The hop count of a cell that cannot be reached.
@@ -27,7 +28,7 @@ impl CsrGraph {
             row.sort_unstable();
             row.dedup();
             this.cells.extend_from_slice(&row);
-            this.first.push(this.cells.len() as u32);
+            this.first.push(to_u32(this.cells.len()));
         }
         this
     }
@@ -37,10 +38,10 @@ impl CsrGraph {
     pub(crate) fn from_sorted(nodes: usize, edges: impl Iterator<Item = (u32, u32)>) -> Self {
         let mut this = Self { first: vec![0], cells: Vec::new() };
         for (source, target) in edges {
-            this.first.resize(source as usize + 1, this.cells.len() as u32);
+            this.first.resize(index(source) + 1, to_u32(this.cells.len()));
             this.cells.push(target);
         }
-        this.first.resize(nodes + 1, this.cells.len() as u32);
+        this.first.resize(nodes + 1, to_u32(this.cells.len()));
         this
     }
 
@@ -58,8 +59,8 @@ impl CsrGraph {
     /// The edges to a cell's neighbours, in the order of [`CsrGraph::of`].
     #[inline]
     pub fn edges(&self, cell: u32) -> std::ops::Range<usize> {
-        let cell = cell as usize;
-        self.first[cell] as usize..self.first[cell + 1] as usize
+        let cell = index(cell);
+        index(self.first[cell])..index(self.first[cell + 1])
     }
 
     /// The cell that an edge leads to.
@@ -170,22 +171,22 @@ impl BoundedBfs {
         });
         self.queue.clear();
         self.queue.push(start);
-        self.stamp[start as usize] = self.now;
-        self.hops[start as usize] = 0;
+        self.stamp[index(start)] = self.now;
+        self.hops[index(start)] = 0;
         self.radius = UNREACHABLE;
         let mut head = 0;
         while head < self.queue.len() {
             let cell = self.queue[head];
             head += 1;
-            let hops = self.hops[cell as usize];
+            let hops = self.hops[index(cell)];
             if stop(cell, hops) {
                 self.radius = hops + 1;
                 break;
             }
             for &next in graph.of(cell) {
-                if self.stamp[next as usize] != self.now {
-                    self.stamp[next as usize] = self.now;
-                    self.hops[next as usize] = hops + 1;
+                if self.stamp[index(next)] != self.now {
+                    self.stamp[index(next)] = self.now;
+                    self.hops[index(next)] = hops + 1;
                     self.queue.push(next);
                 }
             }
@@ -197,7 +198,7 @@ impl BoundedBfs {
     /// search stopped, and a lower bound beyond; [`UNREACHABLE`] if there is no path.
     #[inline]
     pub fn hops(&self, cell: u32) -> u32 {
-        if self.stamp[cell as usize] == self.now { self.hops[cell as usize] } else { self.radius }
+        if self.stamp[index(cell)] == self.now { self.hops[index(cell)] } else { self.radius }
     }
 }
 
@@ -247,7 +248,7 @@ impl FatTreeHops {
     fn hops(&self, cell: u32) -> u32 {
         let above = self.levels.partition_point(|&(first, _)| first <= cell);
         let (first, switches) = self.levels[above - 1];
-        let (own, group) = (above as u32 - 1, (cell - first) / switches);
+        let (own, group) = (to_u32(above) - 1, (cell - first) / switches);
         let mut level = own;
         while group >> (2 * (level - own)) != self.target >> (2 * level) {
             level += 1;
@@ -269,7 +270,7 @@ pub struct Grid {
 impl Grid {
     pub(crate) fn new(cells: usize, dims: &[u32], wraps: bool) -> Self {
         let mut coordinates = Vec::with_capacity(cells * dims.len());
-        for cell in 0..cells as u32 {
+        for cell in 0..to_u32(cells) {
             let mut rest = cell;
             for &d in dims {
                 coordinates.push(rest % d);
@@ -298,7 +299,7 @@ impl Grid {
     #[inline]
     pub(crate) fn of(&self, cell: u32) -> &[u32] {
         let n = self.dims.len();
-        &self.coordinates[cell as usize * n..][..n]
+        &self.coordinates[index(cell) * n..][..n]
     }
 
     /// Hops between two cells.
@@ -326,8 +327,8 @@ impl Distances {
         let mut row_of = vec![u32::MAX; cells];
         let mut used = Vec::new();
         for target in targets {
-            if row_of[target as usize] == u32::MAX {
-                row_of[target as usize] = used.len() as u32;
+            if row_of[index(target)] == u32::MAX {
+                row_of[index(target)] = to_u32(used.len());
                 used.push(target);
             }
         }
@@ -351,7 +352,7 @@ impl Distances {
         for &target in &used {
             bfs.run(&network.back, target, |_, _| false);
             rows.extend(
-                (0..cells as u32).map(|cell| bfs.hops(cell).min(u32::from(u16::MAX)) as u16),
+                (0..to_u32(cells)).map(|cell| u16::try_from(bfs.hops(cell)).unwrap_or(u16::MAX)),
             );
         }
         Self { rows, row_of, cells, row_start: 0, implicit: None }
@@ -361,7 +362,7 @@ impl Distances {
     /// table.
     #[inline]
     pub fn row(&self, target: u32) -> Option<&[u16]> {
-        let first = self.row_of[target as usize] as usize * self.cells;
+        let first = index(self.row_of[index(target)]) * self.cells;
         self.rows.get(first..first + self.cells)
     }
 
@@ -374,7 +375,7 @@ impl Distances {
             }
             Some(Implicit::Grid { target: to, .. }) => *to = target,
             Some(Implicit::FatTree(tree)) => tree.target = target,
-            None => self.row_start = self.row_of[target as usize] as usize * self.cells,
+            None => self.row_start = index(self.row_of[index(target)]) * self.cells,
         }
         self.to_target(source)
     }
@@ -387,7 +388,7 @@ impl Distances {
             Some(Implicit::BoundedBfs(bfs)) => bfs.hops(cell),
             Some(Implicit::Grid { grid, target }) => grid.between(cell, *target),
             Some(Implicit::FatTree(tree)) => tree.hops(cell),
-            None => match self.rows[self.row_start + cell as usize] {
+            None => match self.rows[self.row_start + index(cell)] {
                 u16::MAX => UNREACHABLE,
                 hops => u32::from(hops),
             },

@@ -53,6 +53,7 @@ mod swap_descent;
 mod threshold_accepting;
 mod traffic;
 
+use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine, Topology};
 pub use cost::Cost;
 
@@ -215,7 +216,7 @@ impl<'a> Placer<'a> {
         let Ok(set) = self.set.clone().placed(&cells) else { return loads.cost(None) };
         let mut fewest: Option<u32> = None;
         for trial in 0..(TRIAL_BUDGET / self.set.len().max(1)).clamp(1, 4) {
-            let seed = self.seed.wrapping_add(trial as u64);
+            let seed = self.seed.wrapping_add(to_u64(trial));
             let options = apr::RouterOptions { seed, ..apr::RouterOptions::default() };
             match apr::phase_count(self.machine, &set, &options) {
                 Ok(phases) => fewest = Some(fewest.map_or(phases, |fewest| fewest.min(phases))),

@@ -9,6 +9,7 @@
 
 use super::cell_cost::FULL;
 use crate::network::{Distances, Network, UNREACHABLE};
+use conset_ir::convert::{index, to_u32};
 
 /// The cost of an unused cell: the paper's 1, in units fine enough for the other costs.
 pub(crate) const UNIT: u32 = 8;
@@ -94,9 +95,9 @@ impl AStar {
                 at += 1;
                 continue;
             }
-            let entry = self.entries[top as usize];
+            let entry = self.entries[index(top)];
             self.buckets[at] = entry.next;
-            if entry.cost > self.labels[entry.cell as usize].cost {
+            if entry.cost > self.labels[index(entry.cell)].cost {
                 continue;
             }
             if entry.cell == target {
@@ -115,7 +116,7 @@ impl AStar {
                 if estimate >= limit || !self.label(next, reached, entry.cell) {
                     continue;
                 }
-                let above = (estimate - first) as usize;
+                let above = index(estimate - first);
                 if next == target && above <= at {
                     self.trace(target, source);
                     return Some(reached);
@@ -140,7 +141,7 @@ impl AStar {
     /// Records a path to a cell; false if one of at most this cost was known.
     #[inline]
     fn label(&mut self, cell: u32, cost: u32, from: u32) -> bool {
-        let label = &mut self.labels[cell as usize];
+        let label = &mut self.labels[index(cell)];
         if label.stamp == self.generation && label.cost <= cost {
             return false;
         }
@@ -154,7 +155,7 @@ impl AStar {
         if bucket >= self.buckets.len() {
             self.buckets.resize(bucket + 1, EMPTY);
         }
-        let next = std::mem::replace(&mut self.buckets[bucket], self.entries.len() as u32);
+        let next = std::mem::replace(&mut self.buckets[bucket], to_u32(self.entries.len()));
         self.entries.push(OpenEntry { cell, cost, next });
     }
 
@@ -163,7 +164,7 @@ impl AStar {
         let mut cell = target;
         while cell != source {
             self.path.push(cell);
-            cell = self.labels[cell as usize].from;
+            cell = self.labels[index(cell)].from;
         }
         self.path.push(source);
         self.path.reverse();

@@ -27,6 +27,7 @@ mod phase_loads;
 
 use std::cmp::Reverse;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{
     CellId, ChannelId, ConnectionId, ConnectionSet, Infeasible, LinkId, Machine, PhaseRoutes,
     ShapeError, Slot,
@@ -117,7 +118,7 @@ pub fn incremental_route(
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     if !change.empty_small_phases && is_complete(set, existing) {
         let extended = without_empty(existing);
-        let most = options.max_phases.map_or(usize::MAX, |most| most as usize);
+        let most = options.max_phases.map_or(usize::MAX, index);
         return Ok(Some(extended).filter(|extended| extended.phases.len() <= most));
     }
     let mut hops = Vec::new();
@@ -130,7 +131,7 @@ pub fn incremental_route(
         for route in routes.iter() {
             graph.path.clear();
             graph.path.extend(route.cells.iter().map(|cell| cell.0));
-            graph.insert(route.connection.0, phase as u32);
+            graph.insert(route.connection.0, to_u32(phase));
         }
     }
     if !graph.meets_requirements() {
@@ -148,7 +149,7 @@ pub fn incremental_route(
     let mut this = Insertion {
         // Loads are needed only for insertions.
         loads: (!new.is_empty()).then(|| PhaseLoads::new(machine, set, &graph)),
-        former: (0..existing.len() as u32).map(Some).collect(),
+        former: (0..to_u32(existing.len())).map(Some).collect(),
         reroute: Rerouter::default(),
         evictions: 0,
         most: options.max_phases.unwrap_or(u32::MAX),
@@ -172,7 +173,7 @@ pub fn incremental_route(
             let sequence = graph.precedence.routing_sequence(&hops, options.order, options.seed);
             let mut rank = vec![0; sequence.len()];
             for (row, &x) in sequence.iter().enumerate() {
-                rank[x as usize] = row as u32;
+                rank[index(x)] = to_u32(row);
             }
             rank
         };
@@ -209,11 +210,11 @@ fn to_insert(
     hops: &[u32],
     options: &RouterOptions,
 ) -> Vec<u32> {
-    let unrouted = |&x: &u32| graph.state.phase_of[x as usize] == UNROUTED;
-    let mut new: Vec<u32> = (0..set.len() as u32).filter(unrouted).collect();
+    let unrouted = |&x: &u32| graph.state.phase_of[index(x)] == UNROUTED;
+    let mut new: Vec<u32> = (0..to_u32(set.len())).filter(unrouted).collect();
     if set.order().is_empty() || new.is_empty() {
         let words = |x: u32| set.get(ConnectionId(x)).words;
-        new.sort_by_key(|&x| (Reverse(hops[x as usize]), Reverse(words(x)), x));
+        new.sort_by_key(|&x| (Reverse(hops[index(x)]), Reverse(words(x)), x));
         return new;
     }
     let sequence = graph.precedence.routing_sequence(hops, options.order, options.seed);
@@ -273,7 +274,7 @@ impl Insertion {
 
     fn may_open(&self) -> bool {
         let (phases, cells) = (self.graph.state.phases, self.graph.network.cells);
-        phases < self.most && (phases as usize + 1).saturating_mul(cells) <= GRAPH_MEMORY_LIMIT
+        phases < self.most && (index(phases) + 1).saturating_mul(cells) <= GRAPH_MEMORY_LIMIT
     }
 
     fn open_phase(&mut self) {
@@ -295,8 +296,8 @@ impl Insertion {
     /// Whether there is a path in the phase of the hint; it is left in the graph.
     fn fits(&mut self, machine: &Machine, x: u32, hint: &PlacementHint) -> bool {
         let state = &self.graph.state;
-        let (source, target) = self.graph.ends[x as usize];
-        let free = |cell: u32| state.used(hint.phase)[cell as usize] < state.capacity;
+        let (source, target) = self.graph.ends[index(x)];
+        let free = |cell: u32| state.used(hint.phase)[index(cell)] < state.capacity;
         if hint.phase >= state.phases || !free(source) || !free(target) {
             return false;
         }
@@ -310,7 +311,7 @@ impl Insertion {
             }
         }
         let meets = |slot: &Slot| slot.start < hint.slot.end() && hint.slot.start < slot.end();
-        let row = hint.phase as usize;
+        let row = index(hint.phase);
         self.granted.resize(self.granted.len().max(row + 1), Vec::new());
         let others = self.granted[row].iter().filter(|other| meets(&other.0));
         closed.extend(others.flat_map(|other| other.1.iter()));
@@ -331,13 +332,13 @@ impl Insertion {
     /// The phase that grows least; the path is left in the graph.
     fn find(&mut self, x: u32, phases: &std::ops::RangeInclusive<u32>) -> Option<u32> {
         let loads = self.loads.as_ref()?;
-        let (source, target) = self.graph.ends[x as usize];
+        let (source, target) = self.graph.ends[index(x)];
         let free = |phase: u32, cell: u32| {
-            self.graph.state.used(phase)[cell as usize] < self.graph.state.capacity
+            self.graph.state.used(phase)[index(cell)] < self.graph.state.capacity
         };
         let mut candidates: Vec<(u64, u64, u32)> = (0..self.graph.state.phases)
             .filter(|&p| phases.contains(&p) && free(p, source) && free(p, target))
-            .map(|p| (loads.growth_by_ports(x, p), self.graph.state.load[p as usize], p))
+            .map(|p| (loads.growth_by_ports(x, p), self.graph.state.load[index(p)], p))
             .collect();
         candidates.sort_unstable();
         let mut best: Option<(u64, u32, Vec<u32>)> = None;
@@ -368,7 +369,7 @@ impl Insertion {
 
     /// Makes room by moving other routes.
     fn evict(&mut self, x: u32) -> bool {
-        let copied = self.graph.state.phases as usize * self.graph.network.cells;
+        let copied = index(self.graph.state.phases) * self.graph.network.cells;
         if self.evictions == EVICTION_BUDGET || copied > INDEX_MEMORY_LIMIT || copied == 0 {
             return false;
         }
@@ -390,7 +391,7 @@ impl Insertion {
         for phase in (0..self.graph.state.phases).rev() {
             if self.graph.state.members(phase).is_empty() {
                 self.graph.close_phase(phase);
-                self.former.remove(phase as usize);
+                self.former.remove(index(phase));
             }
         }
     }
@@ -402,7 +403,7 @@ impl Insertion {
         needed: u32,
         changed: usize,
     ) {
-        let copied = self.graph.state.phases as usize * self.graph.network.cells;
+        let copied = index(self.graph.state.phases) * self.graph.network.cells;
         if copied > INDEX_MEMORY_LIMIT {
             return;
         }
@@ -422,7 +423,7 @@ impl Insertion {
                 return;
             }
             self.disturbed = true;
-            self.former.remove(phase as usize);
+            self.former.remove(index(phase));
         }
     }
 
@@ -446,8 +447,8 @@ impl Insertion {
         let (mut phases, mut stayed, mut moved) = (Vec::new(), Vec::new(), Vec::new());
         let none = PhaseRoutes::new();
         for (phase, former) in self.former.iter().enumerate() {
-            let phase = phase as u32;
-            let old = former.map_or(&none, |former| &existing[former as usize]);
+            let phase = to_u32(phase);
+            let old = former.map_or(&none, |former| &existing[index(former)]);
             if !self.disturbed && state.members(phase).len() == old.len() {
                 phases.push(old.clone());
                 stayed.push(None);
@@ -462,7 +463,7 @@ impl Insertion {
             stayed.push((!all).then_some(rows));
         }
         let mut open = vec![false; existing.len()];
-        self.former.iter().flatten().for_each(|&former| open[former as usize] = true);
+        self.former.iter().flatten().for_each(|&former| open[index(former)] = true);
         let closed = existing.iter().zip(open).filter(|row| !row.1).flat_map(|row| row.0.iter());
         moved.extend(closed.map(|route| route.connection));
         moved.sort_unstable();
@@ -497,11 +498,11 @@ impl ChannelNumbering<'_> {
         for (row, route) in old.iter().enumerate() {
             let x = route.connection.0;
             let path = route.cells.iter().map(|cell| cell.0);
-            if state.phase_of[x as usize] != phase || !path.eq(state.route(x).iter().copied()) {
+            if state.phase_of[index(x)] != phase || !path.eq(state.route(x).iter().copied()) {
                 continue;
             }
-            self.in_place[x as usize] = true;
-            rows.push(row as u32);
+            self.in_place[index(x)] = true;
+            rows.push(to_u32(row));
             for (cell, channel) in route.cells.iter().zip(route.channels) {
                 self.taken[cell.index() * channels + channel.index()] = true;
             }
@@ -514,7 +515,7 @@ impl ChannelNumbering<'_> {
         let mut members = state.members(phase).to_vec();
         members.sort_unstable();
         for x in members {
-            if !self.in_place[x as usize] {
+            if !self.in_place[index(x)] {
                 self.add(x, &mut routes)?;
             }
         }
@@ -528,7 +529,7 @@ impl ChannelNumbering<'_> {
         let cells: Vec<CellId> = path.iter().map(|&cell| CellId(cell)).collect();
         let mut numbers = Vec::with_capacity(path.len());
         for &cell in path {
-            let row = &mut self.taken[cell as usize * channels..][..channels];
+            let row = &mut self.taken[index(cell) * channels..][..channels];
             let channel = row.iter().position(|taken| !taken).expect("the router left one");
             row[channel] = true;
             numbers.push(ChannelId::from_index(channel));

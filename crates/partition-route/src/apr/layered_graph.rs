@@ -14,13 +14,14 @@
 
 use std::ops::RangeInclusive;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{ConnectionSet, Infeasible, Machine};
 
 use super::a_star::{AStar, UNIT};
 use super::cell_cost::{self, FULL};
 use super::precedence::Precedence;
 use super::requirements::{ANY, Requirement, Requirements};
-use super::routing_state::RoutingState;
+use super::routing_state::{PoolRange, RoutingState, UNROUTED};
 use crate::network::{Distances, Network, UNREACHABLE};
 
 /// Layers searched for one connection, unless none of them has a path.
@@ -99,7 +100,8 @@ impl LayeredGraph {
             set.connections().iter().map(|c| (c.source.0, c.target.0)).collect();
         let (distances, requirements) =
             distances_and_requirements(machine, set, &network, hops_of)?;
-        let capacity = machine.parameters().channels_per_cell as u16;
+        let capacity = u16::try_from(machine.parameters().channels_per_cell)
+            .expect("machines limit the channels of a cell to 4096");
         let costs = cell_cost::table(capacity);
         // The most that two ends cost above the least.
         let most = costs.iter().filter(|&&c| c != FULL).max().map_or(0, |&c| c - UNIT);
@@ -108,7 +110,7 @@ impl LayeredGraph {
             search: AStar::new(network.cells),
             state: RoutingState::new(network.cells, capacity, set.len()),
             precedence: Precedence::new(set),
-            classes: vec![Vec::new(); classes as usize],
+            classes: vec![Vec::new(); index(classes)],
             path: Vec::new(),
             offset: 0,
             network,
@@ -147,7 +149,7 @@ impl LayeredGraph {
     }
 
     /// Gives an unrouted connection a route that it had before.
-    pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: (u64, u32)) {
+    pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: PoolRange) {
         self.state.restore(connection, phase, place);
         self.register(connection, phase);
     }
@@ -160,7 +162,7 @@ impl LayeredGraph {
 
     /// Removes a connection from its phase.
     pub(crate) fn remove(&mut self, connection: u32) {
-        let phase = self.state.phase_of[connection as usize];
+        let phase = self.state.phase_of[index(connection)];
         self.state.remove(connection);
         if let Some(requirements) = &mut self.requirements {
             let state = &self.state;
@@ -184,7 +186,7 @@ impl LayeredGraph {
         phases: &RangeInclusive<u32>,
         without: u32,
     ) -> Option<PhasePath> {
-        let (source, target) = self.ends[connection as usize];
+        let (source, target) = self.ends[index(connection)];
         let hops = self.distances.aim(&self.network, source, target);
         let lower = (hops + 1) * UNIT;
         let last = (*phases.end()).min(self.state.phases.checked_sub(1)?);
@@ -213,7 +215,7 @@ impl LayeredGraph {
     /// The cost of a shortest path for a connection in one phase; the path is left in
     /// [`LayeredGraph::path`].
     pub(crate) fn search_phase(&mut self, phase: u32, connection: u32) -> Option<u32> {
-        let (source, target) = self.ends[connection as usize];
+        let (source, target) = self.ends[index(connection)];
         self.distances.aim(&self.network, source, target);
         let cost = self.search_in(phase, connection, u32::MAX, None)?;
         std::mem::swap(&mut self.path, &mut self.search.path);
@@ -232,11 +234,11 @@ impl LayeredGraph {
         if requirement.hops != ANY {
             return None;
         }
-        let (source, target) = self.ends[connection as usize];
+        let (source, target) = self.ends[index(connection)];
         self.distances.aim(&self.network, source, target);
         let Self { network, distances, search, costs, state, requirements, .. } = self;
         let used = state.used(phase);
-        let cost = |cell: u32| costs[usize::from(used[cell as usize])];
+        let cost = |cell: u32| costs[usize::from(used[index(cell)])];
         let allowed = |edge| {
             requirements.as_ref().is_none_or(|w| w.is_open(phase, edge, requirement.sharing))
         };
@@ -250,13 +252,12 @@ impl LayeredGraph {
     /// answer is no, because the link of each route is not known here.
     pub(crate) fn meets_requirements(&self) -> bool {
         let Some(requirements) = &self.requirements else { return true };
-        let connections = 0..self.ends.len() as u32;
-        let routed = connections
-            .filter(|&x| self.state.phase_of[x as usize] != super::routing_state::UNROUTED);
+        let connections = 0..to_u32(self.ends.len());
+        let routed = connections.filter(|&x| self.state.phase_of[index(x)] != UNROUTED);
         requirements.are_met()
-            && routed
-                .into_iter()
-                .all(|x| self.state.route(x).len() as u64 <= u64::from(requirements.of(x).hops) + 1)
+            && routed.into_iter().all(|x| {
+                to_u64(self.state.route(x).len()) <= u64::from(requirements.of(x).hops) + 1
+            })
     }
 
     /// A shortest path over the collected layers, which are cleared.
@@ -273,7 +274,7 @@ impl LayeredGraph {
         let mut best: Option<PhasePath> = None;
         let mut searched = 0;
         'all: for (extra, class) in classes.iter().enumerate() {
-            let least = if first_fit { lower } else { lower + extra as u32 };
+            let least = if first_fit { lower } else { lower + to_u32(extra) };
             for &phase in class {
                 let limit = best.map_or(u32::MAX, |b| b.cost);
                 if least >= limit || (searched >= SEARCHED_LAYERS && best.is_some()) {
@@ -302,7 +303,7 @@ impl LayeredGraph {
         phases: impl Iterator<Item = u32>,
         full_cell_cost: &dyn Fn(u32, u32) -> u32,
     ) -> Option<PhasePath> {
-        let (source, target) = self.ends[connection as usize];
+        let (source, target) = self.ends[index(connection)];
         self.distances.aim(&self.network, source, target);
         let mut best: Option<PhasePath> = None;
         for phase in phases {
@@ -325,7 +326,7 @@ impl LayeredGraph {
         without: u32,
     ) -> u32 {
         let mut count = 0;
-        let mut bits = self.state.both_free(source, target, word as usize);
+        let mut bits = self.state.both_free(source, target, index(word));
         // Phases beyond the last do not exist.
         let there = self.state.phases.saturating_sub(word * 64);
         bits &= if there < 64 { (1 << there) - 1 } else { u64::MAX };
@@ -336,11 +337,11 @@ impl LayeredGraph {
                 continue;
             }
             let used = self.state.used(phase);
-            let mut extra = self.costs[usize::from(used[source as usize])] - UNIT;
+            let mut extra = self.costs[usize::from(used[index(source)])] - UNIT;
             if source != target {
-                extra += self.costs[usize::from(used[target as usize])] - UNIT;
+                extra += self.costs[usize::from(used[index(target)])] - UNIT;
             }
-            self.classes[extra as usize].push(phase);
+            self.classes[index(extra)].push(phase);
             count += 1;
         }
         count
@@ -363,11 +364,11 @@ impl LayeredGraph {
         limit: u32,
         full_cell_cost: Option<&dyn Fn(u32, u32) -> u32>,
     ) -> Option<u32> {
-        let (source, target) = self.ends[connection as usize];
+        let (source, target) = self.ends[index(connection)];
         let requirement = self.requirement(connection);
         let Self { network, distances, search, costs, state, requirements, .. } = self;
         let used = state.used(phase);
-        let plain = |cell: u32| costs[usize::from(used[cell as usize])];
+        let plain = |cell: u32| costs[usize::from(used[index(cell)])];
         match (requirements, full_cell_cost) {
             (None, None) => search.run(network, distances, source, target, limit, plain, |_| true),
             (None, Some(full_cell_cost)) => {

@@ -7,6 +7,8 @@
 
 use std::ops::Index;
 
+use conset_ir::convert::{index, to_u32};
+
 /// The most cells of a page, as a power of 2.
 const MAX_PAGE_BITS: u32 = 8;
 
@@ -52,7 +54,7 @@ impl<T: Clone + Default> PagedTable<T> {
 
     /// Removes a phase whose values are all default values; later phases move up.
     pub(crate) fn close_phase(&mut self, phase: u32) {
-        let first = phase as usize * self.pages_per_phase;
+        let first = index(phase) * self.pages_per_phase;
         let pages = self.table.drain(first..first + self.pages_per_phase);
         self.free_pages.extend(pages.filter(|&page| page != 0));
     }
@@ -60,7 +62,7 @@ impl<T: Clone + Default> PagedTable<T> {
     /// Sets all values to the default value, for this number of phases.
     pub(crate) fn reset(&mut self, phases: u32) {
         self.table.clear();
-        self.table.resize(phases as usize * self.pages_per_phase, 0);
+        self.table.resize(index(phases) * self.pages_per_phase, 0);
         self.values.truncate(1 << self.bits);
         self.free_pages.clear();
     }
@@ -68,7 +70,7 @@ impl<T: Clone + Default> PagedTable<T> {
     /// The values of a phase.
     #[inline]
     pub(crate) fn of(&self, phase: u32) -> PhaseView<'_, T> {
-        let first = phase as usize * self.pages_per_phase;
+        let first = index(phase) * self.pages_per_phase;
         let table = &self.table[first..first + self.pages_per_phase];
         PhaseView { bits: self.bits, table, values: &self.values }
     }
@@ -76,12 +78,12 @@ impl<T: Clone + Default> PagedTable<T> {
     /// The value of a cell in a phase, to be changed.
     #[inline]
     pub(crate) fn value_mut(&mut self, phase: u32, cell: u32) -> &mut T {
-        let entry = phase as usize * self.pages_per_phase + (cell >> self.bits) as usize;
+        let entry = index(phase) * self.pages_per_phase + index(cell >> self.bits);
         if self.table[entry] == 0 {
             self.allocate_page(entry);
         }
-        let page = (self.table[entry] as usize) << self.bits;
-        &mut self.values[page + (cell & ((1 << self.bits) - 1)) as usize]
+        let page = index(self.table[entry]) << self.bits;
+        &mut self.values[page + index(cell & ((1 << self.bits) - 1))]
     }
 
     #[cold]
@@ -89,7 +91,7 @@ impl<T: Clone + Default> PagedTable<T> {
         self.table[entry] = self.free_pages.pop().unwrap_or_else(|| {
             let page = self.values.len() >> self.bits;
             self.values.resize(self.values.len() + (1 << self.bits), T::default());
-            page as u32
+            to_u32(page)
         });
     }
 
@@ -104,7 +106,7 @@ impl<T> Index<usize> for PhaseView<'_, T> {
 
     #[inline]
     fn index(&self, cell: usize) -> &T {
-        let page = (self.table[cell >> self.bits] as usize) << self.bits;
+        let page = index(self.table[cell >> self.bits]) << self.bits;
         &self.values[page + (cell & ((1 << self.bits) - 1))]
     }
 }
@@ -112,8 +114,8 @@ impl<T> Index<usize> for PhaseView<'_, T> {
 impl<'a, T> PhaseView<'a, T> {
     /// The value of a cell.
     pub(crate) fn get(self, cell: u32) -> &'a T {
-        let page = (self.table[cell as usize >> self.bits] as usize) << self.bits;
-        &self.values[page + (cell as usize & ((1 << self.bits) - 1))]
+        let page = index(self.table[index(cell) >> self.bits]) << self.bits;
+        &self.values[page + (index(cell) & ((1 << self.bits) - 1))]
     }
 }
 

@@ -5,6 +5,7 @@
 //! and connections to leave out (all connections of the surplus phases, the smallest phases first,
 //! so the remaining set is known to fit).
 
+use conset_ir::convert::index;
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Fix, Infeasible, Machine, Overfull};
 
 use super::RouterOptions;
@@ -111,16 +112,16 @@ fn channels_enough(
 
 /// The connections of all phases except the `most` largest ones.
 fn smallest_phases(phase_of: &[u32], found: u32, most: u32) -> Vec<ConnectionId> {
-    let mut sizes = vec![0u32; found as usize];
+    let mut sizes = vec![0u32; index(found)];
     for &phase in phase_of {
-        sizes[phase as usize] += 1;
+        sizes[index(phase)] += 1;
     }
     let mut phases: Vec<u32> = (0..found).collect();
-    phases.sort_by_key(|&p| (sizes[p as usize], p));
-    let mut drop = vec![false; found as usize];
-    for &phase in &phases[..found.saturating_sub(most) as usize] {
-        drop[phase as usize] = true;
+    phases.sort_by_key(|&p| (sizes[index(p)], p));
+    let mut drop = vec![false; index(found)];
+    for &phase in &phases[..index(found.saturating_sub(most))] {
+        drop[index(phase)] = true;
     }
-    let dropped = (0..phase_of.len()).filter(|&x| drop[phase_of[x] as usize]);
+    let dropped = (0..phase_of.len()).filter(|&x| drop[index(phase_of[x])]);
     dropped.map(ConnectionId::from_index).collect()
 }

@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionSet, Lists};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -59,9 +60,9 @@ impl Precedence {
     /// The connections in the order of routing. `hops` are those of their shortest routes.
     pub(crate) fn routing_sequence(&self, hops: &[u32], kind: RoutingOrder, seed: u64) -> Vec<u32> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut keys: Vec<(Reverse<u32>, u32, u32)> = (0..hops.len() as u32)
+        let mut keys: Vec<(Reverse<u32>, u32, u32)> = (0..to_u32(hops.len()))
             .map(|x| match kind {
-                RoutingOrder::FarthestFirst => (Reverse(hops[x as usize]), rng.random(), x),
+                RoutingOrder::FarthestFirst => (Reverse(hops[index(x)]), rng.random(), x),
                 RoutingOrder::Given => (Reverse(0), 0, x),
             })
             .collect();
@@ -70,19 +71,19 @@ impl Precedence {
             return keys.into_iter().map(|key| key.2).collect();
         }
         let mut waiting_for: Vec<u32> =
-            (0..hops.len() as u32).map(|x| self.predecessors.of(x).len() as u32).collect();
+            (0..to_u32(hops.len())).map(|x| to_u32(self.predecessors.of(x).len())).collect();
         let mut ready: BinaryHeap<_> = keys
             .iter()
-            .filter(|key| waiting_for[key.2 as usize] == 0)
+            .filter(|key| waiting_for[index(key.2)] == 0)
             .map(|&key| Reverse(key))
             .collect();
         let mut sequence = Vec::with_capacity(hops.len());
         while let Some(Reverse((_, _, x))) = ready.pop() {
             sequence.push(x);
             for &after in self.successors.of(x) {
-                waiting_for[after as usize] -= 1;
-                if waiting_for[after as usize] == 0 {
-                    ready.push(Reverse(keys[after as usize]));
+                waiting_for[index(after)] -= 1;
+                if waiting_for[index(after)] == 0 {
+                    ready.push(Reverse(keys[index(after)]));
                 }
             }
         }
@@ -100,7 +101,7 @@ impl Precedence {
             return 0..=u32::MAX;
         }
         let predecessors = self.predecessors.of(connection).iter();
-        predecessors.map(|&x| state.phase_of[x as usize]).max().unwrap_or(0)..=u32::MAX
+        predecessors.map(|&x| state.phase_of[index(x)]).max().unwrap_or(0)..=u32::MAX
     }
 
     /// The phases that the routed connections allow for an unrouted one, directly or through other
@@ -137,15 +138,15 @@ impl Precedence {
         let mut expanded = 0;
         while let Some(x) = self.stack.pop() {
             for &next in rows.of(x) {
-                if self.visited[next as usize] == self.generation {
+                if self.visited[index(next)] == self.generation {
                     continue;
                 }
-                self.visited[next as usize] = self.generation;
+                self.visited[index(next)] = self.generation;
                 expanded += 1;
                 if expanded > PRECEDENCE_BUDGET {
                     return None;
                 }
-                match state.phase_of[next as usize] {
+                match state.phase_of[index(next)] {
                     UNROUTED => self.stack.push(next),
                     phase => visit(phase),
                 }

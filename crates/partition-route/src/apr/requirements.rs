@@ -16,6 +16,7 @@
 //!
 //! Sets without requirements skip all of this at no cost.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{Connection, ConnectionId, ConnectionSet, Fix, Infeasible, Machine};
 
 use crate::network::Network;
@@ -61,7 +62,8 @@ impl Requirement {
                     }),
                 ));
             }
-            requirement.sharing = (1000 / (u64::from(bandwidth) * link)).min(u64::from(ANY)) as u32;
+            requirement.sharing =
+                to_u32((1000 / (u64::from(bandwidth) * link)).min(u64::from(ANY)));
         }
         if let Some(latency) = connection.max_latency {
             let left = u64::from(latency).checked_sub(2 * access);
@@ -77,9 +79,9 @@ impl Requirement {
                 ));
             };
             if let Some(turns) = left.checked_div(needed) {
-                requirement.sharing = requirement.sharing.min(turns.min(u64::from(ANY)) as u32);
+                requirement.sharing = requirement.sharing.min(to_u32(turns.min(u64::from(ANY))));
                 let each = link * u64::from(requirement.sharing);
-                requirement.hops = (left / each).min(u64::from(ANY)) as u32;
+                requirement.hops = to_u32((left / each).min(u64::from(ANY)));
             } else {
                 requirement.hops = 0;
             }
@@ -134,12 +136,12 @@ impl Requirements {
 
     /// The limits of a connection.
     pub(crate) fn of(&self, connection: u32) -> Requirement {
-        self.requirements[connection as usize]
+        self.requirements[index(connection)]
     }
 
     /// The most routes on an edge that the requirement of a connection allows.
     pub fn most(&self, edge: usize, connection: u32) -> u32 {
-        self.links[edge].saturating_mul(self.requirements[connection as usize].sharing)
+        self.links[edge].saturating_mul(self.requirements[index(connection)].sharing)
     }
 
     /// Adds a phase at the end.
@@ -150,7 +152,7 @@ impl Requirements {
 
     /// Removes an empty phase; later phases move up.
     pub(crate) fn close_phase(&mut self, phase: u32) {
-        let range = phase as usize * self.edge_count..(phase as usize + 1) * self.edge_count;
+        let range = index(phase) * self.edge_count..(index(phase) + 1) * self.edge_count;
         self.routes.drain(range.clone());
         self.limits.drain(range);
     }
@@ -158,7 +160,7 @@ impl Requirements {
     /// Whether one more route, with a sharing limit of its own, may use an edge.
     #[inline]
     pub(crate) fn is_open(&self, phase: u32, edge: usize, sharing: u32) -> bool {
-        let at = phase as usize * self.edge_count + edge;
+        let at = index(phase) * self.edge_count + edge;
         self.routes[at] < self.limits[at].min(self.links[edge].saturating_mul(sharing))
     }
 
@@ -171,10 +173,10 @@ impl Requirements {
 
     /// Records that a connection's route is now in a phase.
     pub(crate) fn insert(&mut self, network: &Network, phase: u32, connection: u32, route: &[u32]) {
-        let sharing = self.requirements[connection as usize].sharing;
+        let sharing = self.requirements[index(connection)].sharing;
         for pair in route.windows(2) {
             let edge = network.next.edge(pair[0], pair[1]);
-            let at = phase as usize * self.edge_count + edge;
+            let at = index(phase) * self.edge_count + edge;
             self.routes[at] += 1;
             self.limits[at] = self.limits[at].min(self.links[edge].saturating_mul(sharing));
         }
@@ -190,17 +192,17 @@ impl Requirements {
         route: &[u32],
         others: impl Iterator<Item = (u32, &'a [u32])>,
     ) {
-        let base = phase as usize * self.edge_count;
+        let base = index(phase) * self.edge_count;
         for pair in route.windows(2) {
             self.routes[base + network.next.edge(pair[0], pair[1])] -= 1;
         }
-        if self.requirements[connection as usize].sharing == ANY {
+        if self.requirements[index(connection)].sharing == ANY {
             return;
         }
         // The limits of the strictest remaining routes are computed again.
         self.limits[base..base + self.edge_count].fill(ANY);
         for (other, route) in others {
-            let sharing = self.requirements[other as usize].sharing;
+            let sharing = self.requirements[index(other)].sharing;
             if sharing == ANY {
                 continue;
             }

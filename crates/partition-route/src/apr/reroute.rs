@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use super::a_star::UNIT;
 use super::layered_graph::LayeredGraph;
 use super::paged_table::PagedTable;
-use super::routing_state::UNROUTED;
+use super::routing_state::{PoolRange, UNROUTED};
+use conset_ir::convert::index;
 
 /// The cost of a full cell, where a route must be ripped up; it is above the cost of any other
 /// cell.
@@ -31,7 +32,7 @@ const EXTRA_SEARCH_BUDGET: u64 = 1 << 16;
 const SEARCHED_LAYERS: u32 = 32;
 
 /// A route before the iteration: connection, phase, range in the pool.
-type FormerRoute = (u32, u32, (u64, u32));
+type FormerRoute = (u32, u32, PoolRange);
 
 /// Scratch memory of the iterations.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +58,7 @@ impl Rerouter {
         conflicts.reset(graph.state.phases);
 
         let mut first: Vec<u32> = graph.state.members(phase).to_vec();
-        first.sort_unstable_by_key(|&x| rank[x as usize]);
+        first.sort_unstable_by_key(|&x| rank[index(x)]);
         for &x in &first {
             self.rip_up(graph, x);
         }
@@ -94,7 +95,7 @@ impl Rerouter {
             if graph.labelled_cells() > search_limit
                 || !self.reroute(graph, next, u32::MAX, &mut rip_up_budget)
             {
-                if graph.state.phase_of[x as usize] != UNROUTED {
+                if graph.state.phase_of[index(x)] != UNROUTED {
                     graph.remove(x);
                 }
                 // It had no route before, so none is restored.
@@ -108,11 +109,11 @@ impl Rerouter {
     }
 
     fn rip_up(&mut self, graph: &mut LayeredGraph, x: u32) {
-        if self.rip_count[x as usize] == 0 {
-            let phase = graph.state.phase_of[x as usize];
+        if self.rip_count[index(x)] == 0 {
+            let phase = graph.state.phase_of[index(x)];
             self.former.push((x, phase, graph.state.pool_range(x)));
         }
-        self.rip_count[x as usize] += 1;
+        self.rip_count[index(x)] += 1;
         graph.remove(x);
         self.queue.push_back(x);
     }
@@ -135,7 +136,7 @@ impl Rerouter {
         let candidates = (0..count)
             .map(|i| (i + offset) % count)
             .filter(|p| *p != without && phases.contains(p))
-            .take(SEARCHED_LAYERS as usize);
+            .take(index(SEARCHED_LAYERS));
         let conflicts = &self.conflicts;
         let full_cell_cost = |phase: u32, cell: u32| {
             let conflict_count =
@@ -154,7 +155,7 @@ impl Rerouter {
         } else {
             // The connection is not routed, but it is recorded in `former`, so that the rollback
             // restores it.
-            debug_assert_eq!(graph.state.phase_of[x as usize], UNROUTED);
+            debug_assert_eq!(graph.state.phase_of[index(x)], UNROUTED);
         }
         room
     }
@@ -167,7 +168,7 @@ impl Rerouter {
         cell: u32,
         rip_up_budget: &mut usize,
     ) -> bool {
-        if graph.state.used(phase)[cell as usize] < graph.state.capacity {
+        if graph.state.used(phase)[index(cell)] < graph.state.capacity {
             return true;
         }
         if *rip_up_budget == 0 {
@@ -178,7 +179,7 @@ impl Rerouter {
             *conflicts.value_mut(phase, cell) += 1;
         }
         let routes_through = graph.state.routes_through(phase, cell).iter().copied();
-        let key = |x: &u32| (self.rip_count[*x as usize], graph.state.route(*x).len(), *x);
+        let key = |x: &u32| (self.rip_count[index(*x)], graph.state.route(*x).len(), *x);
         match routes_through.min_by_key(key) {
             Some(x) => self.rip_up(graph, x),
             None => return false,
@@ -188,7 +189,7 @@ impl Rerouter {
 
     fn rollback(&mut self, graph: &mut LayeredGraph) {
         for &(x, _, _) in &self.former {
-            if graph.state.phase_of[x as usize] != UNROUTED {
+            if graph.state.phase_of[index(x)] != UNROUTED {
                 graph.remove(x);
             }
         }

@@ -5,12 +5,29 @@
 //! ends are free. Neither takes memory for cells without routes. Routes are stored in one pool,
 //! indexed by connection; a removed route leaves a gap in the pool until it is compacted.
 
+use std::ops::Range;
+
+use conset_ir::convert::{index, to_u32};
+
 use super::paged_table::{PagedTable, PhaseView};
 
 /// The phase of a connection without a route.
 pub(crate) const UNROUTED: u32 = u32::MAX;
 
-/// The pool_ranges of all phases and the channels they occupy.
+/// The range of the pool that holds a route.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PoolRange {
+    start: usize,
+    len: u32,
+}
+
+impl PoolRange {
+    fn range(self) -> Range<usize> {
+        self.start..self.start + index(self.len)
+    }
+}
+
+/// The routes of all phases, and the channels that they occupy.
 #[derive(Clone, Debug)]
 pub(crate) struct RoutingState {
     /// Channels per cell.
@@ -23,7 +40,7 @@ pub(crate) struct RoutingState {
     full: Vec<Vec<u64>>,
     /// The phase of each connection.
     pub(crate) phase_of: Vec<u32>,
-    pool_ranges: Vec<(u64, u32)>,
+    pool_ranges: Vec<PoolRange>,
     pool: Vec<u32>,
     /// Entries of the pool that belong to a route.
     live_entries: usize,
@@ -48,7 +65,7 @@ impl RoutingState {
             used: PagedTable::new(cells),
             full: vec![Vec::new(); cells],
             phase_of: vec![UNROUTED; connections],
-            pool_ranges: vec![(0, 0); connections],
+            pool_ranges: vec![PoolRange::default(); connections],
             pool: Vec::new(),
             live_entries: 0,
             load: Vec::new(),
@@ -66,7 +83,7 @@ impl RoutingState {
         for (phase, members) in self.members.iter().enumerate() {
             for &x in members {
                 for &cell in self.route(x) {
-                    routes_through.value_mut(phase as u32, cell).push(x);
+                    routes_through.value_mut(to_u32(phase), cell).push(x);
                 }
             }
         }
@@ -107,14 +124,14 @@ impl RoutingState {
     /// phases that do not exist yet are set too.
     #[inline]
     pub(crate) fn both_free(&self, a: u32, b: u32, word: usize) -> u64 {
-        let full = |cell: u32| self.full[cell as usize].get(word).copied().unwrap_or(0);
+        let full = |cell: u32| self.full[index(cell)].get(word).copied().unwrap_or(0);
         !(full(a) | full(b))
     }
 
     /// Records whether a cell is full in a phase.
     fn set_full(&mut self, cell: u32, phase: u32, is_full: bool) {
-        let (word, bit) = (phase as usize / 64, 1 << (phase % 64));
-        let row = &mut self.full[cell as usize];
+        let (word, bit) = (index(phase) / 64, 1 << (phase % 64));
+        let row = &mut self.full[index(cell)];
         if word >= row.len() {
             row.resize(word + 1, 0);
         }
@@ -123,22 +140,22 @@ impl RoutingState {
 
     /// The cells of a connection's route.
     pub(crate) fn route(&self, connection: u32) -> &[u32] {
-        let (start, len) = self.pool_ranges[connection as usize];
-        &self.pool[start as usize..start as usize + len as usize]
+        &self.pool[self.pool_ranges[index(connection)].range()]
     }
 
     /// Adds a route to a phase. The caller has checked that every cell has a free channel.
     pub(crate) fn insert(&mut self, connection: u32, phase: u32, route: &[u32]) {
-        debug_assert_eq!(self.phase_of[connection as usize], UNROUTED);
-        self.pool_ranges[connection as usize] = (self.pool.len() as u64, route.len() as u32);
+        debug_assert_eq!(self.phase_of[index(connection)], UNROUTED);
+        self.pool_ranges[index(connection)] =
+            PoolRange { start: self.pool.len(), len: to_u32(route.len()) };
         self.pool.extend_from_slice(route);
         self.occupy(connection, phase);
     }
 
     /// Adds the last route of a connection to a phase.
     pub(crate) fn occupy(&mut self, connection: u32, phase: u32) {
-        let (start, len) = self.pool_ranges[connection as usize];
-        for at in start as usize..start as usize + len as usize {
+        let place = self.pool_ranges[index(connection)];
+        for at in place.range() {
             let cell = self.pool[at];
             let used = self.used.value_mut(phase, cell);
             *used += 1;
@@ -150,11 +167,11 @@ impl RoutingState {
                 self.set_full(cell, phase, true);
             }
         }
-        self.live_entries += len as usize;
-        self.load[phase as usize] += u64::from(len);
-        self.phase_of[connection as usize] = phase;
-        let members = &mut self.members[phase as usize];
-        self.member_position[connection as usize] = members.len() as u32;
+        self.live_entries += index(place.len);
+        self.load[index(phase)] += u64::from(place.len);
+        self.phase_of[index(connection)] = phase;
+        let members = &mut self.members[index(phase)];
+        self.member_position[index(connection)] = to_u32(members.len());
         members.push(connection);
         self.routed += 1;
     }
@@ -162,9 +179,9 @@ impl RoutingState {
     /// Removes a connection from its phase and frees its channels. Its route can be read until the
     /// pool is compacted.
     pub(crate) fn remove(&mut self, connection: u32) {
-        let phase = std::mem::replace(&mut self.phase_of[connection as usize], UNROUTED);
-        let (start, len) = self.pool_ranges[connection as usize];
-        for at in start as usize..start as usize + len as usize {
+        let phase = std::mem::replace(&mut self.phase_of[index(connection)], UNROUTED);
+        let place = self.pool_ranges[index(connection)];
+        for at in place.range() {
             let cell = self.pool[at];
             let used = self.used.value_mut(phase, cell);
             *used -= 1;
@@ -179,30 +196,30 @@ impl RoutingState {
                 self.set_full(cell, phase, false);
             }
         }
-        self.live_entries -= len as usize;
-        self.load[phase as usize] -= u64::from(len);
-        let members = &mut self.members[phase as usize];
-        let member_position = self.member_position[connection as usize] as usize;
+        self.live_entries -= index(place.len);
+        self.load[index(phase)] -= u64::from(place.len);
+        let members = &mut self.members[index(phase)];
+        let member_position = index(self.member_position[index(connection)]);
         members.swap_remove(member_position);
         if let Some(&moved) = members.get(member_position) {
-            self.member_position[moved as usize] = member_position as u32;
+            self.member_position[index(moved)] = to_u32(member_position);
         }
         self.routed -= 1;
     }
 
     /// The connections of a phase, in an unspecified but deterministic order.
     pub(crate) fn members(&self, phase: u32) -> &[u32] {
-        &self.members[phase as usize]
+        &self.members[index(phase)]
     }
 
     /// The range of a connection's route in the pool; for [`RoutingState::restore`].
-    pub(crate) fn pool_range(&self, connection: u32) -> (u64, u32) {
-        self.pool_ranges[connection as usize]
+    pub(crate) fn pool_range(&self, connection: u32) -> PoolRange {
+        self.pool_ranges[index(connection)]
     }
 
     /// Gives an unrouted connection a route that it had before.
-    pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: (u64, u32)) {
-        self.pool_ranges[connection as usize] = place;
+    pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: PoolRange) {
+        self.pool_ranges[index(connection)] = place;
         self.occupy(connection, phase);
     }
 
@@ -216,22 +233,22 @@ impl RoutingState {
             if self.phase_of[connection] == UNROUTED {
                 continue;
             }
-            let start = place.0 as usize;
-            place.0 = pool.len() as u64;
-            pool.extend_from_slice(&self.pool[start..start + place.1 as usize]);
+            let route = place.range();
+            place.start = pool.len();
+            pool.extend_from_slice(&self.pool[route]);
         }
         self.pool = pool;
     }
 
     /// Removes a phase without routes; later phases move up.
     pub(crate) fn close_phase(&mut self, phase: u32) {
-        debug_assert_eq!(self.load[phase as usize], 0);
+        debug_assert_eq!(self.load[index(phase)], 0);
         self.used.close_phase(phase);
         if let Some(routes_through) = &mut self.routes_through {
             routes_through.close_phase(phase);
         }
-        self.load.remove(phase as usize);
-        self.members.remove(phase as usize);
+        self.load.remove(index(phase));
+        self.members.remove(index(phase));
         self.phases -= 1;
         for of in &mut self.phase_of {
             if *of != UNROUTED && *of > phase {
@@ -244,7 +261,7 @@ impl RoutingState {
 
 /// Removes a bit from a row; later bits move up.
 fn without_bit(row: &mut [u64], bit: u32) {
-    let word = bit as usize / 64;
+    let word = index(bit) / 64;
     for at in word..row.len() {
         let below = if at == word { (1u64 << (bit % 64)) - 1 } else { 0 };
         let next = row.get(at + 1).map_or(0, |next| next << 63);

@@ -40,9 +40,10 @@
 //! Chains of windows are not considered: consecutive windows do not bind more than the longest of
 //! them.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{Binding, Connection, ConnectionId, ConnectionSet, Machine, Witness};
 
-use super::{LoadBound, agent_bound, cuts, link_bound, word_hops};
+use super::{LoadBound, agent_bound, cuts, link_bound, wide, word_hops};
 
 /// Different heads, and tails, of which windows are made.
 const LEVELS: usize = 12;
@@ -134,7 +135,7 @@ impl CriticalPaths {
             clocks: clocks.collect(),
             head: vec![0; set.len()],
             tail: vec![0; set.len()],
-            predecessor: (0..set.len() as u32).collect(),
+            predecessor: (0..to_u32(set.len())).collect(),
         };
         let topological_order = topological_order(set)?;
         let mut after: Vec<Vec<usize>> = vec![Vec::new(); set.len()];
@@ -143,7 +144,7 @@ impl CriticalPaths {
             for &y in &after[x] {
                 let through = this.head[x] + this.clocks[x];
                 if through > this.head[y] {
-                    (this.head[y], this.predecessor[y]) = (through, x as u32);
+                    (this.head[y], this.predecessor[y]) = (through, to_u32(x));
                 }
             }
         }
@@ -162,8 +163,8 @@ impl CriticalPaths {
             return (0, Vec::new());
         };
         let mut chain = vec![ConnectionId::from_index(at)];
-        while self.predecessor[at] as usize != at {
-            at = self.predecessor[at] as usize;
+        while index(self.predecessor[at]) != at {
+            at = index(self.predecessor[at]);
             chain.push(ConnectionId::from_index(at));
         }
         chain.reverse();
@@ -181,7 +182,7 @@ fn minimum_clocks(machine: &Machine, connection: &Connection, hops: u32) -> u128
     if hops > 0 {
         let [out, into] =
             [machine.outgoing(connection.source), machine.incoming(connection.target)];
-        let links = out.len().min(into.len()).max(1) as u128;
+        let links = wide(out.len().min(into.len()).max(1));
         (flow, slowest) = (flow.max(words * link / links), access.max(link));
     }
     u128::from(parameters.stream_setup) + flow + 2 * access + hops * link - slowest

@@ -11,6 +11,7 @@
 //!
 //! Finding the best bisection is a hard problem and is not attempted.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::witness::ranges;
 use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, Witness};
 
@@ -36,13 +37,13 @@ pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<LoadBound> {
         Topology::FatTree { leaves } => {
             for level in 1.. {
                 let size = 1usize << (2 * level);
-                if size >= *leaves as usize {
+                if size >= index(*leaves) {
                     break;
                 }
-                let groups = fat_tree_groups(machine, *leaves as usize, level);
+                let groups = fat_tree_groups(machine, index(*leaves), level);
                 found.extend(best_group(machine, set, &groups, |group| {
-                    let last = ((group as usize + 1) * size).min(*leaves as usize) - 1;
-                    format!("the leaves c{} to c{last}", group as usize * size)
+                    let last = ((index(group) + 1) * size).min(index(*leaves)) - 1;
+                    format!("the leaves c{} to c{last}", index(group) * size)
                 }));
             }
         }
@@ -105,7 +106,7 @@ fn best_group(
     group_of: &[u32],
     name: impl Fn(u32) -> String,
 ) -> Option<LoadBound> {
-    let groups = group_of.iter().filter(|&&g| g != u32::MAX).max().map_or(0, |&g| g as usize + 1);
+    let groups = group_of.iter().filter(|&&g| g != u32::MAX).max().map_or(0, |&g| index(g) + 1);
     // Words out, words in, links out, links in.
     let mut sums = vec![[0u128; 4]; groups];
     let mut add = |from: CellId, to: CellId, amount: u128, row: usize| {
@@ -114,10 +115,10 @@ fn best_group(
             return;
         }
         if from != u32::MAX {
-            sums[from as usize][row] += amount;
+            sums[index(from)][row] += amount;
         }
         if to != u32::MAX {
-            sums[to as usize][row + 1] += amount;
+            sums[index(to)][row + 1] += amount;
         }
     };
     for connection in set.connections() {
@@ -131,7 +132,7 @@ fn best_group(
         best.offer(link_clocks(machine), sum[0], sum[2], group, false);
         best.offer(link_clocks(machine), sum[1], sum[3], group, true);
     }
-    let place = best.place as u32;
+    let place = to_u32(best.place);
     (best.clocks > 0).then(|| {
         let side = best.side(machine, |cell| group_of[cell.index()] == place);
         best.bound(Binding::Bisection, &name(place), side)
@@ -140,11 +141,11 @@ fn best_group(
 
 /// The groups of 4^level leaves of a fat-tree, each with the switches up to that level.
 fn fat_tree_groups(machine: &Machine, leaves: usize, level: u32) -> Vec<u32> {
-    let mut groups: Vec<u32> = (0..leaves).map(|leaf| (leaf >> (2 * level)) as u32).collect();
+    let mut groups: Vec<u32> = (0..leaves).map(|leaf| to_u32(leaf >> (2 * level))).collect();
     for below in 1..=level {
         // Level h has 2^(h-1) switches for each 4^h leaves.
         for group in 0..leaves.div_ceil(1 << (2 * below)) {
-            let id = (group >> (2 * (level - below))) as u32;
+            let id = to_u32(group >> (2 * (level - below)));
             groups.extend(std::iter::repeat_n(id, 1 << (below - 1)));
         }
     }
@@ -161,10 +162,10 @@ fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
         let at = |cell: CellId| cell.0 / stride % size;
         let words =
             set.connections().iter().map(|c| (at(c.source), at(c.target), u128::from(c.words)));
-        let words = summed(size as usize, words);
+        let words = summed(index(size), words);
         let links = live_links(machine).map(|(from, to)| (at(from), at(to), 1));
-        let links = summed(size as usize, links);
-        let found = slabs_of(machine, (dimension, size as usize), &words, &links, &at);
+        let links = summed(index(size), links);
+        let found = slabs_of(machine, (dimension, index(size)), &words, &links, &at);
         if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.clocks > b.clocks)) {
             best = Some(found);
         }
@@ -182,10 +183,10 @@ fn summed(size: usize, transfers: impl Iterator<Item = Transfer>) -> Vec<Transfe
     }
     let mut table = vec![0u128; size * size];
     for (from, to, amount) in transfers {
-        table[from as usize * size + to as usize] += amount;
+        table[index(from) * size + index(to)] += amount;
     }
     let rows = table.into_iter().enumerate().filter(|(_, amount)| *amount > 0);
-    rows.map(|(at, amount)| ((at / size) as u32, (at % size) as u32, amount)).collect()
+    rows.map(|(at, amount)| (to_u32(at / size), to_u32(at % size), amount)).collect()
 }
 
 /// The tightest slab of one dimension.
@@ -203,7 +204,7 @@ fn slabs_of(
         if result.as_ref().map_or(0, |r| r.clocks) < best.clocks {
             let last = (first + length - 1) % size;
             let name = format!("positions {first} to {last} of dimension {dimension}");
-            let inside = |cell| (at(cell) as usize + size - first) % size < length;
+            let inside = |cell| (index(at(cell)) + size - first) % size < length;
             let side = best.side(machine, inside);
             result = Some(best.bound(Binding::DimensionCut, &name, side));
         }
@@ -241,7 +242,7 @@ fn leaving_slab(size: usize, length: usize, transfers: &[Transfer], inwards: boo
     let mut change = vec![0i128; size + 1];
     for &(from, to, amount) in transfers {
         let (inside, outside) = if inwards { (to, from) } else { (from, to) };
-        let ahead = (outside as usize + size - inside as usize) % size;
+        let ahead = (index(outside) + size - index(inside)) % size;
         // Slabs that contain `inside` begin at inside - length + 1 to inside. If `outside` lies
         // ahead within the length, the last of these slabs contain it too; if behind, the first.
         let (skip, count) = if ahead < length {
@@ -251,8 +252,8 @@ fn leaving_slab(size: usize, length: usize, transfers: &[Transfer], inwards: boo
         } else {
             (0, length)
         };
-        let begin = (inside as usize + size - (length - 1) + skip) % size;
-        let amount = amount as i128;
+        let begin = (index(inside) + size - (length - 1) + skip) % size;
+        let amount = signed(amount);
         change[begin] += amount;
         let end = begin + count;
         change[end.min(size)] -= amount;
@@ -270,20 +271,25 @@ fn leaving_prefix(size: usize, transfers: &[Transfer], inwards: bool) -> Vec<u12
     for &(from, to, amount) in transfers {
         let (inside, outside) = if inwards { (to, from) } else { (from, to) };
         if inside < outside {
-            change[inside as usize] += amount as i128;
-            change[outside as usize] -= amount as i128;
+            change[index(inside)] += signed(amount);
+            change[index(outside)] -= signed(amount);
         }
     }
     running_sums(&change[..size])
 }
 
+fn signed(amount: u128) -> i128 {
+    i128::try_from(amount).expect("a set has fewer than 2^127 words")
+}
+
+/// The sums of the changes up to each position; none is negative.
 fn running_sums(change: &[i128]) -> Vec<u128> {
     let mut sum = 0i128;
     change
         .iter()
         .map(|change| {
             sum += change;
-            sum as u128
+            sum.unsigned_abs()
         })
         .collect()
 }
@@ -299,7 +305,7 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
         let mut place = vec![u32::MAX; network.cells];
         let mut count = 0;
         bfs.run(&network.next, start.0, |cell, _| {
-            place[cell as usize] = count;
+            place[index(cell)] = count;
             count += 1;
             false
         });
@@ -325,7 +331,7 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
         }
         if result.as_ref().map_or(0, |r| r.clocks) < best.clocks {
             let cells = format!("the {} cells nearest to {start}", best.place + 1);
-            let side = best.side(machine, |cell| at(cell) as usize <= best.place);
+            let side = best.side(machine, |cell| index(at(cell)) <= best.place);
             result = Some(best.bound(Binding::Bisection, &cells, side));
         }
     }

@@ -26,9 +26,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use conset_ir::convert::{index, to_f64, to_u32, truncate};
 use conset_ir::{Binding, CellId, ConnectionSet, Lists, Machine, Witness};
 
-use super::{Bound, LoadBound, by_source, saturate};
+use super::{Bound, LoadBound, by_source, saturate, wide_to_f64};
 use crate::network::Network;
 
 /// Links and cells that a search may visit in total.
@@ -37,9 +38,9 @@ const SEARCH_BUDGET: usize = 1 << 22;
 const MAX_STEPS: usize = 96;
 const MIN_STEPS: usize = 4;
 /// The greatest length; the least is 1 while flows are sent.
-const MAX_LENGTH: f64 = (1 << 10) as f64;
+const MAX_LENGTH: u32 = 1 << 10;
 /// The greatest length of the mean of many steps, which needs finer lengths.
-const MAX_MEAN_LENGTH: f64 = (1 << 20) as f64;
+const MAX_MEAN_LENGTH: u32 = 1 << 20;
 /// At the end, all lengths below the longest divided by one of these are tried as 0.
 const SHORT: [u32; 4] = [2, 4, 8, 16];
 /// At the end, the lengths of places with less than one of these shares of the greatest mean load
@@ -114,6 +115,18 @@ struct LengthBound {
     lengths: Vec<u32>,
 }
 
+impl LengthBound {
+    /// The bound, not rounded; not a number if nothing has a capacity.
+    fn value(&self) -> f64 {
+        wide_to_f64(self.weighted_distance) / wide_to_f64(self.capacity)
+    }
+}
+
+/// A length as a whole number. What is not a number counts as 0.
+fn whole(length: f64) -> u32 {
+    to_u32(truncate(length.max(0.0).min(f64::from(MAX_MEAN_LENGTH))))
+}
+
 /// The search for lengths.
 struct LengthSearch<'a> {
     network: &'a Network,
@@ -157,7 +170,7 @@ impl<'a> LengthSearch<'a> {
             by_source,
             weights,
             of_cells,
-            lengths: vec![MAX_LENGTH as u32; capacity.len()],
+            lengths: vec![MAX_LENGTH; capacity.len()],
             load: vec![0.0; capacity.len()],
             capacity,
             steps: MAX_STEPS,
@@ -189,7 +202,7 @@ impl<'a> LengthSearch<'a> {
             if step == 1 {
                 self.steps = (SEARCH_BUDGET / self.expanded.max(1)).min(MAX_STEPS);
             }
-            let value = found.weighted_distance as f64 / found.capacity as f64;
+            let value = found.value();
             if best.as_ref().is_none_or(|best| value > best.0) {
                 best = Some((value, found));
             }
@@ -199,11 +212,11 @@ impl<'a> LengthSearch<'a> {
             let now = most(&self.load);
             scale = scale.max(now);
             sum.iter_mut().zip(&self.load).for_each(|(sum, load)| *sum += load);
-            let reached = now.min(most(&sum) / step as f64);
-            if reached <= known as f64 || reached <= proved * (1.0 + TOLERANCE) {
+            let reached = now.min(most(&sum) / to_f64(step));
+            if reached <= wide_to_f64(known) || reached <= proved * (1.0 + TOLERANCE) {
                 break;
             }
-            let growth = GROWTH / (step as f64).sqrt();
+            let growth = GROWTH / to_f64(step).sqrt();
             for ((exact, &load), &capacity) in exact.iter_mut().zip(&self.load).zip(&self.capacity)
             {
                 if capacity > 0 {
@@ -219,7 +232,7 @@ impl<'a> LengthSearch<'a> {
             let longest = exact.iter().copied().fold(0.0, f64::max);
             for (length, exact) in self.lengths.iter_mut().zip(&mut exact) {
                 *exact /= longest;
-                *length = ((*exact * MAX_LENGTH) as u32).max(1);
+                *length = whole(*exact * f64::from(MAX_LENGTH)).max(1);
             }
         }
         let (value, found) = best?;
@@ -232,7 +245,7 @@ impl<'a> LengthSearch<'a> {
         let (mut value, mut found) = best;
         let longest = mean.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
         let mean: Vec<u32> =
-            mean.iter().map(|mean| (mean / longest * MAX_MEAN_LENGTH) as u32).collect();
+            mean.iter().map(|mean| whole(mean / longest * f64::from(MAX_MEAN_LENGTH))).collect();
         let busiest = self.greatest(sum);
         let busy = |place: usize, least: f64| {
             sum[place] >= least * busiest * f64::from(self.capacity[place])
@@ -254,7 +267,7 @@ impl<'a> LengthSearch<'a> {
             self.lengths = lengths;
             let other = self.proof();
             // Without capacity the quotient is not a number, which is not greater.
-            let better = other.weighted_distance as f64 / other.capacity as f64;
+            let better = other.value();
             if better > value {
                 (value, found) = (better, other);
             }
@@ -272,7 +285,7 @@ impl<'a> LengthSearch<'a> {
     fn step(&mut self) -> Option<LengthBound> {
         self.load.fill(0.0);
         let before = self.expanded;
-        for source in 0..self.network.cells as u32 {
+        for source in 0..to_u32(self.network.cells) {
             if !self.by_source.of(source).is_empty() {
                 self.measure(source);
                 self.send(source);
@@ -287,7 +300,7 @@ impl<'a> LengthSearch<'a> {
     /// The bound that the lengths prove.
     fn proof(&mut self) -> LengthBound {
         self.weighted_distance = 0;
-        for source in 0..self.network.cells as u32 {
+        for source in 0..to_u32(self.network.cells) {
             if !self.by_source.of(source).is_empty() {
                 self.measure(source);
                 self.travel(source);
@@ -305,7 +318,7 @@ impl<'a> LengthSearch<'a> {
     }
 
     fn length(&self, edge: usize) -> u64 {
-        let place = if self.of_cells { self.network.next.head(edge) as usize } else { edge };
+        let place = if self.of_cells { index(self.network.next.head(edge)) } else { edge };
         u64::from(self.lengths[place])
     }
 
@@ -313,26 +326,26 @@ impl<'a> LengthSearch<'a> {
     /// distance.
     fn measure(&mut self, source: u32) {
         for cell in self.touched.drain(..) {
-            self.distance[cell as usize] = u64::MAX;
+            self.distance[index(cell)] = u64::MAX;
         }
         self.order.clear();
         self.heap.clear();
         let mut missing = 0;
         self.expanded += self.by_source.of(source).len();
         for &x in self.by_source.of(source) {
-            let target = self.set.connections()[x as usize].target.index();
+            let target = self.set.connections()[index(x)].target.index();
             missing += usize::from(!std::mem::replace(&mut self.wanted[target], true));
         }
-        let start = if self.of_cells { u64::from(self.lengths[source as usize]) } else { 0 };
-        self.distance[source as usize] = start;
+        let start = if self.of_cells { u64::from(self.lengths[index(source)]) } else { 0 };
+        self.distance[index(source)] = start;
         self.touched.push(source);
         self.heap.push(Reverse((start, source)));
         while let Some(Reverse((distance, cell))) = self.heap.pop() {
-            if distance > self.distance[cell as usize] {
+            if distance > self.distance[index(cell)] {
                 continue;
             }
             self.order.push(cell);
-            missing -= usize::from(std::mem::take(&mut self.wanted[cell as usize]));
+            missing -= usize::from(std::mem::take(&mut self.wanted[index(cell)]));
             if missing == 0 {
                 break;
             }
@@ -341,11 +354,11 @@ impl<'a> LengthSearch<'a> {
             for edge in edges {
                 let next = self.network.next.head(edge);
                 let reached = distance + self.length(edge);
-                if reached < self.distance[next as usize] {
-                    if self.distance[next as usize] == u64::MAX {
+                if reached < self.distance[index(next)] {
+                    if self.distance[index(next)] == u64::MAX {
                         self.touched.push(next);
                     }
-                    self.distance[next as usize] = reached;
+                    self.distance[index(next)] = reached;
                     self.heap.push(Reverse((reached, next)));
                 }
             }
@@ -355,8 +368,8 @@ impl<'a> LengthSearch<'a> {
     /// Adds the distances that the weights of a source travel.
     fn travel(&mut self, source: u32) {
         for &x in self.by_source.of(source) {
-            let target = self.set.connections()[x as usize].target.index();
-            let weight = u128::from(self.weights[x as usize]);
+            let target = self.set.connections()[index(x)].target.index();
+            let weight = u128::from(self.weights[index(x)]);
             self.weighted_distance += weight * u128::from(self.distance[target]);
         }
     }
@@ -366,17 +379,17 @@ impl<'a> LengthSearch<'a> {
     fn send(&mut self, source: u32) {
         self.travel(source);
         for &x in self.by_source.of(source) {
-            let target = self.set.connections()[x as usize].target.index();
-            self.through[target] += self.weights[x as usize] as f64;
+            let target = self.set.connections()[index(x)].target.index();
+            self.through[target] += to_f64(self.weights[index(x)]);
         }
         for row in (0..self.order.len()).rev() {
             let cell = self.order[row];
-            let through = std::mem::take(&mut self.through[cell as usize]);
+            let through = std::mem::take(&mut self.through[index(cell)]);
             if through == 0.0 {
                 continue;
             }
             if self.of_cells {
-                self.load[cell as usize] += through;
+                self.load[index(cell)] += through;
             }
             if cell == source {
                 continue;
@@ -384,10 +397,10 @@ impl<'a> LengthSearch<'a> {
             let network = self.network;
             let back = network.back.of(cell);
             let count = back.iter().filter(|&&from| self.last_step(from, cell).is_some()).count();
-            let share = through / count as f64;
+            let share = through / to_f64(count);
             for &from in back {
                 let Some(edge) = self.last_step(from, cell) else { continue };
-                self.through[from as usize] += share;
+                self.through[index(from)] += share;
                 if !self.of_cells {
                     self.load[edge] += share;
                 }
@@ -398,9 +411,9 @@ impl<'a> LengthSearch<'a> {
     /// The edge between two neighbours, if it is the last one of a shortest route.
     fn last_step(&self, from: u32, cell: u32) -> Option<usize> {
         let edge = self.network.next.edge(from, cell);
-        let before = self.distance[from as usize];
+        let before = self.distance[index(from)];
         let shortest =
-            before != u64::MAX && before + self.length(edge) == self.distance[cell as usize];
+            before != u64::MAX && before + self.length(edge) == self.distance[index(cell)];
         shortest.then_some(edge)
     }
 
@@ -410,9 +423,9 @@ impl<'a> LengthSearch<'a> {
         let near = |&(_, &length): &(usize, &u32)| length >= most - most / 4;
         let places = found.lengths.iter().enumerate().filter(near).map(|(place, _)| place);
         let edges = |cell: u32| self.network.next.edges(cell).map(move |edge| (cell, edge));
-        let ends: Vec<(u32, usize)> = (0..self.network.cells as u32).flat_map(edges).collect();
+        let ends: Vec<(u32, usize)> = (0..to_u32(self.network.cells)).flat_map(edges).collect();
         let name = |place: usize| match self.of_cells {
-            true => CellId(place as u32).to_string(),
+            true => CellId(to_u32(place)).to_string(),
             false => {
                 let (from, edge) = ends[place];
                 format!("{} to {}", CellId(from), CellId(self.network.next.head(edge)))

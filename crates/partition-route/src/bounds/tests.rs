@@ -283,7 +283,7 @@ fn planned_one_by_one(machine: &Machine, set: &ConnectionSet) -> u64 {
                 let clocks = u64::from(c.words) * u64::from(parameters.access_clocks_per_word)
                     + u64::from(parameters.stream_setup);
                 let sent = before.max(idle.unwrap_or(0)) + clocks;
-                // The last word on its way: each link, and the agent of the target.
+                // The path of the last word: each link, and the agent of the target.
                 let hops = chosen[x].len() as u64 - 1;
                 over[x] = sent
                     + hops * u64::from(parameters.link_clocks_per_word)
@@ -362,7 +362,7 @@ fn order_binds_where_steps_wait_for_each_other() {
     let all = set(&rows).with_order(after.collect()).unwrap();
     let bound = bounds(&ring, &all).unwrap().summary();
     assert_eq!((bound.clocks, bound.clocks_by), (528 + 24 + 40 + 24, Binding::Order));
-    // A shift on a torus has two ways round in each dimension, 3 links and 5: 15/8 of its words
+    // A shift on a torus has two directions in each dimension, 3 links and 5: 15/8 of its words
     // on every link at best.
     let shift = |c: u32| (c, (c % 8 + 3) % 8 + 8 * ((c / 8 + 2) % 8), 2048);
     let shift: Vec<_> = (0..64).map(shift).collect();

@@ -7,6 +7,7 @@
 
 use std::collections::{BinaryHeap, VecDeque};
 
+use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 use conset_ir::{Machine, Topology};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -45,7 +46,7 @@ pub(super) fn assign(
     rng: &mut ChaCha8Rng,
 ) -> Vec<u32> {
     let count = graph.parts();
-    let mut parts: Vec<u32> = (0..count as u32).collect();
+    let mut parts: Vec<u32> = (0..to_u32(count)).collect();
     let mut bipartition = Bipartition::new(graph);
     // The position of each part, as far as it is known.
     let mut place = vec![cells.get(count / 2).copied().unwrap_or(0); count];
@@ -57,7 +58,7 @@ pub(super) fn assign(
             continue;
         }
         if size == 1 {
-            place[parts[piece.start] as usize] = cells[piece.start];
+            place[index(parts[piece.start])] = cells[piece.start];
             continue;
         }
         let own = &mut cells[piece.start..piece.end];
@@ -66,7 +67,7 @@ pub(super) fn assign(
         let members = &mut parts[piece.start..piece.end];
         bipartition.divide(graph, metric, &place, centres, members, first, rng);
         for (row, &part) in members.iter().enumerate() {
-            place[part as usize] = centres[usize::from(row >= first)];
+            place[index(part)] = centres[usize::from(row >= first)];
         }
         let cut = piece.start + first;
         queue.push_back(Piece { start: piece.start, end: cut });
@@ -139,12 +140,12 @@ fn middle(metric: &Metric, cells: &[u32]) -> u32 {
     }
     // Steps of the golden ratio do not resonate with the numbering of the cells.
     let scattered =
-        |i: u32| ((u64::from(i.wrapping_mul(0x9e37_79b9)) * cells.len() as u64) >> 32) as usize;
+        |i: u32| to_usize((u64::from(i.wrapping_mul(0x9e37_79b9)) * to_u64(cells.len())) >> 32);
     let samples: Vec<u32> = match cells.len() {
         0..=SAMPLES => cells.to_vec(),
-        _ => (0..SAMPLES as u32).map(|i| cells[scattered(i)]).collect(),
+        _ => (0..to_u32(SAMPLES)).map(|i| cells[scattered(i)]).collect(),
     };
-    let sum = |&a: &u32| samples.iter().map(|&b| metric.hops(a, b)).sum::<i64>();
+    let sum = |&a: &u32| samples.iter().map(|&b| u64::from(metric.hops(a, b))).sum::<u64>();
     samples.iter().copied().min_by_key(sum).unwrap_or(0)
 }
 
@@ -201,17 +202,18 @@ impl Bipartition {
     ) {
         self.now += 1;
         for &part in members.iter() {
-            self.seen[part as usize] = self.now;
+            self.seen[index(part)] = self.now;
         }
         // The approximate distance of a word that crosses between the halves.
-        let centre_distance = metric.hops(centres[0], centres[1]).max(1);
+        let centre_distance = i64::from(metric.hops(centres[0], centres[1]).max(1));
         for &part in members.iter() {
-            self.external_gain[part as usize] = 0;
+            self.external_gain[index(part)] = 0;
             for (other, words) in graph.of(part) {
-                if self.seen[other as usize] != self.now {
-                    let there = place[other as usize];
-                    let saved = metric.hops(centres[0], there) - metric.hops(centres[1], there);
-                    self.external_gain[part as usize] += words * saved;
+                if self.seen[index(other)] != self.now {
+                    let there = place[index(other)];
+                    let hops = centres.map(|centre| i64::from(metric.hops(centre, there)));
+                    let saved = hops[0] - hops[1];
+                    self.external_gain[index(part)] += words * saved;
                 }
             }
         }
@@ -237,23 +239,23 @@ impl Bipartition {
             if best.is_none_or(|b| cost < b) {
                 best = Some(cost);
                 for &part in members.iter() {
-                    self.best[part as usize] = self.side[part as usize];
+                    self.best[index(part)] = self.side[index(part)];
                 }
             }
         }
-        members.sort_unstable_by_key(|&part| (self.best[part as usize], part));
+        members.sort_unstable_by_key(|&part| (self.best[index(part)], part));
     }
 
     /// Words times hops between the halves of a division.
     fn cost(&self, graph: &PartGraph, members: &[u32], centre_distance: i64) -> i128 {
         let mut cost = 0i128;
         for &part in members {
-            if self.side[part as usize] {
-                cost -= 2 * i128::from(self.external_gain[part as usize]);
+            if self.side[index(part)] {
+                cost -= 2 * i128::from(self.external_gain[index(part)]);
             }
             for (other, words) in graph.of(part) {
-                let member = self.seen[other as usize] == self.now;
-                if member && self.side[part as usize] != self.side[other as usize] {
+                let member = self.seen[index(other)] == self.now;
+                if member && self.side[index(part)] != self.side[index(other)] {
                     cost += i128::from(words * centre_distance);
                 }
             }
@@ -272,7 +274,7 @@ impl Bipartition {
         centre_distance: i64,
     ) {
         for &part in members {
-            self.side[part as usize] = true;
+            self.side[index(part)] = true;
         }
         self.start_pass(graph, members, centre_distance);
         let mut next = start;
@@ -295,11 +297,11 @@ impl Bipartition {
         self.reach(graph, members, a);
         let b = end(self);
         for &part in members {
-            let distance = self.distance[part as usize];
-            self.sweeps[part as usize] = [distance, distance, distance];
+            let distance = self.distance[index(part)];
+            self.sweeps[index(part)] = [distance, distance, distance];
         }
         self.reach(graph, members, b);
-        let row = |part: &u32| *part as usize;
+        let row = |part: &u32| index(*part);
         let aside = |part: &&u32| self.sweeps[row(part)][0].min(self.distance[row(part)]);
         let c = members.iter().max_by_key(aside).copied().unwrap_or(a);
         self.add_distances(members, [-1, -1, -1]);
@@ -312,8 +314,8 @@ impl Bipartition {
 
     fn add_distances(&mut self, members: &[u32], signs: [i32; 3]) {
         for &part in members {
-            let distance = self.distance[part as usize];
-            for (sweep, sign) in self.sweeps[part as usize].iter_mut().zip(signs) {
+            let distance = self.distance[index(part)];
+            for (sweep, sign) in self.sweeps[index(part)].iter_mut().zip(signs) {
                 *sweep += sign * distance;
             }
         }
@@ -324,9 +326,9 @@ impl Bipartition {
         self.log.clear();
         self.log.extend_from_slice(members);
         let sweeps = &self.sweeps;
-        self.log.sort_unstable_by_key(|&part| (sweeps[part as usize][which], part));
+        self.log.sort_unstable_by_key(|&part| (sweeps[index(part)][which], part));
         for (row, &part) in self.log.iter().enumerate() {
-            self.side[part as usize] = row >= first;
+            self.side[index(part)] = row >= first;
         }
     }
 
@@ -334,25 +336,25 @@ impl Bipartition {
     /// unreachable members come last.
     fn reach(&mut self, graph: &PartGraph, members: &[u32], start: u32) {
         for &part in members {
-            self.moved[part as usize] = false;
+            self.moved[index(part)] = false;
         }
         self.log.clear();
         let mut base = 0;
-        for &eighth_root in std::iter::once(&start).chain(members) {
-            if std::mem::replace(&mut self.moved[eighth_root as usize], true) {
+        for &root in std::iter::once(&start).chain(members) {
+            if std::mem::replace(&mut self.moved[index(root)], true) {
                 continue;
             }
             let mut head = self.log.len();
-            self.log.push(eighth_root);
-            self.distance[eighth_root as usize] = base;
+            self.log.push(root);
+            self.distance[index(root)] = base;
             while head < self.log.len() {
                 let from = self.log[head];
                 head += 1;
                 for (other, _) in graph.of(from) {
-                    let row = other as usize;
+                    let row = index(other);
                     if self.seen[row] == self.now && !self.moved[row] {
                         self.moved[row] = true;
-                        self.distance[row] = self.distance[from as usize] + 1;
+                        self.distance[row] = self.distance[index(from)] + 1;
                         base = base.max(self.distance[row]);
                         self.log.push(other);
                     }
@@ -378,7 +380,7 @@ impl Bipartition {
         for _ in 0..first.min(members.len() - first) {
             for from in [0, 1] {
                 let Some(part) = self.best_move(from) else { break };
-                gained += self.gain[part as usize];
+                gained += self.gain[index(part)];
                 self.move_part(graph, part, centre_distance);
                 self.log.push(part);
             }
@@ -393,7 +395,7 @@ impl Bipartition {
             }
         }
         for &part in &self.log[best.1..] {
-            self.side[part as usize] = !self.side[part as usize];
+            self.side[index(part)] = !self.side[index(part)];
         }
         best.0 > 0
     }
@@ -404,18 +406,18 @@ impl Bipartition {
             heap.clear();
         }
         for &part in members {
-            let side = self.side[part as usize];
-            let external_gain = self.external_gain[part as usize];
+            let side = self.side[index(part)];
+            let external_gain = self.external_gain[index(part)];
             let mut gain = if side { -external_gain } else { external_gain };
             for (other, words) in graph.of(part) {
-                if self.seen[other as usize] == self.now {
-                    let together = side == self.side[other as usize];
+                if self.seen[index(other)] == self.now {
+                    let together = side == self.side[index(other)];
                     gain +=
                         if together { -words * centre_distance } else { words * centre_distance };
                 }
             }
-            self.gain[part as usize] = gain;
-            self.moved[part as usize] = false;
+            self.gain[index(part)] = gain;
+            self.moved[index(part)] = false;
             self.heaps[usize::from(side)].push((gain, part));
         }
     }
@@ -423,7 +425,7 @@ impl Bipartition {
     /// The member of a side with the greatest gain.
     fn best_move(&mut self, side: usize) -> Option<u32> {
         while let Some((gain, part)) = self.heaps[side].pop() {
-            let row = part as usize;
+            let row = index(part);
             if !self.moved[row] && self.gain[row] == gain && usize::from(self.side[row]) == side {
                 return Some(part);
             }
@@ -433,11 +435,11 @@ impl Bipartition {
 
     /// Moves a part to the other side; it stays there for the rest of the pass.
     fn move_part(&mut self, graph: &PartGraph, part: u32, centre_distance: i64) {
-        let side = !self.side[part as usize];
-        self.side[part as usize] = side;
-        self.moved[part as usize] = true;
+        let side = !self.side[index(part)];
+        self.side[index(part)] = side;
+        self.moved[index(part)] = true;
         for (other, words) in graph.of(part) {
-            let row = other as usize;
+            let row = index(other);
             if self.seen[row] != self.now || self.moved[row] {
                 continue;
             }

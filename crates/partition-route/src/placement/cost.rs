@@ -18,9 +18,11 @@
 //! one set; it is neither a bound nor a prediction.
 
 use conset_ir::Machine;
+use conset_ir::convert::{index, to_f64, to_u32, truncate};
 
 use super::expected_load::{ExpectedLoad, WHOLE};
 use super::traffic::{Traffic, TrafficFlow};
+use crate::bounds::wide_to_f64;
 
 /// The weights of terms that do not bind: of channels (as a share of the context switches) and of
 /// links.
@@ -84,14 +86,14 @@ impl Constants {
         let links: usize = machine.cells().map(|cell| machine.outgoing(cell).len()).sum();
         let link = f64::from(parameters.link_clocks_per_word) / halves;
         Self {
-            switch: (parameters.switch_clocks().max(1)) as f64,
-            phases: traffic.phases as f64,
-            agent: traffic.agent_clocks as f64,
-            channel_share: 1.0 / (channels * live as f64),
+            switch: to_f64(parameters.switch_clocks().max(1)),
+            phases: to_f64(traffic.phases),
+            agent: to_f64(traffic.agent_clocks),
+            channel_share: 1.0 / (channels * to_f64(live)),
             channel: 1.0 / channels,
             link,
-            link_share: link / links.max(1) as f64,
-            places: traffic.parts().max(1) as f64,
+            link_share: link / to_f64(links.max(1)),
+            places: to_f64(traffic.parts().max(1)),
         }
     }
 
@@ -190,19 +192,19 @@ impl<'a> PlacementLoads<'a> {
             cells.map(|(&t, &n)| eighth_power(f64::from(t) * unit / f64::from(n))).sum();
         let unit = self.constants.link;
         let links = self.links.iter().zip(&self.expected_load.links).filter(|(load, _)| **load > 0);
-        self.sums.links = links.map(|(&l, &n)| eighth_power(l as f64 * unit / f64::from(n))).sum();
+        self.sums.links = links.map(|(&l, &n)| eighth_power(to_f64(l) * unit / f64::from(n))).sum();
     }
 
     /// Adds or removes the connections of a part to itself on its cell.
     pub(super) fn book_own(&mut self, cell: u32, count: u32, add: bool) {
         let by = WHOLE * count;
-        let cells = self.expected_load.cells[cell as usize];
+        let cells = self.expected_load.cells[index(cell)];
         let unit = self.constants.channel / f64::from(cells);
-        let change = change_load_u32(&mut self.cells[cell as usize], by, add, unit);
+        let change = change_load_u32(&mut self.cells[index(cell)], by, add, unit);
         self.sums.cells += change;
-        let taken = self.cells[cell as usize];
+        let taken = self.cells[index(cell)];
         let before = if add { taken - by } else { taken + by };
-        let limit = self.goal.as_ref().map_or(u32::MAX, |(_, limits)| limits[cell as usize]);
+        let limit = self.goal.as_ref().map_or(u32::MAX, |(_, limits)| limits[index(cell)]);
         self.sums.missing_channels += u64::from(taken.saturating_sub(limit));
         self.sums.missing_channels -= u64::from(before.saturating_sub(limit));
         let all = u64::from(by);
@@ -211,7 +213,7 @@ impl<'a> PlacementLoads<'a> {
 
     /// Adds or removes a flow between the cells of its parts.
     pub(super) fn book(&mut self, flow: &TrafficFlow, place: &[u32], add: bool) {
-        let (from, to) = (place[flow.source as usize], place[flow.target as usize]);
+        let (from, to) = (place[index(flow.source)], place[index(flow.target)]);
         let Self { expected_load, constants, cells, links, sums, goal, work, .. } = self;
         let limits = goal.as_ref().map(|(_, limits)| limits);
         let mut missing_channels = (0u64, 0u64);
@@ -224,11 +226,11 @@ impl<'a> PlacementLoads<'a> {
             to,
             |cell, halves| {
                 let by = halves.saturating_mul(flow.count);
-                let alike = expected_load.cells[cell as usize];
+                let alike = expected_load.cells[index(cell)];
                 channels += u64::from(by);
                 let unit = constants.channel / f64::from(alike);
-                let taken = &mut cells[cell as usize];
-                let limit = limits.map_or(u32::MAX, |limits| limits[cell as usize]);
+                let taken = &mut cells[index(cell)];
+                let limit = limits.map_or(u32::MAX, |limits| limits[index(cell)]);
                 missing_channels.0 += u64::from(taken.saturating_sub(limit));
                 cell_change += change_load_u32(taken, by, add, unit);
                 missing_channels.1 += u64::from(taken.saturating_sub(limit));
@@ -236,8 +238,8 @@ impl<'a> PlacementLoads<'a> {
             |link, halves| {
                 let by = u64::from(halves).saturating_mul(flow.words);
                 passes += u64::from(halves);
-                let unit = constants.link / f64::from(expected_load.links[link as usize]);
-                link_change += change_load_u64(&mut links[link as usize], by, add, unit);
+                let unit = constants.link / f64::from(expected_load.links[index(link)]);
+                link_change += change_load_u64(&mut links[index(link)], by, add, unit);
             },
         );
         *work += passes + u64::from(WHOLE);
@@ -260,7 +262,7 @@ impl<'a> PlacementLoads<'a> {
         let crowded_phases = match &self.goal {
             None => self.crowded_phases(),
             Some((phases, _)) => {
-                phases + self.sums.missing_channels as f64 * self.constants.channel
+                phases + to_f64(self.sums.missing_channels) * self.constants.channel
             }
         };
         self.with_phases(crowded_phases, self.slack)
@@ -268,8 +270,8 @@ impl<'a> PlacementLoads<'a> {
 
     fn with_phases(&self, phases: f64, slack: Slack) -> f64 {
         let c = &self.constants;
-        let channels = self.sums.channels as f64 * c.channel_share;
-        let links = self.sums.word_hops as f64 * c.link_share;
+        let channels = to_f64(self.sums.channels) * c.channel_share;
+        let links = wide_to_f64(self.sums.word_hops) * c.link_share;
         let busiest = eighth_root(self.sums.links / c.places);
         c.switch * c.phases.max(channels).max(phases)
             + c.agent.max(links).max(busiest)
@@ -284,7 +286,7 @@ impl<'a> PlacementLoads<'a> {
 
     /// A lower bound on the phases of any routing.
     pub(super) fn least_phases(&self) -> f64 {
-        let channels = self.sums.channels as f64 * self.constants.channel_share;
+        let channels = to_f64(self.sums.channels) * self.constants.channel_share;
         channels.ceil().max(self.constants.phases)
     }
 
@@ -301,7 +303,7 @@ impl<'a> PlacementLoads<'a> {
         let fullest =
             self.cells.iter().zip(&self.expected_load.cells).map(channels).fold(0.0, f64::max);
         // A value just above a whole number is a rounding error.
-        (fullest - 1e-9).ceil().max(0.0) as u32
+        to_u32(truncate((fullest - 1e-9).ceil().clamp(0.0, f64::from(u32::MAX))))
     }
 
     /// The cost of the current loads, with the phases of a trial routing if they are known.
@@ -314,7 +316,7 @@ impl<'a> PlacementLoads<'a> {
         let cells = self.cells.iter().zip(&self.expected_load.cells);
         let links = self.links.iter().zip(&self.expected_load.links);
         let clocks = |(&load, &alike): (&u64, &u32)| {
-            (load as f64 * self.constants.link / f64::from(alike.max(1))) as u64
+            whole(to_f64(load) * self.constants.link / f64::from(alike.max(1)))
         };
         Cost {
             clocks: self.with_phases(phases, Slack::JUDGED),
@@ -342,7 +344,13 @@ fn change_load_u32(load: &mut u32, by: u32, add: bool, unit: f64) -> f64 {
 fn change_load_u64(load: &mut u64, by: u64, add: bool, unit: f64) -> f64 {
     let before = *load;
     *load = if add { before + by } else { before - by };
-    eighth_power(*load as f64 * unit) - eighth_power(before as f64 * unit)
+    eighth_power(to_f64(*load) * unit) - eighth_power(to_f64(before) * unit)
+}
+
+/// Whole clocks; what exceeds 64 bits is `u64::MAX`.
+fn whole(clocks: f64) -> u64 {
+    const TOO_MANY: f64 = 18_446_744_073_709_551_616.0;
+    if clocks < TOO_MANY { truncate(clocks.max(0.0)) } else { u64::MAX }
 }
 
 #[inline]

@@ -6,6 +6,7 @@
 
 use super::metric::Metric;
 use super::part_graph::PartGraph;
+use conset_ir::convert::{index, to_u32};
 
 /// A cell for each part. There must be as many cells as parts.
 pub(super) fn assign(metric: &Metric, graph: &PartGraph, mut cells: Vec<u32>) -> Vec<u32> {
@@ -14,7 +15,7 @@ pub(super) fn assign(metric: &Metric, graph: &PartGraph, mut cells: Vec<u32>) ->
     }
     let mut place = vec![0; graph.parts()];
     for (part, cell) in part_sequence(graph).into_iter().zip(cells) {
-        place[part as usize] = cell;
+        place[index(part)] = cell;
     }
     place
 }
@@ -35,17 +36,17 @@ fn part_sequence(graph: &PartGraph) -> Vec<u32> {
     let count = graph.parts();
     let mut row = Vec::with_capacity(count);
     let mut seen = vec![false; count];
-    for eighth_root in 0..count as u32 {
-        if seen[eighth_root as usize] {
+    for root in 0..to_u32(count) {
+        if seen[index(root)] {
             continue;
         }
         // The part found last is at an end of the component. Two searches find one from which the
         // component is longest.
         let start = row.len();
         for _ in 0..2 {
-            let end = row.get(start..).and_then(<[u32]>::last).copied().unwrap_or(eighth_root);
+            let end = row.get(start..).and_then(<[u32]>::last).copied().unwrap_or(root);
             for &part in &row[start..] {
-                seen[part as usize] = false;
+                seen[index(part)] = false;
             }
             row.truncate(start);
             append_component(graph, end, &mut seen, &mut row);
@@ -55,14 +56,14 @@ fn part_sequence(graph: &PartGraph) -> Vec<u32> {
 }
 
 /// Appends the component of a part, neighbours with few partners first.
-fn append_component(graph: &PartGraph, eighth_root: u32, seen: &mut [bool], row: &mut Vec<u32>) {
+fn append_component(graph: &PartGraph, root: u32, seen: &mut [bool], row: &mut Vec<u32>) {
     let mut head = row.len();
-    seen[eighth_root as usize] = true;
-    row.push(eighth_root);
+    seen[index(root)] = true;
+    row.push(root);
     while head < row.len() {
         let first = row.len();
         for (other, _) in graph.of(row[head]) {
-            if !std::mem::replace(&mut seen[other as usize], true) {
+            if !std::mem::replace(&mut seen[index(other)], true) {
                 row.push(other);
             }
         }

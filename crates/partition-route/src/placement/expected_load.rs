@@ -7,6 +7,7 @@
 //! resource with the channels and links of all its switches, and the booking is exact. In a graph
 //! too large for a table of hops only the endpoints are known.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{Machine, Topology};
 
 use super::metric::Metric;
@@ -60,9 +61,9 @@ impl<'a> ExpectedLoad<'a> {
     fn add_levels(&mut self, machine: &Machine) {
         let Topology::FatTree { leaves } = machine.topology() else { return };
         self.cells.clear();
-        let mut groups = *leaves as usize;
+        let mut groups = index(*leaves);
         for level in 0.. {
-            self.levels.push(self.cells.len() as u32);
+            self.levels.push(to_u32(self.cells.len()));
             let switches = if level == 0 { 1 } else { 1 << (level - 1) };
             self.cells.extend(std::iter::repeat_n(switches, groups));
             self.links.extend(std::iter::repeat_n(1 << level, 2 * groups));
@@ -90,7 +91,7 @@ impl<'a> ExpectedLoad<'a> {
             Metric::Grid(grid) => self.along_dimensions(from, to, grid, &mut cell, &mut link),
             Metric::Tree => self.through_groups(from, to, &mut cell, &mut link),
             Metric::Table { hops, cells } => {
-                let left = |at: u32| hops[at as usize * cells + to as usize];
+                let left = |at: u32| hops[index(at) * cells + index(to)];
                 if usize::from(left(from)) < *cells {
                     self.shortest_path(from, to, left, false, &mut cell, &mut link);
                     self.shortest_path(from, to, left, true, &mut cell, &mut link);
@@ -117,11 +118,13 @@ impl<'a> ExpectedLoad<'a> {
         let halfway = |d: usize| wraps && a[d].abs_diff(b[d]) * 2 == dims[d];
         let choice = differing > 1 || (0..dims.len()).any(halfway);
         let halves = if choice { 1 } else { WHOLE };
+        let dimensions = to_u32(dims.len());
         for second in 0..if choice { 2 } else { 1 } {
             let mut here = from;
             cell(here, halves);
             for row in 0..dims.len() {
                 let d = if second == 1 { dims.len() - 1 - row } else { row };
+                let dimension = to_u32(d);
                 let apart = a[d].abs_diff(b[d]);
                 // If both ways around are equally long, each half takes one.
                 let round = wraps && (apart * 2 > dims[d] || apart * 2 == dims[d] && second == 1);
@@ -129,7 +132,7 @@ impl<'a> ExpectedLoad<'a> {
                 let steps = if round { dims[d] - apart } else { apart };
                 let mut position = a[d];
                 for _ in 0..steps {
-                    link((here * dims.len() as u32 + d as u32) * 2 + u32::from(up), halves);
+                    link((here * dimensions + dimension) * 2 + u32::from(up), halves);
                     let stride = self.strides[d];
                     if up {
                         let last = position + 1 == dims[d];
@@ -155,13 +158,13 @@ impl<'a> ExpectedLoad<'a> {
     ) {
         let top = (32 - (from ^ to).leading_zeros()).div_ceil(2);
         for level in 0..top {
-            let group = |leaf: u32| self.levels[level as usize] + (leaf >> (2 * level));
+            let group = |leaf: u32| self.levels[index(level)] + (leaf >> (2 * level));
             for (down, leaf) in [from, to].into_iter().enumerate() {
                 cell(group(leaf), WHOLE);
-                link(2 * group(leaf) + down as u32, WHOLE);
+                link(2 * group(leaf) + to_u32(down), WHOLE);
             }
         }
-        cell(self.levels[top as usize] + (from >> (2 * top)), WHOLE);
+        cell(self.levels[index(top)] + (from >> (2 * top)), WHOLE);
     }
 
     /// A shortest path: from each cell to the first, or the last, neighbour that is nearer.
@@ -183,7 +186,7 @@ impl<'a> ExpectedLoad<'a> {
             let edge = if last { edges.rfind(nearer) } else { edges.find(nearer) };
             // There always is one in a table of hops.
             let Some(edge) = edge else { return };
-            link(edge as u32, 1);
+            link(to_u32(edge), 1);
             here = next.head(edge);
             cell(here, 1);
         }

@@ -5,6 +5,7 @@
 //! words takes as many channels as one of many.
 
 use conset_ir::Machine;
+use conset_ir::convert::{to_f64, to_i64, truncate};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -112,8 +113,8 @@ fn channel_weight(machine: &Machine) -> i64 {
     let parameters = machine.parameters();
     let links: usize = machine.cells().map(|cell| machine.outgoing(cell).len()).sum();
     let cells = machine.cells().filter(|&cell| machine.is_alive(cell)).count();
-    let switch = parameters.switch_clocks() as f64;
-    let channels = f64::from(parameters.channels_per_cell.max(1)) * cells.max(1) as f64;
-    let link = f64::from(parameters.link_clocks_per_word.max(1)) / links.max(1) as f64;
-    (switch / channels / link).clamp(1.0, MAX_CHANNEL_WEIGHT) as i64
+    let switch = to_f64(parameters.switch_clocks());
+    let channels = f64::from(parameters.channels_per_cell.max(1)) * to_f64(cells.max(1));
+    let link = f64::from(parameters.link_clocks_per_word.max(1)) / to_f64(links.max(1));
+    to_i64(truncate((switch / channels / link).clamp(1.0, MAX_CHANNEL_WEIGHT)))
 }

@@ -3,6 +3,7 @@
 //! Shapes with coordinates and fat-trees have a formula (which ignores dead cells and links).
 //! Graphs have a table if they are small enough; otherwise every distance counts 1.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{Machine, Topology};
 
 use crate::network::{BoundedBfs, Grid, Network};
@@ -43,10 +44,14 @@ impl Metric {
             return Metric::Unknown;
         }
         let mut bfs = BoundedBfs::new(cells);
+        let most = to_u32(cells);
         let mut hops = Vec::with_capacity(cells * cells);
-        for cell in 0..cells as u32 {
+        for cell in 0..to_u32(cells) {
             bfs.run(&network.next, cell, |_, _| false);
-            hops.extend((0..cells as u32).map(|to| bfs.hops(to).min(cells as u32) as u16));
+            hops.extend(
+                (0..to_u32(cells))
+                    .map(|to| u16::try_from(bfs.hops(to).min(most)).unwrap_or(u16::MAX)),
+            );
         }
         Metric::Table { hops, cells }
     }
@@ -61,16 +66,16 @@ impl Metric {
 
     /// Approximate hops from one cell to another.
     #[inline]
-    pub(super) fn hops(&self, a: u32, b: u32) -> i64 {
+    pub(super) fn hops(&self, a: u32, b: u32) -> u32 {
         match self {
-            Metric::Grid(grid) => i64::from(grid.between(a, b)),
+            Metric::Grid(grid) => grid.between(a, b),
             Metric::Tree => {
                 // Up to the smallest group of 4^h leaves that contains both, and down again.
                 let differing = 32 - (a ^ b).leading_zeros();
-                i64::from(differing.div_ceil(2) * 2)
+                differing.div_ceil(2) * 2
             }
-            Metric::Table { hops, cells } => i64::from(hops[a as usize * cells + b as usize]),
-            Metric::Unknown => i64::from(a != b),
+            Metric::Table { hops, cells } => u32::from(hops[index(a) * cells + index(b)]),
+            Metric::Unknown => u32::from(a != b),
         }
     }
 

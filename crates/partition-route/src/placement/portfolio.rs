@@ -12,6 +12,7 @@
 //! try to save one phase after the other, until they fail or the bound is reached.
 
 use conset_ir::Machine;
+use conset_ir::convert::to_f64;
 
 use super::cost::{Cost, PlacementLoads, Slack};
 use super::expected_load::ExpectedLoad;
@@ -57,7 +58,7 @@ pub(super) fn place(
     let shorter = search.improved(short.clone(), Slack::LINKS);
     search.candidates.extend([shorter, short, cheapest, given.clone()]);
     let Some((evaluated, place)) = search.cheapest(None) else { return given };
-    if placer.set.is_empty() || evaluated.phases <= placer.traffic.phases as f64 {
+    if placer.set.is_empty() || evaluated.phases <= to_f64(placer.traffic.phases) {
         return place;
     }
     search.spread_out(evaluated, place)

@@ -3,6 +3,7 @@
 //! The region is a block of the grid, the first leaves of a fat-tree, or the neighbourhood of a
 //! cell in other graphs. The search may still move a part to a free cell beside it.
 
+use conset_ir::convert::index;
 use conset_ir::{CellId, Machine, Topology};
 
 use crate::network::{BoundedBfs, Network};
@@ -35,7 +36,7 @@ fn block(machine: &Machine, dims: &[u32], parts: usize) -> Vec<u32> {
     };
     let mut size = vec![1u32; dims.len()];
     loop {
-        let volume = size.iter().fold(1usize, |v, &s| v.saturating_mul(s as usize));
+        let volume = size.iter().fold(1usize, |v, &s| v.saturating_mul(index(s)));
         if volume >= parts || size == dims {
             let cells = machine.endpoints().filter(|&cell| inside(cell, &size));
             let cells: Vec<u32> = cells.map(|cell| cell.0).take(parts).collect();
@@ -57,7 +58,7 @@ fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
     }
     let mut is_home = vec![false; network.cells];
     for &home in homes {
-        is_home[home as usize] = true;
+        is_home[index(home)] = true;
     }
     let mut bfs = BoundedBfs::new(network.cells);
     let mut best: Option<(std::cmp::Reverse<usize>, u64, Vec<u32>)> = None;
@@ -65,7 +66,7 @@ fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
         let mut found = Vec::with_capacity(parts);
         let mut hops = 0;
         bfs.run(&network.next, start, |cell, distance| {
-            if is_home[cell as usize] && found.len() < parts {
+            if is_home[index(cell)] && found.len() < parts {
                 found.push(cell);
                 hops += u64::from(distance);
             }
@@ -79,9 +80,9 @@ fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
     let mut cells = best.map_or_else(Vec::new, |b| b.2);
     // In a disconnected graph the rest comes from anywhere.
     for &cell in &cells {
-        is_home[cell as usize] = false;
+        is_home[index(cell)] = false;
     }
-    let rest = homes.iter().copied().filter(|&home| is_home[home as usize]);
+    let rest = homes.iter().copied().filter(|&home| is_home[index(home)]);
     let missing = parts - cells.len();
     cells.extend(rest.take(missing));
     cells

@@ -10,6 +10,7 @@
 //! The caller selects the dimensions. A dimension becomes twice as long, or as long as the machine;
 //! the order along it is kept. On a ring, a program that does not go around it stays together.
 
+use conset_ir::convert::to_u32;
 use conset_ir::{CellId, Machine};
 
 use super::metric::Metric;
@@ -67,7 +68,7 @@ impl Extent {
     fn moved(self, from: u32, size: u32) -> u32 {
         let along = u64::from((from + size - self.origin) % size);
         let along = along * u64::from(self.spread) / u64::from(self.length);
-        (self.begins + along as u32) % size
+        (self.begins + to_u32(along)) % size
     }
 }
 

@@ -4,6 +4,7 @@
 //! part on that cell (if any) takes its place. The best swap with a saving is made. A few rounds,
 //! and a limit on the total work, keep it cheap.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Lists, Machine};
 
 use super::metric::Metric;
@@ -27,12 +28,14 @@ pub(super) const FREE_CELL: u32 = u32::MAX;
 /// The sum of weight times distance.
 pub(super) fn weighted_hops(graph: &PartGraph, metric: &Metric, place: &[u32]) -> i128 {
     let of = |part: u32| {
-        let here = place[part as usize];
+        let here = place[index(part)];
         let row = graph.of(part);
-        row.map(|(other, weight)| i128::from(weight * metric.hops(here, place[other as usize])))
-            .sum::<i128>()
+        row.map(|(other, weight)| {
+            i128::from(weight * i64::from(metric.hops(here, place[index(other)])))
+        })
+        .sum::<i128>()
     };
-    (0..place.len() as u32).map(of).sum()
+    (0..to_u32(place.len())).map(of).sum()
 }
 
 /// Swaps parts, or moves them to free cells, while that reduces weight times hops.
@@ -44,19 +47,19 @@ pub(super) fn improve(
 ) {
     let mut part_at = vec![FREE_CELL; nearby.cells()];
     for (part, &cell) in place.iter().enumerate() {
-        part_at[cell as usize] = part as u32;
+        part_at[index(cell)] = to_u32(part);
     }
     let mut work = 0;
     let mut candidates = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let mut swapped = false;
-        for part in 0..place.len() as u32 {
+        for part in 0..to_u32(place.len()) {
             candidates.clear();
             cells_near_partners(graph, nearby, place, part, &mut candidates);
-            let here = place[part as usize];
+            let here = place[index(part)];
             let mut best = (0, FREE_CELL);
             for &there in &candidates {
-                let other = part_at[there as usize];
+                let other = part_at[index(there)];
                 work += graph.degree(part);
                 let mut saved = saving(graph, metric, place, part, there, other);
                 if other != FREE_CELL {
@@ -68,12 +71,12 @@ pub(super) fn improve(
                 }
             }
             if best.1 != FREE_CELL {
-                let other = part_at[best.1 as usize];
-                place[part as usize] = best.1;
-                part_at[best.1 as usize] = part;
-                part_at[here as usize] = other;
+                let other = part_at[index(best.1)];
+                place[index(part)] = best.1;
+                part_at[index(best.1)] = part;
+                part_at[index(here)] = other;
                 if other != FREE_CELL {
-                    place[other as usize] = here;
+                    place[index(other)] = here;
                 }
                 swapped = true;
             }
@@ -97,12 +100,13 @@ fn saving(
     there: u32,
     partner: u32,
 ) -> i64 {
-    let here = place[part as usize];
+    let here = place[index(part)];
     let mut saved = 0;
     for (other, words) in graph.of(part) {
         if other != partner {
-            let cell = place[other as usize];
-            saved += words * (metric.hops(here, cell) - metric.hops(there, cell));
+            let cell = place[index(other)];
+            let hops = [here, there].map(|at| i64::from(metric.hops(at, cell)));
+            saved += words * (hops[0] - hops[1]);
         }
     }
     saved
@@ -117,19 +121,19 @@ fn cells_near_partners(
 ) {
     if graph.degree(part) <= MAX_PARTNERS {
         for (other, _) in graph.of(part) {
-            candidates.extend_from_slice(nearby.of(place[other as usize]));
+            candidates.extend_from_slice(nearby.of(place[index(other)]));
         }
     } else {
         let mut most: Vec<(std::cmp::Reverse<i64>, u32)> =
             graph.of(part).map(|(other, words)| (std::cmp::Reverse(words), other)).collect();
         most.select_nth_unstable(MAX_PARTNERS);
         for &(_, other) in &most[..MAX_PARTNERS] {
-            candidates.extend_from_slice(nearby.of(place[other as usize]));
+            candidates.extend_from_slice(nearby.of(place[index(other)]));
         }
     }
     candidates.sort_unstable();
     candidates.dedup();
-    candidates.retain(|&cell| cell != place[part as usize]);
+    candidates.retain(|&cell| cell != place[index(part)]);
 }
 
 /// The endpoints nearest to each endpoint.
@@ -156,7 +160,7 @@ impl NearbyEndpoints {
 
     /// Cells of the machine, including dead cells and switches.
     pub(super) fn cells(&self) -> usize {
-        self.0.rows() as usize
+        index(self.0.rows())
     }
 
     /// The endpoints near a cell, the nearest first.

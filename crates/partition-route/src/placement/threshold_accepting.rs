@@ -17,6 +17,7 @@ use super::cost::PlacementLoads;
 use super::metric::Metric;
 use super::swap_descent::{FREE_CELL, NearbyEndpoints};
 use super::traffic::Traffic;
+use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 
 /// Proposals for each part.
 const PROPOSALS_PER_PART: usize = 512;
@@ -48,7 +49,7 @@ pub(super) fn improve(
     let mut best = (search.loads.clocks(), search.place.to_vec());
     'checkpoints: for checkpoint in 0..CHECKPOINTS {
         // The last quarter accepts improvements only.
-        let left = 1.0 - checkpoint as f64 / (CHECKPOINTS * 3 / 4) as f64;
+        let left = 1.0 - to_f64(checkpoint) / to_f64(CHECKPOINTS * 3 / 4);
         let threshold = first * left.max(0.0);
         for step in 0..proposals.div_ceil(CHECKPOINTS) {
             search.propose(threshold, rng);
@@ -74,7 +75,7 @@ pub(super) fn improve(
 
 /// The work that is allowed by the end of a checkpoint.
 fn budget_at(limit: u64, budget: u64, checkpoints: usize) -> u64 {
-    limit - budget / CHECKPOINTS as u64 * (CHECKPOINTS - checkpoints) as u64
+    limit - budget / to_u64(CHECKPOINTS) * to_u64(CHECKPOINTS - checkpoints)
 }
 
 struct SwapSearch<'a, 'b> {
@@ -97,7 +98,7 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
     ) -> Self {
         let mut part_at = vec![FREE_CELL; nearby.cells()];
         for (part, &cell) in place.iter().enumerate() {
-            part_at[cell as usize] = part as u32;
+            part_at[index(cell)] = to_u32(part);
         }
         let per_hop = loads.constants.per_hop(loads.slack);
         Self { nearby, metric, traffic, loads, place, part_at, per_hop }
@@ -107,31 +108,31 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
     fn mean_hop(&self) -> f64 {
         let flows = &self.traffic.flows;
         let sum: f64 = flows.iter().map(|flow| self.hop_cost(flow.count, flow.words)).sum();
-        sum / flows.len().max(1) as f64
+        sum / to_f64(flows.len().max(1))
     }
 
     fn hop_cost(&self, count: u32, words: u64) -> f64 {
-        f64::from(count) * self.per_hop.0 + words as f64 * self.per_hop.1
+        f64::from(count) * self.per_hop.0 + to_f64(words) * self.per_hop.1
     }
 
     fn propose(&mut self, threshold: f64, rng: &mut ChaCha8Rng) {
-        let part = rng.random_range(0..self.place.len() as u32);
+        let part = rng.random_range(0..to_u32(self.place.len()));
         let flows = self.traffic.of(part);
         if flows.is_empty() {
             return;
         }
-        let flow = &self.traffic.flows[flows[rng.random_range(0..flows.len())] as usize];
+        let flow = &self.traffic.flows[index(flows[rng.random_range(0..flows.len())])];
         let partner = if flow.source == part { flow.target } else { flow.source };
-        let around = self.nearby.of(self.place[partner as usize]);
+        let around = self.nearby.of(self.place[index(partner)]);
         if around.is_empty() {
             return;
         }
         let there = around[rng.random_range(0..around.len())];
-        let here = self.place[part as usize];
+        let here = self.place[index(part)];
         if there == here {
             return;
         }
-        let other = self.part_at[there as usize];
+        let other = self.part_at[index(there)];
         let mut cost_increase = self.cost_increase(part, there, other);
         if other != FREE_CELL {
             cost_increase += self.cost_increase(other, here, part);
@@ -150,31 +151,31 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
     /// The increase of a part's distance cost if it moves there, except the distance to `partner`,
     /// which takes its place.
     fn cost_increase(&mut self, part: u32, there: u32, partner: u32) -> f64 {
-        let here = self.place[part as usize];
+        let here = self.place[index(part)];
         let mut cost_increase = 0.0;
         let flows = self.traffic.of(part);
         for &id in flows {
-            let flow = &self.traffic.flows[id as usize];
+            let flow = &self.traffic.flows[index(id)];
             let other = if flow.source == part { flow.target } else { flow.source };
             if other != partner {
-                let cell = self.place[other as usize];
-                let hops = self.metric.hops(there, cell) - self.metric.hops(here, cell);
-                cost_increase += hops as f64 * self.hop_cost(flow.count, flow.words);
+                let cell = self.place[index(other)];
+                let hops = [there, here].map(|at| f64::from(self.metric.hops(at, cell)));
+                cost_increase += (hops[0] - hops[1]) * self.hop_cost(flow.count, flow.words);
             }
         }
-        self.loads.work += flows.len() as u64;
+        self.loads.work += to_u64(flows.len());
         cost_increase
     }
 
     /// Moves a part; `other`, if any, takes its place.
     fn swap(&mut self, part: u32, there: u32, other: u32) {
-        let here = self.place[part as usize];
+        let here = self.place[index(part)];
         self.book(part, other, false);
-        self.place[part as usize] = there;
-        self.part_at[there as usize] = part;
-        self.part_at[here as usize] = other;
+        self.place[index(part)] = there;
+        self.part_at[index(there)] = part;
+        self.part_at[index(here)] = other;
         if other != FREE_CELL {
-            self.place[other as usize] = here;
+            self.place[index(other)] = here;
         }
         self.book(part, other, true);
     }
@@ -182,14 +183,14 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
     /// Adds or removes all flows of two parts, those between them once.
     fn book(&mut self, part: u32, other: u32, add: bool) {
         for &id in self.traffic.of(part) {
-            self.loads.book(&self.traffic.flows[id as usize], self.place, add);
+            self.loads.book(&self.traffic.flows[index(id)], self.place, add);
         }
         self.book_own(part, add);
         if other == FREE_CELL {
             return;
         }
         for &id in self.traffic.of(other) {
-            let flow = &self.traffic.flows[id as usize];
+            let flow = &self.traffic.flows[index(id)];
             if flow.source != part && flow.target != part {
                 self.loads.book(flow, self.place, add);
             }
@@ -198,9 +199,9 @@ impl<'a, 'b> SwapSearch<'a, 'b> {
     }
 
     fn book_own(&mut self, part: u32, add: bool) {
-        let own = self.traffic.own[part as usize];
+        let own = self.traffic.own[index(part)];
         if own > 0 {
-            self.loads.book_own(self.place[part as usize], own, add);
+            self.loads.book_own(self.place[index(part)], own, add);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Connections with the same endpoints are one flow, because their expected routes are the same. A
 //! flow has the number of its connections (each takes channels) and their words (which load links).
 
+use conset_ir::convert::index;
 use conset_ir::{CellId, ConnectionSet, Lists, Machine};
 
 /// The connections from one part to another.
@@ -55,7 +56,7 @@ impl Traffic {
         let (agent_clocks, phases) = endpoint_loads(machine, &flows, parts);
         let mut own = vec![0; parts];
         for flow in flows.iter().filter(|flow| flow.source == flow.target) {
-            own[flow.source as usize] += flow.count;
+            own[index(flow.source)] += flow.count;
         }
         flows.retain(|flow| flow.source != flow.target);
         let rows = flows.iter().zip(0..);
@@ -85,11 +86,11 @@ fn endpoint_loads(machine: &Machine, flows: &[TrafficFlow], parts: usize) -> (u6
         let clocks =
             words.saturating_add(u64::from(flow.count) * u64::from(parameters.stream_setup));
         for port in parameters.duplex.ports(CellId(flow.source), CellId(flow.target)) {
-            load[port as usize] = load[port as usize].saturating_add(clocks);
+            load[index(port)] = load[index(port)].saturating_add(clocks);
         }
-        taken[flow.source as usize] += u64::from(flow.count);
+        taken[index(flow.source)] += u64::from(flow.count);
         if flow.source != flow.target {
-            taken[flow.target as usize] += u64::from(flow.count);
+            taken[index(flow.target)] += u64::from(flow.count);
         }
     }
     let channels = u64::from(parameters.channels_per_cell.max(1));

@@ -4,6 +4,7 @@
 //! Loads are sums of clocks, whatever the timetable makes of them. They are counted as routes are
 //! added and never reduced, so after moves they are counted again.
 
+use conset_ir::convert::index;
 use conset_ir::{CellId, ConnectionSet, Machine};
 
 use crate::apr::layered_graph::LayeredGraph;
@@ -79,17 +80,17 @@ impl PhaseLoads {
         if !self.are_tracked() {
             return;
         }
-        let phase = graph.state.phase_of[x as usize] as usize;
+        let phase = index(graph.state.phase_of[index(x)]);
         let mut most = self.most[phase];
-        for port in self.ports[x as usize] {
-            let load = &mut self.port[phase * self.port_count + port as usize];
-            *load = load.saturating_add(self.agent_clocks[x as usize]);
+        for port in self.ports[index(x)] {
+            let load = &mut self.port[phase * self.port_count + index(port)];
+            *load = load.saturating_add(self.agent_clocks[index(x)]);
             most = most.max(*load);
         }
         for pair in graph.state.route(x).windows(2) {
             let edge = graph.network.next.edge(pair[0], pair[1]);
             let load = &mut self.edge[phase * self.edge_count + edge];
-            *load = load.saturating_add(self.link_clocks[x as usize]);
+            *load = load.saturating_add(self.link_clocks[index(x)]);
             most = most.max(*load);
         }
         self.most[phase] = most;
@@ -99,10 +100,10 @@ impl PhaseLoads {
         if !self.are_tracked() {
             return 0;
         }
-        let base = phase as usize * self.port_count;
-        let loads = self.ports[x as usize].map(|port| self.port[base + port as usize]);
-        let load = loads[0].max(loads[1]).saturating_add(self.agent_clocks[x as usize]);
-        load.saturating_sub(self.most[phase as usize])
+        let base = index(phase) * self.port_count;
+        let loads = self.ports[index(x)].map(|port| self.port[base + index(port)]);
+        let load = loads[0].max(loads[1]).saturating_add(self.agent_clocks[index(x)]);
+        load.saturating_sub(self.most[index(phase)])
     }
 
     /// The growth of a phase by the links of the path found last.
@@ -110,9 +111,9 @@ impl PhaseLoads {
         if !self.are_tracked() {
             return 0;
         }
-        let base = phase as usize * self.edge_count;
+        let base = index(phase) * self.edge_count;
         let edges = graph.path.windows(2).map(|pair| graph.network.next.edge(pair[0], pair[1]));
         let load = edges.map(|edge| self.edge[base + edge]).max().unwrap_or(0);
-        load.saturating_add(self.link_clocks[x as usize]).saturating_sub(self.most[phase as usize])
+        load.saturating_add(self.link_clocks[index(x)]).saturating_sub(self.most[index(phase)])
     }
 }
