@@ -98,6 +98,7 @@ pub type Options = RouterOptions;
 /// The order in which connections are routed (the paper's step 1, "order connections", does not say
 /// which). Precedence constraints are kept in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum RoutingOrder {
     /// Connections whose ends are far apart first, ties broken by the seed.
     #[default]
@@ -122,6 +123,7 @@ impl Default for RouterOptions {
 
 /// The progress of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RouterProgress {
     /// Connections that have a route.
     pub routed: usize,

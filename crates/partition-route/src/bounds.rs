@@ -55,7 +55,7 @@ mod critical_path;
 mod cuts;
 mod flow;
 
-use conset_ir::convert::{index, to_u32, to_u64};
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{
     Binding, Bounds, CellId, Connection, ConnectionSet, Duplex, Infeasible, Lists, Machine, Proof,
     Witness,
@@ -63,6 +63,7 @@ use conset_ir::{
 
 use crate::explain;
 use crate::network::{BoundedBfs, Network, UNREACHABLE};
+use crate::wide::wide;
 
 /// Cells that the searches for distances may visit in total: a few seconds.
 const SEARCH_BUDGET: usize = 1 << 30;
@@ -235,17 +236,6 @@ struct LoadBound {
     clocks: u128,
     explanation: String,
     witness: Witness,
-}
-
-/// A number of 128 bits as `f64`: exact up to 2^53, the nearest number above.
-#[allow(clippy::as_conversions, reason = "cannot fail; `convert::to_f64` takes 64 bits")]
-pub(crate) fn wide_to_f64(number: u128) -> f64 {
-    number as f64
-}
-
-/// A size as a number of 128 bits.
-fn wide(size: usize) -> u128 {
-    u128::from(to_u64(size))
 }
 
 fn saturate(value: u128) -> u64 {

@@ -11,6 +11,8 @@
 
 use conset_ir::{ConnectionId, ConnectionSet, Fix, Infeasible, Machine, ShapeError};
 
+use crate::wide::wide_to_f64;
+
 /// The most connections and cells that a witness names.
 pub(crate) const NAMED: usize = 64;
 
@@ -92,7 +94,7 @@ pub(crate) fn too_long(set: &ConnectionSet, channels: u128, most: u128) -> Infea
             ),
             Fix::Other(format!(
                 "lift the memory budget (unlimited) if {:.1} GB of memory are available",
-                crate::bounds::wide_to_f64(channels) * BYTES / 1e9
+                wide_to_f64(channels) * BYTES / 1e9
             )),
         ],
     }

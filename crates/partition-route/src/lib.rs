@@ -49,6 +49,7 @@ pub mod channels;
 pub mod explain;
 pub mod network;
 pub mod placement;
+mod wide;
 
 use std::sync::Arc;
 

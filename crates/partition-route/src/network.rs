@@ -92,7 +92,7 @@ pub struct Network {
     /// The cells that the links of a cell lead to.
     pub next: CsrGraph,
     /// The cells from which links lead to a cell.
-    pub back: CsrGraph,
+    pub(crate) back: CsrGraph,
     /// The number of parallel live links of each edge of `next`.
     pub links: Vec<u32>,
     /// The dimensions of a grid without dead cells or links, and whether they close to rings.

@@ -72,6 +72,7 @@ const TRIAL_BUDGET: usize = 1 << 12;
 
 /// A placement method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Method {
     /// Part `i` on the `i`-th live cell with an agent.
     Given,

@@ -61,7 +61,7 @@ impl StreamCosts {
 
 /// A route as the greedy scheduler and backfilling see it. Ports are numbered within the phase.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Task {
+pub(crate) struct PortTask {
     pub(crate) ports: [u32; 2],
     pub(crate) duration: u64,
     /// Clocks from the end of the slot until the last word is received. Successors wait for it.

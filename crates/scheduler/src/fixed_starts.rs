@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use conset_ir::convert::index;
 use conset_ir::{ConnectionSet, PhaseRoutes, PhaseTimes, Routing, ShapeError, Slot, Timetable};
 
-use crate::cost::{StreamCosts, Task};
+use crate::cost::{PortTask, StreamCosts};
 use crate::free_intervals::FreeIntervals;
 use crate::local_index::LocalIndex;
 use crate::precedence::PhasePrecedence;
@@ -156,7 +156,7 @@ impl Backfiller<'_> {
             let ports = self.costs.ports(connection).map(|port| self.ports.index_of(port));
             let duration = self.costs.duration(&route, connection);
             let pipeline_latency = self.costs.pipeline_latency(route.hops(), connection);
-            tasks.push(Task { ports, duration, pipeline_latency });
+            tasks.push(PortTask { ports, duration, pipeline_latency });
         }
         let mut free = vec![FreeIntervals::new(); self.ports.rows().len()];
         self.ports.clear();
@@ -175,7 +175,7 @@ impl Backfiller<'_> {
         let mut slots = vec![Slot::default(); tasks.len()];
         let mut scheduled = vec![false; tasks.len()];
         for row in rows {
-            let Task { ports, duration, .. } = tasks[row];
+            let PortTask { ports, duration, .. } = tasks[row];
             let [a, b] = ports.map(index);
             let after = precedence.as_ref().map_or(0, |precedence| {
                 let before = precedence.predecessors.of(precedence.group[row]).iter();

@@ -100,12 +100,12 @@ struct StreamState {
     ends_open: u32,
     /// When the ends that are open so far have been set up.
     ready: f64,
-    stage: Stage,
+    stage: StreamStage,
 }
 
 /// The stage of a stream. Its next event brings it to the next stage.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum StreamStage {
     #[default]
     Opening,
     Flowing,
@@ -114,7 +114,7 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, Default)]
-struct PortState {
+struct PortProgress {
     next: u32,
     open: u32,
     /// When the last opening is complete.
@@ -133,7 +133,7 @@ struct FluidRun<'a> {
     rates: &'a mut MaxMinShare,
     now: f64,
     streams: Vec<StreamState>,
-    ports: Vec<PortState>,
+    ports: Vec<PortProgress>,
     /// Predecessors that each group still waits for, and parts of each group that have not ended.
     waits: Vec<u32>,
     unfinished_parts: Vec<u32>,
@@ -166,7 +166,7 @@ impl<'a> FluidRun<'a> {
                 .iter()
                 .map(|&words| StreamState { left: f64::from(words), ..StreamState::default() })
                 .collect(),
-            ports: vec![PortState::default(); index(phase.lists.rows())],
+            ports: vec![PortProgress::default(); index(phase.lists.rows())],
             waits,
             unfinished_parts,
             pending_ports: Vec::new(),
@@ -207,7 +207,7 @@ impl<'a> FluidRun<'a> {
     /// The next stream in the list of a port if it can be opened, and how many of its ends are
     /// there.
     fn openable(&mut self, port: u32) -> Option<(u32, u32)> {
-        let PortState { next, open, wake, .. } = self.ports[index(port)];
+        let PortProgress { next, open, wake, .. } = self.ports[index(port)];
         let stream = *self.phase.lists.of(port).get(index(next))?;
         let [from, to] = self.phase.ports[index(stream)];
         let ends = if from == to { 2 } else { 1 };
@@ -246,7 +246,7 @@ impl<'a> FluidRun<'a> {
         for &stream in &changed {
             let rate = self.rates.rate(stream);
             let state = &mut self.streams[index(stream)];
-            if state.stage != Stage::Flowing || state.rate == rate {
+            if state.stage != StreamStage::Flowing || state.rate == rate {
                 continue;
             }
             state.left = (state.left - (self.now - state.since) * state.rate).max(0.0);
@@ -308,15 +308,15 @@ impl<'a> FluidRun<'a> {
         let state = &mut self.streams[index(stream)];
         state.event += 1;
         match state.stage {
-            Stage::Opening => self.start_flow(stream),
-            Stage::Flowing => self.finish_sending(stream),
-            Stage::Draining => self.finish(stream),
+            StreamStage::Opening => self.start_flow(stream),
+            StreamStage::Flowing => self.finish_sending(stream),
+            StreamStage::Draining => self.finish(stream),
         }
     }
 
     fn start_flow(&mut self, stream: u32) {
         let state = &mut self.streams[index(stream)];
-        state.stage = Stage::Flowing;
+        state.stage = StreamStage::Flowing;
         state.since = self.now;
         self.rates.add(stream);
         let links = self.rates.path(stream).iter().filter(|&&r| r < self.phase.links);
@@ -327,7 +327,7 @@ impl<'a> FluidRun<'a> {
     /// All words of a stream are sent: its ports and links are free, its last words are on their
     /// way.
     fn finish_sending(&mut self, stream: u32) {
-        self.streams[index(stream)].stage = Stage::Draining;
+        self.streams[index(stream)].stage = StreamStage::Draining;
         self.rates.remove(stream);
         for port in self.phase.ports[index(stream)] {
             self.ports[index(port)].open -= 1;

@@ -52,7 +52,7 @@ use conset_ir::convert::{index, to_u32};
 use conset_ir::{Lists, PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
 use crate::ScheduleError;
-use crate::cost::{StreamCosts, Task};
+use crate::cost::{PortTask, StreamCosts};
 use crate::free_intervals::FreeIntervals;
 use crate::kempe_repair;
 use crate::local_index::LocalIndex;
@@ -108,7 +108,7 @@ fn schedule_phase(
         let duration = costs.duration(&route, connection);
         total += u128::from(duration);
         let pipeline_latency = costs.pipeline_latency(route.hops(), connection);
-        tasks.push(Task { ports: costs.ports(connection), duration, pipeline_latency });
+        tasks.push(PortTask { ports: costs.ports(connection), duration, pipeline_latency });
     }
     if total >= 1 << 63 {
         return Err(ScheduleError::TooLong { phase });
@@ -156,7 +156,7 @@ fn schedule_phase(
 }
 
 /// Each port with each of its tasks. A task with a single port is listed once.
-fn port_pairs(tasks: &[Task]) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
+fn port_pairs(tasks: &[PortTask]) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
     tasks.iter().enumerate().flat_map(|(row, task)| {
         let [a, b] = task.ports;
         let second = (a != b).then_some((b, to_u32(row)));
@@ -166,7 +166,7 @@ fn port_pairs(tasks: &[Task]) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
 
 /// Looks for a timetable that is shorter than greedy's `times`; never leaves a longer one.
 fn improve(
-    tasks: &[Task],
+    tasks: &[PortTask],
     of_port: &Lists,
     bound: u64,
     times: &mut PhaseTimes,
@@ -202,7 +202,7 @@ fn improve(
 
 /// One pass of the greedy algorithm over one phase.
 struct GreedyPass<'a> {
-    tasks: &'a [Task],
+    tasks: &'a [PortTask],
     of_port: &'a Lists,
     precedence: Option<&'a PhasePrecedence>,
     free: &'a mut [FreeIntervals],
@@ -227,7 +227,7 @@ struct GroupProgress {
 
 impl<'a> GreedyPass<'a> {
     fn new(
-        tasks: &'a [Task],
+        tasks: &'a [PortTask],
         of_port: &'a Lists,
         precedence: Option<&'a PhasePrecedence>,
         loads: &[u64],

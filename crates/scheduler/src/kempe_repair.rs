@@ -23,14 +23,14 @@
 use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Lists, PhaseTimes};
 
-use crate::cost::Task;
+use crate::cost::PortTask;
 
 /// Routes that the repair of one phase may examine.
 pub(crate) const REPAIR_BUDGET: u64 = 1 << 26;
 
 /// Moves routes to earlier rounds until no round lies beyond the bound, or no further move is
 /// found. `times` must be a first-fit timetable in which every duration is `duration`.
-pub(crate) fn repair(tasks: &[Task], of_port: &Lists, duration: u64, times: &mut PhaseTimes) {
+pub(crate) fn repair(tasks: &[PortTask], of_port: &Lists, duration: u64, times: &mut PhaseTimes) {
     if duration == 0 {
         return;
     }
@@ -49,7 +49,7 @@ pub(crate) fn repair(tasks: &[Task], of_port: &Lists, duration: u64, times: &mut
 }
 
 struct RoundRepair<'a> {
-    tasks: &'a [Task],
+    tasks: &'a [PortTask],
     of_port: &'a Lists,
     round: Vec<u32>,
     bound: u32,

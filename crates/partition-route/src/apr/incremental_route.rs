@@ -56,6 +56,7 @@ const MAX_EMPTIED_PHASES: u32 = 4;
 
 /// The result of [`incremental_route`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct IncrementalRouting {
     /// The routes of each phase; existing routes come first, in their order.
     pub phases: Vec<PhaseRoutes>,
@@ -98,6 +99,7 @@ pub struct RoutingChange<'a> {
 
 /// Whether [`RoutingChange::empty_small_phases`] applies to a phase of `routes` routes after a
 /// change of `changed` connections.
+#[must_use]
 pub fn is_small(routes: usize, changed: usize) -> bool {
     routes <= SMALL_PHASE.max(changed)
 }

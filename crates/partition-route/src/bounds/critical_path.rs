@@ -43,7 +43,8 @@
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{Binding, Connection, ConnectionId, ConnectionSet, Machine, Witness};
 
-use super::{LoadBound, agent_bound, cuts, link_bound, wide, word_hops};
+use super::{LoadBound, agent_bound, cuts, link_bound, word_hops};
+use crate::wide::wide;
 
 /// Different heads, and tails, of which windows are made.
 const LEVELS: usize = 12;

@@ -29,8 +29,9 @@ use std::collections::BinaryHeap;
 use conset_ir::convert::{index, to_f64, to_u32, truncate};
 use conset_ir::{Binding, CellId, ConnectionSet, Lists, Machine, Witness};
 
-use super::{Bound, LoadBound, by_source, saturate, wide_to_f64};
+use super::{Bound, LoadBound, by_source, saturate};
 use crate::network::Network;
+use crate::wide::wide_to_f64;
 
 /// Links and cells that a search may visit in total.
 const SEARCH_BUDGET: usize = 1 << 22;

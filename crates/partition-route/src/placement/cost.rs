@@ -22,7 +22,7 @@ use conset_ir::convert::{index, to_f64, to_u32, truncate};
 
 use super::expected_load::{ExpectedLoad, WHOLE};
 use super::traffic::{Traffic, TrafficFlow};
-use crate::bounds::wide_to_f64;
+use crate::wide::wide_to_f64;
 
 /// The weights of terms that do not bind: of channels (as a share of the context switches) and of
 /// links.
@@ -43,6 +43,7 @@ impl Slack {
 
 /// The cost of a placement; see [`super::cost`].
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Cost {
     /// The estimate by which placements are compared.
     pub clocks: f64,
