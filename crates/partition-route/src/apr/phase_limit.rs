@@ -30,11 +30,10 @@ pub(super) fn too_many_phases(
     let reason = if most == 0 {
         "no phase is allowed, but the set has connections".to_owned()
     } else if bound > most {
-        format!("it needs at least {bound} phases, but only {most} are allowed")
+        format!("it needs at least {bound} phases, but the limit is {most}")
     } else {
         format!(
-            "the router needs {found} phases, but only {most} are allowed (the lower bound is \
-             {bound})"
+            "the router needs {found} phases, but the limit is {most} (the lower bound is {bound})"
         )
     };
     let mut fixes = vec![Fix::Phases(found)];
