@@ -50,7 +50,7 @@ fn stages(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("place", name), |b| {
             b.iter(|| placement::place(&machine, black_box(&set), 64, placement::Method::Best, 1));
         });
-        let options = apr::Options::default();
+        let options = apr::RouterOptions::default();
         group.bench_function(BenchmarkId::new("route", name), |b| {
             b.iter(|| apr::route(&machine, black_box(&set), &options, &mut |_| ()));
         });
@@ -78,7 +78,7 @@ fn sizes(c: &mut Criterion) {
         let set = pattern("all-to-all", &machine, 256);
         group.throughput(criterion::Throughput::Elements(set.len() as u64));
         group.bench_function(BenchmarkId::from_parameter(set.len()), |b| {
-            b.iter(|| apr::route(&machine, &set, &apr::Options::default(), &mut |_| ()));
+            b.iter(|| apr::route(&machine, &set, &apr::RouterOptions::default(), &mut |_| ()));
         });
     }
     group.finish();

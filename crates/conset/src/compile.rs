@@ -13,7 +13,7 @@ use conset_ir::{
     Schedule, SetSchedule, ShapeError, Timetable,
 };
 use conset_partition_route::{apr, bounds};
-use conset_scheduler::{best as links, greedy, planned, predict};
+use conset_scheduler::{fixed_starts, greedy, link_aware as links, predict};
 use conset_verify::{Lifted, Rejection, Report, Rule, Verified};
 
 use rayon::prelude::*;
@@ -127,7 +127,7 @@ pub enum CompileError {
 
 impl Default for Options {
     fn default() -> Self {
-        let apr::Options { seed, max_phases, .. } = apr::Options::default();
+        let apr::RouterOptions { seed, max_phases, .. } = apr::RouterOptions::default();
         let (algorithm, objective) = (Algorithm::default(), Objective::default());
         Self {
             algorithm,
@@ -426,11 +426,11 @@ pub(crate) fn paper(
     options: &Options,
     observer: &mut Observer<'_>,
 ) -> Result<(Timetable, predict::Prediction), CompileError> {
-    let paper = apr::Options::paper();
+    let paper = apr::RouterOptions::paper();
     let routing = apr::route(
         machine,
         set,
-        &apr::Options {
+        &apr::RouterOptions {
             seed: options.seed,
             reroutes: options.reroutes.unwrap_or(paper.reroutes),
             max_phases: options.max_phases,
@@ -443,7 +443,7 @@ pub(crate) fn paper(
     observer(Progress::Stage("building timetables"));
     let timetable =
         greedy::timetable(routing).map_err(|e| CompileError::bug("the scheduler", &e))?;
-    Ok(links::cheapest(&planned::with_early_starts(vec![timetable])))
+    Ok(links::cheapest(&fixed_starts::with_early_starts(vec![timetable])))
 }
 
 /// Takes over a schedule that came from outside: checks it and makes its image.
@@ -497,8 +497,9 @@ fn with_witness(set: &SetSchedule) -> SetSchedule {
     // No bounds, no witness: the checker says why.
     let Ok(report) = bounds::bounds(routing.machine(), routing.set()) else { return set };
     let find = |found: &[bounds::Bound], claimed: u64, by: Binding| {
-        let fits = |b: &&bounds::Bound| b.1 >= claimed && (by == Binding::Nothing || b.0 == by);
-        found.iter().find(fits).and_then(|bound| bound.3.clone())
+        let fits =
+            |b: &&bounds::Bound| b.value >= claimed && (by == Binding::Nothing || b.binding == by);
+        found.iter().find(fits).and_then(|bound| bound.witness.clone())
     };
     let Bounds { phases, phases_by, clocks, clocks_by } = set.bounds;
     let of_phases = || find(&report.phases, phases.into(), phases_by);
@@ -559,7 +560,7 @@ pub fn adopt_image(image: Image, observer: &mut Observer<'_>) -> Result<Compiled
 /// The timetable of an image's set. An image does not say for how long a stream is booked: the
 /// scheduler's durations where they fit between its starts, otherwise the shortest.
 fn timetable_of(lifted: &Lifted) -> Timetable {
-    let booked = planned::with_starts(lifted.routing.clone(), &lifted.starts);
+    let booked = fixed_starts::with_starts(lifted.routing.clone(), &lifted.starts);
     let booked = booked.ok().filter(|booked| conset_verify::check_timetable(booked).is_ok());
     booked.unwrap_or_else(|| lifted.timetable())
 }

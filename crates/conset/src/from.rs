@@ -8,7 +8,7 @@
 //!   channels and words (`from/standing`), unless one of them crosses a cell or link that is dead
 //!   now: then it is routed anew. Otherwise the machine is the same.
 //! * What has gone leaves. What is new or has other words is put where a phase has room for it,
-//!   by the agents' time (`conset_scheduler::holes`): whole, or cut into parts where no phase has
+//!   by the agents' time (`conset_scheduler::idle_intervals`): whole, or cut into parts where no phase has
 //!   room for all of it. That holds for a connection with other words that was in parts before,
 //!   too: how it was cut says little of how it should be now.
 //! * The router ([`apr::extend`]) finds the routes there or elsewhere. It may move a few others to
@@ -37,8 +37,8 @@ use conset_ir::{
     Bounds, ConnectionId, ConnectionSet, Machine, PhaseRoutes, SetSchedule, Timetable,
 };
 use conset_partition_route::apr;
-use conset_scheduler::holes::{self, Place, Request};
-use conset_scheduler::planned::Start;
+use conset_scheduler::fixed_starts::StartRule;
+use conset_scheduler::idle_intervals::{self, AssignedSlot, AssignmentRequest};
 use conset_scheduler::predict;
 use serde::Serialize;
 
@@ -255,14 +255,20 @@ impl Changing<'_> {
         let bug = |e| CompileError::bug("keeping what fits", &e);
         let Dealt { cut, wishes, mut dealt } = self.deal(closed);
         let parts = self.standing.parts(self.set, &cut).map_err(bug)?;
-        let change = apr::Change { removed: self.removed, wishes: &wishes, empty };
-        let routes = apr::Options {
+        let change =
+            apr::RoutingChange { removed: self.removed, hints: &wishes, empty_small_phases: empty };
+        let routes = apr::RouterOptions {
             seed: self.options.seed,
             max_phases: self.options.max_phases,
-            ..apr::Options::default()
+            ..apr::RouterOptions::default()
         };
-        let extended =
-            apr::extend(self.machine, &parts.set, &self.standing.phases, change, &routes)?;
+        let extended = apr::incremental_route(
+            self.machine,
+            &parts.set,
+            &self.standing.phases,
+            change,
+            &routes,
+        )?;
         let Some(mut extended) = extended else { return Ok(None) };
         note_ways(&mut dealt, &extended);
         let starts = self.starts(&extended, &wishes);
@@ -293,9 +299,14 @@ impl Changing<'_> {
             }
             (Objective::Time, None) => OPENED,
         };
-        let request =
-            Request { phases: &standing.phases, slots: &standing.slots, new, closed, open };
-        let dealt = holes::deal(machine, set, request);
+        let request = AssignmentRequest {
+            phases: &standing.phases,
+            slots: &standing.slots,
+            new,
+            excluded: closed,
+            max_new_phases: open,
+        };
+        let dealt = idle_intervals::assign(machine, set, request);
         let mut found = Dealt::default();
         let mut next = set.len() + standing.further();
         for (&id, dealt) in new.iter().zip(dealt) {
@@ -305,7 +316,10 @@ impl Changing<'_> {
             for (row, part) in dealt.into_iter().enumerate() {
                 let connection = if row == 0 { id } else { ConnectionId::from_index(next) };
                 next += usize::from(row > 0);
-                let Some(Place { phase, slot, growth, busy }) = part.place else { continue };
+                let Some(AssignedSlot { phase, slot, growth, busy_links, .. }) = part.slot else {
+                    continue;
+                };
+                let busy = busy_links;
                 found.wishes.push(apr::PlacementHint { connection, phase, busy, slot });
                 let (part, way) = (connection, Way::Own);
                 found.dealt.push(DealtPart { part, connection: id, phase, growth, way });
@@ -316,17 +330,21 @@ impl Changing<'_> {
     }
 
     /// For each phase what would be the best starts of those that came to it.
-    fn starts(&self, extended: &apr::Extended, wishes: &[apr::PlacementHint]) -> Vec<Vec<Start>> {
+    fn starts(
+        &self,
+        extended: &apr::IncrementalRouting,
+        wishes: &[apr::PlacementHint],
+    ) -> Vec<Vec<StartRule>> {
         let standing = self.standing.phases.len() as u32;
         let start = |part: ConnectionId, former: Option<u32>| {
             let Ok(row) = wishes.binary_search_by_key(&part, |wish| wish.connection) else {
-                return Start::Free;
+                return StartRule::Any;
             };
             let there = match former {
                 Some(former) => wishes[row].phase == former,
                 None => wishes[row].phase >= standing,
             };
-            if there { Start::Best(wishes[row].slot.start) } else { Start::Free }
+            if there { StartRule::Preferred(wishes[row].slot.start) } else { StartRule::Any }
         };
         let phases = extended.phases.iter().zip(&extended.former).zip(&extended.stayed);
         let starts = phases.map(|((routes, former), stayed)| {
@@ -367,7 +385,7 @@ impl Try {
 }
 
 /// Notes which parts got where they were dealt to.
-fn note_ways(dealt: &mut [DealtPart], extended: &apr::Extended) {
+fn note_ways(dealt: &mut [DealtPart], extended: &apr::IncrementalRouting) {
     dealt.sort_unstable_by_key(|row| row.part);
     for (parts, way) in [(&extended.crowded, Way::Crowded), (&extended.refused, Way::None)] {
         for part in parts {

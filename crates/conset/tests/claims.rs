@@ -229,7 +229,7 @@ fn floor_and_ceiling(schedule: &SetSchedule) -> (u64, u64) {
 }
 
 fn greatest(report: &[conset::partition_route::bounds::Bound]) -> u64 {
-    report.iter().map(|bound| bound.1).max().unwrap_or(0)
+    report.iter().map(|bound| bound.value).max().unwrap_or(0)
 }
 
 /// A change of a true schedule's claims, and whether they are false then.

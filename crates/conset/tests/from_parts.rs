@@ -11,7 +11,7 @@ use conset_ir::{
     CellId, ChannelId, Connection, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes,
     Program, Routing, Schedule, SetSchedule, binary,
 };
-use conset_scheduler::{planned, predict};
+use conset_scheduler::{fixed_starts, predict};
 use proptest::prelude::*;
 
 /// One plan is enough: what is kept is the question.
@@ -73,7 +73,7 @@ fn halved(schedule: &Schedule) -> Schedule {
         }
     }
     let routing = Routing::new(schedule.machine().clone(), set, phases).unwrap();
-    let timetable = planned::with_starts(routing, &starts).unwrap();
+    let timetable = fixed_starts::with_starts(routing, &starts).unwrap();
     let predicted_clocks = predict::predict(&timetable).clocks;
     let set = SetSchedule { timetable, predicted_clocks, ..schedule.sets()[0].clone() };
     Schedule::new(schedule.machine().clone(), vec![set], schedule.origin().cloned())

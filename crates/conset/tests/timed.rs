@@ -7,7 +7,7 @@ use conset::{Algorithm, Options, compile, run};
 use conset_fabric::{Checked, Jitter, Options as Run, run_with};
 use conset_ir::{CellId, Connection, ConnectionSet, Machine, Parameters, Program, Timetable};
 use conset_partition_route::apr;
-use conset_scheduler::{best, planned, predict};
+use conset_scheduler::{fixed_starts, link_aware, predict};
 
 /// Numbers below a limit, the same in each run.
 struct Numbers(u64);
@@ -59,9 +59,9 @@ fn plans(
     let machine = timed(&machine(spec, change));
     let mut numbers = Numbers(seed);
     let set = Arc::new(numbers.set(machine.agent_count() as u32, 300, words));
-    let routing = apr::route(&machine, &set, &apr::Options::paper(), &mut |_| ()).unwrap();
+    let routing = apr::route(&machine, &set, &apr::RouterOptions::paper(), &mut |_| ()).unwrap();
     // The first is the greedy one, in which links are shared.
-    best::by_links(routing, 8, seed).unwrap().split_off(1)
+    link_aware::list_schedules(routing, 8, seed).unwrap().split_off(1)
 }
 
 #[test]
@@ -136,11 +136,12 @@ fn early_starts_hold_nothing_back() {
         });
         let set = Arc::new(Numbers(11).set(16, 150, words));
         let on = |machine: &Arc<Machine>| {
-            let routing = apr::route(machine, &set, &apr::Options::paper(), &mut |_| ()).unwrap();
+            let routing =
+                apr::route(machine, &set, &apr::RouterOptions::paper(), &mut |_| ()).unwrap();
             conset_scheduler::timetable(routing).unwrap()
         };
         let free = measured(&on(&plain), None);
-        let early = planned::with_early_starts(vec![on(&timed(&plain))]).pop().unwrap();
+        let early = fixed_starts::with_early_starts(vec![on(&timed(&plain))]).pop().unwrap();
         let clocks = measured(&early, None).report.clocks;
         let allowed = free.report.clocks / 200;
         assert!(
@@ -174,7 +175,8 @@ fn proved_lengths_are_what_the_fabric_takes() {
         } else {
             set
         });
-        let routing = apr::route(&machine, &set, &apr::Options::paper(), &mut |_| ()).unwrap();
+        let routing =
+            apr::route(&machine, &set, &apr::RouterOptions::paper(), &mut |_| ()).unwrap();
         // The greedy plan drawn out, so that streams just meet and just do not.
         let plan = conset_scheduler::timetable(routing.clone()).unwrap();
         let stretch = 100 + numbers.below(200);
@@ -185,7 +187,7 @@ fn proved_lengths_are_what_the_fabric_takes() {
                 times.slots.iter().map(|slot| slot.start * u64::from(stretch) / 100).collect()
             })
             .collect();
-        let table = planned::with_starts(routing, &starts).unwrap();
+        let table = fixed_starts::with_starts(routing, &starts).unwrap();
         let lengths = conset_verify::phase_lengths(&table);
         let phases = measured(&table, None).report.phases;
         for (length, phase) in lengths.into_iter().zip(&phases) {

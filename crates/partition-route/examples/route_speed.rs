@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use conset_ir::{Connection, ConnectionSet, Machine};
-use conset_partition_route::apr::{self, Options};
+use conset_partition_route::apr::{self, RouterOptions};
 use conset_partition_route::bounds;
 
 fn main() {
@@ -16,7 +16,7 @@ fn main() {
     let spec = arguments.next().unwrap_or_else(|| "iwarp".to_owned());
     let seeds: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(4);
     let reroutes =
-        arguments.next().and_then(|n| n.parse().ok()).unwrap_or(Options::default().reroutes);
+        arguments.next().and_then(|n| n.parse().ok()).unwrap_or(RouterOptions::default().reroutes);
     let machine = Arc::new(Machine::from_spec(&spec).expect("a machine"));
     let cells: Vec<_> = machine.endpoints().collect();
     let pairs = cells.iter().flat_map(|&a| cells.iter().map(move |&b| (a, b)));
@@ -27,12 +27,12 @@ fn main() {
     let report = bounds::bounds(&machine, &set).expect("feasible");
     println!("{spec}: {} connections, bounds in {:?}", set.len(), start.elapsed());
     for bound in report.phases.iter().chain(&report.clocks) {
-        println!("  {} {} ({})", bound.0, bound.1, bound.2);
+        println!("  {} {} ({})", bound.binding, bound.value, bound.explanation);
     }
     for seed in 0..seeds {
         let mut row = Vec::new();
         for reroutes in [0, reroutes] {
-            let options = Options { seed, reroutes, ..Options::default() };
+            let options = RouterOptions { seed, reroutes, ..RouterOptions::default() };
             let start = Instant::now();
             let routing = apr::route(&machine, &set, &options, &mut |_| ()).expect("feasible");
             let taken: usize =

@@ -1,53 +1,52 @@
-//! Channel numbers, and the choice among parallel links.
+//! Assigns channel numbers, and one of several parallel links.
 //!
-//! Routes of a phase hold their channels at the same time, so on each cell every route simply
-//! gets the lowest number not yet given away there, routes in the order of their connections. Of
-//! several parallel links a route takes the one with the fewest routes so far, the lowest first;
-//! so they share the routes evenly.
+//! The routes of a phase hold their channels at the same time. On each cell a route gets the lowest
+//! number not in use there, routes in the order of their connections. Of several parallel links a
+//! route gets the one with the fewest routes so far, of equal ones the lowest, so that routes are
+//! spread evenly.
 //!
-//! It does not check capacity: more routes on a cell than channels would get numbers that do not
-//! exist. The router keeps to the capacity, the checker proves it.
+//! Capacity is not checked here: more routes on a cell than channels would get numbers that do not
+//! exist. The router respects the capacity, and the checker verifies it.
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{
-    CellId, ChannelId, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes, Routing,
+    CellId, ChannelId, ConnectionId, ConnectionSet, LinkId, Lists, Machine, PhaseRoutes, Routing,
     ShapeError,
 };
 
 use crate::network::Network;
 
-/// The links of each edge of the network: row `e` is `ids[first[e]..first[e + 1]]`.
-pub(crate) struct EdgeLinks {
-    first: Vec<u32>,
-    ids: Vec<LinkId>,
-}
+/// The live links of each edge of the network.
+pub(crate) struct EdgeLinks(Lists);
 
 impl EdgeLinks {
     /// The live links of every edge.
     pub(crate) fn new(machine: &Machine, network: &Network) -> Self {
-        let mut this = Self { first: vec![0], ids: Vec::new() };
-        for cell in machine.cells() {
-            for edge in network.next.edges(cell.0) {
-                let target = CellId(network.next.head(edge));
-                this.ids.extend(machine.links_between(cell, target));
-                this.first.push(this.ids.len() as u32);
-            }
-        }
-        this
+        let links: Vec<_> = machine
+            .cells()
+            .flat_map(|cell| machine.outgoing(cell))
+            .map(|&link| {
+                let ends = machine.link(link);
+                (to_u32(network.next.edge(ends.source.0, ends.target.0)), link.0)
+            })
+            .collect();
+        Self(Lists::new(network.next.edge_count(), links.into_iter()))
     }
 
-    /// The links of an edge, the lowest first.
-    pub(crate) fn of(&self, edge: usize) -> &[LinkId] {
-        &self.ids[self.first[edge] as usize..self.first[edge + 1] as usize]
+    /// The link of an edge with the least load, of equal ones the lowest.
+    pub(crate) fn least_loaded(&self, edge: usize, load: &[u32]) -> LinkId {
+        let links = self.0.of(to_u32(edge)).iter().map(|&link| LinkId(link));
+        links.min_by_key(|link| load[link.index()]).expect("an edge stands for at least one link")
     }
 }
 
-/// Makes a routing of paths: numbers the channels and picks the links. `paths(phase)` gives the
-/// connections of a phase with their cells, in the order in which they are numbered.
+/// Makes a routing of paths: assigns channels and links. `paths(phase)` gives the connections of a
+/// phase with their cells, in the order in which they are numbered.
 ///
 /// # Errors
-/// None for paths over live links of the set's own connections; see [`Routing::new`].
+/// None for paths over live links between the endpoints of the set; see [`Routing::new`].
 pub fn number<'a, P>(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
@@ -63,8 +62,8 @@ where
     })
 }
 
-/// The same where a route may carry a part of a connection: `parts(phase)` gives connections with
-/// words and cells.
+/// As [`number`], for routes that may carry a part of a connection: `parts(phase)` gives
+/// connections with words and cells.
 ///
 /// # Errors
 /// As [`number`].
@@ -82,7 +81,7 @@ where
     let mut next_channel = vec![0u32; network.cells];
     let mut link_load = vec![0u32; machine.link_count()];
     let mut taken: (Vec<CellId>, Vec<LinkId>, Vec<ChannelId>) = Default::default();
-    let mut routed = Vec::with_capacity(phases as usize);
+    let mut routed = Vec::with_capacity(index(phases));
     for phase in 0..phases {
         let mut routes = PhaseRoutes::new();
         for (connection, words, path) in parts(phase) {
@@ -91,13 +90,12 @@ where
             taken.2.clear();
             for &cell in path {
                 taken.0.push(CellId(cell));
-                taken.2.push(ChannelId(next_channel[cell as usize]));
-                next_channel[cell as usize] += 1;
+                taken.2.push(ChannelId(next_channel[index(cell)]));
+                next_channel[index(cell)] += 1;
             }
             for pair in path.windows(2) {
-                let parallel = links.of(network.next.edge(pair[0], pair[1]));
-                let link = parallel.iter().min_by_key(|link| link_load[link.index()]);
-                let link = *link.expect("an edge stands for at least one link");
+                let edge = network.next.edge(pair[0], pair[1]);
+                let link = links.least_loaded(edge, &link_load);
                 link_load[link.index()] += 1;
                 taken.1.push(link);
             }

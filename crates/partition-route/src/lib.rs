@@ -1,22 +1,47 @@
 //! Lower bounds, placement, phase partitioning, routing and channel numbering.
 //!
-//! The stage between a connection set and a timetable. It answers four questions, in this order:
+//! This is the stage between a connection set and a timetable:
 //!
-//! * [`bounds`]: how few phases and clocks can there be, whatever anyone does?
-//! * [`placement`]: which cell does each part of the program live on?
-//! * [`apr`]: in which phase and over which cells does each connection run (the paper's
-//!   automatic partitioner and router, section 4.4.1)?
-//! * `channels`: which channel does each route take on each of its cells, and which of several
-//!   parallel links?
+//! * [`bounds`]: lower bounds on the number of phases and clocks;
+//! * [`placement`]: the cell of each part of the program;
+//! * [`apr`]: the phase and the route of each connection (the paper's automatic partitioner and
+//!   router, section 4.4.1);
+//! * [`channels`]: the channel of each route on each of its cells, and one of several parallel
+//!   links.
 //!
-//! All of them see the machine as [`network`] has it: live cells, edges, distances. `explain` turns
-//! a failure of any of them into a witness and its cheapest fixes.
+//! All of them use the machine in the form of [`network`]: live cells, edges, distances.
+//! [`explain`] makes the errors for sets that cannot be routed, with a witness and the cheapest
+//! fixes.
 //!
-//! All of it is deterministic: the same machine, set, options and seed give the same result. It
-//! opens no files, prints nothing and reads no clock. It does not say when a connection starts
-//! (the scheduler does) and does not prove its own results (the checker does).
+//! The results are deterministic: equal machines, sets, options and seeds give equal results. The
+//! crate opens no files, prints nothing and reads no clock. It does not decide when a connection
+//! starts (the scheduler does) and does not verify its results (the checker does).
+//!
+//! # Example
+//!
+//! All-to-all communication of the paper's 64 cells needs at least 27 phases, and the router finds
+//! a routing with 27:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use conset_ir::{CellId, Connection, ConnectionSet, Machine};
+//! use conset_partition_route::apr::{self, RouterOptions};
+//! use conset_partition_route::bounds::bounds;
+//!
+//! let machine = Arc::new(Machine::from_spec("iwarp")?);
+//! let pairs = (0..64).flat_map(|a| (0..64).map(move |b| (a, b))).filter(|(a, b)| a != b);
+//! let connections = pairs.map(|(a, b)| Connection::new(CellId(a), CellId(b), 32)).collect();
+//! let set = Arc::new(ConnectionSet::new("all-to-all", connections)?);
+//!
+//! assert_eq!(bounds(&machine, &set)?.summary().phases, 27);
+//! let routing = apr::route(&machine, &set, &RouterOptions::default(), &mut |_| ())?;
+//! assert_eq!(routing.phases().len(), 27);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
+#![cfg_attr(test, allow(clippy::as_conversions))]
 
 pub mod apr;
 pub mod bounds;
@@ -24,17 +49,18 @@ pub mod channels;
 pub mod explain;
 pub mod network;
 pub mod placement;
+mod wide;
 
 use std::sync::Arc;
 
 use conset_ir::{ConnectionSet, Machine, Routing, ShapeError};
 
-/// Makes a routing of streams whose paths are known: numbers the channels and picks among
-/// parallel links. `streams(phase)` gives connection, words and cells of each stream of a phase,
-/// in the order of the routing.
+/// Makes a routing of streams with known paths: assigns channels and picks among parallel links.
+/// `streams(phase)` gives connection, words and cells of each stream of a phase, in the order of
+/// the routing.
 ///
 /// # Errors
-/// Streams that are none of the set's, or paths that are none of the machine's; see
+/// Streams of connections that the set does not have, or paths that the machine does not have; see
 /// [`Routing::new`].
 pub fn routing_of_paths<'a, P>(
     machine: &Arc<Machine>,

@@ -1,23 +1,25 @@
-//! The live part of a machine as the searches see it: who is next to whom, and how far.
+//! The live part of a machine as a graph: neighbours, edges and distances.
 //!
-//! Parallel links are one *edge* here, because channels are a matter of cells (machine model, rule
-//! 2); which of them a route takes is decided in [`crate::channels`]. Dead cells and links are
-//! left out, switches are in. Distances are hops over live links.
+//! Parallel links are one *edge* here, because channels belong to cells (machine model, rule 2);
+//! [`crate::channels`] decides which of the links a route uses. Dead cells and links are left out,
+//! switches are included. Distances are hops over live links.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Machine, Topology};
 
-/// Stands for "no way" among hop counts.
+/// The hop count of a cell that cannot be reached.
 pub const UNREACHABLE: u32 = u32::MAX;
 
-/// Neighbours in one direction: row `c` is `cells[first[c]..first[c + 1]]`, ascending.
+/// A directed graph in compressed sparse row form, with numbered edges: row `c` is
+/// `cells[first[c]..first[c + 1]]`, ascending.
 #[derive(Clone, Debug)]
-pub struct Neighbours {
+pub struct CsrGraph {
     first: Vec<u32>,
     cells: Vec<u32>,
 }
 
-impl Neighbours {
-    fn new(cells: usize, of: impl Fn(CellId, &mut Vec<u32>)) -> Self {
+impl CsrGraph {
+    fn of_cells(cells: usize, of: impl Fn(CellId, &mut Vec<u32>)) -> Self {
         let mut this = Self { first: vec![0], cells: Vec::new() };
         let mut row = Vec::new();
         for cell in 0..cells {
@@ -26,31 +28,51 @@ impl Neighbours {
             row.sort_unstable();
             row.dedup();
             this.cells.extend_from_slice(&row);
-            this.first.push(this.cells.len() as u32);
+            this.first.push(to_u32(this.cells.len()));
         }
         this
     }
 
-    /// The neighbours of a cell.
+    /// A graph of `nodes` nodes with the given edges (source, target), which must be sorted and
+    /// distinct.
+    pub(crate) fn from_sorted(nodes: usize, edges: impl Iterator<Item = (u32, u32)>) -> Self {
+        let mut this = Self { first: vec![0], cells: Vec::new() };
+        for (source, target) in edges {
+            this.first.resize(index(source) + 1, to_u32(this.cells.len()));
+            this.cells.push(target);
+        }
+        this.first.resize(nodes + 1, to_u32(this.cells.len()));
+        this
+    }
+
+    /// Number of nodes.
+    pub(crate) fn node_count(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// The neighbours of a cell, ascending.
     #[inline]
     pub fn of(&self, cell: u32) -> &[u32] {
         &self.cells[self.edges(cell)]
     }
 
-    /// The numbers of the edges to a cell's neighbours, in the order of [`Neighbours::of`].
+    /// The edges to a cell's neighbours, in the order of [`CsrGraph::of`].
     #[inline]
     pub fn edges(&self, cell: u32) -> std::ops::Range<usize> {
-        let cell = cell as usize;
-        self.first[cell] as usize..self.first[cell + 1] as usize
+        let cell = index(cell);
+        index(self.first[cell])..index(self.first[cell + 1])
     }
 
-    /// The cell at the far end of an edge.
+    /// The cell that an edge leads to.
     #[inline]
     pub fn head(&self, edge: usize) -> u32 {
         self.cells[edge]
     }
 
     /// The edge between two neighbours.
+    ///
+    /// # Panics
+    /// If there is none.
     pub fn edge(&self, cell: u32, neighbour: u32) -> usize {
         let row = self.of(cell);
         self.edges(cell).start + row.binary_search(&neighbour).expect("routes go to neighbours")
@@ -62,20 +84,20 @@ impl Neighbours {
     }
 }
 
-/// The live cells and who is next to whom.
+/// The live cells of a machine and their neighbours.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Cells, dead ones included (they have no neighbours).
+    /// Number of cells, including dead ones (they have no neighbours).
     pub cells: usize,
-    /// Where links lead from a cell.
-    pub next: Neighbours,
-    /// Where links into a cell come from.
-    pub back: Neighbours,
-    /// Live links that each edge of `next` stands for.
+    /// The cells that the links of a cell lead to.
+    pub next: CsrGraph,
+    /// The cells from which links lead to a cell.
+    pub(crate) back: CsrGraph,
+    /// The number of parallel live links of each edge of `next`.
     pub links: Vec<u32>,
-    /// The sides of a grid without a dead cell or link, and whether they close to rings.
+    /// The dimensions of a grid without dead cells or links, and whether they close to rings.
     grid: Option<(Vec<u32>, bool)>,
-    /// The leaves of a fat-tree without a dead cell or link.
+    /// The leaves of a fat-tree without dead cells or links.
     leaves: Option<u32>,
 }
 
@@ -83,10 +105,10 @@ impl Network {
     /// The network of a machine.
     pub fn new(machine: &Machine) -> Self {
         let cells = machine.cell_count();
-        let next = Neighbours::new(cells, |cell, row| {
+        let next = CsrGraph::of_cells(cells, |cell, row| {
             row.extend(machine.outgoing(cell).iter().map(|&l| machine.link(l).target.0));
         });
-        let back = Neighbours::new(cells, |cell, row| {
+        let back = CsrGraph::of_cells(cells, |cell, row| {
             row.extend(machine.incoming(cell).iter().map(|&l| machine.link(l).source.0));
         });
         let mut links = vec![0; next.edge_count()];
@@ -104,7 +126,8 @@ impl Network {
         Self { cells, next, back, links, grid, leaves }
     }
 
-    /// Hops without a search, on a grid without a dead cell or link.
+    /// The grid, on a machine with coordinates and without dead cells or links. It gives hops
+    /// without a search.
     pub fn grid(&self) -> Option<Grid> {
         let (dims, wraps) = self.grid.as_ref()?;
         Some(Grid::new(self.cells, dims, *wraps))
@@ -122,7 +145,7 @@ pub struct BoundedBfs {
 }
 
 impl BoundedBfs {
-    /// Scratch for a network of so many cells.
+    /// Scratch memory for a network of `cells` cells.
     pub fn new(cells: usize) -> Self {
         Self {
             stamp: vec![0; cells],
@@ -133,13 +156,13 @@ impl BoundedBfs {
         }
     }
 
-    /// Searches from `centre` over `neighbours` until `stop` says so of a cell reached (asked
-    /// once for each cell, the centre included, in the order of their distance) or nothing is
-    /// left. Returns the cells looked at.
-    pub fn grow(
+    /// Searches from `start` until `stop(cell, hops)` returns true or all cells are reached. `stop`
+    /// is called once for each cell, starting with `start`, in the order of distance. Returns the
+    /// number of visited cells.
+    pub fn run(
         &mut self,
-        neighbours: &Neighbours,
-        centre: u32,
+        graph: &CsrGraph,
+        start: u32,
         mut stop: impl FnMut(u32, u32) -> bool,
     ) -> usize {
         self.now = self.now.checked_add(1).unwrap_or_else(|| {
@@ -147,23 +170,23 @@ impl BoundedBfs {
             1
         });
         self.queue.clear();
-        self.queue.push(centre);
-        self.stamp[centre as usize] = self.now;
-        self.hops[centre as usize] = 0;
+        self.queue.push(start);
+        self.stamp[index(start)] = self.now;
+        self.hops[index(start)] = 0;
         self.radius = UNREACHABLE;
         let mut head = 0;
         while head < self.queue.len() {
             let cell = self.queue[head];
             head += 1;
-            let hops = self.hops[cell as usize];
+            let hops = self.hops[index(cell)];
             if stop(cell, hops) {
                 self.radius = hops + 1;
                 break;
             }
-            for &next in neighbours.of(cell) {
-                if self.stamp[next as usize] != self.now {
-                    self.stamp[next as usize] = self.now;
-                    self.hops[next as usize] = hops + 1;
+            for &next in graph.of(cell) {
+                if self.stamp[index(next)] != self.now {
+                    self.stamp[index(next)] = self.now;
+                    self.hops[index(next)] = hops + 1;
                     self.queue.push(next);
                 }
             }
@@ -171,45 +194,45 @@ impl BoundedBfs {
         head
     }
 
-    /// Hops between a cell and the centre: exact up to the distance where the search stopped, no
-    /// more than the truth beyond, [`UNREACHABLE`] where there is no way.
+    /// Hops between a cell and the start of the last search. Exact up to the distance at which the
+    /// search stopped, and a lower bound beyond; [`UNREACHABLE`] if there is no path.
     #[inline]
     pub fn hops(&self, cell: u32) -> u32 {
-        if self.stamp[cell as usize] == self.now { self.hops[cell as usize] } else { self.radius }
+        if self.stamp[index(cell)] == self.now { self.hops[index(cell)] } else { self.radius }
     }
 }
 
-/// Hops to a target, for the search's sense of direction.
+/// Hops to the targets of a set, for A* searches.
 ///
-/// Small machines get a table with a row for each target in use; in large grids hops are the sum
-/// over the dimensions, in large fat-trees they follow from the numbers; in other large ones the search for each connection looks around its
-/// target just as far as its source.
+/// Small machines have a table with a row for each target. In large grids hops are the sum over the
+/// dimensions, in large fat-trees they follow from the cell numbers. In other large machines each
+/// search runs a breadth-first search around its target, up to the distance of its source.
 #[derive(Clone, Debug)]
 pub struct Distances {
     rows: Vec<u16>,
     row_of: Vec<u32>,
     cells: usize,
-    base: usize,
-    far: Option<Far>,
+    row_start: usize,
+    implicit: Option<Implicit>,
 }
 
-/// How hops are found where there is no room for a table.
+/// How hops are computed if the table would be too large.
 #[derive(Clone, Debug)]
-enum Far {
+enum Implicit {
     BoundedBfs(BoundedBfs),
-    Grid(Grid),
-    Tree(Tree),
+    Grid { grid: Grid, target: u32 },
+    FatTree(FatTreeHops),
 }
 
-/// Hops to leaves of a fat-tree: up to the smallest group that holds both, and down.
+/// Hops to leaves of a fat-tree: up to the smallest group that contains both cells, and down.
 #[derive(Clone, Debug)]
-struct Tree {
-    /// By level: the first of its cells, and how many a group has.
+struct FatTreeHops {
+    /// By level: its first cell, and the number of switches of a group.
     levels: Vec<(u32, u32)>,
     target: u32,
 }
 
-impl Tree {
+impl FatTreeHops {
     fn new(leaves: u32) -> Self {
         let mut levels = vec![(0, 1)];
         let (mut groups, mut first) = (leaves, leaves);
@@ -225,7 +248,7 @@ impl Tree {
     fn hops(&self, cell: u32) -> u32 {
         let above = self.levels.partition_point(|&(first, _)| first <= cell);
         let (first, switches) = self.levels[above - 1];
-        let (own, group) = (above as u32 - 1, (cell - first) / switches);
+        let (own, group) = (to_u32(above) - 1, (cell - first) / switches);
         let mut level = own;
         while group >> (2 * (level - own)) != self.target >> (2 * level) {
             level += 1;
@@ -234,123 +257,138 @@ impl Tree {
     }
 }
 
-/// Hops of a grid.
+/// The coordinates of all cells of a grid, and hops between them without a search. Dead cells and
+/// links are ignored.
 #[derive(Clone, Debug)]
 pub struct Grid {
     dims: Vec<u32>,
     wraps: bool,
-    /// The coordinates of every cell, one after the other.
+    /// Coordinate `d` of a cell is `coordinates[cell * dims.len() + d]`.
     coordinates: Vec<u32>,
-    target: Vec<u32>,
 }
 
 impl Grid {
-    fn new(cells: usize, dims: &[u32], wraps: bool) -> Self {
+    pub(crate) fn new(cells: usize, dims: &[u32], wraps: bool) -> Self {
         let mut coordinates = Vec::with_capacity(cells * dims.len());
-        for cell in 0..cells as u32 {
+        for cell in 0..to_u32(cells) {
             let mut rest = cell;
             for &d in dims {
                 coordinates.push(rest % d);
                 rest /= d;
             }
         }
-        Self { dims: dims.to_vec(), wraps, coordinates, target: vec![0; dims.len()] }
+        Self { dims: dims.to_vec(), wraps, coordinates }
     }
 
-    fn of(&self, cell: u32) -> &[u32] {
-        let start = cell as usize * self.dims.len();
-        &self.coordinates[start..start + self.dims.len()]
+    /// The size of each dimension.
+    pub(crate) fn dims(&self) -> &[u32] {
+        &self.dims
+    }
+
+    /// Whether the dimensions close to rings.
+    pub(crate) fn wraps(&self) -> bool {
+        self.wraps
+    }
+
+    /// The same grid with dimensions that do not close to rings.
+    pub(crate) fn unrolled(&self) -> Self {
+        Self { wraps: false, ..self.clone() }
+    }
+
+    /// The coordinates of a cell, one for each dimension.
+    #[inline]
+    pub(crate) fn of(&self, cell: u32) -> &[u32] {
+        let n = self.dims.len();
+        &self.coordinates[index(cell) * n..][..n]
     }
 
     /// Hops between two cells.
+    #[inline]
     pub fn between(&self, a: u32, b: u32) -> u32 {
-        self.apart(self.of(a), self.of(b))
-    }
-
-    fn hops(&self, cell: u32) -> u32 {
-        self.apart(self.of(cell), &self.target)
-    }
-
-    fn apart(&self, from: &[u32], to: &[u32]) -> u32 {
-        let both = from.iter().zip(to);
-        both.zip(&self.dims)
-            .map(|((&a, &b), &d)| {
-                let apart = a.abs_diff(b);
-                if self.wraps { apart.min(d - apart) } else { apart }
-            })
-            .sum()
+        // The innermost loop of placement. Overflow checks are left out, since coordinates are less
+        // than sizes and the sum of all sizes is small.
+        let mut hops = 0u32;
+        for ((a, b), size) in self.of(a).iter().zip(self.of(b)).zip(&self.dims) {
+            let apart = a.abs_diff(*b);
+            let around = if self.wraps { size.wrapping_sub(apart) } else { apart };
+            hops = hops.wrapping_add(apart.min(around));
+        }
+        hops
     }
 }
 
-/// Entries a distance table may have: 64 MB.
+/// The most entries of a distance table: 64 MB.
 const TABLE: usize = 1 << 25;
 
 impl Distances {
-    /// Prepares for the given targets (any order, repetitions allowed).
+    /// Prepares the distances to the given targets (in any order, repetitions allowed).
     pub fn new(network: &Network, targets: impl Iterator<Item = u32>) -> Self {
         let cells = network.cells;
         let mut row_of = vec![u32::MAX; cells];
         let mut used = Vec::new();
         for target in targets {
-            if row_of[target as usize] == u32::MAX {
-                row_of[target as usize] = used.len() as u32;
+            if row_of[index(target)] == u32::MAX {
+                row_of[index(target)] = to_u32(used.len());
                 used.push(target);
             }
         }
-        let mut ball = BoundedBfs::new(cells);
-        // Below 65535 cells every distance fits a u16 beside the mark for "no way".
+        let mut bfs = BoundedBfs::new(cells);
+        // Below 65535 cells every distance and the mark for unreachable cells fit into a u16.
         if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
-            let far = match (network.grid(), network.leaves) {
-                (Some(grid), _) => Far::Grid(grid),
-                (None, Some(leaves)) => Far::Tree(Tree::new(leaves)),
-                (None, None) => Far::BoundedBfs(ball),
+            let implicit = match (network.grid(), network.leaves) {
+                (Some(grid), _) => Implicit::Grid { grid, target: 0 },
+                (None, Some(leaves)) => Implicit::FatTree(FatTreeHops::new(leaves)),
+                (None, None) => Implicit::BoundedBfs(bfs),
             };
-            return Self { rows: Vec::new(), row_of, cells, base: 0, far: Some(far) };
+            return Self {
+                rows: Vec::new(),
+                row_of,
+                cells,
+                row_start: 0,
+                implicit: Some(implicit),
+            };
         }
         let mut rows = Vec::with_capacity(used.len() * cells);
         for &target in &used {
-            ball.grow(&network.back, target, |_, _| false);
+            bfs.run(&network.back, target, |_, _| false);
             rows.extend(
-                (0..cells as u32).map(|cell| ball.hops(cell).min(u32::from(u16::MAX)) as u16),
+                (0..to_u32(cells)).map(|cell| u16::try_from(bfs.hops(cell)).unwrap_or(u16::MAX)),
             );
         }
-        Self { rows, row_of, cells, base: 0, far: None }
+        Self { rows, row_of, cells, row_start: 0, implicit: None }
     }
 
-    /// Hops to a target from every cell, with `u16::MAX` for "no way"; `None` where there was no
-    /// room for a table of these.
+    /// Hops to a target from every cell, with `u16::MAX` for unreachable; `None` if there is no
+    /// table.
     #[inline]
     pub fn row(&self, target: u32) -> Option<&[u16]> {
-        let first = self.row_of[target as usize] as usize * self.cells;
+        let first = index(self.row_of[index(target)]) * self.cells;
         self.rows.get(first..first + self.cells)
     }
 
-    /// Turns to another target, to be reached from `source`; returns the hops between them.
+    /// Selects the target of [`Distances::to_target`], which must be reached from `source`; returns
+    /// the hops between them.
     pub fn aim(&mut self, network: &Network, source: u32, target: u32) -> u32 {
-        match &mut self.far {
-            Some(Far::BoundedBfs(ball)) => {
-                ball.grow(&network.back, target, |cell, _| cell == source);
+        match &mut self.implicit {
+            Some(Implicit::BoundedBfs(bfs)) => {
+                bfs.run(&network.back, target, |cell, _| cell == source);
             }
-            Some(Far::Grid(grid)) => {
-                let at = target as usize * grid.dims.len();
-                let of = at..at + grid.dims.len();
-                grid.target.copy_from_slice(&grid.coordinates[of]);
-            }
-            Some(Far::Tree(tree)) => tree.target = target,
-            None => self.base = self.row_of[target as usize] as usize * self.cells,
+            Some(Implicit::Grid { target: to, .. }) => *to = target,
+            Some(Implicit::FatTree(tree)) => tree.target = target,
+            None => self.row_start = index(self.row_of[index(target)]) * self.cells,
         }
         self.to_target(source)
     }
 
-    /// Hops from a cell to the target at least, exact for cells no further from it than the
-    /// source; [`UNREACHABLE`] where there is no way.
+    /// A lower bound of the hops from a cell to the target, exact for cells no further away than
+    /// the source; [`UNREACHABLE`] if there is no path.
     #[inline]
     pub fn to_target(&self, cell: u32) -> u32 {
-        match &self.far {
-            Some(Far::BoundedBfs(ball)) => ball.hops(cell),
-            Some(Far::Grid(grid)) => grid.hops(cell),
-            Some(Far::Tree(tree)) => tree.hops(cell),
-            None => match self.rows[self.base + cell as usize] {
+        match &self.implicit {
+            Some(Implicit::BoundedBfs(bfs)) => bfs.hops(cell),
+            Some(Implicit::Grid { grid, target }) => grid.between(cell, *target),
+            Some(Implicit::FatTree(tree)) => tree.hops(cell),
+            None => match self.rows[self.row_start + index(cell)] {
                 u16::MAX => UNREACHABLE,
                 hops => u32::from(hops),
             },
@@ -367,13 +405,13 @@ mod tests {
         for leaves in [1, 2, 4, 5, 16, 17, 64, 100, 300] {
             let machine = Machine::from_spec(&format!("fat-tree:{leaves}")).unwrap();
             let network = Network::new(&machine);
-            let mut tree = Tree::new(network.leaves.unwrap());
-            let mut ball = BoundedBfs::new(network.cells);
+            let mut tree = FatTreeHops::new(network.leaves.unwrap());
+            let mut bfs = BoundedBfs::new(network.cells);
             for target in 0..leaves {
-                ball.grow(&network.back, target, |_, _| false);
+                bfs.run(&network.back, target, |_, _| false);
                 tree.target = target;
                 for cell in 0..network.cells as u32 {
-                    assert_eq!(tree.hops(cell), ball.hops(cell), "{leaves}: {cell} to {target}");
+                    assert_eq!(tree.hops(cell), bfs.hops(cell), "{leaves}: {cell} to {target}");
                 }
             }
         }
@@ -384,15 +422,16 @@ mod tests {
         for spec in ["torus:5x4x3", "torus:2x6", "mesh:4x7", "ring:9", "hypercube:4", "torus:1x3"] {
             let machine = Machine::from_spec(spec).unwrap();
             let network = Network::new(&machine);
-            let mut grid = network.grid().unwrap();
-            let mut ball = BoundedBfs::new(network.cells);
+            let grid = network.grid().unwrap();
+            let mut bfs = BoundedBfs::new(network.cells);
             for target in 0..network.cells as u32 {
-                ball.grow(&network.back, target, |_, _| false);
-                let at = grid.of(target).to_vec();
-                grid.target.copy_from_slice(&at);
+                bfs.run(&network.back, target, |_, _| false);
                 for cell in 0..network.cells as u32 {
-                    assert_eq!(grid.between(cell, target), ball.hops(cell));
-                    assert_eq!(grid.hops(cell), ball.hops(cell), "{spec}: {cell} to {target}");
+                    assert_eq!(
+                        grid.between(cell, target),
+                        bfs.hops(cell),
+                        "{spec}: {cell} to {target}"
+                    );
                 }
             }
         }

@@ -1,62 +1,78 @@
-//! Placement: which cell each part of the program lives on.
+//! Placement: assigns each part of a program to a cell.
 //!
-//! The aim is the time of the compiled set, as far as it depends on where parts live: channels
-//! taken decide the number of phases, loads of links decide how long a phase lasts when agents do
-//! not, and short ways make both small (module `cost`). Ways to place:
+//! The objective is the time of the compiled set, as far as it depends on the placement: channels
+//! determine the number of phases, link loads determine the length of a phase if agents do not, and
+//! short routes reduce both (module `cost`). Placement methods:
 //!
 //! * *given*: part `i` on the `i`-th live cell with an agent;
 //! * *curve*: parts in breadth-first order along a serpentine through the cells;
-//! * *bisect*: cells and parts are bisected together, over and over: the cells where the machine is
-//!   longest, the parts into two halves of matching sizes with few words between them (sweeps
-//!   and greedy growing, then Fiduccia-Mattheyses passes), where a part is also drawn towards its
-//!   partners in other regions; a bounded descent then swaps neighbours while that shortens ways;
-//! * *best*: all of these are starts, some of them several times and with weights for words and
-//!   for channels; the best are improved by local searches under the whole cost (module
-//!   `anneal`), a first routing tells the phases of the last few candidates, and the cheapest
-//!   is taken. As given and by bisection are always among the candidates, so it costs no more
-//!   than either. A candidate that cannot be routed is taken only if none can.
+//! * *bisect*: recursive bisection of cells and parts together. Cells are divided along the longest
+//!   dimension, parts into two halves of matching sizes with few words between them (sweeps and
+//!   greedy growing, then Fiduccia-Mattheyses passes), taking into account the partners of a part
+//!   in other regions. A bounded descent then swaps neighbours while that shortens routes;
+//! * *best*: all of these are starts, some of them several times and with weights for words and for
+//!   channels. The best ones are improved by local searches under the whole cost (module
+//!   `threshold_accepting`), trial routings count the phases of the last few candidates, and the
+//!   cheapest one is taken. The given and the bisected placement are always candidates, so it costs
+//!   no more than either. A candidate that cannot be routed is taken only if none can.
 //!
-//! Fewer parts than cells get a compact region (module `region`) to start from; where that is
-//! short of channels, *best* also tries the same with lines of free cells in between (module
-//! `stretch`). Dead cells and switches hold no part.
+//! If there are fewer parts than cells, the start is a compact region (module `region`); if that is
+//! short of channels, *best* also tries the same placement with lines of free cells in between
+//! (module `spread`). Dead cells and switches hold no part.
 //!
-//! Distances are those of the intact machine where that has coordinates (dead links may make
-//! ways longer); a graph has a table of hops if it is small enough, and else only "here" and
-//! "elsewhere". Time is about in proportion to connections and cells, with fixed budgets for the
-//! searches; only sets of some thousand connections are routed for a trial.
+//! Distances are those of the intact machine if it has coordinates (dead links may make routes
+//! longer). A graph has a table of hops if it is small enough; otherwise all distances between
+//! different cells count as equal. Time is about in proportion to connections and cells, with fixed
+//! budgets for the searches; only sets of up to a few thousand connections are routed for a trial.
+//!
+//! ```
+//! use conset_ir::{CellId, Connection, ConnectionSet, Machine};
+//! use conset_partition_route::placement::{self, Method};
+//!
+//! // A ring of 16 parts, numbered by steps of 7, on a torus of 4x4 cells.
+//! let machine = Machine::from_spec("torus:4x4")?;
+//! let ring = (0..16).map(|i| Connection::new(CellId(7 * i % 16), CellId(7 * (i + 1) % 16), 10));
+//! let set = ConnectionSet::new("ring", ring.collect())?;
+//! let place = placement::place(&machine, &set, 16, Method::Best, 0)?;
+//! // Every part is next to its successor: 160 words, one hop each.
+//! assert_eq!(placement::word_hops(&machine, &set.placed(&place)?)?, 160);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-mod anneal;
-mod best;
 mod bisect;
 mod cost;
 mod curve;
 mod expected_load;
-mod graph;
 mod initial;
 mod metric;
+mod part_graph;
+mod portfolio;
 mod region;
 mod spread;
-mod swap;
+mod swap_descent;
+mod threshold_accepting;
 mod traffic;
 
+use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine, Topology};
 pub use cost::Cost;
 
 use crate::network::Network;
 use crate::{apr, explain};
-use cost::Loads;
+use cost::PlacementLoads;
 use expected_load::ExpectedLoad;
-use initial::Starts;
+use initial::InitialPlacements;
 use metric::Metric;
 use traffic::Traffic;
 
-/// Connections up to which the last candidates are routed to know their phases.
-const ROUTED: usize = 1 << 13;
-/// Connections of all such routings of one candidate; small sets get several.
-const TRIALS: usize = 1 << 12;
+/// Connections up to which the last candidates are routed to count their phases.
+const ROUTING_LIMIT: usize = 1 << 13;
+/// Connections of all trial routings of one candidate together; small sets get several trials.
+const TRIAL_BUDGET: usize = 1 << 12;
 
-/// How parts come to cells.
+/// A placement method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Method {
     /// Part `i` on the `i`-th live cell with an agent.
     Given,
@@ -64,7 +80,7 @@ pub enum Method {
     Curve,
     /// By recursive bisection for few word-hops.
     Bisect,
-    /// All of these and a local search; the cheapest.
+    /// The cheapest of all of these after a local search.
     #[default]
     Best,
 }
@@ -81,10 +97,11 @@ impl Method {
     }
 }
 
-/// A cell for each part: `place[part]`. The set's cells are part numbers, from 0 to `parts`.
+/// Places parts on cells: the result has a cell for each part. The endpoints of `set` are part
+/// numbers below `parts`.
 ///
 /// # Errors
-/// More parts than live cells with an agent; a connection of a part that is not there.
+/// More parts than live cells with an agent; a connection of a part that does not exist.
 pub fn place(
     machine: &Machine,
     set: &ConnectionSet,
@@ -92,71 +109,72 @@ pub fn place(
     method: Method,
     seed: u64,
 ) -> Result<Vec<CellId>, Infeasible> {
-    check(machine, set, parts)?;
+    check_parts(machine, set, parts)?;
     let given: Vec<u32> = machine.endpoints().take(parts).map(|cell| cell.0).collect();
     let place = match method {
         Method::Given => given,
         Method::Curve | Method::Bisect | Method::Best => {
             let network = Network::new(machine);
             let placer = Placer::new(machine, &network, set, parts, seed);
-            let mut starts = Starts::new(&placer);
+            let mut starts = InitialPlacements::new(&placer);
             match method {
                 Method::Curve => starts.curve(),
                 Method::Bisect => starts.bisected(given),
-                _ => best::best(&placer, &mut starts, given),
+                _ => portfolio::place(&placer, &mut starts, given),
             }
         }
     };
     Ok(place.into_iter().map(CellId).collect())
 }
 
-/// What a placement of a set costs by the estimate that [`Method::Best`] minimises.
+/// The cost of a placement, by the estimate that [`Method::Best`] minimises.
 ///
 /// # Errors
-/// As [`place`], and a placement that is not one: other than one cell for each part, two parts on
-/// a cell, a cell that has no live agent.
+/// As [`place`]; two parts on a cell; a cell without a live agent.
 pub fn cost(
     machine: &Machine,
     set: &ConnectionSet,
     place: &[CellId],
     seed: u64,
 ) -> Result<Cost, Infeasible> {
-    check(machine, set, place.len())?;
+    check_parts(machine, set, place.len())?;
     let mut taken = vec![false; machine.cell_count()];
     for (part, &cell) in place.iter().enumerate() {
         let fits = cell.index() < taken.len() && machine.is_endpoint(cell);
         if !fits || std::mem::replace(&mut taken[cell.index()], true) {
-            let reason = format!("part {part} cannot live on {cell}: no live agent, or taken");
-            return Err(refusal(set, reason, vec![]));
+            let reason = format!(
+                "part {part} cannot be placed on {cell}: it has no live agent, or holds another part"
+            );
+            return Err(infeasible(set, reason, vec![]));
         }
     }
     let network = Network::new(machine);
     let placer = Placer::new(machine, &network, set, place.len(), seed);
-    let shares = ExpectedLoad::new(machine, &network, &placer.metric);
-    let mut loads = Loads::new(machine, &shares, &placer.talk);
+    let expected_load = ExpectedLoad::new(machine, &network, &placer.metric);
+    let mut loads = PlacementLoads::new(machine, &expected_load, &placer.traffic);
     let place: Vec<u32> = place.iter().map(|cell| cell.0).collect();
-    loads.load(&placer.talk, &place);
-    Ok(placer.judge(&loads, &place))
+    loads.load(&placer.traffic, &place);
+    Ok(placer.evaluate(&loads, &place))
 }
 
-/// Words times distance of a set whose cells are cells of the machine, over live links.
+/// Words times distance over live links, for a set whose endpoints are cells of the machine.
 ///
 /// # Errors
-/// Ends that are not live cells with an agent; connections without a way.
+/// An endpoint that is not a live cell with an agent; a connection without a path.
 pub fn word_hops(machine: &Machine, set: &ConnectionSet) -> Result<u128, Infeasible> {
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     crate::bounds::word_hops(machine, set)
 }
 
-/// A machine and a set made ready for placing.
+/// A machine and a set, prepared for placement.
 struct Placer<'a> {
     machine: &'a Machine,
     network: &'a Network,
     set: &'a ConnectionSet,
     metric: Metric,
-    talk: Traffic,
+    traffic: Traffic,
     /// Whether there may be placements that cannot be routed.
-    doubtful: bool,
+    may_be_unroutable: bool,
     seed: u64,
 }
 
@@ -169,18 +187,19 @@ impl<'a> Placer<'a> {
         seed: u64,
     ) -> Self {
         let metric = Metric::new(machine, network);
-        let talk = Traffic::new(machine, set, parts);
-        let doubtful = !machine.dead_cells().is_empty()
+        let traffic = Traffic::new(machine, set, parts);
+        let may_be_unroutable = !machine.dead_cells().is_empty()
             || !machine.dead_links().is_empty()
             || matches!(machine.topology(), Topology::Graph { .. })
             || set.has_requirements();
-        Self { machine, network, set, metric, talk, doubtful, seed }
+        Self { machine, network, set, metric, traffic, may_be_unroutable, seed }
     }
 
-    /// Whether a placement can be routed: everything reaches everything on most machines, but not
-    /// where parts are dead or links lead one way, and connections may ask for short routes.
+    /// Whether a placement can be routed. It always can on machines where every cell reaches every
+    /// other, but not always if parts of the machine are dead, links lead one way, or connections
+    /// require short routes.
     fn is_routable(&self, place: &[u32]) -> bool {
-        if !self.doubtful {
+        if !self.may_be_unroutable {
             return true;
         }
         let cells: Vec<CellId> = place.iter().copied().map(CellId).collect();
@@ -188,22 +207,22 @@ impl<'a> Placer<'a> {
         set.is_ok_and(|set| apr::is_routable(self.machine, self.network, &set))
     }
 
-    /// The cost of a placement that is loaded: with the phases of a first routing, unless the set
-    /// is so large that this would take long.
-    fn judge(&self, loads: &Loads<'_>, place: &[u32]) -> Cost {
-        if self.set.len() > ROUTED {
+    /// The cost of the placement whose loads are given. Trial routings count the phases, unless the
+    /// set is large.
+    fn evaluate(&self, loads: &PlacementLoads<'_>, place: &[u32]) -> Cost {
+        if self.set.len() > ROUTING_LIMIT {
             return loads.cost(None);
         }
         let cells: Vec<CellId> = place.iter().copied().map(CellId).collect();
         let Ok(set) = self.set.clone().placed(&cells) else { return loads.cost(None) };
         let mut fewest: Option<u32> = None;
-        for trial in 0..(TRIALS / self.set.len().max(1)).clamp(1, 4) {
-            let seed = self.seed.wrapping_add(trial as u64);
-            let options = apr::Options { seed, ..apr::Options::default() };
+        for trial in 0..(TRIAL_BUDGET / self.set.len().max(1)).clamp(1, 4) {
+            let seed = self.seed.wrapping_add(to_u64(trial));
+            let options = apr::RouterOptions { seed, ..apr::RouterOptions::default() };
             match apr::phase_count(self.machine, &set, &options) {
                 Ok(phases) => fewest = Some(fewest.map_or(phases, |fewest| fewest.min(phases))),
-                // What cannot be routed (a wish that is not granted, two pieces of a machine) is
-                // left to the estimate; the router will say what is wrong.
+                // The estimate is used if the set cannot be routed (a requirement that is not met,
+                // a disconnected machine); the router will report the error.
                 Err(_) => break,
             }
             if fewest.is_some_and(|fewest| f64::from(fewest) <= loads.least_phases()) {
@@ -214,7 +233,7 @@ impl<'a> Placer<'a> {
     }
 }
 
-fn check(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(), Infeasible> {
+fn check_parts(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(), Infeasible> {
     let homes = machine.endpoints().count();
     if parts > homes {
         return Err(too_many_parts(set, parts, homes));
@@ -222,19 +241,20 @@ fn check(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(), Inf
     let stray = |c: &&conset_ir::Connection| c.source.index().max(c.target.index()) >= parts;
     let Some(stray) = set.connections().iter().find(stray) else { return Ok(()) };
     let (source, target) = (stray.source.0, stray.target.0);
-    let reason =
-        format!("a connection from part {source} to part {target}, but there are {parts} parts");
-    let fix = Fix::Other("give the number of parts that the set has".to_owned());
-    Err(refusal(set, reason, vec![fix]))
+    let reason = format!(
+        "a connection from part {source} to part {target}, but there are only {parts} parts"
+    );
+    let fix = Fix::Other("give the number of parts of the set".to_owned());
+    Err(infeasible(set, reason, vec![fix]))
 }
 
 fn too_many_parts(set: &ConnectionSet, parts: usize, homes: usize) -> Infeasible {
-    let reason = format!("{parts} parts do not fit on {homes} live cells, one to each");
+    let reason = format!("{parts} parts do not fit on {homes} live cells (one part per cell)");
     let fixes = vec![Fix::Parts(homes), Fix::Cells(parts)];
-    refusal(set, reason, fixes)
+    infeasible(set, reason, fixes)
 }
 
-fn refusal(set: &ConnectionSet, reason: String, fixes: Vec<Fix>) -> Infeasible {
+fn infeasible(set: &ConnectionSet, reason: String, fixes: Vec<Fix>) -> Infeasible {
     Infeasible {
         set: set.name().to_owned(),
         reason,

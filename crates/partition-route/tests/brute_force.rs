@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{Numbers, check, random_set};
 use conset_ir::{CellId, ConnectionSet, Machine};
-use conset_partition_route::apr::{Options, route};
+use conset_partition_route::apr::{RouterOptions, route};
 use conset_partition_route::bounds::bounds;
 use proptest::prelude::*;
 
@@ -101,7 +101,7 @@ proptest! {
         prop_assert!(bound <= best, "bound {bound}, possible {best}");
         let ordered = !set.order().is_empty();
         let set = Arc::new(set);
-        let options = Options { seed, ..Options::default() };
+        let options = RouterOptions { seed, ..RouterOptions::default() };
         let routing = route(&machine, &set, &options, &mut |_| ()).unwrap();
         check(&routing);
         let found = routing.phases().len();

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use common::{Numbers, all_to_all, check, machine, random_machine, random_set, set};
 use conset_ir::{Binding, Connection, ConnectionId, ConnectionSet, Machine, Routing};
-use conset_partition_route::apr::{Options, route};
+use conset_partition_route::apr::{RouterOptions, route};
 use conset_partition_route::bounds::bounds;
 use conset_partition_route::placement;
 use proptest::prelude::*;
 
 fn routed(machine: &Arc<Machine>, set: ConnectionSet, seed: u64) -> Routing {
-    let options = Options { seed, ..Options::default() };
+    let options = RouterOptions { seed, ..RouterOptions::default() };
     let routing = route(machine, &Arc::new(set), &options, &mut |_| ()).unwrap();
     check(&routing);
     routing
@@ -169,7 +169,7 @@ fn guaranteed_bandwidth_keeps_links_free() {
     assert_eq!(phases(&ring, asks(None, Some(10)), 0), 4);
 
     let refused = |set: ConnectionSet| {
-        route(&ring, &Arc::new(set), &Options::default(), &mut |_| ()).unwrap_err()
+        route(&ring, &Arc::new(set), &RouterOptions::default(), &mut |_| ()).unwrap_err()
     };
     let error = refused(asks(Some(501), None));
     assert!(error.to_string().contains("at most 500 words"), "{error}");
@@ -183,7 +183,7 @@ fn guaranteed_bandwidth_keeps_links_free() {
 fn too_few_phases_are_refused_with_fixes_that_work() {
     let iwarp = machine("iwarp", 12);
     let set = Arc::new(all_to_all(&iwarp));
-    let options = |most| Options { max_phases: Some(most), ..Options::default() };
+    let options = |most| RouterOptions { max_phases: Some(most), ..RouterOptions::default() };
     let error = route(&iwarp, &set, &options(20), &mut |_| ()).unwrap_err();
     assert!(error.reason.contains("at least 27"), "{error}");
     let mut tried = 0;
@@ -222,7 +222,7 @@ fn too_few_phases_are_refused_with_fixes_that_work() {
 fn ends_that_are_not_there_and_ways_that_are_not_there_are_refused() {
     let tree = machine("fat-tree:5", 12);
     for rows in [[(0, 9, 1)], [(0, 5, 1)]] {
-        let refused = route(&tree, &Arc::new(set(&rows)), &Options::default(), &mut |_| ());
+        let refused = route(&tree, &Arc::new(set(&rows)), &RouterOptions::default(), &mut |_| ());
         assert!(refused.is_err(), "{rows:?}");
     }
     let one_way = conset_ir::Topology::Graph { cells: 2, switches: 0, links: vec![(0, 1)] };
@@ -230,7 +230,8 @@ fn ends_that_are_not_there_and_ways_that_are_not_there_are_refused() {
         Machine::new("g", one_way, conset_ir::Parameters::iwarp(), vec![], vec![]).unwrap();
     let one_way = Arc::new(one_way);
     assert_eq!(phases(&one_way, set(&[(0, 1, 1)]), 0), 1);
-    let error = route(&one_way, &Arc::new(set(&[(1, 0, 1)])), &Options::default(), &mut |_| ());
+    let error =
+        route(&one_way, &Arc::new(set(&[(1, 0, 1)])), &RouterOptions::default(), &mut |_| ());
     assert!(error.unwrap_err().to_string().contains("c1 to c0"));
 }
 
@@ -240,7 +241,7 @@ fn progress_ends_with_everything_routed() {
     let set = Arc::new(all_to_all(&iwarp));
     let mut last = None;
     let mut calls = 0;
-    let routing = route(&iwarp, &set, &Options::default(), &mut |p| {
+    let routing = route(&iwarp, &set, &RouterOptions::default(), &mut |p| {
         last = Some(p);
         calls += 1;
     })
@@ -263,8 +264,8 @@ proptest! {
         let routing = routed(&machine, set.clone(), seed);
         prop_assert!(routing.phases().len() >= lower.summary().phases as usize);
         // Loads of phases know nothing of order.
-        let loads = lower.clocks.iter().filter(|bound| bound.0 != Binding::Order);
-        prop_assert!(loads.map(|bound| bound.1).max() <= Some(common::least_clocks(&routing)));
+        let loads = lower.clocks.iter().filter(|bound| bound.binding != Binding::Order);
+        prop_assert!(loads.map(|bound| bound.value).max() <= Some(common::least_clocks(&routing)));
         prop_assert_eq!(&routed(&machine, set, seed), &routing);
     }
 
@@ -297,7 +298,7 @@ proptest! {
             (0..numbers.below(20)).map(|_| (numbers.below(cells), numbers.below(cells), 1)).collect();
         let set = Arc::new(set(&rows));
         let most = numbers.below(4);
-        let options = Options { max_phases: Some(most), seed, ..Options::default() };
+        let options = RouterOptions { max_phases: Some(most), seed, ..RouterOptions::default() };
         match route(&machine, &set, &options, &mut |_| ()) {
             Ok(routing) => {
                 check(&routing);

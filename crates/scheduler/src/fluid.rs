@@ -1,194 +1,200 @@
-//! A phase as flowing streams: when each is open, how fast it flows, when the last is over.
+//! Simulates a phase as fluid streams: when each opens, at what rate it flows, when it ends.
 //!
-//! * An agent has two *ports*, one for sending and one for receiving (full duplex), or one for
-//!   both (half duplex). A port has a list of the streams that go through it, in the order of the
-//!   timetable: by (start, connection, part). It opens them in that order, at most `streams` at
-//!   a time, the next as soon as one is over; the planned clock plays no role (self-timed), unless
-//!   starts are given: then a port begins to open a stream at its start at the earliest.
-//! * A connection of a cell to itself with half duplex goes through its one port twice: both
-//!   ends open together, even if `streams` is 1.
+//! * An agent has one *port* for sending and one for receiving (full duplex), or one for both (half
+//!   duplex). A port has a list of its streams in the order of the timetable: by (start,
+//!   connection, part). It opens them in this order, at most `streams` at a time, the next one as
+//!   soon as one ends. The planned starts play no role (self-timed agents) unless they are given;
+//!   then a port opens a stream at its start at the earliest.
+//! * A connection from a cell to itself with half duplex uses its one port twice. Both ends open
+//!   together, even if `streams` is 1.
 //! * Opening takes a port `stream_setup` clocks, one stream after the other. A stream flows once
-//!   both its ends are open, at the max-min fair rate ([`crate::fair`]) under these capacities:
-//!   a link one word per `link_clocks_per_word`, a port one word per `access_clocks_per_word`.
-//! * A stream frees its ports when its words are sent. It is over when the last of them is
-//!   received, its *flight* later. Flights are given or are no clocks.
-//! * The sender of a connection that comes after another opens it only when all parts of the
-//!   other in this phase are over. A port waits for that with what comes later in its list.
+//!   both its ends are open, at the max-min fair rate ([`crate::max_min_share`]) under these
+//!   capacities: a link carries one word per `link_clocks_per_word`, a port one word per
+//!   `access_clocks_per_word`.
+//! * A stream frees its ports when its words are sent. It ends when the last word is received, its
+//!   *pipeline latency* later. Latencies are given, or are 0.
+//! * The sender of a connection with predecessors opens it only when all parts of the predecessors
+//!   in this phase have ended. The later streams in the list of the port wait too.
 //!
-//! Events are handled in the order of time, those of one moment together; between events rates
-//! are constant. There are at most three events per stream and one per change of a rate.
+//! Events are processed in the order of time, simultaneous events together; rates are constant in
+//! between. There are at most three events per stream and one per change of a rate.
 //!
 //! # What this module does not do
 //!
-//! A queue holds nothing, and the receiver's port goes on as early as the sender's: it meets the
-//! words of its next stream, which were on their way meanwhile. A port that opens a stream while
-//! others flow through it (`streams` above 1) does not hold them up, as a real one does. Streams that wait for one another in
-//! a ring, which no verified timetable has, are opened regardless of order, so that every phase
-//! comes to an end.
+//! Queues hold no words, and the port of the receiver becomes free together with that of the
+//! sender: by the time the receiver opens its next stream, words of that stream are already on the
+//! way. A port that opens a stream does not delay other streams that flow through it (`streams`
+//! above 1), as a real one does. Streams that wait for one another in a cycle, which no verified
+//! timetable contains, are opened regardless of precedence, so that every phase ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use conset_ir::Lists;
+use conset_ir::convert::{index, to_u32};
 
-use crate::fair::Fair;
-use crate::order::PhaseOrder;
+use crate::max_min_share::MaxMinShare;
+use crate::precedence::PhasePrecedence;
 
-/// A phase to run: streams, resources and ports numbered from 0 within the phase.
-pub(crate) struct Phase<'a> {
+/// A phase to simulate: streams, resources and ports are numbered from 0 within the phase.
+pub(crate) struct FluidPhase<'a> {
     /// Words of each stream.
     pub(crate) words: Vec<u32>,
-    /// Ports of each stream: of its sender, of its receiver.
+    /// The ports of each stream: of its sender, of its receiver.
     pub(crate) ports: Vec<[u32; 2]>,
     /// The streams of each port in the order in which it opens them.
     pub(crate) lists: Lists,
-    /// The order inside the phase.
-    pub(crate) order: Option<&'a PhaseOrder>,
-    /// Clocks from when the last word of each stream is sent until it is received; of a set
-    /// without order empty, which is no clocks.
-    pub(crate) flights: Vec<f64>,
-    /// The clock before which no port opens each stream; empty where starts are not timed.
+    /// The precedence constraints inside the phase.
+    pub(crate) precedence: Option<&'a PhasePrecedence>,
+    /// Clocks from when the last word of each stream is sent until it is received; empty for 0.
+    pub(crate) latencies: Vec<f64>,
+    /// The earliest clock at which a port opens each stream; empty if starts are not timed.
     pub(crate) starts: Vec<f64>,
-    /// Streams open at a port at most, at least 1.
+    /// The most streams that a port holds open, at least 1.
     pub(crate) streams: u32,
-    /// Clocks of opening a stream.
+    /// Clocks to open a stream.
     pub(crate) setup: f64,
-    /// The resources before this one are links.
+    /// Resources below this number are links.
     pub(crate) links: u32,
 }
 
-/// What became of a phase.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct FluidOutcome {
     /// Clocks until the last word arrived.
     pub(crate) clocks: f64,
-    /// When each stream was over: its last word received.
-    pub(crate) ends: Vec<f64>,
+    /// When the last word of each stream was received.
+    pub(crate) finish_times: Vec<f64>,
     /// The most streams that flowed over one link at a time.
-    pub(crate) sharing: u32,
+    pub(crate) max_sharing: u32,
 }
 
-/// Runs a phase. `fair` has no active stream and is left so.
-pub(crate) fn run(phase: &Phase<'_>, fair: &mut Fair) -> Outcome {
-    let mut run = Run::new(phase, fair);
+/// Simulates a phase. `rates` must have no active stream, and has none afterwards.
+pub(crate) fn run(phase: &FluidPhase<'_>, rates: &mut MaxMinShare) -> FluidOutcome {
+    let mut run = FluidRun::new(phase, rates);
     run.open_all();
     loop {
         run.settle();
         if run.step() {
             continue;
         }
-        if run.over == phase.words.len() {
-            return Outcome { clocks: run.now, ends: run.ends, sharing: run.sharing };
+        if run.finished == phase.words.len() {
+            return FluidOutcome {
+                clocks: run.now,
+                finish_times: run.finish_times,
+                max_sharing: run.max_sharing,
+            };
         }
-        run.give_up_order();
+        run.ignore_precedence();
     }
 }
 
 #[derive(Clone, Copy, Default)]
-struct Stream {
+struct StreamState {
     /// Words left at time `since`.
     left: f64,
     since: f64,
     rate: f64,
     /// Only the event with this number is valid.
     event: u32,
-    ends_open: u8,
-    /// When the ends opened so far have been set up.
+    ends_open: u32,
+    /// When the ends that are open so far have been set up.
     ready: f64,
-    state: State,
+    stage: StreamStage,
 }
 
-/// How far a stream is. Its next event brings it to the next state.
+/// The stage of a stream. Its next event brings it to the next stage.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum StreamStage {
     #[default]
     Opening,
     Flowing,
-    /// All words are sent, the last of them are on their way.
-    Landing,
+    /// All words are sent, the last ones are still on their way.
+    Draining,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Port {
+struct PortProgress {
     next: u32,
     open: u32,
-    /// When the last opening is through.
+    /// When the last opening is complete.
     idle: f64,
-    /// The start for which the port was last told to look again.
+    /// The start for which the port has a wake-up event.
     wake: f64,
 }
 
-/// A moment as sortable bits: times are never negative and never NaN.
-fn moment(time: f64) -> u64 {
+/// A time as sortable bits. Times are never negative and never NaN.
+fn time_key(time: f64) -> u64 {
     time.to_bits()
 }
 
-struct Run<'a> {
-    phase: &'a Phase<'a>,
-    fair: &'a mut Fair,
+struct FluidRun<'a> {
+    phase: &'a FluidPhase<'a>,
+    rates: &'a mut MaxMinShare,
     now: f64,
-    streams: Vec<Stream>,
-    ports: Vec<Port>,
-    /// Connections that each group still waits for, and parts of it that are not over.
+    streams: Vec<StreamState>,
+    ports: Vec<PortProgress>,
+    /// Predecessors that each group still waits for, and parts of each group that have not ended.
     waits: Vec<u32>,
-    unfinished: Vec<u32>,
-    /// Ports to look at again.
-    stirred: Vec<u32>,
+    unfinished_parts: Vec<u32>,
+    /// Ports to examine again.
+    pending_ports: Vec<u32>,
     events: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// Starts to come, and the ports that wait for them.
     wakes: BinaryHeap<Reverse<(u64, u32)>>,
     changed: Vec<u32>,
-    over: usize,
-    ends: Vec<f64>,
-    sharing: u32,
+    finished: usize,
+    finish_times: Vec<f64>,
+    max_sharing: u32,
 }
 
-impl<'a> Run<'a> {
-    fn new(phase: &'a Phase<'a>, fair: &'a mut Fair) -> Self {
-        let (waits, unfinished) = phase.order.map_or_else(Default::default, |order| {
-            let groups = 0..order.routes.rows();
-            (
-                groups.clone().map(|g| order.before.of(g).len() as u32).collect(),
-                groups.map(|g| order.routes.of(g).len() as u32).collect(),
-            )
-        });
+impl<'a> FluidRun<'a> {
+    fn new(phase: &'a FluidPhase<'a>, rates: &'a mut MaxMinShare) -> Self {
+        let (waits, unfinished_parts) =
+            phase.precedence.map_or_else(Default::default, |precedence| {
+                let groups = 0..precedence.routes.rows();
+                (
+                    groups.clone().map(|g| to_u32(precedence.predecessors.of(g).len())).collect(),
+                    groups.map(|g| to_u32(precedence.routes.of(g).len())).collect(),
+                )
+            });
         Self {
-            fair,
+            rates,
             now: 0.0,
             streams: phase
                 .words
                 .iter()
-                .map(|&words| Stream { left: f64::from(words), ..Stream::default() })
+                .map(|&words| StreamState { left: f64::from(words), ..StreamState::default() })
                 .collect(),
-            ports: vec![Port::default(); phase.lists.rows() as usize],
+            ports: vec![PortProgress::default(); index(phase.lists.rows())],
             waits,
-            unfinished,
-            stirred: Vec::new(),
+            unfinished_parts,
+            pending_ports: Vec::new(),
             events: BinaryHeap::new(),
             wakes: BinaryHeap::new(),
             changed: Vec::new(),
-            over: 0,
-            ends: vec![0.0; phase.words.len()],
-            sharing: 0,
+            finished: 0,
+            finish_times: vec![0.0; phase.words.len()],
+            max_sharing: 0,
             phase,
         }
     }
 
     fn open_all(&mut self) {
-        self.stirred.extend(0..self.phase.lists.rows());
-        self.open_stirred();
+        self.pending_ports.extend(0..self.phase.lists.rows());
+        self.process_pending_ports();
     }
 
-    /// Opens what can be opened at the ports that something happened to.
-    fn open_stirred(&mut self) {
-        while let Some(port) = self.stirred.pop() {
+    /// Opens the streams that can be opened at the pending ports.
+    fn process_pending_ports(&mut self) {
+        while let Some(port) = self.pending_ports.pop() {
             while let Some((stream, ends)) = self.openable(port) {
-                let state = &mut self.streams[stream as usize];
-                let port = &mut self.ports[port as usize];
+                let state = &mut self.streams[index(stream)];
+                let port = &mut self.ports[index(port)];
                 port.next += 1;
                 port.open += ends;
                 port.idle = port.idle.max(self.now) + f64::from(ends) * self.phase.setup;
-                state.ends_open += ends as u8;
+                state.ends_open += ends;
                 state.ready = state.ready.max(port.idle);
                 if state.ends_open == 2 {
                     let ready = state.ready;
@@ -198,48 +204,49 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The next stream in a port's list if it may be opened, and how many of its ends are here.
+    /// The next stream in the list of a port if it can be opened, and how many of its ends are
+    /// there.
     fn openable(&mut self, port: u32) -> Option<(u32, u32)> {
-        let Port { next, open, wake, .. } = self.ports[port as usize];
-        let stream = *self.phase.lists.of(port).get(next as usize)?;
-        let [from, to] = self.phase.ports[stream as usize];
+        let PortProgress { next, open, wake, .. } = self.ports[index(port)];
+        let stream = *self.phase.lists.of(port).get(index(next))?;
+        let [from, to] = self.phase.ports[index(stream)];
         let ends = if from == to { 2 } else { 1 };
         if open + ends > self.phase.streams.max(ends) {
             return None;
         }
-        let start = self.phase.starts.get(stream as usize).copied().unwrap_or(0.0);
-        if moment(start) > self.end_of_moment() {
+        let start = self.phase.starts.get(index(stream)).copied().unwrap_or(0.0);
+        if time_key(start) > self.end_of_instant() {
             if wake != start {
-                self.ports[port as usize].wake = start;
-                self.wakes.push(Reverse((moment(start), port)));
+                self.ports[index(port)].wake = start;
+                self.wakes.push(Reverse((time_key(start), port)));
             }
             return None;
         }
-        match self.phase.order {
-            Some(order) if port == from && self.waits_for(order, stream) => None,
+        match self.phase.precedence {
+            Some(precedence) if port == from && self.waits_for(precedence, stream) => None,
             _ => Some((stream, ends)),
         }
     }
 
-    fn waits_for(&self, order: &PhaseOrder, stream: u32) -> bool {
-        self.waits[order.group[stream as usize] as usize] > 0
+    fn waits_for(&self, precedence: &PhasePrecedence, stream: u32) -> bool {
+        self.waits[index(precedence.group[index(stream)])] > 0
     }
 
-    /// Replaces a stream's event by one at `time`.
+    /// Replaces the event of a stream by one at `time`.
     fn schedule(&mut self, stream: u32, time: f64) {
-        let state = &mut self.streams[stream as usize];
+        let state = &mut self.streams[index(stream)];
         state.event += 1;
-        self.events.push(Reverse((moment(time), stream, state.event)));
+        self.events.push(Reverse((time_key(time), stream, state.event)));
     }
 
-    /// Makes rates fair and plans the ends of the streams whose rate changed.
+    /// Updates the rates, and schedules the ends of the streams whose rate changed.
     fn settle(&mut self) {
         let mut changed = std::mem::take(&mut self.changed);
-        self.fair.settle(&mut changed);
+        self.rates.settle(&mut changed);
         for &stream in &changed {
-            let rate = self.fair.rate(stream);
-            let state = &mut self.streams[stream as usize];
-            if state.state != State::Flowing || state.rate == rate {
+            let rate = self.rates.rate(stream);
+            let state = &mut self.streams[index(stream)];
+            if state.stage != StreamStage::Flowing || state.rate == rate {
                 continue;
             }
             state.left = (state.left - (self.now - state.since) * state.rate).max(0.0);
@@ -251,8 +258,8 @@ impl<'a> Run<'a> {
         self.changed = changed;
     }
 
-    /// Goes to the next moment at which something happens and handles all of it; `false` if
-    /// nothing ever will.
+    /// Advances to the next time at which something happens and processes all events of that time;
+    /// `false` if there is none.
     fn step(&mut self) -> bool {
         let mut event = self.next_event();
         let wake = self.wakes.peek().map(|wake| wake.0.0);
@@ -260,34 +267,35 @@ impl<'a> Run<'a> {
             return false;
         };
         self.now = self.now.max(f64::from_bits(first));
-        let end_of_moment = self.end_of_moment();
+        let end_of_instant = self.end_of_instant();
         while let Some((time, stream)) = event {
-            if time > end_of_moment {
+            if time > end_of_instant {
                 break;
             }
             self.events.pop();
-            self.happen(stream);
+            self.advance(stream);
             event = self.next_event();
         }
         while let Some(&Reverse((time, port))) = self.wakes.peek()
-            && time <= end_of_moment
+            && time <= end_of_instant
         {
             self.wakes.pop();
-            self.stirred.push(port);
+            self.pending_ports.push(port);
         }
-        self.open_stirred();
+        self.process_pending_ports();
         true
     }
 
-    /// Rates are rounded, so what should be one moment can be several very close ones.
-    fn end_of_moment(&self) -> u64 {
-        moment(self.now + 1e-7 + self.now * 1e-12)
+    /// The end of the time span that counts as simultaneous. Rates are rounded, so events of one
+    /// time may be slightly apart.
+    fn end_of_instant(&self) -> u64 {
+        time_key(self.now + 1e-7 + self.now * 1e-12)
     }
 
     /// The next valid event, left in the heap.
     fn next_event(&mut self) -> Option<(u64, u32)> {
         while let Some(&Reverse((time, stream, event))) = self.events.peek() {
-            if self.streams[stream as usize].event == event {
+            if self.streams[index(stream)].event == event {
                 return Some((time, stream));
             }
             self.events.pop();
@@ -295,69 +303,70 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// A stream begins to flow, is sent, or is over.
-    fn happen(&mut self, stream: u32) {
-        let state = &mut self.streams[stream as usize];
+    /// Moves a stream to its next stage.
+    fn advance(&mut self, stream: u32) {
+        let state = &mut self.streams[index(stream)];
         state.event += 1;
-        match state.state {
-            State::Opening => self.begin(stream),
-            State::Flowing => self.sent(stream),
-            State::Landing => self.end(stream),
+        match state.stage {
+            StreamStage::Opening => self.start_flow(stream),
+            StreamStage::Flowing => self.finish_sending(stream),
+            StreamStage::Draining => self.finish(stream),
         }
     }
 
-    fn begin(&mut self, stream: u32) {
-        let state = &mut self.streams[stream as usize];
-        state.state = State::Flowing;
+    fn start_flow(&mut self, stream: u32) {
+        let state = &mut self.streams[index(stream)];
+        state.stage = StreamStage::Flowing;
         state.since = self.now;
-        self.fair.add(stream);
-        let links = self.fair.way(stream).iter().filter(|&&r| r < self.phase.links);
-        let most = links.map(|&link| self.fair.sharing(link)).max().unwrap_or(0);
-        self.sharing = self.sharing.max(most);
+        self.rates.add(stream);
+        let links = self.rates.path(stream).iter().filter(|&&r| r < self.phase.links);
+        let most = links.map(|&link| self.rates.user_count(link)).max().unwrap_or(0);
+        self.max_sharing = self.max_sharing.max(most);
     }
 
-    /// All words of a stream are sent: ports and links are free, its last words are on their way.
-    fn sent(&mut self, stream: u32) {
-        self.streams[stream as usize].state = State::Landing;
-        self.fair.remove(stream);
-        for port in self.phase.ports[stream as usize] {
-            self.ports[port as usize].open -= 1;
-            self.stirred.push(port);
+    /// All words of a stream are sent: its ports and links are free, its last words are on their
+    /// way.
+    fn finish_sending(&mut self, stream: u32) {
+        self.streams[index(stream)].stage = StreamStage::Draining;
+        self.rates.remove(stream);
+        for port in self.phase.ports[index(stream)] {
+            self.ports[index(port)].open -= 1;
+            self.pending_ports.push(port);
         }
-        match self.phase.flights.get(stream as usize) {
-            Some(&flight) => self.schedule(stream, self.now + flight),
-            None => self.end(stream),
+        match self.phase.latencies.get(index(stream)) {
+            Some(&latency) => self.schedule(stream, self.now + latency),
+            None => self.finish(stream),
         }
     }
 
     /// The last word of a stream is received.
-    fn end(&mut self, stream: u32) {
-        self.ends[stream as usize] = self.now;
-        self.over += 1;
-        if let Some(order) = self.phase.order {
-            self.release(order, order.group[stream as usize]);
+    fn finish(&mut self, stream: u32) {
+        self.finish_times[index(stream)] = self.now;
+        self.finished += 1;
+        if let Some(precedence) = self.phase.precedence {
+            self.release(precedence, precedence.group[index(stream)]);
         }
     }
 
-    /// A part of a connection is over: whoever waited for the last part need not any more.
-    fn release(&mut self, order: &PhaseOrder, group: u32) {
-        self.unfinished[group as usize] -= 1;
-        if self.unfinished[group as usize] > 0 {
+    /// A part of a connection has ended. After the last part its successors no longer wait for it.
+    fn release(&mut self, precedence: &PhasePrecedence, group: u32) {
+        self.unfinished_parts[index(group)] -= 1;
+        if self.unfinished_parts[index(group)] > 0 {
             return;
         }
-        for &after in order.after.of(group) {
-            let waits = &mut self.waits[after as usize];
+        for &after in precedence.successors.of(group) {
+            let waits = &mut self.waits[index(after)];
             *waits = waits.saturating_sub(1);
             if *waits == 0 {
-                for &stream in order.routes.of(after) {
-                    self.stirred.push(self.phase.ports[stream as usize][0]);
+                for &stream in precedence.routes.of(after) {
+                    self.pending_ports.push(self.phase.ports[index(stream)][0]);
                 }
             }
         }
     }
 
-    /// Lets streams that wait for one another in a ring go.
-    fn give_up_order(&mut self) {
+    /// Releases streams that wait for one another in a cycle.
+    fn ignore_precedence(&mut self) {
         self.waits.fill(0);
         self.open_all();
     }

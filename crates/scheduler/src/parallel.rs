@@ -1,17 +1,17 @@
-//! The phases of a set, worked at on several threads.
+//! Runs a function on every phase of a set, on all threads.
 //!
-//! Each phase is a problem of its own, so what comes out does not depend on who works at which,
-//! nor on how many threads there are: results stand in the order of the phases. Scratch memory is
-//! made for each run of phases that a thread takes and must not carry anything from one phase to
-//! the next. Sets of a few routes are not worth waking threads for.
+//! Phases are independent, so the results do not depend on the number of threads; they are returned
+//! in the order of the phases. Each thread creates scratch memory for the phases that it processes,
+//! which must not carry information from one phase to the next. Sets with few routes are processed
+//! by one thread, because waking the others would take longer.
 
 use conset_ir::{PhaseId, PhaseRoutes, Routing};
 use rayon::prelude::*;
 
-/// Routes of all phases up to which one thread does all of them.
+/// Total number of routes up to which one thread processes all phases.
 const FEW: usize = 1 << 9;
 
-/// Something for each phase, in the order of the phases.
+/// The results of `make` for each phase, in the order of the phases.
 pub(crate) fn phases<S, T: Send>(
     routing: &Routing,
     scratch: impl Fn() -> S + Sync + Send,

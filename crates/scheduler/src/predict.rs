@@ -1,51 +1,54 @@
-//! The cost model: what a timetable takes, with link sharing (design, section 2).
+//! The cost model: the time that a timetable takes, with link sharing.
 //!
 //! ```text
-//! clocks = sum over phases of (t_sync + t_phase + clocks until the phase's last word arrived)
+//! clocks = sum over phases of (t_sync + t_phase + clocks until the phase's last word is received)
 //! ```
 //!
-//! The paper's own model is the switch and the makespan, and was up to 4.8 times short where
-//! streams share links (section 5.1.4). Here each phase is run as flowing streams
-//! (`fluid`) that get max-min fair shares of links and agents (`fair`), in the
-//! order of the timetable but not by its clock. A phase's clocks are rounded up, and never below
-//! what its busiest agent needs by itself (its words and its stream set-ups, one after the other)
-//! nor below what its busiest link needs, as rounding errors might have it: the checker holds
-//! predictions against both.
+//! The paper's model is the switch and the makespan; where streams share links its prediction was
+//! up to 4.8 times too short (section 5.1.4). Here each phase is simulated as fluid streams
+//! (`fluid`) with max-min fair shares of links and agents (`max_min_share`), in the order of the
+//! timetable but not at its planned times. The clocks of a phase are rounded up. They are never
+//! below what its busiest agent needs alone (its words and stream set-ups, one after the other),
+//! nor below what its busiest link needs: rounding errors could fall below these, and the checker
+//! compares predictions with both.
 //!
-//! # Words on their way
+//! # Pipeline latency
 //!
-//! The last word of a stream is received some clocks after it is sent (its *flight*): it crosses
-//! links, and the agent of the target takes it. Streams that follow each other in an agent hide
-//! that, all but the last of the phase. In a set with an order they do not: a connection that comes after another
-//! waits until the last word of that was received, so flights add up along chains (a chain of
-//! 2000 connections of 4 words between any cells took 1.7 times what was predicted without them). Such a set is
-//! predicted with the flights of its streams, any other without.
+//! The last word of a stream is received some clocks after it is sent (its *pipeline latency*): it
+//! crosses links, and the agent of the target takes it. Streams that follow each other at an agent
+//! hide the latency of all but the last one. Precedence constraints do not: a connection waits
+//! until the last word of its predecessor is received, so latencies add up along chains. (A chain
+//! of 2000 connections of 4 words between arbitrary cells took 1.7 times the time predicted without
+//! latencies.) So the prediction includes latencies if the set has an order, and not otherwise.
 //!
 //! # Timed starts
 //!
-//! On a machine with timed starts no stream is opened before its slot's start, at either end, and
-//! all flights count: where streams keep out of each other's way, they are what a phase takes
+//! On a machine with timed starts no stream is opened before the start of its slot, at either end,
+//! and latencies always count: if streams do not contend, latencies are all that a phase takes
 //! beyond its plan.
 //!
-//! # What it leaves out
+//! # What the model leaves out
 //!
-//! Flights where nothing is ordered (a few clocks per hop and phase), the depth of queues, and the
-//! unevenness of word-by-word turns. The fabric has all of these and is the reference. The depth of
-//! queues tells where streams are ordered at random: an agent that has sent a stream into queues,
-//! whose target is not there yet, goes on sooner than is predicted, by up to some percent of the whole.
+//! Latencies of sets without an order (a few clocks per hop and phase), queue depth, and the
+//! unevenness of word-by-word turns. The fabric models all of these and is the reference. Queue
+//! depth matters if streams are ordered at random: an agent that has sent a stream into queues
+//! whose target is not ready continues sooner than predicted, by up to a few percent of the total.
 
+use conset_ir::convert::{index, to_f64, to_u32, truncate};
 use conset_ir::{
     CellId, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes, RouteRef, Timetable,
 };
 
-use crate::cost::{Compact, Costs};
-use crate::fair::Fair;
+use crate::cost::StreamCosts;
 use crate::fluid;
-use crate::order::PhaseOrder;
+use crate::local_index::LocalIndex;
+use crate::max_min_share::MaxMinShare;
 use crate::parallel;
+use crate::precedence::PhasePrecedence;
 
-/// What a compiled set is predicted to take.
+/// The predicted time of a compiled set.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Prediction {
     /// Clocks of all phases, switches included.
     pub clocks: u64,
@@ -53,25 +56,37 @@ pub struct Prediction {
     pub phases: Vec<PhasePrediction>,
 }
 
-/// What a phase is predicted to take, and what is busiest in it.
+impl Prediction {
+    /// The prediction of a set whose phases are predicted already; `clocks` is their sum.
+    pub fn new(phases: Vec<PhasePrediction>) -> Self {
+        let clocks = phases
+            .iter()
+            .fold(0u64, |sum, phase| sum.saturating_add(phase.switch).saturating_add(phase.clocks));
+        Self { clocks, phases }
+    }
+}
+
+/// The predicted time of a phase, and its busiest link and agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PhasePrediction {
-    /// Clocks of the switch to its context: `t_sync + t_phase`.
+    /// Clocks of the context switch: `t_sync + t_phase`.
     pub switch: u64,
-    /// Clocks from the end of the switch until the last word arrived.
+    /// Clocks from the end of the switch until the last word is received.
     pub clocks: u64,
-    /// The timetable's makespan: the clocks it would take if no link were shared.
+    /// The makespan of the timetable: the clocks without link sharing.
     pub planned: u64,
-    /// The link with the most words, the lowest of equals; `None` if no word crosses a link.
+    /// The link with the most words, of equal ones the lowest; `None` if no word crosses a link.
     pub busiest_link: Option<LinkLoad>,
-    /// The agent that is busy longest, the lowest of equals; `None` in an empty phase.
+    /// The agent that is busy longest, of equal ones the lowest; `None` in an empty phase.
     pub busiest_agent: Option<AgentLoad>,
     /// The most streams that flow over one link at the same time.
     pub max_sharing: u32,
 }
 
-/// What a link carries in a phase.
+/// The load of a link in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkLoad {
     /// The link.
     pub link: LinkId,
@@ -83,131 +98,154 @@ pub struct LinkLoad {
     pub clocks: u64,
 }
 
-/// What an agent sends or receives in a phase.
+/// The load of an agent in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AgentLoad {
     /// The cell.
     pub cell: CellId,
-    /// The busy direction with full duplex; `None` with half duplex, where both add up.
+    /// The busier direction with full duplex; `None` with half duplex, where the directions add up.
     pub direction: Option<Direction>,
-    /// Streams it opens.
+    /// Streams that it opens.
     pub streams: u32,
-    /// Words it moves.
+    /// Words that it sends or receives.
     pub words: u64,
     /// Clocks in which it opens a stream or moves a word.
     pub clocks: u64,
 }
 
-/// Predicts what each phase of a timetable takes.
+/// Predicts the time of each phase of a timetable.
 ///
-/// Time and memory follow what happens: O(routes x hops) memory per phase, and at each start and
-/// end of a stream the work of the rates it really changes.
+/// Memory is O(routes x hops) per phase. Each start and end of a stream costs time in proportion to
+/// the rates that it changes.
+///
+/// ```
+/// use std::sync::Arc;
+/// use conset_ir::{CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Machine};
+/// use conset_ir::{PhaseRoutes, Routing};
+/// use conset_scheduler::{predict, timetable};
+///
+/// // 133 words from cell 3 to its neighbour, cell 4, at 2 clocks a word.
+/// let machine = Arc::new(Machine::from_spec("iwarp")?);
+/// let connection = Connection::new(CellId(3), CellId(4), 133);
+/// let set = Arc::new(ConnectionSet::new("one", vec![connection])?);
+/// let cells = [CellId(3), CellId(4)];
+/// let link = machine.links_between(cells[0], cells[1]).next().expect("neighbours");
+/// let mut phase = PhaseRoutes::new();
+/// phase.push(ConnectionId(0), 133, &cells, &[link], &[ChannelId(0); 2])?;
+/// let routing = Routing::new(machine, set, vec![phase])?;
+///
+/// let prediction = predict(&timetable(routing)?);
+/// assert_eq!(prediction.phases[0].clocks, 266);
+/// assert_eq!(prediction.clocks, 528 + 266); // with the context switch
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
 pub fn predict(timetable: &Timetable) -> Prediction {
     let phases: Vec<PhasePrediction> = parallel::phases(
         timetable.routing(),
-        || Model::new(timetable),
+        || CostModel::new(timetable),
         |model, phase, routes| model.phase(routes, &timetable.phases()[phase.index()]),
     );
-    let clocks =
-        phases.iter().fold(0u64, |sum, p| sum.saturating_add(p.switch).saturating_add(p.clocks));
-    Prediction { clocks, phases }
+    Prediction::new(phases)
 }
 
-/// The machine as the model sees it, and memory that is reused from phase to phase.
-struct Model<'a> {
+/// The machine, and memory that is reused from phase to phase.
+struct CostModel<'a> {
     timetable: &'a Timetable,
     machine: &'a Machine,
-    costs: Costs,
-    links: Compact,
-    /// Two per cell, its send port and its receive port; with half duplex only the first.
-    ports: Compact,
-    connections: Compact,
+    costs: StreamCosts,
+    links: LocalIndex,
+    /// Two per cell, its send port and its receive port; with half duplex only one.
+    ports: LocalIndex,
+    connections: LocalIndex,
 }
 
-impl<'a> Model<'a> {
+impl<'a> CostModel<'a> {
     fn new(timetable: &'a Timetable) -> Self {
         let routing = timetable.routing();
         let machine = routing.machine();
-        let costs = Costs::new(machine.parameters());
+        let costs = StreamCosts::new(machine.parameters());
         Self {
             timetable,
             machine,
             costs,
-            links: Compact::new(machine.link_count()),
-            ports: Compact::new(costs.side_count(machine)),
-            connections: Compact::new(routing.set().len()),
+            links: LocalIndex::new(machine.link_count()),
+            ports: LocalIndex::new(costs.port_count(machine)),
+            connections: LocalIndex::new(routing.set().len()),
         }
     }
 
-    /// What last words take on their way: in a set with an order somebody may wait for them, and
-    /// on a machine with timed starts little else is between the plan and the end.
-    fn flights(&self, routes: &PhaseRoutes) -> Vec<f64> {
+    /// The pipeline latencies of the routes, if they count: in a set with an order successors wait
+    /// for them, and on a machine with timed starts they are what the plan leaves out.
+    fn latencies(&self, routes: &PhaseRoutes) -> Vec<f64> {
         let set = self.timetable.routing().set();
         if set.order().is_empty() && !self.machine.parameters().has_timed_starts() {
             return Vec::new();
         }
-        let flight =
-            |route: RouteRef<'_>| self.costs.flight(route.hops(), set.get(route.connection)) as f64;
-        routes.iter().map(flight).collect()
+        let latency = |route: RouteRef<'_>| {
+            to_f64(self.costs.pipeline_latency(route.hops(), set.get(route.connection)))
+        };
+        routes.iter().map(latency).collect()
     }
 
     fn phase(&mut self, routes: &PhaseRoutes, times: &PhaseTimes) -> PhasePrediction {
         let parameters = self.machine.parameters();
         let set = self.timetable.routing().set();
-        let mut rows: Vec<u32> = (0..routes.len() as u32).collect();
+        let mut rows: Vec<u32> = (0..to_u32(routes.len())).collect();
         rows.sort_unstable_by_key(|&row| {
-            (times.slots[row as usize].start, routes.get(row as usize).connection, row)
+            (times.slots[index(row)].start, routes.get(index(row)).connection, row)
         });
 
-        let mut loads = Loads::default();
+        let mut loads = ResourceLoads::default();
         let mut ports = Vec::with_capacity(routes.len());
         let mut crossings = Vec::new();
         for (row, route) in routes.iter().enumerate() {
             for &link in route.links().iter().filter(|&&link| link != LinkId::NONE) {
-                let link = self.links.meet(link.0);
+                let link = self.links.index_of(link.0);
                 loads.link(link, route.words);
-                crossings.push((row as u32, link));
+                crossings.push((to_u32(row), link));
             }
-            let both = self.costs.sides(set.get(route.connection));
-            let both = both.map(|port| self.ports.meet(port));
+            let both = self.costs.ports(set.get(route.connection));
+            let both = both.map(|port| self.ports.index_of(port));
             for port in both {
                 loads.agent(port, route.words);
             }
             ports.push(both);
         }
         // Resources of the phase: its links, then its ports.
-        let links = self.links.used().len() as u32;
-        let port_count = self.ports.used().len();
-        let mut capacities = vec![1.0 / f64::from(parameters.link_clocks_per_word); links as usize];
+        let links = to_u32(self.links.rows().len());
+        let port_count = self.ports.rows().len();
+        let mut capacities = vec![1.0 / f64::from(parameters.link_clocks_per_word); index(links)];
         let access = 1.0 / f64::from(parameters.access_clocks_per_word);
         capacities.resize(capacities.len() + port_count, access);
         let ends = ports
             .iter()
             .enumerate()
-            .flat_map(|(row, both)| both.map(|port| (row as u32, port + links)));
-        let ways = Lists::new(routes.len(), crossings.iter().copied().chain(ends));
+            .flat_map(|(row, both)| both.map(|port| (to_u32(row), port + links)));
+        let paths = Lists::new(routes.len(), crossings.iter().copied().chain(ends));
         let listed = rows.iter().flat_map(|&row| {
-            let [from, to] = ports[row as usize];
+            let [from, to] = ports[index(row)];
             std::iter::once((from, row)).chain((from != to).then_some((to, row)))
         });
         let lists = Lists::new(port_count, listed);
-        let order = PhaseOrder::of(set, routes, &mut self.connections);
+        let precedence = PhasePrecedence::of(set, routes, &mut self.connections);
 
-        let phase = fluid::Phase {
+        let phase = fluid::FluidPhase {
             words: routes.iter().map(|route| route.words).collect(),
             lists,
             ports,
-            order: order.as_ref(),
-            flights: self.flights(routes),
+            precedence: precedence.as_ref(),
+            latencies: self.latencies(routes),
             starts: match parameters.has_timed_starts() {
-                true => times.slots.iter().map(|slot| slot.start as f64).collect(),
+                true => times.slots.iter().map(|slot| to_f64(slot.start)).collect(),
                 false => Vec::new(),
             },
             streams: parameters.streams,
             setup: f64::from(parameters.stream_setup),
             links,
         };
-        let outcome = fluid::run(&phase, &mut Fair::new(capacities, ways));
+        let outcome = fluid::run(&phase, &mut MaxMinShare::new(capacities, paths));
 
         let busiest_link = self.busiest_link(&loads);
         let busiest_agent = self.busiest_agent(&loads);
@@ -221,15 +259,15 @@ impl<'a> Model<'a> {
             planned: times.makespan,
             busiest_link,
             busiest_agent,
-            max_sharing: outcome.sharing,
+            max_sharing: outcome.max_sharing,
         }
     }
 
-    fn busiest_link(&self, loads: &Loads) -> Option<LinkLoad> {
+    fn busiest_link(&self, loads: &ResourceLoads) -> Option<LinkLoad> {
         let clocks_per_word = u64::from(self.machine.parameters().link_clocks_per_word);
         let found = self
             .links
-            .used()
+            .rows()
             .iter()
             .zip(&loads.links)
             .min_by_key(|&(&link, load)| (std::cmp::Reverse(load.words), link));
@@ -241,15 +279,15 @@ impl<'a> Model<'a> {
         })
     }
 
-    fn busiest_agent(&self, loads: &Loads) -> Option<AgentLoad> {
+    fn busiest_agent(&self, loads: &ResourceLoads) -> Option<AgentLoad> {
         let parameters = self.machine.parameters();
-        let clocks = |load: &Load| {
+        let clocks = |load: &ResourceLoad| {
             let words = load.words.saturating_mul(u64::from(parameters.access_clocks_per_word));
             words.saturating_add(u64::from(load.streams) * u64::from(parameters.stream_setup))
         };
         let found = self
             .ports
-            .used()
+            .rows()
             .iter()
             .zip(&loads.agents)
             .min_by_key(|&(&port, load)| (std::cmp::Reverse(clocks(load)), port));
@@ -272,19 +310,19 @@ impl<'a> Model<'a> {
 
 /// Streams and words of a link or an agent.
 #[derive(Clone, Copy, Default)]
-struct Load {
+struct ResourceLoad {
     streams: u32,
     words: u64,
 }
 
-/// The loads of a phase, by number within the phase.
+/// The loads of a phase, by numbers within the phase.
 #[derive(Default)]
-struct Loads {
-    links: Vec<Load>,
-    agents: Vec<Load>,
+struct ResourceLoads {
+    links: Vec<ResourceLoad>,
+    agents: Vec<ResourceLoad>,
 }
 
-impl Loads {
+impl ResourceLoads {
     fn link(&mut self, link: u32, words: u32) {
         add(&mut self.links, link, words);
     }
@@ -294,17 +332,19 @@ impl Loads {
     }
 }
 
-fn add(loads: &mut Vec<Load>, row: u32, words: u32) {
-    let row = row as usize;
+fn add(loads: &mut Vec<ResourceLoad>, row: u32, words: u32) {
+    let row = index(row);
     if row == loads.len() {
-        loads.push(Load::default());
+        loads.push(ResourceLoad::default());
     }
     loads[row].streams += 1;
     loads[row].words += u64::from(words);
 }
 
-/// Whole clocks, rounded up; what is above a whole number by rounding errors only counts as it.
+/// Whole clocks, rounded up. A fraction that rounding errors explain is ignored; what exceeds 64
+/// bits is `u64::MAX`.
 fn rounded_up(clocks: f64) -> u64 {
-    // The cast saturates, which is meant.
-    (clocks - 1e-6 - clocks * 1e-12).ceil().max(0.0) as u64
+    const TOO_MANY: f64 = 18_446_744_073_709_551_616.0;
+    let whole = (clocks - 1e-6 - clocks * 1e-12).ceil().max(0.0);
+    if whole < TOO_MANY { truncate(whole) } else { u64::MAX }
 }

@@ -9,7 +9,7 @@ use conset_ir::{
     CellId, ConnectionId, Direction, Duplex, LinkId, Machine, Parameters, PhaseTimes, Routing,
     Slot, Timetable, Topology,
 };
-use conset_scheduler::sketch::{Sketch, Stream};
+use conset_scheduler::phase_model::{ModelStream, PhaseModel};
 use conset_scheduler::{PhasePrediction, predict, timetable};
 use proptest::prelude::*;
 
@@ -121,7 +121,7 @@ fn order_is_waited_for() {
     // Each waits for the last word of the one before, which crosses a link and an agent.
     let starts: Vec<u64> = timetable.phases()[0].slots.iter().map(|slot| slot.start).collect();
     assert_eq!(starts, [0, 24, 48]);
-    check_sketch(&timetable);
+    check_phase_model(&timetable);
     assert_eq!(predict(&timetable).phases[0].clocks, 3 * 24);
 }
 
@@ -138,7 +138,7 @@ fn what_words_take_on_their_way_shows_where_others_wait_for_them() {
     // A link slower than agents: a word goes through an agent, over links, through an agent, and
     // the others follow at the pace of the link.
     assert_eq!(clocks(|p| p.link_clocks_per_word = 5, 10, [(0, 3), (3, 4)]), 64 + 54);
-    // A cell that sends to itself does it in turns with half duplex, else side by side.
+    // A cell that sends to itself does it in turns with half duplex, else port by port.
     let half = |p: &mut Parameters| p.duplex = Duplex::Half;
     assert_eq!(clocks(half, 10, [(0, 0), (0, 1)]), 40 + 24);
     assert_eq!(clocks(|_| (), 10, [(0, 0), (0, 1)]), 22 + 24);
@@ -156,11 +156,11 @@ fn a_timetable_that_contradicts_the_order_still_has_a_price() {
     assert_eq!(predict(&timetable).phases[0].clocks, 44);
 }
 
-/// A sketch of each phase says what the model says of the phase.
-fn check_sketch(timetable: &Timetable) {
+/// A model of each phase says what the model says of the phase.
+fn check_phase_model(timetable: &Timetable) {
     let routing = timetable.routing();
     let (machine, set) = (routing.machine(), routing.set());
-    let mut sketch = Sketch::new(machine, set, &vec![1; machine.link_count()]);
+    let mut model = PhaseModel::new(machine, set, &vec![1; machine.link_count()]);
     let predicted = predict(timetable).phases;
     for ((routes, times), predicted) in
         routing.phases().iter().zip(timetable.phases()).zip(predicted)
@@ -172,14 +172,14 @@ fn check_sketch(timetable: &Timetable) {
             .collect();
         let streams = rows.iter().map(|&row| {
             let route = routes.get(row);
-            Stream {
+            ModelStream {
                 connection: route.connection,
                 words: route.words,
-                places: &links[row],
+                edges: &links[row],
                 start: 0,
             }
         });
-        let ends = sketch.ends(streams);
+        let ends = model.finish_times(streams);
         let last = ends.iter().copied().fold(0.0, f64::max);
         // With several streams at a time the model does not go below the set-ups of an agent.
         let several = machine.parameters().streams > 1 && last < predicted.clocks as f64;
@@ -262,7 +262,7 @@ proptest! {
         let phase = predict(&timetable).phases[0];
         prop_assert!(phase.clocks >= bound(&timetable, 0));
         prop_assert!(phase.clocks >= link_bound(&timetable));
-        check_sketch(&timetable);
+        check_phase_model(&timetable);
         // Somebody is always moving words or opening a stream, in the worst case one at a time.
         prop_assert!(phase.clocks <= timetable.phases()[0].slots.iter().map(|s| s.duration).sum());
     }

@@ -168,16 +168,16 @@ fn optimum(jobs: &[([u32; 2], u64)]) -> u64 {
             *best = end;
             return;
         }
-        for (row, &(sides, duration)) in jobs.iter().enumerate() {
+        for (row, &(ports, duration)) in jobs.iter().enumerate() {
             if left & (1 << row) == 0 {
                 continue;
             }
             // Not before the latest start so far: sequences by start suffice.
             let from = booked.iter().map(|b| b.1).max().unwrap_or(0);
-            let busy = booked.iter().filter(|b| sides.contains(&b.0)).map(|b| b.2).max();
+            let busy = booked.iter().filter(|b| ports.contains(&b.0)).map(|b| b.2).max();
             let start = from.max(busy.unwrap_or(0));
             let depth = booked.len();
-            booked.extend(sides.map(|side| (side, start, start + duration)));
+            booked.extend(ports.map(|port| (port, start, start + duration)));
             place(jobs, left & !(1 << row), booked, best);
             booked.truncate(depth);
         }

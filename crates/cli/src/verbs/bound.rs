@@ -61,11 +61,11 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> 
                 let summary = report.summary();
                 let rows = |of, list: &[conset::partition_route::bounds::Bound]| {
                     list.iter()
-                        .map(|(by, value, witness, _)| OneBound {
+                        .map(|bound| OneBound {
                             of,
-                            by: *by,
-                            value: *value,
-                            witness: witness.clone(),
+                            by: bound.binding,
+                            value: bound.value,
+                            witness: bound.explanation.clone(),
                         })
                         .collect::<Vec<_>>()
                 };

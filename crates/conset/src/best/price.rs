@@ -15,8 +15,8 @@ use conset_fabric::run_checked;
 use conset_ir::{ConnectionSet, Machine, Timetable};
 use conset_partition_route::network::{Distances, Network};
 use conset_planner::{self as planner, Routed};
-use conset_scheduler::sketch::{Sketch, Stream};
-use conset_scheduler::{best as links, planned, predict};
+use conset_scheduler::phase_model::{ModelStream, PhaseModel};
+use conset_scheduler::{fixed_starts, link_aware as links, predict};
 use rayon::prelude::*;
 
 use crate::compile::{CompileError, Objective};
@@ -180,7 +180,7 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         (Some(rounds), _) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
         (None, Some(starts)) => {
             let bug = |e| CompileError::bug("the router", &e);
-            vec![planned::with_starts(plan.routing, starts).map_err(bug)?]
+            vec![fixed_starts::with_starts(plan.routing, starts).map_err(bug)?]
         }
         (None, None) => {
             let most = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
@@ -188,10 +188,10 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
             let channels: u64 = routes.map(|route| route.cells.len() as u64).sum();
             let passes = u64::from(most).min(pricing.work / channels.max(1)) as u32;
             stopped = passes < most;
-            links::by_links(plan.routing, passes, seed).map_err(bug)?
+            links::list_schedules(plan.routing, passes, seed).map_err(bug)?
         }
     };
-    let tables = planned::with_early_starts(tables);
+    let tables = fixed_starts::with_early_starts(tables);
     let clocks = |table: &Timetable| {
         if pricing.on_fabric {
             return measured(table);
@@ -301,10 +301,15 @@ pub(super) fn refined(
 ) -> Result<Option<Priced>, CompileError> {
     let routing = base.timetable.routing();
     let network = Network::new(routing.machine());
-    let mut sketch = Sketch::new(routing.machine(), routing.set(), &network.links);
+    let mut model = PhaseModel::new(routing.machine(), routing.set(), &network.links);
     let mut run = |streams: &[planner::Streamed<'_>]| {
-        let stream = |&(connection, words, places)| Stream { connection, words, places, start: 0 };
-        sketch.ends(streams.iter().map(stream))
+        let stream = |&(connection, words, places)| ModelStream {
+            connection,
+            words,
+            edges: places,
+            start: 0,
+        };
+        model.finish_times(streams.iter().map(stream))
     };
     let plan = planner::refine(&base.timetable, even, steps, seed, &mut run)
         .map_err(|e| CompileError::bug("the router", &e))?;

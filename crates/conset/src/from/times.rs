@@ -7,9 +7,9 @@
 //! * So does a phase in which what stands does not keep the order that the set has now.
 
 use conset_ir::{ConnectionId, ConnectionSet, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
-use conset_partition_route::apr::Extended;
-use conset_scheduler::planned::{self, Start};
-use conset_scheduler::{PhasePrediction, Prediction, best as links, predict};
+use conset_partition_route::apr::IncrementalRouting;
+use conset_scheduler::fixed_starts::{self, StartRule};
+use conset_scheduler::{PhasePrediction, Prediction, link_aware as links, predict};
 
 use super::standing::Standing;
 use crate::compile::{CompileError, Options};
@@ -31,7 +31,7 @@ enum Known {
     /// All of them, and their price: those of a phase of an earlier try.
     Same(usize),
     /// Some starts, and what would be best for the others; when those that stand are done.
-    Some { starts: Vec<Start>, end: u64 },
+    Some { starts: Vec<StartRule>, end: u64 },
 }
 
 /// Times for `routing`, which is `extended` with its parts joined. `best` has, for each phase, what
@@ -39,8 +39,8 @@ enum Known {
 /// routes as in an earlier try, which `earlier` finds by its number before, keeps its times.
 pub(super) fn times(
     routing: Routing,
-    extended: &Extended,
-    best: Vec<Vec<Start>>,
+    extended: &IncrementalRouting,
+    best: Vec<Vec<StartRule>>,
     standing: &Standing,
     earlier: Option<(&Timed, &[Option<u32>])>,
     options: &Options,
@@ -68,7 +68,7 @@ pub(super) fn times(
         } else if all {
             Known::All(PhaseTimes { slots: old, makespan: end })
         } else {
-            let starts = old.iter().map(|slot| Start::At(slot.start));
+            let starts = old.iter().map(|slot| StartRule::Fixed(slot.start));
             Known::Some { starts: starts.chain(best).collect(), end }
         });
     }
@@ -107,10 +107,7 @@ fn priced(
         prices[row] = Some(phase);
     }
     let phases: Vec<PhasePrediction> = prices.into_iter().flatten().collect();
-    let clocks = phases
-        .iter()
-        .fold(0u64, |sum, phase| sum.saturating_add(phase.switch).saturating_add(phase.clocks));
-    Ok(Prediction { clocks, phases })
+    Ok(Prediction::new(phases))
 }
 
 /// The times of those phases of which some are known.
@@ -127,7 +124,7 @@ fn made_anew(
             ends.push(*end);
         }
     }
-    let mut filled = planned::filled(&part(routing, phases.clone())?, &starts);
+    let mut filled = fixed_starts::backfill(&part(routing, phases.clone())?, &starts);
     // What takes no longer than what stands need not be searched for.
     let rows: Vec<usize> = (0..phases.len()).filter(|&row| filled[row].is_some()).collect();
     let some = rows.iter().filter_map(|&row| filled[row].clone()).collect();
@@ -155,8 +152,8 @@ fn searched(routing: Routing, options: &Options) -> Result<Vec<(PhaseTimes, u64)
         return Ok(Vec::new());
     }
     let bug = |e| CompileError::bug("the scheduler", &e);
-    let tables = links::by_links(routing, PASSES, options.seed).map_err(bug)?;
-    let tables = planned::with_early_starts(tables);
+    let tables = links::list_schedules(routing, PASSES, options.seed).map_err(bug)?;
+    let tables = fixed_starts::with_early_starts(tables);
     let of_tables: Vec<Vec<u64>> = tables.iter().map(prices).collect();
     let least = |phase: usize| of_tables.iter().map(|prices| prices[phase]).min().unwrap_or(0);
     let best = links::combine(&tables, &of_tables);

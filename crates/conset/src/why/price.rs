@@ -7,7 +7,7 @@
 
 use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, RouteRef, Routing, ShapeError, Timetable};
 use conset_scheduler::{
-    PhasePrediction, Prediction, ScheduleError, best as links, greedy, planned,
+    PhasePrediction, Prediction, ScheduleError, fixed_starts, greedy, link_aware as links,
 };
 
 use super::{Part, Way};
@@ -118,12 +118,11 @@ pub(super) fn price(
 fn predicted(routing: &Routing, phases: Vec<PhaseRoutes>) -> Result<Vec<PhasePrediction>, usize> {
     let routing = Routing::new(routing.machine().clone(), routing.set().clone(), phases)
         .expect("made of routes of the same set and machine");
-    let (_, prediction) =
-        timed(routing).map_err(|ScheduleError::TooLong { phase }| phase.index())?;
+    let (_, prediction) = timed(routing).map_err(|error| error.phase().index())?;
     Ok(prediction.phases)
 }
 
 /// The greedy timetable, with starts kept where that is faster.
 fn timed(routing: Routing) -> Result<(Timetable, Prediction), ScheduleError> {
-    Ok(links::cheapest(&planned::with_early_starts(vec![greedy::timetable(routing)?])))
+    Ok(links::cheapest(&fixed_starts::with_early_starts(vec![greedy::timetable(routing)?])))
 }

@@ -1,70 +1,72 @@
-//! The shortest path over all copies of the graph.
+//! The shortest path over all layers of the graph, one layer for each phase.
 //!
-//! A connection looks at the copies (phases) where both of its ends have a free channel, those
-//! whose ends are emptiest first, and keeps the shortest path. A copy whose two ends alone make
-//! it no better than the best so far is not searched, and a search in a copy stops where it can
-//! no longer be better, so most copies cost nothing; the path found is still a shortest one over
-//! all of them. Only beyond [`COPIES`] searches is the best so far taken as it is, and where there
-//! are more than [`WINDOW`] copies the next ones are looked at only if those had no path; this
-//! keeps a million connections over 1500 phases a matter of a minute.
+//! For each connection the router considers the layers (phases) in which both its ends have a free
+//! channel, those with the emptiest ends first, and keeps the shortest path. A layer is skipped if
+//! its two ends alone make its path no better than the best so far, and the search in a layer stops
+//! once it cannot improve on the best, so most layers cost nothing; the result is still a shortest
+//! path over all of them. There are two exceptions, which keep a million connections over 1500
+//! phases within about a minute: after [`SEARCHED_LAYERS`] searches the best path so far is taken,
+//! and layers are considered in windows of [`WINDOW`], each only if the windows before it had no
+//! path.
 //!
-//! A connection that others must wait for takes the first phase where it fits at all: a late
-//! phase would push everything behind it back.
+//! A connection with successors takes the first phase where it fits at all: a later phase would
+//! delay all its successors.
 
 use std::ops::RangeInclusive;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{ConnectionSet, Infeasible, Machine};
 
-use super::costs::{self, FULL};
-use super::order::Order;
+use super::a_star::{AStar, UNIT};
+use super::cell_cost::{self, FULL};
+use super::precedence::Precedence;
 use super::requirements::{ANY, Requirement, Requirements};
-use super::search::{Search, UNIT};
-use super::state::State;
+use super::routing_state::{PoolRange, RoutingState, UNROUTED};
 use crate::network::{Distances, Network, UNREACHABLE};
 
-/// Copies searched for one connection, unless none of them has a route.
-const COPIES: usize = 32;
-/// Copies sorted by their ends at a time.
+/// Layers searched for one connection, unless none of them has a path.
+const SEARCHED_LAYERS: usize = 32;
+/// Layers that are sorted by the costs of their ends at a time.
 const WINDOW: u32 = 256;
 
-/// A path that was found.
+/// The phase and the cost of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct PhasePath {
     /// The phase.
     pub(crate) phase: u32,
-    /// The sum of its cells' costs.
+    /// The sum of the costs of its cells.
     pub(crate) cost: u32,
 }
 
-/// The copies of the graph, and all that the search needs.
+/// The layers of the graph, and the state of the searches.
 #[derive(Clone, Debug)]
 pub(crate) struct LayeredGraph {
     pub(crate) network: Network,
     distances: Distances,
-    search: Search,
+    search: AStar,
     costs: Vec<u32>,
     /// Source and target of each connection.
     pub(crate) ends: Vec<(u32, u32)>,
-    /// What is routed.
-    pub(crate) state: State,
-    /// Ordering constraints.
-    pub(crate) order: Order,
-    wants: Option<Requirements>,
+    /// The routes of all phases.
+    pub(crate) state: RoutingState,
+    /// The precedence constraints.
+    pub(crate) precedence: Precedence,
+    requirements: Option<Requirements>,
     /// The path found last, source first.
     pub(crate) path: Vec<u32>,
-    /// Scratch: phases by what the two ends cost.
+    /// Scratch: phases by the cost of the two ends above the least.
     classes: Vec<Vec<u32>>,
-    /// Searches so far.
-    turn: u32,
+    /// The number of searches so far.
+    offset: u32,
 }
 
-/// The distances to the targets of a set, and what its connections ask for. `hops_of` gets the hops
-/// of each connection's shortest route.
+/// The distances to the targets of a set, and the requirements of its connections. Fills `hops_of`
+/// with the hops of each connection's shortest route.
 ///
 /// # Errors
-/// Connections without a way, or a requirement that no route meets. A set without either can be
-/// routed in some number of phases.
-pub(crate) fn reach(
+/// A connection without a path, or a requirement that no route meets. Any other set can be routed
+/// in some number of phases.
+pub(crate) fn distances_and_requirements(
     machine: &Machine,
     set: &ConnectionSet,
     network: &Network,
@@ -78,15 +80,16 @@ pub(crate) fn reach(
         let cut = |id: &usize| hops_of[*id] == UNREACHABLE;
         return Err(crate::explain::unreachable(machine, set, (0..set.len()).filter(cut)));
     }
-    let wants = Requirements::new(machine, network, set, hops_of)?;
-    Ok((distances, wants))
+    let requirements = Requirements::new(machine, network, set, hops_of)?;
+    Ok((distances, requirements))
 }
 
 impl LayeredGraph {
-    /// Nothing routed, no phase. `hops_of` gets the hops of each connection's shortest route.
+    /// A graph without routes and phases. Fills `hops_of` with the hops of each connection's
+    /// shortest route.
     ///
     /// # Errors
-    /// Connections without a way, or a requirement that no route meets.
+    /// As [`distances_and_requirements`].
     pub(crate) fn new(
         machine: &Machine,
         set: &ConnectionSet,
@@ -95,182 +98,192 @@ impl LayeredGraph {
     ) -> Result<Self, Infeasible> {
         let ends: Vec<(u32, u32)> =
             set.connections().iter().map(|c| (c.source.0, c.target.0)).collect();
-        let (distances, wants) = reach(machine, set, &network, hops_of)?;
-        let capacity = machine.parameters().channels_per_cell as u16;
-        let costs = costs::table(capacity);
-        // What two ends can cost above the least.
+        let (distances, requirements) =
+            distances_and_requirements(machine, set, &network, hops_of)?;
+        let capacity = u16::try_from(machine.parameters().channels_per_cell)
+            .expect("machines limit the channels of a cell to 4096");
+        let costs = cell_cost::table(capacity);
+        // The most that two ends cost above the least.
         let most = costs.iter().filter(|&&c| c != FULL).max().map_or(0, |&c| c - UNIT);
         let classes = 2 * most + 1;
         Ok(Self {
-            search: Search::new(network.cells),
-            state: State::new(network.cells, capacity, set.len()),
-            order: Order::new(set),
-            classes: vec![Vec::new(); classes as usize],
+            search: AStar::new(network.cells),
+            state: RoutingState::new(network.cells, capacity, set.len()),
+            precedence: Precedence::new(set),
+            classes: vec![Vec::new(); index(classes)],
             path: Vec::new(),
-            turn: 0,
+            offset: 0,
             network,
             distances,
             costs,
             ends,
-            wants,
+            requirements,
         })
     }
 
     /// Adds an empty phase at the end.
     pub(crate) fn open_phase(&mut self) {
         self.state.open_phase();
-        if let Some(wants) = &mut self.wants {
-            wants.open_phase();
+        if let Some(requirements) = &mut self.requirements {
+            requirements.open_phase();
         }
     }
 
-    /// Takes out an empty phase; those after it move up.
+    /// Removes an empty phase; later phases move up.
     pub(crate) fn close_phase(&mut self, phase: u32) {
         self.state.close_phase(phase);
-        if let Some(wants) = &mut self.wants {
-            wants.close_phase(phase);
+        if let Some(requirements) = &mut self.requirements {
+            requirements.close_phase(phase);
         }
     }
 
-    /// Puts the path found last into a phase.
-    pub(crate) fn put(&mut self, connection: u32, phase: u32) {
-        self.state.put(connection, phase, &self.path);
-        self.note_put(connection, phase);
+    /// Adds the path found last to a phase.
+    pub(crate) fn insert(&mut self, connection: u32, phase: u32) {
+        self.state.insert(connection, phase, &self.path);
+        self.register(connection, phase);
     }
 
     /// Cells labelled in all searches so far: the measure of work.
-    pub(crate) fn effort(&self) -> u64 {
-        self.search.effort
+    pub(crate) fn labelled_cells(&self) -> u64 {
+        self.search.labelled_cells
     }
 
-    /// Gives an unrouted connection back a route that it had before.
-    pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: (u64, u32)) {
+    /// Gives an unrouted connection a route that it had before.
+    pub(crate) fn restore(&mut self, connection: u32, phase: u32, place: PoolRange) {
         self.state.restore(connection, phase, place);
-        self.note_put(connection, phase);
+        self.register(connection, phase);
     }
 
-    fn note_put(&mut self, connection: u32, phase: u32) {
-        if let Some(wants) = &mut self.wants {
-            wants.put(&self.network, phase, connection, self.state.route(connection));
+    fn register(&mut self, connection: u32, phase: u32) {
+        if let Some(requirements) = &mut self.requirements {
+            requirements.insert(&self.network, phase, connection, self.state.route(connection));
         }
     }
 
-    /// Takes a connection out of its phase.
-    pub(crate) fn take(&mut self, connection: u32) {
-        let phase = self.state.phase_of[connection as usize];
-        self.state.take(connection);
-        if let Some(wants) = &mut self.wants {
+    /// Removes a connection from its phase.
+    pub(crate) fn remove(&mut self, connection: u32) {
+        let phase = self.state.phase_of[index(connection)];
+        self.state.remove(connection);
+        if let Some(requirements) = &mut self.requirements {
             let state = &self.state;
             let others = state.members(phase).iter().map(|&x| (x, state.route(x)));
-            wants.take(&self.network, phase, connection, state.route(connection), others);
+            requirements.remove(&self.network, phase, connection, state.route(connection), others);
         }
     }
 
-    fn want(&self, connection: u32) -> Requirement {
-        match &self.wants {
-            Some(wants) => wants.of(connection),
+    fn requirement(&self, connection: u32) -> Requirement {
+        match &self.requirements {
+            Some(requirements) => requirements.of(connection),
             None => Requirement { sharing: ANY, hops: ANY },
         }
     }
 
-    /// The shortest path for a connection in the given phases, `without` left out; the path is
-    /// left in [`LayeredGraph::path`].
+    /// A shortest path for a connection in the given phases except `without`; the path is left in
+    /// [`LayeredGraph::path`].
     pub(crate) fn shortest(
         &mut self,
         connection: u32,
         phases: &RangeInclusive<u32>,
         without: u32,
-    ) -> Option<Found> {
-        let (source, target) = self.ends[connection as usize];
+    ) -> Option<PhasePath> {
+        let (source, target) = self.ends[index(connection)];
         let hops = self.distances.aim(&self.network, source, target);
         let lower = (hops + 1) * UNIT;
         let last = (*phases.end()).min(self.state.phases.checked_sub(1)?);
         let (first, words) =
             (phases.start() / 64, (last / 64 + 1).checked_sub(phases.start() / 64)?);
-        let first_fit = self.order.is_awaited(connection);
-        // Beginning each time elsewhere fills the copies evenly where there are many.
-        let turn = if first_fit || words * 64 <= WINDOW { 0 } else { self.turn % words };
-        self.turn = self.turn.wrapping_add(1);
-        let mut gathered = 0;
+        let first_fit = self.precedence.has_successors(connection);
+        // A different start each time fills the layers evenly if there are many.
+        let offset = if first_fit || words * 64 <= WINDOW { 0 } else { self.offset % words };
+        self.offset = self.offset.wrapping_add(1);
+        let mut collected = 0;
         for step in 0..words {
-            let word = first + (step + turn) % words;
-            gathered += self.gather(word, (source, target), phases, without);
-            if gathered < WINDOW && step + 1 < words {
+            let word = first + (step + offset) % words;
+            collected += self.collect_layers(word, (source, target), phases, without);
+            if collected < WINDOW && step + 1 < words {
                 continue;
             }
             let best = self.search_classes(connection, lower, first_fit);
             if best.is_some() {
                 return best;
             }
-            gathered = 0;
+            collected = 0;
         }
         None
     }
 
-    /// The shortest path for a connection in one phase; the path is left in [`LayeredGraph::path`].
-    pub(crate) fn search_one(&mut self, phase: u32, connection: u32) -> Option<u32> {
-        let (source, target) = self.ends[connection as usize];
+    /// The cost of a shortest path for a connection in one phase; the path is left in
+    /// [`LayeredGraph::path`].
+    pub(crate) fn search_phase(&mut self, phase: u32, connection: u32) -> Option<u32> {
+        let (source, target) = self.ends[index(connection)];
         self.distances.aim(&self.network, source, target);
         let cost = self.search_in(phase, connection, u32::MAX, None)?;
         std::mem::swap(&mut self.path, &mut self.search.path);
         Some(cost)
     }
 
-    /// The same over open edges alone. Nothing is found for a connection that asks for a latency.
-    pub(crate) fn search_open(
+    /// As [`LayeredGraph::search_phase`], over open edges only. Finds nothing for a connection with
+    /// a latency requirement.
+    pub(crate) fn search_open_edges(
         &mut self,
         phase: u32,
         connection: u32,
         open: &dyn Fn(usize) -> bool,
     ) -> Option<u32> {
-        let want = self.want(connection);
-        if want.hops != ANY {
+        let requirement = self.requirement(connection);
+        if requirement.hops != ANY {
             return None;
         }
-        let (source, target) = self.ends[connection as usize];
+        let (source, target) = self.ends[index(connection)];
         self.distances.aim(&self.network, source, target);
-        let Self { network, distances, search, costs, state, wants, .. } = self;
+        let Self { network, distances, search, costs, state, requirements, .. } = self;
         let used = state.used(phase);
-        let cost = |cell: u32| costs[usize::from(used[cell as usize])];
-        let allowed = |edge| wants.as_ref().is_none_or(|w| w.is_open(phase, edge, want.sharing));
+        let cost = |cell: u32| costs[usize::from(used[index(cell)])];
+        let allowed = |edge| {
+            requirements.as_ref().is_none_or(|w| w.is_open(phase, edge, requirement.sharing))
+        };
         let open = |edge| open(edge) && allowed(edge);
         let cost = search.run(network, distances, source, target, u32::MAX, cost, open)?;
         std::mem::swap(&mut self.path, &mut self.search.path);
         Some(cost)
     }
 
-    /// Whether what is routed keeps all requirements. Where links are parallel and there are
-    /// requirements, nobody looks which link of an edge a route has, so the answer is no.
-    pub(crate) fn keeps_wants(&self) -> bool {
-        let Some(wants) = &self.wants else { return true };
-        let connections = 0..self.ends.len() as u32;
-        let routed =
-            connections.filter(|&x| self.state.phase_of[x as usize] != super::state::UNROUTED);
-        wants.are_kept()
-            && routed
-                .into_iter()
-                .all(|x| self.state.route(x).len() as u64 <= u64::from(wants.of(x).hops) + 1)
+    /// Whether the routes meet all requirements. If there are requirements and parallel links, the
+    /// answer is no, because the link of each route is not known here.
+    pub(crate) fn meets_requirements(&self) -> bool {
+        let Some(requirements) = &self.requirements else { return true };
+        let connections = 0..to_u32(self.ends.len());
+        let routed = connections.filter(|&x| self.state.phase_of[index(x)] != UNROUTED);
+        requirements.are_met()
+            && routed.into_iter().all(|x| {
+                to_u64(self.state.route(x).len()) <= u64::from(requirements.of(x).hops) + 1
+            })
     }
 
-    /// The shortest path over the copies gathered, which are forgotten.
-    fn search_classes(&mut self, connection: u32, lower: u32, first_fit: bool) -> Option<Found> {
+    /// A shortest path over the collected layers, which are cleared.
+    fn search_classes(
+        &mut self,
+        connection: u32,
+        lower: u32,
+        first_fit: bool,
+    ) -> Option<PhasePath> {
         if first_fit {
             self.merge_classes();
         }
         let mut classes = std::mem::take(&mut self.classes);
-        let mut best: Option<Found> = None;
+        let mut best: Option<PhasePath> = None;
         let mut searched = 0;
         'all: for (extra, class) in classes.iter().enumerate() {
-            let least = if first_fit { lower } else { lower + extra as u32 };
+            let least = if first_fit { lower } else { lower + to_u32(extra) };
             for &phase in class {
                 let limit = best.map_or(u32::MAX, |b| b.cost);
-                if least >= limit || (searched >= COPIES && best.is_some()) {
+                if least >= limit || (searched >= SEARCHED_LAYERS && best.is_some()) {
                     break 'all;
                 }
                 searched += 1;
                 if let Some(cost) = self.search_in(phase, connection, limit, None) {
                     std::mem::swap(&mut self.path, &mut self.search.path);
-                    best = Some(Found { phase, cost });
+                    best = Some(PhasePath { phase, cost });
                     if first_fit {
                         break 'all;
                     }
@@ -282,30 +295,30 @@ impl LayeredGraph {
         best
     }
 
-    /// The cheapest path in some phases where full cells may be passed too, each at the cost that
-    /// `toll(phase, cell)` asks; the path is left in [`LayeredGraph::path`].
-    pub(crate) fn through_full(
+    /// The cheapest path in some phases where full cells may be used too, each at the cost
+    /// `full_cell_cost(phase, cell)`; the path is left in [`LayeredGraph::path`].
+    pub(crate) fn search_through_full(
         &mut self,
         connection: u32,
         phases: impl Iterator<Item = u32>,
-        toll: &dyn Fn(u32, u32) -> u32,
-    ) -> Option<Found> {
-        let (source, target) = self.ends[connection as usize];
+        full_cell_cost: &dyn Fn(u32, u32) -> u32,
+    ) -> Option<PhasePath> {
+        let (source, target) = self.ends[index(connection)];
         self.distances.aim(&self.network, source, target);
-        let mut best: Option<Found> = None;
+        let mut best: Option<PhasePath> = None;
         for phase in phases {
             let limit = best.map_or(u32::MAX, |b| b.cost);
-            if let Some(cost) = self.search_in(phase, connection, limit, Some(toll)) {
+            if let Some(cost) = self.search_in(phase, connection, limit, Some(full_cell_cost)) {
                 std::mem::swap(&mut self.path, &mut self.search.path);
-                best = Some(Found { phase, cost });
+                best = Some(PhasePath { phase, cost });
             }
         }
         best
     }
 
-    /// Sorts the phases of one word where both ends are free by what the ends cost above the
+    /// Sorts the phases of one word in which both ends are free by the cost of the ends above the
     /// least. Returns their number.
-    fn gather(
+    fn collect_layers(
         &mut self,
         word: u32,
         (source, target): (u32, u32),
@@ -313,8 +326,8 @@ impl LayeredGraph {
         without: u32,
     ) -> u32 {
         let mut count = 0;
-        let mut bits = self.state.both_free(source, target, word as usize);
-        // No phase beyond the last.
+        let mut bits = self.state.both_free(source, target, index(word));
+        // Phases beyond the last do not exist.
         let there = self.state.phases.saturating_sub(word * 64);
         bits &= if there < 64 { (1 << there) - 1 } else { u64::MAX };
         while bits != 0 {
@@ -324,11 +337,11 @@ impl LayeredGraph {
                 continue;
             }
             let used = self.state.used(phase);
-            let mut extra = self.costs[usize::from(used[source as usize])] - UNIT;
+            let mut extra = self.costs[usize::from(used[index(source)])] - UNIT;
             if source != target {
-                extra += self.costs[usize::from(used[target as usize])] - UNIT;
+                extra += self.costs[usize::from(used[index(target)])] - UNIT;
             }
-            self.classes[extra as usize].push(phase);
+            self.classes[index(extra)].push(phase);
             count += 1;
         }
         count
@@ -342,41 +355,42 @@ impl LayeredGraph {
         first[0].sort_unstable();
     }
 
-    /// One search. The limit is one of cost; a limit of hops makes all cells cost the same, so
-    /// that it can be turned into one of cost.
+    /// One search. The limit is a cost. A hop limit is converted into a cost limit, which is exact
+    /// because all cells then cost the same.
     fn search_in(
         &mut self,
         phase: u32,
         connection: u32,
         limit: u32,
-        toll: Option<&dyn Fn(u32, u32) -> u32>,
+        full_cell_cost: Option<&dyn Fn(u32, u32) -> u32>,
     ) -> Option<u32> {
-        let (source, target) = self.ends[connection as usize];
-        let want = self.want(connection);
-        let Self { network, distances, search, costs, state, wants, .. } = self;
+        let (source, target) = self.ends[index(connection)];
+        let requirement = self.requirement(connection);
+        let Self { network, distances, search, costs, state, requirements, .. } = self;
         let used = state.used(phase);
-        let plain = |cell: u32| costs[usize::from(used[cell as usize])];
-        match (wants, toll) {
+        let plain = |cell: u32| costs[usize::from(used[index(cell)])];
+        match (requirements, full_cell_cost) {
             (None, None) => search.run(network, distances, source, target, limit, plain, |_| true),
-            (None, Some(toll)) => {
+            (None, Some(full_cell_cost)) => {
                 let cost = |cell| match plain(cell) {
-                    FULL => toll(phase, cell),
+                    FULL => full_cell_cost(phase, cell),
                     cost => cost,
                 };
                 search.run(network, distances, source, target, limit, cost, |_| true)
             }
-            (Some(wants), toll) => {
-                let cost = |cell| match (plain(cell), toll) {
+            (Some(requirements), full_cell_cost) => {
+                let cost = |cell| match (plain(cell), full_cell_cost) {
                     (FULL, None) => FULL,
-                    (FULL, Some(toll)) => toll(phase, cell),
-                    (_, _) if want.hops != ANY => UNIT,
+                    (FULL, Some(full_cell_cost)) => full_cell_cost(phase, cell),
+                    (_, _) if requirement.hops != ANY => UNIT,
                     (cost, _) => cost,
                 };
-                // A full cell's toll is above UNIT, so a limit of hops may refuse more than it
-                // must there, never less.
-                let hops = want.hops.saturating_add(1).saturating_mul(UNIT).saturating_add(1);
-                let limit = if want.hops == ANY { limit } else { limit.min(hops) };
-                let open = |edge| wants.is_open(phase, edge, want.sharing);
+                // A full cell costs more than UNIT, so with full cells the hop limit may be too
+                // strict, but never too loose.
+                let hops =
+                    requirement.hops.saturating_add(1).saturating_mul(UNIT).saturating_add(1);
+                let limit = if requirement.hops == ANY { limit } else { limit.min(hops) };
+                let open = |edge| requirements.is_open(phase, edge, requirement.sharing);
                 search.run(network, distances, source, target, limit, cost, open)
             }
         }

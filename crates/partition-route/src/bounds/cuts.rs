@@ -1,35 +1,35 @@
-//! Cuts: words that must leave a set of cells, over the live links that leave it.
+//! Cut bounds: words that must leave a set of cells, over the live links that leave it.
 //!
-//! Any set of cells gives a true bound. Tried are
-//! * every single cell (its links in and out);
-//! * in shapes with coordinates, every slab of a dimension, by its first position and its length
-//!   (all lengths up to half of a dimension of 16, powers of two and the half beyond), and
-//!   without closing links every slab that begins at 0; that is where toruses and meshes are
-//!   narrow;
-//! * in a fat-tree, every group of leaves with the switches that serve no other;
-//! * in other graphs, the cells near some cell, for several cells and every size of the
-//!   neighbourhood.
+//! Every set of cells gives a valid bound. These sets are tried:
 //!
-//! It does not look for the best bisection of all, which is a hard problem of its own.
+//! * each single cell (its links in and out);
+//! * in shapes with coordinates, slabs of each dimension, by first position and length (all lengths
+//!   up to half of a dimension of 16; powers of two and the half of longer ones), and in meshes
+//!   also every slab that begins at 0; these are the narrow places of toruses and meshes;
+//! * in a fat-tree, each group of leaves with the switches that serve no other group;
+//! * in other graphs, the neighbourhoods of several cells, of every size.
+//!
+//! Finding the best bisection is a hard problem and is not attempted.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::witness::ranges;
 use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, Witness};
 
-use super::Load;
+use super::LoadBound;
 use crate::network::{BoundedBfs, Network};
 
-/// Lengths of slabs are all tried up to this size of a dimension.
-const ALL_LENGTHS: usize = 16;
-/// Words between positions of a dimension are summed up first, up to this size of a dimension.
-const TABLE: usize = 256;
-/// Neighbourhoods grown in graphs without coordinates.
-const STARTS: usize = 8;
+/// All slab lengths are tried up to this size of a dimension.
+const ALL_LENGTHS_UP_TO: usize = 16;
+/// Words between positions of a dimension are summed up in a table up to this size of a dimension.
+const MAX_TABLE_SIZE: usize = 256;
+/// Cells whose neighbourhoods are tried in graphs without coordinates.
+const NEIGHBOURHOODS: usize = 8;
 
-/// Something that goes from one position to another: words of a connection, or a link.
-type Step = (u32, u32, u128);
+/// An amount from one position to another: words of a connection, or a link.
+type Transfer = (u32, u32, u128);
 
 /// The best cut of each kind.
-pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<Load> {
+pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<LoadBound> {
     let mut found = Vec::new();
     let group_of: Vec<u32> = machine.cells().map(|cell| cell.0).collect();
     found.extend(best_group(machine, set, &group_of, |cell| CellId(cell).to_string()));
@@ -37,13 +37,13 @@ pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<Load> {
         Topology::FatTree { leaves } => {
             for level in 1.. {
                 let size = 1usize << (2 * level);
-                if size >= *leaves as usize {
+                if size >= index(*leaves) {
                     break;
                 }
-                let groups = fat_tree_groups(machine, *leaves as usize, level);
+                let groups = fat_tree_groups(machine, index(*leaves), level);
                 found.extend(best_group(machine, set, &groups, |group| {
-                    let last = ((group as usize + 1) * size).min(*leaves as usize) - 1;
-                    format!("the leaves c{} to c{last}", group as usize * size)
+                    let last = ((index(group) + 1) * size).min(index(*leaves)) - 1;
+                    format!("the leaves c{} to c{last}", index(group) * size)
                 }));
             }
         }
@@ -53,9 +53,9 @@ pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<Load> {
     found
 }
 
-/// A cut that is known to bind best so far.
+/// The cut that binds most so far.
 #[derive(Default)]
-struct Best {
+struct TightestCut {
     clocks: u128,
     words: u128,
     links: u128,
@@ -63,24 +63,26 @@ struct Best {
     inwards: bool,
 }
 
-impl Best {
+impl TightestCut {
     fn offer(&mut self, link_clocks: u128, words: u128, links: u128, place: usize, inwards: bool) {
-        // Words that no link can carry mean a set that is infeasible, which is said elsewhere.
+        // If no link can carry the words, the set is infeasible; that error is raised elsewhere.
         if links == 0 {
             return;
         }
         let clocks = (words * link_clocks).div_ceil(links);
         if clocks > self.clocks {
-            *self = Best { clocks, words, links, place, inwards };
+            *self = TightestCut { clocks, words, links, place, inwards };
         }
     }
 
-    fn words(&self, cells: &str) -> String {
+    /// The bound of this cut. `cells` names the set of cells, `side` proves the bound.
+    fn bound(&self, binding: Binding, cells: &str, side: Witness) -> LoadBound {
         let way = if self.inwards { "into" } else { "out of" };
-        format!("{} words {way} {cells} over {} links", self.words, self.links)
+        let explanation = format!("{} words {way} {cells} over {} links", self.words, self.links);
+        LoadBound { binding, clocks: self.clocks, explanation, witness: side }
     }
 
-    /// The side that words leave: what is inside, or where they go into that, what is outside.
+    /// The side that words leave: the inside, or for words that go inwards, the outside.
     fn side(&self, machine: &Machine, inside: impl Fn(CellId) -> bool) -> Witness {
         Witness::Cut(ranges(machine.cells().map(|cell| inside(cell) != self.inwards)))
     }
@@ -103,8 +105,8 @@ fn best_group(
     set: &ConnectionSet,
     group_of: &[u32],
     name: impl Fn(u32) -> String,
-) -> Option<Load> {
-    let groups = group_of.iter().filter(|&&g| g != u32::MAX).max().map_or(0, |&g| g as usize + 1);
+) -> Option<LoadBound> {
+    let groups = group_of.iter().filter(|&&g| g != u32::MAX).max().map_or(0, |&g| index(g) + 1);
     // Words out, words in, links out, links in.
     let mut sums = vec![[0u128; 4]; groups];
     let mut add = |from: CellId, to: CellId, amount: u128, row: usize| {
@@ -113,10 +115,10 @@ fn best_group(
             return;
         }
         if from != u32::MAX {
-            sums[from as usize][row] += amount;
+            sums[index(from)][row] += amount;
         }
         if to != u32::MAX {
-            sums[to as usize][row + 1] += amount;
+            sums[index(to)][row + 1] += amount;
         }
     };
     for connection in set.connections() {
@@ -125,25 +127,25 @@ fn best_group(
     for (from, to) in live_links(machine) {
         add(from, to, 1, 2);
     }
-    let mut best = Best::default();
+    let mut best = TightestCut::default();
     for (group, sum) in sums.iter().enumerate() {
         best.offer(link_clocks(machine), sum[0], sum[2], group, false);
         best.offer(link_clocks(machine), sum[1], sum[3], group, true);
     }
-    let place = best.place as u32;
+    let place = to_u32(best.place);
     (best.clocks > 0).then(|| {
         let side = best.side(machine, |cell| group_of[cell.index()] == place);
-        (Binding::Bisection, best.clocks, best.words(&name(place)), side)
+        best.bound(Binding::Bisection, &name(place), side)
     })
 }
 
 /// The groups of 4^level leaves of a fat-tree, each with the switches up to that level.
 fn fat_tree_groups(machine: &Machine, leaves: usize, level: u32) -> Vec<u32> {
-    let mut groups: Vec<u32> = (0..leaves).map(|leaf| (leaf >> (2 * level)) as u32).collect();
+    let mut groups: Vec<u32> = (0..leaves).map(|leaf| to_u32(leaf >> (2 * level))).collect();
     for below in 1..=level {
         // Level h has 2^(h-1) switches for each 4^h leaves.
         for group in 0..leaves.div_ceil(1 << (2 * below)) {
-            let id = (group >> (2 * (level - below))) as u32;
+            let id = to_u32(group >> (2 * (level - below)));
             groups.extend(std::iter::repeat_n(id, 1 << (below - 1)));
         }
     }
@@ -152,19 +154,19 @@ fn fat_tree_groups(machine: &Machine, leaves: usize, level: u32) -> Vec<u32> {
 }
 
 /// The tightest slab of any dimension.
-fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
+fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
     let dims = machine.topology().dims()?;
     let mut stride = 1u32;
-    let mut best: Option<Load> = None;
+    let mut best: Option<LoadBound> = None;
     for (dimension, &size) in dims.iter().enumerate() {
         let at = |cell: CellId| cell.0 / stride % size;
         let words =
             set.connections().iter().map(|c| (at(c.source), at(c.target), u128::from(c.words)));
-        let words = summed(size as usize, words);
+        let words = summed(index(size), words);
         let links = live_links(machine).map(|(from, to)| (at(from), at(to), 1));
-        let links = summed(size as usize, links);
-        let found = slabs_of(machine, (dimension, size as usize), &words, &links, &at);
-        if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.1 > b.1)) {
+        let links = summed(index(size), links);
+        let found = slabs_of(machine, (dimension, index(size)), &words, &links, &at);
+        if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.clocks > b.clocks)) {
             best = Some(found);
         }
         stride = stride.saturating_mul(size);
@@ -172,45 +174,45 @@ fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
     best
 }
 
-/// Steps between different positions, those between the same two put together where that is
-/// cheap.
-fn summed(size: usize, steps: impl Iterator<Item = Step>) -> Vec<Step> {
-    let steps = steps.filter(|step| step.0 != step.1);
-    if size > TABLE {
-        return steps.collect();
+/// Transfers between different positions; those between the same two positions are merged if the
+/// table is small.
+fn summed(size: usize, transfers: impl Iterator<Item = Transfer>) -> Vec<Transfer> {
+    let transfers = transfers.filter(|step| step.0 != step.1);
+    if size > MAX_TABLE_SIZE {
+        return transfers.collect();
     }
     let mut table = vec![0u128; size * size];
-    for (from, to, amount) in steps {
-        table[from as usize * size + to as usize] += amount;
+    for (from, to, amount) in transfers {
+        table[index(from) * size + index(to)] += amount;
     }
     let rows = table.into_iter().enumerate().filter(|(_, amount)| *amount > 0);
-    rows.map(|(at, amount)| ((at / size) as u32, (at % size) as u32, amount)).collect()
+    rows.map(|(at, amount)| (to_u32(at / size), to_u32(at % size), amount)).collect()
 }
 
 /// The tightest slab of one dimension.
 fn slabs_of(
     machine: &Machine,
     (dimension, size): (usize, usize),
-    words: &[Step],
-    links: &[Step],
+    words: &[Transfer],
+    links: &[Transfer],
     at: &impl Fn(CellId) -> u32,
-) -> Option<Load> {
+) -> Option<LoadBound> {
     let clocks = link_clocks(machine);
-    let mut result: Option<Load> = None;
+    let mut result: Option<LoadBound> = None;
     // A slab is its first position and its length.
-    let mut keep = |best: &Best, (first, length): (usize, usize)| {
-        if result.as_ref().map_or(0, |r| r.1) < best.clocks {
+    let mut keep = |best: &TightestCut, (first, length): (usize, usize)| {
+        if result.as_ref().map_or(0, |r| r.clocks) < best.clocks {
             let last = (first + length - 1) % size;
             let name = format!("positions {first} to {last} of dimension {dimension}");
-            let inside = |cell| (at(cell) as usize + size - first) % size < length;
+            let inside = |cell| (index(at(cell)) + size - first) % size < length;
             let side = best.side(machine, inside);
-            result = Some((Binding::DimensionCut, best.clocks, best.words(&name), side));
+            result = Some(best.bound(Binding::DimensionCut, &name, side));
         }
     };
-    let lengths =
-        (1..=size / 2).filter(|h| size <= ALL_LENGTHS || h.is_power_of_two() || *h == size / 2);
+    let lengths = (1..=size / 2)
+        .filter(|h| size <= ALL_LENGTHS_UP_TO || h.is_power_of_two() || *h == size / 2);
     for length in lengths {
-        let mut best = Best::default();
+        let mut best = TightestCut::default();
         for inwards in [false, true] {
             let words = leaving_slab(size, length, words, inwards);
             let links = leaving_slab(size, length, links, inwards);
@@ -221,7 +223,7 @@ fn slabs_of(
         keep(&best, (best.place, length));
     }
     if !machine.topology().wraps() {
-        let mut best = Best::default();
+        let mut best = TightestCut::default();
         for inwards in [false, true] {
             let words = leaving_prefix(size, words, inwards);
             let links = leaving_prefix(size, links, inwards);
@@ -234,15 +236,15 @@ fn slabs_of(
     result
 }
 
-/// For each first position, what leaves (or enters) the slab of `length` positions from there,
-/// cyclically; `length` is at most half the size.
-fn leaving_slab(size: usize, length: usize, steps: &[Step], inwards: bool) -> Vec<u128> {
+/// For each first position, the amount that leaves (or enters) the slab of `length` positions from
+/// there, cyclically; `length` is at most half the size.
+fn leaving_slab(size: usize, length: usize, transfers: &[Transfer], inwards: bool) -> Vec<u128> {
     let mut change = vec![0i128; size + 1];
-    for &(from, to, amount) in steps {
+    for &(from, to, amount) in transfers {
         let (inside, outside) = if inwards { (to, from) } else { (from, to) };
-        let ahead = (outside as usize + size - inside as usize) % size;
-        // Slabs that hold `inside` begin at inside - length + 1 to inside. Those that hold
-        // `outside` too are the last of them if it lies ahead within reach, the first if behind.
+        let ahead = (index(outside) + size - index(inside)) % size;
+        // Slabs that contain `inside` begin at inside - length + 1 to inside. If `outside` lies
+        // ahead within the length, the last of these slabs contain it too; if behind, the first.
         let (skip, count) = if ahead < length {
             (0, ahead)
         } else if size - ahead < length {
@@ -250,8 +252,8 @@ fn leaving_slab(size: usize, length: usize, steps: &[Step], inwards: bool) -> Ve
         } else {
             (0, length)
         };
-        let begin = (inside as usize + size - (length - 1) + skip) % size;
-        let amount = amount as i128;
+        let begin = (index(inside) + size - (length - 1) + skip) % size;
+        let amount = signed(amount);
         change[begin] += amount;
         let end = begin + count;
         change[end.min(size)] -= amount;
@@ -263,42 +265,47 @@ fn leaving_slab(size: usize, length: usize, steps: &[Step], inwards: bool) -> Ve
     running_sums(&change[..size])
 }
 
-/// For each last position, what leaves (or enters) the positions from 0 to there.
-fn leaving_prefix(size: usize, steps: &[Step], inwards: bool) -> Vec<u128> {
+/// For each last position, the amount that leaves (or enters) the positions from 0 to there.
+fn leaving_prefix(size: usize, transfers: &[Transfer], inwards: bool) -> Vec<u128> {
     let mut change = vec![0i128; size + 1];
-    for &(from, to, amount) in steps {
+    for &(from, to, amount) in transfers {
         let (inside, outside) = if inwards { (to, from) } else { (from, to) };
         if inside < outside {
-            change[inside as usize] += amount as i128;
-            change[outside as usize] -= amount as i128;
+            change[index(inside)] += signed(amount);
+            change[index(outside)] -= signed(amount);
         }
     }
     running_sums(&change[..size])
 }
 
+fn signed(amount: u128) -> i128 {
+    i128::try_from(amount).expect("a set has fewer than 2^127 words")
+}
+
+/// The sums of the changes up to each position; none is negative.
 fn running_sums(change: &[i128]) -> Vec<u128> {
     let mut sum = 0i128;
     change
         .iter()
         .map(|change| {
             sum += change;
-            sum as u128
+            sum.unsigned_abs()
         })
         .collect()
 }
 
 /// The tightest neighbourhood of any of a few cells.
-fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
+fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
     let network = Network::new(machine);
-    let mut ball = BoundedBfs::new(network.cells);
+    let mut bfs = BoundedBfs::new(network.cells);
     let starts: Vec<CellId> = machine.endpoints().collect();
-    let mut result: Option<Load> = None;
-    for &start in starts.iter().step_by(starts.len().div_ceil(STARTS).max(1)) {
-        // Cells by their distance; those never reached come last.
+    let mut result: Option<LoadBound> = None;
+    for &start in starts.iter().step_by(starts.len().div_ceil(NEIGHBOURHOODS).max(1)) {
+        // Cells by their distance; unreachable cells come last.
         let mut place = vec![u32::MAX; network.cells];
         let mut count = 0;
-        ball.grow(&network.next, start.0, |cell, _| {
-            place[cell as usize] = count;
+        bfs.run(&network.next, start.0, |cell, _| {
+            place[index(cell)] = count;
             count += 1;
             false
         });
@@ -307,14 +314,14 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
             count += 1;
         }
         let at = |cell: CellId| place[cell.index()];
-        let words: Vec<Step> = set
+        let words: Vec<Transfer> = set
             .connections()
             .iter()
             .map(|c| (at(c.source), at(c.target), u128::from(c.words)))
             .collect();
-        let links: Vec<Step> =
+        let links: Vec<Transfer> =
             live_links(machine).map(|(from, to)| (at(from), at(to), 1)).collect();
-        let mut best = Best::default();
+        let mut best = TightestCut::default();
         for inwards in [false, true] {
             let words = leaving_prefix(network.cells, &words, inwards);
             let links = leaving_prefix(network.cells, &links, inwards);
@@ -322,10 +329,10 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
                 best.offer(link_clocks(machine), words[last], links[last], last, inwards);
             }
         }
-        if result.as_ref().map_or(0, |r| r.1) < best.clocks {
+        if result.as_ref().map_or(0, |r| r.clocks) < best.clocks {
             let cells = format!("the {} cells nearest to {start}", best.place + 1);
-            let side = best.side(machine, |cell| at(cell) as usize <= best.place);
-            result = Some((Binding::Bisection, best.clocks, best.words(&cells), side));
+            let side = best.side(machine, |cell| index(at(cell)) <= best.place);
+            result = Some(best.bound(Binding::Bisection, &cells, side));
         }
     }
     result
@@ -335,13 +342,19 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<Load> {
 mod tests {
     use super::*;
 
-    /// What leaves a slab, cell by cell.
-    fn by_hand(size: usize, first: usize, length: usize, steps: &[Step], inwards: bool) -> u128 {
+    /// The amount that leaves a slab, cell by cell.
+    fn by_hand(
+        size: usize,
+        first: usize,
+        length: usize,
+        transfers: &[Transfer],
+        inwards: bool,
+    ) -> u128 {
         let inside = |p: u32| (p as usize + size - first) % size < length;
-        let leaves = |s: &&Step| {
+        let leaves = |s: &&Transfer| {
             if inwards { !inside(s.0) && inside(s.1) } else { inside(s.0) && !inside(s.1) }
         };
-        steps.iter().filter(leaves).map(|s| s.2).sum()
+        transfers.iter().filter(leaves).map(|s| s.2).sum()
     }
 
     #[test]
@@ -350,20 +363,20 @@ mod tests {
             let n = size as u32;
             let all =
                 (0..n).flat_map(|a| (0..n).map(move |b| (a, b, u128::from(1 + 3 * a + 7 * b))));
-            let steps = summed(size, all);
+            let transfers = summed(size, all);
             for length in 1..=size / 2 {
                 for inwards in [false, true] {
-                    let sums = leaving_slab(size, length, &steps, inwards);
+                    let sums = leaving_slab(size, length, &transfers, inwards);
                     for (first, &sum) in sums.iter().enumerate() {
-                        let hand = by_hand(size, first, length, &steps, inwards);
+                        let hand = by_hand(size, first, length, &transfers, inwards);
                         assert_eq!(sum, hand, "{size} {first} {length} {inwards}");
                     }
                 }
             }
             for inwards in [false, true] {
-                let sums = leaving_prefix(size, &steps, inwards);
+                let sums = leaving_prefix(size, &transfers, inwards);
                 for (last, &sum) in sums.iter().enumerate() {
-                    assert_eq!(sum, by_hand(size, 0, last + 1, &steps, inwards));
+                    assert_eq!(sum, by_hand(size, 0, last + 1, &transfers, inwards));
                 }
             }
         }

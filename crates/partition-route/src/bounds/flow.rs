@@ -1,74 +1,80 @@
-//! Flows: prices of links and of channels, which no routes can undercut.
+//! Flow bounds: lengths of links and cells such that no routes can be short everywhere.
 //!
-//! Give every link a *length*, whichever. A word that goes from a cell to another travels the
-//! shortest distance by these lengths at least, on any route, and in a clock all links together
-//! carry words over the sum of their lengths at most. So words times distances over the sum of the
-//! lengths bounds the time from below. With the same length everywhere that is the average link,
-//! with lengths on the links of a cut alone it is that cut; the best lengths of all give what the
-//! best division of every connection over all its routes takes, which no schedule beats (the
-//! duality of linear programs). The same with lengths of cells bounds phases: a phase has room for
-//! routes of as much length as the cells have together, times the channels of each.
+//! Assign any *length* to every link. A word between two cells travels at least the shortest
+//! distance by these lengths, on any route; and in one clock all links together carry words over at
+//! most the sum of their lengths. So words times distances over the sum of the lengths bounds the
+//! time from below. Equal lengths everywhere give the average-link bound; lengths on the links of a
+//! cut alone give the cut bound. The best lengths give the time of the best division of every
+//! connection over all its routes, which no schedule beats (linear programming duality). Lengths of
+//! cells bound the phases in the same way: a phase has capacity for routes of the total length of
+//! all cells, times the channels of each.
 //!
-//! Lengths are searched for by making those dearer over which the shortest routes lead
-//! (multiplicative weights; routes of equal length share). Every step gives a bound, in whole
-//! numbers and therefore exact, and the best is kept. The search ends when
+//! The search for good lengths increases the lengths of places on shortest routes (multiplicative
+//! weights; routes of equal length share the flow). Every step gives a bound in whole numbers,
+//! hence exact, and the best one is kept. The search ends when
 //!
-//! * the flows that were sent so far prove that it cannot get better, or not than what is known
-//!   from elsewhere;
-//! * it was long: a number of steps, and of links looked at in all. A step looks from each source
-//!   as far as its farthest target. Large machines with many far connections get none at all.
+//! * the flows sent so far prove that the bound cannot improve, or cannot exceed the bounds that
+//!   are known;
+//! * the number of steps, or of links visited in total, reaches its limit. A step searches from
+//!   each source as far as its farthest target. Large machines with many distant connections are
+//!   not searched at all.
 //!
-//! In the steps lengths swing about the best ones, where a word has several routes that are hardly
-//! better than each other. What they prove is never less for the mean of some lengths than on
-//! average for them (distances are concave in lengths), so the mean of the later steps is tried.
+//! If a word has several routes of nearly equal length, lengths oscillate around the best ones from
+//! step to step. Distances are concave in the lengths, so the mean of some lengths proves no less
+//! than they do on average; the mean of the later steps is tried too.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use conset_ir::{Binding, CellId, ConnectionSet, Machine, Witness};
+use conset_ir::convert::{index, to_f64, to_u32, truncate};
+use conset_ir::{Binding, CellId, ConnectionSet, Lists, Machine, Witness};
 
-use super::{Bound, BySource, Load, clamp};
+use super::{Bound, LoadBound, by_source, saturate};
 use crate::network::Network;
+use crate::wide::wide_to_f64;
 
-/// Links and cells that a search looks at in all.
-const LOOKED_AT: usize = 1 << 22;
-/// Steps of a search, most and least; a search with fewer is not begun.
-const STEPS: usize = 96;
-const FEW: usize = 4;
+/// Links and cells that a search may visit in total.
+const SEARCH_BUDGET: usize = 1 << 22;
+/// The most and the fewest steps of a search; a search that could make fewer is not started.
+const MAX_STEPS: usize = 96;
+const MIN_STEPS: usize = 4;
 /// The greatest length; the least is 1 while flows are sent.
-const LONGEST: f64 = (1 << 10) as f64;
-/// The same for the mean of many, which takes finer ones.
-const FINEST: f64 = (1 << 20) as f64;
-/// In the end all lengths below the longest over so much are tried as 0.
+const MAX_LENGTH: u32 = 1 << 10;
+/// The greatest length of the mean of many steps, which needs finer lengths.
+const MAX_MEAN_LENGTH: u32 = 1 << 20;
+/// At the end, all lengths below the longest divided by one of these are tried as 0.
 const SHORT: [u32; 4] = [2, 4, 8, 16];
-/// And those of places that have less than such a share of what the busiest has, in the mean.
+/// At the end, the lengths of places with less than one of these shares of the greatest mean load
+/// are tried as 0.
 const BUSY: [f64; 5] = [0.0, 0.5, 0.75, 0.9, 0.97];
-/// How much longer the busiest place gets in the first step.
+/// The growth of the busiest place in the first step.
 const GROWTH: f64 = 0.5;
-/// A gap between flow and bound that is small enough, as a share of the bound.
-const CLOSE: f64 = 0.002;
+/// A difference between flow and bound that is small enough, relative to the bound.
+const TOLERANCE: f64 = 0.002;
 
-/// Clocks that words take on the links, if that is more than `known`.
-pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<Load> {
+/// The time of the words on the links, if it exceeds `known`.
+pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<LoadBound> {
     let link_clocks = u128::from(machine.parameters().link_clocks_per_word);
     let network = Network::new(machine);
-    let room = network.links.clone();
+    let capacity = network.links.clone();
     let weights = set.connections().iter().map(|c| u64::from(c.words)).collect();
-    let mut flow = Flow::new(&network, set, weights, false, room)?;
+    let mut flow = LengthSearch::new(&network, set, weights, false, capacity)?;
     let found = flow.search(known / link_clocks.max(1))?;
-    let clocks = (found.travelled * link_clocks).div_ceil(found.room);
+    let clocks = (found.weighted_distance * link_clocks).div_ceil(found.capacity);
     (clocks > known).then(|| {
-        let witness = format!(
-            "with lengths given to links, words travel {} at least, and all links are {} long; {}",
-            found.travelled,
-            found.room,
+        let explanation = format!(
+            "for these link lengths, all words travel at least {}, and all links together are {} \
+             long; {}",
+            found.weighted_distance,
+            found.capacity,
             flow.longest(&found)
         );
-        (Binding::LinkFlow, clocks, witness, link_prices(machine, &network, &found.lengths))
+        let witness = link_prices(machine, &network, &found.lengths);
+        LoadBound { binding: Binding::LinkFlow, clocks, explanation, witness }
     })
 }
 
-/// The length of each link: that of its edge, which parallel links share; 0 of a dead one.
+/// The length of each link: that of its edge, which parallel links share; 0 for dead links.
 fn link_prices(machine: &Machine, network: &Network, lengths: &[u32]) -> Witness {
     let mut prices = vec![0; machine.link_count()];
     for cell in machine.cells() {
@@ -80,48 +86,62 @@ fn link_prices(machine: &Machine, network: &Network, lengths: &[u32]) -> Witness
     Witness::LinkPrices(prices)
 }
 
-/// Phases that the channels of cells in narrow places need, if that is more than `known`.
+/// The phases that the channels of cells in narrow places need, if they exceed `known`.
 pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Option<Bound> {
     let network = Network::new(machine);
     let channels = machine.parameters().channels_per_cell;
-    let mut room = vec![channels; network.cells];
-    machine.dead_cells().iter().for_each(|cell| room[cell.index()] = 0);
-    let mut flow = Flow::new(&network, set, vec![1; set.len()], true, room)?;
+    let mut capacity = vec![channels; network.cells];
+    machine.dead_cells().iter().for_each(|cell| capacity[cell.index()] = 0);
+    let mut flow = LengthSearch::new(&network, set, vec![1; set.len()], true, capacity)?;
     let found = flow.search(u128::from(known))?;
-    let phases = clamp(found.travelled.div_ceil(found.room));
+    let phases = saturate(found.weighted_distance.div_ceil(found.capacity));
     (phases > known).then(|| {
-        let witness = format!(
-            "with lengths given to cells, routes are {} long at least, and the channels of all \
-             cells {}; {}",
-            found.travelled,
-            found.room,
+        let explanation = format!(
+            "for these cell lengths, all routes are at least {} long, and the channels of all cells \
+             {}; {}",
+            found.weighted_distance,
+            found.capacity,
             flow.longest(&found)
         );
-        (Binding::ChannelFlow, phases, witness, Some(Witness::CellPrices(found.lengths)))
+        let witness = Some(Witness::CellPrices(found.lengths));
+        Bound { binding: Binding::ChannelFlow, value: phases, explanation, witness }
     })
 }
 
-/// Lengths, and what they prove: `travelled / room`.
+/// Lengths, and the bound that they prove: `weighted_distance / capacity`.
 #[derive(Clone, Debug)]
-struct Found {
-    travelled: u128,
-    room: u128,
+struct LengthBound {
+    weighted_distance: u128,
+    capacity: u128,
     lengths: Vec<u32>,
 }
 
-struct Flow<'a> {
+impl LengthBound {
+    /// The bound, not rounded; not a number if nothing has a capacity.
+    fn value(&self) -> f64 {
+        wide_to_f64(self.weighted_distance) / wide_to_f64(self.capacity)
+    }
+}
+
+/// A length as a whole number. What is not a number counts as 0.
+fn whole(length: f64) -> u32 {
+    to_u32(truncate(length.max(0.0).min(f64::from(MAX_MEAN_LENGTH))))
+}
+
+/// The search for lengths.
+struct LengthSearch<'a> {
     network: &'a Network,
     set: &'a ConnectionSet,
-    by_source: BySource,
+    by_source: Lists,
     weights: Vec<u64>,
-    /// Whether cells have lengths; else edges do.
+    /// Whether cells have lengths; otherwise edges do.
     of_cells: bool,
-    /// What each place (cell or edge) carries at a time.
-    room: Vec<u32>,
+    /// The capacity of each place (cell or edge).
+    capacity: Vec<u32>,
     lengths: Vec<u32>,
-    /// Steps that may be made, and links and cells that were looked at.
+    /// The steps that may be made, and the links and cells visited so far.
     steps: usize,
-    looked_at: usize,
+    expanded: usize,
     // Scratch of one source.
     distance: Vec<u64>,
     touched: Vec<u32>,
@@ -131,102 +151,106 @@ struct Flow<'a> {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
     through: Vec<f64>,
     /// Weights times distances so far.
-    travelled: u128,
-    /// What the shortest routes of a step bring to each place.
+    weighted_distance: u128,
+    /// The flow of a step through each place.
     load: Vec<f64>,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> LengthSearch<'a> {
     fn new(
         network: &'a Network,
         set: &'a ConnectionSet,
         weights: Vec<u64>,
         of_cells: bool,
-        room: Vec<u32>,
+        capacity: Vec<u32>,
     ) -> Option<Self> {
-        let by_source = BySource::new(network.cells, set);
-        room.iter().any(|&room| room > 0).then(|| Self {
+        let by_source = by_source(network.cells, set);
+        capacity.iter().any(|&capacity| capacity > 0).then(|| Self {
             network,
             set,
             by_source,
             weights,
             of_cells,
-            lengths: vec![LONGEST as u32; room.len()],
-            load: vec![0.0; room.len()],
-            room,
-            steps: STEPS,
-            looked_at: 0,
+            lengths: vec![MAX_LENGTH; capacity.len()],
+            load: vec![0.0; capacity.len()],
+            capacity,
+            steps: MAX_STEPS,
+            expanded: 0,
             distance: vec![u64::MAX; network.cells],
             touched: Vec::new(),
             wanted: vec![false; network.cells],
             order: Vec::new(),
             heap: BinaryHeap::new(),
             through: vec![0.0; network.cells],
-            travelled: 0,
+            weighted_distance: 0,
         })
     }
 
-    /// The best lengths found; `known` is a bound that is not worth proving again.
-    fn search(&mut self, known: u128) -> Option<Found> {
-        let mut best: Option<(f64, Found)> = None;
-        // The greatest load so far, not that of each step: else steps that bring little count as
-        // much as others, and the mean of the flows is not the best flow.
+    /// The best lengths found; bounds up to `known` need not be proved again.
+    fn search(&mut self, known: u128) -> Option<LengthBound> {
+        let mut best: Option<(f64, LengthBound)> = None;
+        // The greatest load so far, not that of each step: otherwise steps with little flow would
+        // count as much as others, and the mean of the flows would not be the best flow.
         let mut scale = 0.0f64;
-        let mut exact = vec![1.0f64; self.room.len()];
-        let mut sum = vec![0.0f64; self.room.len()];
-        let mut mean = vec![0.0f64; self.room.len()];
-        for step in 1..=STEPS {
+        let mut exact = vec![1.0f64; self.capacity.len()];
+        let mut sum = vec![0.0f64; self.capacity.len()];
+        let mut mean = vec![0.0f64; self.capacity.len()];
+        for step in 1..=MAX_STEPS {
             if step > self.steps {
                 break;
             }
             let found = self.step()?;
             if step == 1 {
-                self.steps = (LOOKED_AT / self.looked_at.max(1)).min(STEPS);
+                self.steps = (SEARCH_BUDGET / self.expanded.max(1)).min(MAX_STEPS);
             }
-            let value = found.travelled as f64 / found.room as f64;
+            let value = found.value();
             if best.as_ref().is_none_or(|best| value > best.0) {
                 best = Some((value, found));
             }
             let proved = best.as_ref().map_or(0.0, |best| best.0);
-            // Flows of single steps and the mean of all are true flows; none is below the bound.
+            // The flow of each step and the mean flow are feasible, so none is below the bound.
             let most = |loads: &[f64]| self.greatest(loads);
             let now = most(&self.load);
             scale = scale.max(now);
             sum.iter_mut().zip(&self.load).for_each(|(sum, load)| *sum += load);
-            let reached = now.min(most(&sum) / step as f64);
-            if reached <= known as f64 || reached <= proved * (1.0 + CLOSE) {
+            let reached = now.min(most(&sum) / to_f64(step));
+            if reached <= wide_to_f64(known) || reached <= proved * (1.0 + TOLERANCE) {
                 break;
             }
-            let growth = GROWTH / (step as f64).sqrt();
-            for ((exact, &load), &room) in exact.iter_mut().zip(&self.load).zip(&self.room) {
-                if room > 0 {
-                    *exact *= 1.0 + growth * load / f64::from(room) / scale;
+            let growth = GROWTH / to_f64(step).sqrt();
+            for ((exact, &load), &capacity) in exact.iter_mut().zip(&self.load).zip(&self.capacity)
+            {
+                if capacity > 0 {
+                    *exact *= 1.0 + growth * load / f64::from(capacity) / scale;
                 }
             }
             if 2 * step > self.steps {
-                let room = exact.iter().zip(&self.room);
-                let all: f64 = room.map(|(length, &room)| length * f64::from(room)).sum();
+                let capacity = exact.iter().zip(&self.capacity);
+                let all: f64 =
+                    capacity.map(|(length, &capacity)| length * f64::from(capacity)).sum();
                 mean.iter_mut().zip(&exact).for_each(|(mean, length)| *mean += length / all);
             }
             let longest = exact.iter().copied().fold(0.0, f64::max);
             for (length, exact) in self.lengths.iter_mut().zip(&mut exact) {
                 *exact /= longest;
-                *length = ((*exact * LONGEST) as u32).max(1);
+                *length = whole(*exact * f64::from(MAX_LENGTH)).max(1);
             }
         }
         let (value, found) = best?;
-        Some(self.without_the_idle((value, found), &mean, &sum))
+        Some(self.sparsified((value, found), &mean, &sum))
     }
 
-    /// The best of some lengths, and of the same with nothing where hardly anything binds: what is
-    /// short, and what flows bring little to. `mean` are the lengths on average, `sum` the loads.
-    fn without_the_idle(&mut self, best: (f64, Found), mean: &[f64], sum: &[f64]) -> Found {
+    /// The best of some lengths, and of the same lengths with 0 for short places and for places
+    /// with little flow. `mean` is the mean of the lengths, `sum` the sum of the loads.
+    fn sparsified(&mut self, best: (f64, LengthBound), mean: &[f64], sum: &[f64]) -> LengthBound {
         let (mut value, mut found) = best;
         let longest = mean.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-        let mean: Vec<u32> = mean.iter().map(|mean| (mean / longest * FINEST) as u32).collect();
+        let mean: Vec<u32> =
+            mean.iter().map(|mean| whole(mean / longest * f64::from(MAX_MEAN_LENGTH))).collect();
         let busiest = self.greatest(sum);
-        let busy =
-            |place: usize, least: f64| sum[place] >= least * busiest * f64::from(self.room[place]);
+        let busy = |place: usize, least: f64| {
+            sum[place] >= least * busiest * f64::from(self.capacity[place])
+        };
         let mut tries: Vec<Vec<u32>> = Vec::new();
         for lengths in [&mean, &found.lengths] {
             for least in BUSY {
@@ -243,8 +267,8 @@ impl<'a> Flow<'a> {
         for lengths in tries.into_iter().take(self.steps) {
             self.lengths = lengths;
             let other = self.proof();
-            // No room has no value, and is not greater.
-            let better = other.travelled as f64 / other.room as f64;
+            // Without capacity the quotient is not a number, which is not greater.
+            let better = other.value();
             if better > value {
                 (value, found) = (better, other);
             }
@@ -253,31 +277,31 @@ impl<'a> Flow<'a> {
     }
 
     fn greatest(&self, loads: &[f64]) -> f64 {
-        let rooms = loads.iter().zip(&self.room).filter(|(_, room)| **room > 0);
-        rooms.map(|(load, &room)| load / f64::from(room)).fold(0.0, f64::max)
+        let rooms = loads.iter().zip(&self.capacity).filter(|(_, capacity)| **capacity > 0);
+        rooms.map(|(load, &capacity)| load / f64::from(capacity)).fold(0.0, f64::max)
     }
 
-    /// Sends all weights over the shortest routes; what the lengths prove. `None` where a step
-    /// looks at so much that few could be made.
-    fn step(&mut self) -> Option<Found> {
+    /// Sends all weights over the shortest routes and returns the bound that the lengths prove.
+    /// `None` if a step visits so many places that too few steps could be made.
+    fn step(&mut self) -> Option<LengthBound> {
         self.load.fill(0.0);
-        let before = self.looked_at;
-        for source in 0..self.network.cells as u32 {
+        let before = self.expanded;
+        for source in 0..to_u32(self.network.cells) {
             if !self.by_source.of(source).is_empty() {
                 self.measure(source);
                 self.send(source);
             }
-            if before == 0 && self.looked_at > LOOKED_AT / FEW {
+            if before == 0 && self.expanded > SEARCH_BUDGET / MIN_STEPS {
                 return None;
             }
         }
         Some(self.found())
     }
 
-    /// What the lengths prove.
-    fn proof(&mut self) -> Found {
-        self.travelled = 0;
-        for source in 0..self.network.cells as u32 {
+    /// The bound that the lengths prove.
+    fn proof(&mut self) -> LengthBound {
+        self.weighted_distance = 0;
+        for source in 0..to_u32(self.network.cells) {
             if !self.by_source.of(source).is_empty() {
                 self.measure(source);
                 self.travel(source);
@@ -286,85 +310,87 @@ impl<'a> Flow<'a> {
         self.found()
     }
 
-    fn found(&mut self) -> Found {
-        let travelled = std::mem::take(&mut self.travelled);
-        let room = self.lengths.iter().zip(&self.room);
-        let room = room.map(|(&length, &room)| u128::from(length) * u128::from(room)).sum();
-        Found { travelled, room, lengths: self.lengths.clone() }
+    fn found(&mut self) -> LengthBound {
+        let weighted_distance = std::mem::take(&mut self.weighted_distance);
+        let capacity = self.lengths.iter().zip(&self.capacity);
+        let capacity =
+            capacity.map(|(&length, &capacity)| u128::from(length) * u128::from(capacity)).sum();
+        LengthBound { weighted_distance, capacity, lengths: self.lengths.clone() }
     }
 
     fn length(&self, edge: usize) -> u64 {
-        let place = if self.of_cells { self.network.next.head(edge) as usize } else { edge };
+        let place = if self.of_cells { index(self.network.next.head(edge)) } else { edge };
         u64::from(self.lengths[place])
     }
 
-    /// Distances from a source as far as its farthest target, and the cells in their order.
+    /// The distances from a source as far as its farthest target, and the cells in the order of
+    /// distance.
     fn measure(&mut self, source: u32) {
         for cell in self.touched.drain(..) {
-            self.distance[cell as usize] = u64::MAX;
+            self.distance[index(cell)] = u64::MAX;
         }
         self.order.clear();
         self.heap.clear();
         let mut missing = 0;
-        self.looked_at += self.by_source.of(source).len();
+        self.expanded += self.by_source.of(source).len();
         for &x in self.by_source.of(source) {
-            let target = self.set.connections()[x as usize].target.index();
+            let target = self.set.connections()[index(x)].target.index();
             missing += usize::from(!std::mem::replace(&mut self.wanted[target], true));
         }
-        let start = if self.of_cells { u64::from(self.lengths[source as usize]) } else { 0 };
-        self.distance[source as usize] = start;
+        let start = if self.of_cells { u64::from(self.lengths[index(source)]) } else { 0 };
+        self.distance[index(source)] = start;
         self.touched.push(source);
         self.heap.push(Reverse((start, source)));
         while let Some(Reverse((distance, cell))) = self.heap.pop() {
-            if distance > self.distance[cell as usize] {
+            if distance > self.distance[index(cell)] {
                 continue;
             }
             self.order.push(cell);
-            missing -= usize::from(std::mem::take(&mut self.wanted[cell as usize]));
+            missing -= usize::from(std::mem::take(&mut self.wanted[index(cell)]));
             if missing == 0 {
                 break;
             }
             let edges = self.network.next.edges(cell);
-            self.looked_at += 1 + edges.len();
+            self.expanded += 1 + edges.len();
             for edge in edges {
                 let next = self.network.next.head(edge);
                 let reached = distance + self.length(edge);
-                if reached < self.distance[next as usize] {
-                    if self.distance[next as usize] == u64::MAX {
+                if reached < self.distance[index(next)] {
+                    if self.distance[index(next)] == u64::MAX {
                         self.touched.push(next);
                     }
-                    self.distance[next as usize] = reached;
+                    self.distance[index(next)] = reached;
                     self.heap.push(Reverse((reached, next)));
                 }
             }
         }
     }
 
-    /// How far the weights of a source travel.
+    /// Adds the distances that the weights of a source travel.
     fn travel(&mut self, source: u32) {
         for &x in self.by_source.of(source) {
-            let target = self.set.connections()[x as usize].target.index();
-            let weight = u128::from(self.weights[x as usize]);
-            self.travelled += weight * u128::from(self.distance[target]);
+            let target = self.set.connections()[index(x)].target.index();
+            let weight = u128::from(self.weights[index(x)]);
+            self.weighted_distance += weight * u128::from(self.distance[target]);
         }
     }
 
-    /// Sends the weights of a source. Where several edges are on shortest routes to a cell, they
-    /// get equal shares.
+    /// Sends the weights of a source. If several edges are on shortest routes to a cell, they get
+    /// equal shares.
     fn send(&mut self, source: u32) {
         self.travel(source);
         for &x in self.by_source.of(source) {
-            let target = self.set.connections()[x as usize].target.index();
-            self.through[target] += self.weights[x as usize] as f64;
+            let target = self.set.connections()[index(x)].target.index();
+            self.through[target] += to_f64(self.weights[index(x)]);
         }
         for row in (0..self.order.len()).rev() {
             let cell = self.order[row];
-            let through = std::mem::take(&mut self.through[cell as usize]);
+            let through = std::mem::take(&mut self.through[index(cell)]);
             if through == 0.0 {
                 continue;
             }
             if self.of_cells {
-                self.load[cell as usize] += through;
+                self.load[index(cell)] += through;
             }
             if cell == source {
                 continue;
@@ -372,10 +398,10 @@ impl<'a> Flow<'a> {
             let network = self.network;
             let back = network.back.of(cell);
             let count = back.iter().filter(|&&from| self.last_step(from, cell).is_some()).count();
-            let share = through / count as f64;
+            let share = through / to_f64(count);
             for &from in back {
                 let Some(edge) = self.last_step(from, cell) else { continue };
-                self.through[from as usize] += share;
+                self.through[index(from)] += share;
                 if !self.of_cells {
                     self.load[edge] += share;
                 }
@@ -383,24 +409,24 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The edge between two neighbours, if a shortest route ends with it.
+    /// The edge between two neighbours, if it is the last one of a shortest route.
     fn last_step(&self, from: u32, cell: u32) -> Option<usize> {
         let edge = self.network.next.edge(from, cell);
-        let before = self.distance[from as usize];
+        let before = self.distance[index(from)];
         let shortest =
-            before != u64::MAX && before + self.length(edge) == self.distance[cell as usize];
+            before != u64::MAX && before + self.length(edge) == self.distance[index(cell)];
         shortest.then_some(edge)
     }
 
-    /// The places with the greatest lengths, in words.
-    fn longest(&self, found: &Found) -> String {
+    /// A text that names the places with the greatest lengths.
+    fn longest(&self, found: &LengthBound) -> String {
         let most = found.lengths.iter().copied().max().unwrap_or(0);
         let near = |&(_, &length): &(usize, &u32)| length >= most - most / 4;
         let places = found.lengths.iter().enumerate().filter(near).map(|(place, _)| place);
         let edges = |cell: u32| self.network.next.edges(cell).map(move |edge| (cell, edge));
-        let ends: Vec<(u32, usize)> = (0..self.network.cells as u32).flat_map(edges).collect();
+        let ends: Vec<(u32, usize)> = (0..to_u32(self.network.cells)).flat_map(edges).collect();
         let name = |place: usize| match self.of_cells {
-            true => CellId(place as u32).to_string(),
+            true => CellId(to_u32(place)).to_string(),
             false => {
                 let (from, edge) = ends[place];
                 format!("{} to {}", CellId(from), CellId(self.network.next.head(edge)))

@@ -243,12 +243,12 @@ fn no_bound_exceeds_the_best_of_all_schedules() {
         let (phases, clocks) = optimum(&machine, &set);
         let report = bounds(&machine, &set).unwrap();
         for bound in &report.phases {
-            flows += usize::from(bound.0 == Binding::ChannelFlow);
-            assert!(bound.1 <= u64::from(phases), "{spec} {rows:?} {bound:?} {phases}");
+            flows += usize::from(bound.binding == Binding::ChannelFlow);
+            assert!(bound.value <= u64::from(phases), "{spec} {rows:?} {bound:?} {phases}");
         }
         for bound in &report.clocks {
-            flows += usize::from(bound.0 == Binding::LinkFlow);
-            assert!(bound.1 <= clocks, "{spec} {rows:?} {bound:?} {clocks}");
+            flows += usize::from(bound.binding == Binding::LinkFlow);
+            assert!(bound.value <= clocks, "{spec} {rows:?} {bound:?} {clocks}");
         }
     }
     assert!(flows > 0, "no flow was tried");
@@ -283,7 +283,7 @@ fn planned_one_by_one(machine: &Machine, set: &ConnectionSet) -> u64 {
                 let clocks = u64::from(c.words) * u64::from(parameters.access_clocks_per_word)
                     + u64::from(parameters.stream_setup);
                 let sent = before.max(idle.unwrap_or(0)) + clocks;
-                // The last word on its way: each link, and the agent of the target.
+                // The path of the last word: each link, and the agent of the target.
                 let hops = chosen[x].len() as u64 - 1;
                 over[x] = sent
                     + hops * u64::from(parameters.link_clocks_per_word)
@@ -337,8 +337,8 @@ fn no_bound_of_order_exceeds_a_schedule() {
         let set = set(&rows).with_order(order.clone()).unwrap();
         let clocks = planned_one_by_one(&machine, &set);
         for bound in &bounds(&machine, &set).unwrap().clocks {
-            orders += usize::from(bound.0 == Binding::Order);
-            assert!(bound.1 <= clocks, "{spec} {rows:?} {order:?} {bound:?} {clocks}");
+            orders += usize::from(bound.binding == Binding::Order);
+            assert!(bound.value <= clocks, "{spec} {rows:?} {order:?} {bound:?} {clocks}");
         }
     }
     assert!(orders > 0, "order was never more than the others");
@@ -362,7 +362,7 @@ fn order_binds_where_steps_wait_for_each_other() {
     let all = set(&rows).with_order(after.collect()).unwrap();
     let bound = bounds(&ring, &all).unwrap().summary();
     assert_eq!((bound.clocks, bound.clocks_by), (528 + 24 + 40 + 24, Binding::Order));
-    // A shift on a torus has two ways round in each dimension, 3 links and 5: 15/8 of its words
+    // A shift on a torus has two directions in each dimension, 3 links and 5: 15/8 of its words
     // on every link at best.
     let shift = |c: u32| (c, (c % 8 + 3) % 8 + 8 * ((c / 8 + 2) % 8), 2048);
     let shift: Vec<_> = (0..64).map(shift).collect();

@@ -1,41 +1,42 @@
 //! Recursive bisection of cells and parts together.
 //!
-//! A piece is a run of cells and as many parts. Pieces are split level by level, so that when a
-//! part chooses its side, all parts outside its piece are known to about the same precision: each
-//! counts as living in the middle of its piece, and draws its partners to the nearer side.
+//! A piece is a range of cells and as many parts. Pieces are divided level by level, so that when a
+//! part chooses its side, the positions of all parts outside its piece are known to about the same
+//! precision: each counts as placed in the middle of its piece, and attracts its partners to the
+//! nearer side.
 
 use std::collections::{BinaryHeap, VecDeque};
 
+use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 use conset_ir::{Machine, Topology};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::graph::PartGraph;
 use super::metric::Metric;
+use super::part_graph::PartGraph;
 use crate::network::{BoundedBfs, Network};
 
-/// Divisions to start from: sweeps from one end of the graph to the other, then greedy growing.
+/// Initial divisions: sweeps from one end of the graph to the other, then greedy growing.
 const STARTS: usize = 5;
-/// How many of them are sweeps.
+/// How many of the initial divisions are sweeps.
 const SWEEPS: usize = 3;
 /// Fiduccia-Mattheyses passes for each start.
 const PASSES: usize = 4;
-/// Pairs of parts looked at for one piece, before starts and passes are cut down.
-const WORK: usize = 1 << 21;
-/// Cells of a piece that are looked at to find its middle.
+/// Pairs of parts examined for one piece, beyond which starts and passes are reduced.
+const WORK_BUDGET: usize = 1 << 21;
+/// Cells of a piece that are examined to find its middle.
 const SAMPLES: usize = 64;
-/// Moves without a better division after which a pass gives up; an eighth of the parts if those
-/// are more.
-const FRUITLESS: usize = 64;
+/// Moves without a better division after which a pass ends; an eighth of the parts if that is more.
+const FRUITLESS_MOVES: usize = 64;
 
-/// A run of the lists of cells and parts.
+/// A range of the lists of cells and parts.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: usize,
     end: usize,
 }
 
-/// A cell for each part. There are as many cells as parts.
+/// A cell for each part. There must be as many cells as parts.
 pub(super) fn assign(
     machine: &Machine,
     network: &Network,
@@ -45,28 +46,28 @@ pub(super) fn assign(
     rng: &mut ChaCha8Rng,
 ) -> Vec<u32> {
     let count = graph.parts();
-    let mut parts: Vec<u32> = (0..count as u32).collect();
-    let mut division = Division::new(graph);
-    // Where each part is, as far as that is known.
+    let mut parts: Vec<u32> = (0..to_u32(count)).collect();
+    let mut bipartition = Bipartition::new(graph);
+    // The position of each part, as far as it is known.
     let mut place = vec![cells.get(count / 2).copied().unwrap_or(0); count];
     let mut queue = VecDeque::from([Piece { start: 0, end: count }]);
-    let mut ball = BoundedBfs::new(network.cells);
+    let mut bfs = BoundedBfs::new(network.cells);
     while let Some(piece) = queue.pop_front() {
         let size = piece.end - piece.start;
         if size == 0 {
             continue;
         }
         if size == 1 {
-            place[parts[piece.start] as usize] = cells[piece.start];
+            place[index(parts[piece.start])] = cells[piece.start];
             continue;
         }
         let own = &mut cells[piece.start..piece.end];
-        let first = split_cells(machine, network, &mut ball, own);
+        let first = split_cells(machine, network, &mut bfs, own);
         let centres = [middle(metric, &own[..first]), middle(metric, &own[first..])];
         let members = &mut parts[piece.start..piece.end];
-        division.divide(graph, metric, &place, centres, members, first, rng);
+        bipartition.divide(graph, metric, &place, centres, members, first, rng);
         for (row, &part) in members.iter().enumerate() {
-            place[part as usize] = centres[usize::from(row >= first)];
+            place[index(part)] = centres[usize::from(row >= first)];
         }
         let cut = piece.start + first;
         queue.push_back(Piece { start: piece.start, end: cut });
@@ -75,12 +76,12 @@ pub(super) fn assign(
     place
 }
 
-/// Sorts cells so that a first half and a second half lie apart; returns the size of the first,
-/// at least 1 and less than all.
+/// Sorts cells such that a first half and a second half are far apart; returns the size of the
+/// first, at least 1 and less than all.
 fn split_cells(
     machine: &Machine,
     network: &Network,
-    ball: &mut BoundedBfs,
+    bfs: &mut BoundedBfs,
     cells: &mut [u32],
 ) -> usize {
     match machine.topology() {
@@ -91,17 +92,17 @@ fn split_cells(
             nearest_border(cells, |cell| cell >> (2 * level))
         }
         Topology::Graph { .. } => {
-            // From one end to the other: the cell last reached from any is at an end.
+            // From one end to the other: the cell farthest from any cell is at an end.
             let mut last = cells[0];
-            ball.grow(&network.next, cells[0], |_, _| false);
-            let far = |ball: &BoundedBfs, cell: u32| (ball.hops(cell), cell);
+            bfs.run(&network.next, cells[0], |_, _| false);
+            let far = |bfs: &BoundedBfs, cell: u32| (bfs.hops(cell), cell);
             for &cell in cells.iter() {
-                if far(ball, cell) > far(ball, last) {
+                if far(bfs, cell) > far(bfs, last) {
                     last = cell;
                 }
             }
-            ball.grow(&network.next, last, |_, _| false);
-            cells.sort_unstable_by_key(|&cell| far(ball, cell));
+            bfs.run(&network.next, last, |_, _| false);
+            cells.sort_unstable_by_key(|&cell| far(bfs, cell));
             cells.len() / 2
         }
         topology => {
@@ -124,52 +125,52 @@ fn split_cells(
     }
 }
 
-/// Where the key changes, nearest to the middle; the middle if it never does.
+/// The position nearest to the middle where the key changes; the middle if it never does.
 fn nearest_border(cells: &[u32], key: impl Fn(u32) -> u32) -> usize {
     let half = cells.len() / 2;
     let borders = (1..cells.len()).filter(|&i| key(cells[i - 1]) != key(cells[i]));
     borders.min_by_key(|&i| (i.abs_diff(half), i)).unwrap_or(half)
 }
 
-/// A cell in the middle of some: of the box around them, or else of a few samples the one nearest
-/// to the others.
+/// A cell in the middle of some cells: the middle of the box around them, or the one of a few
+/// samples that is nearest to the others.
 fn middle(metric: &Metric, cells: &[u32]) -> u32 {
     if let Some(cell) = metric.middle_of_box(cells) {
         return cell;
     }
-    // Steps of the golden ratio fall into no rhythm with the numbering.
+    // Steps of the golden ratio do not resonate with the numbering of the cells.
     let scattered =
-        |i: u32| ((u64::from(i.wrapping_mul(0x9e37_79b9)) * cells.len() as u64) >> 32) as usize;
+        |i: u32| to_usize((u64::from(i.wrapping_mul(0x9e37_79b9)) * to_u64(cells.len())) >> 32);
     let samples: Vec<u32> = match cells.len() {
         0..=SAMPLES => cells.to_vec(),
-        _ => (0..SAMPLES as u32).map(|i| cells[scattered(i)]).collect(),
+        _ => (0..to_u32(SAMPLES)).map(|i| cells[scattered(i)]).collect(),
     };
-    let sum = |&a: &u32| samples.iter().map(|&b| metric.hops(a, b)).sum::<i64>();
+    let sum = |&a: &u32| samples.iter().map(|&b| u64::from(metric.hops(a, b))).sum::<u64>();
     samples.iter().copied().min_by_key(sum).unwrap_or(0)
 }
 
-/// Scratch of the division of parts; by part unless it says otherwise.
-struct Division {
-    /// The piece a part was last divided in, to tell members from others.
+/// Scratch memory of the division of parts; by part unless stated otherwise.
+struct Bipartition {
+    /// The piece in which a part was last divided, to tell members from others.
     seen: Vec<u32>,
     now: u32,
     side: Vec<bool>,
     best: Vec<bool>,
     /// Words saved by changing sides.
     gain: Vec<i64>,
-    /// Words times hops saved by being on the second side rather than the first, for the sake of
-    /// parts outside.
-    pull: Vec<i64>,
+    /// Words times hops to parts outside that are saved by being on the second side rather than the
+    /// first.
+    external_gain: Vec<i64>,
     moved: Vec<bool>,
-    /// Hops in the graph from where a search began.
+    /// Hops in the graph from the start of a search.
     distance: Vec<i32>,
-    /// How late each sweep meets a part.
+    /// The position of each part in each sweep.
     sweeps: Vec<[i32; SWEEPS]>,
     heaps: [BinaryHeap<(i64, u32)>; 2],
     log: Vec<u32>,
 }
 
-impl Division {
+impl Bipartition {
     fn new(graph: &PartGraph) -> Self {
         let count = graph.parts();
         Self {
@@ -178,7 +179,7 @@ impl Division {
             side: vec![false; count],
             best: vec![false; count],
             gain: vec![0; count],
-            pull: vec![0; count],
+            external_gain: vec![0; count],
             moved: vec![false; count],
             distance: vec![0; count],
             sweeps: vec![[0; SWEEPS]; count],
@@ -187,7 +188,7 @@ impl Division {
         }
     }
 
-    /// Sorts the members: `first` of them that belong to the first centre come first.
+    /// Sorts the members such that the `first` ones that belong to the first centre come first.
     #[allow(clippy::too_many_arguments)]
     fn divide(
         &mut self,
@@ -201,22 +202,23 @@ impl Division {
     ) {
         self.now += 1;
         for &part in members.iter() {
-            self.seen[part as usize] = self.now;
+            self.seen[index(part)] = self.now;
         }
-        // A word that crosses between the halves goes about so far.
-        let apart = metric.hops(centres[0], centres[1]).max(1);
+        // The approximate distance of a word that crosses between the halves.
+        let centre_distance = i64::from(metric.hops(centres[0], centres[1]).max(1));
         for &part in members.iter() {
-            self.pull[part as usize] = 0;
-            for &(other, words) in graph.of(part) {
-                if self.seen[other as usize] != self.now {
-                    let there = place[other as usize];
-                    let saved = metric.hops(centres[0], there) - metric.hops(centres[1], there);
-                    self.pull[part as usize] += words * saved;
+            self.external_gain[index(part)] = 0;
+            for (other, words) in graph.of(part) {
+                if self.seen[index(other)] != self.now {
+                    let there = place[index(other)];
+                    let hops = centres.map(|centre| i64::from(metric.hops(centre, there)));
+                    let saved = hops[0] - hops[1];
+                    self.external_gain[index(part)] += words * saved;
                 }
             }
         }
-        let pairs = members.iter().map(|&p| graph.of(p).len()).sum::<usize>() + members.len();
-        let rounds = WORK / pairs.min(graph.len() + members.len()).max(1);
+        let pairs = members.iter().map(|&p| graph.degree(p)).sum::<usize>() + members.len();
+        let rounds = WORK_BUDGET / pairs.min(graph.len() + members.len()).max(1);
         let starts = (rounds / PASSES).clamp(1, STARTS);
         let passes = rounds.clamp(1, PASSES);
         self.find_sweeps(graph, members, members[rng.random_range(0..members.len())]);
@@ -226,72 +228,80 @@ impl Division {
             if turn < SWEEPS {
                 self.sweep(members, turn, first);
             } else {
-                self.grow(graph, members, start, first, apart);
+                self.grow(graph, members, start, first, centre_distance);
             }
             for _ in 0..passes {
-                if !self.pass(graph, members, first, apart) {
+                if !self.pass(graph, members, first, centre_distance) {
                     break;
                 }
             }
-            let cost = self.cost(graph, members, apart);
+            let cost = self.cost(graph, members, centre_distance);
             if best.is_none_or(|b| cost < b) {
                 best = Some(cost);
                 for &part in members.iter() {
-                    self.best[part as usize] = self.side[part as usize];
+                    self.best[index(part)] = self.side[index(part)];
                 }
             }
         }
-        members.sort_unstable_by_key(|&part| (self.best[part as usize], part));
+        members.sort_unstable_by_key(|&part| (self.best[index(part)], part));
     }
 
-    /// Words times hops of a division, those inside the halves left out.
-    fn cost(&self, graph: &PartGraph, members: &[u32], apart: i64) -> i128 {
+    /// Words times hops between the halves of a division.
+    fn cost(&self, graph: &PartGraph, members: &[u32], centre_distance: i64) -> i128 {
         let mut cost = 0i128;
         for &part in members {
-            if self.side[part as usize] {
-                cost -= 2 * i128::from(self.pull[part as usize]);
+            if self.side[index(part)] {
+                cost -= 2 * i128::from(self.external_gain[index(part)]);
             }
-            for &(other, words) in graph.of(part) {
-                let member = self.seen[other as usize] == self.now;
-                if member && self.side[part as usize] != self.side[other as usize] {
-                    cost += i128::from(words * apart);
+            for (other, words) in graph.of(part) {
+                let member = self.seen[index(other)] == self.now;
+                if member && self.side[index(part)] != self.side[index(other)] {
+                    cost += i128::from(words * centre_distance);
                 }
             }
         }
         cost
     }
 
-    /// Everybody to the second side, then one after the other to the first: who gains most.
-    fn grow(&mut self, graph: &PartGraph, members: &[u32], start: u32, first: usize, apart: i64) {
+    /// Moves all members to the second side, then one after the other to the first: the one with
+    /// the greatest gain.
+    fn grow(
+        &mut self,
+        graph: &PartGraph,
+        members: &[u32],
+        start: u32,
+        first: usize,
+        centre_distance: i64,
+    ) {
         for &part in members {
-            self.side[part as usize] = true;
+            self.side[index(part)] = true;
         }
-        self.begin(graph, members, apart);
+        self.start_pass(graph, members, centre_distance);
         let mut next = start;
         for _ in 0..first {
-            self.change(graph, next, apart);
-            match self.pop(1) {
+            self.move_part(graph, next, centre_distance);
+            match self.best_move(1) {
                 Some(part) => next = part,
                 None => break,
             }
         }
     }
 
-    /// Finds four ends of the members' graph, like the corners of a sheet, and from the
-    /// distances to them three ways to sweep over it: from corner to corner, and from edge to
-    /// edge either way.
+    /// Finds four ends of the members' graph, like the corners of a sheet. The distances to them
+    /// give three directions to sweep over it: from corner to corner, and from edge to edge in two
+    /// ways.
     fn find_sweeps(&mut self, graph: &PartGraph, members: &[u32], start: u32) {
-        let end = |division: &Self| *division.log.last().expect("a piece has members");
+        let end = |bipartition: &Self| *bipartition.log.last().expect("a piece has members");
         self.reach(graph, members, start);
         let a = end(self);
         self.reach(graph, members, a);
         let b = end(self);
         for &part in members {
-            let distance = self.distance[part as usize];
-            self.sweeps[part as usize] = [distance, distance, distance];
+            let distance = self.distance[index(part)];
+            self.sweeps[index(part)] = [distance, distance, distance];
         }
         self.reach(graph, members, b);
-        let row = |part: &u32| *part as usize;
+        let row = |part: &u32| index(*part);
         let aside = |part: &&u32| self.sweeps[row(part)][0].min(self.distance[row(part)]);
         let c = members.iter().max_by_key(aside).copied().unwrap_or(a);
         self.add_distances(members, [-1, -1, -1]);
@@ -304,47 +314,47 @@ impl Division {
 
     fn add_distances(&mut self, members: &[u32], signs: [i32; 3]) {
         for &part in members {
-            let distance = self.distance[part as usize];
-            for (sweep, sign) in self.sweeps[part as usize].iter_mut().zip(signs) {
+            let distance = self.distance[index(part)];
+            for (sweep, sign) in self.sweeps[index(part)].iter_mut().zip(signs) {
                 *sweep += sign * distance;
             }
         }
     }
 
-    /// The members that a sweep meets first on the first side.
+    /// Puts the members that a sweep reaches first on the first side.
     fn sweep(&mut self, members: &[u32], which: usize, first: usize) {
         self.log.clear();
         self.log.extend_from_slice(members);
         let sweeps = &self.sweeps;
-        self.log.sort_unstable_by_key(|&part| (sweeps[part as usize][which], part));
+        self.log.sort_unstable_by_key(|&part| (sweeps[index(part)][which], part));
         for (row, &part) in self.log.iter().enumerate() {
-            self.side[part as usize] = row >= first;
+            self.side[index(part)] = row >= first;
         }
     }
 
-    /// Logs all members in the order of their distance from one, and the distances; those out of
-    /// reach come last.
+    /// Lists all members in the order of their distance from `start`, and records the distances;
+    /// unreachable members come last.
     fn reach(&mut self, graph: &PartGraph, members: &[u32], start: u32) {
         for &part in members {
-            self.moved[part as usize] = false;
+            self.moved[index(part)] = false;
         }
         self.log.clear();
         let mut base = 0;
         for &root in std::iter::once(&start).chain(members) {
-            if std::mem::replace(&mut self.moved[root as usize], true) {
+            if std::mem::replace(&mut self.moved[index(root)], true) {
                 continue;
             }
             let mut head = self.log.len();
             self.log.push(root);
-            self.distance[root as usize] = base;
+            self.distance[index(root)] = base;
             while head < self.log.len() {
                 let from = self.log[head];
                 head += 1;
-                for &(other, _) in graph.of(from) {
-                    let row = other as usize;
+                for (other, _) in graph.of(from) {
+                    let row = index(other);
                     if self.seen[row] == self.now && !self.moved[row] {
                         self.moved[row] = true;
-                        self.distance[row] = self.distance[from as usize] + 1;
+                        self.distance[row] = self.distance[index(from)] + 1;
                         base = base.max(self.distance[row]);
                         self.log.push(other);
                     }
@@ -353,18 +363,25 @@ impl Division {
         }
     }
 
-    /// One pass: parts change sides, one each way, the best first, each once; then back to the
-    /// best division met. False if that was the one before the pass.
-    fn pass(&mut self, graph: &PartGraph, members: &[u32], first: usize, apart: i64) -> bool {
-        self.begin(graph, members, apart);
+    /// One pass: members change sides in pairs, one each way, those with the greatest gain first,
+    /// each once; then the best division of the pass is restored. False if that is the one before
+    /// the pass.
+    fn pass(
+        &mut self,
+        graph: &PartGraph,
+        members: &[u32],
+        first: usize,
+        centre_distance: i64,
+    ) -> bool {
+        self.start_pass(graph, members, centre_distance);
         self.log.clear();
         let mut gained = 0;
         let mut best = (0, 0);
         for _ in 0..first.min(members.len() - first) {
             for from in [0, 1] {
-                let Some(part) = self.pop(from) else { break };
-                gained += self.gain[part as usize];
-                self.change(graph, part, apart);
+                let Some(part) = self.best_move(from) else { break };
+                gained += self.gain[index(part)];
+                self.move_part(graph, part, centre_distance);
                 self.log.push(part);
             }
             if self.log.len() % 2 == 1 {
@@ -373,41 +390,42 @@ impl Division {
             if gained > best.0 {
                 best = (gained, self.log.len());
             }
-            if self.log.len() > best.1 + FRUITLESS.max(members.len() / 8) {
+            if self.log.len() > best.1 + FRUITLESS_MOVES.max(members.len() / 8) {
                 break;
             }
         }
         for &part in &self.log[best.1..] {
-            self.side[part as usize] = !self.side[part as usize];
+            self.side[index(part)] = !self.side[index(part)];
         }
         best.0 > 0
     }
 
-    /// Gains of all members, and who can move.
-    fn begin(&mut self, graph: &PartGraph, members: &[u32], apart: i64) {
+    /// Computes the gains of all members and marks them movable.
+    fn start_pass(&mut self, graph: &PartGraph, members: &[u32], centre_distance: i64) {
         for heap in &mut self.heaps {
             heap.clear();
         }
         for &part in members {
-            let side = self.side[part as usize];
-            let pull = self.pull[part as usize];
-            let mut gain = if side { -pull } else { pull };
-            for &(other, words) in graph.of(part) {
-                if self.seen[other as usize] == self.now {
-                    let together = side == self.side[other as usize];
-                    gain += if together { -words * apart } else { words * apart };
+            let side = self.side[index(part)];
+            let external_gain = self.external_gain[index(part)];
+            let mut gain = if side { -external_gain } else { external_gain };
+            for (other, words) in graph.of(part) {
+                if self.seen[index(other)] == self.now {
+                    let together = side == self.side[index(other)];
+                    gain +=
+                        if together { -words * centre_distance } else { words * centre_distance };
                 }
             }
-            self.gain[part as usize] = gain;
-            self.moved[part as usize] = false;
+            self.gain[index(part)] = gain;
+            self.moved[index(part)] = false;
             self.heaps[usize::from(side)].push((gain, part));
         }
     }
 
-    /// The member of a side that gains most by leaving it.
-    fn pop(&mut self, side: usize) -> Option<u32> {
+    /// The member of a side with the greatest gain.
+    fn best_move(&mut self, side: usize) -> Option<u32> {
         while let Some((gain, part)) = self.heaps[side].pop() {
-            let row = part as usize;
+            let row = index(part);
             if !self.moved[row] && self.gain[row] == gain && usize::from(self.side[row]) == side {
                 return Some(part);
             }
@@ -415,18 +433,18 @@ impl Division {
         None
     }
 
-    /// Moves a part to the other side, for good in this pass.
-    fn change(&mut self, graph: &PartGraph, part: u32, apart: i64) {
-        let side = !self.side[part as usize];
-        self.side[part as usize] = side;
-        self.moved[part as usize] = true;
-        for &(other, words) in graph.of(part) {
-            let row = other as usize;
+    /// Moves a part to the other side; it stays there for the rest of the pass.
+    fn move_part(&mut self, graph: &PartGraph, part: u32, centre_distance: i64) {
+        let side = !self.side[index(part)];
+        self.side[index(part)] = side;
+        self.moved[index(part)] = true;
+        for (other, words) in graph.of(part) {
+            let row = index(other);
             if self.seen[row] != self.now || self.moved[row] {
                 continue;
             }
-            let change = 2 * words * apart;
-            self.gain[row] += if self.side[row] == side { -change } else { change };
+            let move_part = 2 * words * centre_distance;
+            self.gain[row] += if self.side[row] == side { -move_part } else { move_part };
             self.heaps[usize::from(self.side[row])].push((self.gain[row], other));
         }
     }

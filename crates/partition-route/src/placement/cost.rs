@@ -1,27 +1,31 @@
-//! What a placement costs: an estimate of the clocks of the set once it is compiled.
+//! The cost of a placement: an estimate of the clocks of the compiled set.
 //!
-//! A phase lasts as long as its busiest agent or link, and there are as many phases as channels
-//! ask for. Agents do not care where they live, so a placement decides three things:
+//! A phase lasts as long as its busiest agent or link, and the channels determine the number of
+//! phases. The load of agents does not depend on the placement, so a placement decides three
+//! things:
 //!
-//! * phases: the channels taken (hops + 1 for each connection) over all channels, and where
-//!   routes crowd, their occupancy there. Routes can go round a hot cell but not round a hot
-//!   quarter, so what counts is a mean that leans to the greatest (the 8th root of the mean 8th
-//!   power), at least the average, and at least what the ends alone ask for. In a fat-tree nothing
-//!   can go round a group of switches, so there a search can be given a number of phases to
-//!   reach, and pays for each channel that a group lacks;
-//! * the busiest link, by the same mean, where that is above the busiest agent;
-//! * what does not bind still costs a part of its clocks: fewer channels and shorter ways leave
-//!   the router and the timetable more freedom.
+//! * phases: the channels taken (hops + 1 for each connection) over all channels, and where routes
+//!   crowd, the occupancy there. Routes can avoid a full cell but not a full quarter of the
+//!   machine, so the crowding term is a mean that leans to the greatest value (the 8th root of the
+//!   mean 8th power). The estimate is at least the average, and at least what the endpoints alone
+//!   need. In a fat-tree no route can avoid a group of switches, so there a search can have a
+//!   number of phases as its goal and pays for each missing channel of a group;
+//! * the busiest link, by the same mean, if it exceeds the busiest agent;
+//! * a fraction of the terms that do not bind: fewer channels and shorter routes leave the router
+//!   and the timetable more freedom.
 //!
-//! Loads come from shares of routes (module `shares`). The estimate is for comparing placements
-//! of one set; it is no bound and no prediction.
+//! Loads are expected loads of routes (module `expected_load`). The estimate compares placements of
+//! one set; it is neither a bound nor a prediction.
 
 use conset_ir::Machine;
+use conset_ir::convert::{index, to_f64, to_u32, truncate};
 
 use super::expected_load::{ExpectedLoad, WHOLE};
-use super::traffic::{Flow, Traffic};
+use super::traffic::{Traffic, TrafficFlow};
+use crate::wide::wide_to_f64;
 
-/// What clocks that do not bind count: those of channels (a share of the switches) and of links.
+/// The weights of terms that do not bind: of channels (as a share of the context switches) and of
+/// links.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slack {
     channels: f64,
@@ -29,52 +33,53 @@ pub(super) struct Slack {
 }
 
 impl Slack {
-    /// For a search that is after fewer phases.
+    /// For a search that minimises phases.
     pub(super) const CHANNELS: Self = Self { channels: 0.25, links: 0.25 };
-    /// For a search that is after short ways: links are shared less and words delayed less.
+    /// For a search that minimises distances: links are shared less and words are delayed less.
     pub(super) const LINKS: Self = Self { channels: 0.125, links: 1.0 };
-    /// For the last word, when the phases are known.
+    /// For the final comparison, when the phases are known.
     const JUDGED: Self = Self { channels: 0.0625, links: 1.0 };
 }
 
-/// What a placement costs; see [`super::cost`].
+/// The cost of a placement; see [`super::cost`].
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Cost {
-    /// The estimate that placements are compared by.
+    /// The estimate by which placements are compared.
     pub clocks: f64,
-    /// The phases in it: those of a first routing, or for large sets an estimate.
+    /// The number of phases: counted by a trial routing, or for large sets an estimate.
     pub phases: f64,
-    /// Channels that all connections take, if each has a shortest route.
+    /// Channels that all connections take on shortest routes.
     pub channels: u64,
     /// Words times hops over shortest routes.
     pub word_hops: u128,
-    /// Channels taken on the fullest cell, in halves of connections rounded up; in a fat-tree, on
-    /// the fullest group of switches, for each switch.
+    /// Connections through the fullest cell, rounded up; in a fat-tree, through the fullest group
+    /// of switches, per switch.
     pub fullest_cell: u64,
     /// Clocks of the busiest link.
     pub busiest_link: u64,
 }
 
-/// The numbers of a machine and a set that no placement changes.
+/// The numbers that depend on the machine and the set, but not on the placement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Constants {
     switch: f64,
-    /// Phases and agent clocks without which it cannot be.
+    /// Lower bounds on phases and agent clocks.
     phases: f64,
     agent: f64,
-    /// Half a channel, as a share of all the machine's.
+    /// Half a channel, as a share of all channels of the machine.
     channel_share: f64,
-    /// Half a channel, as a share of a cell's.
+    /// Half a channel, as a share of the channels of a cell.
     channel: f64,
     /// Clocks for half a word on one link, and divided among all links.
     link: f64,
     link_share: f64,
-    /// Places that a mean is over.
+    /// The number of places that a mean is over.
     places: f64,
 }
 
 impl Constants {
-    fn new(machine: &Machine, talk: &Traffic) -> Self {
+    fn new(machine: &Machine, traffic: &Traffic) -> Self {
         let parameters = machine.parameters();
         let halves = f64::from(WHOLE);
         let channels = halves * f64::from(parameters.channels_per_cell.max(1));
@@ -82,19 +87,19 @@ impl Constants {
         let links: usize = machine.cells().map(|cell| machine.outgoing(cell).len()).sum();
         let link = f64::from(parameters.link_clocks_per_word) / halves;
         Self {
-            switch: (parameters.switch_clocks().max(1)) as f64,
-            phases: talk.phases as f64,
-            agent: talk.agent_clocks as f64,
-            channel_share: 1.0 / (channels * live as f64),
+            switch: to_f64(parameters.switch_clocks().max(1)),
+            phases: to_f64(traffic.phases),
+            agent: to_f64(traffic.agent_clocks),
+            channel_share: 1.0 / (channels * to_f64(live)),
             channel: 1.0 / channels,
             link,
-            link_share: link / links.max(1) as f64,
-            places: talk.parts().max(1) as f64,
+            link_share: link / to_f64(links.max(1)),
+            places: to_f64(traffic.parts().max(1)),
         }
     }
 
-    /// The clocks that a hop more costs a flow where nothing binds: for the connection's channel
-    /// and for its words.
+    /// The clocks that one more hop costs a flow if nothing binds: for the channel of a connection,
+    /// and for a word.
     pub(super) fn per_hop(&self, slack: Slack) -> (f64, f64) {
         let channels = slack.channels * self.switch * self.channel_share;
         let halves = f64::from(WHOLE);
@@ -102,7 +107,7 @@ impl Constants {
     }
 }
 
-/// Sums over all resources, kept up to date with every booking.
+/// Sums over all resources, updated with every booking.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     /// 8th powers of occupancies and of link loads.
@@ -111,128 +116,135 @@ pub(super) struct Sums {
     /// Halves of channels and of word-hops.
     channels: u64,
     word_hops: u128,
-    /// Halves of channels that the phases to reach do not have.
-    lacking: u64,
+    /// Halves of channels missing for the goal.
+    missing_channels: u64,
 }
 
 /// The loads of a placement.
-pub(super) struct Loads<'a> {
-    shares: &'a ExpectedLoad<'a>,
+pub(super) struct PlacementLoads<'a> {
+    expected_load: &'a ExpectedLoad<'a>,
     pub(super) constants: Constants,
     cells: Vec<u32>,
     links: Vec<u64>,
     pub(super) sums: Sums,
     pub(super) slack: Slack,
-    /// A number of phases to reach, and the halves of channels that it gives each resource.
+    /// A number of phases as the goal, and the halves of channels of each resource in that many
+    /// phases.
     goal: Option<(f64, Vec<u32>)>,
-    /// Resources touched so far: what the search has cost.
-    pub(super) touched: u64,
+    /// Resources updated so far: the measure of work.
+    pub(super) work: u64,
 }
 
-impl<'a> Loads<'a> {
+impl<'a> PlacementLoads<'a> {
     /// No loads yet.
-    pub(super) fn new(machine: &Machine, shares: &'a ExpectedLoad<'a>, talk: &Traffic) -> Self {
+    pub(super) fn new(
+        machine: &Machine,
+        expected_load: &'a ExpectedLoad<'a>,
+        traffic: &Traffic,
+    ) -> Self {
         Self {
-            shares,
-            constants: Constants::new(machine, talk),
-            cells: vec![0; shares.cells.len()],
-            links: vec![0; shares.links.len()],
+            expected_load,
+            constants: Constants::new(machine, traffic),
+            cells: vec![0; expected_load.cells.len()],
+            links: vec![0; expected_load.links.len()],
             sums: Sums::default(),
             slack: Slack::CHANNELS,
             goal: None,
-            touched: 0,
+            work: 0,
         }
     }
 
-    /// Makes a number of phases the goal, or nothing in particular. Takes effect with the next
-    /// [`Loads::load`].
-    pub(super) fn aim(&mut self, machine: &Machine, phases: Option<u32>) {
+    /// Sets a number of phases as the goal, or removes the goal. Takes effect with the next
+    /// [`PlacementLoads::load`].
+    pub(super) fn set_phase_goal(&mut self, machine: &Machine, phases: Option<u32>) {
         let channels = u64::from(machine.parameters().channels_per_cell);
         self.goal = phases.map(|phases| {
             let halves = u64::from(WHOLE) * channels * u64::from(phases);
             let of = |&alike: &u32| halves.saturating_mul(u64::from(alike));
-            let all = self.shares.cells.iter().map(|n| u32::try_from(of(n)).unwrap_or(u32::MAX));
+            let all =
+                self.expected_load.cells.iter().map(|n| u32::try_from(of(n)).unwrap_or(u32::MAX));
             (f64::from(phases), all.collect())
         });
     }
 
-    /// The loads of a whole placement, in place of what was booked.
-    pub(super) fn load(&mut self, talk: &Traffic, place: &[u32]) {
+    /// Replaces all loads by those of a placement.
+    pub(super) fn load(&mut self, traffic: &Traffic, place: &[u32]) {
         self.cells.fill(0);
         self.links.fill(0);
         self.sums = Sums::default();
-        for (part, &own) in talk.own.iter().enumerate() {
+        for (part, &own) in traffic.own.iter().enumerate() {
             if own > 0 {
-                // Leaves of a fat-tree and cells elsewhere are their own resources.
+                // The resource of a fat-tree's leaf, or of a cell of another shape, is its cell.
                 self.book_own(place[part], own, true);
             }
         }
-        for flow in &talk.flows {
+        for flow in &traffic.flows {
             self.book(flow, place, true);
         }
-        self.settle();
+        self.recompute_sums();
     }
 
-    /// Counts the sums again from the loads, without the rounding of many bookings.
-    pub(super) fn settle(&mut self) {
+    /// Recomputes the sums from the loads, without the rounding errors of many updates.
+    pub(super) fn recompute_sums(&mut self) {
         let unit = self.constants.channel;
-        let cells = self.cells.iter().zip(&self.shares.cells);
+        let cells = self.cells.iter().zip(&self.expected_load.cells);
         let cells = cells.filter(|(taken, _)| **taken > 0);
-        self.sums.cells = cells.map(|(&t, &n)| eighth(f64::from(t) * unit / f64::from(n))).sum();
+        self.sums.cells =
+            cells.map(|(&t, &n)| eighth_power(f64::from(t) * unit / f64::from(n))).sum();
         let unit = self.constants.link;
-        let links = self.links.iter().zip(&self.shares.links).filter(|(load, _)| **load > 0);
-        self.sums.links = links.map(|(&l, &n)| eighth(l as f64 * unit / f64::from(n))).sum();
+        let links = self.links.iter().zip(&self.expected_load.links).filter(|(load, _)| **load > 0);
+        self.sums.links = links.map(|(&l, &n)| eighth_power(to_f64(l) * unit / f64::from(n))).sum();
     }
 
-    /// Books the connections of a part to itself on its cell, or takes them off.
+    /// Adds or removes the connections of a part to itself on its cell.
     pub(super) fn book_own(&mut self, cell: u32, count: u32, add: bool) {
         let by = WHOLE * count;
-        let cells = self.shares.cells[cell as usize];
+        let cells = self.expected_load.cells[index(cell)];
         let unit = self.constants.channel / f64::from(cells);
-        let change = shift32(&mut self.cells[cell as usize], by, add, unit);
+        let change = change_load_u32(&mut self.cells[index(cell)], by, add, unit);
         self.sums.cells += change;
-        let taken = self.cells[cell as usize];
+        let taken = self.cells[index(cell)];
         let before = if add { taken - by } else { taken + by };
-        let limit = self.goal.as_ref().map_or(u32::MAX, |(_, limits)| limits[cell as usize]);
-        self.sums.lacking += u64::from(taken.saturating_sub(limit));
-        self.sums.lacking -= u64::from(before.saturating_sub(limit));
+        let limit = self.goal.as_ref().map_or(u32::MAX, |(_, limits)| limits[index(cell)]);
+        self.sums.missing_channels += u64::from(taken.saturating_sub(limit));
+        self.sums.missing_channels -= u64::from(before.saturating_sub(limit));
         let all = u64::from(by);
         self.sums.channels = if add { self.sums.channels + all } else { self.sums.channels - all };
     }
 
-    /// Books a flow between the cells of its parts, or takes it off.
-    pub(super) fn book(&mut self, flow: &Flow, place: &[u32], add: bool) {
-        let (from, to) = (place[flow.source as usize], place[flow.target as usize]);
-        let Self { shares, constants, cells, links, sums, goal, touched, .. } = self;
+    /// Adds or removes a flow between the cells of its parts.
+    pub(super) fn book(&mut self, flow: &TrafficFlow, place: &[u32], add: bool) {
+        let (from, to) = (place[index(flow.source)], place[index(flow.target)]);
+        let Self { expected_load, constants, cells, links, sums, goal, work, .. } = self;
         let limits = goal.as_ref().map(|(_, limits)| limits);
-        let mut lacking = (0u64, 0u64);
+        let mut missing_channels = (0u64, 0u64);
         let mut channels = 0u64;
         let mut passes = 0u64;
         let mut cell_change = 0.0;
         let mut link_change = 0.0;
-        shares.walk(
+        expected_load.visit_resources(
             from,
             to,
             |cell, halves| {
                 let by = halves.saturating_mul(flow.count);
-                let alike = shares.cells[cell as usize];
+                let alike = expected_load.cells[index(cell)];
                 channels += u64::from(by);
                 let unit = constants.channel / f64::from(alike);
-                let taken = &mut cells[cell as usize];
-                let limit = limits.map_or(u32::MAX, |limits| limits[cell as usize]);
-                lacking.0 += u64::from(taken.saturating_sub(limit));
-                cell_change += shift32(taken, by, add, unit);
-                lacking.1 += u64::from(taken.saturating_sub(limit));
+                let taken = &mut cells[index(cell)];
+                let limit = limits.map_or(u32::MAX, |limits| limits[index(cell)]);
+                missing_channels.0 += u64::from(taken.saturating_sub(limit));
+                cell_change += change_load_u32(taken, by, add, unit);
+                missing_channels.1 += u64::from(taken.saturating_sub(limit));
             },
             |link, halves| {
                 let by = u64::from(halves).saturating_mul(flow.words);
                 passes += u64::from(halves);
-                let unit = constants.link / f64::from(shares.links[link as usize]);
-                link_change += shift64(&mut links[link as usize], by, add, unit);
+                let unit = constants.link / f64::from(expected_load.links[index(link)]);
+                link_change += change_load_u64(&mut links[index(link)], by, add, unit);
             },
         );
-        *touched += passes + u64::from(WHOLE);
-        sums.lacking = sums.lacking + lacking.1 - lacking.0;
+        *work += passes + u64::from(WHOLE);
+        sums.missing_channels = sums.missing_channels + missing_channels.1 - missing_channels.0;
         sums.cells += cell_change;
         sums.links += link_change;
         let word_hops = u128::from(passes) * u128::from(flow.words);
@@ -245,64 +257,67 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// The estimate that searches go by.
+    /// The estimate that searches minimise.
     #[inline]
     pub(super) fn clocks(&self) -> f64 {
-        let crowd = match &self.goal {
-            None => self.crowd(),
-            Some((phases, _)) => phases + self.sums.lacking as f64 * self.constants.channel,
+        let crowded_phases = match &self.goal {
+            None => self.crowded_phases(),
+            Some((phases, _)) => {
+                phases + to_f64(self.sums.missing_channels) * self.constants.channel
+            }
         };
-        self.with_phases(crowd, self.slack)
+        self.with_phases(crowded_phases, self.slack)
     }
 
     fn with_phases(&self, phases: f64, slack: Slack) -> f64 {
         let c = &self.constants;
-        let channels = self.sums.channels as f64 * c.channel_share;
-        let links = self.sums.word_hops as f64 * c.link_share;
-        let busiest = root(self.sums.links / c.places);
+        let channels = to_f64(self.sums.channels) * c.channel_share;
+        let links = wide_to_f64(self.sums.word_hops) * c.link_share;
+        let busiest = eighth_root(self.sums.links / c.places);
         c.switch * c.phases.max(channels).max(phases)
             + c.agent.max(links).max(busiest)
             + slack.channels * c.switch * channels
             + slack.links * links
     }
 
-    /// Phases that channels ask for where routes crowd.
-    fn crowd(&self) -> f64 {
-        root(self.sums.cells / self.constants.places)
+    /// The phases that channels need where routes crowd.
+    fn crowded_phases(&self) -> f64 {
+        eighth_root(self.sums.cells / self.constants.places)
     }
 
-    /// No routing has fewer phases.
+    /// A lower bound on the phases of any routing.
     pub(super) fn least_phases(&self) -> f64 {
-        let channels = self.sums.channels as f64 * self.constants.channel_share;
+        let channels = to_f64(self.sums.channels) * self.constants.channel_share;
         channels.ceil().max(self.constants.phases)
     }
 
-    /// What the placement costs at least, however many phases it has.
+    /// A lower bound on the cost, whatever the number of phases.
     pub(super) fn least(&self) -> f64 {
         self.with_phases(self.least_phases(), Slack::JUDGED)
     }
 
-    /// The phases that the fullest resource needs, if no route can go round it.
+    /// The phases that the fullest resource needs if no route can avoid it.
     pub(super) fn fullest_phases(&self) -> u32 {
         let channels = |(&taken, &alike): (&u32, &u32)| {
             f64::from(taken) * self.constants.channel / f64::from(alike)
         };
-        let fullest = self.cells.iter().zip(&self.shares.cells).map(channels).fold(0.0, f64::max);
-        // A hair less than a whole number is rounding.
-        (fullest - 1e-9).ceil().max(0.0) as u32
+        let fullest =
+            self.cells.iter().zip(&self.expected_load.cells).map(channels).fold(0.0, f64::max);
+        // A value just above a whole number is a rounding error.
+        to_u32(truncate((fullest - 1e-9).ceil().clamp(0.0, f64::from(u32::MAX))))
     }
 
-    /// All numbers of the loads booked, with the phases of a routing if that is known.
+    /// The cost of the current loads, with the phases of a trial routing if they are known.
     pub(super) fn cost(&self, routed: Option<u32>) -> Cost {
         let halves = u64::from(WHOLE);
         let phases = match routed {
             Some(phases) => self.least_phases().max(f64::from(phases)),
-            None => self.crowd().max(self.least_phases()),
+            None => self.crowded_phases().max(self.least_phases()),
         };
-        let cells = self.cells.iter().zip(&self.shares.cells);
-        let links = self.links.iter().zip(&self.shares.links);
+        let cells = self.cells.iter().zip(&self.expected_load.cells);
+        let links = self.links.iter().zip(&self.expected_load.links);
         let clocks = |(&load, &alike): (&u64, &u32)| {
-            (load as f64 * self.constants.link / f64::from(alike.max(1))) as u64
+            whole(to_f64(load) * self.constants.link / f64::from(alike.max(1)))
         };
         Cost {
             clocks: self.with_phases(phases, Slack::JUDGED),
@@ -318,30 +333,36 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Changes a load; returns by how much its 8th power changes, in so many units.
+/// Changes a load; returns the change of its 8th power, in the given unit.
 #[inline]
-fn shift32(load: &mut u32, by: u32, add: bool, unit: f64) -> f64 {
+fn change_load_u32(load: &mut u32, by: u32, add: bool, unit: f64) -> f64 {
     let before = *load;
     *load = if add { before + by } else { before - by };
-    eighth(f64::from(*load) * unit) - eighth(f64::from(before) * unit)
+    eighth_power(f64::from(*load) * unit) - eighth_power(f64::from(before) * unit)
 }
 
 #[inline]
-fn shift64(load: &mut u64, by: u64, add: bool, unit: f64) -> f64 {
+fn change_load_u64(load: &mut u64, by: u64, add: bool, unit: f64) -> f64 {
     let before = *load;
     *load = if add { before + by } else { before - by };
-    eighth(*load as f64 * unit) - eighth(before as f64 * unit)
+    eighth_power(to_f64(*load) * unit) - eighth_power(to_f64(before) * unit)
+}
+
+/// Whole clocks; what exceeds 64 bits is `u64::MAX`.
+fn whole(clocks: f64) -> u64 {
+    const TOO_MANY: f64 = 18_446_744_073_709_551_616.0;
+    if clocks < TOO_MANY { truncate(clocks.max(0.0)) } else { u64::MAX }
 }
 
 #[inline]
-fn eighth(x: f64) -> f64 {
+fn eighth_power(x: f64) -> f64 {
     let square = x * x;
     let fourth = square * square;
     fourth * fourth
 }
 
-/// The 8th root. Square roots are exact to the last bit on every machine, powers are not.
+/// The 8th root. Square roots are correctly rounded on every machine, powers are not.
 #[inline]
-fn root(x: f64) -> f64 {
+fn eighth_root(x: f64) -> f64 {
     x.max(0.0).sqrt().sqrt().sqrt()
 }

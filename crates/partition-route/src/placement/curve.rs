@@ -1,26 +1,27 @@
-//! A start along a space-filling curve: parts in a row, cells in a row.
+//! Initial placement along a space-filling curve.
 //!
-//! Parts are taken in breadth-first order from one end of their graph, piece by piece of it; cells
-//! along a serpentine through the region, in which each is next to the one before. Best for what
-//! is long and thin: a strip, a ring, an ordered list.
+//! Parts are taken in breadth-first order from one end of their graph, component by component;
+//! cells along a serpentine through the region, in which each cell is next to the one before. Best
+//! for long and thin programs: a strip, a ring, an ordered list.
 
-use super::graph::PartGraph;
 use super::metric::Metric;
+use super::part_graph::PartGraph;
+use conset_ir::convert::{index, to_u32};
 
-/// A cell for each part. There are as many cells as parts.
+/// A cell for each part. There must be as many cells as parts.
 pub(super) fn assign(metric: &Metric, graph: &PartGraph, mut cells: Vec<u32>) -> Vec<u32> {
-    if let Metric::Grid { at, dims, .. } = metric {
-        cells.sort_by_cached_key(|&cell| position(&at[cell as usize * dims.len()..], dims));
+    if let Metric::Grid(grid) = metric {
+        cells.sort_by_cached_key(|&cell| position(grid.of(cell), grid.dims()));
     }
     let mut place = vec![0; graph.parts()];
-    for (part, cell) in row(graph).into_iter().zip(cells) {
-        place[part as usize] = cell;
+    for (part, cell) in part_sequence(graph).into_iter().zip(cells) {
+        place[index(part)] = cell;
     }
     place
 }
 
-/// How late a serpentine comes to a cell: along the first dimension to and fro, one step in the
-/// second after each, and so on.
+/// The position of a cell on the serpentine: along the first dimension to and fro, one step in the
+/// second dimension after each, and so on.
 fn position(at: &[u32], dims: &[u32]) -> u64 {
     let mut position = 0u64;
     for (&at, &size) in at.iter().zip(dims).rev() {
@@ -30,42 +31,43 @@ fn position(at: &[u32], dims: &[u32]) -> u64 {
     position
 }
 
-/// All parts, breadth first from an end of each piece.
-fn row(graph: &PartGraph) -> Vec<u32> {
+/// All parts, breadth first from an end of each component.
+fn part_sequence(graph: &PartGraph) -> Vec<u32> {
     let count = graph.parts();
     let mut row = Vec::with_capacity(count);
     let mut seen = vec![false; count];
-    for root in 0..count as u32 {
-        if seen[root as usize] {
+    for root in 0..to_u32(count) {
+        if seen[index(root)] {
             continue;
         }
-        // Twice to the part found last: from there the piece is longest.
+        // The part found last is at an end of the component. Two searches find one from which the
+        // component is longest.
         let start = row.len();
         for _ in 0..2 {
             let end = row.get(start..).and_then(<[u32]>::last).copied().unwrap_or(root);
             for &part in &row[start..] {
-                seen[part as usize] = false;
+                seen[index(part)] = false;
             }
             row.truncate(start);
-            search(graph, end, &mut seen, &mut row);
+            append_component(graph, end, &mut seen, &mut row);
         }
     }
     row
 }
 
-/// Appends the piece of a part, neighbours with few partners first.
-fn search(graph: &PartGraph, root: u32, seen: &mut [bool], row: &mut Vec<u32>) {
+/// Appends the component of a part, neighbours with few partners first.
+fn append_component(graph: &PartGraph, root: u32, seen: &mut [bool], row: &mut Vec<u32>) {
     let mut head = row.len();
-    seen[root as usize] = true;
+    seen[index(root)] = true;
     row.push(root);
     while head < row.len() {
         let first = row.len();
-        for &(other, _) in graph.of(row[head]) {
-            if !std::mem::replace(&mut seen[other as usize], true) {
+        for (other, _) in graph.of(row[head]) {
+            if !std::mem::replace(&mut seen[index(other)], true) {
                 row.push(other);
             }
         }
-        row[first..].sort_unstable_by_key(|&part| (graph.of(part).len(), part));
+        row[first..].sort_unstable_by_key(|&part| (graph.degree(part), part));
         head += 1;
     }
 }

@@ -1,36 +1,37 @@
-//! Where the words of a connection probably pass: shares of routes, before there are routes.
+//! The expected load of cells and links before connections are routed.
 //!
-//! A router that evens out loads divides a connection's choices about evenly. So a connection is
-//! booked in two halves: over a grid along the dimensions upwards and downwards (and both ways
-//! round where a ring leaves the choice), over a graph by two of its shortest ways. In a
-//! fat-tree all switches of a group are alike, so a group is one resource with the channels and
-//! the links of them all, and the booking is exact. In a graph too large for a table of hops only
-//! the ends are known.
+//! A router that balances loads divides connections about evenly among their shortest routes. So a
+//! connection is booked in two halves: on a grid along the dimensions in ascending and in
+//! descending order (and both ways around a ring if they are equally long), on a graph over two of
+//! its shortest paths. In a fat-tree all switches of a group are equivalent, so a group is one
+//! resource with the channels and links of all its switches, and the booking is exact. In a graph
+//! too large for a table of hops only the endpoints are known.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{Machine, Topology};
 
 use super::metric::Metric;
-use crate::network::Network;
+use crate::network::{Grid, Network};
 
-/// Halves of a connection: what one booking on a resource amounts to.
+/// Halves of a connection: what a connection without alternatives books on a resource.
 pub(super) const WHOLE: u32 = 2;
 
-/// The resources of a machine, and the way over them between any two cells.
+/// The resources of a machine, and the resources between any two cells.
 pub(super) struct ExpectedLoad<'a> {
     network: &'a Network,
     metric: &'a Metric,
-    /// Distance between neighbours of a dimension in the numbering of cells.
+    /// The distance in cell numbers between neighbours of a dimension.
     strides: Vec<u32>,
-    /// First resource of each level of a fat-tree; leaves are level 0.
+    /// The first resource of each level of a fat-tree; leaves are level 0.
     levels: Vec<u32>,
-    /// Cells (or groups of switches) that one channel count stands for, by resource.
+    /// The number of cells (or switches of a group) of each resource.
     pub(super) cells: Vec<u32>,
-    /// Links that one load stands for, by resource.
+    /// The number of links of each resource.
     pub(super) links: Vec<u32>,
 }
 
 impl<'a> ExpectedLoad<'a> {
-    /// The resources of a machine whose distances are known.
+    /// The resources of a machine.
     pub(super) fn new(machine: &Machine, network: &'a Network, metric: &'a Metric) -> Self {
         let mut this = Self {
             network,
@@ -41,13 +42,13 @@ impl<'a> ExpectedLoad<'a> {
             links: Vec::new(),
         };
         match metric {
-            Metric::Grid { dims, .. } => {
+            Metric::Grid(grid) => {
                 let mut stride = 1u32;
-                for &size in dims {
+                for &size in grid.dims() {
                     this.strides.push(stride);
                     stride = stride.saturating_mul(size);
                 }
-                this.links = vec![1; network.cells * 2 * dims.len()];
+                this.links = vec![1; network.cells * 2 * grid.dims().len()];
             }
             Metric::Tree => this.add_levels(machine),
             Metric::Table { .. } => this.links.clone_from(&network.links),
@@ -56,13 +57,13 @@ impl<'a> ExpectedLoad<'a> {
         this
     }
 
-    /// Level `l` has a group for each 4^l leaves: 2^(l-1) switches, 2^l links upwards.
+    /// Level `l` has a group for each 4^l leaves, with 2^(l-1) switches and 2^l links upwards.
     fn add_levels(&mut self, machine: &Machine) {
         let Topology::FatTree { leaves } = machine.topology() else { return };
         self.cells.clear();
-        let mut groups = *leaves as usize;
+        let mut groups = index(*leaves);
         for level in 0.. {
-            self.levels.push(self.cells.len() as u32);
+            self.levels.push(to_u32(self.cells.len()));
             let switches = if level == 0 { 1 } else { 1 << (level - 1) };
             self.cells.extend(std::iter::repeat_n(switches, groups));
             self.links.extend(std::iter::repeat_n(1 << level, 2 * groups));
@@ -73,9 +74,9 @@ impl<'a> ExpectedLoad<'a> {
         }
     }
 
-    /// Tells of every resource between two cells: `cell(resource, halves)` for channels, with both
-    /// ends among them, `link(resource, halves)` for links.
-    pub(super) fn walk(
+    /// Visits every resource between two cells: calls `cell(resource, halves)` for channels,
+    /// including those of both ends, and `link(resource, halves)` for links.
+    pub(super) fn visit_resources(
         &self,
         from: u32,
         to: u32,
@@ -87,17 +88,13 @@ impl<'a> ExpectedLoad<'a> {
             return;
         }
         match self.metric {
-            Metric::Grid { at, dims, wraps } => {
-                let n = dims.len();
-                let ends = [&at[from as usize * n..][..n], &at[to as usize * n..][..n]];
-                self.along_dimensions(from, ends, dims, *wraps, &mut cell, &mut link);
-            }
+            Metric::Grid(grid) => self.along_dimensions(from, to, grid, &mut cell, &mut link),
             Metric::Tree => self.through_groups(from, to, &mut cell, &mut link),
             Metric::Table { hops, cells } => {
-                let left = |at: u32| hops[at as usize * cells + to as usize];
+                let left = |at: u32| hops[index(at) * cells + index(to)];
                 if usize::from(left(from)) < *cells {
-                    self.downhill(from, to, left, false, &mut cell, &mut link);
-                    self.downhill(from, to, left, true, &mut cell, &mut link);
+                    self.shortest_path(from, to, left, false, &mut cell, &mut link);
+                    self.shortest_path(from, to, left, true, &mut cell, &mut link);
                 }
             }
             Metric::Unknown => {
@@ -110,29 +107,32 @@ impl<'a> ExpectedLoad<'a> {
     fn along_dimensions(
         &self,
         from: u32,
-        [a, b]: [&[u32]; 2],
-        dims: &[u32],
-        wraps: bool,
+        to: u32,
+        grid: &Grid,
         cell: &mut impl FnMut(u32, u32),
         link: &mut impl FnMut(u32, u32),
     ) {
+        let (a, b) = (grid.of(from), grid.of(to));
+        let (dims, wraps) = (grid.dims(), grid.wraps());
         let differing = a.iter().zip(b).filter(|(a, b)| a != b).count();
         let halfway = |d: usize| wraps && a[d].abs_diff(b[d]) * 2 == dims[d];
         let choice = differing > 1 || (0..dims.len()).any(halfway);
         let halves = if choice { 1 } else { WHOLE };
+        let dimensions = to_u32(dims.len());
         for second in 0..if choice { 2 } else { 1 } {
             let mut here = from;
             cell(here, halves);
             for row in 0..dims.len() {
                 let d = if second == 1 { dims.len() - 1 - row } else { row };
+                let dimension = to_u32(d);
                 let apart = a[d].abs_diff(b[d]);
-                // Ways round of equal length: one each.
+                // If both ways around are equally long, each half takes one.
                 let round = wraps && (apart * 2 > dims[d] || apart * 2 == dims[d] && second == 1);
                 let up = (b[d] > a[d]) != round;
                 let steps = if round { dims[d] - apart } else { apart };
                 let mut position = a[d];
                 for _ in 0..steps {
-                    link((here * dims.len() as u32 + d as u32) * 2 + u32::from(up), halves);
+                    link((here * dimensions + dimension) * 2 + u32::from(up), halves);
                     let stride = self.strides[d];
                     if up {
                         let last = position + 1 == dims[d];
@@ -158,17 +158,17 @@ impl<'a> ExpectedLoad<'a> {
     ) {
         let top = (32 - (from ^ to).leading_zeros()).div_ceil(2);
         for level in 0..top {
-            let group = |leaf: u32| self.levels[level as usize] + (leaf >> (2 * level));
+            let group = |leaf: u32| self.levels[index(level)] + (leaf >> (2 * level));
             for (down, leaf) in [from, to].into_iter().enumerate() {
                 cell(group(leaf), WHOLE);
-                link(2 * group(leaf) + down as u32, WHOLE);
+                link(2 * group(leaf) + to_u32(down), WHOLE);
             }
         }
-        cell(self.levels[top as usize] + (from >> (2 * top)), WHOLE);
+        cell(self.levels[index(top)] + (from >> (2 * top)), WHOLE);
     }
 
-    /// A shortest way: from each cell to the first, or the last, neighbour that is nearer.
-    fn downhill(
+    /// A shortest path: from each cell to the first, or the last, neighbour that is nearer.
+    fn shortest_path(
         &self,
         from: u32,
         to: u32,
@@ -184,9 +184,9 @@ impl<'a> ExpectedLoad<'a> {
             let nearer = |edge: &usize| left(next.head(*edge)) < left(here);
             let mut edges = next.edges(here);
             let edge = if last { edges.rfind(nearer) } else { edges.find(nearer) };
-            // A table of hops always has one.
+            // There always is one in a table of hops.
             let Some(edge) = edge else { return };
-            link(edge as u32, 1);
+            link(to_u32(edge), 1);
             here = next.head(edge);
             cell(here, 1);
         }

@@ -1,16 +1,17 @@
-//! Which cells hold parts when there are fewer parts than cells: as many, close together.
+//! The cells to use if there are fewer parts than cells: a compact region.
 //!
-//! A block of the grid, the first leaves of a fat-tree, the neighbourhood of a cell in other
-//! graphs. The search may still move a part to a free cell beside it.
+//! The region is a block of the grid, the first leaves of a fat-tree, or the neighbourhood of a
+//! cell in other graphs. The search may still move a part to a free cell beside it.
 
+use conset_ir::convert::index;
 use conset_ir::{CellId, Machine, Topology};
 
 use crate::network::{BoundedBfs, Network};
 
-/// Neighbourhoods tried for a region in a graph without coordinates.
+/// Neighbourhoods tried in a graph without coordinates.
 const STARTS: usize = 16;
 
-/// The cells that get the parts: as many, close together.
+/// As many cells as parts, close together.
 pub(super) fn region(machine: &Machine, network: &Network, parts: usize) -> Vec<u32> {
     let homes = machine.endpoints().map(|cell| cell.0);
     match machine.topology() {
@@ -23,8 +24,7 @@ pub(super) fn region(machine: &Machine, network: &Network, parts: usize) -> Vec<
     }
 }
 
-/// The live cells of a block of the grid that is as long in each dimension as in the others,
-/// where the grid allows.
+/// The live cells of a block of the grid whose dimensions are as equal as the grid allows.
 fn block(machine: &Machine, dims: &[u32], parts: usize) -> Vec<u32> {
     let inside = |cell: CellId, size: &[u32]| {
         let mut rest = cell.0;
@@ -36,7 +36,7 @@ fn block(machine: &Machine, dims: &[u32], parts: usize) -> Vec<u32> {
     };
     let mut size = vec![1u32; dims.len()];
     loop {
-        let volume = size.iter().fold(1usize, |v, &s| v.saturating_mul(s as usize));
+        let volume = size.iter().fold(1usize, |v, &s| v.saturating_mul(index(s)));
         if volume >= parts || size == dims {
             let cells = machine.endpoints().filter(|&cell| inside(cell, &size));
             let cells: Vec<u32> = cells.map(|cell| cell.0).take(parts).collect();
@@ -51,22 +51,22 @@ fn block(machine: &Machine, dims: &[u32], parts: usize) -> Vec<u32> {
     }
 }
 
-/// The endpoints nearest to one of them, the one with the nearest of several tried.
+/// The endpoints nearest to one endpoint, for the best of several that are tried.
 fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
     if parts == homes.len() {
         return homes.to_vec();
     }
     let mut is_home = vec![false; network.cells];
     for &home in homes {
-        is_home[home as usize] = true;
+        is_home[index(home)] = true;
     }
-    let mut ball = BoundedBfs::new(network.cells);
+    let mut bfs = BoundedBfs::new(network.cells);
     let mut best: Option<(std::cmp::Reverse<usize>, u64, Vec<u32>)> = None;
     for &start in homes.iter().step_by(homes.len().div_ceil(STARTS).max(1)) {
         let mut found = Vec::with_capacity(parts);
         let mut hops = 0;
-        ball.grow(&network.next, start, |cell, distance| {
-            if is_home[cell as usize] && found.len() < parts {
+        bfs.run(&network.next, start, |cell, distance| {
+            if is_home[index(cell)] && found.len() < parts {
                 found.push(cell);
                 hops += u64::from(distance);
             }
@@ -78,11 +78,11 @@ fn neighbourhood(homes: &[u32], network: &Network, parts: usize) -> Vec<u32> {
         }
     }
     let mut cells = best.map_or_else(Vec::new, |b| b.2);
-    // A graph in pieces: what is missing comes from anywhere.
+    // In a disconnected graph the rest comes from anywhere.
     for &cell in &cells {
-        is_home[cell as usize] = false;
+        is_home[index(cell)] = false;
     }
-    let rest = homes.iter().copied().filter(|&home| is_home[home as usize]);
+    let rest = homes.iter().copied().filter(|&home| is_home[index(home)]);
     let missing = parts - cells.len();
     cells.extend(rest.take(missing));
     cells

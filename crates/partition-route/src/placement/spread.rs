@@ -1,51 +1,52 @@
-//! More room between parts, on a grid that has more cells than there are parts.
+//! Spreads a placement over a grid that has more cells than parts.
 //!
-//! Parts close together have short ways, and all of these ways go through the few cells on which
-//! parts live: their channels run out first, in the middle of the region before anywhere else, while
-//! the cells around it are idle. A torus that is just as large as the program is better off than a
-//! larger one then, because its ways also go round. If a placement is stretched, each line of cells
-//! that holds parts is followed by one that holds none, whose channels and links are there for
-//! those who pass. Ways are longer by as much; whether it is worth it the cost decides.
+//! If parts are close together, routes are short, but all of them use the few cells of the region:
+//! channels run out there first, in its middle before anywhere else, while the cells around it are
+//! idle. A torus of the size of the program is better than a larger one then, because routes also
+//! go around it. When a placement is spread, each line of cells that holds parts is followed by one
+//! that holds none, whose channels and links are available to passing routes. Routes become longer
+//! in exchange; the cost decides whether it pays.
 //!
-//! Which dimensions are stretched is the caller's choice. A dimension becomes twice as long, or as
-//! long as the machine is; order along it stays, and on a ring the gap of a program that does not
-//! go round it is kept out of it.
+//! The caller selects the dimensions. A dimension becomes twice as long, or as long as the machine;
+//! the order along it is kept. On a ring, a program that does not go around it stays together.
 
+use conset_ir::convert::to_u32;
 use conset_ir::{CellId, Machine};
 
 use super::metric::Metric;
 
-/// How often a dimension of a placement is as long after stretching.
-const TIMES: u32 = 2;
+/// The growth of a dimension.
+const SPREAD_FACTOR: u32 = 2;
 
 /// A dimension of a placement.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
-    /// The coordinate at which it begins.
+    /// The coordinate of its first cell.
     origin: u32,
-    /// Cells from there on that hold all parts, round the ring if it must be.
+    /// The number of cells from there on that contain all parts, around the ring if necessary.
     length: u32,
-    /// Where it is to begin, and as long as it is to become.
+    /// The first coordinate and the length afterwards.
     begins: u32,
-    stretched: u32,
+    spread: u32,
 }
 
-/// The placement stretched in each dimension and in all of them: those that differ and that dead
-/// cells allow. Nothing where the machine has no coordinates.
-pub(super) fn stretched(machine: &Machine, metric: &Metric, place: &[u32]) -> Vec<Vec<u32>> {
-    let Metric::Grid { at, dims, wraps } = metric else { return Vec::new() };
+/// The placement spread in each dimension alone and in all of them, if that changes it and no part
+/// falls on a dead cell. Empty if the machine has no coordinates.
+pub(super) fn spread(machine: &Machine, metric: &Metric, place: &[u32]) -> Vec<Vec<u32>> {
+    let Metric::Grid(grid) = metric else { return Vec::new() };
+    let dims = grid.dims();
     let n = dims.len();
     let extents: Vec<Extent> = (0..n)
-        .map(|d| extent(place.iter().map(|&cell| at[cell as usize * n + d]), dims[d], *wraps))
+        .map(|d| extent(place.iter().map(|&cell| grid.of(cell)[d]), dims[d], grid.wraps()))
         .collect();
-    let longer: Vec<usize> = (0..n).filter(|&d| extents[d].stretched > extents[d].length).collect();
+    let longer: Vec<usize> = (0..n).filter(|&d| extents[d].spread > extents[d].length).collect();
     let mut choices: Vec<Vec<usize>> = longer.iter().map(|&d| vec![d]).collect();
     if longer.len() > 1 {
         choices.push(longer);
     }
     let moved = |choice: &Vec<usize>| -> Option<Vec<u32>> {
         let cell = |&cell: &u32| {
-            let from = &at[cell as usize * n..][..n];
+            let from = grid.of(cell);
             let mut stride = 1;
             let mut to = 0;
             for d in 0..n {
@@ -62,11 +63,12 @@ pub(super) fn stretched(machine: &Machine, metric: &Metric, place: &[u32]) -> Ve
 }
 
 impl Extent {
-    /// Where a coordinate goes. No two go to the same, since nothing is made shorter.
+    /// The new position of a coordinate. Different coordinates stay different, because nothing
+    /// shrinks.
     fn moved(self, from: u32, size: u32) -> u32 {
         let along = u64::from((from + size - self.origin) % size);
-        let along = along * u64::from(self.stretched) / u64::from(self.length);
-        (self.begins + along as u32) % size
+        let along = along * u64::from(self.spread) / u64::from(self.length);
+        (self.begins + to_u32(along)) % size
     }
 }
 
@@ -77,7 +79,7 @@ fn extent(along: impl Iterator<Item = u32>, size: u32, wraps: bool) -> Extent {
     let (first, last) = (used.first().copied().unwrap_or(0), used.last().copied().unwrap_or(0));
     let (mut origin, mut length) = (first, last - first + 1);
     if wraps {
-        // What is between two neighbours may be the longest gap, and is left out then.
+        // The longest gap between two neighbours is left out.
         for pair in used.windows(2) {
             let around = size - (pair[1] - pair[0]) + 1;
             if around < length {
@@ -85,14 +87,11 @@ fn extent(along: impl Iterator<Item = u32>, size: u32, wraps: bool) -> Extent {
             }
         }
     }
-    let stretched = if length == 1 { 1 } else { length.saturating_mul(TIMES).min(size) };
-    // On a mesh it grows to both sides, as far as the edges let it.
-    let begins = if wraps {
-        origin
-    } else {
-        first.saturating_sub((stretched - length) / 2).min(size - stretched)
-    };
-    Extent { origin, length, begins, stretched }
+    let spread = if length == 1 { 1 } else { length.saturating_mul(SPREAD_FACTOR).min(size) };
+    // On a mesh it grows to both sides, as far as the edges permit.
+    let begins =
+        if wraps { origin } else { first.saturating_sub((spread - length) / 2).min(size - spread) };
+    Extent { origin, length, begins, spread }
 }
 
 #[cfg(test)]
@@ -104,7 +103,7 @@ mod tests {
     fn stretch(spec: &str, place: &[u32]) -> Vec<Vec<u32>> {
         let machine = Machine::from_spec(spec).unwrap();
         let metric = Metric::new(&machine, &Network::new(&machine));
-        stretched(&machine, &metric, place)
+        spread(&machine, &metric, place)
     }
 
     #[test]
@@ -121,7 +120,7 @@ mod tests {
     #[test]
     fn the_gap_of_a_ring_is_no_part_of_the_program() {
         assert_eq!(stretch("ring:16", &[14, 15, 0, 1]), [[14, 0, 2, 4]]);
-        // Round the ring already, alone in it, or in a graph: nothing to stretch.
+        // All around the ring already, a single part, or no coordinates: nothing to spread.
         assert!(stretch("ring:4", &[0, 1, 2, 3]).is_empty());
         assert!(stretch("ring:4", &[2]).is_empty());
         assert!(stretch("torus:4x4", &[]).is_empty());
@@ -134,8 +133,8 @@ mod tests {
         let (topology, parameters) = (machine.topology().clone(), machine.parameters().clone());
         let machine = Machine::new("r", topology, parameters, vec![CellId(2)], vec![]).unwrap();
         let metric = Metric::new(&machine, &Network::new(&machine));
-        assert!(stretched(&machine, &metric, &[0, 1]).is_empty());
-        assert_eq!(stretched(&machine, &metric, &[4, 5]), [[4, 6]]);
+        assert!(spread(&machine, &metric, &[0, 1]).is_empty());
+        assert_eq!(spread(&machine, &metric, &[4, 5]), [[4, 6]]);
     }
 
     proptest! {

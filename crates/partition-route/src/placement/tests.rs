@@ -110,7 +110,7 @@ fn too_many_parts_are_refused_with_the_fix() {
 
 const METHODS: [Method; 4] = [Method::Given, Method::Curve, Method::Bisect, Method::Best];
 
-/// A machine of any shape, some with dead cells.
+/// Machines of all shapes, some with dead cells.
 fn any_machine() -> impl Strategy<Value = Machine> {
     let spec = prop::sample::select(vec![
         "iwarp",
@@ -197,7 +197,7 @@ proptest! {
         let best = clocks(Method::Best);
         let network = Network::new(&machine);
         for method in [Method::Given, Method::Bisect] {
-            // What cannot be routed is no candidate.
+            // Placements that cannot be routed are not candidates.
             let place = super::place(&machine, &set, parts, method, 3).unwrap();
             let placed = set.clone().placed(&place).unwrap();
             if crate::apr::is_routable(&machine, &network, &placed) {
@@ -210,24 +210,24 @@ proptest! {
     fn loads_of_many_swaps_are_those_of_the_placement((machine, parts, set) in any_case()) {
         let network = Network::new(&machine);
         let placer = Placer::new(&machine, &network, &set, parts, 5);
-        let shares = ExpectedLoad::new(&machine, &network, &placer.metric);
-        let mut loads = Loads::new(&machine, &shares, &placer.talk);
+        let expected_load = ExpectedLoad::new(&machine, &network, &placer.metric);
+        let mut loads = PlacementLoads::new(&machine, &expected_load, &placer.traffic);
         let mut place: Vec<u32> = machine.endpoints().take(parts).map(|cell| cell.0).collect();
-        loads.load(&placer.talk, &place);
+        loads.load(&placer.traffic, &place);
         for turn in 1..parts {
-            for flow in &placer.talk.flows {
+            for flow in &placer.traffic.flows {
                 loads.book(flow, &place, false);
             }
             place.swap(turn - 1, turn);
-            for flow in &placer.talk.flows {
+            for flow in &placer.traffic.flows {
                 loads.book(flow, &place, true);
             }
         }
         // Connections of a part to itself stay booked where they were; leave such sets out.
-        prop_assume!(placer.talk.own.iter().all(|&own| own == 0));
-        loads.settle();
+        prop_assume!(placer.traffic.own.iter().all(|&own| own == 0));
+        loads.recompute_sums();
         let after = loads.cost(None);
-        loads.load(&placer.talk, &place);
+        loads.load(&placer.traffic, &place);
         prop_assert_eq!(after, loads.cost(None));
     }
 }
@@ -238,13 +238,13 @@ fn booked_ways_are_as_long_as_the_distance() {
         let machine = Machine::from_spec(spec).unwrap();
         let network = Network::new(&machine);
         let metric = Metric::new(&machine, &network);
-        let shares = ExpectedLoad::new(&machine, &network, &metric);
+        let expected_load = ExpectedLoad::new(&machine, &network, &metric);
         let homes: Vec<u32> = machine.endpoints().map(|cell| cell.0).collect();
         for &from in &homes {
             let hops = machine.hops_from(CellId(from));
             for &to in &homes {
                 let (mut cells, mut links, mut ends) = (0, 0, 0);
-                shares.walk(
+                expected_load.visit_resources(
                     from,
                     to,
                     |cell, halves| {
@@ -263,7 +263,7 @@ fn booked_ways_are_as_long_as_the_distance() {
 
 #[test]
 fn a_fat_trees_groups_are_filled_for_fewer_phases() {
-    // Pairs that talk much, dealt over the tree so that as given every word passes the top.
+    // Pairs with much traffic, distributed such that in the given order every word passes the top.
     let machine = Machine::from_spec("fat-tree:16").unwrap();
     let pairs = (0..8u32).flat_map(|i| (0..6).flat_map(move |_| [(i, 15 - i), (15 - i, i)]));
     let set = set(pairs);

@@ -1,64 +1,66 @@
-//! The shortest path search in one copy of the graph.
+//! The A* search for a shortest path in one layer of the graph.
 //!
-//! Dijkstra's algorithm with a sense of direction (A*): the cost of a cell is at least
-//! [`UNIT`], so hops to the target times that never say too much, and the first path found is a
-//! shortest one. Costs are small whole numbers, so the queue is an array of stacks. A search is
-//! given the cost that it must stay below and gives up beyond.
+//! A cell costs at least [`UNIT`], so the hops to the target times [`UNIT`] never overestimate the
+//! remaining cost, and the first path found is a shortest one. Costs are small whole numbers, so
+//! the priority queue is an array of stacks (buckets). A search has a cost limit and stops when it
+//! cannot stay below it.
 //!
-//! What a cell costs, and whether an edge may be taken, is the caller's business.
+//! The caller defines the cost of a cell and whether an edge may be used.
 
-use super::costs::FULL;
+use super::cell_cost::FULL;
 use crate::network::{Distances, Network, UNREACHABLE};
+use conset_ir::convert::{index, to_u32};
 
-/// Cost of a cell that nobody uses (the paper's 1, in fractions fine enough for the rest).
+/// The cost of an unused cell: the paper's 1, in units fine enough for the other costs.
 pub(crate) const UNIT: u32 = 8;
 
-const END: u32 = u32::MAX;
+/// Marks the end of a bucket.
+const EMPTY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Label {
+struct CellLabel {
     stamp: u32,
     cost: u32,
     from: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct OpenEntry {
     cell: u32,
     cost: u32,
-    below: u32,
+    next: u32,
 }
 
-/// Scratch of the search, reused without clearing.
+/// Scratch memory of the search, reused without clearing.
 #[derive(Clone, Debug)]
-pub(crate) struct Search {
-    labels: Vec<Label>,
-    now: u32,
-    /// The top entry of each stack; stack `i` holds estimates of `i` more than the first.
-    tops: Vec<u32>,
-    entries: Vec<Entry>,
+pub(crate) struct AStar {
+    labels: Vec<CellLabel>,
+    generation: u32,
+    /// The top entry of each bucket; bucket `i` holds estimates that exceed the first by `i`.
+    buckets: Vec<u32>,
+    entries: Vec<OpenEntry>,
     /// The path found last, source first.
     pub(crate) path: Vec<u32>,
     /// Cells labelled in all searches so far: the measure of work.
-    pub(crate) effort: u64,
+    pub(crate) labelled_cells: u64,
 }
 
-impl Search {
-    /// Scratch for a network of so many cells.
+impl AStar {
+    /// Scratch memory for a network of `cells` cells.
     pub(crate) fn new(cells: usize) -> Self {
         Self {
-            labels: vec![Label { stamp: 0, cost: 0, from: 0 }; cells],
-            now: 0,
-            tops: Vec::new(),
+            labels: vec![CellLabel { stamp: 0, cost: 0, from: 0 }; cells],
+            generation: 0,
+            buckets: Vec::new(),
             entries: Vec::new(),
             path: Vec::new(),
-            effort: 0,
+            labelled_cells: 0,
         }
     }
 
-    /// The cost of a shortest path from `source` to the target that `distances` aims at, if it
-    /// is below `limit`; the path is left in [`Search::path`]. `cost(cell)` is [`FULL`] and
-    /// `open(edge)` is false where the path may not go.
+    /// The cost of a shortest path from `source` to the target that `distances` aims at, if it is
+    /// below `limit`; the path is left in [`AStar::path`]. `cost(cell)` is [`FULL`] and
+    /// `open(edge)` is false where the path must not go.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn run(
@@ -87,15 +89,15 @@ impl Search {
         }
         self.push(0, source, cost(source));
         let mut at = 0;
-        while at < self.tops.len() {
-            let top = self.tops[at];
-            if top == END {
+        while at < self.buckets.len() {
+            let top = self.buckets[at];
+            if top == EMPTY {
                 at += 1;
                 continue;
             }
-            let entry = self.entries[top as usize];
-            self.tops[at] = entry.below;
-            if entry.cost > self.labels[entry.cell as usize].cost {
+            let entry = self.entries[index(top)];
+            self.buckets[at] = entry.next;
+            if entry.cost > self.labels[index(entry.cell)].cost {
                 continue;
             }
             if entry.cell == target {
@@ -114,7 +116,7 @@ impl Search {
                 if estimate >= limit || !self.label(next, reached, entry.cell) {
                     continue;
                 }
-                let above = (estimate - first) as usize;
+                let above = index(estimate - first);
                 if next == target && above <= at {
                     self.trace(target, source);
                     return Some(reached);
@@ -126,9 +128,9 @@ impl Search {
     }
 
     fn start(&mut self) {
-        self.tops.clear();
+        self.buckets.clear();
         self.entries.clear();
-        self.now = self.now.checked_add(1).unwrap_or_else(|| {
+        self.generation = self.generation.checked_add(1).unwrap_or_else(|| {
             for label in &mut self.labels {
                 label.stamp = 0;
             }
@@ -136,25 +138,25 @@ impl Search {
         });
     }
 
-    /// Notes a way to a cell; false if one as short was known.
+    /// Records a path to a cell; false if one of at most this cost was known.
     #[inline]
     fn label(&mut self, cell: u32, cost: u32, from: u32) -> bool {
-        let label = &mut self.labels[cell as usize];
-        if label.stamp == self.now && label.cost <= cost {
+        let label = &mut self.labels[index(cell)];
+        if label.stamp == self.generation && label.cost <= cost {
             return false;
         }
-        *label = Label { stamp: self.now, cost, from };
-        self.effort += 1;
+        *label = CellLabel { stamp: self.generation, cost, from };
+        self.labelled_cells += 1;
         true
     }
 
     #[inline]
-    fn push(&mut self, stack: usize, cell: u32, cost: u32) {
-        if stack >= self.tops.len() {
-            self.tops.resize(stack + 1, END);
+    fn push(&mut self, bucket: usize, cell: u32, cost: u32) {
+        if bucket >= self.buckets.len() {
+            self.buckets.resize(bucket + 1, EMPTY);
         }
-        let below = std::mem::replace(&mut self.tops[stack], self.entries.len() as u32);
-        self.entries.push(Entry { cell, cost, below });
+        let next = std::mem::replace(&mut self.buckets[bucket], to_u32(self.entries.len()));
+        self.entries.push(OpenEntry { cell, cost, next });
     }
 
     fn trace(&mut self, target: u32, source: u32) {
@@ -162,7 +164,7 @@ impl Search {
         let mut cell = target;
         while cell != source {
             self.path.push(cell);
-            cell = self.labels[cell as usize].from;
+            cell = self.labels[index(cell)].from;
         }
         self.path.push(source);
         self.path.reverse();

@@ -1,16 +1,16 @@
-//! The unfilled time regions of a side (paper, section 4.4.2).
+//! The unfilled time regions of a port (paper, section 4.4.2).
 //!
-//! Kept as a sorted vector of disjoint gaps, the last of which never ends. Slots are booked
-//! first-fit, so filled time grows together and the vector stays short.
+//! They are a sorted vector of disjoint intervals, the last of which has no end. Slots are booked
+//! first-fit, so booked time merges and the vector stays short.
 
-/// The free time of one side, in clocks from the start of the phase.
+/// The free time of one port, in clocks from the start of the phase.
 #[derive(Clone, Debug)]
-pub(crate) struct Gaps {
+pub(crate) struct FreeIntervals {
     /// `(first free clock, first clock after)`, sorted; the last reaches to `u64::MAX`.
     free: Vec<(u64, u64)>,
 }
 
-impl Gaps {
+impl FreeIntervals {
     pub(crate) fn new() -> Self {
         Self { free: vec![(0, u64::MAX)] }
     }
@@ -20,15 +20,15 @@ impl Gaps {
         self.free.push((0, u64::MAX));
     }
 
-    /// The first start, not before `from`, at which both sides are free for `duration` clocks.
-    /// `from + duration` must stay below `u64::MAX` with all that is booked.
+    /// The first start, not before `from`, at which both ports are free for `duration` clocks.
+    /// `from + duration` and everything booked together must stay below `u64::MAX`.
     pub(crate) fn first_common(&self, other: &Self, from: u64, duration: u64) -> u64 {
         let (mut i, mut j) = (self.after(from), other.after(from));
         loop {
             let (mine, theirs) = (self.free[i], other.free[j]);
             let start = from.max(mine.0).max(theirs.0);
             let end = mine.1.min(theirs.1);
-            // The last gaps never end, so the walk stops there at the latest.
+            // The last intervals have no end, so the loop stops there at the latest.
             if end == u64::MAX || start.saturating_add(duration) <= end {
                 return start;
             }
@@ -40,7 +40,7 @@ impl Gaps {
         }
     }
 
-    /// Fills `start..end`, which must lie inside one gap.
+    /// Books `start..end`, which must lie inside one free interval.
     pub(crate) fn book(&mut self, start: u64, end: u64) {
         if start == end {
             return;
@@ -61,7 +61,7 @@ impl Gaps {
         }
     }
 
-    /// The first gap that ends after `time`.
+    /// The first free interval that ends after `time`.
     fn after(&self, time: u64) -> usize {
         self.free.partition_point(|gap| gap.1 <= time)
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn first_fit_fills_holes_on_both_sides() {
-        let (mut a, mut b) = (Gaps::new(), Gaps::new());
+        let (mut a, mut b) = (FreeIntervals::new(), FreeIntervals::new());
         a.book(10, 20);
         b.book(25, 30);
         assert_eq!(a.first_common(&b, 0, 10), 0);
