@@ -1,18 +1,20 @@
 //! The `conset` command.
 //!
-//! Arguments, terminal, files and exit codes; everything else is the `conset` library's. Each
-//! verb is one module of [`verbs`]: it reads its inputs, calls the library, and prints a text
-//! for people or, with `--json`, one object for machines.
+//! This crate handles arguments, terminal, files and exit codes; everything else is in the library
+//! `conset`. Each subcommand is a module of [`verbs`]: it reads its inputs, calls the library, and
+//! prints a text or, with `--json`, one JSON value.
 //!
-//! Exit codes: 0 done, 1 infeasible or rejected, 2 wrong usage or input, 3 a bug of ours.
+//! Exit codes: 0 success, 1 infeasible or rejected, 2 wrong usage or input, 3 bug in conset.
 
 #![deny(unsafe_code)]
+#![warn(clippy::as_conversions)]
+#![cfg_attr(test, allow(clippy::as_conversions))]
 
 mod args;
-mod failure;
+mod error;
 mod files;
 mod load;
-#[allow(unsafe_code, reason = "there is no safe way to write an allocator")]
+#[allow(unsafe_code, reason = "an allocator cannot be written without it")]
 mod memory;
 mod progress;
 mod text;
@@ -23,7 +25,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Verb};
-use crate::failure::Failure;
+use crate::error::CliError;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -38,21 +40,21 @@ fn main() -> ExitCode {
             failure.print();
             ExitCode::from(failure.exit_code())
         }
-        // The panic's own message has been printed by the default hook.
+        // The default hook has printed the panic message.
         Err(_) => {
-            Failure::Bug("a stage panicked; please report this with the input".into()).print();
+            CliError::Bug("a stage panicked; please report this with the input".into()).print();
             ExitCode::from(3)
         }
     }
 }
 
-/// Prints what clap has to say: an error, or the help that was asked for.
+/// Prints an error of clap, or the requested help.
 fn explain(error: &clap::Error) -> ExitCode {
     let printed = error.print().is_ok();
     ExitCode::from(if error.use_stderr() || !printed { 2 } else { 0 })
 }
 
-fn run(cli: &Cli) -> Result<(), Failure> {
+fn run(cli: &Cli) -> Result<(), CliError> {
     let terminal = text::Terminal { json: cli.json, quiet: cli.quiet };
     match &cli.verb {
         Verb::Compile(args) => verbs::compile::run(args, &terminal),

@@ -291,6 +291,6 @@ fn a_refusal_of_the_checker_is_not_a_bug() {
     ) else {
         panic!("any number of clocks is read");
     };
-    let error = conset::adopt(schedule, &mut |_| ()).unwrap_err();
+    let error = conset::Compiled::import(schedule, &mut |_| ()).unwrap_err();
     assert!(matches!(error, CompileError::Rejected(_)), "{error}");
 }

@@ -1,14 +1,14 @@
-//! `conset bound`: lower bounds without compiling.
+//! `conset bound`: computing lower bounds without compiling.
 
-use conset::compile;
 use conset::input::Input;
+use conset_ir::convert::to_u64;
 use conset_ir::{Binding, Program};
 use serde::Serialize;
 
 use crate::args::BoundArgs;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::load;
-use crate::progress::Bar;
+use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
@@ -32,12 +32,12 @@ struct OneBound {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct BoundReport {
     sets: Vec<BoundsOfSet>,
 }
 
-pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> {
-    let mut bar = Bar::new(terminal.quiet);
+pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError> {
+    let mut bar = ProgressDisplay::new(terminal.quiet);
     let job = load::input(&args.input, &mut bar)?;
     let (machine, program): (_, Program) = match &job.input {
         Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
@@ -50,9 +50,9 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> 
             return Err(load::not_a_program(&args.input.input, "a machine").into());
         }
     };
-    let reports = compile::bound(&machine, &program)?;
+    let reports = conset::lower_bounds(&machine, &program)?;
     drop(bar);
-    let report = Report {
+    let report = BoundReport {
         sets: program
             .sets()
             .iter()
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), Failure> 
                 out,
                 "set      {}: {}, {}",
                 set.set,
-                text::count(set.connections as u64, "connection"),
+                text::count(to_u64(set.connections), "connection"),
                 text::count(set.words, "word")
             )?;
             writeln!(out, "phases   at least {} by {}", set.phases, set.phases_by)?;

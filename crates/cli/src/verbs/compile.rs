@@ -4,21 +4,22 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use conset::from::{FromOld, Kept};
 use conset::fuse::Fusion;
-use conset::input::{Input, Placement};
+use conset::incremental::{ReuseOutcome, ReuseReport};
+use conset::input::{Input, PlacementReport};
 use conset::report::{SetSummary, Summary};
-use conset::{Attempts, Compiled, Ended};
+use conset::{Compiled, SearchStats, StopReason};
+use conset_ir::convert::{to_f64, to_u64};
 use conset_ir::document::Document;
 use conset_ir::{At, InputError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::CompileArgs;
-use crate::failure::Failure;
-use crate::files::Target;
+use crate::error::CliError;
+use crate::files::OutputTarget;
 use crate::load;
-use crate::progress::Bar;
+use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
@@ -26,24 +27,24 @@ struct CompileReport {
     #[serde(flatten)]
     summary: Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
-    placement: Option<Placement>,
+    placement: Option<PlacementReport>,
     output: Option<String>,
-    /// Sets that were allowed to be joined.
+    /// Groups of sets that could be merged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fusions: Vec<Fusion>,
-    /// From the input read to the schedule checked.
+    /// Time of the compilation and its verification.
     seconds: f64,
-    /// Each stage that ran; one that ran several times is added up.
+    /// Total time of each stage.
     stage_seconds: Map<String, Value>,
 }
 
-pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure> {
-    // The form is asked for before the work, so that a misspelt name does not cost a compile.
-    let form = args.output.as_deref().map(Form::of).transpose()?;
+pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliError> {
+    // Check the output before the work.
+    let format = args.output.as_deref().map(OutputFormat::of).transpose()?;
     if let Some(path) = &args.output {
-        Target::new(path).check(&load::input_files(&args.input))?;
+        OutputTarget::new(path).check(&load::input_files(&args.input))?;
     }
-    let mut bar = Bar::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
+    let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
     let job = load::input(&args.input, &mut bar)?;
     if args.input.options.seed.is_some() && !matches!(job.input, Input::Program(_)) {
         let message = "the input is already compiled; --seed has no effect";
@@ -54,8 +55,8 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
     let seconds = start.elapsed().as_secs_f64();
     let stages = bar.stage_seconds();
     drop(bar);
-    if let (Some(path), Some(form)) = (&args.output, form) {
-        form.write(&Target::new(path), &compiled)?;
+    if let (Some(path), Some(format)) = (&args.output, format) {
+        format.write(&OutputTarget::new(path), &compiled)?;
     }
     let loaded = match &job.input {
         Input::Program(loaded) => Some(loaded),
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
         stage_seconds: stages.iter().map(|(name, s)| ((*name).to_owned(), (*s).into())).collect(),
     };
     if args.output.as_deref() == Some(Path::new("-")) {
-        // Standard output is the schedule; a summary would spoil it.
+        // Standard output is the schedule.
         return Ok(());
     }
     terminal.print(&report, |out| {
@@ -92,19 +93,19 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), Failure
 }
 
 fn write_fusion(out: &mut dyn Write, fusion: &Fusion) -> io::Result<()> {
-    let what = if fusion.fused { "joined" } else { "not joined, as that is not faster" };
+    let what = if fusion.fused { "merged" } else { "not merged, because that is not faster" };
     writeln!(
         out,
-        "sets {}: {what}; {} and {} clocks apart, {} and {} as one",
+        "sets {}: {what}; {} and {} clocks separately, {} and {} merged",
         fusion.sets.join(", "),
-        text::count(fusion.phases_apart as u64, "phase"),
+        text::count(to_u64(fusion.phases_apart), "phase"),
         text::number(fusion.clocks_apart),
-        text::count(fusion.phases_fused as u64, "phase"),
+        text::count(to_u64(fusion.phases_fused), "phase"),
         text::number(fusion.clocks_fused),
     )
 }
 
-/// Says that plans were dropped, where some were.
+/// Reports dropped plans, if there are any.
 pub(crate) fn write_refused(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
     match summary.refused_note() {
         Some(note) => writeln!(out, "note     {note}"),
@@ -118,26 +119,26 @@ fn write_stages(out: &mut dyn Write, stages: &[(&'static str, f64)]) -> io::Resu
     writeln!(out, "stages   {}", times.join(", "))
 }
 
-/// The form of an output, by its name.
+/// The format of an output, by its extension.
 #[derive(Clone, Copy)]
-pub(crate) enum Form {
+pub(crate) enum OutputFormat {
     Json,
     Text,
     Binary,
     Image,
 }
 
-impl Form {
-    /// The form that a file's name asks for.
+impl OutputFormat {
+    /// The format that a file name selects.
     pub(crate) fn of(path: &Path) -> Result<Self, InputError> {
         if path == Path::new("-") {
-            return Ok(Form::Json);
+            return Ok(OutputFormat::Json);
         }
         match path.extension().and_then(|e| e.to_str()) {
-            Some("json") => Ok(Form::Json),
-            Some("cset") => Ok(Form::Text),
-            Some("csb") => Ok(Form::Binary),
-            Some("csi") => Ok(Form::Image),
+            Some("json") => Ok(OutputFormat::Json),
+            Some("cset") => Ok(OutputFormat::Text),
+            Some("csb") => Ok(OutputFormat::Binary),
+            Some("csi") => Ok(OutputFormat::Image),
             _ => Err(InputError::new(
                 path.display().to_string(),
                 At::Whole,
@@ -147,29 +148,31 @@ impl Form {
         }
     }
 
-    fn write(self, target: &Target, compiled: &Compiled) -> Result<(), InputError> {
+    fn write(self, target: &OutputTarget, compiled: &Compiled) -> Result<(), InputError> {
         let document = match self {
-            Form::Image => Document::Image((**compiled.image()).clone()),
+            OutputFormat::Image => Document::Image((**compiled.image()).clone()),
             _ => Document::Schedule(compiled.schedule().clone()),
         };
         self.write_document(target, &document)
     }
 
-    /// Writes a document in this form.
+    /// Writes a document in this format.
     pub(crate) fn write_document(
         self,
-        target: &Target,
+        target: &OutputTarget,
         document: &Document,
     ) -> Result<(), InputError> {
         target.write(|mut out| match self {
-            Form::Json => conset_ir::json::write_to(document, &mut out),
-            Form::Text => conset_ir::text::write_to(document, &mut out),
-            Form::Binary | Form::Image => out.write_all(&conset_ir::binary::write(document)),
+            OutputFormat::Json => conset_ir::json::write_to(document, &mut out),
+            OutputFormat::Text => conset_ir::text::write_to(document, &mut out),
+            OutputFormat::Binary | OutputFormat::Image => {
+                out.write_all(&conset_ir::binary::write(document))
+            }
         })
     }
 }
 
-/// The numbers of a compile, for people.
+/// Prints the summary of a compilation.
 pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
     let machine = &summary.machine;
     writeln!(
@@ -177,8 +180,8 @@ pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Resul
         "machine  {} ({}): {}, {}, {} per cell",
         machine.name,
         machine.topology,
-        text::count(machine.cells as u64, "cell"),
-        text::count(machine.links as u64, "link"),
+        text::count(to_u64(machine.cells), "cell"),
+        text::count(to_u64(machine.links), "link"),
         text::count(machine.channels_per_cell.into(), "channel"),
     )?;
     if let Some(parts) = &summary.parts {
@@ -190,7 +193,7 @@ pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Resul
             parts.items_per_part[1],
             parts.words_per_part[0],
             parts.words_per_part[1],
-            text::count(parts.max_degree as u64, "neighbour"),
+            text::count(to_u64(parts.max_degree), "neighbour"),
         )?;
     }
     if summary.sets.is_empty() {
@@ -207,13 +210,13 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         out,
         "set      {}: {}, {}",
         set.set,
-        text::count(set.connections as u64, "connection"),
+        text::count(to_u64(set.connections), "connection"),
         text::count(set.words, "word"),
     )?;
     writeln!(
         out,
         "phases   {}, bound {} by {}{}",
-        text::number(set.phases as u64),
+        text::number(to_u64(set.phases)),
         text::number(set.bound_phases.into()),
         set.bound_phases_by,
         match set.fewest_phases {
@@ -230,13 +233,15 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         set.bound_ratio,
         if set.fewest_clocks { " (optimal: clocks at the bound)" } else { "" },
     )?;
-    if let Some(attempts) = &set.attempts {
-        write_attempts(out, attempts)?;
-        write_winner(out, attempts)?;
+    if let Some(search) = &set.search {
+        write_plans(out, search)?;
+        write_winner(out, search)?;
     }
-    match &set.from {
-        Some(FromOld::Kept(kept)) => write_kept(out, kept, set.bound_ratio)?,
-        Some(FromOld::Fresh(why)) => writeln!(out, "reuse    nothing reused: {}", why.text())?,
+    match &set.reuse {
+        Some(ReuseOutcome::Reused(report)) => write_reuse(out, report, set.bound_ratio)?,
+        Some(ReuseOutcome::Recompiled(reason)) => {
+            writeln!(out, "reuse    nothing reused: {}", reason.text())?;
+        }
         None => (),
     }
     writeln!(
@@ -248,46 +253,46 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
     )
 }
 
-fn write_attempts(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
-    let plans = text::count(u64::from(attempts.made), "plan");
-    match attempts.ended {
-        Ended::Enough => writeln!(out, "tried    {plans}"),
-        Ended::Bound if attempts.made == 1 => writeln!(out, "tried    {plans}, at the bound"),
-        Ended::Bound => writeln!(out, "tried    {plans}, the last one at the bound"),
-        Ended::Attempts => writeln!(out, "tried    {plans} (--max-plans)"),
-        Ended::Work => {
+fn write_plans(out: &mut dyn Write, search: &SearchStats) -> io::Result<()> {
+    let plans = text::count(u64::from(search.plans), "plan");
+    match search.stop_reason {
+        StopReason::Bound if search.plans == 1 => writeln!(out, "tried    {plans}, at the bound"),
+        StopReason::Bound => writeln!(out, "tried    {plans}, the last one at the bound"),
+        StopReason::MaxPlans => writeln!(out, "tried    {plans} (--max-plans)"),
+        StopReason::WorkLimit => {
             writeln!(
                 out,
                 "tried    {plans}; the search stopped at its work limit (--unlimited lifts it)"
             )
         }
-        Ended::Time => writeln!(
+        StopReason::TimeLimit => writeln!(
             out,
             "tried    {plans} within the time limit; --max-plans {} gives the same result again",
-            attempts.made
+            search.plans
         ),
+        _ => writeln!(out, "tried    {plans}"),
     }
 }
 
 /// Which planner's plan is the result, and by how much.
-fn write_winner(out: &mut dyn Write, attempts: &Attempts) -> io::Result<()> {
-    let Some(winner) = attempts.winner() else { return Ok(()) };
+fn write_winner(out: &mut dyn Write, search: &SearchStats) -> io::Result<()> {
+    let Some(winner) = search.winner() else { return Ok(()) };
     write!(out, "planner  {}", winner.planner)?;
-    if let Some(other) = attempts.runner_up() {
-        let less = 100.0 * (1.0 - winner.clocks as f64 / other.clocks.max(1) as f64);
+    if let Some(other) = search.runner_up() {
+        let less = 100.0 * (1.0 - to_f64(winner.clocks) / to_f64(other.clocks.max(1)));
         let (word, less) = if less < 0.0 { ("more", -less) } else { ("fewer", less) };
         write!(out, ", {less:.1} % {word} clocks than {}", other.planner)?;
     }
     writeln!(out)
 }
 
-/// Every plan that was tried, for people.
+/// Prints every plan that was tried.
 fn write_trials(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
     for set in &summary.sets {
-        let Some(attempts) = &set.attempts else { continue };
+        let Some(search) = &set.search else { continue };
         writeln!(out, "search   {}:", set.set)?;
         writeln!(out, "  {:22} {:>7} {:>14} {:>9}", "planner", "phases", "clocks", "seconds")?;
-        for trial in &attempts.trials {
+        for trial in &search.trials {
             let clocks = text::number(trial.clocks);
             let seconds = trial.seconds.map_or(String::new(), |s| format!("{s:.3}"));
             let best = if trial.best { "  best so far" } else { "" };
@@ -298,35 +303,36 @@ fn write_trials(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
     Ok(())
 }
 
-/// Dead parts that are named.
+/// Greatest number of dead parts that are named.
 const NAMED: usize = 4;
 
-fn write_kept(out: &mut dyn Write, kept: &Kept, ratio: f64) -> io::Result<()> {
+fn write_reuse(out: &mut dyn Write, report: &ReuseReport, ratio: f64) -> io::Result<()> {
     writeln!(
         out,
         "reuse    {} kept, {} moved, {} inserted, {} removed; {} touched of {} before",
-        text::count(kept.kept as u64, "connection"),
-        kept.moved,
-        kept.inserted,
-        kept.removed,
-        text::count(kept.phases_touched as u64, "phase"),
-        kept.phases_before,
+        text::count(to_u64(report.kept), "connection"),
+        report.moved,
+        report.inserted,
+        report.removed,
+        text::count(to_u64(report.phases_touched), "phase"),
+        report.phases_before,
     )?;
-    if !kept.machine_lost.is_empty() {
-        let (same, lost) = (kept.kept + kept.moved + kept.rerouted, kept.machine_lost.len());
+    if !report.machine_lost.is_empty() {
+        let (same, lost) =
+            (report.kept + report.moved + report.rerouted, report.machine_lost.len());
         let more = if lost > NAMED { format!(" and {} more", lost - NAMED) } else { String::new() };
         writeln!(
             out,
             "machine  {} of {same} kept; the machine lost {}{more}; {} rerouted",
-            kept.kept,
-            kept.machine_lost[..lost.min(NAMED)].join(", "),
-            text::count(kept.rerouted as u64, "connection"),
+            report.kept,
+            report.machine_lost[..lost.min(NAMED)].join(", "),
+            text::count(to_u64(report.rerouted), "connection"),
         )?;
     }
-    if let Some(entries) = &kept.entries {
+    if let Some(entries) = &report.entries {
         writeln!(
             out,
-            "tables   {} unchanged, {} changed, {} removed, {} added: {:.1} % stand",
+            "tables   {} unchanged, {} changed, {} removed, {} added: {:.1} % unchanged",
             text::count(entries.unchanged, "entry"),
             entries.changed,
             entries.removed,
@@ -334,11 +340,11 @@ fn write_kept(out: &mut dyn Write, kept: &Kept, ratio: f64) -> io::Result<()> {
             100.0 * entries.stability,
         )?;
     }
-    if kept.drifted {
+    if report.drifted {
         writeln!(
             out,
             "advice   {:.2} over bound before, {ratio:.2} now: compile again without --reuse",
-            kept.gap_before
+            report.bound_ratio_before
         )?;
     }
     Ok(())

@@ -1,19 +1,23 @@
-//! `conset diff`: what changed between two compiles.
+//! `conset diff`: comparing two schedules or images.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use conset::diff::{self, Change, ConnectionChange, Diff, Ends, Listed, Placed, SetDiff};
+use conset::diff::{
+    self, ConnectionChange, ConnectionSummary, Diff, PlacedPart, SetDiff, TruncatedList,
+    ValueChange,
+};
+use conset_ir::convert::to_u64;
 
 use crate::args::DiffArgs;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::load;
 use crate::text::{self, Terminal, number};
 
-/// Details that are listed of each kind without `--all`.
+/// Details of each kind that are listed without `--all`.
 const SHOWN: usize = 10;
 
-pub(crate) fn run(args: &DiffArgs, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(args: &DiffArgs, terminal: &Terminal) -> Result<(), CliError> {
     if args.a == Path::new("-") && args.b == Path::new("-") {
         let error = load::wrong_kind("<stdin>", "standard input can be read once only");
         return Err(error.help("give one of them as a file").into());
@@ -57,7 +61,7 @@ fn write_diff(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
     Ok(())
 }
 
-fn changed(change: &Change) -> String {
+fn changed(change: &ValueChange) -> String {
     format!("{} {} -> {}", change.what, change.a, change.b)
 }
 
@@ -66,10 +70,10 @@ fn write_summary(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
         out,
         "set      {}: {} in both, {} removed, {} added, {} changed",
         set.set,
-        text::count(set.common as u64, "connection"),
-        number(set.removed.total as u64),
-        number(set.added.total as u64),
-        number(set.changed.total as u64),
+        text::count(to_u64(set.common), "connection"),
+        number(to_u64(set.removed.total)),
+        number(to_u64(set.added.total)),
+        number(to_u64(set.changed.total)),
     )?;
     if set.order_changed {
         writeln!(out, "         another order between connections")?;
@@ -79,9 +83,9 @@ fn write_summary(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
     }
     let mut table = text::table(&["", "a", "b", "change"], 1);
     for (what, a, b) in [
-        ("connections", set.connections.a as u64, set.connections.b as u64),
+        ("connections", to_u64(set.connections.a), to_u64(set.connections.b)),
         ("words", set.words.a, set.words.b),
-        ("phases", set.phases.a as u64, set.phases.b as u64),
+        ("phases", to_u64(set.phases.a), to_u64(set.phases.b)),
         ("bound on phases", set.bound_phases.a.into(), set.bound_phases.b.into()),
         ("predicted clocks", set.predicted_clocks.a, set.predicted_clocks.b),
         ("bound on clocks", set.bound_clocks.a, set.bound_clocks.b),
@@ -96,12 +100,12 @@ fn write_summary(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
         out,
         "placed   {} to another phase, {} over another route, {} on other channels, {} at another \
          start, {} for another time, {} renumbered",
-        number(set.moved as u64),
-        number(set.rerouted as u64),
-        number(set.rechanneled as u64),
-        number(set.restarted as u64),
-        number(set.rebooked as u64),
-        number(set.renumbered as u64),
+        number(to_u64(set.moved)),
+        number(to_u64(set.rerouted)),
+        number(to_u64(set.rechanneled)),
+        number(to_u64(set.restarted)),
+        number(to_u64(set.rebooked)),
+        number(to_u64(set.renumbered)),
     )?;
     let entries = &set.entries;
     writeln!(
@@ -113,7 +117,7 @@ fn write_summary(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
         number(entries.changed),
         number(entries.removed),
         number(entries.added),
-        text::count(entries.tables.total as u64, "changed table"),
+        text::count(to_u64(entries.tables.total), "changed table"),
     )
 }
 
@@ -121,7 +125,7 @@ fn write_details(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
     let name = &set.set;
     list(out, name, "removed", &set.removed, ends)?;
     list(out, name, "added", &set.added, ends)?;
-    list(out, name, "changed", &set.changed, |ConnectionChange { id, changes }| {
+    list(out, name, "changed", &set.changed, |ConnectionChange { id, changes, .. }| {
         let changes: Vec<String> = changes.iter().map(changed).collect();
         format!("{}{}", ids(id.a.0, id.b.0), changes.join(", "))
     })?;
@@ -158,13 +162,13 @@ fn ids(a: u32, b: u32) -> String {
     if a == b { format!("x{a}  ") } else { format!("x{a} (now x{b})  ") }
 }
 
-fn ends(ends: &Ends) -> String {
+fn ends(ends: &ConnectionSummary) -> String {
     let name = ends.name.as_ref().map_or(String::new(), |name| format!(" name {name}"));
     format!("{}  {} -> {} words {}{name}", ends.id, ends.source, ends.target, ends.words)
 }
 
-fn placed(parts: &[Placed]) -> String {
-    let part = |part: &Placed| {
+fn placed(parts: &[PlacedPart]) -> String {
+    let part = |part: &PlacedPart| {
         let stops: Vec<String> =
             part.cells.iter().zip(&part.channels).map(|(c, ch)| format!("{c}/{ch}")).collect();
         format!(
@@ -182,7 +186,7 @@ fn list<T>(
     out: &mut dyn Write,
     set: &str,
     title: &str,
-    items: &Listed<T>,
+    items: &TruncatedList<T>,
     line: impl Fn(&T) -> String,
 ) -> io::Result<()> {
     if items.total == 0 {
@@ -194,6 +198,6 @@ fn list<T>(
     }
     match items.total - items.first.len() {
         0 => Ok(()),
-        more => writeln!(out, "  and {} more (--all)", number(more as u64)),
+        more => writeln!(out, "  and {} more (--all)", number(to_u64(more))),
     }
 }

@@ -1,4 +1,4 @@
-//! `conset emit`: source code, listings and image texts from a schedule.
+//! `conset emit`: writing source code, listings and image texts from a schedule.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,12 @@ use conset_ir::{At, InputError};
 use serde::Serialize;
 
 use crate::args::{EmitArgs, EmitFormat};
-use crate::failure::Failure;
-use crate::files::{self, Target};
+use crate::error::CliError;
+use crate::files::{self, OutputTarget};
 use crate::load;
 use crate::text::Terminal;
 
-/// What C names begin with, if nobody says.
+/// Default prefix of C names.
 const C_NAME: &str = "conset_program";
 
 #[derive(Serialize)]
@@ -21,21 +21,20 @@ struct Emitted {
     files: Vec<String>,
 }
 
-pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), CliError> {
     refuse_options(args)?;
     let compiled = load::compiled_file(&args.file, terminal)?;
     let image = compiled.image();
     let sources: Vec<(String, String)> = match args.format {
-        EmitFormat::Rust => {
-            rust::emit_with(image, &options(args)?).map_err(|e| Failure::Rejected(e.to_string()))?
-        }
+        EmitFormat::Rust => rust::emit_with(image, &options(args)?)
+            .map_err(|e| CliError::Rejected(e.to_string()))?,
         EmitFormat::C => {
             let name = args.name.as_deref().unwrap_or(C_NAME);
             c::emit(image, name).map_err(|e| match e {
                 c::EmitError::Name { .. } => {
                     InputError::new("--name", At::Whole, e.to_string()).into()
                 }
-                c::EmitError::TooLarge { .. } => Failure::Rejected(e.to_string()),
+                c::EmitError::TooLarge { .. } => CliError::Rejected(e.to_string()),
             })?
         }
         EmitFormat::Listing => {
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
     for (name, source) in &sources {
         let path: PathBuf = args.output.join(name);
         files::make_folder(path.parent().unwrap_or(Path::new(".")))?;
-        Target::File(path.clone()).write(|out| out.write_all(source.as_bytes()))?;
+        OutputTarget::File(path.clone()).write(|out| out.write_all(source.as_bytes()))?;
         emitted.files.push(path.display().to_string());
     }
     terminal.print(&emitted, |out| {
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), Failure> {
     })
 }
 
-/// Options of one language must not be passed over in another.
+/// Refuses options of other formats.
 fn refuse_options(args: &EmitArgs) -> Result<(), InputError> {
     let of_c = args.name.is_some() && !matches!(args.format, EmitFormat::C);
     let of_rust = args.runtime.is_some() && !matches!(args.format, EmitFormat::Rust);
@@ -78,11 +77,11 @@ fn refuse_options(args: &EmitArgs) -> Result<(), InputError> {
     }
 }
 
-/// How the emitted crate finds the runtime.
+/// The options of the emitted crate.
 fn options(args: &EmitArgs) -> Result<rust::Options, InputError> {
     let mut options = rust::Options::default();
     if let Some(path) = &args.runtime {
-        // The crate is somewhere else than who types this.
+        // The emitted crate is in another folder, so the path must be absolute.
         let path = files::whole_path(path)?;
         options.runtime = rust::Runtime::Path(path.display().to_string());
     }

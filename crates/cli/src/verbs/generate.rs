@@ -1,25 +1,26 @@
-//! `conset generate`: meshes from their recipes.
+//! `conset generate`: generating meshes.
 
 use std::path::Path;
 
+use conset_ir::convert::to_u64;
 use conset_mesh::{generate, write_msh};
 use serde::Serialize;
 
 use crate::args::{GenerateArgs, Msh};
-use crate::failure::Failure;
-use crate::files::Target;
+use crate::error::CliError;
+use crate::files::OutputTarget;
 use crate::text::{self, Terminal};
 use crate::verbs::patterns::parameters;
 
 #[derive(Serialize)]
-struct Row {
+struct MeshEntry {
     name: &'static str,
     parameters: String,
     what: &'static str,
 }
 
 #[derive(Serialize)]
-struct Made {
+struct WrittenMesh {
     mesh: String,
     seed: u64,
     nodes: usize,
@@ -27,11 +28,15 @@ struct Made {
     output: String,
 }
 
-pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), CliError> {
     let Some(spec) = &args.mesh else {
-        let rows: Vec<Row> = generate::LIST
+        let rows: Vec<MeshEntry> = generate::LIST
             .iter()
-            .map(|g| Row { name: g.name, parameters: parameters(g.parameters), what: g.summary })
+            .map(|g| MeshEntry {
+                name: g.name,
+                parameters: parameters(g.parameters),
+                what: g.summary,
+            })
             .collect();
         return terminal.print(&rows, |out| {
             let mut table = text::table(&["mesh", "parameters", "what it is"], 3);
@@ -42,7 +47,7 @@ pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), Failur
         });
     };
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
-    Target::new(path).check(&[])?;
+    OutputTarget::new(path).check(&[])?;
     let mesh = generate::by_name(spec, args.seed)?;
     let form = match args.msh {
         Msh::V41 => write_msh::Form::V41Text,
@@ -51,11 +56,11 @@ pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), Failur
         Msh::V22Binary => write_msh::Form::V22Binary,
     };
     let bytes = write_msh::write(&mesh, form).map_err(|e| e.in_file(spec))?;
-    Target::new(path).write(|out| out.write_all(&bytes))?;
+    OutputTarget::new(path).write(|out| out.write_all(&bytes))?;
     if path == Path::new("-") {
         return Ok(());
     }
-    let made = Made {
+    let made = WrittenMesh {
         mesh: spec.clone(),
         seed: args.seed,
         nodes: mesh.node_count(),
@@ -67,8 +72,8 @@ pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), Failur
             out,
             "wrote {}: {}, {}",
             made.output,
-            text::count(made.nodes as u64, "node"),
-            text::count(made.elements as u64, "element")
+            text::count(to_u64(made.nodes), "node"),
+            text::count(to_u64(made.elements), "element")
         )
     })
 }

@@ -1,13 +1,14 @@
-//! `conset machines`: the presets, and one machine in full.
+//! `conset machines`: listing the presets, or describing or writing one machine.
 
 use std::path::Path;
 
+use conset_ir::convert::to_u64;
 use conset_ir::{Machine, machine_file};
 use serde::Serialize;
 
 use crate::args::MachinesArgs;
-use crate::failure::Failure;
-use crate::files::Target;
+use crate::error::CliError;
+use crate::files::OutputTarget;
 use crate::load;
 use crate::text::{self, Terminal};
 
@@ -18,30 +19,30 @@ struct Preset {
 }
 
 #[derive(Serialize)]
-struct Made {
+struct WrittenMachine {
     machine: String,
     output: String,
 }
 
-fn write(machine: &Machine, path: &Path, terminal: &Terminal) -> Result<(), Failure> {
+fn write(machine: &Machine, path: &Path, terminal: &Terminal) -> Result<(), CliError> {
     let to_terminal = path == Path::new("-");
     let output = path.display().to_string();
     if !to_terminal && path.extension().is_none_or(|extension| extension != "toml") {
         let message = "the name of a machine file ends in .toml";
         return Err(load::wrong_kind(&output, message)
-            .help("--machine tells a file from a preset by that")
+            .help("--machine distinguishes files from presets by this extension")
             .into());
     }
     let text = machine_file::write(machine);
-    Target::new(path).write(|out| out.write_all(text.as_bytes()))?;
+    OutputTarget::new(path).write(|out| out.write_all(text.as_bytes()))?;
     if to_terminal {
         return Ok(());
     }
-    let made = Made { machine: machine.name().to_owned(), output };
+    let made = WrittenMachine { machine: machine.name().to_owned(), output };
     terminal.print(&made, |out| writeln!(out, "wrote {}", made.output))
 }
 
-pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), CliError> {
     let Some(spec) = &args.spec else {
         if let Some(path) = &args.output {
             return Err(load::wrong_kind(
@@ -85,8 +86,8 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), Failur
             "{} ({}): {}, {}",
             summary.name,
             summary.topology,
-            text::count(summary.cells as u64, "cell"),
-            text::count(summary.links as u64, "link"),
+            text::count(to_u64(summary.cells), "cell"),
+            text::count(to_u64(summary.links), "link"),
         )?;
         let mut table = text::table(&["parameter", "value"], 1);
         for (name, value, ..) in parameters.numbers() {

@@ -1,4 +1,4 @@
-//! One module per verb.
+//! The subcommands, one module each.
 
 pub(crate) mod bound;
 pub(crate) mod compile;

@@ -1,30 +1,37 @@
-//! `conset reproduce`: the paper's tables and figures, ours beside its own.
+//! `conset reproduce`: the tables and figures of the ConSet paper, our numbers beside the paper's.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use conset::reproduce::figures::{self, Figure};
-use conset::reproduce::meshes::{self, ORIGINS, Origin};
+use conset::reproduce::meshes::{self, MeshOrigin, ORIGINS};
 use conset::reproduce::{Compared, paper, patterns};
 use conset_ir::{At, InputError, Machine, Parameters};
 use serde::Serialize;
 
 use crate::args::ReproduceArgs;
-use crate::failure::Failure;
-use crate::files::{self, Target};
-use crate::progress::Bar;
+use crate::error::CliError;
+use crate::files::{self, OutputTarget};
+use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
-struct Report {
+struct ReproduceReport {
     machines: Vec<MachineNumbers>,
-    tables: Vec<patterns::Table>,
-    meshes: Vec<meshes::Row>,
+    tables: Vec<patterns::PatternTable>,
+    meshes: Vec<meshes::MeshRow>,
     left_out: Vec<LeftOut>,
     figures: Vec<String>,
 }
 
-/// The numbers that everything in the report stands on.
+/// The environment variable with the folder of real meshes.
+const MESHES_VARIABLE: &str = "CONSET_MESHES";
+
+fn folder_of_environment() -> Option<PathBuf> {
+    std::env::var_os(MESHES_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// The parameters of a machine.
 #[derive(Serialize)]
 struct MachineNumbers {
     name: String,
@@ -38,10 +45,10 @@ struct LeftOut {
     reason: String,
 }
 
-pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), Failure> {
-    let mut bar = Bar::new(terminal.quiet);
+pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliError> {
+    let mut bar = ProgressDisplay::new(terminal.quiet);
     let wanted = |table: u8| args.table.is_none_or(|only| only == table);
-    let mut report = Report {
+    let mut report = ReproduceReport {
         machines: machines()?,
         tables: Vec::new(),
         meshes: Vec::new(),
@@ -52,8 +59,9 @@ pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), Failu
         report.tables.push(patterns::table(pattern, &mut |p| bar.observe(p))?);
     }
     if (4..=6).any(wanted) {
+        let folder = args.meshes.clone().or_else(folder_of_environment);
         for origin in &ORIGINS {
-            match mesh(origin, &args.meshes, &mut bar)? {
+            match mesh(origin, folder.as_deref(), &mut bar)? {
                 Ok(row) => report.meshes.push(row),
                 Err(reason) => report.left_out.push(LeftOut { mesh: origin.name, reason }),
             }
@@ -66,7 +74,7 @@ pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), Failu
     terminal.print(&report, |out| write_report(out, &report, &wanted))?;
     let wrong = report.tables.iter().any(|t| t.rows.iter().any(|row| !row.payload_ok))
         || report.meshes.iter().any(|row| !row.payload_ok);
-    if wrong { Err(Failure::Bug("words went wrong".into())) } else { Ok(()) }
+    if wrong { Err(CliError::Bug("words went wrong".into())) } else { Ok(()) }
 }
 
 fn machines() -> Result<Vec<MachineNumbers>, InputError> {
@@ -81,25 +89,29 @@ fn machines() -> Result<Vec<MachineNumbers>, InputError> {
         .collect()
 }
 
-/// A row of Tables 4 to 6, or why it is left out.
+/// A row of Tables 4 to 6, or the reason why it is left out.
 fn mesh(
-    origin: &Origin,
-    folder: &Path,
-    bar: &mut Bar,
-) -> Result<Result<meshes::Row, String>, Failure> {
+    origin: &MeshOrigin,
+    folder: Option<&Path>,
+    bar: &mut ProgressDisplay,
+) -> Result<Result<meshes::MeshRow, String>, CliError> {
     let Some(file) = origin.file else {
         return Ok(Ok(meshes::row(origin, None, &mut |p| bar.observe(p))?));
     };
+    let Some(folder) = folder else {
+        let reason = format!("needs {file}; give its folder with --meshes or {MESHES_VARIABLE}");
+        return Ok(Err(reason));
+    };
     let path = folder.join(file);
     if !path.exists() {
-        return Ok(Err(format!("{} is not there; name its folder by --meshes", path.display())));
+        return Ok(Err(format!("{} does not exist; check --meshes", path.display())));
     }
     let (name, bytes) = files::read(&path)?;
     let row = meshes::row(origin, Some((&name, &bytes)), &mut |p| bar.observe(p));
-    Ok(Ok(row.map_err(|e| Failure::of_compile(e, &bytes))?))
+    Ok(Ok(row.map_err(|e| CliError::of_compile(e, &bytes))?))
 }
 
-fn write_figures(folder: &Path, report: &Report) -> Result<Vec<String>, InputError> {
+fn write_figures(folder: &Path, report: &ReproduceReport) -> Result<Vec<String>, InputError> {
     files::make_folder(folder)?;
     let mut all: Vec<Figure> = report.tables.iter().map(figures::pattern).collect();
     if !report.meshes.is_empty() {
@@ -108,7 +120,7 @@ fn write_figures(folder: &Path, report: &Report) -> Result<Vec<String>, InputErr
     let mut written = Vec::new();
     for figure in &all {
         let path = folder.join(&figure.file);
-        Target::File(path.clone()).write(|out| out.write_all(figure.svg.as_bytes()))?;
+        OutputTarget::File(path.clone()).write(|out| out.write_all(figure.svg.as_bytes()))?;
         written.push(path.into_os_string().into_string().map_err(|_| {
             InputError::new("--figures", At::Whole, "the folder's name is not UTF-8")
         })?);
@@ -118,7 +130,7 @@ fn write_figures(folder: &Path, report: &Report) -> Result<Vec<String>, InputErr
 
 fn write_report(
     out: &mut dyn Write,
-    report: &Report,
+    report: &ReproduceReport,
     wanted: &dyn Fn(u8) -> bool,
 ) -> io::Result<()> {
     writeln!(out, "Clocks: ours / the paper's (error in percent).")?;
@@ -126,9 +138,9 @@ fn write_report(
         write_pattern(out, table)?;
     }
     if !report.meshes.is_empty() {
-        for (table, write) in
-            [(4, write_structure as WriteMeshes), (5, write_times), (6, write_model)]
-        {
+        let tables: [(u8, WriteMeshes); 3] =
+            [(4, write_structure), (5, write_times), (6, write_model)];
+        for (table, write) in tables {
             if wanted(table) {
                 write(out, &report.meshes)?;
             }
@@ -146,9 +158,9 @@ fn write_report(
     Ok(())
 }
 
-type WriteMeshes = fn(&mut dyn Write, &[meshes::Row]) -> io::Result<()>;
+type WriteMeshes = fn(&mut dyn Write, &[meshes::MeshRow]) -> io::Result<()>;
 
-fn write_pattern(out: &mut dyn Write, table: &patterns::Table) -> io::Result<()> {
+fn write_pattern(out: &mut dyn Write, table: &patterns::PatternTable) -> io::Result<()> {
     writeln!(
         out,
         "\nTable {}: {}, {} (the paper's compiler: {})",
@@ -186,7 +198,7 @@ fn write_pattern(out: &mut dyn Write, table: &patterns::Table) -> io::Result<()>
     text::write_table(out, &lines)
 }
 
-fn write_structure(out: &mut dyn Write, rows: &[meshes::Row]) -> io::Result<()> {
+fn write_structure(out: &mut dyn Write, rows: &[meshes::MeshRow]) -> io::Result<()> {
     writeln!(out, "\nTable 4: structure of the meshes")?;
     let columns =
         ["mesh", "elements", "nodes", "elements per cell", "words per cell", "degree", "phases"];
@@ -206,7 +218,7 @@ fn write_structure(out: &mut dyn Write, rows: &[meshes::Row]) -> io::Result<()> 
     text::write_table(out, &lines)
 }
 
-fn write_times(out: &mut dyn Write, rows: &[meshes::Row]) -> io::Result<()> {
+fn write_times(out: &mut dyn Write, rows: &[meshes::MeshRow]) -> io::Result<()> {
     writeln!(out, "\nTable 5: computation (an estimate) and communication (measured)")?;
     let columns =
         ["mesh", "flops", "computation, clocks", "communication, clocks", "bandwidth, MB/s"];
@@ -228,7 +240,7 @@ fn write_times(out: &mut dyn Write, rows: &[meshes::Row]) -> io::Result<()> {
     text::write_table(out, &lines)
 }
 
-fn write_model(out: &mut dyn Write, rows: &[meshes::Row]) -> io::Result<()> {
+fn write_model(out: &mut dyn Write, rows: &[meshes::MeshRow]) -> io::Result<()> {
     writeln!(out, "\nTable 6: communication of the meshes, 10 clocks a word")?;
     let columns =
         ["mesh", "ConSet predicted", "ConSet measured", "messages predicted", "messages measured"];
@@ -245,7 +257,7 @@ fn write_model(out: &mut dyn Write, rows: &[meshes::Row]) -> io::Result<()> {
     text::write_table(out, &lines)
 }
 
-fn write_histogram(out: &mut dyn Write, rows: &[meshes::Row]) -> io::Result<()> {
+fn write_histogram(out: &mut dyn Write, rows: &[meshes::MeshRow]) -> io::Result<()> {
     writeln!(out, "\nFigure 5: connections by words")?;
     let mut columns = vec!["words"];
     columns.extend(rows.iter().map(|row| row.mesh));

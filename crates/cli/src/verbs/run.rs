@@ -1,4 +1,4 @@
-//! `conset run`: compile if need be, execute on the fabric, check every word.
+//! `conset run`: compiling if necessary, executing on the emulated fabric, checking every word.
 
 use std::io::{self, Write};
 
@@ -6,36 +6,36 @@ use conset::fabric::messages::{MessageOptions, MessageOrder};
 use conset::fabric::{Fault, FaultKind};
 use conset::input::Input;
 use conset::report::{MessagesSummary, RunSummary, Summary};
-use conset::run::{self, RunError, SetRun};
+use conset::run::{self, ExecutionError, SetMeasurement};
 use serde::Serialize;
 
 use crate::args::{Compare, MessageOrderArg, RunArgs};
-use crate::failure::Failure;
-use crate::files::Target;
+use crate::error::CliError;
+use crate::files::OutputTarget;
 use crate::load;
-use crate::progress::Bar;
+use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 use crate::verbs::compile::{write_refused, write_summary};
 
-/// One set gives its own numbers; several give the sums, and each set's numbers below.
+/// The summary of one set; or the sums over several sets, with the summary of each.
 #[derive(Serialize)]
-struct Report<'a> {
+struct ExecutionReport<'a> {
     #[serde(flatten)]
-    total: Total,
+    total: ExecutionTotal,
     #[serde(skip_serializing_if = "Option::is_none")]
     sets: Option<Vec<&'a RunSummary>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Total {
+enum ExecutionTotal {
     One(RunSummary),
-    Sum(Sum),
+    SumOfSets(SumOfSets),
 }
 
 /// Sums over several sets.
 #[derive(Serialize)]
-struct Sum {
+struct SumOfSets {
     set: String,
     phases: usize,
     bound_phases: u32,
@@ -43,7 +43,7 @@ struct Sum {
     predicted_clocks: u64,
     bound_clocks: u64,
     bound_ratio: f64,
-    /// `bound_ratio` under its former name.
+    /// `bound_ratio` under its former name, for one release.
     gap: f64,
     connections: usize,
     words: u64,
@@ -53,11 +53,11 @@ struct Sum {
     messages: Option<MessagesSummary>,
 }
 
-pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     if let Some(path) = &args.trace {
-        Target::new(path).check(&load::input_files(&args.input))?;
+        OutputTarget::new(path).check(&load::input_files(&args.input))?;
     }
-    let mut bar = Bar::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
+    let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
     let job = load::input(&args.input, &mut bar)?;
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let mut runs =
@@ -70,12 +70,12 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
         };
         let options =
             MessageOptions { seed: args.input.seed(), order, ..MessageOptions::default() };
-        run::against_messages(&compiled, &mut runs, &options, &mut |p| bar.observe(p))
+        run::compare_with_messages(&compiled, &mut runs, &options, &mut |p| bar.observe(p))
             .map_err(|fault| message_failure(&fault))?;
     }
     drop(bar);
     if let Some(path) = &args.trace {
-        Target::new(path).write(|out| write_trace(out, &runs))?;
+        OutputTarget::new(path).write(|out| write_trace(out, &runs))?;
     }
     let halo = match &job.input {
         Input::Program(loaded) => loaded.halo.as_ref(),
@@ -96,52 +96,56 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
     if let Some(run) =
         runs.iter().find(|run| run.summary.messages.as_ref().is_some_and(|m| !m.payload_ok))
     {
-        return Err(Failure::Bug(format!("set `{}`: messages went wrong", run.summary.set)));
+        return Err(CliError::Bug(format!("set `{}`: messages went wrong", run.summary.set)));
     }
     match runs.iter().find(|run| !run.summary.payload_ok) {
         None => Ok(()),
-        Some(run) => Err(Failure::Bug(format!(
+        Some(run) => Err(CliError::Bug(format!(
             "set `{}`: {} wrong, {} missing, {} extra words",
             run.summary.set, run.checked.wrong, run.checked.missing, run.checked.extra
         ))),
     }
 }
 
-/// What is wrong with what we compiled just now is our fault. A file may claim what it likes.
-fn run_failure(error: &RunError, compiled_here: bool) -> Failure {
+/// A false bound is a bug in conset if the program was compiled here, and otherwise a wrong claim of
+/// the file.
+fn run_failure(error: &ExecutionError, compiled_here: bool) -> CliError {
     match error {
-        RunError::BoundBeaten { .. } if !compiled_here => {
-            Failure::Rejected(format!("the file's claim is false: {error}"))
+        ExecutionError::BoundBeaten { .. } if !compiled_here => {
+            CliError::Rejected(format!("the file's claim is false: {error}"))
         }
-        RunError::BoundBeaten { .. } => {
-            Failure::Bug(format!("{error}\nplease report this with the input"))
+        ExecutionError::BoundBeaten { .. } => {
+            CliError::Bug(format!("{error}\nplease report this with the input"))
         }
-        RunError::Fault(_) => Failure::Bug(error.to_string()),
+        _ => CliError::Bug(error.to_string()),
     }
 }
 
-/// Phases may go where messages cannot: those keep to routes on which none waits for another.
-fn message_failure(fault: &Fault) -> Failure {
+/// Messages use only routes on which they cannot deadlock, so some pairs of cells have none.
+fn message_failure(fault: &Fault) -> CliError {
     match &fault.kind {
-        FaultKind::Message { .. } => Failure::Rejected(format!(
+        FaultKind::Message { .. } => CliError::Rejected(format!(
             "set `{}` cannot be exchanged by messages: {}\n  fix: leave out --compare messages",
             fault.set, fault.kind
         )),
-        _ => Failure::Bug(format!("the fabric stopped: {fault}")),
+        _ => CliError::Bug(format!("the fabric stopped: {fault}")),
     }
 }
 
-fn report<'a>(runs: &'a [SetRun], parameters: &conset_ir::Parameters) -> Report<'a> {
+fn report<'a>(
+    runs: &'a [SetMeasurement],
+    parameters: &conset_ir::Parameters,
+) -> ExecutionReport<'a> {
     if let [only] = runs {
-        return Report { total: Total::One(only.summary.clone()), sets: None };
+        return ExecutionReport { total: ExecutionTotal::One(only.summary.clone()), sets: None };
     }
     let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
     let names: Vec<&str> = all.iter().map(|s| s.set.as_str()).collect();
     let clocks = all.iter().map(|s| s.clocks).sum();
     let messages: Option<Vec<_>> = all.iter().map(|s| s.messages.as_ref()).collect();
     let bound_clocks = all.iter().map(|s| s.bound_clocks).sum();
-    let bound_ratio = conset::compile::bound_ratio(clocks, bound_clocks);
-    let sum = Sum {
+    let bound_ratio = conset::bound_ratio(clocks, bound_clocks);
+    let sum = SumOfSets {
         set: names.join("+"),
         phases: all.iter().map(|s| s.phases).sum(),
         bound_phases: all.iter().map(|s| s.bound_phases).sum(),
@@ -158,10 +162,10 @@ fn report<'a>(runs: &'a [SetRun], parameters: &conset_ir::Parameters) -> Report<
             .filter(|messages| !messages.is_empty())
             .map(|messages| MessagesSummary::sum(&messages, clocks, parameters)),
     };
-    Report { total: Total::Sum(sum), sets: Some(all) }
+    ExecutionReport { total: ExecutionTotal::SumOfSets(sum), sets: Some(all) }
 }
 
-fn write_run(out: &mut dyn Write, run: &SetRun) -> io::Result<()> {
+fn write_run(out: &mut dyn Write, run: &SetMeasurement) -> io::Result<()> {
     let s = &run.summary;
     writeln!(
         out,
@@ -203,8 +207,8 @@ fn write_run(out: &mut dyn Write, run: &SetRun) -> io::Result<()> {
     )
 }
 
-/// The sets' traces one after the other in one file.
-fn write_trace(out: &mut dyn Write, runs: &[SetRun]) -> io::Result<()> {
+/// Writes the traces of all sets into one file.
+fn write_trace(out: &mut dyn Write, runs: &[SetMeasurement]) -> io::Result<()> {
     writeln!(out, "[")?;
     let mut first = true;
     for trace in runs.iter().filter_map(|run| run.checked.trace.as_ref()) {
@@ -227,12 +231,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beaten_bound_is_our_fault_only_where_it_is_ours() {
+    fn a_false_bound_is_a_bug_only_if_compiled_here() {
         let by = conset_ir::Binding::AgentLoad;
-        let beaten = RunError::BoundBeaten { set: "s".to_owned(), clocks: 759, bound: 778, by };
+        let beaten =
+            ExecutionError::BoundBeaten { set: "s".to_owned(), clocks: 759, bound: 778, by };
         let (here, file) = (run_failure(&beaten, true), run_failure(&beaten, false));
         assert_eq!((here.exit_code(), file.exit_code()), (3, 1));
-        let Failure::Rejected(message) = file else { panic!("{file:?}") };
+        let CliError::Rejected(message) = file else { panic!("{file:?}") };
         assert!(message.starts_with("the file's claim is false: set `s` took 759"), "{message}");
     }
 }

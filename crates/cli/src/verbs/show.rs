@@ -1,26 +1,27 @@
-//! `conset show`: a compiled schedule, looked at from different sides.
+//! `conset show`: views of a compiled schedule.
 //!
-//! Each view is a list of rows of plain data, made by one function below and printed as a table
-//! or, with `--json`, as an array of objects with the column names as keys. What is shown has
-//! been through the checker, except that a schedule it refuses is refused here too.
+//! Each view is a list of rows, made by one function of this module and printed as a table or, with
+//! `--json`, as an array of objects with the column names as keys. The checker verifies the schedule
+//! first.
 
 use std::path::Path;
 
 use conset::Compiled;
 use conset::report::Summary;
+use conset_ir::convert::to_u64;
 use conset_ir::{
     At, CellId, ConnectionId, Feed, InputError, Machine, PhaseId, RouteRef, SetSchedule, Sink, Slot,
 };
 use serde_json::{Map, Value};
 
 use crate::args::ShowArgs;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::load;
 use crate::text::{self, Terminal};
 use crate::verbs::compile::write_summary;
 
-/// What can be shown.
-enum View {
+/// A view of a schedule.
+enum ScheduleView {
     Summary,
     Phases,
     Routes,
@@ -32,42 +33,42 @@ enum View {
     Connection(ConnectionId),
 }
 
-/// Rows under column names; the first `left` columns are words, the others numbers.
-struct Rows {
+/// A table. The first `left` columns are text, the others numbers.
+struct TableRows {
     columns: Vec<&'static str>,
     left: usize,
     rows: Vec<Vec<Value>>,
 }
 
-impl Rows {
+impl TableRows {
     fn new(columns: &[&'static str], left: usize) -> Self {
         Self { columns: columns.to_vec(), left, rows: Vec::new() }
     }
 }
 
-pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> {
     let (file, words) = args.what_and_file.split_last().expect("clap asks for two or three");
     let view = parse_view(words)?;
     let phase = args.phase.as_deref().map(parse_phase).transpose()?;
     let compiled = load::compiled_file(Path::new(file), terminal)?;
-    let only = Only { phase, set: args.set_name.as_deref() };
+    let only = Selection { phase, set: args.set_name.as_deref() };
     only.check(&compiled)?;
-    if matches!(view, View::Summary) {
+    if matches!(view, ScheduleView::Summary) {
         return summary(&compiled, &only, terminal);
     }
     let rows = match view {
-        View::Summary => unreachable!("shown above"),
-        View::Phases => phases(&compiled, &only),
-        View::Routes => routes(&compiled, &only, |_| true),
-        View::Timetable => timetable(&compiled, &only),
-        View::Channels => channels(&compiled, &only),
-        View::Links => links(&compiled, &only),
-        View::Contexts => contexts(&compiled, &only, None),
-        View::Cell(cell) => {
+        ScheduleView::Summary => unreachable!("shown above"),
+        ScheduleView::Phases => phases(&compiled, &only),
+        ScheduleView::Routes => routes(&compiled, &only, |_| true),
+        ScheduleView::Timetable => timetable(&compiled, &only),
+        ScheduleView::Channels => channels(&compiled, &only),
+        ScheduleView::Links => links(&compiled, &only),
+        ScheduleView::Contexts => contexts(&compiled, &only, None),
+        ScheduleView::Cell(cell) => {
             check_cell(compiled.schedule().machine(), cell)?;
             contexts(&compiled, &only, Some(cell))
         }
-        View::Connection(x) => {
+        ScheduleView::Connection(x) => {
             check_connection(&compiled, &only, x)?;
             routes(&compiled, &only, |route| route.connection == x)
         }
@@ -78,21 +79,25 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), Failure> {
 fn parse_phase(word: &str) -> Result<PhaseId, InputError> {
     let digits = word.strip_prefix(PhaseId::PREFIX).unwrap_or(word);
     digits.parse().map(PhaseId).map_err(|_| {
-        InputError::new("--phase", At::Path(word.into()), "not a phase; expected 3 or p3, say")
+        InputError::new(
+            "--phase",
+            At::Path(word.into()),
+            "not a phase; expected for example 3 or p3",
+        )
     })
 }
 
-fn summary(compiled: &Compiled, only: &Only<'_>, terminal: &Terminal) -> Result<(), Failure> {
+fn summary(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Result<(), CliError> {
     if only.phase.is_some() {
-        let error = InputError::new("--phase", At::Whole, "a summary is of whole sets");
-        return Err(error.help("show phases says what each phase has").into());
+        let error = InputError::new("--phase", At::Whole, "the summary covers whole sets");
+        return Err(error.help("use show phases to see each phase").into());
     }
     let mut summary = Summary::new(compiled, None);
     summary.sets.retain(|set| only.set.is_none_or(|name| name == set.set));
     terminal.print(&summary, |out| write_summary(out, &summary))
 }
 
-fn parse_view(words: &[String]) -> Result<View, InputError> {
+fn parse_view(words: &[String]) -> Result<ScheduleView, InputError> {
     let wrong = |message: String| {
         InputError::new("show", At::Path(words.join(" ")), message).help(
             "WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C or \
@@ -105,27 +110,29 @@ fn parse_view(words: &[String]) -> Result<View, InputError> {
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Ok(match words.as_slice() {
-        ["summary"] => View::Summary,
-        ["phases"] => View::Phases,
-        ["routes"] => View::Routes,
-        ["timetable"] => View::Timetable,
-        ["channels"] => View::Channels,
-        ["links"] => View::Links,
-        ["contexts"] => View::Contexts,
-        ["cell", word] => View::Cell(CellId(id(word, CellId::PREFIX)?)),
-        ["connection", word] => View::Connection(ConnectionId(id(word, ConnectionId::PREFIX)?)),
+        ["summary"] => ScheduleView::Summary,
+        ["phases"] => ScheduleView::Phases,
+        ["routes"] => ScheduleView::Routes,
+        ["timetable"] => ScheduleView::Timetable,
+        ["channels"] => ScheduleView::Channels,
+        ["links"] => ScheduleView::Links,
+        ["contexts"] => ScheduleView::Contexts,
+        ["cell", word] => ScheduleView::Cell(CellId(id(word, CellId::PREFIX)?)),
+        ["connection", word] => {
+            ScheduleView::Connection(ConnectionId(id(word, ConnectionId::PREFIX)?))
+        }
         ["cell" | "connection"] => return Err(wrong(format!("which {}?", words[0]))),
         _ => return Err(wrong(format!("unknown view `{}`", words.join(" ")))),
     })
 }
 
-/// The part of a schedule that was asked for.
-struct Only<'a> {
+/// The part of a schedule to show.
+struct Selection<'a> {
     phase: Option<PhaseId>,
     set: Option<&'a str>,
 }
 
-impl Only<'_> {
+impl Selection<'_> {
     fn check(&self, compiled: &Compiled) -> Result<(), InputError> {
         let sets = compiled.schedule().sets();
         let names: Vec<&str> = sets.iter().map(|s| s.timetable.routing().set().name()).collect();
@@ -156,7 +163,7 @@ impl Only<'_> {
             .filter(|(_, s)| self.set.is_none_or(|name| s.timetable.routing().set().name() == name))
     }
 
-    /// Every route asked for, with its set, phase and slot.
+    /// Visits every selected route with its set, phase and slot.
     fn for_each_route<'b>(
         &self,
         compiled: &'b Compiled,
@@ -188,7 +195,7 @@ fn check_cell(machine: &Machine, cell: CellId) -> Result<(), InputError> {
 
 fn check_connection(
     compiled: &Compiled,
-    only: &Only<'_>,
+    only: &Selection<'_>,
     x: ConnectionId,
 ) -> Result<(), InputError> {
     let most = only.sets(compiled).map(|(_, s)| s.timetable.routing().set().len()).max();
@@ -206,8 +213,8 @@ fn check_connection(
     ))
 }
 
-fn phases(compiled: &Compiled, only: &Only<'_>) -> Rows {
-    // With timed starts a phase in which no streams meet has a length that is proved.
+fn phases(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
+    // With timed starts, the length of a phase without contention is proved.
     let timed = compiled.schedule().machine().parameters().has_timed_starts();
     let columns = [
         "set",
@@ -220,7 +227,7 @@ fn phases(compiled: &Compiled, only: &Only<'_>) -> Rows {
         "max_sharing",
         "proved",
     ];
-    let mut rows = Rows::new(&columns[..if timed { 9 } else { 8 }], 2);
+    let mut rows = TableRows::new(&columns[..if timed { 9 } else { 8 }], 2);
     for (index, set) in only.sets(compiled) {
         let lengths = conset::verify::phase_lengths(&set.timetable);
         let prediction = &compiled.sets()[index].prediction;
@@ -235,7 +242,7 @@ fn phases(compiled: &Compiled, only: &Only<'_>) -> Rows {
                 id.to_string().into(),
                 phase.len().into(),
                 phase.iter().map(|r| u64::from(r.words)).sum::<u64>().into(),
-                phase.iter().map(|r| r.hops() as u64).sum::<u64>().into(),
+                phase.iter().map(|r| to_u64(r.hops())).sum::<u64>().into(),
                 set.timetable.phases()[id.index()].makespan.into(),
                 predicted.clocks.into(),
                 predicted.max_sharing.into(),
@@ -255,8 +262,12 @@ fn path(route: &RouteRef<'_>) -> String {
     stops.join(" -> ")
 }
 
-fn routes(compiled: &Compiled, only: &Only<'_>, keep: impl Fn(&RouteRef<'_>) -> bool) -> Rows {
-    let mut rows = Rows::new(
+fn routes(
+    compiled: &Compiled,
+    only: &Selection<'_>,
+    keep: impl Fn(&RouteRef<'_>) -> bool,
+) -> TableRows {
+    let mut rows = TableRows::new(
         &["set", "phase", "connection", "name", "route", "words", "hops", "start", "duration"],
         5,
     );
@@ -279,15 +290,17 @@ fn routes(compiled: &Compiled, only: &Only<'_>, keep: impl Fn(&RouteRef<'_>) -> 
     rows
 }
 
-fn timetable(compiled: &Compiled, only: &Only<'_>) -> Rows {
+fn timetable(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
     let mut listed = Vec::new();
     only.for_each_route(compiled, |set, phase, route, slot| {
         listed.push((set, phase, slot, route));
     });
-    // Stable, so sets stay in their order of execution.
+    // The sort is stable, so sets stay in their order of execution.
     listed.sort_by_key(|(_, phase, slot, route)| (*phase, slot.start, route.connection));
-    let mut rows =
-        Rows::new(&["set", "phase", "connection", "source", "target", "start", "end", "words"], 5);
+    let mut rows = TableRows::new(
+        &["set", "phase", "connection", "source", "target", "start", "end", "words"],
+        5,
+    );
     for (set, phase, slot, route) in listed {
         let set = set.timetable.routing().set();
         let connection = set.get(route.connection);
@@ -305,9 +318,9 @@ fn timetable(compiled: &Compiled, only: &Only<'_>) -> Rows {
     rows
 }
 
-fn channels(compiled: &Compiled, only: &Only<'_>) -> Rows {
+fn channels(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
     let machine = compiled.schedule().machine();
-    let mut rows = Rows::new(&["set", "phase", "cell", "used", "of", "words"], 3);
+    let mut rows = TableRows::new(&["set", "phase", "cell", "used", "of", "words"], 3);
     for_each_phase(compiled, only, |set, phase, routes| {
         let mut used = vec![(0u64, 0u64); machine.cell_count()];
         for route in routes.iter() {
@@ -330,10 +343,10 @@ fn channels(compiled: &Compiled, only: &Only<'_>) -> Rows {
     rows
 }
 
-fn links(compiled: &Compiled, only: &Only<'_>) -> Rows {
+fn links(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
     let machine = compiled.schedule().machine();
     let mut rows =
-        Rows::new(&["set", "phase", "link", "from", "to", "routes", "words", "clocks"], 5);
+        TableRows::new(&["set", "phase", "link", "from", "to", "routes", "words", "clocks"], 5);
     for_each_phase(compiled, only, |set, phase, routes| {
         let mut used = vec![(0u64, 0u64); machine.link_count()];
         for route in routes.iter() {
@@ -362,7 +375,7 @@ fn links(compiled: &Compiled, only: &Only<'_>) -> Rows {
 
 fn for_each_phase(
     compiled: &Compiled,
-    only: &Only<'_>,
+    only: &Selection<'_>,
     mut visit: impl FnMut(&str, PhaseId, &conset_ir::PhaseRoutes),
 ) {
     for (_, set) in only.sets(compiled) {
@@ -376,9 +389,11 @@ fn for_each_phase(
 }
 
 /// Forwarding tables and operation lists, of one cell or of all.
-fn contexts(compiled: &Compiled, only: &Only<'_>, cell: Option<CellId>) -> Rows {
-    let mut rows =
-        Rows::new(&["set", "phase", "cell", "what", "channel", "from", "to", "start", "words"], 7);
+fn contexts(compiled: &Compiled, only: &Selection<'_>, cell: Option<CellId>) -> TableRows {
+    let mut rows = TableRows::new(
+        &["set", "phase", "cell", "what", "channel", "from", "to", "start", "words"],
+        7,
+    );
     for (index, set) in only.sets(compiled) {
         let name = set.timetable.routing().set().name();
         for (p, phase) in compiled.image().sets()[index].phases.iter().enumerate() {
@@ -421,7 +436,7 @@ fn contexts(compiled: &Compiled, only: &Only<'_>, cell: Option<CellId>) -> Rows 
     rows
 }
 
-fn print(rows: &Rows, terminal: &Terminal) -> Result<(), Failure> {
+fn print(rows: &TableRows, terminal: &Terminal) -> Result<(), CliError> {
     let objects: Vec<Map<String, Value>> = if terminal.json {
         rows.rows
             .iter()

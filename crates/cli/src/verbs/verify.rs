@@ -1,26 +1,27 @@
-//! `conset verify`: the independent checker on a schedule or an image, and whether it is one of a
-//! given input.
+//! `conset verify`: running the independent checker on a schedule or an image, and comparing it with
+//! an input.
 
-use conset::against::first_difference;
-use conset::compile::with_witnesses;
 use conset::input::Input;
+use conset::program_diff::first_difference;
+use conset::with_witnesses;
+use conset_ir::convert::to_u64;
 use conset_ir::{At, ConnectionSet, InputError, Machine};
 use serde::Serialize;
 
 use crate::args::{InputArgs, VerifyArgs};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::files;
 use crate::load;
-use crate::progress::Bar;
+use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
-struct Verdict {
+struct VerifyReport {
     verified: bool,
     kind: &'static str,
     sets: usize,
     connections: usize,
-    /// Phases on a machine with timed starts, those of proved length, and these lengths together.
+    /// On machines with timed starts: the phases, those of proved length, and the sum of these lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
     timed_phases: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,19 +30,19 @@ struct Verdict {
     proved_clocks: Option<u64>,
     violations: Vec<String>,
     total_violations: u64,
-    /// With --against: what is not as in the input.
+    /// With `--against`: the first difference to the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     difference: Option<String>,
 }
 
-pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError> {
     if let (None, Some(option)) = (&args.against, args.options.given()) {
-        return Err(InputError::new(option, At::Whole, "what is compiled takes no such option")
+        return Err(InputError::new(option, At::Whole, "a compiled file takes no such option")
             .help(format!("leave out {option}, or name the input with --against INPUT"))
             .into());
     }
     let (name, bytes) = files::read(&args.file)?;
-    let mut bar = Bar::new(terminal.quiet);
+    let mut bar = ProgressDisplay::new(terminal.quiet);
     let input = match load::document(&name, &bytes, &mut bar)? {
         Input::Schedule(schedule) => Input::Schedule(with_witnesses(schedule)),
         other => other,
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
         Err(r) => (r.violations.iter().map(ToString::to_string).collect(), r.total()),
     };
     let timed = outcome.as_ref().ok().filter(|report| report.timed_phases > 0);
-    let verdict = Verdict {
+    let report = VerifyReport {
         verified: outcome.is_ok() && difference.is_none(),
         kind,
         sets,
@@ -84,26 +85,28 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
         difference,
     };
     let against = args.against.as_deref().unwrap_or_default();
-    let refused = match (&outcome, &verdict.difference) {
+    let refused = match (&outcome, &report.difference) {
         (Err(rejection), _) => Some(format!("{name} is rejected\n{rejection}")),
-        (Ok(_), Some(difference)) => Some(format!("{name} is not of {against}: {difference}")),
+        (Ok(_), Some(difference)) => {
+            Some(format!("{name} was not compiled from {against}: {difference}"))
+        }
         (Ok(_), None) => None,
     };
     if let Some(refused) = refused {
         if terminal.json {
-            terminal.print(&verdict, |_| Ok(()))?;
+            terminal.print(&report, |_| Ok(()))?;
         }
-        return Err(Failure::Rejected(refused));
+        return Err(CliError::Rejected(refused));
     }
-    terminal.print(&verdict, |out| {
+    terminal.print(&report, |out| {
         writeln!(
             out,
             "{name}: verified {kind}, {}, {}",
-            text::count(verdict.sets as u64, "set"),
-            text::count(verdict.connections as u64, "connection"),
+            text::count(to_u64(report.sets), "set"),
+            text::count(to_u64(report.connections), "connection"),
         )?;
         if let (Some(timed), Some(proved), Some(clocks)) =
-            (verdict.timed_phases, verdict.proved_phases, verdict.proved_clocks)
+            (report.timed_phases, report.proved_phases, report.proved_clocks)
         {
             writeln!(
                 out,
@@ -114,19 +117,19 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), Failure>
             )?;
         }
         if args.against.is_some() {
-            writeln!(out, "{name}: is of {against}, connection by connection")?;
+            writeln!(out, "{name}: was compiled from {against} (every connection compared)")?;
         }
         Ok(())
     })
 }
 
-/// Where what is compiled first is not what an input is.
+/// The first difference between a compiled file and an input.
 fn difference(
     compiled: &Input,
     against: &str,
     args: &VerifyArgs,
-    bar: &mut Bar,
-) -> Result<Option<String>, Failure> {
+    bar: &mut ProgressDisplay,
+) -> Result<Option<String>, CliError> {
     let wanted = InputArgs { input: against.to_owned(), options: args.options.clone() };
     let job = load::input(&wanted, bar)?;
     let (file, input) = (held(compiled, None), held(&job.input, Some(&job.machine)));

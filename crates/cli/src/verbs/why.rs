@@ -1,19 +1,21 @@
-//! `conset why`: why a connection runs in this phase, over this route, from this clock on.
+//! `conset why`: explaining the phase, route and start of a connection.
 
 use std::io::{self, Write};
 
 use conset::Compiled;
 use conset::why::{
-    self, Clocks, FullCell, PartWhy, PhaseChoice, RouteWhy, Start, Verdict, Wait, WaitsAt, Why,
+    self, BlockingSlot, Clocks, Explanation, Feasibility, FullCell, PartExplanation, PhaseChoice,
+    RouteExplanation, StartExplanation, WaitCause,
 };
+use conset_ir::convert::to_u64;
 use conset_ir::{At, CellId, ConnectionId, InputError};
 
 use crate::args::WhyArgs;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::load;
 use crate::text::{self, Terminal};
 
-pub(crate) fn run(args: &WhyArgs, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(args: &WhyArgs, terminal: &Terminal) -> Result<(), CliError> {
     let compiled = load::compiled_file(&args.file, terminal)?;
     let (row, x) = find(&compiled, &args.connection, args.set_name.as_deref())?;
     let timetable = &compiled.schedule().sets()[row].timetable;
@@ -22,7 +24,7 @@ pub(crate) fn run(args: &WhyArgs, terminal: &Terminal) -> Result<(), Failure> {
     terminal.print(&why, |out| write_why(out, &why))
 }
 
-/// The set and connection that a word means: a name, or an id with or without its `x`.
+/// The set and the connection with a name, or with an id with or without `x`.
 fn find(
     compiled: &Compiled,
     word: &str,
@@ -65,7 +67,7 @@ fn find(
     }
 }
 
-fn write_why(out: &mut dyn Write, why: &Why) -> io::Result<()> {
+fn write_why(out: &mut dyn Write, why: &Explanation) -> io::Result<()> {
     let name = why.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
     writeln!(
         out,
@@ -88,11 +90,11 @@ fn write_why(out: &mut dyn Write, why: &Why) -> io::Result<()> {
     }
     match why.parts_total - why.parts.len() {
         0 => Ok(()),
-        more => writeln!(out, "\n{} not shown", text::count(more as u64, "more part")),
+        more => writeln!(out, "\n{} not shown", text::count(to_u64(more), "more part")),
     }
 }
 
-fn write_phase(out: &mut dyn Write, why: &Why, part: &PartWhy) -> io::Result<()> {
+fn write_phase(out: &mut dyn Write, why: &Explanation, part: &PartExplanation) -> io::Result<()> {
     writeln!(
         out,
         "phase    {} of {}: {} clocks of the set's {} (predicted)",
@@ -108,11 +110,11 @@ fn write_phase(out: &mut dyn Write, why: &Why, part: &PartWhy) -> io::Result<()>
     let count = |verdict| tried.iter().filter(|choice| choice.verdict == verdict).count();
     let mut found = Vec::new();
     for (verdict, words) in [
-        (Verdict::Room, "with room"),
-        (Verdict::Full, "full on the way"),
-        (Verdict::Order, "barred by order"),
-        (Verdict::Contract, "barred by a contract"),
-        (Verdict::Unpriced, "with room but too large to price"),
+        (Feasibility::Feasible, "with room"),
+        (Feasibility::Full, "full on the way"),
+        (Feasibility::Order, "barred by order"),
+        (Feasibility::Contract, "barred by a contract"),
+        (Feasibility::Unpriced, "with room but too large to price"),
     ] {
         match count(verdict) {
             0 => {}
@@ -142,11 +144,11 @@ fn judged(clocks: Clocks) -> String {
     }
 }
 
-fn write_route(out: &mut dyn Write, route: &RouteWhy) -> io::Result<()> {
+fn write_route(out: &mut dyn Write, route: &RouteExplanation) -> io::Result<()> {
     let stops: Vec<String> =
         route.cells.iter().zip(&route.channels).map(|(c, ch)| format!("{c}/{ch}")).collect();
     writeln!(out, "route    {}", stops.join(" -> "))?;
-    let hops = route.links.len() as u64;
+    let hops = to_u64(route.links.len());
     let detour = hops.saturating_sub(route.shortest_hops.into());
     writeln!(
         out,
@@ -156,7 +158,7 @@ fn write_route(out: &mut dyn Write, route: &RouteWhy) -> io::Result<()> {
         text::count(route.max_channels.into(), "channel"),
         text::count(route.max_sharing.into(), "route"),
     )?;
-    let shown = match (route.shortest_count, route.looked_at as u64) {
+    let shown = match (route.shortest_count, to_u64(route.examined)) {
         (all, looked) if all > looked => format!("{}, {looked} looked at", text::number(all)),
         (all, _) => text::number(all),
     };
@@ -180,7 +182,7 @@ fn path(cells: &[CellId]) -> String {
     if tail.is_empty() { join(head) } else { format!("{} -> ... -> {}", join(head), join(tail)) }
 }
 
-fn write_start(out: &mut dyn Write, start: &Start, phase_clocks: u64) -> io::Result<()> {
+fn write_start(out: &mut dyn Write, start: &StartExplanation, phase_clocks: u64) -> io::Result<()> {
     writeln!(
         out,
         "start    clock {} of its phase, planned finish {}, predicted at the latest {}",
@@ -203,7 +205,7 @@ fn write_start(out: &mut dyn Write, start: &Start, phase_clocks: u64) -> io::Res
     }
     match start.waits_total - start.waits.len() {
         0 => {}
-        n => writeln!(out, "         before it: {} and", text::count(n as u64, "earlier slot"))?,
+        n => writeln!(out, "         before it: {} and", text::count(to_u64(n), "earlier slot"))?,
     }
     for wait in &start.waits {
         writeln!(out, "         before it: {}", waited(wait))?;
@@ -214,12 +216,12 @@ fn write_start(out: &mut dyn Write, start: &Start, phase_clocks: u64) -> io::Res
     Ok(())
 }
 
-fn waited(wait: &Wait) -> String {
+fn waited(wait: &BlockingSlot) -> String {
     let at = match wait.at {
-        WaitsAt::Source => "source busy",
-        WaitsAt::Target => "target busy",
-        WaitsAt::Both => "both ends busy",
-        WaitsAt::Order => "by order",
+        WaitCause::Source => "source busy",
+        WaitCause::Target => "target busy",
+        WaitCause::Both => "both ends busy",
+        WaitCause::Order => "by order",
     };
     format!(
         "{} ({} -> {}), {} to {}, {at}",
@@ -231,7 +233,7 @@ fn waited(wait: &Wait) -> String {
     )
 }
 
-fn write_choices(out: &mut dyn Write, part: &PartWhy) -> io::Result<()> {
+fn write_choices(out: &mut dyn Write, part: &PartExplanation) -> io::Result<()> {
     if !part.phase_choices.tried.is_empty() {
         writeln!(out, "\nin another phase")?;
         let mut table = text::table(
@@ -273,13 +275,13 @@ fn left(table: &mut comfy_table::Table, column: usize) {
     }
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: Feasibility) -> &'static str {
     match verdict {
-        Verdict::Room => "room",
-        Verdict::Full => "full",
-        Verdict::Order => "order",
-        Verdict::Contract => "contract",
-        Verdict::Unpriced => "unpriced",
+        Feasibility::Feasible => "room",
+        Feasibility::Full => "full",
+        Feasibility::Order => "order",
+        Feasibility::Contract => "contract",
+        Feasibility::Unpriced => "unpriced",
     }
 }
 
@@ -300,10 +302,10 @@ fn why_not(choice: &PhaseChoice) -> String {
         format!("{}{}", names.join(" "), if ids.len() > shown { " ..." } else { "" })
     };
     match choice.verdict {
-        Verdict::Room | Verdict::Unpriced => String::new(),
-        Verdict::Order => format!("ordered against {}", ids(&choice.blocked_by, 4)),
-        Verdict::Contract => format!("would break {}", ids(&choice.blocked_by, 4)),
-        Verdict::Full => {
+        Feasibility::Feasible | Feasibility::Unpriced => String::new(),
+        Feasibility::Order => format!("ordered against {}", ids(&choice.blocked_by, 4)),
+        Feasibility::Contract => format!("would break {}", ids(&choice.blocked_by, 4)),
+        Feasibility::Full => {
             let full = |f: &FullCell| format!("{} by {}", f.cell, ids(&f.connections, 3));
             let cells: Vec<String> = choice.full.iter().take(2).map(full).collect();
             let more = if choice.full.len() > 2 { ", ..." } else { "" };

@@ -1,19 +1,19 @@
-//! Whether what is compiled is of a given program, and where it first is not.
+//! Checking whether a schedule or image was compiled from a given program.
 //!
-//! A schedule that is right in itself can still be one of another mesh, another partition, an older
-//! set. So what it holds is compared with the program it should be of: the machine (names do not
-//! count), the sets by place and name, and of each set every connection by its id (ends, words,
-//! contracts, nodes) and the order. Ids matter, because the words of a connection go where its id
-//! goes; connections in another order are another program. The names of connections do not.
+//! A valid schedule can still belong to another mesh, another partition or an earlier set. This
+//! module compares its contents with the program: the machine (except for its name), the sets by
+//! position and name, and for each set every connection by its id (ends, words, required bandwidth
+//! and latency, nodes) and the order. Ids matter, because the runtime addresses words by connection
+//! id: connections in another order are another program. Names of connections do not matter.
 //!
-//! The digest of a schedule says the same in one number, without saying where.
+//! The digest of a schedule gives the same answer in one number, but not the place.
 
 use conset_ir::{Connection, ConnectionId, ConnectionSet, Machine};
 
 use crate::diff::machine_changes;
 
-/// The first difference between what a file holds and what an input is, in words; `None` if there
-/// is none. Linear in the sets.
+/// Describes the first difference between the contents of a file and those of an input; `None` if
+/// there is none. Linear in the sets.
 pub fn first_difference<'a>(
     file: (&Machine, &[&'a ConnectionSet]),
     input: (&Machine, &[&'a ConnectionSet]),
@@ -79,7 +79,7 @@ fn between_sets(a: &ConnectionSet, b: &ConnectionSet) -> Option<String> {
     Some(format!("{before} comes before {after} in the input, not in the file"))
 }
 
-/// What of a connection counts: ends, words, contracts, and its nodes.
+/// The properties of a connection that are compared: ends, words, requirements, nodes.
 fn row(set: &ConnectionSet, id: ConnectionId) -> (Connection, Option<&[u32]>) {
     let connection = Connection { name: None, ..set.get(id).clone() };
     (connection, set.nodes().map(|nodes| nodes.of(id)))

@@ -1,7 +1,7 @@
-//! What went wrong, with its exit code, and how it is told.
+//! Errors of the command: their exit codes and their output.
 //!
-//! An error with a place in a text is shown with the line it is on, the way compilers do; every
-//! other one as `error: file: place: message`, with the help below it.
+//! An error with a position in a text is printed with its line, as compilers do; every other error as
+//! `error: file: place: message`, followed by the help.
 
 use std::io::Write;
 
@@ -9,70 +9,70 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use conset::CompileError;
 use conset_ir::{At, InputError};
 
-/// Longer lines are not shown: nobody finds a column in them.
+/// Longer lines are not printed.
 const SHOWN_LINE_BYTES_MAX: usize = 400;
 
-/// A verb that did not succeed.
+/// Why a subcommand failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// The machine cannot do it, or the checker refuses it: exit code 1.
+pub(crate) enum CliError {
+    /// Infeasible on the machine, or refused by the checker: exit code 1.
     Rejected(String),
-    /// The user's input or words are wrong: exit code 2.
+    /// Wrong input or arguments: exit code 2.
     Input {
-        /// What and where.
+        /// The error with its place.
         error: Box<InputError>,
-        /// The line it is on, where it is known and short enough to show.
+        /// The line of the error, if it is known and short enough to print.
         line: Option<String>,
     },
-    /// A promise of ours was broken: exit code 3.
+    /// A bug in conset: exit code 3.
     Bug(String),
 }
 
-impl Failure {
-    /// An input error together with the bytes it was found in.
+impl CliError {
+    /// An input error in the bytes of a file.
     pub(crate) fn in_source(error: InputError, bytes: &[u8]) -> Self {
         let line = line_at(&error.at, bytes);
-        Failure::Input { error: Box::new(error), line }
+        CliError::Input { error: Box::new(error), line }
     }
 
-    /// The same for everything a compile can fail with.
+    /// An error of the compiler about the bytes of a file.
     pub(crate) fn of_compile(error: CompileError, bytes: &[u8]) -> Self {
         match error {
             CompileError::Input(error) => Self::in_source(error, bytes),
-            CompileError::Infeasible(infeasible) => Failure::Rejected(infeasible.to_string()),
-            CompileError::Rejected(rejection) => Failure::Rejected(rejection.to_string()),
-            bug @ CompileError::Bug { .. } => Failure::Bug(bug.to_string()),
+            CompileError::Infeasible(infeasible) => CliError::Rejected(infeasible.to_string()),
+            CompileError::Rejected(rejection) => CliError::Rejected(rejection.to_string()),
+            bug => CliError::Bug(bug.to_string()),
         }
     }
 
-    /// The process's exit code.
+    /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Rejected(_) => 1,
-            Failure::Input { .. } => 2,
-            Failure::Bug(_) => 3,
+            CliError::Rejected(_) => 1,
+            CliError::Input { .. } => 2,
+            CliError::Bug(_) => 3,
         }
     }
 
-    /// Tells the user, on standard error.
+    /// Prints the error on standard error.
     pub(crate) fn print(&self) {
         let text = match self {
-            Failure::Rejected(message) | Failure::Bug(message) => format!("error: {message}"),
-            Failure::Input { error, line: Some(line) } => snippet(error, line),
-            Failure::Input { error, line: None } => format!("error: {error}"),
+            CliError::Rejected(message) | CliError::Bug(message) => format!("error: {message}"),
+            CliError::Input { error, line: Some(line) } => snippet(error, line),
+            CliError::Input { error, line: None } => format!("error: {error}"),
         };
-        // Where standard error takes nothing, the exit code has to do.
+        // If standard error cannot be written, the exit code must suffice.
         let _ = writeln!(anstream::stderr(), "{text}");
     }
 }
 
-impl From<InputError> for Failure {
+impl From<InputError> for CliError {
     fn from(error: InputError) -> Self {
-        Failure::Input { error: Box::new(error), line: None }
+        CliError::Input { error: Box::new(error), line: None }
     }
 }
 
-impl From<CompileError> for Failure {
+impl From<CompileError> for CliError {
     fn from(error: CompileError) -> Self {
         Self::of_compile(error, &[])
     }
@@ -93,7 +93,7 @@ fn line_at(at: &At, bytes: &[u8]) -> Option<String> {
 fn snippet(error: &InputError, line: &str) -> String {
     let At::Text { line: number, column, .. } = error.at else { return error.to_string() };
     let start = column - 1;
-    // Mark the word that begins there; at the line's end there is none, so mark the end.
+    // Mark the word that begins there, or the end of the line.
     let word = line[start..].find(char::is_whitespace).unwrap_or(line.len() - start);
     let span = start..start + word;
     let mut group = Level::ERROR.primary_title(error.message.as_str()).element(
@@ -105,7 +105,7 @@ fn snippet(error: &InputError, line: &str) -> String {
     if let Some(help) = &error.help {
         group = group.element(Level::HELP.message(help.as_str()));
     }
-    // Colours are taken out again by anstream where nobody can see them.
+    // anstream removes the colours if the output is not a terminal.
     Renderer::styled().render(&[group])
 }
 

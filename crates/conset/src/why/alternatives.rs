@@ -1,24 +1,24 @@
-//! Ways through a phase: where there is room, which cells are full, which routes are shortest.
+//! Alternative routes in a phase: routes over free channels, full cells, shortest routes.
 //!
-//! A way is a route before it is anybody's: cells, links and free channels. The search for one
-//! goes over cells with a free channel only (machine model, rule 2), takes the fewest hops there
-//! are, and of equally short ways one whose fullest link carries the fewest routes (then few
-//! routes in all, then the lowest cells and links). Everything is recounted from the routes of
-//! the phase; nothing is asked of the router.
+//! The search for a route uses only cells with a free channel (machine model, rule 2) and takes the
+//! fewest hops. Among equally short routes it prefers the least routes on the busiest link, then the
+//! least routes in total, then the lowest cells and links. All counts are recomputed from the routes
+//! of the phase, independently of the router.
 
 use std::collections::VecDeque;
 
+use conset_ir::convert::to_u32;
 use conset_ir::{CellId, ChannelId, ConnectionId, LinkId, Machine, PhaseRoutes};
 use serde::Serialize;
 
-/// Shortest routes that are looked at.
-pub(super) const LOOK: usize = 256;
-/// Cells that a witness names, and connections that it names for each.
+/// Greatest number of shortest routes that are examined.
+pub(super) const EXAMINED: usize = 256;
+/// Greatest number of cells that a witness names, and of connections for each of them.
 const NAMED: usize = 8;
 
-/// A route that could be taken.
+/// A route that a connection could take, with free channels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Way {
+pub struct AlternativeRoute {
     /// The cells in order, at least one.
     pub cells: Vec<CellId>,
     /// The links between them.
@@ -27,25 +27,26 @@ pub struct Way {
     pub channels: Vec<ChannelId>,
 }
 
-/// A cell without a free channel, and who holds its channels.
+/// A cell without a free channel, and the connections that use its channels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct FullCell {
     /// The cell.
     pub cell: CellId,
-    /// Channels taken: all that it has.
+    /// Channels in use: all channels of the cell.
     pub used: u32,
-    /// Connections that hold them, in the order of the phase's routes, the first eight.
+    /// The connections that use them, in the order of the routes of the phase, the first eight.
     pub connections: Vec<ConnectionId>,
 }
 
-/// Routes on each cell and each link of a phase.
-pub(super) struct Load {
+/// The number of routes on each cell and each link of a phase.
+pub(super) struct PhaseLoad {
     pub(super) cells: Vec<u32>,
     pub(super) links: Vec<u32>,
 }
 
-impl Load {
-    /// Counts the routes of a phase, but for the one in row `without`.
+impl PhaseLoad {
+    /// Counts the routes of a phase, except for the one in row `without`.
     pub(super) fn of(machine: &Machine, routes: &PhaseRoutes, without: Option<usize>) -> Self {
         let mut load =
             Self { cells: vec![0; machine.cell_count()], links: vec![0; machine.link_count()] };
@@ -62,7 +63,7 @@ impl Load {
         load
     }
 
-    /// The most routes on a link, one more route over each counted.
+    /// Greatest number of routes on a link, with one more route over each.
     pub(super) fn sharing_with(&self, links: &[LinkId]) -> u32 {
         links
             .iter()
@@ -71,71 +72,76 @@ impl Load {
             .unwrap_or(0)
     }
 
-    /// The most channels taken on a cell, one more on each counted.
+    /// Greatest number of channels in use on a cell, with one more on each.
     pub(super) fn occupancy_with(&self, cells: &[CellId]) -> u32 {
         cells.iter().map(|cell| self.cells[cell.index()] + 1).max().unwrap_or(0)
     }
 }
 
-/// A phase, seen by a route that is not in it (or is taken out of it).
-pub(super) struct View<'a> {
+/// A phase without one of its routes, or as it is.
+pub(super) struct PhaseView<'a> {
     pub(super) machine: &'a Machine,
     pub(super) routes: &'a PhaseRoutes,
     pub(super) without: Option<usize>,
-    pub(super) load: Load,
+    pub(super) load: PhaseLoad,
 }
 
-/// Hops from every cell to a target.
-const NO_WAY: u32 = u32::MAX;
+/// The number of hops of a cell without a path to the target.
+const UNREACHABLE: u32 = u32::MAX;
 
-impl<'a> View<'a> {
+impl<'a> PhaseView<'a> {
     pub(super) fn new(
         machine: &'a Machine,
         routes: &'a PhaseRoutes,
         without: Option<usize>,
     ) -> Self {
-        Self { machine, routes, without, load: Load::of(machine, routes, without) }
+        Self { machine, routes, without, load: PhaseLoad::of(machine, routes, without) }
     }
 
     fn has_room(&self, cell: CellId) -> bool {
         self.load.cells[cell.index()] < self.machine.parameters().channels_per_cell
     }
 
-    /// The best way from `source` to `target` over cells with room, or the full cells that stand
-    /// round the source's side. O(cells + links + hops of the phase).
-    pub(super) fn find(&self, source: CellId, target: CellId) -> Result<Way, Vec<FullCell>> {
+    /// The best route from `source` to `target` over cells with a free channel. The error lists the
+    /// full cells around those that can be reached from the source.
+    /// O(cells + links + hops of the phase).
+    pub(super) fn find(
+        &self,
+        source: CellId,
+        target: CellId,
+    ) -> Result<AlternativeRoute, Vec<FullCell>> {
         let ends: Vec<CellId> = if source == target { vec![source] } else { vec![source, target] };
         let full: Vec<CellId> = ends.into_iter().filter(|&cell| !self.has_room(cell)).collect();
         if !full.is_empty() {
             return Err(self.witness(&full));
         }
         let hops = hops_to(self.machine, target, |cell| self.has_room(cell));
-        if hops[source.index()] == NO_WAY {
-            return Err(self.witness(&self.wall(source)));
+        if hops[source.index()] == UNREACHABLE {
+            return Err(self.witness(&self.full_neighbours(source)));
         }
         let (cells, links) = self.least_shared(source, &hops);
         Ok(self.numbered(cells, links))
     }
 
-    /// The full cells next to what can be reached from `source`.
-    fn wall(&self, source: CellId) -> Vec<CellId> {
+    /// The full cells next to those that can be reached from `source`.
+    fn full_neighbours(&self, source: CellId) -> Vec<CellId> {
         let mut seen = vec![false; self.machine.cell_count()];
         seen[source.index()] = true;
         let mut queue = VecDeque::from([source]);
-        let mut wall = Vec::new();
+        let mut full = Vec::new();
         while let Some(cell) = queue.pop_front() {
             for &link in self.machine.outgoing(cell) {
                 let next = self.machine.link(link).target;
                 if std::mem::replace(&mut seen[next.index()], true) {
                     continue;
                 }
-                if self.has_room(next) { queue.push_back(next) } else { wall.push(next) }
+                if self.has_room(next) { queue.push_back(next) } else { full.push(next) }
             }
         }
-        wall
+        full
     }
 
-    /// Names the connections on full cells, the first cells of the list.
+    /// Lists the connections on full cells, for the first cells of the list.
     pub(super) fn witness(&self, cells: &[CellId]) -> Vec<FullCell> {
         let named = &cells[..cells.len().min(NAMED)];
         let mut found: Vec<FullCell> = named
@@ -159,15 +165,15 @@ impl<'a> View<'a> {
         found
     }
 
-    /// The cells of a list without room.
+    /// The cells of a list without a free channel.
     pub(super) fn full_cells(&self, cells: &[CellId]) -> Vec<CellId> {
         cells.iter().copied().filter(|&cell| !self.has_room(cell)).collect()
     }
 
-    /// Among the shortest ways that `hops` leads, one whose fullest link is least full.
+    /// Among the shortest routes along `hops`, the one with the fewest routes on its busiest link.
     fn least_shared(&self, source: CellId, hops: &[u32]) -> (Vec<CellId>, Vec<LinkId>) {
-        type Label = ((u32, u64), LinkId);
-        let mut best: Vec<Option<Label>> = vec![None; self.machine.cell_count()];
+        type PathLabel = ((u32, u64), LinkId);
+        let mut best: Vec<Option<PathLabel>> = vec![None; self.machine.cell_count()];
         let mut level = vec![source];
         best[source.index()] = Some(((0, 0), LinkId::NONE));
         let mut at = source;
@@ -197,7 +203,7 @@ impl<'a> View<'a> {
         }
         let (mut cells, mut links) = (vec![at], Vec::new());
         while at != source {
-            let (_, link) = best[at.index()].expect("the way back is labelled");
+            let (_, link) = best[at.index()].expect("the path back is labelled");
             at = self.machine.link(link).source;
             cells.push(at);
             links.push(link);
@@ -207,8 +213,8 @@ impl<'a> View<'a> {
         (cells, links)
     }
 
-    /// A way with the lowest free channel on each of its cells.
-    pub(super) fn numbered(&self, cells: Vec<CellId>, links: Vec<LinkId>) -> Way {
+    /// A route with the lowest free channel on each of its cells.
+    pub(super) fn numbered(&self, cells: Vec<CellId>, links: Vec<LinkId>) -> AlternativeRoute {
         let mut place = vec![usize::MAX; self.machine.cell_count()];
         for (step, cell) in cells.iter().enumerate() {
             place[cell.index()] = step;
@@ -226,22 +232,22 @@ impl<'a> View<'a> {
             .map(|mut list| {
                 list.sort_unstable();
                 let free = list.iter().zip(0..).find(|(channel, free)| channel.0 != *free);
-                ChannelId(free.map_or(list.len() as u32, |(_, free)| free))
+                ChannelId(free.map_or_else(|| to_u32(list.len()), |(_, free)| free))
             })
             .collect();
-        Way { cells, links, channels }
+        AlternativeRoute { cells, links, channels }
     }
 }
 
 /// Hops to `target` over live links and cells for which `is_open` holds.
 fn hops_to(machine: &Machine, target: CellId, is_open: impl Fn(CellId) -> bool) -> Vec<u32> {
-    let mut hops = vec![NO_WAY; machine.cell_count()];
+    let mut hops = vec![UNREACHABLE; machine.cell_count()];
     hops[target.index()] = 0;
     let mut queue = VecDeque::from([target]);
     while let Some(cell) = queue.pop_front() {
         for &link in machine.incoming(cell) {
             let back = machine.link(link).source;
-            if hops[back.index()] == NO_WAY && is_open(back) {
+            if hops[back.index()] == UNREACHABLE && is_open(back) {
                 hops[back.index()] = hops[cell.index()] + 1;
                 queue.push_back(back);
             }
@@ -250,22 +256,22 @@ fn hops_to(machine: &Machine, target: CellId, is_open: impl Fn(CellId) -> bool) 
     hops
 }
 
-/// The shortest routes from one cell to another on the machine, whatever is full.
+/// The shortest routes from one cell to another on the machine, free or not.
 pub(super) struct Shortest {
-    /// Links of each.
+    /// Hops of each.
     pub(super) hops: u32,
-    /// How many there are that differ in a cell; stops at 2^64 - 1.
+    /// The number of routes that differ in a cell, at most 2^64 - 1.
     pub(super) count: u64,
-    /// The first [`LOOK`] in the order of their cells; of parallel links the one with the fewest
-    /// routes, the lowest of equals.
+    /// The first [`EXAMINED`] in the order of their cells; of parallel links the one with the fewest
+    /// routes, then the lowest one.
     pub(super) routes: Vec<(Vec<CellId>, Vec<LinkId>)>,
 }
 
-/// Finds the shortest routes; `None` where no way leads.
-pub(super) fn shortest(view: &View<'_>, source: CellId, target: CellId) -> Option<Shortest> {
+/// Finds the shortest routes; `None` if there is no path.
+pub(super) fn shortest(view: &PhaseView<'_>, source: CellId, target: CellId) -> Option<Shortest> {
     let hops = hops_to(view.machine, target, |_| true);
     let total = hops[source.index()];
-    if total == NO_WAY {
+    if total == UNREACHABLE {
         return None;
     }
     let steps = |cell: CellId| {
@@ -275,14 +281,14 @@ pub(super) fn shortest(view: &View<'_>, source: CellId, target: CellId) -> Optio
             .iter()
             .map(|&link| (view.machine.link(link).target, view.load.links[link.index()], link))
             .filter(|(next, ..)| {
-                hops[next.index()] != NO_WAY && hops[next.index()] + 1 == hops[cell.index()]
+                hops[next.index()] != UNREACHABLE && hops[next.index()] + 1 == hops[cell.index()]
             })
             .collect();
         steps.sort_unstable();
         steps.dedup_by_key(|step| step.0);
         steps
     };
-    // Depth first; every step comes nearer, so every walk arrives and the list fills up fast.
+    // Depth first. Every step comes nearer to the target, so no path is a dead end.
     let mut routes = Vec::new();
     let (mut cells, mut links) = (vec![source], Vec::new());
     let mut open = vec![steps(source).into_iter()];
@@ -300,7 +306,7 @@ pub(super) fn shortest(view: &View<'_>, source: CellId, target: CellId) -> Optio
         links.push(link);
         if next == target {
             routes.push((cells.clone(), links.clone()));
-            if routes.len() == LOOK {
+            if routes.len() == EXAMINED {
                 break;
             }
             cells.pop();
@@ -312,27 +318,27 @@ pub(super) fn shortest(view: &View<'_>, source: CellId, target: CellId) -> Optio
     Some(Shortest { hops: total, count: count(view.machine, source, total, steps), routes })
 }
 
-/// How many shortest routes there are, level by level.
+/// Counts the shortest routes, level by level.
 fn count(
     machine: &Machine,
     source: CellId,
     hops: u32,
     steps: impl Fn(CellId) -> Vec<(CellId, u32, LinkId)>,
 ) -> u64 {
-    let mut ways = vec![0u64; machine.cell_count()];
-    ways[source.index()] = 1;
+    let mut counts = vec![0u64; machine.cell_count()];
+    counts[source.index()] = 1;
     let mut level = vec![source];
     for _ in 0..hops {
         let mut next_level = Vec::new();
         for &cell in &level {
             for (next, ..) in steps(cell) {
-                if ways[next.index()] == 0 {
+                if counts[next.index()] == 0 {
                     next_level.push(next);
                 }
-                ways[next.index()] = ways[next.index()].saturating_add(ways[cell.index()]);
+                counts[next.index()] = counts[next.index()].saturating_add(counts[cell.index()]);
             }
         }
         level = next_level;
     }
-    level.first().map_or(1, |target| ways[target.index()])
+    level.first().map_or(1, |target| counts[target.index()])
 }

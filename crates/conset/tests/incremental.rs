@@ -5,16 +5,16 @@ mod common;
 
 use std::sync::Arc;
 
-use conset::from::{Fresh, FromOld, Kept};
-use conset::{Algorithm, CompileError, Compiled, More, Options, compile, compile_with, input};
+use conset::incremental::{RecompileReason, ReuseOutcome, ReuseReport};
+use conset::{Algorithm, CompileError, CompileOptions, Compiled, Compiler, input};
 use conset_ir::document::Document;
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Machine, Program, Schedule, binary,
 };
 use proptest::prelude::*;
 
-fn options() -> Options {
-    Options { algorithm: Algorithm::Best, seed: 1, ..Options::default() }
+fn options() -> CompileOptions {
+    CompileOptions::new().algorithm(Algorithm::Auto).seed(1)
 }
 
 fn from(
@@ -22,13 +22,12 @@ fn from(
     program: &Program,
     old: &Schedule,
 ) -> Result<Compiled, CompileError> {
-    let more = More { from: Some(old), ..More::default() };
-    compile_with(machine, program, &options(), &more, &mut |_| ())
+    Compiler::new(machine).options(options()).reuse(old).compile(program)
 }
 
-fn kept(compiled: &Compiled, row: usize) -> &Kept {
-    match compiled.sets()[row].from.as_ref() {
-        Some(FromOld::Kept(kept)) => kept,
+fn kept(compiled: &Compiled, row: usize) -> &ReuseReport {
+    match compiled.sets()[row].reuse.as_ref() {
+        Some(ReuseOutcome::Reused(kept)) => kept,
         other => panic!("not kept: {other:?}"),
     }
 }
@@ -64,9 +63,9 @@ fn the_same_program_gives_the_same_bytes() {
         Arc::new(ConnectionSet::new("none", vec![]).unwrap()),
     ])
     .unwrap();
-    for algorithm in [Algorithm::Paper, Algorithm::Best] {
-        let options = Options { algorithm, ..options() };
-        let old = compile(&machine, &program, &options, &mut |_| ()).unwrap();
+    for algorithm in [Algorithm::Paper, Algorithm::Auto] {
+        let options = options().algorithm(algorithm);
+        let old = Compiler::new(&machine).options(options.clone()).compile(&program).unwrap();
         let new = from(&machine, &program, old.schedule()).unwrap();
         assert!(bytes(old.schedule()) == bytes(new.schedule()));
         for row in 0..3 {
@@ -84,7 +83,7 @@ fn the_same_program_gives_the_same_bytes() {
 fn a_small_change_changes_little() {
     let machine = Arc::new(Machine::from_spec("iwarp").unwrap());
     let set = all_to_all(&machine);
-    let old = compile(&machine, &set.clone().into(), &options(), &mut |_| ()).unwrap();
+    let old = Compiler::new(&machine).options(options()).compile(&set.clone().into()).unwrap();
     // Ten of 4032 go, five come back with other words.
     let gone = |row: usize| row % 400 == 7;
     let add: Vec<(u32, u32, u32)> = (0..10)
@@ -93,7 +92,7 @@ fn a_small_change_changes_little() {
         .map(|c| (c.source.0, c.target.0, 60))
         .collect();
     let set = edited(&set, gone, &add);
-    let fresh = compile(&machine, &set.clone().into(), &options(), &mut |_| ()).unwrap();
+    let fresh = Compiler::new(&machine).options(options()).compile(&set.clone().into()).unwrap();
     let new = from(&machine, &set.into(), old.schedule()).unwrap();
     let kept = kept(&new, 0);
     assert_eq!((kept.inserted, kept.removed), (5, 11));
@@ -109,20 +108,23 @@ fn a_small_change_changes_little() {
 fn phases_that_nobody_needs_any_more_go() {
     let machine = Arc::new(Machine::from_spec("torus:4x4").unwrap());
     let set = all_to_all(&machine);
-    let old = compile(&machine, &set.clone().into(), &options(), &mut |_| ()).unwrap();
+    let old = Compiler::new(&machine).options(options()).compile(&set.clone().into()).unwrap();
     let few = edited(&set, |row| row % 40 != 0, &[]);
     let new = from(&machine, &few.into(), old.schedule()).unwrap();
     assert_eq!(new.schedule().sets()[0].timetable.phases().len(), 1);
     let empty = edited(&set, |_| true, &[]);
     let new = from(&machine, &empty.into(), old.schedule()).unwrap();
-    assert_eq!(new.sets()[0].from, Some(FromOld::Fresh(Fresh::NothingMatches)));
+    assert_eq!(
+        new.sets()[0].reuse,
+        Some(ReuseOutcome::Recompiled(RecompileReason::NothingMatches))
+    );
 }
 
 #[test]
 fn what_cannot_be_kept_is_said() {
     let machine = Arc::new(Machine::from_spec("torus:4x4").unwrap());
     let set = all_to_all(&machine);
-    let old = compile(&machine, &set.clone().into(), &options(), &mut |_| ()).unwrap();
+    let old = Compiler::new(&machine).options(options()).compile(&set.clone().into()).unwrap();
     let other = Arc::new(Machine::from_spec("mesh:4x4").unwrap());
     let error = from(&other, &set.clone().into(), old.schedule()).unwrap_err();
     assert!(matches!(error, CompileError::Input(_)) && error.to_string().contains("topology"));
@@ -131,11 +133,11 @@ fn what_cannot_be_kept_is_said() {
     assert!(error.to_string().contains("no sets"), "{error}");
     let named = ConnectionSet::new("another", set.connections().to_vec()).unwrap();
     let new = from(&machine, &named.into(), old.schedule()).unwrap();
-    assert_eq!(new.sets()[0].from, Some(FromOld::Fresh(Fresh::NoSuchSet)));
+    assert_eq!(new.sets()[0].reuse, Some(ReuseOutcome::Recompiled(RecompileReason::NoSuchSet)));
     // Phases allowed: what stands takes more, a fresh compile says what it takes.
-    let more = More { from: Some(old.schedule()), ..More::default() };
-    let options = Options { max_phases: Some(1), ..options() };
-    let refused = compile_with(&machine, &set.into(), &options, &more, &mut |_| ());
+    let options = options().max_phases(1);
+    let refused =
+        Compiler::new(&machine).options(options).reuse(old.schedule()).compile(&set.into());
     assert!(matches!(refused, Err(CompileError::Infeasible(_))));
 }
 
@@ -189,13 +191,13 @@ proptest! {
         ((machine, set, _), edits) in (common::case(), edits()),
     ) {
         let machine = Arc::new(machine);
-        let Ok(old) = compile(&machine, &set.clone().into(), &options(), &mut |_| ()) else {
+        let Ok(old) = Compiler::new(&machine).options(options()).compile(&set.clone().into()) else {
             return Ok(());
         };
         let same = from(&machine, &set.clone().into(), old.schedule()).unwrap();
         prop_assert!(bytes(old.schedule()) == bytes(same.schedule()));
         let set: Program = apply(&machine, &set, &edits).into();
-        let Ok(fresh) = compile(&machine, &set, &options(), &mut |_| ()) else {
+        let Ok(fresh) = Compiler::new(&machine).options(options()).compile(&set) else {
             return Ok(());
         };
         // Whatever comes out was checked, or this is an error of ours.

@@ -1,17 +1,18 @@
-//! What a plan takes: its timetables, and for each phase the cheapest of them.
+//! Pricing of plans: timetables are built for a plan, and each phase uses the cheapest of them.
 //!
-//! All plans of a set are priced alike: by the cost model, or, where the set has few words, by a
-//! run on the fabric. Phases start on an empty machine, so each is priced by itself, and a phase may
-//! take its times from another timetable than its neighbours. Where two plans are so close that the
-//! model's error could decide, both are run on the fabric ([`Priced::beats`]), unless that takes
-//! too long. A plan of rounds is bettered in the end by joining phases where that saves more than the
-//! rounds lose ([`joined`]).
+//! All plans of a set are priced in the same way: by the cost model, or by a run on the emulated
+//! fabric if the set has few words. Phases start on an empty machine, so each is priced by itself,
+//! and two phases may come from different timetables. If two plans are so close that the model error
+//! could decide, both run on the fabric ([`Priced::beats`]), unless that takes too long. A plan by
+//! rounds is finally improved by merging phases where that saves more than the rounds lose
+//! ([`merged`]).
 //!
-//! Nothing here decides which plans are made.
+//! Which plans are made is decided elsewhere.
 
 use std::sync::{Arc, OnceLock};
 
 use conset_fabric::run_checked;
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{ConnectionSet, Machine, Timetable};
 use conset_partition_route::network::{Distances, Network};
 use conset_planner::{self as planner, Routed};
@@ -19,35 +20,35 @@ use conset_scheduler::sketch::{Sketch, Stream};
 use conset_scheduler::{best as links, planned, predict};
 use rayon::prelude::*;
 
-use crate::compile::{CompileError, Objective};
+use crate::{CompileError, Objective};
 
-/// How the plans of a set are priced.
+/// The pricing of a set's plans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pricing {
-    /// What may be looked at for each plan ([`WORK`]).
-    pub(super) work: u64,
+    /// The limit of work for each plan ([`WORK_LIMIT`]).
+    pub(super) work_limit: u64,
     /// Whether prices are measured on the fabric instead of predicted by the cost model.
     on_fabric: bool,
 }
 
 impl Pricing {
-    /// How the plans of this set are priced.
-    pub(super) fn of(machine: &Machine, set: &ConnectionSet, work: u64) -> Self {
-        Self { work, on_fabric: shortest_word_hops(machine, set) <= MEASURED }
+    /// The pricing of this set's plans.
+    pub(super) fn of(machine: &Machine, set: &ConnectionSet, work_limit: u64) -> Self {
+        Self { work_limit, on_fabric: shortest_word_hops(machine, set) <= MEASURED_WORD_HOPS }
     }
 
-    /// What the fabric measured, as far as a price is that.
+    /// The measured clocks, if prices are measured.
     fn measured(self, clocks: u64) -> OnceLock<u64> {
         if self.on_fabric { OnceLock::from(clocks) } else { OnceLock::new() }
     }
 }
 
-/// Words times the hops of shortest routes, or more than [`MEASURED`].
+/// Words times the hops of shortest routes, or a number above [`MEASURED_WORD_HOPS`].
 fn shortest_word_hops(machine: &Machine, set: &ConnectionSet) -> u64 {
-    // A word that travels takes a hop; only a cell's connections to itself take none.
+    // A connection of a cell to itself takes no hop; every other one takes at least one.
     let travels = |c: &&conset_ir::Connection| c.source != c.target;
     let words = set.connections().iter().filter(travels).map(|c| u64::from(c.words)).sum::<u64>();
-    if words > MEASURED {
+    if words > MEASURED_WORD_HOPS {
         return u64::MAX;
     }
     let network = Network::new(machine);
@@ -59,32 +60,32 @@ fn shortest_word_hops(machine: &Machine, set: &ConnectionSet) -> u64 {
     each.map(|(c, hops)| u64::from(c.words).saturating_mul(u64::from(hops))).sum()
 }
 
-/// A timetable and what it takes.
+/// A timetable and its price.
 #[derive(Clone)]
 pub(super) struct Priced {
     pub(super) timetable: Timetable,
     /// Clocks of all phases and their switches, by [`Pricing`].
     pub(super) clocks: u64,
-    /// The same on the fabric, once it was measured.
+    /// The same on the fabric, once measured.
     measured: OnceLock<u64>,
-    /// What each phase takes, without the switch.
+    /// Clocks of each phase, without the context switch.
     phases: Vec<u64>,
-    /// The rounds of a plan that has them.
+    /// The rounds of a plan by rounds.
     rounds: Option<Vec<Vec<u32>>>,
     pricing: Pricing,
-    /// Whether less was tried for that.
-    pub(super) stopped: bool,
-    /// Cells that the search for the plan looked at.
-    pub(super) spent: u64,
-    /// Whether the checker has seen all phases with their times.
+    /// Whether a limit of work was reached.
+    pub(super) work_limited: bool,
+    /// Cells that the planner examined.
+    pub(super) work: u64,
+    /// Whether the checker has accepted all phases with their times.
     checked: bool,
 }
 
 impl Priced {
-    /// The same, seen by the checker, now or when it was priced.
+    /// The same plan, checked now unless it was when it was priced.
     ///
     /// # Errors
-    /// What the checker refuses.
+    /// The checker refuses it.
     pub(super) fn checked(self) -> Result<Self, CompileError> {
         if !self.checked {
             conset_verify::check_timetable(&self.timetable).map_err(|e| refused(&e))?;
@@ -92,9 +93,9 @@ impl Priced {
         Ok(Self { checked: true, ..self })
     }
 
-    /// The same as if it had not been checked, with slots that are too short.
+    /// An unchecked plan with slots that are too short.
     #[cfg(test)]
-    pub(super) fn with_slots_of_nothing(self) -> Self {
+    pub(super) fn with_empty_slots(self) -> Self {
         let mut phases = self.timetable.phases().to_vec();
         phases.iter_mut().flat_map(|times| &mut times.slots).for_each(|slot| slot.duration = 0);
         let timetable = Timetable::new(self.timetable.routing().clone(), phases).expect("one each");
@@ -103,10 +104,10 @@ impl Priced {
     }
 
     /// Whether it is better than another plan of the set: fewer phases if these are the objective,
-    /// fewer clocks otherwise. Where the clocks are close both are measured.
+    /// fewer clocks otherwise. If the clocks are close, both plans are measured.
     ///
     /// # Errors
-    /// This plan cannot be run, which is a bug of a stage.
+    /// This plan cannot run, which is a bug of a stage.
     pub(super) fn beats(&self, other: &Self, objective: Objective) -> Result<bool, CompileError> {
         let phases = |priced: &Self| match objective {
             Objective::Time => 0,
@@ -116,10 +117,13 @@ impl Priced {
             return Ok(phases(self) < phases(other));
         }
         let close = self.clocks.abs_diff(other.clocks) < other.clocks / CLOSE;
-        if !close || word_hops(&self.timetable).max(word_hops(&other.timetable)) > CLOSE_MEASURED {
+        if !close
+            || word_hops(&self.timetable).max(word_hops(&other.timetable))
+                > CLOSE_MEASURED_WORD_HOPS
+        {
             return Ok(self.clocks < other.clocks);
         }
-        // The other one was accepted, so it runs.
+        // The other plan was accepted, so it runs.
         Ok(self.measure()? < other.measure().unwrap_or(other.clocks))
     }
 
@@ -133,48 +137,48 @@ impl Priced {
         Ok(*self.measured.get_or_init(|| clocks))
     }
 
-    /// Whether it has phases that [`joined`] may join.
-    pub(super) fn is_joinable(&self) -> bool {
-        self.rounds.is_some() && self.timetable.routing().set().len() <= JOINED
+    /// Whether [`merged`] may merge phases of it.
+    pub(super) fn is_mergeable(&self) -> bool {
+        self.rounds.is_some() && self.timetable.routing().set().len() <= MERGED
     }
 
-    /// How many rounds a plan has that has them.
+    /// The number of rounds of a plan by rounds.
     pub(super) fn rounds(&self) -> Option<u32> {
         let last = self.rounds.as_ref()?.iter().flatten().max();
         Some(last.map_or(0, |&last| last + 1))
     }
 }
 
-/// Channels of routes that the timetables of a plan look at, all passes together, and again when
-/// phases are joined, with the cells of each phase. Plans in which routes take a million channels
-/// or more get fewer passes by it, those of a third of that fewer attempts to join.
-pub(super) const WORK: u64 = 1 << 26;
+/// Channels of routes that the timetables of a plan examine in all passes together, and again when
+/// phases are merged, with the cells of each phase. Plans whose routes take a million channels or
+/// more get fewer passes; those of a third of that get fewer attempts to merge.
+pub(super) const WORK_LIMIT: u64 = 1 << 26;
 
-/// Channels that all routes of a timetable take.
+/// Channels of all routes of a timetable.
 pub(super) fn channels(timetable: &Timetable) -> u64 {
     let phases = timetable.routing().phases().iter();
-    phases.flat_map(|phase| phase.iter()).map(|route| route.cells.len() as u64).sum()
+    phases.flat_map(|phase| phase.iter()).map(|route| to_u64(route.cells.len())).sum()
 }
 
-/// Words times hops of a set up to which its plans are priced on the fabric.
-const MEASURED: u64 = 1 << 18;
+/// Words times hops up to which the plans of a set are priced on the fabric.
+const MEASURED_WORD_HOPS: u64 = 1 << 18;
 
-/// The same for plans whose clocks differ by less than one in [`CLOSE`].
-const CLOSE_MEASURED: u64 = 1 << 24;
+/// The same for two plans whose clocks differ by less than one part in [`CLOSE`].
+const CLOSE_MEASURED_WORD_HOPS: u64 = 1 << 24;
 const CLOSE: u64 = 64;
 
-/// Connections up to which timetables are varied.
-pub(super) const PASSED: usize = 1 << 17;
+/// Connections up to which several timetables are built for a plan.
+pub(super) const TIMETABLE_VARIANTS: usize = 1 << 17;
 
-/// Passes of the timetable in each phase.
+/// Passes of the timetable search in each phase.
 const PASSES: u32 = 64;
 
-/// Timetables of a plan, the cheapest phases of them put together.
+/// Builds timetables of a plan and combines the cheapest phases.
 ///
 /// # Errors
 /// A bug of a stage.
 pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced, CompileError> {
-    let mut stopped = false;
+    let mut work_limited = false;
     let bug = |e| CompileError::bug("the scheduler", &e);
     let tables = match (&plan.rounds, &plan.starts) {
         (Some(rounds), _) => vec![links::in_rounds(plan.routing, rounds).map_err(bug)?],
@@ -183,11 +187,11 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
             vec![planned::with_starts(plan.routing, starts).map_err(bug)?]
         }
         (None, None) => {
-            let most = if plan.routing.set().len() > PASSED { 0 } else { PASSES };
+            let most = if plan.routing.set().len() > TIMETABLE_VARIANTS { 0 } else { PASSES };
             let routes = plan.routing.phases().iter().flat_map(|phase| phase.iter());
-            let channels: u64 = routes.map(|route| route.cells.len() as u64).sum();
-            let passes = u64::from(most).min(pricing.work / channels.max(1)) as u32;
-            stopped = passes < most;
+            let channels: u64 = routes.map(|route| to_u64(route.cells.len())).sum();
+            let passes = to_u32(u64::from(most).min(pricing.work_limit / channels.max(1)));
+            work_limited = passes < most;
             links::by_links(plan.routing, passes, seed).map_err(bug)?
         }
     };
@@ -214,9 +218,9 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         phases,
         rounds: plan.rounds,
         pricing,
-        stopped,
-        spent: 0,
-        // Phases of timetables that were checked make one that need not be.
+        work_limited,
+        work: 0,
+        // Phases of checked timetables make a valid timetable.
         checked: pricing.on_fabric,
     })
 }
@@ -226,32 +230,33 @@ fn total(phases: &[u64], switch: u64) -> u64 {
     phases.iter().fold(0, |sum, phase| sum.saturating_add(*phase).saturating_add(switch))
 }
 
-/// Connections up to which phases are joined, and attempts at it.
-const JOINED: usize = 1 << 13;
-const JOINS: usize = 24;
+/// Connections up to which phases are merged, and the greatest number of attempts.
+const MERGED: usize = 1 << 13;
+const MERGES: usize = 24;
 
-/// What an attempt to join costs, in passes of a timetable.
-const TRIED: u64 = 8;
+/// The cost of an attempt to merge, in passes of the timetable search.
+const MERGE_COST: u64 = 8;
 
-/// Connections up to which rounds are given up where links alone do better.
-const POLISHED: usize = 1 << 12;
+/// Connections up to which phases may use a timetable by links instead of rounds.
+const BY_LINKS: usize = 1 << 12;
 
-/// Joins phases of a plan of rounds where that saves more than it costs.
+/// Merges phases of a plan by rounds where that saves more than it costs.
 ///
 /// # Errors
 /// A bug of a stage.
-pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
-    if !found.is_joinable() {
+pub(super) fn merged(mut found: Priced, seed: u64) -> Result<Priced, CompileError> {
+    if !found.is_mergeable() {
         return Ok(found);
     }
     let bug = |e| CompileError::bug("the router", &e);
     let switch = found.timetable.routing().machine().parameters().switch_clocks();
     let mut tried = planner::Tried::new();
-    let cells = found.timetable.routing().machine().cell_count() as u64;
-    let each = channels(&found.timetable) + found.phases.len() as u64 * cells;
-    let most =
-        JOINS.min(usize::try_from(found.pricing.work / TRIED / each.max(1)).unwrap_or(JOINS));
-    found.stopped |= most < JOINS && found.rounds.is_some();
+    let cells = to_u64(found.timetable.routing().machine().cell_count());
+    let each = channels(&found.timetable) + to_u64(found.phases.len()) * cells;
+    let most = MERGES.min(
+        usize::try_from(found.pricing.work_limit / MERGE_COST / each.max(1)).unwrap_or(MERGES),
+    );
+    found.work_limited |= most < MERGES && found.rounds.is_some();
     for _ in 0..most {
         let Some(rounds) = &found.rounds else { break };
         let routing = found.timetable.routing().clone();
@@ -262,8 +267,8 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         }
         let trial = price(planner::join(&plan, &pairs).map_err(bug)?, seed, found.pricing)?;
         let gains = |&(a, b): &(u32, u32)| {
-            let place = a as usize - pairs.iter().filter(|pair| pair.1 < a).count();
-            let apart = found.phases[a as usize] + found.phases[b as usize] + switch;
+            let place = index(a) - pairs.iter().filter(|pair| pair.1 < a).count();
+            let apart = found.phases[index(a)] + found.phases[index(b)] + switch;
             trial.phases[place] < apart
         };
         let good: Vec<(u32, u32)> = pairs.iter().copied().filter(gains).collect();
@@ -273,8 +278,8 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
             found = price(planner::join(&plan, &good).map_err(bug)?, seed, found.pricing)?;
         }
     }
-    if most > 0 && found.rounds.is_some() && found.timetable.routing().set().len() <= POLISHED {
-        // The routes by links instead of by rounds: better for some phases of unequal words.
+    if most > 0 && found.rounds.is_some() && found.timetable.routing().set().len() <= BY_LINKS {
+        // A timetable by links is better for some phases of connections of unequal length.
         let routing = found.timetable.routing().clone();
         let other = price(Routed { routing, rounds: None, starts: None }, seed, found.pricing)?;
         let tables = [found.timetable.clone(), other.timetable];
@@ -289,11 +294,11 @@ pub(super) fn joined(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
     Ok(found)
 }
 
-/// The plan that changes make of one, priced; nothing where none of them gained anything.
+/// The plan that local search makes of another one, priced; `None` if it gained nothing.
 ///
 /// # Errors
 /// A bug of a stage.
-pub(super) fn refined(
+pub(super) fn locally_improved(
     base: &Priced,
     even: bool,
     steps: u64,
@@ -311,9 +316,9 @@ pub(super) fn refined(
     plan.map(|plan| price(plan, seed, base.pricing)).transpose()
 }
 
-/// Words times links of a timetable's routes.
+/// Words times hops of a timetable's routes.
 fn word_hops(timetable: &Timetable) -> u64 {
-    let hops = |route: conset_ir::RouteRef<'_>| route.hops() as u64 * u64::from(route.words);
+    let hops = |route: conset_ir::RouteRef<'_>| to_u64(route.hops()) * u64::from(route.words);
     timetable.routing().phases().iter().flat_map(|p| p.iter()).map(hops).sum()
 }
 
@@ -321,7 +326,7 @@ fn refused(rejection: &conset_verify::Rejection) -> CompileError {
     CompileError::bug("a stage", rejection)
 }
 
-/// What each phase takes, without the switch, as the fabric runs it. The checker sees it before.
+/// Clocks of each phase on the fabric, without the context switch. The timetable is checked first.
 fn measured(timetable: &Timetable) -> Result<Vec<u64>, CompileError> {
     let verified = conset_verify::timetable(timetable.clone()).map_err(|e| refused(&e))?;
     let image = conset_codegen::image::image(timetable.routing().machine(), &[verified])

@@ -1,39 +1,39 @@
-//! What of an older compile stands in a new set.
+//! The connections of an earlier schedule that a new set reuses.
 //!
-//! A connection with the ends and the words that it had stands with all of its routes. Where it
-//! has several, the router is told of a connection for each of them: a *part*, with the ends, the
-//! requirements and the place in the order that its connection has, and words of its own. So a
-//! part stays or moves like any connection, and parts that nobody touches are what they were, bit
-//! by bit. New connections can be cut into parts too. Connections keep their ids, and are their
-//! own first part; further parts come behind them.
+//! A connection with unchanged ends and words is reused with all of its routes. If it has several,
+//! the router gets one connection for each of them, a *part*, with the ends, requirements and order
+//! of the connection and words of its own. So the router keeps or moves a part like any connection,
+//! and untouched parts remain identical. New connections can be split into parts too. A connection
+//! keeps its id and is its own first part; further parts follow the connections of the set.
 //!
-//! A connection does not stand if one of its routes crosses a cell or link that is dead now.
+//! A connection is not reused if one of its routes crosses a cell or link that is dead now.
 //!
-//! Parts in an order have to be told of each pair of parts. Where that would be more pairs than
-//! [`PAIRS`], connections in parts that have a place in the order do not stand.
+//! The order of the parts needs a pair for each two parts of ordered connections. If these are more
+//! than [`PAIRS`], ordered connections in several parts are not reused.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use conset_ir::convert::to_u32;
 use conset_ir::{
     Connection, ConnectionId, ConnectionSet, Machine, PhaseRoutes, Routing, SetSchedule,
     ShapeError, Slot,
 };
 
-use crate::diff::Pairs;
+use crate::pairing::ConnectionPairs;
 
-/// Pairs of an order between parts at most.
+/// Greatest number of ordered pairs of parts.
 const PAIRS: usize = 1 << 20;
 
-/// A set in parts.
-pub(super) struct Parts {
+/// A set whose connections are split into parts.
+pub(super) struct SplitSet {
     /// The first part of each connection, then further parts.
     pub(super) set: Arc<ConnectionSet>,
     /// The connection of each further part.
     of: Vec<ConnectionId>,
 }
 
-impl Parts {
+impl SplitSet {
     /// The connection of a part.
     pub(super) fn of(&self, part: ConnectionId) -> ConnectionId {
         let whole = self.set.len() - self.of.len();
@@ -57,46 +57,46 @@ impl Parts {
     }
 }
 
-/// What of the older compile is in the new set.
-pub(super) struct Standing {
-    /// By phase of the older compile, with ids of parts.
+/// The reused connections of a set.
+pub(super) struct ReusedSet {
+    /// The reused routes of each earlier phase, with ids of parts.
     pub(super) phases: Vec<PhaseRoutes>,
     /// Their slots.
     pub(super) slots: Vec<Vec<Slot>>,
-    /// Whether nothing has left the phase.
+    /// Whether all routes of the phase are reused.
     pub(super) whole: Vec<bool>,
-    /// Connections that stand.
+    /// The number of reused connections.
     pub(super) count: usize,
-    /// Connections that do not, ascending.
+    /// The other connections, ascending.
     pub(super) new: Vec<ConnectionId>,
-    /// How many of those do not because a part of the machine that they crossed is dead.
+    /// How many of those crossed a part of the machine that is dead now.
     pub(super) rerouted: usize,
-    /// The words and connection of each further part of those that stand.
+    /// The connection and words of each further part of reused connections.
     further: Vec<(ConnectionId, u32)>,
-    /// The words of the first parts that are not the only ones, ascending.
+    /// The connection and words of the first part of reused connections in several parts, ascending.
     first: Vec<(ConnectionId, u32)>,
 }
 
-/// What becomes of a connection of the new set.
+/// Whether a connection of the new set is reused.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Reuse {
     New,
-    /// It stands; no part of it was met yet.
-    Stands,
-    /// It stands, and a part was met.
-    Met,
+    /// It is reused; no part of it was found yet.
+    Reused,
+    /// It is reused, and a part was found.
+    Found,
 }
 
-impl Standing {
+impl ReusedSet {
     pub(super) fn new(machine: &Machine, set: &ConnectionSet, old: &SetSchedule) -> Self {
         let routing = old.timetable.routing();
-        let pairs = Pairs::of(routing.set(), set);
-        let mut fate = vec![Fate::New; set.len()];
+        let pairs = ConnectionPairs::of(routing.set(), set);
+        let mut fate = vec![Reuse::New; set.len()];
         for (id, before) in routing.set().iter() {
             let Some(now) = pairs.in_b(id) else { continue };
             let c = set.get(now);
             if (c.source, c.target, c.words) == (before.source, before.target, before.words) {
-                fate[now.index()] = Fate::Stands;
+                fate[now.index()] = Reuse::Reused;
             }
         }
         let rerouted = drop_dead(machine, routing, &pairs, &mut fate);
@@ -106,8 +106,8 @@ impl Standing {
             phases: Vec::with_capacity(routing.phases().len()),
             slots: Vec::with_capacity(routing.phases().len()),
             whole: Vec::with_capacity(routing.phases().len()),
-            count: fate.iter().filter(|&&fate| fate == Fate::Stands).count(),
-            new: set.iter().map(|row| row.0).filter(|x| fate[x.index()] == Fate::New).collect(),
+            count: fate.iter().filter(|&&fate| fate == Reuse::Reused).count(),
+            new: set.iter().map(|row| row.0).filter(|x| fate[x.index()] == Reuse::New).collect(),
             further: Vec::new(),
             first: Vec::new(),
         };
@@ -123,8 +123,8 @@ impl Standing {
         set: &ConnectionSet,
         routes: &PhaseRoutes,
         slots: &[Slot],
-        pairs: &Pairs,
-        fate: &mut [Fate],
+        pairs: &ConnectionPairs,
+        fate: &mut [Reuse],
     ) {
         let mut parts = Vec::with_capacity(routes.len());
         for route in routes.iter() {
@@ -135,71 +135,71 @@ impl Standing {
         let rows = parts.iter().enumerate();
         let rows = rows.filter_map(|(row, part)| part.map(|part| (row, part)));
         let times: Vec<Slot> = rows.clone().map(|(row, _)| slots[row]).collect();
-        let standing = if all {
-            let mut standing = routes.clone();
-            standing.rename(|row, id| parts[row].unwrap_or(id));
-            standing
+        let reused = if all {
+            let mut reused = routes.clone();
+            reused.rename(|row, id| parts[row].unwrap_or(id));
+            reused
         } else {
-            let mut standing = PhaseRoutes::new();
+            let mut reused = PhaseRoutes::new();
             for (row, part) in rows {
                 let route = routes.get(row);
-                standing
+                reused
                     .push(part, route.words, route.cells, route.links(), route.channels)
                     .expect("a route of the same length was pushed before");
             }
-            standing
+            reused
         };
-        self.whole.push(standing.len() == routes.len());
-        self.phases.push(standing);
+        self.whole.push(reused.len() == routes.len());
+        self.phases.push(reused);
         self.slots.push(times);
     }
 
-    /// The part that a route of a connection becomes; none if the connection does not stand.
+    /// The part for a route of a connection; `None` if the connection is not reused.
     fn part(
         &mut self,
         set: &ConnectionSet,
         id: ConnectionId,
         words: u32,
-        fate: &mut Fate,
+        fate: &mut Reuse,
     ) -> Option<ConnectionId> {
         match *fate {
-            Fate::New => None,
-            Fate::Stands => {
-                *fate = Fate::Met;
+            Reuse::New => None,
+            Reuse::Reused => {
+                *fate = Reuse::Found;
                 if words != set.get(id).words {
                     self.first.push((id, words));
                 }
                 Some(id)
             }
-            Fate::Met => {
+            Reuse::Found => {
                 self.further.push((id, words));
                 Some(ConnectionId::from_index(set.len() + self.further.len() - 1))
             }
         }
     }
 
-    /// Parts beyond the first of the connections that stand; their ids come behind the set's.
+    /// The number of further parts of reused connections. Their ids follow those of the set.
     pub(super) fn further(&self) -> usize {
         self.further.len()
     }
 
-    /// The set in parts: those that stand, and those that new connections are cut into, which
-    /// `cut` lists by connection, ascending, each with the words of its parts.
+    /// The set split into parts: those of reused connections, and those of new ones, which `split`
+    /// lists by connection, ascending, with the words of the parts.
     ///
     /// # Errors
     /// More parts than a set may have connections.
-    pub(super) fn parts(
+    pub(super) fn split(
         &self,
         set: &Arc<ConnectionSet>,
-        cut: &[(ConnectionId, Vec<u32>)],
-    ) -> Result<Parts, ShapeError> {
-        let new = cut.iter().flat_map(|(id, words)| words[1..].iter().map(|&words| (*id, words)));
+        split: &[(ConnectionId, Vec<u32>)],
+    ) -> Result<SplitSet, ShapeError> {
+        let new = split.iter().flat_map(|(id, words)| words[1..].iter().map(|&words| (*id, words)));
         let further: Vec<(ConnectionId, u32)> = self.further.iter().copied().chain(new).collect();
         if further.is_empty() {
-            return Ok(Parts { set: set.clone(), of: Vec::new() });
+            return Ok(SplitSet { set: set.clone(), of: Vec::new() });
         }
         let mut connections = set.connections().to_vec();
-        let first = cut.iter().map(|(id, words)| (*id, words[0]));
+        let first = split.iter().map(|(id, words)| (*id, words[0]));
         for (id, words) in self.first.iter().copied().chain(first) {
             connections[id.index()].words = words;
         }
@@ -212,25 +212,35 @@ impl Standing {
         let of: Vec<ConnectionId> = further.into_iter().map(|part| part.0).collect();
         let order = order_of_parts(set, &of);
         let parts = ConnectionSet::new(set.name(), connections)?.with_order(order.into_owned())?;
-        Ok(Parts { set: Arc::new(parts), of })
+        Ok(SplitSet { set: Arc::new(parts), of })
     }
 }
 
-/// Lets connections go of which a route crosses a dead part of the machine; how many there are.
-fn drop_dead(machine: &Machine, routing: &Routing, pairs: &Pairs, fate: &mut [Fate]) -> usize {
+/// Excludes connections with a route across a dead part of the machine, and returns their number.
+fn drop_dead(
+    machine: &Machine,
+    routing: &Routing,
+    pairs: &ConnectionPairs,
+    fate: &mut [Reuse],
+) -> usize {
     let mut dropped = 0;
     for route in routing.phases().iter().flat_map(PhaseRoutes::iter) {
         let Some(id) = pairs.in_b(route.connection) else { continue };
-        if fate[id.index()] == Fate::Stands && !machine.carries(route.cells) {
-            fate[id.index()] = Fate::New;
+        if fate[id.index()] == Reuse::Reused && !machine.carries(route.cells) {
+            fate[id.index()] = Reuse::New;
             dropped += 1;
         }
     }
     dropped
 }
 
-/// Lets connections in parts go where the order has too many pairs of parts.
-fn drop_crowds(set: &ConnectionSet, routing: &Routing, pairs: &Pairs, fate: &mut [Fate]) {
+/// Excludes ordered connections in several parts if the order has too many pairs of parts.
+fn drop_crowds(
+    set: &ConnectionSet,
+    routing: &Routing,
+    pairs: &ConnectionPairs,
+    fate: &mut [Reuse],
+) {
     if set.order().is_empty() {
         return;
     }
@@ -247,13 +257,13 @@ fn drop_crowds(set: &ConnectionSet, routing: &Routing, pairs: &Pairs, fate: &mut
     }
     for id in set.order().iter().flat_map(|&(a, b)| [a, b]) {
         if count[id.index()] > 1 {
-            fate[id.index()] = Fate::New;
+            fate[id.index()] = Reuse::New;
         }
     }
 }
 
-/// The pairs of the order, between all parts of the one and all parts of the other. `further` has
-/// the connection of each further part.
+/// The order of the parts: for each pair, all parts of one connection with all parts of the other.
+/// `further` lists the connection of each further part.
 fn order_of_parts<'a>(
     set: &'a ConnectionSet,
     further: &[ConnectionId],
@@ -261,7 +271,7 @@ fn order_of_parts<'a>(
     if set.order().is_empty() {
         return Cow::Borrowed(set.order());
     }
-    let rows = further.iter().enumerate().map(|(row, id)| (id.0, (set.len() + row) as u32));
+    let rows = further.iter().enumerate().map(|(row, id)| (id.0, to_u32(set.len() + row)));
     let parts = conset_ir::Lists::new(set.len(), rows);
     let of = |id: ConnectionId| {
         let further = parts.of(id.0).iter().map(|&part| ConnectionId(part));

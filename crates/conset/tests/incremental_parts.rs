@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use conset::from::{FromOld, Kept};
-use conset::{Compiled, More, Options, compile, compile_with, input};
+use conset::incremental::{ReuseOutcome, ReuseReport};
+use conset::{CompileOptions, Compiled, Compiler, input};
 use conset_ir::document::Document;
 use conset_ir::{
     CellId, ChannelId, Connection, ConnectionId, ConnectionSet, LinkId, Machine, PhaseRoutes,
@@ -15,19 +15,22 @@ use conset_scheduler::{planned, predict};
 use proptest::prelude::*;
 
 /// One plan is enough: what is kept is the question.
-fn options() -> Options {
-    Options { attempts: Some(1), seed: 1, ..Options::default() }
+fn options() -> CompileOptions {
+    CompileOptions::new().max_plans(1).seed(1)
 }
 
 fn from(machine: &Arc<Machine>, set: &ConnectionSet, old: &Schedule) -> Result<Compiled, String> {
-    let more = More { from: Some(old), ..More::default() };
     let program: Program = set.clone().into();
-    compile_with(machine, &program, &options(), &more, &mut |_| ()).map_err(|e| e.to_string())
+    Compiler::new(machine)
+        .options(options())
+        .reuse(old)
+        .compile(&program)
+        .map_err(|e| e.to_string())
 }
 
-fn kept(compiled: &Compiled) -> Option<&Kept> {
-    match compiled.sets()[0].from.as_ref() {
-        Some(FromOld::Kept(kept)) => Some(kept),
+fn kept(compiled: &Compiled) -> Option<&ReuseReport> {
+    match compiled.sets()[0].reuse.as_ref() {
+        Some(ReuseOutcome::Reused(kept)) => Some(kept),
         _ => None,
     }
 }
@@ -218,7 +221,7 @@ proptest! {
     fn parts_that_nobody_touches_are_what_they_were(
         ((machine, set), edit) in (case(), edit()),
     ) {
-        let Ok(whole) = compile(&machine, &set.clone().into(), &options(), &mut |_| ()) else {
+        let Ok(whole) = Compiler::new(&machine).options(options()).compile(&set.clone().into()) else {
             return Ok(());
         };
         let halved = halved(whole.schedule());
@@ -233,7 +236,7 @@ proptest! {
                 Ok(new) => check(old, &new)?,
                 // What cannot be had afresh either is the set's fault.
                 Err(error) => {
-                    let fresh = compile(&machine, &edited.into(), &options(), &mut |_| ());
+                    let fresh = Compiler::new(&machine).options(options()).compile(&edited.into());
                     prop_assert!(fresh.is_err(), "{error}");
                 }
             }
@@ -247,14 +250,14 @@ proptest! {
     fn chains_of_changes_stay_legal(
         ((machine, set), edits) in (case(), prop::collection::vec(edit(), 20)),
     ) {
-        let Ok(first) = compile(&machine, &set.clone().into(), &options(), &mut |_| ()) else {
+        let Ok(first) = Compiler::new(&machine).options(options()).compile(&set.clone().into()) else {
             return Ok(());
         };
         let (mut old, mut set) = (halved(first.schedule()), set);
         for edit in edits {
             set = edited(&machine, &set, &edit);
             let Ok(new) = from(&machine, &set, &old) else {
-                let fresh = compile(&machine, &set.into(), &options(), &mut |_| ());
+                let fresh = Compiler::new(&machine).options(options()).compile(&set.into());
                 prop_assert!(fresh.is_err());
                 return Ok(());
             };
@@ -269,8 +272,7 @@ fn a_change_of_a_set_in_parts_changes_little() {
     let machine = Arc::new(Machine::from_spec("mesh:6x6").unwrap());
     let program = input::pattern("random:0.1", &machine, 2048).unwrap().program;
     let set = program.sets()[0].as_ref().clone();
-    let best = Options { seed: 1, ..Options::default() };
-    let old = compile(&machine, &program, &best, &mut |_| ()).unwrap();
+    let old = Compiler::new(&machine).seed(1).compile(&program).unwrap();
     let in_parts = |schedule: &Schedule| {
         let routing = schedule.sets()[0].timetable.routing();
         routing.phases().iter().map(PhaseRoutes::len).sum::<usize>() > routing.set().len()

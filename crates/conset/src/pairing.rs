@@ -1,19 +1,20 @@
-//! Which connection of one set is which of another.
+//! Matching the connections of two sets, by name or by ends.
 //!
-//! A name tells; where it does not, the ends do: first connections without a name on both sides,
-//! then a named one with an unnamed one. Two different names are two different connections.
-//! Among connections with the same ends the k-th left goes with the k-th left.
+//! Connections with the same name match. The others match by their ends: first unnamed ones with
+//! unnamed ones, then a named one with an unnamed one. Connections with two different names never
+//! match. If several connections have the same ends, the k-th remaining one of one set matches the
+//! k-th remaining one of the other.
 
 use conset_ir::{ConnectionId, ConnectionSet};
 
-/// The pairs, looked up from either side.
-pub(crate) struct Pairs {
+/// The matching connections of two sets `a` and `b`.
+pub(crate) struct ConnectionPairs {
     in_b: Vec<Option<ConnectionId>>,
     in_a: Vec<Option<ConnectionId>>,
 }
 
-impl Pairs {
-    /// Pairs the connections of two sets. O(n log n).
+impl ConnectionPairs {
+    /// Matches the connections of two sets. O(n log n).
     pub(crate) fn of(a: &ConnectionSet, b: &ConnectionSet) -> Self {
         let mut pairs = Self { in_b: vec![None; a.len()], in_a: vec![None; b.len()] };
         pairs.merge(keys(a, |c| c.name.as_deref()), keys(b, |c| c.name.as_deref()));
@@ -25,17 +26,17 @@ impl Pairs {
         pairs
     }
 
-    /// The partner of a connection of the first set.
+    /// The connection of `b` that matches a connection of `a`.
     pub(crate) fn in_b(&self, id: ConnectionId) -> Option<ConnectionId> {
         self.in_b[id.index()]
     }
 
-    /// The partner of a connection of the second set.
+    /// The connection of `a` that matches a connection of `b`.
     pub(crate) fn in_a(&self, id: ConnectionId) -> Option<ConnectionId> {
         self.in_a[id.index()]
     }
 
-    /// Pairs equal keys, the k-th with the k-th.
+    /// Matches equal keys, the k-th with the k-th.
     fn merge<K: Ord>(&mut self, mut a: Vec<(K, ConnectionId)>, mut b: Vec<(K, ConnectionId)>) {
         a.sort_unstable();
         b.sort_unstable();
@@ -59,7 +60,7 @@ fn keys<'a, K>(
     set.iter().filter_map(|(id, connection)| Some((key(connection)?, id))).collect()
 }
 
-/// The connections without a partner that have a name or have not, by their ends.
+/// The unmatched connections with a name, or those without one, by their ends.
 fn ends(
     set: &ConnectionSet,
     named: bool,
@@ -87,10 +88,10 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_then_ends_then_occurrence() {
+    fn connections_match_by_name_then_ends_then_occurrence() {
         let a = set(&[(0, 1, "left"), (0, 1, ""), (0, 1, ""), (2, 3, "gone"), (4, 5, "")]);
         let b = set(&[(0, 1, ""), (9, 8, "left"), (2, 3, "new"), (0, 1, ""), (4, 5, "named")]);
-        let pairs = Pairs::of(&a, &b);
+        let pairs = ConnectionPairs::of(&a, &b);
         let found: Vec<Option<u32>> =
             (0..5).map(|x| pairs.in_b(ConnectionId(x)).map(|id| id.0)).collect();
         assert_eq!(found, [Some(1), Some(0), Some(3), None, Some(4)]);

@@ -6,14 +6,16 @@ mod shared_meshes;
 
 use std::sync::Arc;
 
-use conset::compile::bound_ratio;
-use conset::{Algorithm, Objective, Options, compile, input, run};
+use conset::{Algorithm, Compiler, Objective, bound_ratio, input, run};
 use conset_ir::{Connection, ConnectionSet, Machine, Program};
 
 /// Phases, phases over their bound, and measured clocks over theirs.
 fn quality(machine: &Arc<Machine>, program: &Program, objective: Objective) -> (usize, f64, f64) {
-    let options = Options { algorithm: Algorithm::Best, objective, ..Options::default() };
-    let compiled = compile(machine, program, &options, &mut |_| ()).unwrap();
+    let compiled = Compiler::new(machine)
+        .algorithm(Algorithm::Auto)
+        .objective(objective)
+        .compile(program)
+        .unwrap();
     let run = run::run(&compiled, 1, false, &mut |_| ()).unwrap().remove(0).summary;
     assert!(run.payload_ok);
     let phases = bound_ratio(run.phases as u64, u64::from(run.bound_phases));

@@ -1,86 +1,90 @@
-//! Times for what stands and what was put to it.
+//! Timetables of phases that reuse an earlier schedule.
 //!
-//! * A phase that nobody joined keeps its starts, whoever left it.
-//! * In a phase that somebody joined the rest keeps its starts and the new ones fill holes. If the
-//!   phase then takes longer than what stands, times are made anew, by links and as if links had
-//!   no end, and the cheapest by the cost model is taken; of equals the first named.
-//! * So does a phase in which what stands does not keep the order that the set has now.
+//! * A phase without added connections keeps its starts, even if connections were removed.
+//! * In a phase with added connections the others keep their starts, and the added ones fill idle
+//!   intervals. If the phase then takes longer than its reused connections alone, it is scheduled
+//!   anew, with and without regard to link sharing, and the cheapest timetable by the cost model is
+//!   used.
+//! * A phase whose reused connections violate the new order of the set is also scheduled anew.
 
+use conset_ir::convert::index;
 use conset_ir::{ConnectionId, ConnectionSet, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 use conset_partition_route::apr::Extended;
 use conset_scheduler::planned::{self, Start};
 use conset_scheduler::{PhasePrediction, Prediction, best as links, predict};
 
-use super::standing::Standing;
-use crate::compile::{CompileError, Options};
+use super::reused::ReusedSet;
+use crate::{CompileError, CompileOptions};
 
-/// Passes of the timetable in each phase that somebody joined.
+/// Passes of the timetable search in each phase with added connections.
 const PASSES: u32 = 64;
 
-/// A timetable, its price, and the phases in which something changed.
-pub(super) struct Timed {
+/// A timetable, its price, and the number of phases with any change.
+pub(super) struct TimedRouting {
     pub(super) timetable: Timetable,
     pub(super) prediction: Prediction,
     pub(super) touched: usize,
 }
 
-/// What is known of a phase's times.
-enum Known {
-    /// All of them.
+/// The known times of a phase.
+enum PhaseStarts {
+    /// All times.
     All(PhaseTimes),
-    /// All of them, and their price: those of a phase of an earlier try.
+    /// All times and their price: those of a phase of an earlier trial.
     Same(usize),
-    /// Some starts, and what would be best for the others; when those that stand are done.
+    /// The starts of the reused connections and the preferred starts of the others, and the end of
+    /// the reused connections.
     Some { starts: Vec<Start>, end: u64 },
 }
 
-/// Times for `routing`, which is `extended` with its parts joined. `best` has, for each phase, what
-/// is known of the starts of those that came to it, in their order. A phase that has the same
-/// routes as in an earlier try, which `earlier` finds by its number before, keeps its times.
+/// Timetables for `routing`, which is `extended` with the parts of connections combined. `preferred`
+/// has, for each phase, the preferred starts of the added connections, in their order. A phase with
+/// the same routes as in an earlier trial, which `earlier` finds by its earlier number, keeps its
+/// times.
 pub(super) fn times(
     routing: Routing,
     extended: &Extended,
-    best: Vec<Vec<Start>>,
-    standing: &Standing,
-    earlier: Option<(&Timed, &[Option<u32>])>,
-    options: &Options,
-) -> Result<Timed, CompileError> {
+    preferred: Vec<Vec<Start>>,
+    reused: &ReusedSet,
+    earlier: Option<(&TimedRouting, &[Option<u32>])>,
+    options: &CompileOptions,
+) -> Result<TimedRouting, CompileError> {
     let earlier_of = |former: Option<u32>, routes: &PhaseRoutes| {
         let (timed, now) = earlier?;
-        let row = now[former? as usize]? as usize;
+        let row = index(now[index(former?)]?);
         (timed.timetable.routing().phases()[row] == *routes).then_some(row)
     };
     let mut known = Vec::with_capacity(routing.phases().len());
     let mut touched = 0;
     let phases = routing.phases().iter().zip(&extended.former).zip(&extended.stayed);
-    for (((routes, former), stayed), best) in phases.zip(best) {
-        let old = former.map_or(&[][..], |former| &standing.slots[former as usize]);
+    for (((routes, former), stayed), preferred) in phases.zip(preferred) {
+        let old = former.map_or(&[][..], |former| &reused.slots[index(former)]);
         let old: Vec<Slot> = match stayed {
-            Some(stayed) => stayed.iter().map(|&row| old[row as usize]).collect(),
+            Some(stayed) => stayed.iter().map(|&row| old[index(row)]).collect(),
             None => old.to_vec(),
         };
-        let whole = former.is_some_and(|former| standing.whole[former as usize]);
+        let whole = former.is_some_and(|former| reused.whole[index(former)]);
         let all = old.len() == routes.len() && keeps_order(routing.set(), routes, &old);
         touched += usize::from(!(all && whole && stayed.is_none()));
         let end = old.iter().map(Slot::end).max().unwrap_or(0);
         known.push(if let Some(row) = earlier_of(*former, routes) {
-            Known::Same(row)
+            PhaseStarts::Same(row)
         } else if all {
-            Known::All(PhaseTimes { slots: old, makespan: end })
+            PhaseStarts::All(PhaseTimes { slots: old, makespan: end })
         } else {
             let starts = old.iter().map(|slot| Start::At(slot.start));
-            Known::Some { starts: starts.chain(best).collect(), end }
+            PhaseStarts::Some { starts: starts.chain(preferred).collect(), end }
         });
     }
-    let mut made = made_anew(&routing, &known, options)?.into_iter();
+    let mut made = reschedule(&routing, &known, options)?.into_iter();
     let mut times = Vec::with_capacity(known.len());
     let mut prices = Vec::with_capacity(known.len());
     for known in known {
         let (of, price) = match (known, earlier) {
-            (Known::Same(row), Some((timed, _))) => {
+            (PhaseStarts::Same(row), Some((timed, _))) => {
                 (timed.timetable.phases()[row].clone(), Some(timed.prediction.phases[row]))
             }
-            (Known::All(times), _) => (times, None),
+            (PhaseStarts::All(times), _) => (times, None),
             _ => (made.next().expect("times were made for each such phase"), None),
         };
         times.push(of);
@@ -88,10 +92,10 @@ pub(super) fn times(
     }
     let timetable = timetable(routing, times)?;
     let prediction = priced(&timetable, prices)?;
-    Ok(Timed { timetable, prediction, touched })
+    Ok(TimedRouting { timetable, prediction, touched })
 }
 
-/// The prediction of a timetable of which the price of some phases is known.
+/// The prediction of a timetable when the prices of some phases are known.
 fn priced(
     table: &Timetable,
     mut prices: Vec<Option<PhasePrediction>>,
@@ -113,22 +117,22 @@ fn priced(
     Ok(Prediction { clocks, phases })
 }
 
-/// The times of those phases of which some are known.
-fn made_anew(
+/// Times for the phases whose times are known only in part.
+fn reschedule(
     routing: &Routing,
-    known: &[Known],
-    options: &Options,
+    known: &[PhaseStarts],
+    options: &CompileOptions,
 ) -> Result<Vec<PhaseTimes>, CompileError> {
     let (mut phases, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     for (routes, known) in routing.phases().iter().zip(known) {
-        if let Known::Some { starts: known, end } = known {
+        if let PhaseStarts::Some { starts: known, end } = known {
             phases.push(routes.clone());
             starts.push(known.clone());
             ends.push(*end);
         }
     }
     let mut filled = planned::filled(&part(routing, phases.clone())?, &starts);
-    // What takes no longer than what stands need not be searched for.
+    // A phase that takes no longer than its reused connections needs no search.
     let rows: Vec<usize> = (0..phases.len()).filter(|&row| filled[row].is_some()).collect();
     let some = rows.iter().filter_map(|&row| filled[row].clone()).collect();
     let table = part(routing, rows.iter().map(|&row| phases[row].clone()).collect())?;
@@ -149,8 +153,11 @@ fn made_anew(
     Ok(filled.into_iter().map(|times| times.expect("filled or searched for")).collect())
 }
 
-/// The cheapest times that are found for each phase, with their prices.
-fn searched(routing: Routing, options: &Options) -> Result<Vec<(PhaseTimes, u64)>, CompileError> {
+/// The cheapest times found for each phase, with their prices.
+fn searched(
+    routing: Routing,
+    options: &CompileOptions,
+) -> Result<Vec<(PhaseTimes, u64)>, CompileError> {
     if routing.phases().is_empty() {
         return Ok(Vec::new());
     }
@@ -164,7 +171,7 @@ fn searched(routing: Routing, options: &Options) -> Result<Vec<(PhaseTimes, u64)
     Ok(times.map(|(phase, times)| (times, least(phase))).collect())
 }
 
-/// Some phases of a routing.
+/// A routing of some phases.
 fn part(routing: &Routing, phases: Vec<PhaseRoutes>) -> Result<Routing, CompileError> {
     Routing::new(routing.machine().clone(), routing.set().clone(), phases)
         .map_err(|e| CompileError::bug("the router", &e))
@@ -174,17 +181,17 @@ fn timetable(routing: Routing, times: Vec<PhaseTimes>) -> Result<Timetable, Comp
     Timetable::new(routing, times).map_err(|e| CompileError::bug("the scheduler", &e))
 }
 
-/// What each phase takes, without the switch.
+/// Predicted clocks of each phase, without the context switch.
 fn prices(table: &Timetable) -> Vec<u64> {
     predict::predict(table).phases.iter().map(|phase| phase.clocks).collect()
 }
 
-/// Whether slots keep the order that the set has now inside a phase.
+/// Whether the slots of a phase satisfy the order of the set.
 fn keeps_order(set: &ConnectionSet, routes: &PhaseRoutes, slots: &[Slot]) -> bool {
     if set.order().is_empty() {
         return true;
     }
-    // A connection may have several routes: from its first start to its last end.
+    // A connection with several routes spans from its first start to its last end.
     let mut spans: Vec<(ConnectionId, u64, u64)> = routes
         .iter()
         .zip(slots)

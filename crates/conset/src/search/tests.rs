@@ -1,11 +1,11 @@
-//! Plans that are wrong are dropped and counted, and never the result.
+//! Tests: wrong plans are dropped and counted, and are never the result.
 
 use conset_ir::{CellId, Connection};
 use conset_partition_route::bounds;
 
 use super::*;
 
-/// A half-duplex ring in which cell 0 sends and receives by turns.
+/// A half-duplex ring in which cell 0 both sends and receives.
 fn case() -> (Arc<Machine>, Arc<ConnectionSet>) {
     let machine = Machine::from_spec("ring:4").unwrap();
     let parameters = conset_ir::Parameters::iwarp_fem();
@@ -16,14 +16,14 @@ fn case() -> (Arc<Machine>, Arc<ConnectionSet>) {
     (Arc::new(machine), Arc::new(set))
 }
 
-/// All streams at once: agents would be booked twice.
-fn spoilt(mut plan: Routed) -> Routed {
+/// A plan in which all streams start at once, so that slots of an agent overlap.
+fn with_overlapping_slots(mut plan: Routed) -> Routed {
     let starts = |routes: &conset_ir::PhaseRoutes| vec![0; routes.len()];
     plan.starts = Some(plan.routing.phases().iter().map(starts).collect());
     Routed { rounds: None, ..plan }
 }
 
-/// The plans of a way, each after one that is wrong.
+/// The plans of a planner, each preceded by a wrong one.
 fn some_wrong(
     task: &Task<'_>,
     planner: Planner,
@@ -31,10 +31,10 @@ fn some_wrong(
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let plans = planner::plans(task, planner, options, work)?;
-    Ok(plans.into_iter().flat_map(|plan| [spoilt(plan.clone()), plan]).collect())
+    Ok(plans.into_iter().flat_map(|plan| [with_overlapping_slots(plan.clone()), plan]).collect())
 }
 
-/// Nothing but plans that are wrong.
+/// Only wrong plans.
 fn all_wrong(
     task: &Task<'_>,
     planner: Planner,
@@ -42,10 +42,10 @@ fn all_wrong(
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let plans = planner::plans(task, planner, options, work)?;
-    Ok(plans.into_iter().map(spoilt).collect())
+    Ok(plans.into_iter().map(with_overlapping_slots).collect())
 }
 
-/// One slot fewer than routes, which no timetable can be made of.
+/// Plans with one slot fewer than routes, from which no timetable can be built.
 fn misshapen(
     task: &Task<'_>,
     planner: Planner,
@@ -59,44 +59,46 @@ fn misshapen(
     Ok(plans)
 }
 
-/// The accepted timetable that a search ends with, and its attempts.
-fn searched(plans: Plans, until: Until) -> (Timetable, Attempts) {
+/// The timetable that a search ends with, and its statistics.
+fn searched(plans: PlanFn, stop_rule: StopRule) -> (Timetable, SearchStats) {
     let (machine, set) = case();
-    let options = Options::default();
+    let options = CompileOptions::default();
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
-    let mut search = Search::new(&machine, &set, bounds, &options, until, Care::Usual);
+    let mut search =
+        PlanSearch::new(&machine, &set, bounds, &options, stop_rule, PlanChecks::Deferred);
     search.plans = plans;
     while !search.is_over() {
-        search.wave().unwrap();
-        if until == Until::Stopped && search.can_stop() {
-            search.stop();
+        search.next_wave().unwrap();
+        if stop_rule == StopRule::Interrupted && search.can_stop() {
+            search.interrupt();
         }
     }
-    let (timetable, prediction, attempts) = search.finish().unwrap();
+    let (timetable, prediction, stats) = search.finish().unwrap();
     conset_verify::check_timetable(&timetable).unwrap();
     assert!(prediction.clocks >= bounds.clocks);
-    (timetable, attempts)
+    (timetable, stats)
 }
 
 #[test]
 fn plans_that_are_wrong_are_counted_and_the_result_is_that_without_them() {
-    let (right, attempts) = searched(planner::plans, Until::Good);
-    assert_eq!(attempts.candidates_refused, 0);
-    let (timetable, attempts) = searched(some_wrong, Until::Good);
-    assert!(attempts.candidates_refused > 0, "{attempts:?}");
+    let (right, stats) = searched(planner::plans, StopRule::Converged);
+    assert_eq!(stats.candidates_refused, 0);
+    let (timetable, stats) = searched(some_wrong, StopRule::Converged);
+    assert!(stats.candidates_refused > 0, "{stats:?}");
     assert_eq!(timetable, right);
 }
 
 #[test]
-fn where_every_plan_is_wrong_the_papers_is_taken() {
+fn if_every_plan_is_wrong_the_papers_algorithm_is_used() {
     let (machine, set) = case();
-    let (paper, _) = paper(&machine, &set, &Options::default(), &mut |_| ()).unwrap();
+    let options = CompileOptions::default();
+    let (paper, _) = paper_algorithm::plan(&machine, &set, &options, &mut |_| ()).unwrap();
     for plans in [all_wrong, misshapen] {
-        for until in [Until::Good, Until::Attempts(3), Until::Stopped] {
-            let (timetable, attempts) = searched(plans, until);
+        for stop_rule in [StopRule::Converged, StopRule::MaxPlans(3), StopRule::Interrupted] {
+            let (timetable, stats) = searched(plans, stop_rule);
             assert_eq!(timetable, paper);
-            assert!(attempts.candidates_refused > 0, "{attempts:?}");
-            assert_eq!(attempts.made, 1);
+            assert!(stats.candidates_refused > 0, "{stats:?}");
+            assert_eq!(stats.plans, 1);
         }
     }
 }
@@ -109,23 +111,31 @@ fn a_plan_that_the_fabric_did_not_run_is_checked_before_it_is_the_best() {
     let task = Task::new(&machine, &set, bounds);
     let mut work = Work::unlimited();
     let plans = planner::plans(&task, Planner::LoadAnnealing, &route, &mut work).unwrap();
-    let right = price(plans[0].clone(), 0, Pricing::of(&machine, &set, WORK)).unwrap();
-    let wrong = right.clone().with_slots_of_nothing();
-    let options = Options::default();
-    let mut search = Search::new(&machine, &set, bounds, &options, Until::Good, Care::Usual);
+    let right = price(plans[0].clone(), 0, Pricing::of(&machine, &set, WORK_LIMIT)).unwrap();
+    let wrong = right.clone().with_empty_slots();
+    let options = CompileOptions::default();
+    let mut search = PlanSearch::new(
+        &machine,
+        &set,
+        bounds,
+        &options,
+        StopRule::Converged,
+        PlanChecks::Deferred,
+    );
     let best = search.best_of(vec![Ok(wrong.clone()), Ok(right.clone())]).unwrap();
     assert_eq!((&best.timetable, search.refused), (&right.timetable, 1));
-    // Behind a better one it is not looked at.
-    search.found = Some(best);
+    // A candidate that is worse than the best plan is not checked.
+    search.best = Some(best);
     let mut late = wrong.clone();
     late.clocks = u64::MAX;
     search.best_of(vec![Ok(late)]);
     assert_eq!(search.refused, 1);
-    // Where checking has to wait it is not looked at either.
-    let best = |care| {
-        let mut search = Search::new(&machine, &set, bounds, &options, Until::Good, care);
-        search.checks &= care == Care::Great;
+    // Deferred checks do not check it either.
+    let best = |checks| {
+        let mut search =
+            PlanSearch::new(&machine, &set, bounds, &options, StopRule::Converged, checks);
+        search.checks &= checks == PlanChecks::Immediate;
         (search.best_of(vec![Ok(wrong.clone())]).is_some(), search.refused)
     };
-    assert_eq!([best(Care::Usual), best(Care::Great)], [(true, 0), (false, 1)]);
+    assert_eq!([best(PlanChecks::Deferred), best(PlanChecks::Immediate)], [(true, 0), (false, 1)]);
 }

@@ -1,11 +1,12 @@
-//! Forwarding tables, entry by entry.
+//! Comparing the forwarding tables of two images of a set, entry by entry.
 //!
-//! Tables are compared in channel order. An entry of the first compile names the first's
-//! connections, so its gates are read with the second's ids; a link id means the same link only
-//! on machines of the same topology, so on others entries over links are never the same.
+//! Tables are compared in channel order. The gates of the first image are translated to the ids of
+//! the second. A link id means the same link only on machines of the same topology; on others,
+//! entries over links are never the same.
 
 use std::cmp::Ordering;
 
+use conset_ir::convert::{to_f64, to_u64};
 use conset_ir::{
     CellId, ChannelEntry, ChannelId, ConnectionId, Feed, PhaseId, PhaseRoutes, RouteRef, SetImage,
     Sink, Timetable,
@@ -13,54 +14,80 @@ use conset_ir::{
 use conset_verify::Verified;
 use serde::Serialize;
 
-use super::Listed;
-use super::pairs::Pairs;
+use crate::pairing::ConnectionPairs;
 
-/// The forwarding entries of two compiles of a set.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entries {
-    /// Entries that are the same.
-    pub unchanged: u64,
-    /// Channels that have another entry.
-    pub changed: u64,
-    /// Entries of the first alone.
-    pub removed: u64,
-    /// Entries of the second alone.
-    pub added: u64,
-    /// Unchanged entries over all of these; 1 without any.
-    pub stability: f64,
-    /// The tables that are not the same, by phase and cell.
-    pub tables: Listed<CellTable>,
-    /// The entries that are not the same, by phase, cell and channel.
-    pub entries: Listed<EntryChange>,
+/// A list of which only the first items are kept, and its full length.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TruncatedList<T> {
+    /// The number of items.
+    pub total: usize,
+    /// The first items.
+    pub first: Vec<T>,
 }
 
-impl Entries {
-    /// Whether every entry is the same.
+impl<T> TruncatedList<T> {
+    pub(crate) fn new() -> Self {
+        Self { total: 0, first: Vec::new() }
+    }
+
+    /// Counts an item, and keeps it if fewer than `limit` are kept.
+    pub(crate) fn add(&mut self, limit: usize, item: impl FnOnce() -> T) {
+        self.total += 1;
+        if self.first.len() < limit {
+            self.first.push(item());
+        }
+    }
+}
+
+/// The differences between the forwarding tables of two compilations of a set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct TableDiff {
+    /// Unchanged entries.
+    pub unchanged: u64,
+    /// Channels with another entry.
+    pub changed: u64,
+    /// TableDiff only in the first.
+    pub removed: u64,
+    /// TableDiff only in the second.
+    pub added: u64,
+    /// Unchanged entries divided by all of these; 1 if there are none.
+    pub stability: f64,
+    /// The tables that differ, by phase and cell.
+    pub tables: TruncatedList<CellTable>,
+    /// The entries that differ, by phase, cell and channel.
+    pub entries: TruncatedList<EntryChange>,
+}
+
+impl TableDiff {
+    /// Whether all entries are unchanged.
     pub fn is_identical(&self) -> bool {
         self.changed + self.removed + self.added == 0
     }
 }
 
-/// A table of one cell in one phase that is not the same.
+/// A table of one cell in one phase that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct CellTable {
     /// The phase.
     pub phase: PhaseId,
     /// The cell.
     pub cell: CellId,
-    /// Entries that are the same.
+    /// Unchanged entries.
     pub unchanged: u64,
-    /// Channels that have another entry.
+    /// Channels with another entry.
     pub changed: u64,
-    /// Entries of the first alone.
+    /// TableDiff only in the first.
     pub removed: u64,
-    /// Entries of the second alone.
+    /// TableDiff only in the second.
     pub added: u64,
 }
 
-/// An entry that is not the same; the one it was has the ids of the first compile.
+/// An entry that differs. The first one has the connection ids of the first compilation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct EntryChange {
     /// The phase.
     pub phase: PhaseId,
@@ -68,21 +95,21 @@ pub struct EntryChange {
     pub cell: CellId,
     /// The channel.
     pub channel: ChannelId,
-    /// What it was, `gate x3 -> l7/ch2`.
+    /// The entry before, such as `gate x3 -> l7/ch2`.
     pub a: Option<String>,
-    /// What it is.
+    /// The entry after.
     pub b: Option<String>,
 }
 
 /// Compares the tables of two images of a set. Linear but for sorting tables.
-pub(super) fn compare(
+pub(crate) fn compare(
     a: &SetImage,
     b: &SetImage,
-    pairs: &Pairs,
+    pairs: &ConnectionPairs,
     same_links: bool,
     limit: usize,
-) -> Entries {
-    let mut comparison = Comparison::new(pairs, same_links, limit);
+) -> TableDiff {
+    let mut comparison = TableComparison::new(pairs, same_links, limit);
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for p in 0..a.phases.len().max(b.phases.len()) {
         let cells = |set: &SetImage| set.phases.get(p).map_or(0, |phase| phase.cell_count());
@@ -96,15 +123,16 @@ pub(super) fn compare(
     comparison.finish()
 }
 
-/// Compares the tables of an older compile of a set with an image of it, for one machine and
-/// without details. Tables are made for those phases only whose routes are not the same.
-pub(super) fn compare_with(
+/// Compares the tables of an earlier compilation of a set with those of a new one and its image,
+/// for the same machine and without details. Tables of the earlier compilation are generated only
+/// for phases whose routes differ.
+pub(crate) fn compare_with_image(
     a: &Verified<Timetable>,
     b: &Timetable,
     image: &SetImage,
-    pairs: &Pairs,
-) -> Entries {
-    let mut comparison = Comparison::new(pairs, true, 0);
+) -> TableDiff {
+    let pairs = &ConnectionPairs::of(a.routing().set(), b.routing().set());
+    let mut comparison = TableComparison::new(pairs, true, 0);
     let (old, new) = (a.routing().phases(), b.routing().phases());
     let mut table = Vec::new();
     for p in 0..old.len().max(new.len()) {
@@ -112,7 +140,7 @@ pub(super) fn compare_with(
         if let (Some(a), Some(b)) = (old.get(p), new.get(p))
             && are_same(a, b, pairs)
         {
-            comparison.found.unchanged += a.iter().map(|r| r.cells.len() as u64).sum::<u64>();
+            comparison.found.unchanged += a.iter().map(|r| to_u64(r.cells.len())).sum::<u64>();
             continue;
         }
         let tables = (p < old.len()).then(|| conset_codegen::image::entries(a, phase));
@@ -125,8 +153,8 @@ pub(super) fn compare_with(
     comparison.finish()
 }
 
-/// Whether a phase has the same routes in the same order.
-fn are_same(a: &PhaseRoutes, b: &PhaseRoutes, pairs: &Pairs) -> bool {
+/// Whether two phases have the same routes in the same order.
+fn are_same(a: &PhaseRoutes, b: &PhaseRoutes, pairs: &ConnectionPairs) -> bool {
     let same = |(a, b): (RouteRef<'_>, RouteRef<'_>)| {
         pairs.in_b(a.connection) == Some(b.connection)
             && (a.cells, a.links(), a.channels) == (b.cells, b.links(), b.channels)
@@ -135,23 +163,23 @@ fn are_same(a: &PhaseRoutes, b: &PhaseRoutes, pairs: &Pairs) -> bool {
 }
 
 /// A comparison, cell by cell.
-struct Comparison<'a> {
-    pairs: &'a Pairs,
+struct TableComparison<'a> {
+    pairs: &'a ConnectionPairs,
     same_links: bool,
     limit: usize,
-    found: Entries,
+    found: TableDiff,
 }
 
-impl<'a> Comparison<'a> {
-    fn new(pairs: &'a Pairs, same_links: bool, limit: usize) -> Self {
-        let found = Entries {
+impl<'a> TableComparison<'a> {
+    fn new(pairs: &'a ConnectionPairs, same_links: bool, limit: usize) -> Self {
+        let found = TableDiff {
             unchanged: 0,
             changed: 0,
             removed: 0,
             added: 0,
             stability: 1.0,
-            tables: Listed::new(),
-            entries: Listed::new(),
+            tables: TruncatedList::new(),
+            entries: TruncatedList::new(),
         };
         Self { pairs, same_links, limit, found }
     }
@@ -202,11 +230,11 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn finish(mut self) -> Entries {
+    fn finish(mut self) -> TableDiff {
         let found = &mut self.found;
         let all = found.unchanged + found.changed + found.removed + found.added;
         if all > 0 {
-            found.stability = found.unchanged as f64 / all as f64;
+            found.stability = to_f64(found.unchanged) / to_f64(all);
         }
         self.found
     }
