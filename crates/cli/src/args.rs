@@ -36,7 +36,7 @@ Examples:
 pub(crate) struct Cli {
     /// The subcommand.
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) command: Command,
     /// Print one JSON value instead of text.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -49,29 +49,29 @@ pub(crate) struct Cli {
     pub(crate) memory: Option<u64>,
 }
 
-impl Verb {
+impl Command {
     /// The name of the input for errors about memory.
     pub(crate) fn subject(&self) -> String {
         let name = |path: &Path| path.display().to_string();
         match self {
-            Verb::Compile(args) => args.input.input.clone(),
-            Verb::Run(args) => args.input.input.clone(),
-            Verb::Bound(args) => args.input.input.clone(),
-            Verb::Reproduce(_) => "reproduce".into(),
-            Verb::Show(args) => args.what_and_file.last().cloned().unwrap_or_default(),
-            Verb::Why(args) => name(&args.file),
-            Verb::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
-            Verb::Verify(args) => name(&args.file),
-            Verb::Emit(args) => name(&args.file),
-            Verb::Machines(args) => args.spec.clone().unwrap_or_default(),
-            Verb::Patterns(args) => args.pattern.clone().unwrap_or_default(),
-            Verb::Generate(args) => args.mesh.clone().unwrap_or_default(),
+            Command::Compile(args) => args.input.input.clone(),
+            Command::Run(args) => args.input.input.clone(),
+            Command::Bound(args) => args.input.input.clone(),
+            Command::Reproduce(_) => "reproduce".into(),
+            Command::Show(args) => args.what_and_file.last().cloned().unwrap_or_default(),
+            Command::Why(args) => name(&args.file),
+            Command::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
+            Command::Verify(args) => name(&args.file),
+            Command::Emit(args) => name(&args.file),
+            Command::Machines(args) => args.spec.clone().unwrap_or_default(),
+            Command::Patterns(args) => args.pattern.clone().unwrap_or_default(),
+            Command::Generate(args) => args.mesh.clone().unwrap_or_default(),
         }
     }
 }
 
 #[derive(Subcommand, Debug)]
-pub(crate) enum Verb {
+pub(crate) enum Command {
     /// Compile an input to a verified phase schedule.
     #[command(after_help = "\
 Example: conset compile mesh.graph --parts 64 -o mesh.json

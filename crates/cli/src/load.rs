@@ -109,8 +109,8 @@ fn with_dead(machine: Arc<Machine>, parts: &[String]) -> Result<Arc<Machine>, In
         };
         let pairs = [(from, to), (to, from)];
         // If the cells are linked in one direction only, that direction is meant.
-        let joined = |pair: &(CellId, CellId)| machine.with_dead(&[], &[*pair]).is_ok();
-        let meant = pairs.into_iter().filter(|pair| both && joined(pair));
+        let linked = |pair: &(CellId, CellId)| machine.with_dead(&[], &[*pair]).is_ok();
+        let meant = pairs.into_iter().filter(|pair| both && linked(pair));
         let before = links.len();
         links.extend(meant);
         if links.len() == before {
@@ -165,12 +165,9 @@ pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<Loade
         return Err(InputError::new(
             "--words",
             At::Whole,
-            format!(
-                "only the connections of a pattern have no words, and {} is a file",
-                args.input
-            ),
+            format!("--words is for patterns, and {} is a file", args.input),
         )
-        .help("leave out --words; a file says how many words each connection has")
+        .help("leave out --words; the file contains the words of each connection")
         .into());
     }
     let (name, bytes) =
@@ -247,7 +244,7 @@ fn refuse_placement(args: &InputArgs) -> Result<(), InputError> {
         Some(_) => Err(InputError::new(
             "--placement",
             At::Whole,
-            "what is compiled has its cells; only meshes and connection sets can be placed",
+            "a compiled input is already placed; only meshes and connection sets can be placed",
         )
         .help("leave out --placement, or compile the input again with it")),
     }
@@ -423,7 +420,7 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
         Some((name, _)) => Err(InputError::new(
             *name,
             At::Whole,
-            "a pattern runs over all cells of the machine and is not divided into parts",
+            "a pattern uses all cells of the machine and is not divided into parts",
         )
         .help("choose the machine's size instead: --machine iwarp:4x4")),
     }

@@ -1,7 +1,7 @@
 //! The `conset` command.
 //!
 //! This crate handles arguments, terminal, files and exit codes; everything else is in the library
-//! `conset`. Each subcommand is a module of [`verbs`]: it reads its inputs, calls the library, and
+//! `conset`. Each subcommand is a module of [`commands`]: it reads its inputs, calls the library, and
 //! prints a text or, with `--json`, one JSON value.
 //!
 //! Exit codes: 0 success, 1 infeasible or rejected, 2 wrong usage or input, 3 bug in conset.
@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::as_conversions))]
 
 mod args;
+mod commands;
 mod error;
 mod files;
 mod load;
@@ -18,13 +19,12 @@ mod load;
 mod memory;
 mod progress;
 mod text;
-mod verbs;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Cli, Verb};
+use crate::args::{Cli, Command};
 use crate::error::CliError;
 
 fn main() -> ExitCode {
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return explain(&error),
     };
-    memory::set(cli.memory, cli.verb.subject());
+    memory::set(cli.memory, cli.command.subject());
     let outcome = std::panic::catch_unwind(|| run(&cli));
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
@@ -56,18 +56,18 @@ fn explain(error: &clap::Error) -> ExitCode {
 
 fn run(cli: &Cli) -> Result<(), CliError> {
     let terminal = text::Terminal { json: cli.json, quiet: cli.quiet };
-    match &cli.verb {
-        Verb::Compile(args) => verbs::compile::run(args, &terminal),
-        Verb::Run(args) => verbs::run::run(args, &terminal),
-        Verb::Reproduce(args) => verbs::reproduce::run(args, &terminal),
-        Verb::Show(args) => verbs::show::run(args, &terminal),
-        Verb::Why(args) => verbs::why::run(args, &terminal),
-        Verb::Diff(args) => verbs::diff::run(args, &terminal),
-        Verb::Verify(args) => verbs::verify::run(args, &terminal),
-        Verb::Bound(args) => verbs::bound::run(args, &terminal),
-        Verb::Emit(args) => verbs::emit::run(args, &terminal),
-        Verb::Machines(args) => verbs::machines::run(args, &terminal),
-        Verb::Patterns(args) => verbs::patterns::run(args, &terminal),
-        Verb::Generate(args) => verbs::generate::run(args, &terminal),
+    match &cli.command {
+        Command::Compile(args) => commands::compile::run(args, &terminal),
+        Command::Run(args) => commands::run::run(args, &terminal),
+        Command::Reproduce(args) => commands::reproduce::run(args, &terminal),
+        Command::Show(args) => commands::show::run(args, &terminal),
+        Command::Why(args) => commands::why::run(args, &terminal),
+        Command::Diff(args) => commands::diff::run(args, &terminal),
+        Command::Verify(args) => commands::verify::run(args, &terminal),
+        Command::Bound(args) => commands::bound::run(args, &terminal),
+        Command::Emit(args) => commands::emit::run(args, &terminal),
+        Command::Machines(args) => commands::machines::run(args, &terminal),
+        Command::Patterns(args) => commands::patterns::run(args, &terminal),
+        Command::Generate(args) => commands::generate::run(args, &terminal),
     }
 }

@@ -11,6 +11,16 @@ use crate::CompileError;
 
 /// Computes the lower bounds of every set of a program without compiling it.
 ///
+/// ```
+/// use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+///
+/// let machine = Machine::from_spec("ring:4")?;
+/// let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(2), 5)])?;
+/// let bounds = conset::lower_bounds(&machine, &set.into())?;
+/// assert_eq!(bounds[0].summary().phases, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// A connection whose ends are not live cells of the machine or have no path between them; a
 /// program that takes more clocks than [`conset_ir::limits::SERIAL_TIME`]; routes that need more

@@ -182,6 +182,23 @@ pub struct PlacedPart {
 
 /// Compares two compiled programs. `limit` is the length to which lists of details are truncated.
 ///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+/// use conset::{Compiler, diff};
+///
+/// let machine = Arc::new(Machine::from_spec("ring:4")?);
+/// let compile = |words| -> Result<_, Box<dyn std::error::Error>> {
+///     let connection = Connection::new(CellId(0), CellId(1), words);
+///     Ok(Compiler::new(&machine).compile_sets([ConnectionSet::new("s", vec![connection])?])?)
+/// };
+/// let diff = diff::diff(&compile(5)?, &compile(6)?, 10);
+/// assert!(!diff.identical);
+/// assert_eq!((diff.sets[0].words.a, diff.sets[0].words.b), (5, 6));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// Near-linear in connections, hops and forwarding entries.
 pub fn diff(a: &Compiled, b: &Compiled, limit: usize) -> Diff {
     let (first, second) = (a.schedule(), b.schedule());

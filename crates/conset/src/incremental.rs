@@ -9,8 +9,7 @@
 //!   it is routed again. The rest of the machine must be unchanged.
 //! * Connections that are gone are removed. Connections that are new or have other words are assigned
 //!   to the phases in which their agents are idle (`conset_scheduler::holes`), whole, or in parts if
-//!   no phase has room for all of it. A connection with other words that was split before is split
-//!   anew.
+//!   no phase has room for all of it. A split connection with other words is split again.
 //! * The router ([`apr::extend`]) finds routes in these phases or in others. It may move a few other
 //!   connections to make room, opens a phase only if that does not help, and closes empty phases.
 //! * A phase without new connections keeps its starts; one with new connections keeps them if that is

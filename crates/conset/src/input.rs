@@ -173,6 +173,15 @@ pub const PATTERN: &str = "pattern:";
 
 /// The program of a pattern: `all-to-all`, `ring-shift:3`, ...
 ///
+/// ```
+/// use conset::ir::Machine;
+///
+/// let machine = Machine::from_spec("torus:4x4")?;
+/// let loaded = conset::input::pattern("all-to-all", &machine, 32)?;
+/// assert_eq!(loaded.program.sets()[0].len(), 16 * 15);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// An unknown pattern, or one that does not fit the shape of the machine.
 pub fn pattern(spec: &str, machine: &Machine, words: u32) -> Result<LoadedProgram, InputError> {
@@ -209,10 +218,12 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<InputKind,
             Err(InputError::new(name, At::Whole, "a .node file has nodes and no elements")
                 .help("give the .ele file that belongs to it"))
         }
-        Some(Form::MachineFile) | None => {
-            Err(InputError::new(name, At::Whole, "the file's name does not say what it is")
-                .help(format!("give --format; formats: {}", known_formats())))
-        }
+        Some(Form::MachineFile) | None => Err(InputError::new(
+            name,
+            At::Whole,
+            "the format cannot be inferred from the file name",
+        )
+        .help(format!("use --format; formats: {}", known_formats()))),
     }
 }
 
@@ -280,7 +291,7 @@ fn parse_document(
         return Err(InputError::new(
             *option,
             At::Whole,
-            format!("`{name}` names its cells already and is not divided into parts"),
+            format!("`{name}` names cells already and is not divided into parts"),
         )
         .help(format!("leave out {option}")));
     }
@@ -304,7 +315,7 @@ pub(crate) fn from_source(
             return Err(InputError::new(
                 name,
                 At::Whole,
-                "--elements triangles recovers triangles from a nodal graph; this is no graph",
+                "--elements triangles recovers triangles from a nodal graph; this is not a graph",
             )
             .into());
         }

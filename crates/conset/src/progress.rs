@@ -3,6 +3,25 @@
 use std::time::Duration;
 
 /// A progress report of a long operation.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+/// use conset::{Compiler, Progress};
+///
+/// let machine = Arc::new(Machine::from_spec("ring:4")?);
+/// let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(2), 5)])?;
+/// let mut stages = Vec::new();
+/// let observer = |progress| {
+///     if let Progress::Stage(name) = progress {
+///         stages.push(name);
+///     }
+/// };
+/// Compiler::new(&machine).observer(observer).compile(&set.into())?;
+/// assert!(stages.contains(&"checking"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {

@@ -54,7 +54,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::{Clock, CompileError, CompileOptions, Objective, paper_algorithm};
-use attempts::{Attempt, LARGE, SEARCHED, SearchStep, doublings, standard_attempts};
+use attempts::{LARGE, SEARCHED, SearchAttempt, SearchStep, doublings, standard_attempts};
 use price::{Priced, Pricing, WORK_LIMIT, channels, locally_improved, merged, price};
 use pruning::{CHECKED_AT_ONCE, LOCAL_SEARCH, SQUARED_HOPS_LIMIT, squared_hops};
 
@@ -178,7 +178,7 @@ pub(crate) struct PlanSearch<'a> {
     /// Whether plans are checked before they are kept.
     checks: bool,
     /// The attempts that are made unless the search ends before.
-    standard: Vec<Attempt>,
+    standard: Vec<SearchAttempt>,
     /// The number of the next attempt, the standard ones first.
     next: usize,
     /// Whether the edge coloring applies to the set.
@@ -275,14 +275,14 @@ impl<'a> PlanSearch<'a> {
     }
 
     /// The attempt with a number; `None` after the last one.
-    fn attempt(&self, row: usize) -> Option<Attempt> {
+    fn attempt(&self, row: usize) -> Option<SearchAttempt> {
         if let Some(&attempt) = self.standard.get(row) {
             return Some(attempt);
         }
         let extra = to_u64(row - self.standard.len());
         match self.stop_rule {
             StopRule::Converged => return None,
-            // Attempts without a plan are not replaced for ever.
+            // Attempts without a plan are not replaced without limit.
             StopRule::MaxPlans(most) if extra >= u64::from(most) => return None,
             StopRule::MaxPlans(_) | StopRule::Interrupted => (),
         }
@@ -295,7 +295,7 @@ impl<'a> PlanSearch<'a> {
             _ => SearchStep::Plan(Planner::LoadAnnealing),
         };
         let seed = to_u64(self.standard.len()) + extra;
-        Some(Attempt { step, seed, doublings: doublings(extra) })
+        Some(SearchAttempt { step, seed, doublings: doublings(extra) })
     }
 
     /// Makes the next attempts.
@@ -311,15 +311,15 @@ impl<'a> PlanSearch<'a> {
         };
         // A standard attempt may end the search or show that later ones are useless, and local
         // search needs the best plan; so only attempts of the same planner share a wave.
-        let in_wave = |row: usize, one: &Attempt| match (first.step, one.step) {
+        let in_wave = |row: usize, one: &SearchAttempt| match (first.step, one.step) {
             (SearchStep::Plan(a), SearchStep::Plan(b)) => row >= self.standard.len() || a == b,
             _ => false,
         };
         let rest = (self.next + 1..self.next + most)
             .map_while(|row| self.attempt(row).filter(|one| in_wave(row, one)));
-        let attempts: Vec<Attempt> = std::iter::once(first).chain(rest).collect();
+        let attempts: Vec<SearchAttempt> = std::iter::once(first).chain(rest).collect();
         let this = &*self;
-        let run = |&attempt: &Attempt| {
+        let run = |&attempt: &SearchAttempt| {
             let start = this.clock.map(|clock| clock());
             let plans = this.run(attempt);
             let end = this.clock.map(|clock| clock());
@@ -351,7 +351,7 @@ impl<'a> PlanSearch<'a> {
     /// Records the plans of an attempt, and keeps the best plan.
     fn record(
         &mut self,
-        attempt: Attempt,
+        attempt: SearchAttempt,
         result: PlanResult,
         seconds: Option<f64>,
     ) -> Result<(), CompileError> {
@@ -393,8 +393,8 @@ impl<'a> PlanSearch<'a> {
     }
 
     /// Plans and prices; `None` if the planner does not apply or is not worth its time.
-    fn run(&self, attempt: Attempt) -> Option<PlanResult> {
-        let Attempt { step, seed, doublings } = attempt;
+    fn run(&self, attempt: SearchAttempt) -> Option<PlanResult> {
+        let SearchAttempt { step, seed, doublings } = attempt;
         let SearchStep::Plan(planner) = step else {
             let best = self.best.as_ref().filter(|_| self.may_gain_by_sharing())?;
             return Some(Ok(vec![self.local_search(best, seed, doublings)]));

@@ -234,6 +234,22 @@ pub struct RouteChoice {
 /// Explains a connection of a verified timetable with its prediction; `None` if the set has no such
 /// connection.
 ///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
+/// use conset::{Compiler, why};
+///
+/// let machine = Arc::new(Machine::from_spec("ring:4")?);
+/// let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(1), 5)])?;
+/// let compiled = Compiler::new(&machine).compile(&set.into())?;
+/// let timetable = &compiled.schedule().sets()[0].timetable;
+/// let prediction = &compiled.sets()[0].prediction;
+/// let why = why::why(timetable, prediction, ConnectionId(0)).expect("the set has a connection");
+/// assert_eq!(why.parts[0].route.cells, [CellId(0), CellId(1)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// Takes O(routes x hops) to find the connection, O(cells + links + hops of the phase) for each phase
 /// tried, and the time of the scheduler and the cost model for each change priced.
 pub fn why(timetable: &Timetable, prediction: &Prediction, x: ConnectionId) -> Option<Explanation> {

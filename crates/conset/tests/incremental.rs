@@ -1,4 +1,4 @@
-//! Compiling from an older compile: nothing changes without a change, little with a small one,
+//! Incremental compilation: nothing changes without a change, little with a small one,
 //! and whatever comes out has been through the checker.
 
 mod common;

@@ -1,4 +1,4 @@
-//! Compiling from an older compile in which connections go in parts: parts stay as they are, bit
+//! Incremental compilation of sets with split connections: parts stay as they are, bit
 //! by bit, whatever else changes; figures add up; chains of changes stay legal.
 
 use std::collections::BTreeMap;

@@ -2,10 +2,10 @@
 //!
 //! * A phase without added connections keeps its starts, even if connections were removed.
 //! * In a phase with added connections the others keep their starts, and the added ones fill idle
-//!   intervals. If the phase then takes longer than its reused connections alone, it is scheduled
-//!   anew, with and without regard to link sharing, and the cheapest timetable by the cost model is
+//!   intervals. If the phase then takes longer than its reused connections alone, it is
+//!   rescheduled, with and without regard to link sharing, and the cheapest timetable by the cost model is
 //!   used.
-//! * A phase whose reused connections violate the new order of the set is also scheduled anew.
+//! * A phase whose reused connections violate the new order of the set is also rescheduled.
 
 use conset_ir::convert::index;
 use conset_ir::{ConnectionId, ConnectionSet, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};

@@ -61,7 +61,7 @@ impl SearchStep {
 
 /// One attempt.
 #[derive(Clone, Copy)]
-pub(super) struct Attempt {
+pub(super) struct SearchAttempt {
     pub(super) step: SearchStep,
     /// Added to the seed of the options.
     pub(super) seed: u64,
@@ -84,12 +84,12 @@ pub(super) fn standard_attempts(
     machine: &Machine,
     set: &ConnectionSet,
     objective: Objective,
-) -> Vec<Attempt> {
+) -> Vec<SearchAttempt> {
     let timed = machine.parameters().has_timed_starts();
     // A set of a few connections has few different plans.
     let most = if timed { ANNEALINGS_TIMED } else { ANNEALINGS }.min(1 + set.len() / 32);
     let annealings = to_u64((ANNEALED_CONNECTIONS / set.len().max(1)).clamp(1, most));
-    let plan = |planner: Planner, seed: u64| Attempt {
+    let plan = |planner: Planner, seed: u64| SearchAttempt {
         step: SearchStep::Plan(planner),
         seed,
         doublings: 0,
@@ -113,7 +113,8 @@ pub(super) fn standard_attempts(
             let early = usize::from(!large);
             let coloring = [once(Planner::EdgeColoring)].into_iter();
             let phases = [once(Planner::PhasePathfinder)].into_iter();
-            let local_search = Attempt { step: SearchStep::LocalSearch, seed: 0, doublings: 0 };
+            let local_search =
+                SearchAttempt { step: SearchStep::LocalSearch, seed: 0, doublings: 0 };
             torus
                 .chain(annealings.clone().take(early))
                 .chain(coloring.clone().filter(|_| !timed))

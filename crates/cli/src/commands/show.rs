@@ -15,10 +15,10 @@ use conset_ir::{
 use serde_json::{Map, Value};
 
 use crate::args::ShowArgs;
+use crate::commands::compile::write_summary;
 use crate::error::CliError;
 use crate::load;
 use crate::text::{self, Terminal};
-use crate::verbs::compile::write_summary;
 
 /// A view of a schedule.
 enum ScheduleView {

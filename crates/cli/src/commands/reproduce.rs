@@ -74,7 +74,11 @@ pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliEr
     terminal.print(&report, |out| write_report(out, &report, &wanted))?;
     let wrong = report.tables.iter().any(|t| t.rows.iter().any(|row| !row.payload_ok))
         || report.meshes.iter().any(|row| !row.payload_ok);
-    if wrong { Err(CliError::Bug("words went wrong".into())) } else { Ok(()) }
+    if wrong {
+        Err(CliError::Bug("some words were not delivered correctly".into()))
+    } else {
+        Ok(())
+    }
 }
 
 fn machines() -> Result<Vec<MachineNumbers>, InputError> {

@@ -112,8 +112,8 @@ fn write_phase(out: &mut dyn Write, why: &Explanation, part: &PartExplanation) -
     for (verdict, words) in [
         (Feasibility::Feasible, "with room"),
         (Feasibility::Full, "full on the way"),
-        (Feasibility::Order, "barred by order"),
-        (Feasibility::Contract, "barred by a contract"),
+        (Feasibility::Order, "excluded by order"),
+        (Feasibility::Contract, "excluded by a contract"),
         (Feasibility::Unpriced, "with room but too large to price"),
     ] {
         match count(verdict) {
@@ -191,17 +191,13 @@ fn write_start(out: &mut dyn Write, start: &StartExplanation, phase_clocks: u64)
         text::number(phase_clocks.max(start.end)),
     )?;
     if start.start == 0 {
-        return writeln!(out, "         nothing comes before it");
+        return writeln!(out, "         nothing precedes it");
     }
     if start.kept {
-        writeln!(out, "         no agent opens it before: the machine has timed starts")?;
+        writeln!(out, "         its agents wait for this start: the machine has timed starts")?;
     }
     if start.earliest < start.start {
-        writeln!(
-            out,
-            "         could start at clock {} as its agents are booked",
-            text::number(start.earliest)
-        )?;
+        writeln!(out, "         its agents are free from clock {}", text::number(start.earliest))?;
     }
     match start.waits_total - start.waits.len() {
         0 => {}

@@ -43,7 +43,7 @@ fn write_diff(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
         }
     }
     if diff.reordered {
-        writeln!(out, "order    the sets of both run in another order")?;
+        writeln!(out, "order    the common sets run in another order")?;
     }
     if diff.identical {
         return Ok(());
@@ -76,10 +76,10 @@ fn write_summary(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
         number(to_u64(set.changed.total)),
     )?;
     if set.order_changed {
-        writeln!(out, "         another order between connections")?;
+        writeln!(out, "         the order between connections changed")?;
     }
     if set.nodes_changed {
-        writeln!(out, "         other mesh nodes behind the connections")?;
+        writeln!(out, "         the mesh nodes of the connections changed")?;
     }
     let mut table = text::table(&["", "a", "b", "change"], 1);
     for (what, a, b) in [
@@ -98,8 +98,8 @@ fn write_summary(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
     text::write_table(out, &table)?;
     writeln!(
         out,
-        "placed   {} to another phase, {} over another route, {} on other channels, {} at another \
-         start, {} for another time, {} renumbered",
+        "placed   {} in another phase, {} on another route, {} on other channels, {} at another \
+         start, {} with another duration, {} renumbered",
         number(to_u64(set.moved)),
         number(to_u64(set.rerouted)),
         number(to_u64(set.rechanneled)),
@@ -129,7 +129,7 @@ fn write_details(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
         let changes: Vec<String> = changes.iter().map(changed).collect();
         format!("{}{}", ids(id.a.0, id.b.0), changes.join(", "))
     })?;
-    list(out, name, "placed otherwise", &set.placements, |change| {
+    list(out, name, "placement", &set.placements, |change| {
         format!(
             "{}{} -> {}\n    - {}\n    + {}",
             ids(change.id.a.0, change.id.b.0),

@@ -7,10 +7,10 @@ use conset_mesh::{generate, write_msh};
 use serde::Serialize;
 
 use crate::args::{GenerateArgs, Msh};
+use crate::commands::patterns::parameters;
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::text::{self, Terminal};
-use crate::verbs::patterns::parameters;
 
 #[derive(Serialize)]
 struct MeshEntry {

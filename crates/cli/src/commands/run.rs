@@ -10,12 +10,12 @@ use conset::run::{self, ExecutionError, SetMeasurement};
 use serde::Serialize;
 
 use crate::args::{Compare, MessageOrderArg, RunArgs};
+use crate::commands::compile::{write_refused, write_summary};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
-use crate::verbs::compile::{write_refused, write_summary};
 
 /// The summary of one set; or the sums over several sets, with the summary of each.
 #[derive(Serialize)]
@@ -96,7 +96,10 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     if let Some(run) =
         runs.iter().find(|run| run.summary.messages.as_ref().is_some_and(|m| !m.payload_ok))
     {
-        return Err(CliError::Bug(format!("set `{}`: messages went wrong", run.summary.set)));
+        return Err(CliError::Bug(format!(
+            "set `{}`: words by messages were not delivered correctly",
+            run.summary.set
+        )));
     }
     match runs.iter().find(|run| !run.summary.payload_ok) {
         None => Ok(()),
@@ -196,7 +199,7 @@ fn write_run(out: &mut dyn Write, run: &SetMeasurement) -> io::Result<()> {
     let Some(m) = &s.messages else { return Ok(()) };
     writeln!(
         out,
-        "messages {}: {} clocks, {:.2} x the connections' (predicted {}), {:.1} MB/s; {} {}",
+        "messages {}: {} clocks, {:.2} x connections (predicted {}), {:.1} MB/s; {} {}",
         s.set,
         text::number(m.clocks),
         m.ratio,

@@ -8,11 +8,11 @@ use conset_mesh::patterns::{self, Parameter};
 use serde::Serialize;
 
 use crate::args::PatternsArgs;
+use crate::commands::compile::OutputFormat;
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
 use crate::text::{self, Terminal};
-use crate::verbs::compile::OutputFormat;
 
 #[derive(Serialize)]
 struct PatternEntry {
