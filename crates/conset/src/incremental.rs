@@ -195,7 +195,7 @@ struct ReuseTrial {
     timed: TimedRouting,
     /// Connections that were moved.
     moved: usize,
-    dealt: Vec<HintedPart>,
+    hinted: Vec<HintedPart>,
     /// The number of each earlier phase now, if it still exists.
     now: Vec<Option<u32>>,
 }
@@ -207,8 +207,8 @@ impl IncrementalPlanner<'_> {
         let mut best = self.attempt(&closed, false, None)?;
         if self.set.len() <= SMALL && !self.reused.new.is_empty() {
             let before = predict::predict(&self.old.timetable);
-            let longer = |tried: &ReuseTrial| tried.longer(&before);
-            let mut more = best.as_ref().map(longer).unwrap_or_default();
+            let to_reassign = |trial: &ReuseTrial| trial.to_reassign(&before);
+            let mut more = best.as_ref().map(to_reassign).unwrap_or_default();
             for _ in 1..MAX_TRIALS {
                 if more.is_empty() {
                     break;
@@ -216,17 +216,17 @@ impl IncrementalPlanner<'_> {
                 closed.append(&mut more);
                 closed.sort_unstable();
                 closed.dedup();
-                let tried = self.attempt(&closed, false, best.as_ref())?;
-                more = tried.as_ref().map(longer).unwrap_or_default();
-                best = self.better(best, tried);
+                let trial = self.attempt(&closed, false, best.as_ref())?;
+                more = trial.as_ref().map(to_reassign).unwrap_or_default();
+                best = self.better(best, trial);
             }
         }
         // Emptying a phase makes others longer, so the price decides.
         let phases =
             best.as_ref().map_or(u32::MAX, |best| to_u32(best.timed.timetable.phases().len()));
         if phases > bounds.phases && self.may_empty() {
-            let tried = self.attempt(&closed, true, best.as_ref())?;
-            best = self.better(best, tried);
+            let trial = self.attempt(&closed, true, best.as_ref())?;
+            best = self.better(best, trial);
         }
         Ok(best)
     }
@@ -239,12 +239,12 @@ impl IncrementalPlanner<'_> {
     }
 
     fn better(&self, a: Option<ReuseTrial>, b: Option<ReuseTrial>) -> Option<ReuseTrial> {
-        let key = |tried: &ReuseTrial| {
+        let key = |trial: &ReuseTrial| {
             let phases = match self.options.objective {
                 Objective::Time => 0,
-                Objective::Phases => tried.timed.timetable.phases().len(),
+                Objective::Phases => trial.timed.timetable.phases().len(),
             };
-            (phases, tried.timed.prediction.clocks)
+            (phases, trial.timed.prediction.clocks)
         };
         match (a, b) {
             (Some(a), Some(b)) => Some(if key(&b) < key(&a) { b } else { a }),
@@ -261,7 +261,7 @@ impl IncrementalPlanner<'_> {
         earlier: Option<&ReuseTrial>,
     ) -> Result<Option<ReuseTrial>, CompileError> {
         let bug = |e| CompileError::bug("incremental compilation", &e);
-        let HintAssignment { split, hints, parts: mut dealt } = self.assign_hints(closed);
+        let HintAssignment { split, hints, parts: mut hinted } = self.assign_hints(closed);
         let parts = self.reused.split(self.set, &split).map_err(bug)?;
         let change = apr::Change { removed: self.removed, wishes: &hints, empty };
         let routes = apr::Options {
@@ -271,11 +271,11 @@ impl IncrementalPlanner<'_> {
         };
         let extended = apr::extend(self.machine, &parts.set, &self.reused.phases, change, &routes)?;
         let Some(mut extended) = extended else { return Ok(None) };
-        record_outcomes(&mut dealt, &extended);
+        record_outcomes(&mut hinted, &extended);
         let starts = self.starts(&extended, &hints);
         let phases = std::mem::take(&mut extended.phases);
         let routing = parts.joined(self.machine, self.set, phases).map_err(bug)?;
-        let earlier = earlier.map(|tried| (&tried.timed, &tried.now[..]));
+        let earlier = earlier.map(|trial| (&trial.timed, &trial.now[..]));
         let reused = &self.reused;
         let timed = times::times(routing, &extended, starts, reused, earlier, self.options)?;
         let mut moved: Vec<_> = extended.moved.iter().map(|&part| parts.of(part)).collect();
@@ -287,7 +287,7 @@ impl IncrementalPlanner<'_> {
                 now[index(*former)] = Some(to_u32(phase));
             }
         }
-        Ok(Some(ReuseTrial { timed, moved: moved.len(), dealt, now }))
+        Ok(Some(ReuseTrial { timed, moved: moved.len(), hinted, now }))
     }
 
     /// Assigns the new connections to phases.
@@ -302,14 +302,14 @@ impl IncrementalPlanner<'_> {
             (Objective::Time, None) => MAX_OPENED,
         };
         let request = Request { phases: &reused.phases, slots: &reused.slots, new, closed, open };
-        let dealt = holes::deal(machine, set, request);
+        let hinted = holes::deal(machine, set, request);
         let mut found = HintAssignment::default();
         let mut next = set.len() + reused.further();
-        for (&id, dealt) in new.iter().zip(dealt) {
-            if dealt.len() > 1 {
-                found.split.push((id, dealt.iter().map(|part| part.words).collect()));
+        for (&id, hinted) in new.iter().zip(hinted) {
+            if hinted.len() > 1 {
+                found.split.push((id, hinted.iter().map(|part| part.words).collect()));
             }
-            for (row, part) in dealt.into_iter().enumerate() {
+            for (row, part) in hinted.into_iter().enumerate() {
                 let connection = if row == 0 { id } else { ConnectionId::from_index(next) };
                 next += usize::from(row > 0);
                 let Some(Place { phase, slot, growth, busy }) = part.place else { continue };
@@ -338,8 +338,8 @@ impl IncrementalPlanner<'_> {
         let phases = extended.phases.iter().zip(&extended.former).zip(&extended.stayed);
         let starts = phases.map(|((routes, former), stayed)| {
             let Some(stayed) = stayed else { return Vec::new() };
-            let came = (stayed.len()..routes.len()).map(|row| routes.get(row).connection);
-            came.map(|part| start(part, *former)).collect()
+            let added = (stayed.len()..routes.len()).map(|row| routes.get(row).connection);
+            added.map(|part| start(part, *former)).collect()
         });
         starts.collect()
     }
@@ -349,11 +349,11 @@ impl ReuseTrial {
     /// Connections to assign to another phase, with the phase they were assigned to: those that were
     /// not routed there; and in phases that became longer than expected, those that share links,
     /// or all of them if none does.
-    fn longer(&self, before: &predict::Prediction) -> Vec<(ConnectionId, u32)> {
+    fn to_reassign(&self, before: &predict::Prediction) -> Vec<(ConnectionId, u32)> {
         let mut expected = vec![0u64; self.now.len()];
         let mut crowded = vec![false; self.now.len()];
-        let stands = |row: &&HintedPart| index(row.phase) < self.now.len();
-        for row in self.dealt.iter().filter(stands) {
+        let is_earlier = |row: &&HintedPart| index(row.phase) < self.now.len();
+        for row in self.hinted.iter().filter(is_earlier) {
             expected[index(row.phase)] += row.growth;
             crowded[index(row.phase)] |= row.outcome == HintOutcome::Shared;
         }
@@ -363,25 +363,25 @@ impl ReuseTrial {
             let then = before.phases[index(phase)].clocks + expected[index(phase)];
             now.clocks > then + now.switch / 4
         };
-        let guilty = |row: &&HintedPart| match row.outcome {
+        let must_move = |row: &&HintedPart| match row.outcome {
             HintOutcome::Elsewhere => true,
             HintOutcome::Shared => is_longer(row.phase),
             HintOutcome::Exclusive => is_longer(row.phase) && !crowded[index(row.phase)],
         };
-        let dealt = self.dealt.iter().filter(stands).filter(guilty);
-        dealt.map(|row| (row.connection, row.phase)).collect()
+        let hinted = self.hinted.iter().filter(is_earlier).filter(must_move);
+        hinted.map(|row| (row.connection, row.phase)).collect()
     }
 }
 
 /// Records which parts were routed in the phase that they were assigned to.
-fn record_outcomes(dealt: &mut [HintedPart], extended: &apr::Extended) {
-    dealt.sort_unstable_by_key(|row| row.part);
+fn record_outcomes(hinted: &mut [HintedPart], extended: &apr::Extended) {
+    hinted.sort_unstable_by_key(|row| row.part);
     for (parts, outcome) in
         [(&extended.crowded, HintOutcome::Shared), (&extended.refused, HintOutcome::Elsewhere)]
     {
         for part in parts {
-            if let Ok(row) = dealt.binary_search_by_key(part, |row| row.part) {
-                dealt[row].outcome = outcome;
+            if let Ok(row) = hinted.binary_search_by_key(part, |row| row.part) {
+                hinted[row].outcome = outcome;
             }
         }
     }

@@ -35,7 +35,7 @@ pub enum InputKind {
 /// What is partitioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum PartitionUnit {
-    /// PartitionUnit of a mesh, vertices of a graph, rows of a matrix.
+    /// Elements of a mesh, vertices of a graph, rows of a matrix.
     #[default]
     AsRead,
     /// The triangles of a nodal graph, recovered from its 3-cycles.

@@ -48,9 +48,9 @@ pub struct TableDiff {
     pub unchanged: u64,
     /// Channels with another entry.
     pub changed: u64,
-    /// TableDiff only in the first.
+    /// Entries only in the first.
     pub removed: u64,
-    /// TableDiff only in the second.
+    /// Entries only in the second.
     pub added: u64,
     /// Unchanged entries divided by all of these; 1 if there are none.
     pub stability: f64,
@@ -79,9 +79,9 @@ pub struct CellTable {
     pub unchanged: u64,
     /// Channels with another entry.
     pub changed: u64,
-    /// TableDiff only in the first.
+    /// Entries only in the first.
     pub removed: u64,
-    /// TableDiff only in the second.
+    /// Entries only in the second.
     pub added: u64,
 }
 

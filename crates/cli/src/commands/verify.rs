@@ -117,7 +117,10 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError
             )?;
         }
         if args.against.is_some() {
-            writeln!(out, "{name}: was compiled from {against} (every connection compared)")?;
+            writeln!(
+                out,
+                "{name}: was compiled from {against} (compared connection by connection)"
+            )?;
         }
         Ok(())
     })

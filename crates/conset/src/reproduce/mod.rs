@@ -10,7 +10,7 @@
 //! says what in the model is the paper's and what is inferred, and discusses the differences.
 //!
 //! Nothing is tuned: the machine is the preset, and the algorithm is
-//! [`Algorithm::Paper`](crate::Algorithm::Paper) with its defaults and seed [`SEED`].
+//! [`Algorithm::Paper`] with its defaults and seed [`SEED`].
 
 pub mod figures;
 pub mod meshes;
