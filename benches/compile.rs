@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use conset::input::Elements;
-use conset::{More, Options, compile, compile_with};
+use conset::Compiler;
+use conset::input::PartitionUnit;
 use conset_benches::{iwarp, machine, pattern, shared_halo};
 use conset_ir::{ConnectionSet, Machine, Program};
 use conset_partition_route::{apr, bounds, placement};
@@ -17,9 +17,9 @@ fn inputs(machine: &Machine) -> Vec<(&'static str, Arc<ConnectionSet>)> {
         .map(|name| (name, pattern(name, machine, 256)))
         .collect();
     for (name, file, elements) in [
-        ("crack-triangles", "walshaw/crack.graph", Elements::Triangles),
-        ("crack-vertices", "walshaw/crack.graph", Elements::AsRead),
-        ("sf10.64", "spark98/sf10.64.pack", Elements::AsRead),
+        ("crack-triangles", "walshaw/crack.graph", PartitionUnit::Triangles),
+        ("crack-vertices", "walshaw/crack.graph", PartitionUnit::AsRead),
+        ("sf10.64", "spark98/sf10.64.pack", PartitionUnit::AsRead),
     ] {
         inputs.extend(shared_halo(file, elements, machine).map(|set| (name, set)));
     }
@@ -33,7 +33,7 @@ fn whole(c: &mut Criterion) {
     for (name, set) in inputs(&machine) {
         let program = Program::new(vec![set]).expect("one set");
         group.bench_function(name, |b| {
-            b.iter(|| compile(&machine, black_box(&program), &Options::default(), &mut |_| ()));
+            b.iter(|| Compiler::new(&machine).compile(black_box(&program)));
         });
     }
     group.finish();
@@ -94,19 +94,17 @@ fn changes(c: &mut Criterion) {
         let machine = machine(spec);
         let set = pattern(name, &machine, words);
         let program = Program::new(vec![set.clone()]).expect("one set");
-        let old = compile(&machine, &program, &Options::default(), &mut |_| ()).expect("it fits");
+        let old = Compiler::new(&machine).compile(&program).expect("it fits");
         let mut group = c.benchmark_group(format!("change/{spec}/{name}"));
         group.sample_size(10);
         for (change, count) in [("one", 1), ("percent", set.len().div_ceil(100))] {
             let program = changed(&set, count);
             group.bench_function(BenchmarkId::new("fresh", change), |b| {
-                b.iter(|| compile(&machine, black_box(&program), &Options::default(), &mut |_| ()));
+                b.iter(|| Compiler::new(&machine).compile(black_box(&program)));
             });
-            let more = More { from: Some(old.schedule()), ..More::default() };
             group.bench_function(BenchmarkId::new("from", change), |b| {
-                let options = Options::default();
                 b.iter(|| {
-                    compile_with(&machine, black_box(&program), &options, &more, &mut |_| ())
+                    Compiler::new(&machine).reuse(old.schedule()).compile(black_box(&program))
                 });
             });
         }

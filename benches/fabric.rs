@@ -13,7 +13,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use conset::{Options, compile};
+use conset::Compiler;
 use conset_benches::{iwarp, machine, pattern};
 use conset_fabric::messages::{self, MessageOptions, MessageOrder};
 use conset_fabric::{Options as Run, run_with};
@@ -43,7 +43,7 @@ fn machine_of(spec: &str) -> Arc<Machine> {
 
 fn image(spec: &str, machine: &Arc<Machine>, words: u32) -> Arc<Image> {
     let program = Program::new(vec![pattern(spec, machine, words)]).expect("one set");
-    let compiled = compile(machine, &program, &Options::default(), &mut |_| ());
+    let compiled = Compiler::new(machine).compile(&program);
     compiled.expect("the patterns fit").image().clone()
 }
 

@@ -10,7 +10,7 @@ pub mod families;
 
 use std::sync::Arc;
 
-use conset::input::{self, Elements, Input, LoadOptions};
+use conset::input::{self, Input, LoadOptions, PartitionUnit};
 use conset_ir::{ConnectionSet, Machine};
 
 /// The paper's machine.
@@ -37,11 +37,11 @@ pub fn shared_mesh(name: &str) -> Option<(String, Vec<u8>)> {
 /// The placed halo of a shared mesh.
 pub fn shared_halo(
     name: &str,
-    elements: Elements,
+    elements: PartitionUnit,
     machine: &Machine,
 ) -> Option<Arc<ConnectionSet>> {
     let (name, bytes) = shared_mesh(name)?;
-    let options = LoadOptions { elements, ..LoadOptions::default() };
+    let options = LoadOptions::default().elements(elements);
     match input::load(&name, &bytes, machine, &options, &mut |_| ()) {
         Ok(Input::Program(loaded)) => Some(loaded.program.sets()[0].clone()),
         other => panic!("{name} is no mesh: {other:?}"),

@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use conset::{Attempts, More, Options, compile_with, run};
+use conset::{Compiler, SearchStats, run};
 use conset_benches::families::{FAMILIES, family};
 use conset_ir::{ConnectionSet, Machine, Program};
 use rayon::prelude::*;
@@ -78,7 +78,7 @@ struct Row {
     bound_phases: u32,
     clocks: u64,
     bound: u64,
-    attempts: Attempts,
+    attempts: SearchStats,
     seconds: f64,
 }
 
@@ -128,11 +128,10 @@ fn sample(machines: &[&str], timed: bool) -> Vec<Case> {
 
 fn measured(case: &Case, attempts: Option<u32>) -> Row {
     let program = Program::new(vec![case.set.clone()]).expect("one set");
-    let options = Options { seed: 1, attempts, ..Options::default() };
     let start = Instant::now();
     let clock = || start.elapsed();
-    let more = More { clock: Some(&clock), ..More::default() };
-    let compiled = compile_with(&case.machine, &program, &options, &more, &mut |_| ());
+    let compiled =
+        Compiler::new(&case.machine).seed(1).max_plans(attempts).clock(clock).compile(&program);
     let compiled = compiled.unwrap_or_else(|e| panic!("{} on {}: {e}", case.family, case.spec));
     let seconds = start.elapsed().as_secs_f64();
     let run = run::run(&compiled, 1, false, &mut |_| ()).expect("it was checked").remove(0);
@@ -143,7 +142,7 @@ fn measured(case: &Case, attempts: Option<u32>) -> Row {
         bound_phases: run.summary.bound_phases,
         clocks: run.summary.clocks,
         bound: run.summary.bound_clocks,
-        attempts: compiled.sets()[0].attempts.clone().expect("plans were made"),
+        attempts: compiled.sets()[0].search.clone().expect("plans were made"),
         seconds,
     }
 }
@@ -165,7 +164,7 @@ fn line(case: &Case, row: &Row) -> String {
         row.clocks,
         row.over(),
         row.attempts.winner().map_or("paper", |winner| winner.planner),
-        row.attempts.made,
+        row.attempts.plans,
         row.seconds
     )
 }
@@ -323,9 +322,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let known = || format!("expected FAMILY:MACHINE:WORDS, FAMILY one of {}", FAMILIES.join(", "));
     let typed: Option<Vec<Case>> = arguments.sets.iter().map(|text| typed(text)).collect();
     let cases = match typed.ok_or_else(known)? {
-        cases if cases.is_empty() && arguments.ablation => {
-            sample(&HELD_OUT, !arguments.self_timed)
-        }
+        cases if cases.is_empty() && arguments.ablation => sample(&HELD_OUT, !arguments.self_timed),
         cases if cases.is_empty() => sample(&MACHINES, true),
         cases => cases,
     };
@@ -342,7 +339,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if arguments.bless {
         std::fs::write(BAND, serde_json::to_string_pretty(&band)? + "\n")?;
         let page = std::fs::read_to_string(TABLE)?;
-        let (above, _) = page.split_once(MARK).ok_or("docs/planners.md has lost its marker line")?;
+        let (above, _) =
+            page.split_once(MARK).ok_or("docs/planners.md has lost its marker line")?;
         std::fs::write(TABLE, format!("{above}{MARK}\n{text}\n{worth}\n{lines}"))?;
     }
     if arguments.check {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use conset::chart::{Chart, Line, Series, Style};
-use conset::input::{Elements, Input, LoadOptions};
-use conset::{Compiled, Objective, Options, compile, input, run};
+use conset::input::{Input, LoadOptions, PartitionUnit};
+use conset::{Compiled, Compiler, Objective, input, run};
 use conset_benches::{machine, pattern, shared_mesh};
 use conset_fabric::messages::{self, MessageOptions};
 use conset_ir::{ConnectionSet, Machine, Program};
@@ -107,32 +107,32 @@ fn patterns() -> Vec<Case> {
 fn meshes() -> Vec<Case> {
     let iwarp = machine("iwarp");
     [
-        ("walshaw/crack.graph", Elements::Triangles, 2.0),
-        ("walshaw/crack.graph", Elements::AsRead, 2.0),
-        ("walshaw/3elt.graph", Elements::AsRead, 1.6),
-        ("walshaw/whitaker3.graph", Elements::AsRead, 1.6),
-        ("walshaw/data.graph", Elements::AsRead, 1.6),
-        ("walshaw/wing_nodal.graph", Elements::AsRead, 1.6),
-        ("walshaw/fe_body.graph", Elements::AsRead, 1.6),
-        ("metis/4elt.graph", Elements::AsRead, 1.6),
-        ("metis/copter2.graph", Elements::AsRead, 1.6),
-        ("metis/metis.mesh", Elements::AsRead, 1.6),
-        ("spark98/sf10.64.pack", Elements::AsRead, 1.6),
-        ("su2/brick_tets_3d.su2", Elements::AsRead, 1.6),
-        ("derived/gmsh_plate.v41a.msh", Elements::AsRead, 1.6),
-        ("derived/gmsh_box.v41b.msh", Elements::AsRead, 1.6),
-        ("derived/global.v41a.msh", Elements::AsRead, 1.6),
-        ("derived/sf10.pattern.sym.mtx", Elements::AsRead, 1.6),
+        ("walshaw/crack.graph", PartitionUnit::Triangles, 2.0),
+        ("walshaw/crack.graph", PartitionUnit::AsRead, 2.0),
+        ("walshaw/3elt.graph", PartitionUnit::AsRead, 1.6),
+        ("walshaw/whitaker3.graph", PartitionUnit::AsRead, 1.6),
+        ("walshaw/data.graph", PartitionUnit::AsRead, 1.6),
+        ("walshaw/wing_nodal.graph", PartitionUnit::AsRead, 1.6),
+        ("walshaw/fe_body.graph", PartitionUnit::AsRead, 1.6),
+        ("metis/4elt.graph", PartitionUnit::AsRead, 1.6),
+        ("metis/copter2.graph", PartitionUnit::AsRead, 1.6),
+        ("metis/metis.mesh", PartitionUnit::AsRead, 1.6),
+        ("spark98/sf10.64.pack", PartitionUnit::AsRead, 1.6),
+        ("su2/brick_tets_3d.su2", PartitionUnit::AsRead, 1.6),
+        ("derived/gmsh_plate.v41a.msh", PartitionUnit::AsRead, 1.6),
+        ("derived/gmsh_box.v41b.msh", PartitionUnit::AsRead, 1.6),
+        ("derived/global.v41a.msh", PartitionUnit::AsRead, 1.6),
+        ("derived/sf10.pattern.sym.mtx", PartitionUnit::AsRead, 1.6),
     ]
     .into_iter()
     .filter_map(|(file, elements, ratio)| {
         let (name, bytes) = shared_mesh(file)?;
-        let options = LoadOptions { elements, parts: Some(64), seed: 1, ..LoadOptions::default() };
+        let options = LoadOptions::default().elements(elements).parts(64).seed(1);
         let loaded = match input::load(&name, &bytes, &iwarp, &options, &mut |_| ()) {
             Ok(Input::Program(loaded)) => loaded,
             other => panic!("{name} is no mesh: {other:?}"),
         };
-        let triangles = if elements == Elements::Triangles { ", triangles" } else { "" };
+        let triangles = if elements == PartitionUnit::Triangles { ", triangles" } else { "" };
         Some(Case {
             name: format!("{file}{triangles}"),
             machine: iwarp.clone(),
@@ -146,9 +146,8 @@ fn meshes() -> Vec<Case> {
 
 fn compiled(case: &Case) -> (Compiled, f64) {
     let program = Program::new(vec![case.set.clone()]).expect("one set");
-    let options = Options { objective: case.objective, seed: 1, ..Options::default() };
     let start = Instant::now();
-    let compiled = compile(&case.machine, &program, &options, &mut |_| ());
+    let compiled = Compiler::new(&case.machine).objective(case.objective).seed(1).compile(&program);
     let seconds = start.elapsed().as_secs_f64();
     (compiled.unwrap_or_else(|error| panic!("{}: {error}", case.name)), seconds)
 }
@@ -264,7 +263,7 @@ fn million() -> String {
     let bytes = conset_mesh::write_msh::write(&mesh, conset_mesh::write_msh::Form::V41Binary)
         .expect("a plate is a mesh");
     let mut stages: Vec<(&str, Instant)> = Vec::new();
-    let options = LoadOptions { parts: Some(1024), seed: 1, ..LoadOptions::default() };
+    let options = LoadOptions::default().parts(1024).seed(1);
     let mut observer = |progress| {
         if let conset::Progress::Stage(stage) = progress {
             stages.push((stage, Instant::now()));
@@ -272,8 +271,11 @@ fn million() -> String {
     };
     let input = input::load("plate.msh", &bytes, &machine, &options, &mut observer);
     let Ok(Input::Program(loaded)) = input else { panic!("a plate is a mesh") };
-    let options = Options { seed: 1, ..Options::default() };
-    let compiled = compile(&machine, &loaded.program, &options, &mut observer).expect("it fits");
+    let compiled = Compiler::new(&machine)
+        .seed(1)
+        .observer(&mut observer)
+        .compile(&loaded.program)
+        .expect("it fits");
     stages.push(("end", Instant::now()));
     let mut out = String::from("| stage | seconds |\n|---|---|\n");
     for pair in stages.windows(2) {

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use conset::{Options, compile};
+use conset::Compiler;
 use conset_benches::machine;
 use conset_ir::{CellId, Connection, ConnectionSet, Image, Program};
 use conset_runtime::lists::{CellLists, Positions};
@@ -46,7 +46,7 @@ fn image(spec: &str) -> Arc<Image> {
     });
     let set = ConnectionSet::new("halo", halo.collect()).expect("a set");
     let program = Program::new(vec![Arc::new(set)]).expect("one set");
-    let compiled = compile(&machine, &program, &Options::default(), &mut |_| ());
+    let compiled = Compiler::new(&machine).compile(&program);
     compiled.expect("a halo fits").image().clone()
 }
 

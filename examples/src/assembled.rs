@@ -51,8 +51,8 @@ impl Assembled {
         let halo = (parts.len(), vec![layout.set("halo", block)?]);
         // Sums over all cells go both ways, by one set.
         let [_, _, trees] = tree_sets(&machine, 2)?;
-        let conset::Assembled { place, compiled } =
-            assemble(&machine, halo, [trees], Method::default(), &args.options())?;
+        let conset::Assembled { place, compiled, .. } =
+            assemble(args.compiler(&machine), halo, [trees], Method::default())?;
         let layout = layout.placed(&place, machine.cell_count())?;
         let team = Team::of(args, &compiled)?;
         Ok(Self {

@@ -52,8 +52,8 @@ pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
     let csr = Layout::from_csr(&first, &matrix.columns, partition.part_of(), parts)?;
     let ghosts = (parts, vec![csr.forward.set("ghosts", 1)?]);
     let [_, _, trees] = tree_sets(&machine, 1)?;
-    let conset::Assembled { place, compiled } =
-        assemble(&machine, ghosts, [trees], Method::default(), &args.team.options())?;
+    let conset::Assembled { place, compiled, .. } =
+        assemble(args.team.compiler(&machine), ghosts, [trees], Method::default())?;
     let layout = csr.forward.placed(&place, machine.cell_count())?;
     let team = Team::of(&args.team, &compiled)?;
     let plan = Plan::new(team.image(), "ghosts", layout, 1)?;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use conset::ir::{CellId, ConnectionSet, Machine, Program};
-use conset::{Algorithm, Compiled, Options, compile};
+use conset::ir::{CellId, ConnectionSet, Machine};
+use conset::{Algorithm, Compiled, Compiler};
 use conset_runtime::{Cell, CellError, Image, Plan, RunReport, ThreadOptions, Transport, World};
 
 use crate::{Failure, failure};
@@ -114,13 +114,13 @@ impl TeamArgs {
         Ok(Arc::new(Machine::from_spec(&self.machine)?))
     }
 
-    /// How to compile.
-    pub fn options(&self) -> Options {
+    /// The compiler for a machine, with these options.
+    pub fn compiler(&self, machine: &Arc<Machine>) -> Compiler<'static> {
         let algorithm = match self.algorithm {
             AlgorithmArg::Paper => Algorithm::Paper,
-            AlgorithmArg::Best => Algorithm::Best,
+            AlgorithmArg::Best => Algorithm::Auto,
         };
-        Options { algorithm, seed: self.seed, ..Options::default() }
+        Compiler::new(machine).algorithm(algorithm).seed(self.seed)
     }
 
     fn transport(&self) -> Result<Transport, Failure> {
@@ -158,8 +158,7 @@ impl Team {
         machine: &Arc<Machine>,
         sets: Vec<ConnectionSet>,
     ) -> Result<Self, Failure> {
-        let program = Program::new(sets.into_iter().map(Arc::new).collect())?;
-        Self::of(args, &compile(machine, &program, &args.options(), &mut |_| {})?)
+        Self::of(args, &args.compiler(machine).compile_sets(sets)?)
     }
 
     /// The cells of a compiled program.

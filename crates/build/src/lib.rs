@@ -16,17 +16,17 @@
 //! let world = conset_runtime::World::new(program::image());
 //! ```
 //!
-//! What it does: reads the machine and the inputs, compiles them through the checker as
-//! [`conset::compile()`] does, writes the image and a module of typed names
+//! [`Build::compile`] reads the machine and the inputs, compiles and verifies them with
+//! [`conset::Compiler`], writes the image and a module of typed names
 //! ([`conset::codegen::module`]) into `OUT_DIR`, and tells cargo which files to watch. The same
-//! inputs and options give the same bytes, and a file that is as it should be is not written
-//! again, so cargo builds nothing anew.
+//! inputs and options give the same bytes, and an unchanged file is not written again, so cargo
+//! rebuilds nothing.
 //!
-//! It is the one library that opens files, and it is for build scripts: the stages do not. Who
-//! knows the sets only when the program starts compiles them there, with
-//! [`conset::compile_sets`].
+//! A program that knows its sets only at run time compiles them then, with
+//! [`conset::Compiler::compile_sets`].
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -34,24 +34,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conset::input::{self, Input, LoadOptions, PlacedHalo};
-use conset::{CompileError, Compiled, Options};
+use conset::{CompileError, CompileOptions, Compiled, Compiler};
 use conset_ir::{At, ConnectionSet, Document, InputError, Machine, Program, binary, machine_file};
 
 /// Why nothing was built.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// A file or folder could not be read or written.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// There is no `OUT_DIR`: this is no build script.
+    /// `OUT_DIR` is not set, so this is not a build script.
     #[error("OUT_DIR is not set; run this in a build script, or name a folder with `out_dir`")]
     NoFolder,
-    /// A name for the module that no file and no module should have.
+    /// The name is not a valid name of a module.
     #[error("`{name}` cannot name a module; expected a letter, then letters, digits or `_`")]
     Name {
         /// The name.
@@ -68,12 +69,26 @@ impl From<InputError> for BuildError {
     }
 }
 
-/// What to compile, for which machine, and where to put it.
+/// A compilation in a build script: machine, inputs, options and output.
+///
+/// ```
+/// use conset_ir::{CellId, Connection, ConnectionSet};
+///
+/// let set = ConnectionSet::new("halo", vec![Connection::new(CellId(0), CellId(1), 20)])?;
+/// let folder = std::env::temp_dir().join(format!("conset-build-{}", std::process::id()));
+/// std::fs::create_dir_all(&folder)?;
+/// let built =
+///     conset_build::Build::new().machine("ring:4").set(set).out_dir(&folder).quiet().compile()?;
+/// assert!(built.module.ends_with("program.rs") && built.image.ends_with("program.csi"));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Build {
     machine: MachineChoice,
-    inputs: Vec<Part>,
-    options: Options,
+    inputs: Vec<BuildInput>,
+    options: CompileOptions,
     parts: Option<usize>,
     partition: Option<PathBuf>,
     words: u32,
@@ -89,23 +104,24 @@ enum MachineChoice {
 }
 
 #[derive(Clone, Debug)]
-enum Part {
-    Input(PathBuf),
+enum BuildInput {
+    File(PathBuf),
     Set(ConnectionSet),
 }
 
-/// What was built.
+/// The result of a build.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Built {
-    /// The source file, to be included.
+    /// The source file to include.
     pub module: PathBuf,
-    /// The image's file, beside it.
+    /// The file of the image, in the same folder.
     pub image: PathBuf,
     /// The files that were read.
     pub read: Vec<PathBuf>,
     /// The compiled program.
     pub compiled: Compiled,
-    /// Of each input that was divided into parts: the parts, and the cells they were placed on.
+    /// For each input that was divided into parts: the parts and their cells.
     pub halos: Vec<PlacedHalo>,
 }
 
@@ -114,7 +130,7 @@ impl Default for Build {
         Self {
             machine: MachineChoice::Spec("iwarp".to_owned()),
             inputs: Vec::new(),
-            options: Options::default(),
+            options: CompileOptions::default(),
             parts: None,
             partition: None,
             words: 1,
@@ -126,107 +142,94 @@ impl Default for Build {
 }
 
 impl Build {
-    /// Nothing yet, for the machine `iwarp`.
+    /// A build without inputs for the machine `iwarp`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The machine, as on the command line: a preset with its size (`iwarp:4x4`, `ring:16`), or
-    /// the path of a machine file that ends in `.toml`.
-    #[must_use]
+    /// Sets the machine as on the command line: a preset with its size (`iwarp:4x4`, `ring:16`), or the
+    /// path of a machine file that ends in `.toml`.
     pub fn machine(mut self, spec: impl Into<String>) -> Self {
         self.machine = MachineChoice::Spec(spec.into());
         self
     }
 
-    /// A machine made by the build script.
-    #[must_use]
+    /// Sets a machine made by the build script.
     pub fn on(mut self, machine: impl Into<Arc<Machine>>) -> Self {
         self.machine = MachineChoice::Given(machine.into());
         self
     }
 
-    /// Adds an input, as on the command line: a mesh, graph, matrix, decomposition or connection
-    /// sets in a file, or a pattern (`pattern:all-to-all`). Sets of several inputs need several
-    /// names.
-    #[must_use]
+    /// Adds an input as on the command line: a file with a mesh, graph, matrix, decomposition or
+    /// connection sets, or a pattern (`pattern:all-to-all`). All sets need different names.
     pub fn input(mut self, path: impl Into<PathBuf>) -> Self {
-        self.inputs.push(Part::Input(path.into()));
+        self.inputs.push(BuildInput::File(path.into()));
         self
     }
 
     /// Adds a connection set made by the build script.
-    #[must_use]
     pub fn set(mut self, set: ConnectionSet) -> Self {
-        self.inputs.push(Part::Set(set));
+        self.inputs.push(BuildInput::Set(set));
         self
     }
 
     /// Adds connection sets made by the build script.
-    #[must_use]
     pub fn sets(mut self, sets: impl IntoIterator<Item = ConnectionSet>) -> Self {
-        self.inputs.extend(sets.into_iter().map(Part::Set));
+        self.inputs.extend(sets.into_iter().map(BuildInput::Set));
         self
     }
 
-    /// How to compile.
-    #[must_use]
-    pub fn options(mut self, options: Options) -> Self {
+    /// Sets the options of the compiler.
+    pub fn options(mut self, options: CompileOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Divides meshes into this many parts; as many as there are live cells otherwise.
-    #[must_use]
+    /// Sets the number of parts of meshes; the default is the number of live cells.
     pub fn parts(mut self, parts: usize) -> Self {
         self.parts = Some(parts);
         self
     }
 
-    /// Divides meshes as this file says.
-    #[must_use]
+    /// Sets a file with the partition of meshes.
     pub fn partition(mut self, path: impl Into<PathBuf>) -> Self {
         self.partition = Some(path.into());
         self
     }
 
-    /// Words of each connection of a pattern; 1 otherwise.
-    #[must_use]
+    /// Sets the words of each connection of a pattern; the default is 1.
     pub fn words(mut self, words: u32) -> Self {
         self.words = words;
         self
     }
 
-    /// The name of what is written: `NAME.rs` and `NAME.csi`; `program` otherwise.
-    #[must_use]
+    /// Sets the name of the output files, `NAME.rs` and `NAME.csi`; the default is `program`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Writes into this folder; cargo's `OUT_DIR` otherwise.
-    #[must_use]
+    /// Sets the output folder; the default is `OUT_DIR`.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.out_dir = Some(folder.into());
         self
     }
 
-    /// Does not print to cargo which files to watch.
-    #[must_use]
+    /// Prints no instructions to cargo.
     pub fn quiet(mut self) -> Self {
         self.quiet = true;
         self
     }
 
-    /// Compiles, checks and writes.
+    /// Compiles and verifies the inputs, and writes the module and the image.
     ///
     /// # Errors
-    /// See [`BuildError`]. Nothing is written where something cannot be read or compiled.
+    /// See [`BuildError`]. If an input cannot be read or compiled, nothing is written.
     pub fn compile(&self) -> Result<Built, BuildError> {
         let folder = self.folder(std::env::var_os("OUT_DIR"))?;
         let mut read = Vec::new();
         let result = self.compiled(&mut read);
-        // Cargo is told in any case: a file that is mended must start the script again.
+        // Also after an error: when the file is corrected, cargo must run the script again.
         if !self.quiet {
             watch(&read);
         }
@@ -248,14 +251,14 @@ impl Build {
         folder.ok_or(BuildError::NoFolder)
     }
 
-    /// Notes every file it reads in `read`.
+    /// Compiles the inputs, and records every file that it reads in `read`.
     fn compiled(&self, read: &mut Vec<PathBuf>) -> Result<(Compiled, Vec<PlacedHalo>), BuildError> {
         let machine = self.machine_of(read)?;
         let (mut sets, mut halos) = (Vec::new(), Vec::new());
-        for part in &self.inputs {
-            match part {
-                Part::Set(set) => sets.push(Arc::new(set.clone())),
-                Part::Input(path) => {
+        for input in &self.inputs {
+            match input {
+                BuildInput::Set(set) => sets.push(Arc::new(set.clone())),
+                BuildInput::File(path) => {
                     let loaded = self.load(path, &machine, read)?;
                     sets.extend_from_slice(loaded.program.sets());
                     halos.extend(loaded.halo);
@@ -264,7 +267,7 @@ impl Build {
         }
         let program = Program::new(sets)
             .map_err(|e| InputError::new("<build script>", At::Path(e.place), e.message))?;
-        let compiled = conset::compile(&machine, &program, &self.options, &mut |_| ())?;
+        let compiled = Compiler::new(&machine).options(self.options.clone()).compile(&program)?;
         Ok((compiled, halos))
     }
 
@@ -289,7 +292,7 @@ impl Build {
         path: &Path,
         machine: &Machine,
         read: &mut Vec<PathBuf>,
-    ) -> Result<input::Loaded, BuildError> {
+    ) -> Result<input::LoadedProgram, BuildError> {
         let name = path.display().to_string();
         if let Some(pattern) = name.strip_prefix(input::PATTERN) {
             return Ok(input::pattern(pattern, machine, self.words)?);
@@ -299,16 +302,13 @@ impl Build {
             Some(file) => Some((file.display().to_string(), open(file, read)?)),
             None => None,
         };
-        let options = LoadOptions {
-            parts: self.parts,
-            partition: partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
-            seed: self.options.seed,
-            ..LoadOptions::default()
-        };
+        let partition = partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+        let options =
+            LoadOptions::default().parts(self.parts).partition(partition).seed(self.options.seed);
         match input::load(&name, &bytes, machine, &options, &mut |_| ())? {
             Input::Program(loaded) => Ok(*loaded),
-            Input::Schedule(_) | Input::Image(_) | Input::Machine(_) => {
-                let message = "this is compiled or a machine; expected something to compile";
+            _ => {
+                let message = "a schedule, an image or a machine; expected an input to compile";
                 Err(InputError::new(name, At::Whole, message).into())
             }
         }
@@ -322,8 +322,8 @@ fn open(path: &Path, read: &mut Vec<PathBuf>) -> Result<Vec<u8>, BuildError> {
     std::fs::read(path).map_err(|error| BuildError::File { path: path.to_owned(), error })
 }
 
-/// Writes a file unless it is what it should be; a build that is killed leaves the old file or
-/// the new one.
+/// Writes a file unless its contents are unchanged. If the build is killed, the file is either the old
+/// one or the new one.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     if std::fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());
@@ -337,9 +337,8 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     std::fs::rename(&beside, path).map_err(failed)
 }
 
-/// Tells cargo when to run the build script again (beside when the script itself changes). Where
-/// nothing was read there is nothing to tell, and cargo watches the whole package.
-#[allow(clippy::print_stdout, reason = "it is how a build script speaks to cargo")]
+/// Tells cargo which files to watch. If no file was read, cargo watches the whole package.
+#[allow(clippy::print_stdout, reason = "build scripts print instructions for cargo")]
 fn watch(read: &[PathBuf]) {
     for path in read {
         println!("cargo::rerun-if-changed={}", path.display());

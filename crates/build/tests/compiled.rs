@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use conset::{Algorithm, Options, compile_sets};
+use conset::{Algorithm, Compiler};
 use conset_build::{Build, BuildError};
 use conset_ir::{CellId, Connection, ConnectionSet, Machine};
 use conset_runtime::{Collectives, Layout, Op, Plan, ThreadOptions, Transport, World, tree_sets};
@@ -59,10 +59,10 @@ fn a_matrix_is_dealt_compiled_and_multiplied() {
         let trees = tree_sets(&machine, 1).unwrap();
         let halos =
             [csr.forward.set("forward", 1).unwrap(), csr.backward.set("backward", 1).unwrap()];
-        for algorithm in [Algorithm::Paper, Algorithm::Best] {
-            let options = Options { algorithm, ..Options::default() };
+        for algorithm in [Algorithm::Paper, Algorithm::Auto] {
             let sets = halos.iter().chain(&trees).cloned();
-            let image = compile_sets(&machine, sets, &options).unwrap();
+            let compiled = Compiler::new(&machine).algorithm(algorithm).compile_sets(sets).unwrap();
+            let image = compiled.image().clone();
             let forward = Plan::new(&image, "forward", csr.forward.clone(), 1).unwrap();
             let backward = Plan::new(&image, "backward", csr.backward.clone(), 1).unwrap();
             let trees = Collectives::new(&image).unwrap();
@@ -109,9 +109,12 @@ fn trees_survive_any_division_into_phases() {
         let mut parameters = machine.parameters().clone();
         parameters.channels_per_cell = channels;
         let machine = Arc::new(machine.with_parameters(parameters).unwrap());
-        for algorithm in [Algorithm::Paper, Algorithm::Best] {
-            let options = Options { algorithm, ..Options::default() };
-            let image = compile_sets(&machine, tree_sets(&machine, 2).unwrap(), &options).unwrap();
+        for algorithm in [Algorithm::Paper, Algorithm::Auto] {
+            let compiled = Compiler::new(&machine)
+                .algorithm(algorithm)
+                .compile_sets(tree_sets(&machine, 2).unwrap())
+                .unwrap();
+            let image = compiled.image().clone();
             let trees = Collectives::new(&image).unwrap();
             let (found, _) = World::new(image)
                 .try_run(|cell| {
@@ -133,7 +136,8 @@ fn one_set_both_ways_saves_a_switch() {
     let machine = Arc::new(Machine::from_spec("iwarp").unwrap());
     let [reduce, broadcast, allreduce] = tree_sets(&machine, 1).unwrap();
     let run = |sets: Vec<ConnectionSet>| {
-        let image = compile_sets(&machine, sets, &Options::default()).unwrap();
+        let compiled = Compiler::new(&machine).compile_sets(sets).unwrap();
+        let image = compiled.image().clone();
         let trees = Collectives::new(&image).unwrap();
         let program = |cell: &mut conset_runtime::Cell<'_>| {
             let mut x = [1.0f64];
@@ -276,7 +280,7 @@ fn what_cannot_be_built_is_said() {
     let machine = Arc::new(Machine::from_spec("ring:4").unwrap());
     let document = conset_ir::Document::Machine(machine.clone());
     std::fs::write(&schedule, conset_ir::binary::write(&document)).unwrap();
-    assert!(error(build().input(&schedule)).contains("expected something to compile"));
+    assert!(error(build().input(&schedule)).contains("expected an input to compile"));
     assert!(matches!(Build::new().on(machine).compile(), Err(BuildError::NoFolder)));
     let written = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(written, 1, "only what the test itself wrote");

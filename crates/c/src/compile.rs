@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use conset::ir::{CellId, ConnectionSet, Machine, machine_file};
 use conset::partition_route::placement::Method;
-use conset::{Algorithm, Objective, Options, assemble, compile_sets};
+use conset::{Algorithm, CompileOptions, Compiler, Objective, assemble};
 use conset_runtime::{Layout, tree_sets_named};
 
 use crate::entry::enter;
@@ -70,7 +70,7 @@ pub struct ConsetCompileOptions {
 }
 
 fn defaults() -> ConsetCompileOptions {
-    let Options { seed, max_phases, attempts, .. } = Options::default();
+    let CompileOptions { seed, max_phases, max_plans, .. } = CompileOptions::default();
     ConsetCompileOptions {
         size: size_of::<ConsetCompileOptions>(),
         seed,
@@ -78,7 +78,7 @@ fn defaults() -> ConsetCompileOptions {
         max_phases: max_phases.unwrap_or(0),
         algorithm: 0,
         objective: 0,
-        attempts: attempts.unwrap_or(0),
+        attempts: max_plans.unwrap_or(0),
         reroutes: -1,
         placement: 0,
         trees: std::ptr::null(),
@@ -107,7 +107,8 @@ pub unsafe extern "C" fn conset_compile(
         unsafe {
             let Job { machine, sets, trees, options, .. } = job(machine, sets, count, options)?;
             let sets = sets.into_iter().map(|(set, _)| set).chain(trees);
-            handle::give(image, world(compile_sets(&machine, sets, &options)?))
+            let compiled = Compiler::new(&machine).options(options).compile_sets(sets)?;
+            handle::give(image, world(compiled.image().clone()))
         }
     })
 }
@@ -135,8 +136,8 @@ pub unsafe extern "C" fn conset_assemble(
                 return Err(Fault::argument(message));
             }
             let sets = job.sets.into_iter().map(|(set, _)| set).collect();
-            let (machine, method, options) = (&job.machine, job.method, &job.options);
-            let done = assemble(machine, (parts, sets), job.trees, method, options)?;
+            let compiler = Compiler::new(&job.machine).options(job.options);
+            let done = assemble(compiler, (parts, sets), job.trees, job.method)?;
             handle::give(image, world(done.compiled.image().clone()))?;
             place.iter_mut().zip(done.place).for_each(|(place, CellId(cell))| *place = cell);
             Ok(())
@@ -149,7 +150,7 @@ struct Job<'a> {
     machine: Arc<Machine>,
     sets: Vec<(ConnectionSet, &'a Layout)>,
     trees: Vec<ConnectionSet>,
-    options: Options,
+    options: CompileOptions,
     method: Method,
 }
 
@@ -223,16 +224,16 @@ fn placement(number: c_int) -> Result<Method, Fault> {
     choose(number, &[Method::Best, Method::Given, Method::Curve, Method::Bisect], "placement")
 }
 
-fn how(given: &ConsetCompileOptions) -> Result<Options, Fault> {
-    Ok(Options {
-        algorithm: choose(given.algorithm, &[Algorithm::Best, Algorithm::Paper], "algorithm")?,
-        objective: choose(given.objective, &[Objective::Time, Objective::Phases], "objective")?,
-        seed: given.seed,
-        reroutes: u32::try_from(given.reroutes).ok(),
-        max_phases: (given.max_phases > 0).then_some(given.max_phases),
-        attempts: (given.attempts > 0).then_some(given.attempts),
-        unlimited: false,
-    })
+fn how(given: &ConsetCompileOptions) -> Result<CompileOptions, Fault> {
+    let algorithms = [Algorithm::Auto, Algorithm::Paper];
+    let objectives = [Objective::Time, Objective::Phases];
+    Ok(CompileOptions::new()
+        .algorithm(choose(given.algorithm, &algorithms, "algorithm")?)
+        .objective(choose(given.objective, &objectives, "objective")?)
+        .seed(given.seed)
+        .rip_up_iterations(u32::try_from(given.reroutes).ok())
+        .max_phases((given.max_phases > 0).then_some(given.max_phases))
+        .max_plans((given.attempts > 0).then_some(given.attempts)))
 }
 
 /// A preset or a machine file, and settings behind it: `torus:4x4 channels_per_cell=8`.

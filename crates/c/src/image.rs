@@ -34,7 +34,9 @@ fn parse(name: &str, bytes: &[u8]) -> Result<World, Fault> {
 fn checked(name: &str, bytes: &[u8]) -> Result<Arc<Image>, Fault> {
     match Document::parse_any(name, bytes)? {
         Document::Image(image) => Ok(Arc::new(conset::verify::image(image)?.into_inner())),
-        Document::Schedule(schedule) => Ok(conset::adopt(schedule, &mut |_| ())?.image().clone()),
+        Document::Schedule(schedule) => {
+            Ok(conset::Compiled::import(schedule, &mut |_| ())?.image().clone())
+        }
         other => {
             let what = format!("a {}, expected an image or a schedule", other.kind());
             let error = InputError::new(name, conset::ir::At::Whole, what);

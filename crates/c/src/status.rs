@@ -156,7 +156,7 @@ impl From<CompileError> for Fault {
                 return Self::new(Status::Infeasible, remedy::of_infeasible(error));
             }
             CompileError::Rejected(_) => Status::Rejected,
-            CompileError::Bug { .. } => Status::Bug,
+            _ => Status::Bug,
         };
         Self::of(status, &error)
     }

@@ -1,12 +1,13 @@
 //! The command line: subcommands, options and their help.
 //!
-//! Only the syntax of arguments is checked here. Whether a machine exists or a pattern fits it is
+//! This module checks only the syntax of arguments. Whether a machine exists or a pattern fits it is
 //! checked by the crate that defines machines or patterns. Options that were renamed keep their
 //! former names as hidden aliases for one release.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use conset_ir::convert::to_u64;
 use conset_ir::limits;
 
 /// A whole number from `least` to `most`.
@@ -17,8 +18,6 @@ fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, S
         number.ok_or_else(|| format!("expected a whole number from {least} to {most}"))
     }
 }
-
-const ANY_U32: u64 = u32::MAX as u64;
 
 /// Communication compiler: turns connection sets into verified phase schedules.
 #[derive(Parser, Debug)]
@@ -37,7 +36,7 @@ Examples:
 pub(crate) struct Cli {
     /// The subcommand.
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) command: Command,
     /// Print one JSON value instead of text.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -50,29 +49,29 @@ pub(crate) struct Cli {
     pub(crate) memory: Option<u64>,
 }
 
-impl Verb {
-    /// What the memory is needed for, as the user named it.
+impl Command {
+    /// The name of the input for errors about memory.
     pub(crate) fn subject(&self) -> String {
         let name = |path: &Path| path.display().to_string();
         match self {
-            Verb::Compile(args) => args.input.input.clone(),
-            Verb::Run(args) => args.input.input.clone(),
-            Verb::Bound(args) => args.input.input.clone(),
-            Verb::Reproduce(_) => "reproduce".into(),
-            Verb::Show(args) => args.what_and_file.last().cloned().unwrap_or_default(),
-            Verb::Why(args) => name(&args.file),
-            Verb::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
-            Verb::Verify(args) => name(&args.file),
-            Verb::Emit(args) => name(&args.file),
-            Verb::Machines(args) => args.spec.clone().unwrap_or_default(),
-            Verb::Patterns(args) => args.pattern.clone().unwrap_or_default(),
-            Verb::Generate(args) => args.mesh.clone().unwrap_or_default(),
+            Command::Compile(args) => args.input.input.clone(),
+            Command::Run(args) => args.input.input.clone(),
+            Command::Bound(args) => args.input.input.clone(),
+            Command::Reproduce(_) => "reproduce".into(),
+            Command::Show(args) => args.what_and_file.last().cloned().unwrap_or_default(),
+            Command::Why(args) => name(&args.file),
+            Command::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
+            Command::Verify(args) => name(&args.file),
+            Command::Emit(args) => name(&args.file),
+            Command::Machines(args) => args.spec.clone().unwrap_or_default(),
+            Command::Patterns(args) => args.pattern.clone().unwrap_or_default(),
+            Command::Generate(args) => args.mesh.clone().unwrap_or_default(),
         }
     }
 }
 
 #[derive(Subcommand, Debug)]
-pub(crate) enum Verb {
+pub(crate) enum Command {
     /// Compile an input to a verified phase schedule.
     #[command(after_help = "\
 Example: conset compile mesh.graph --parts 64 -o mesh.json
@@ -148,7 +147,7 @@ pub(crate) struct InputArgs {
     pub(crate) options: InputOptions,
 }
 
-/// How an input becomes a program on a machine.
+/// Options for reading an input.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InputOptions {
     #[command(flatten)]
@@ -160,7 +159,7 @@ pub(crate) struct InputOptions {
     #[arg(
         long,
         value_name = "N",
-        value_parser = whole::<usize>(1, limits::PARTS as u64),
+        value_parser = whole::<usize>(1, to_u64(limits::PARTS)),
         allow_negative_numbers = true
     )]
     pub(crate) parts: Option<usize>,
@@ -193,7 +192,7 @@ pub(crate) struct InputOptions {
 }
 
 impl InputArgs {
-    /// The seed, if nobody says: 1.
+    /// The seed; the default is 1.
     pub(crate) fn seed(&self) -> u64 {
         self.options.seed.unwrap_or(1)
     }
@@ -255,7 +254,7 @@ pub(crate) struct CompilerArgs {
         long,
         alias = "reroutes",
         value_name = "K",
-        value_parser = whole::<u32>(0, ANY_U32),
+        value_parser = whole::<u32>(0, u32::MAX.into()),
         allow_negative_numbers = true
     )]
     pub(crate) rip_up_iterations: Option<u32>,
@@ -263,7 +262,7 @@ pub(crate) struct CompilerArgs {
     #[arg(
         long,
         value_name = "N",
-        value_parser = whole::<u32>(0, ANY_U32),
+        value_parser = whole::<u32>(0, u32::MAX.into()),
         allow_negative_numbers = true
     )]
     pub(crate) max_phases: Option<u32>,
@@ -282,7 +281,7 @@ pub(crate) struct CompilerArgs {
         long,
         alias = "attempts",
         value_name = "N",
-        value_parser = whole::<u32>(1, ANY_U32),
+        value_parser = whole::<u32>(1, u32::MAX.into()),
         allow_negative_numbers = true
     )]
     pub(crate) max_plans: Option<u32>,
@@ -366,10 +365,10 @@ pub(crate) struct ReproduceArgs {
     /// Write Figures 2 to 6 of the computed tables as SVG into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
-    /// Folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack; rows with missing
-    /// files are left out.
-    #[arg(long, value_name = "DIR", default_value = "../shared/meshes")]
-    pub(crate) meshes: PathBuf,
+    /// Folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack [default: the
+    /// environment variable CONSET_MESHES]. Rows with missing files are left out.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) meshes: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -1,33 +1,35 @@
-//! Files in and out. The only module that touches the user's files.
+//! Reading and writing files. No other module accesses the user's files.
 //!
-//! Outputs are atomic: the bytes go to a temporary file beside the target, are synced, and the
-//! file is renamed over the target, so a killed run leaves the old file or the new one, never a
-//! half. A symbolic link stays one: what it leads to is written, even where that is not there yet,
-//! as a shell's `>` does. Where the system can (Linux), the temporary file has no name until it is whole, so a
-//! killed run leaves nothing else either. `-` stands for standard input and output. Whoever reads our
-//! standard output may stop early (`| head`): that ends the output quietly, as it does everywhere. A
-//! standard output that is closed from the beginning (`>&-`) is an error, as nobody gets anything.
+//! Writes are atomic: the bytes go to a temporary file in the same folder, are synced, and the file
+//! is renamed over the target, so a killed command leaves either the old file or the new one. A
+//! symbolic link is kept: its target is written, even if it does not exist yet, as with `>` in a
+//! shell. On Linux the temporary file has no name until it is complete, so a killed command leaves no
+//! other file either. `-` is standard input and output. If the reader of standard output stops early
+//! (`| head`), the output ends without an error. A standard output that is closed from the beginning
+//! (`>&-`) is an error.
 //!
-//! A verb that works long asks [`Target::check`] first, so that a misspelt folder costs no work.
+//! Long subcommands call [`OutputTarget::check`] first, so that a wrong output path is found before the
+//! work.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError};
 
 use crate::memory;
 
-/// The most bytes an input may have. Every reader needs memory in proportion to its input.
+/// Greatest size of an input. Every reader needs memory in proportion to its input.
 const INPUT_BYTES_MAX: u64 = 8 << 30;
 
-/// Reads a whole file, or standard input for `-`. Gives the name to use in messages with it.
+/// Reads a whole file, or standard input for `-`. Returns the name for messages and the bytes.
 pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), InputError> {
     if path == Path::new("-") {
         let mut bytes = Vec::new();
         let mut limited = io::stdin().lock().take(most() + 1);
         limited.read_to_end(&mut bytes).map_err(|e| unreadable("<stdin>", &e))?;
-        check_size("<stdin>", bytes.len() as u64)?;
+        check_size("<stdin>", to_u64(bytes.len()))?;
         return Ok(("<stdin>".to_owned(), bytes));
     }
     let name = path.display().to_string();
@@ -38,14 +40,15 @@ pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), InputError> {
     }
     check_size(&name, metadata.len())?;
     let mut bytes = Vec::new();
-    bytes.reserve_exact(metadata.len() as usize);
-    // A device or pipe has no length beforehand, so the limit is kept while reading, too.
+    bytes.reserve_exact(usize::try_from(metadata.len()).unwrap_or(0));
+    // Devices and pipes have no length, so the limit is also checked while reading.
     file.take(most() + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&name, &e))?;
-    check_size(&name, bytes.len() as u64)?;
+    check_size(&name, to_u64(bytes.len()))?;
     Ok((name, bytes))
 }
 
-/// The most bytes that are read: half of the memory, as what they say needs room as well.
+/// Greatest number of bytes that are read: half of the memory limit, because the parsed input needs
+/// memory too.
 fn most() -> u64 {
     memory::limit().map_or(INPUT_BYTES_MAX, |limit| INPUT_BYTES_MAX.min(limit / 2))
 }
@@ -54,7 +57,7 @@ fn check_size(name: &str, bytes: u64) -> Result<(), InputError> {
     if bytes <= most() {
         return Ok(());
     }
-    let message = format!("more than {}, the most that is read", memory::Bytes(most()));
+    let message = format!("more than {}, the greatest size of an input", memory::Bytes(most()));
     let error = InputError::new(name, At::Whole, message);
     Err(if most() < INPUT_BYTES_MAX { error.help("allow more with --memory") } else { error })
 }
@@ -67,24 +70,27 @@ fn unreadable(name: &str, error: &io::Error) -> InputError {
     error
 }
 
-/// Where output goes.
-pub(crate) enum Target {
+/// The target of an output.
+pub(crate) enum OutputTarget {
     /// Standard output.
     Stdout,
     /// A file, replaced as a whole.
     File(PathBuf),
 }
 
-impl Target {
+impl OutputTarget {
     /// `-` is standard output, everything else a file.
     pub(crate) fn new(path: &Path) -> Self {
         if path == Path::new("-") { Self::Stdout } else { Self::File(path.to_owned()) }
     }
 
-    /// Refuses what could not be written later: a folder that is not there, a folder in the
-    /// file's place, and one of `inputs`, which would be lost.
+    /// Checks that the target can be written.
+    ///
+    /// # Errors
+    /// The folder does not exist, the target is a folder, or it is one of `inputs`, which would be
+    /// overwritten.
     pub(crate) fn check(&self, inputs: &[&Path]) -> Result<(), InputError> {
-        let Target::File(path) = self else { return check_stdout() };
+        let OutputTarget::File(path) = self else { return check_stdout() };
         let name = path.display().to_string();
         let wrong = |message: String| InputError::new(name.clone(), At::Whole, message);
         let real = end_of(path).map_err(|e| unwritable(&name, &e))?;
@@ -100,7 +106,7 @@ impl Target {
         let same = |input: &&&Path| fs::canonicalize(input).is_ok_and(|input| input == real);
         match inputs.iter().find(same) {
             Some(_) if real.is_file() => {
-                Err(wrong("this is the input; it would be lost".into())
+                Err(wrong("this is the input; it would be overwritten".into())
                     .help("write to another file"))
             }
             _ => Ok(()),
@@ -113,16 +119,16 @@ impl Target {
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), InputError> {
         match self {
-            Target::Stdout => {
+            OutputTarget::Stdout => {
                 check_stdout()?;
                 let mut out = BufWriter::new(io::stdout().lock());
                 match fill(&mut out).and_then(|()| out.flush()) {
-                    // Whoever reads us has had enough (`| head`): not an error.
+                    // The reader has stopped early (`| head`): not an error.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                     other => other.map_err(|e| unwritable("<stdout>", &e)),
                 }
             }
-            Target::File(path) => {
+            OutputTarget::File(path) => {
                 self.check(&[])?;
                 write_atomically(path, fill)
                     .map_err(|e| unwritable(&path.display().to_string(), &e))
@@ -148,13 +154,13 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Where a path ends, through all links, if only in the name of a file that is not there yet.
+/// The target of a path through all symbolic links; it need not exist.
 fn end_of(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     loop {
         match fs::canonicalize(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // Links that lead nowhere but to each other are an error here, so the loop ends.
+            // A cycle of links is an error here, so the loop ends.
             found => return found,
         }
         match fs::read_link(&path) {
@@ -182,7 +188,7 @@ fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A link stays a link: what it leads to is replaced or made.
+    // A symbolic link is kept; its target is replaced or created.
     let path = end_of(path)?;
     if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
         // A device or a pipe cannot be replaced, only written to.
@@ -212,7 +218,7 @@ fn write_atomically(
     let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     temporary.as_file().sync_all()?;
     temporary.persist(&path).map_err(|e| e.error)?;
-    // The rename itself must survive a crash as well.
+    // The rename must survive a crash too.
     #[cfg(unix)]
     File::open(folder)?.sync_all()?;
     Ok(())
@@ -224,15 +230,15 @@ fn temporary() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// The rights of the file that is replaced, else those of any new file.
+/// The permissions of the replaced file, or those of a new file.
 #[cfg(unix)]
 fn mode_of(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(path).map_or(0o666, |m| m.permissions().mode() & 0o7777)
 }
 
-/// Whether standard output was closed when the program began. Before `main`, Rust's runtime opens
-/// `/dev/null` in its place, and from then on nobody could tell.
+/// Whether standard output was closed when the program started. Before `main`, Rust's runtime opens
+/// `/dev/null` in its place, which hides this.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "only a function of the linker's section runs early enough")]
 mod closed {
@@ -240,8 +246,8 @@ mod closed {
 
     static CLOSED: AtomicBool = AtomicBool::new(false);
 
-    // Functions in this section are called before Rust's runtime begins. This one makes one system
-    // call, for which it needs no runtime.
+    // Functions in this section are called before Rust's runtime starts. This one makes one system
+    // call, which needs no runtime.
     #[used]
     #[unsafe(link_section = ".init_array")]
     static LOOK: extern "C" fn() = look;
@@ -256,7 +262,7 @@ mod closed {
     }
 }
 
-/// Files that get their name when they are whole.
+/// Files without a name until they are complete.
 #[cfg(target_os = "linux")]
 mod nameless {
     use std::fs::{File, OpenOptions};
@@ -271,8 +277,8 @@ mod nameless {
         format!("/proc/self/fd/{}", file.as_raw_fd()).into()
     }
 
-    /// A file in `folder` without a name. Not all file systems have this, and without `/proc` it
-    /// could not be named later.
+    /// Creates a file without a name in `folder`. Not all file systems support this, and naming it
+    /// later needs `/proc`.
     pub(super) fn open(folder: &Path, mode: u32) -> io::Result<File> {
         let flags = OFlags::TMPFILE.bits().cast_signed();
         let file = OpenOptions::new().write(true).mode(mode).custom_flags(flags).open(folder)?;
@@ -280,13 +286,13 @@ mod nameless {
         Ok(file)
     }
 
-    /// Gives it a name that nothing has.
+    /// Gives the file an unused name.
     pub(super) fn link(file: &File, name: &Path) -> io::Result<()> {
         linkat(CWD, own_name(file), CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
     }
 }
 
-/// Makes a folder for outputs, with its parents.
+/// Creates a folder for outputs, with its parents.
 pub(crate) fn make_folder(path: &Path) -> Result<(), InputError> {
     let name = path.display().to_string();
     if path.is_file() {
@@ -295,7 +301,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), InputError> {
     fs::create_dir_all(path).map_err(|e| unwritable(&name, &e))
 }
 
-/// The whole path of a folder that must be there, whoever looks from wherever.
+/// The absolute path of a folder, which must exist.
 pub(crate) fn whole_path(folder: &Path) -> Result<PathBuf, InputError> {
     let wrong = |why: String| InputError::new(folder.display().to_string(), At::Whole, why);
     let path = fs::canonicalize(folder).map_err(|e| wrong(format!("cannot be read: {e}")))?;
@@ -311,29 +317,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.json");
         fs::write(&path, "old").unwrap();
-        let result = Target::new(&path).write(|out| {
+        let result = OutputTarget::new(&path).write(|out| {
             out.write_all(b"half")?;
             Err(io::Error::other("disk full"))
         });
         assert!(result.unwrap_err().message.contains("disk full"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        Target::new(&path).write(|out| out.write_all(b"new")).unwrap();
+        OutputTarget::new(&path).write(|out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
     }
 
     #[test]
-    fn what_cannot_be_written_is_known_before_the_work() {
+    fn targets_that_cannot_be_written_are_refused_beforehand() {
         let folder = tempfile::tempdir().unwrap();
         let (input, none) = (folder.path().join("in"), folder.path().join("none/out.json"));
         fs::write(&input, "precious").unwrap();
-        let check = |path: &Path| Target::new(path).check(&[&input, Path::new("-")]);
+        let check = |path: &Path| OutputTarget::new(path).check(&[&input, Path::new("-")]);
         assert!(check(&folder.path().join("out.json")).is_ok());
         assert!(check(Path::new("-")).is_ok() && check(Path::new("bare.json")).is_ok());
         assert!(check(folder.path()).unwrap_err().message.contains("folder"));
         let error = check(&none).unwrap_err();
         assert!(error.message.ends_with("none does not exist") && error.help.is_some(), "{error}");
-        assert_eq!(Target::new(&none).write(|_| Ok(())).unwrap_err(), error);
+        assert_eq!(OutputTarget::new(&none).write(|_| Ok(())).unwrap_err(), error);
         assert!(check(&folder.path().join("./in")).unwrap_err().message.contains("the input"));
         assert!(make_folder(&input).unwrap_err().message.contains("expected a folder"));
         assert!(whole_path(&input).unwrap_err().message.contains("expected a folder"));
@@ -342,13 +348,13 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_being_written_has_no_name_yet() {
+    fn an_incomplete_file_has_no_name() {
         let folder = tempfile::tempdir().unwrap();
         if nameless::open(folder.path(), 0o600).is_err() {
             return; // not every file system can
         }
         let path = folder.path().join("out.json");
-        let written = Target::new(&path).write(|out| {
+        let written = OutputTarget::new(&path).write(|out| {
             out.write_all(&[0; 1 << 20])?;
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
             Ok(())
@@ -367,7 +373,7 @@ mod tests {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&path, &link).unwrap();
-        Target::new(&link).write(|out| out.write_all(b"new")).unwrap();
+        OutputTarget::new(&link).write(|out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
@@ -384,18 +390,18 @@ mod tests {
         symlink("inner/second", at("first")).unwrap();
         symlink("../new", at("inner/second")).unwrap();
         for bytes in ["new", "newer"] {
-            Target::new(&at("first")).write(|out| out.write_all(bytes.as_bytes())).unwrap();
+            OutputTarget::new(&at("first")).write(|out| out.write_all(bytes.as_bytes())).unwrap();
             assert_eq!(fs::read_to_string(at("new")).unwrap(), bytes);
             assert!(fs::symlink_metadata(at("first")).unwrap().is_symlink());
             assert!(fs::symlink_metadata(at("inner/second")).unwrap().is_symlink());
         }
         symlink("none/new", at("astray")).unwrap();
-        let error = Target::new(&at("astray")).check(&[]).unwrap_err();
+        let error = OutputTarget::new(&at("astray")).check(&[]).unwrap_err();
         assert!(error.message.contains("does not exist"), "{error}");
-        assert_eq!(Target::new(&at("astray")).write(|_| Ok(())).unwrap_err(), error);
+        assert_eq!(OutputTarget::new(&at("astray")).write(|_| Ok(())).unwrap_err(), error);
         symlink("ring", at("ring")).unwrap();
-        assert!(Target::new(&at("ring")).check(&[]).is_err());
-        assert!(Target::new(&at("ring")).write(|_| Ok(())).is_err());
+        assert!(OutputTarget::new(&at("ring")).check(&[]).is_err());
+        assert!(OutputTarget::new(&at("ring")).write(|_| Ok(())).is_err());
         assert!(fs::symlink_metadata(at("ring")).unwrap().is_symlink());
     }
 
@@ -404,6 +410,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(read(folder.path()).unwrap_err().message.contains("folder"));
         assert!(read(&folder.path().join("none")).unwrap_err().help.is_some());
-        assert!(Target::new(folder.path()).write(|_| Ok(())).is_err());
+        assert!(OutputTarget::new(folder.path()).write(|_| Ok(())).is_err());
     }
 }

@@ -1,37 +1,36 @@
-//! From the words on the command line to a machine and an input.
+//! Loading the machine and the input that the command line names, and compiling them.
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use conset::fuse::compile_fused;
-use conset::input::{self, Elements, Input, LoadOptions, Loaded};
+use conset::input::{self, Input, LoadOptions, LoadedProgram, PartitionUnit};
 use conset::partition_route::placement::Method;
-use conset::{Clock, CompileError, Compiled, More, Options, adopt, adopt_image, compile_with};
+use conset::{Algorithm, CompileError, Compiled, Compiler, Objective};
 use conset_ir::{At, CellId, Document, FileFormat, InputError, Machine, Schedule, machine_file};
 use conset_mesh::patterns;
 
 use crate::args::{
     AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs, ObjectiveArg, PlacementArg,
 };
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::files;
 use crate::memory;
-use crate::progress::Bar;
+use crate::progress::ProgressDisplay;
 use crate::text::Terminal;
 
-/// Words of each connection of a pattern, if nobody says.
+/// Default number of words of each connection of a pattern.
 const PATTERN_WORDS: u32 = 32;
 
-/// The machine of a specification or machine file, with single values set.
-pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, Failure> {
+/// The machine of a specification or machine file, with parameters set.
+pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, CliError> {
     let machine = if spec.ends_with(".toml") {
         let (name, bytes) = files::read(Path::new(spec))?;
         let text = std::str::from_utf8(&bytes).map_err(|e| {
             InputError::new(&name, At::Byte(e.valid_up_to()), "not UTF-8, expected a TOML text")
         })?;
-        machine_file::parse(&name, text).map_err(|e| Failure::in_source(e, &bytes))?
+        machine_file::parse(&name, text).map_err(|e| CliError::in_source(e, &bytes))?
     } else {
         Machine::from_spec(spec)
             .map_err(|e| e.with_alternative("give a machine file ending in .toml"))?
@@ -40,7 +39,7 @@ pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, Failur
 }
 
 /// The machine with `KEY=VALUE` settings applied.
-fn with_settings(machine: Arc<Machine>, set: &[String]) -> Result<Arc<Machine>, Failure> {
+fn with_settings(machine: Arc<Machine>, set: &[String]) -> Result<Arc<Machine>, CliError> {
     if set.is_empty() {
         return Ok(machine);
     }
@@ -63,7 +62,7 @@ fn with_settings(machine: Arc<Machine>, set: &[String]) -> Result<Arc<Machine>, 
     Ok(Arc::new(changed))
 }
 
-/// An error about a word on the command line, under the name of its option.
+/// An error about the argument of an option.
 fn in_option(option: &str, mut error: InputError) -> InputError {
     error.file = option.to_owned();
     error
@@ -73,15 +72,15 @@ fn in_option(option: &str, mut error: InputError) -> InputError {
 fn chosen_machine(
     args: &MachineArgs,
     default: Option<Arc<Machine>>,
-) -> Result<Arc<Machine>, Failure> {
+) -> Result<Arc<Machine>, CliError> {
     Ok(with_dead(whole_machine(args, default)?, &args.dead)?)
 }
 
-/// The same with the parts that `--dead` names still alive.
+/// The same, without the dead parts of `--dead`.
 fn whole_machine(
     args: &MachineArgs,
     default: Option<Arc<Machine>>,
-) -> Result<Arc<Machine>, Failure> {
+) -> Result<Arc<Machine>, CliError> {
     match (&args.machine, default) {
         (Some(spec), _) => machine(spec, &args.params),
         (None, Some(default)) => with_settings(default, &args.params),
@@ -110,9 +109,9 @@ fn with_dead(machine: Arc<Machine>, parts: &[String]) -> Result<Arc<Machine>, In
             }
         };
         let pairs = [(from, to), (to, from)];
-        // Where cells are joined one way only, that way is meant.
-        let joined = |pair: &(CellId, CellId)| machine.with_dead(&[], &[*pair]).is_ok();
-        let meant = pairs.into_iter().filter(|pair| both && joined(pair));
+        // If the cells are linked in one direction only, that direction is meant.
+        let linked = |pair: &(CellId, CellId)| machine.with_dead(&[], &[*pair]).is_ok();
+        let meant = pairs.into_iter().filter(|pair| both && linked(pair));
         let before = links.len();
         links.extend(meant);
         if links.len() == before {
@@ -126,16 +125,16 @@ fn with_dead(machine: Arc<Machine>, parts: &[String]) -> Result<Arc<Machine>, In
     Ok(Arc::new(changed.map_err(|e| InputError::new("--dead", At::Path(e.place), e.message))?))
 }
 
-/// The machine of arguments alone, for verbs without an input.
-pub(crate) fn machine_of(args: &MachineArgs) -> Result<Arc<Machine>, Failure> {
+/// The machine that the arguments name, for subcommands without an input.
+pub(crate) fn machine_of(args: &MachineArgs) -> Result<Arc<Machine>, CliError> {
     chosen_machine(args, None)
 }
 
 /// A program to compile, and the machine to compile it for.
-pub(crate) struct Job {
-    /// What came of the input.
+pub(crate) struct LoadedInput {
+    /// The input.
     pub(crate) input: Input,
-    /// The machine: the arguments', else the input's, else the default.
+    /// The machine: that of the arguments, else that of the input, else the default.
     pub(crate) machine: Arc<Machine>,
     bytes: Vec<u8>,
 }
@@ -148,7 +147,7 @@ pub(crate) fn input_files(args: &InputArgs) -> Vec<&Path> {
 }
 
 /// Reads the input that the arguments name.
-pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
+pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<LoadedInput, CliError> {
     let whole = whole_machine(&args.options.machine, None)?;
     let machine = with_dead(whole.clone(), &args.options.machine.dead);
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
@@ -157,36 +156,36 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
         let mut loaded =
             input::pattern(pattern, &machine, args.options.words.unwrap_or(PATTERN_WORDS))?;
         place_named_cells(args, &mut loaded, &machine, bar, &[])?;
-        return Ok(Job { input: Input::Program(Box::new(loaded)), machine, bytes: Vec::new() });
+        return Ok(LoadedInput {
+            input: Input::Program(Box::new(loaded)),
+            machine,
+            bytes: Vec::new(),
+        });
     }
     if args.options.words.is_some() {
         return Err(InputError::new(
             "--words",
             At::Whole,
-            format!(
-                "only the connections of a pattern have no words, and {} is a file",
-                args.input
-            ),
+            format!("--words is for patterns, and {} is a file", args.input),
         )
-        .help("leave out --words; a file says how many words each connection has")
+        .help("leave out --words; the file contains the words of each connection")
         .into());
     }
     let (name, bytes) =
         files::read(Path::new(&args.input)).map_err(|e| perhaps_pattern(args, e))?;
     let partition = args.options.partition.as_deref().map(files::read).transpose()?;
-    let options = LoadOptions {
-        format: args.options.format.as_deref(),
-        parts: args.options.parts,
-        partition: partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
-        elements: match args.options.elements {
-            ElementsArg::AsRead => Elements::AsRead,
-            ElementsArg::Triangles => Elements::Triangles,
-        },
-        placement: args.options.placement.map_or(Method::default(), method),
-        seed: args.seed(),
-        memory: memory::limit(),
-    };
-    // A file that names its own machine is not about this one, so the parts need not be there.
+    let options = LoadOptions::default()
+        .format(args.options.format.as_deref())
+        .parts(args.options.parts)
+        .partition(partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
+        .elements(match args.options.elements {
+            ElementsArg::AsRead => PartitionUnit::AsRead,
+            ElementsArg::Triangles => PartitionUnit::Triangles,
+        })
+        .placement(args.options.placement.map_or(Method::default(), method))
+        .seed(args.seed())
+        .memory(memory::limit());
+    // If the file names its own machine, the dead parts refer to that machine and may not exist here.
     let here = machine.as_ref().unwrap_or(&whole);
     let mut input = input::load(&name, &bytes, here, &options, &mut |p| bar.observe(p))
         .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
@@ -202,10 +201,10 @@ pub(crate) fn input(args: &InputArgs, bar: &mut Bar) -> Result<Job, Failure> {
         Input::Program(loaded) => place_named_cells(args, loaded, &machine, bar, &bytes)?,
         _ => refuse_placement(args)?,
     }
-    Ok(Job { input, machine, bytes })
+    Ok(LoadedInput { input, machine, bytes })
 }
 
-/// Who finds no file perhaps meant a pattern.
+/// Adds a hint if a file that was not found has the name of a pattern.
 fn perhaps_pattern(args: &InputArgs, error: InputError) -> InputError {
     let name = args.input.split(':').next().unwrap_or("");
     match patterns::LIST.iter().any(|pattern| pattern.name == name) && error.help.is_some() {
@@ -223,104 +222,115 @@ fn method(arg: PlacementArg) -> Method {
     }
 }
 
-/// Sets that name cells stay there, unless another placement is asked for.
+/// Places sets that name cells, if a placement is requested.
 fn place_named_cells(
     args: &InputArgs,
-    loaded: &mut Loaded,
+    loaded: &mut LoadedProgram,
     machine: &Machine,
-    bar: &mut Bar,
+    bar: &mut ProgressDisplay,
     bytes: &[u8],
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let Some(method) = args.options.placement.map(method) else { return Ok(()) };
     if loaded.placement.is_some() || method == Method::Given {
         return Ok(());
     }
     input::place(loaded, machine, method, args.seed(), &mut |p| bar.observe(p))
-        .map_err(|e| Failure::of_compile(e, bytes))
+        .map_err(|e| CliError::of_compile(e, bytes))
 }
 
-/// What is compiled is placed.
+/// Refuses `--placement` for compiled inputs.
 fn refuse_placement(args: &InputArgs) -> Result<(), InputError> {
     match args.options.placement {
         None => Ok(()),
         Some(_) => Err(InputError::new(
             "--placement",
             At::Whole,
-            "what is compiled has its cells; only meshes and connection sets can be placed",
+            "a compiled input is already placed; only meshes and connection sets can be placed",
         )
         .help("leave out --placement, or compile the input again with it")),
     }
 }
 
-/// Compiles the job, or adopts what is compiled already.
+/// Compiles a program, or imports a schedule or an image.
 pub(crate) fn compiled(
-    job: &Job,
+    job: &LoadedInput,
     input: &InputArgs,
     compiler: &CompilerArgs,
-    bar: &mut Bar,
-) -> Result<Compiled, Failure> {
+    bar: &mut ProgressDisplay,
+) -> Result<Compiled, CliError> {
     let result = match &job.input {
         Input::Program(loaded) => {
-            let mut options = Options { seed: input.seed(), ..Options::default() };
-            if let Some(algorithm) = compiler.algorithm {
-                options.algorithm = match algorithm {
-                    AlgorithmArg::Paper => conset::Algorithm::Paper,
-                    AlgorithmArg::Auto => conset::Algorithm::Best,
-                };
-            }
-            if let Some(objective) = compiler.objective {
-                options.objective = match objective {
-                    ObjectiveArg::Time => conset::Objective::Time,
-                    ObjectiveArg::Phases => conset::Objective::Phases,
-                };
-            }
-            options.max_phases = compiler.max_phases;
-            options.reroutes = compiler.rip_up_iterations;
-            options.attempts = compiler.max_plans;
-            options.unlimited = compiler.unlimited;
             let end = deadline(compiler)?;
-            let old = compiler.reuse.as_deref().map(|file| older(file, bar)).transpose()?;
-            let is_over = || end.is_some_and(|end| Instant::now() >= end);
-            let start = Instant::now();
-            let clock = || start.elapsed();
-            let more = More {
-                should_stop: end.is_some().then_some(&is_over as &dyn Fn() -> bool),
-                clock: compiler.explain_search.then_some(&clock as Clock<'_>),
-                from: old.as_ref(),
-            };
-            let program = &loaded.program;
-            if compiler.fuse.is_empty() {
-                compile_with(&job.machine, program, &options, &more, &mut |p| bar.observe(p))
-            } else {
-                let names =
-                    |group: &String| group.split(',').map(|n| n.trim().to_owned()).collect();
-                let groups: Vec<Vec<String>> = compiler.fuse.iter().map(names).collect();
-                compile_fused(&job.machine, program, &groups, &options, &mut |p| bar.observe(p))
-            }
+            let previous = compiler.reuse.as_deref().map(|file| earlier(file, bar)).transpose()?;
+            configured(&job.machine, input.seed(), compiler, end)
+                .reuse(previous.as_ref())
+                .observer(|p| bar.observe(p))
+                .compile(&loaded.program)
         }
         Input::Schedule(schedule) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "schedule")?;
-            adopt(schedule.clone(), &mut |p| bar.observe(p))
+            Compiled::import(schedule.clone(), &mut |p| bar.observe(p))
         }
         Input::Image(image) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "image")?;
-            adopt_image(image.clone(), &mut |p| bar.observe(p))
+            Compiled::import_image(image.clone(), &mut |p| bar.observe(p))
         }
         Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
     };
     result.map_err(|e| match (e, &compiler.reuse) {
-        // What we make ourselves is never the file's fault, so it is the older compile.
+        // The only input that the checker can refuse here is the earlier schedule.
         (CompileError::Rejected(rejection), Some(old)) => {
-            Failure::Rejected(format!("{}: {rejection}", old.display()))
+            CliError::Rejected(format!("{}: {rejection}", old.display()))
         }
-        (e, _) => Failure::of_compile(e, &job.bytes),
+        (e, _) => CliError::of_compile(e, &job.bytes),
     })
+}
+
+/// A compiler with the options of the command line; `end` is when its search has to end.
+fn configured<'a>(
+    machine: &Arc<Machine>,
+    seed: u64,
+    args: &CompilerArgs,
+    end: Option<Instant>,
+) -> Compiler<'a> {
+    let mut compiler = Compiler::new(machine)
+        .seed(seed)
+        .max_phases(args.max_phases)
+        .rip_up_iterations(args.rip_up_iterations)
+        .max_plans(args.max_plans)
+        .unlimited(args.unlimited);
+    if let Some(algorithm) = args.algorithm {
+        compiler = compiler.algorithm(match algorithm {
+            AlgorithmArg::Paper => Algorithm::Paper,
+            AlgorithmArg::Auto => Algorithm::Auto,
+        });
+    }
+    if let Some(objective) = args.objective {
+        compiler = compiler.objective(match objective {
+            ObjectiveArg::Time => Objective::Time,
+            ObjectiveArg::Phases => Objective::Phases,
+        });
+    }
+    if let Some(end) = end {
+        compiler = compiler.stop_when(move || Instant::now() >= end);
+    }
+    if args.explain_search {
+        let start = Instant::now();
+        compiler = compiler.clock(move || start.elapsed());
+    }
+    for group in &args.fuse {
+        compiler = compiler.fuse(group.split(',').map(str::trim));
+    }
+    compiler
 }
 
 /// The greatest time limit in seconds: a year, so that no clock overflows.
 const TIME_LIMIT_MAX: f64 = 365.0 * 86400.0;
 
 /// When the search has to end, if there is a time limit.
+///
+/// # Errors
+/// Options of the search together with the paper's algorithm; an invalid time limit.
 fn deadline(compiler: &CompilerArgs) -> Result<Option<Instant>, InputError> {
     let wrong = |option: &str, at: At, message: &str| InputError::new(option, at, message);
     let tried = [
@@ -343,31 +353,30 @@ fn deadline(compiler: &CompilerArgs) -> Result<Option<Instant>, InputError> {
     Ok(Some(Instant::now() + Duration::from_secs_f64(seconds)))
 }
 
-/// The schedule of an older compile. It is for the library to check it.
-fn older(file: &Path, bar: &mut Bar) -> Result<Schedule, Failure> {
+/// The schedule in a file for `--reuse`. The library checks it.
+fn earlier(file: &Path, bar: &mut ProgressDisplay) -> Result<Schedule, CliError> {
     let (name, bytes) = files::read(file)?;
     match document(&name, &bytes, bar)? {
         Input::Schedule(schedule) => Ok(schedule),
-        Input::Image(image) => adopt_image(image, &mut |p| bar.observe(p))
+        Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p))
             .map(|compiled| compiled.schedule().clone())
-            .map_err(|e| Failure::of_compile(e, &bytes)),
+            .map_err(|e| CliError::of_compile(e, &bytes)),
         Input::Program(_) | Input::Machine(_) => Err(not_compiled(&name).into()),
     }
 }
 
-/// The error for a file that is none of what the verb takes.
+/// The error for a file of a kind that the subcommand does not accept.
 pub(crate) fn wrong_kind(name: &str, message: impl Into<String>) -> InputError {
     InputError::new(name, At::Whole, message)
 }
 
-/// The error for a file that says nothing of connections.
+/// The error for a file without connections.
 pub(crate) fn not_a_program(name: &str, what: &str) -> InputError {
     let wanted = "expected a mesh, graph, matrix, connection set or schedule";
     wrong_kind(name, format!("this is {what}; {wanted}"))
 }
 
-/// What is compiled is compiled for one machine, in one way; options that would change it must
-/// not be passed over.
+/// Refuses options that would have no effect, because the input is already compiled.
 pub(crate) fn refuse_recompiling(
     machine: &MachineArgs,
     compiler: Option<&CompilerArgs>,
@@ -412,39 +421,43 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
         Some((name, _)) => Err(InputError::new(
             *name,
             At::Whole,
-            "a pattern runs over all cells of the machine and is not divided into parts",
+            "a pattern uses all cells of the machine and is not divided into parts",
         )
         .help("choose the machine's size instead: --machine iwarp:4x4")),
     }
 }
 
-fn in_either(error: CompileError, bytes: &[u8], partition: Option<&(String, Vec<u8>)>) -> Failure {
+fn in_either(error: CompileError, bytes: &[u8], partition: Option<&(String, Vec<u8>)>) -> CliError {
     let other = match (&error, partition) {
         (CompileError::Input(input), Some((file, bytes))) if input.file == *file => Some(bytes),
         _ => None,
     };
-    Failure::of_compile(error, other.map_or(bytes, Vec::as_slice))
+    CliError::of_compile(error, other.map_or(bytes, Vec::as_slice))
 }
 
 /// The compiled program in a schedule or image file, checked.
-pub(crate) fn compiled_file(file: &Path, terminal: &Terminal) -> Result<Compiled, Failure> {
+pub(crate) fn compiled_file(file: &Path, terminal: &Terminal) -> Result<Compiled, CliError> {
     let (name, bytes) = files::read(file)?;
-    let mut bar = Bar::new(terminal.quiet);
+    let mut bar = ProgressDisplay::new(terminal.quiet);
     match document(&name, &bytes, &mut bar)? {
-        Input::Schedule(schedule) => adopt(schedule, &mut |p| bar.observe(p)),
-        Input::Image(image) => adopt_image(image, &mut |p| bar.observe(p)),
+        Input::Schedule(schedule) => Compiled::import(schedule, &mut |p| bar.observe(p)),
+        Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p)),
         Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
     }
-    .map_err(|e| Failure::of_compile(e, &bytes))
+    .map_err(|e| CliError::of_compile(e, &bytes))
 }
 
-/// What is in a file of one of our own forms.
-pub(crate) fn document(name: &str, bytes: &[u8], bar: &mut Bar) -> Result<Input, Failure> {
-    // What is compiled says so in its first bytes, whatever its name is.
+/// The contents of a file in one of the project's own formats.
+pub(crate) fn document(
+    name: &str,
+    bytes: &[u8],
+    bar: &mut ProgressDisplay,
+) -> Result<Input, CliError> {
+    // Schedules and images are recognised by their first bytes, whatever their names are.
     if !matches!(
         Document::sniff(bytes),
         Some(FileFormat::Text | FileFormat::Json | FileFormat::Binary)
-    ) && !matches!(input::kind(name, bytes, None), Ok(input::Kind::Document))
+    ) && !matches!(input::kind(name, bytes, None), Ok(input::InputKind::Document))
     {
         return Err(match bytes.is_empty() {
             true => wrong_kind(name, "the file is empty; expected a schedule or an image"),
@@ -452,11 +465,11 @@ pub(crate) fn document(name: &str, bytes: &[u8], bar: &mut Bar) -> Result<Input,
         }
         .into());
     }
-    // Our own forms name their machine, or are not compiled.
+    // Compiled files name their machine.
     let machine = Machine::from_spec("iwarp").map_err(InputError::from)?;
-    let options = LoadOptions { format: Some("cset"), ..LoadOptions::default() };
+    let options = LoadOptions::default().format("cset");
     input::load(name, bytes, &machine, &options, &mut |p| bar.observe(p))
-        .map_err(|e| Failure::of_compile(e, bytes))
+        .map_err(|e| CliError::of_compile(e, bytes))
 }
 
 /// The error for a file that must be compiled first.

@@ -1,15 +1,15 @@
-//! How much memory a run may take, and how it ends where it needs more.
+//! The memory limit of the command, and the error when it is reached.
 //!
-//! `--memory`, or three quarters of what is available, becomes the process's own limit on data
-//! (`RLIMIT_DATA`): the kernel counts every heap, ours and METIS's, and refuses what would be more
-//! before it is taken. Systems other than Linux know no such limit; there only what the readers
-//! check themselves and a refusal of the system's end a run.
+//! `--memory`, or three quarters of the available memory, becomes the limit of the process on data
+//! (`RLIMIT_DATA`): the kernel counts every heap, including that of METIS, and refuses allocations
+//! beyond the limit. Other systems than Linux have no such limit; there a command ends only if a
+//! reader finds its input too large or the system refuses an allocation.
 //!
-//! A refused allocation would abort the process, with a core dump and without a word about the
-//! input. So the allocator here is the system's, with one difference: where it has nothing to give,
-//! it says which input needed too much and what to do, and ends the process with exit code 1.
-//! Outputs are written whole or not at all (`files`), so nothing is left in pieces. What stable Rust
-//! offers for this (`set_alloc_error_hook`) is not stable, hence the only `unsafe` of this crate.
+//! A refused allocation would abort the process with a core dump and without an explanation. The
+//! allocator in this module is the system's, except that a refused allocation prints which input
+//! needs too much memory and what to do, and ends the process with exit code 1. Outputs are written
+//! completely or not at all (`files`). The standard hook for this (`set_alloc_error_hook`) is not
+//! stable, hence the `unsafe` code.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{self, Cursor, Write};
@@ -17,7 +17,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The least limit: below it not even the command line fits.
+use conset_ir::convert::{to_f64, to_u64};
+
+/// The least limit, which the command itself needs.
 const LEAST: u64 = 1 << 20;
 
 const UNITS: [(&str, u64); 10] = [
@@ -33,7 +35,7 @@ const UNITS: [(&str, u64); 10] = [
     ("tib", 1 << 40),
 ];
 
-/// A number of bytes as it is typed: `4GiB`, `500MB`, `2000000`.
+/// Parses a number of bytes: `4GiB`, `500MB`, `2000000`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
@@ -45,14 +47,14 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a size of at least 1MiB, such as 4GiB or 500MB".into())
 }
 
-/// A number of bytes as it is shown.
+/// A number of bytes for output.
 pub(crate) struct Bytes(pub(crate) u64);
 
 impl std::fmt::Display for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
             if self.0 >> shift > 0 {
-                return write!(f, "{:.1} {unit}", self.0 as f64 / (1u64 << shift) as f64);
+                return write!(f, "{:.1} {unit}", to_f64(self.0) / to_f64(1u64 << shift));
             }
         }
         write!(f, "{} bytes", self.0)
@@ -60,36 +62,36 @@ impl std::fmt::Display for Bytes {
 }
 
 struct Limit {
-    /// None where nobody knows what is available.
+    /// `None` if the available memory is not known.
     bytes: Option<u64>,
-    /// The input that needs the memory, as the user named it.
+    /// The input as the user named it.
     input: String,
 }
 
 static LIMIT: OnceLock<Limit> = OnceLock::new();
 
-/// From here on, no more memory than `wanted` bytes for `input`. Done once, before any work.
+/// Limits the memory to `wanted` bytes, for `input`. Called once, before any work.
 pub(crate) fn set(wanted: Option<u64>, input: String) {
-    let bytes = [wanted.or_else(available), given_to_the_process()].into_iter().flatten().min();
+    let bytes = [wanted.or_else(available), inherited_limit()].into_iter().flatten().min();
     if let (Ok(()), Some(bytes)) = (LIMIT.set(Limit { bytes, input }), bytes) {
         enforce(bytes);
     }
 }
 
-/// What the shell (`ulimit`) or whoever else began this process lets it have.
+/// The limit that the process inherits, for example from `ulimit`.
 #[cfg(target_os = "linux")]
-fn given_to_the_process() -> Option<u64> {
+fn inherited_limit() -> Option<u64> {
     use rustix::process::{Resource, getrlimit};
     let limits = [Resource::Data, Resource::As].map(|resource| getrlimit(resource).current);
     limits.into_iter().flatten().min()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn given_to_the_process() -> Option<u64> {
+fn inherited_limit() -> Option<u64> {
     None
 }
 
-/// The bytes that may be taken, if there is a limit.
+/// The limit in bytes, if there is one.
 pub(crate) fn limit() -> Option<u64> {
     LIMIT.get().and_then(|limit| limit.bytes)
 }
@@ -97,21 +99,21 @@ pub(crate) fn limit() -> Option<u64> {
 #[cfg(target_os = "linux")]
 fn enforce(bytes: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    // All threads begin here, so that their stacks are part of what the program takes without any
-    // input, which does not count, and none of them fails to begin later.
+    // Start all threads now, so that their stacks belong to the memory of the program itself, which
+    // does not count, and no thread fails to start later.
     rayon::current_num_threads();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let bytes = bytes.saturating_add(kilobytes(&status, "VmData:").unwrap_or(0));
     let Rlimit { current, maximum } = getrlimit(Resource::Data);
     let least = [current, maximum].into_iter().flatten().fold(bytes, u64::min);
-    // Where a sandbox forbids this, the run has the limits it has.
+    // A sandbox may forbid this; then the inherited limits apply.
     let _ = setrlimit(Resource::Data, Rlimit { current: Some(least), maximum });
 }
 
 #[cfg(not(target_os = "linux"))]
 fn enforce(_bytes: u64) {}
 
-/// Three quarters of what the machine, or the control group that we are in, still has.
+/// Three quarters of the free memory of the computer, or of the control group of the process.
 fn available() -> Option<u64> {
     let number =
         |path: &str| -> Option<u64> { std::fs::read_to_string(path).ok()?.trim().parse().ok() };
@@ -123,34 +125,34 @@ fn available() -> Option<u64> {
     Some((least / 4 * 3).max(LEAST))
 }
 
-/// The bytes that a line of `/proc` states, which begins with `name`.
+/// The bytes in a line of `/proc` that begins with `name`.
 fn kilobytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The system's allocator, which ends the process where it has nothing to give.
+/// The system's allocator, which ends the process if an allocation fails.
 struct Refusing;
 
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-// SAFETY: every call goes to the system's allocator as it came, and what that gives is handed on;
-// null is never returned, which callers may always hope for.
+// SAFETY: every call is passed on to the system's allocator unchanged, and its result is returned;
+// null is never returned, which the contract permits.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise about `layout` is the one asked for here.
-        given(unsafe { System.alloc(layout) }, layout.size())
+        or_end(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as for `alloc`.
-        given(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        or_end(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: `old` came from `alloc` above, so from `System`, with this layout.
-        given(unsafe { System.realloc(old, layout, size) }, size)
+        or_end(unsafe { System.realloc(old, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
@@ -160,27 +162,27 @@ unsafe impl GlobalAlloc for Refusing {
 }
 
 #[inline]
-fn given(memory: *mut u8, bytes: usize) -> *mut u8 {
+fn or_end(memory: *mut u8, bytes: usize) -> *mut u8 {
     if memory.is_null() {
-        end(bytes as u64);
+        end(to_u64(bytes));
     }
     memory
 }
 
-/// Says what was too much and ends the process. Nothing here may allocate.
+/// Prints the error and ends the process. This function must not allocate.
 #[cold]
 fn end(bytes: u64) -> ! {
     static ENDING: AtomicBool = AtomicBool::new(false);
     if ENDING.swap(true, Ordering::Relaxed) {
-        // Another thread is at it; if it was this one, ending it needs memory and cannot succeed.
+        // Another thread is ending the process. If it is this one, it cannot end without memory.
         std::thread::sleep(Duration::from_secs(2));
         std::process::abort();
     }
     let mut line = [0; 1024];
     let mut text = Cursor::new(&mut line[..]);
-    let shown = told(&mut text, bytes, LIMIT.get());
-    let end = text.position() as usize;
-    // A name that is too long for the line is cut; a closed standard error is nobody's to be told.
+    let shown = write_error(&mut text, bytes, LIMIT.get());
+    let end = usize::try_from(text.position()).unwrap_or(0);
+    // A line that is too long is truncated; a closed standard error is ignored.
     let line = &mut line[..end];
     if let (Err(_), Some(last)) = (shown, line.last_mut()) {
         *last = b'\n';
@@ -189,7 +191,7 @@ fn end(bytes: u64) -> ! {
     std::process::exit(1);
 }
 
-fn told(out: &mut dyn Write, bytes: u64, limit: Option<&Limit>) -> io::Result<()> {
+fn write_error(out: &mut dyn Write, bytes: u64, limit: Option<&Limit>) -> io::Result<()> {
     let input = limit.map_or("conset", |limit| &limit.input);
     write!(out, "error: out of memory: another {} needed", Bytes(bytes))?;
     if let Some(bytes) = limit.and_then(|limit| limit.bytes) {
@@ -224,10 +226,10 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_are_one_line_whatever_the_input_is_called() {
+    fn the_error_is_one_line() {
         let limit = Limit { bytes: Some(1 << 30), input: "mesh.vtu".into() };
         let mut text = Vec::new();
-        told(&mut text, 1 << 20, Some(&limit)).unwrap();
+        write_error(&mut text, 1 << 20, Some(&limit)).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains("mesh.vtu") && text.contains("1.0 GiB"), "{text}");
         assert!(text.contains("--memory") && text.lines().count() == 1, "{text}");
@@ -235,7 +237,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_available_is_known() {
+    fn the_available_memory_is_known() {
         assert!(available().is_some_and(|bytes| bytes >= LEAST));
     }
 }

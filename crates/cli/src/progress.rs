@@ -1,50 +1,51 @@
-//! Progress on the terminal: which stage runs and how far it is.
+//! Progress on the terminal: the current stage and how far it is.
 //!
-//! Shown on standard error, only if that is a terminal, and only once something takes long
-//! enough to be waited for; cleared when it is done. With a time limit the bar of the planning is the
-//! time, as nobody knows how many plans will be made. It also keeps the time that each stage takes:
-//! stages read no clock themselves.
+//! The bar is shown on standard error if that is a terminal and the command takes long enough, and
+//! cleared at the end. With a time limit the bar of the planning shows the time, because the number
+//! of plans is not known. The module also measures the time of each stage, because the library reads
+//! no clock.
 
 use std::time::{Duration, Instant};
 
 use conset::Progress;
+use conset_ir::convert::to_u64;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How long a run may take before it shows anything.
+/// How long a command may take before the bar is shown.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The library's name for the stage that a time limit is for.
+/// The name of the stage that the time limit applies to.
 const PLANNING: &str = "planning";
 
-/// A bar that follows the library's reports.
-pub(crate) struct Bar {
+/// A progress bar that shows the reports of the library.
+pub(crate) struct ProgressDisplay {
     bar: ProgressBar,
     since: Instant,
     quiet: bool,
-    /// How long plans are made, if that is what was asked for.
+    /// The time limit of the search, if there is one.
     time_limit: Option<Duration>,
-    /// Stages in the order in which they first began, and how long each has run.
+    /// The stages in the order in which they first began, with their total times.
     stages: Vec<(&'static str, Duration)>,
-    /// The stage that runs, and since when.
+    /// The current stage and its start.
     running: Option<(&'static str, Instant)>,
 }
 
-impl Bar {
-    /// A bar that has not shown itself yet.
+impl ProgressDisplay {
+    /// A bar that is not shown yet.
     pub(crate) fn new(quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let (stages, running) = (Vec::new(), None);
         Self { bar, since: Instant::now(), quiet, time_limit: None, stages, running }
     }
 
-    /// The same, where planning may take so many seconds; nonsense is for others to refuse.
+    /// The same with a time limit in seconds. An invalid one is ignored here and refused elsewhere.
     pub(crate) fn with_time_limit(mut self, seconds: Option<f64>) -> Self {
         self.time_limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         self
     }
 
-    /// How long each stage has run, in seconds, in the order in which they first began; the one
-    /// that runs is over now.
+    /// The time of each stage in seconds, in the order in which they first began. Ends the current
+    /// stage.
     pub(crate) fn stage_seconds(&mut self) -> Vec<(&'static str, f64)> {
         self.end_stage();
         self.stages.iter().map(|(name, time)| (*name, time.as_secs_f64())).collect()
@@ -58,14 +59,15 @@ impl Bar {
         }
     }
 
-    /// With a time limit, and while plans are made: the milliseconds used up and those there are.
+    /// During planning with a time limit: the milliseconds used and those available.
     fn time_planned(&self) -> Option<(u64, u64)> {
         let time_limit = self.time_limit?;
         let (_, since) = self.running.filter(|(stage, _)| *stage == PLANNING)?;
-        Some((since.elapsed().min(time_limit).as_millis() as u64, time_limit.as_millis() as u64))
+        let millis = |time: Duration| to_u64(time.as_millis());
+        Some((millis(since.elapsed().min(time_limit)), millis(time_limit)))
     }
 
-    /// Follows a report.
+    /// Shows a report.
     pub(crate) fn observe(&mut self, progress: Progress) {
         if let Progress::Stage(name) = progress {
             self.end_stage();
@@ -75,7 +77,7 @@ impl Bar {
             return;
         }
         if self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
-            // indicatif hides the bar by itself where standard error is no terminal.
+            // indicatif hides the bar if standard error is not a terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
             let template = match self.time_limit {
                 Some(_) => "{msg:<20} {wide_bar} {elapsed}",
@@ -96,15 +98,16 @@ impl Bar {
                 self.bar.set_position(done);
             }
             Progress::Found { clocks, bound } => {
-                let ratio = conset::compile::bound_ratio(clocks, bound);
+                let ratio = conset::bound_ratio(clocks, bound);
                 self.bar.set_message(format!("{ratio:.3} over bound"));
             }
+            _ => {}
         }
         self.bar.tick();
     }
 }
 
-impl Drop for Bar {
+impl Drop for ProgressDisplay {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
@@ -115,26 +118,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_makes_the_bar_of_the_planning_its_time() {
-        let mut bar = Bar::new(false).with_time_limit(Some(1e6));
+    fn with_a_time_limit_the_bar_of_the_planning_shows_the_time() {
+        let mut bar = ProgressDisplay::new(false).with_time_limit(Some(1e6));
         bar.observe(Progress::Stage("pricing"));
         bar.observe(Progress::Done { done: 3, total: 5 });
         assert_eq!((bar.bar.position(), bar.bar.length()), (3, Some(5)));
         bar.observe(Progress::Stage(PLANNING));
         bar.observe(Progress::Done { done: 3, total: 5 });
         assert_eq!(bar.bar.length(), Some(1_000_000_000));
-        assert!(Bar::new(true).with_time_limit(Some(f64::NAN)).time_limit.is_none());
-        // The time limit is for what the library calls planning.
+        assert!(ProgressDisplay::new(true).with_time_limit(Some(f64::NAN)).time_limit.is_none());
+        // The library has a stage of this name.
         let mut names = Vec::new();
         let machine = conset_ir::Machine::from_spec("ring:3").unwrap();
         let set = conset_mesh::patterns::generate("all-to-all", &machine, 3).unwrap();
-        let options = conset::Options::default();
-        let see = &mut |progress| {
+        let mut see = |progress| {
             if let Progress::Stage(name) = progress {
                 names.push(name);
             }
         };
-        conset::compile(&machine.into(), &set.into(), &options, see).unwrap();
+        let machine = machine.into();
+        conset::Compiler::new(&machine).observer(&mut see).compile(&set.into()).unwrap();
         assert!(names.contains(&PLANNING), "{names:?}");
     }
 }

@@ -1,40 +1,40 @@
-//! How results are put on the terminal: tables, numbers, JSON.
+//! Output on the terminal: tables, numbers and JSON.
 
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::files::Target;
+use crate::error::CliError;
+use crate::files::OutputTarget;
 
-/// What the user wants to see.
+/// What to print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terminal {
-    /// One JSON object instead of a text.
+    /// One JSON value instead of text.
     pub(crate) json: bool,
     /// No progress.
     pub(crate) quiet: bool,
 }
 
 impl Terminal {
-    /// Prints a result: the object with `--json`, the text without.
+    /// Prints a result, as JSON with `--json` and as text otherwise.
     pub(crate) fn print(
         &self,
         object: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         if self.json {
-            return Ok(Target::Stdout.write(|out| {
+            return Ok(OutputTarget::Stdout.write(|out| {
                 serde_json::to_writer_pretty(&mut *out, object)?;
                 writeln!(out)
             })?);
         }
-        Ok(Target::Stdout.write(text)?)
+        Ok(OutputTarget::Stdout.write(text)?)
     }
 }
 
-/// A plain table: a header and right-aligned columns after the first `left` ones.
+/// A table with a header. The first `left` columns are left-aligned, the others right-aligned.
 pub(crate) fn table(header: &[&str], left: usize) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -47,7 +47,7 @@ pub(crate) fn table(header: &[&str], left: usize) -> Table {
     table
 }
 
-/// Writes a table without blanks at line ends.
+/// Writes a table without trailing blanks.
 pub(crate) fn write_table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;
@@ -64,7 +64,7 @@ pub(crate) fn count(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {plural}", number(n)) }
 }
 
-/// Digits in groups of three, with a thin blank between.
+/// Digits in groups of three, separated by blanks.
 pub(crate) fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);

@@ -1,4 +1,4 @@
-//! Files in which one number is one at which a type, a format or a limit ends: every verb ends
+//! Files in which one number is one at which a type, a format or a limit ends: every subcommand ends
 //! with exit code 0, 1 or 2, and soon.
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use conset::CompileError;
 use conset_ir::Document;
 
-/// A run of any verb on one of these files is over after this.
+/// A run of any subcommand on one of these files is over after this.
 const SOON: Duration = Duration::from_secs(60);
 
 const BOUNDARIES: [&str; 11] = [
@@ -112,7 +112,7 @@ fn conset(folder: &Path, words: &str) -> (i32, String) {
     (status.code().unwrap_or_else(|| panic!("conset {words} was killed: {errors}")), errors)
 }
 
-/// Runs a verb that may refuse the file, and must not break.
+/// Runs a subcommand that may refuse the file, and must not break.
 fn survives(folder: &Path, words: &str, text: &str) -> i32 {
     let (code, errors) = conset(folder, words);
     assert!((0..=2).contains(&code), "conset {words}: exit code {code}\n{errors}\n{text}");
@@ -141,12 +141,13 @@ fn is_accepted(text: &str) -> Option<bool> {
     }
 }
 
-/// Every verb on a compiled file that the checker accepts. That it may be refused all the same
+/// Every subcommand on a compiled file that the checker accepts. That it may be refused all the same
 /// would be a difference between the checker and those who rely on it.
-fn all_verbs(folder: &Path, name: &str, base: &str, text: &str) {
+fn all_subcommands(folder: &Path, name: &str, base: &str, text: &str) {
     let views = ["summary", "phases", "routes", "timetable", "channels", "links", "contexts"];
-    let mut verbs: Vec<String> = views.iter().map(|view| format!("show {view} {name}")).collect();
-    verbs.extend([
+    let mut commands: Vec<String> =
+        views.iter().map(|view| format!("show {view} {name}")).collect();
+    commands.extend([
         format!("verify {name}"),
         format!("show cell c0 {name}"),
         format!("diff {base} {name}"),
@@ -155,7 +156,7 @@ fn all_verbs(folder: &Path, name: &str, base: &str, text: &str) {
         format!("emit {name} --format rust -o out-rust"),
         format!("emit {name} --format c -o out-c"),
     ]);
-    for words in verbs {
+    for words in commands {
         assert_eq!(survives(folder, &words, text), 0, "conset {words}\n{text}");
     }
     // Not each of them has such a connection, a set of one name, or messages that get there.
@@ -194,10 +195,10 @@ fn try_all(base: &str, original: &str) {
                     accepted += 1;
                 }
                 Some(true) => {
-                    all_verbs(folder, &name, base, &text);
+                    all_subcommands(folder, &name, base, &text);
                     accepted += 1;
                 }
-                // The verbs read and check as this process did; now and then one is asked.
+                // The commands read and check as this process did; now and then one is asked.
                 _ => {
                     refused += 1;
                     if refused % 16 == 0 {
@@ -233,7 +234,7 @@ fn numbers_of_an_image() {
 
 /// Numbers that fit together and are as large as the checker allows.
 #[test]
-fn the_latest_start_and_the_largest_claims_pass_through_every_verb() {
+fn the_latest_start_and_the_largest_claims_pass_through_every_subcommand() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("s.cset"), SCHEDULE).unwrap();
@@ -248,12 +249,12 @@ fn the_latest_start_and_the_largest_claims_pass_through_every_verb() {
     for text in [late(start), claims] {
         assert_eq!(is_accepted(&text), Some(true), "{text}");
         fs::write(folder.join("late.cset"), &text).unwrap();
-        all_verbs(folder, "late.cset", "s.cset", &text);
+        all_subcommands(folder, "late.cset", "s.cset", &text);
     }
     let text = late(start + 1);
     fs::write(folder.join("late.cset"), &text).unwrap();
-    for verb in ["verify", "run", "show summary"] {
-        let (code, errors) = conset(folder, &format!("{verb} late.cset"));
+    for subcommand in ["verify", "run", "show summary"] {
+        let (code, errors) = conset(folder, &format!("{subcommand} late.cset"));
         assert_eq!(code, 1, "{errors}");
         assert!(errors.contains("4611686018427387905 clocks are planned"), "{errors}");
     }
@@ -275,8 +276,8 @@ fn words_that_take_more_clocks_than_can_be_counted_are_refused_before_the_work()
     fs::write(folder.join("two.cset"), set(2)).unwrap();
     assert_eq!(survives(folder, "compile one.cset -o one.json", ""), 0);
     assert_eq!(survives(folder, "run one.json --compare messages", ""), 0);
-    for verb in ["compile two.cset -o two.json", "bound two.cset", "run two.cset"] {
-        let (code, errors) = conset(folder, verb);
+    for subcommand in ["compile two.cset -o two.json", "bound two.cset", "run two.cset"] {
+        let (code, errors) = conset(folder, subcommand);
         assert_eq!(code, 2, "{errors}");
         assert!(errors.contains("take 4294967"), "{errors}");
     }
@@ -291,6 +292,6 @@ fn a_refusal_of_the_checker_is_not_a_bug() {
     ) else {
         panic!("any number of clocks is read");
     };
-    let error = conset::adopt(schedule, &mut |_| ()).unwrap_err();
+    let error = conset::Compiled::import(schedule, &mut |_| ()).unwrap_err();
     assert!(matches!(error, CompileError::Rejected(_)), "{error}");
 }

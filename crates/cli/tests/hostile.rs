@@ -62,7 +62,7 @@ fn what_needs_more_memory_than_allowed_is_refused_in_one_line() {
 fn inputs_without_end_and_partitions_without_room_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let words = ["/dev/zero", "more than 38.1 MiB, the most that is read"];
+    let words = ["/dev/zero", "more than 38.1 MiB, the greatest size of an input"];
     ends(at, "conset run /dev/zero --memory 80MB", 2, &words);
     ends(at, "conset run - --memory 80MB </dev/zero", 2, &["<stdin>", "38.1 MiB"]);
     ends(at, "yes | conset verify - --memory 80MB", 2, &["<stdin>", "38.1 MiB"]);
@@ -74,7 +74,7 @@ fn inputs_without_end_and_partitions_without_room_are_refused() {
         let told = ["a.msh", "emory"].iter().all(|word| outcome.stderr.contains(word));
         assert!(outcome.code == 0 || told, "{megabytes} MB: {}", outcome.stderr);
     }
-    ends(at, "conset bound a.msh --memory 8MB", 2, &["a.msh", "the most that is read"]);
+    ends(at, "conset bound a.msh --memory 8MB", 2, &["a.msh", "the greatest size of an input"]);
     assert_eq!(shell_in(at, "conset bound a.msh --memory 300MB").code, 0);
 }
 

@@ -1,70 +1,87 @@
-//! Sets between the parts of a solver, to cells and an image: place, rename, compile.
+//! Placing the parts of a solver on cells, and compiling their connection sets.
 //!
-//! A solver divides its mesh or matrix into parts, and its exchanges are sets whose cells are part
-//! numbers. [`assemble`] finds a cell for each part (one placement, the best for all such sets
-//! together), renames the sets to it, and compiles them with those that name cells already (trees
-//! for reductions). With the runtime's layouts that is the whole way:
+//! A solver divides its mesh or matrix into parts, and the cells in its connection sets are part
+//! numbers. [`assemble`] chooses a cell for each part (one placement for all such sets), replaces
+//! the part numbers, and compiles the sets together with sets that name cells already, such as trees
+//! for reductions. With the layouts of the runtime this is all a solver needs:
 //!
 //! ```text
 //!  let layout = Layout::from_shared_ids(&ids_of_parts)?;
 //!  let halo = layout.set("halo", block)?;
-//!  let done = assemble(&machine, (parts, vec![halo]), trees, Method::default(), &options)?;
-//!  let layout = layout.placed(&done.place, machine.cell_count())?;
-//!  let plan = Plan::new(done.compiled.image(), "halo", layout, block)?;
+//!  let assembled = assemble(compiler, (parts, vec![halo]), trees, Method::default())?;
+//!  let layout = layout.placed(&assembled.place, machine.cell_count())?;
+//!  let plan = Plan::new(assembled.compiled.image(), "halo", layout, block)?;
 //! ```
 //!
-//! What it does not do: layouts and plans, which are the runtime's, on which this crate does not
-//! depend; files, for which there is [`crate::input`].
+//! Layouts and plans belong to the runtime, on which this crate does not depend. For files see
+//! [`crate::input`].
 
-use std::sync::Arc;
-
-use conset_ir::{At, CellId, Connection, ConnectionSet, InputError, Machine, Program, ShapeError};
+use conset_ir::{At, CellId, Connection, ConnectionSet, InputError, ShapeError};
 use conset_partition_route::placement::{self, Method};
 
-use crate::compile::{CompileError, Compiled, Options, compile};
+use crate::compiled::Compiled;
+use crate::{CompileError, Compiler};
 
-/// What came of it.
+/// A compiled program and the placement of its parts.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Assembled {
     /// The cell of each part.
     pub place: Vec<CellId>,
-    /// The program: the sets of parts on their cells, in the order given, then the others.
+    /// The program: the placed sets of parts in their order, then the other sets.
     pub compiled: Compiled,
 }
 
-/// Places the parts of some sets on a machine, by a method and the options' seed, and compiles
-/// them with other sets. The cells of the sets `of_parts.1` are part numbers from 0 to
-/// `of_parts.0`; their connections keep their order.
+/// Places the parts of some sets on the machine of a compiler, by a method and the compiler's seed,
+/// and compiles these sets and others.
+///
+/// `parts` is the number of parts, and the sets whose cells are part numbers below it; their
+/// connections keep their order. The cells of `other_sets` are cells of the machine.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+/// use conset::partition_route::placement::Method;
+/// use conset::{Compiler, assemble};
+///
+/// let machine = Arc::new(Machine::from_spec("torus:4x4")?);
+/// // Three parts in a row; each sends 20 words to the next one.
+/// let chain = (0..2).map(|part| Connection::new(CellId(part), CellId(part + 1), 20)).collect();
+/// let parts = (3, vec![ConnectionSet::new("chain", chain)?]);
+/// let assembled = assemble(Compiler::new(&machine), parts, [], Method::default())?;
+/// assert_eq!(assembled.place.len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// More parts than live cells with an agent, a connection of a part that is not there; and as
-/// [`crate::compile_sets`].
+/// More parts than live cells with an agent, a part number out of range, and the errors of
+/// [`Compiler::compile_sets`].
 pub fn assemble(
-    machine: &Arc<Machine>,
-    of_parts: (usize, Vec<ConnectionSet>),
-    of_cells: impl IntoIterator<Item = ConnectionSet>,
+    mut compiler: Compiler<'_>,
+    parts: (usize, Vec<ConnectionSet>),
+    other_sets: impl IntoIterator<Item = ConnectionSet>,
     method: Method,
-    options: &Options,
 ) -> Result<Assembled, CompileError> {
-    let (parts, sets) = of_parts;
+    let (count, sets) = parts;
+    let (machine, seed) = (compiler.machine().clone(), compiler.seed_of_options());
     let place = match &sets[..] {
-        [one] => placement::place(machine, one, parts, method, options.seed)?,
-        _ => placement::place(machine, &together(&sets)?, parts, method, options.seed)?,
+        [one] => placement::place(&machine, one, count, method, seed)?,
+        _ => placement::place(&machine, &combined(&sets)?, count, method, seed)?,
     };
-    let placed = sets.into_iter().map(|set| set.placed(&place).map_err(wrong));
+    let placed = sets.into_iter().map(|set| set.placed(&place).map_err(input_error));
     let mut all = placed.collect::<Result<Vec<_>, _>>()?;
-    all.extend(of_cells);
-    let program = Program::new(all.into_iter().map(Arc::new).collect()).map_err(wrong)?;
-    Ok(Assembled { place, compiled: compile(machine, &program, options, &mut |_| ())? })
+    all.extend(other_sets);
+    Ok(Assembled { place, compiled: compiler.compile_sets(all)? })
 }
 
-/// All connections of some sets.
-fn together(sets: &[ConnectionSet]) -> Result<ConnectionSet, InputError> {
+/// One set with the connections of all sets.
+fn combined(sets: &[ConnectionSet]) -> Result<ConnectionSet, InputError> {
     let connections = sets.iter().flat_map(ConnectionSet::connections);
     let bare = connections.map(|c| Connection::new(c.source, c.target, c.words));
-    ConnectionSet::new("all-sets", bare.collect()).map_err(wrong)
+    ConnectionSet::new("all-sets", bare.collect()).map_err(input_error)
 }
 
-fn wrong(error: ShapeError) -> InputError {
+fn input_error(error: ShapeError) -> InputError {
     InputError::new("<sets>", At::Path(error.place), error.message)
 }

@@ -1,10 +1,12 @@
-//! Charts as SVG text: points and lines over logarithmic axes, and bars.
+//! Charts as SVG: lines, points and bars over a logarithmic axis.
 //!
-//! Only what the paper's figures and our reports need. Sizes are in pixels of the drawing; colours are ones that
-//! stay apart for colour-blind readers, and series differ by line and marker as well. Numbers are
+//! Only what the figures of the paper and of the reports need. Sizes are in pixels. The colours are
+//! distinguishable for colour-blind readers, and series also differ by line and marker. Numbers are
 //! written with one decimal, so equal data give equal bytes.
 
 use std::fmt::Write;
+
+use conset_ir::convert::{index, to_f64};
 
 const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 480.0;
@@ -13,7 +15,7 @@ const RIGHT: f64 = 250.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 62.0;
 
-/// How a series is drawn.
+/// The line and markers of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// A solid line with filled marks.
@@ -26,12 +28,12 @@ pub enum Line {
     Crosses,
 }
 
-/// How the values of a chart are drawn.
+/// The style of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Points joined by lines.
     Lines,
-    /// Points that stand alone.
+    /// Points without lines.
     Points,
     /// Groups of bars around the ticks.
     Bars,
@@ -40,30 +42,45 @@ pub enum Style {
 /// A series of points.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What the legend says.
+    /// The name in the legend.
     pub name: String,
     /// An SVG colour.
     pub colour: &'static str,
-    /// How it is drawn.
+    /// The line and markers.
     pub line: Line,
-    /// Place on the x axis (see [`Chart::x_ticks`]) and value.
+    /// Position on the x axis (see [`Chart::x_ticks`]) and value.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A chart over named places on the x axis, with a logarithmic y axis.
+/// A chart over named positions on the x axis, with a logarithmic y axis.
+///
+/// ```
+/// use conset::chart::{Chart, Line, Series, Style};
+///
+/// let points = vec![(0.0, 10.0), (1.0, 1000.0)];
+/// let chart = Chart {
+///     title: "Time".into(),
+///     x_label: "words".into(),
+///     y_label: "clocks".into(),
+///     x_ticks: vec![(0.0, "32".into()), (1.0, "256".into())],
+///     series: vec![Series { name: "ring".into(), colour: "#0072b2", line: Line::Solid, points }],
+///     style: Style::Lines,
+/// };
+/// assert!(chart.svg().starts_with("<svg"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Above the chart.
+    /// The title, above the chart.
     pub title: String,
-    /// Below the x axis.
+    /// The label below the x axis.
     pub x_label: String,
-    /// Beside the y axis.
+    /// The label beside the y axis.
     pub y_label: String,
-    /// Places from 0 to 1 across the chart, and their names.
+    /// Positions from 0 to 1 across the chart, and their names.
     pub x_ticks: Vec<(f64, String)>,
-    /// What is drawn, in the order of the legend.
+    /// The series, in the order of the legend.
     pub series: Vec<Series>,
-    /// How values are drawn.
+    /// The style.
     pub style: Style,
 }
 
@@ -100,8 +117,8 @@ impl Chart {
         if !least.is_finite() {
             return (0, 1);
         }
-        let (low, high) = (least.log10().floor() as i32, most.log10().ceil() as i32);
-        // A bar of 1 must be seen, so bars start below.
+        let (low, high) = (decade(least.log10().floor()), decade(most.log10().ceil()));
+        // Bars start one decade lower, so that a bar of 1 is visible.
         let low = if self.style == Style::Bars { low - 1 } else { low };
         (low, high.max(low + 1))
     }
@@ -112,7 +129,7 @@ impl Chart {
             let value = 10f64.powi(power);
             let y = y_of(value, decades);
             line(out, [LEFT, y, right, y], "#cccccc", "");
-            let decimals = power.min(0).unsigned_abs() as usize;
+            let decimals = index(power.min(0).unsigned_abs());
             let label = format!("{value:.decimals$}");
             text(out, LEFT - 8.0, y + 4.0, "end", &label);
             for step in 2..10 {
@@ -141,12 +158,12 @@ impl Chart {
     }
 
     fn bars_of(&self, out: &mut String, row: usize, series: &Series, decades: (i32, i32)) {
-        let count = self.series.len() as f64;
-        let slot = (WIDTH - LEFT - RIGHT) / self.x_ticks.len().max(1) as f64 * 0.8;
+        let count = to_f64(self.series.len());
+        let slot = (WIDTH - LEFT - RIGHT) / to_f64(self.x_ticks.len().max(1)) * 0.8;
         let width = slot / count;
         let bottom = HEIGHT - BOTTOM;
         for &(place, value) in series.points.iter().filter(|p| p.1 > 0.0) {
-            let x = x_of(place) - slot / 2.0 + row as f64 * width;
+            let x = x_of(place) - slot / 2.0 + to_f64(row) * width;
             let y = y_of(value, decades);
             let _ = writeln!(
                 out,
@@ -159,7 +176,7 @@ impl Chart {
     }
 
     fn legend(&self, out: &mut String, row: usize, series: &Series) {
-        let (x, y) = (WIDTH - RIGHT + 16.0, TOP + 14.0 + row as f64 * 22.0);
+        let (x, y) = (WIDTH - RIGHT + 16.0, TOP + 14.0 + to_f64(row) * 22.0);
         if self.style == Style::Bars {
             let colour = series.colour;
             let top = y - 6.0;
@@ -194,7 +211,7 @@ fn points_of(out: &mut String, series: &Series, decades: (i32, i32), style: Styl
     }
 }
 
-/// The dash pattern of a line; `None` where there is no line.
+/// The dash pattern of a line; `None` if there is no line.
 fn dashes(line: Line, style: Style) -> Option<&'static str> {
     match (style, line) {
         (Style::Lines, Line::Solid) => Some(""),
@@ -229,6 +246,11 @@ fn mark(out: &mut String, x: f64, y: f64, series: &Series) {
             y - 5.0
         ),
     };
+}
+
+/// A power of ten as a whole number. The logarithm of a finite number is within 330 of 0.
+fn decade(logarithm: f64) -> i32 {
+    (-330..=330).find(|&power| f64::from(power) >= logarithm).unwrap_or(330)
 }
 
 fn x_of(place: f64) -> f64 {

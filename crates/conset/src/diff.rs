@@ -1,70 +1,60 @@
-//! What changed between two compiled programs.
+//! Comparing two compiled programs.
 //!
-//! Two schedules are laid side by side: machines, sets (by name), connections, and what each
-//! compile made of them. It is a report, not a judgement; nothing is run.
+//! The comparison covers machines, sets (matched by name), connections, and their phases, routes,
+//! channels and starts. Nothing is executed.
 //!
-//! # What is the same
+//! # What counts as unchanged
 //!
-//! * A connection is the same as the one of its name; where names do not tell, as the one with
-//!   the same ends, the k-th with the k-th. So ids may shift without a change.
-//! * A phase is the same as the phase of its number, because its context is loaded at that place.
-//! * A forwarding entry is the same if it is in the same phase, cell and channel and moves the
-//!   same connection's words from the same feed to the same sink. *Stability* is the share of
-//!   entries that are the same, of all channels with an entry before or after; 1 without any.
-//! * Bounds and predictions are our own for both; what the files claim is for the checker.
-//! * How a schedule came about (generator, algorithm, seed) is told but is no difference.
+//! * Connections match by name, or else by their ends. Another id alone is not a difference in
+//!   placement.
+//! * Phases match by number, because their contexts are loaded in that order.
+//! * A forwarding entry is unchanged if it is in the same phase, cell and channel and moves the
+//!   words of the same connection from the same feed to the same sink. *Stability* is the share of
+//!   unchanged entries among all channels with an entry before or after; 1 if there are none.
+//! * Bounds and predictions are recomputed for both programs; the checker verifies those in files.
+//! * The origin of a schedule (generator, algorithm, seed) is reported, but is not a difference.
 //!
-//! Counts are of everything; lists of details are cut at the given length.
+//! Counts cover everything; lists of details are truncated to the given length.
 //!
-//! Near-linear: everything is sorted once and merged.
+//! The time is near-linear: everything is sorted once and merged.
 
-mod entries;
-mod pairs;
-
+use conset_ir::convert::index;
 use conset_ir::{
     CellId, ChannelId, Connection, ConnectionId, Machine, Origin, PhaseId, Schedule, SetSchedule,
     Slot,
 };
 use serde::Serialize;
 
-pub(crate) use self::pairs::Pairs;
-use crate::compile::Compiled;
+use crate::compiled::Compiled;
+use crate::pairing::ConnectionPairs;
+use crate::table_diff;
+pub use crate::table_diff::{CellTable, EntryChange, TableDiff, TruncatedList};
 
-pub use self::entries::{CellTable, Entries, EntryChange};
-
-/// Compares the forwarding tables of an older compile of a set with those of a new one and its
-/// image, for one machine and without details.
-pub(crate) fn entries(
-    a: &conset_verify::Verified<conset_ir::Timetable>,
-    b: &conset_ir::Timetable,
-    image: &conset_ir::SetImage,
-) -> Entries {
-    entries::compare_with(a, b, image, &Pairs::of(a.routing().set(), b.routing().set()))
-}
-
-/// What changed between two compiles, before (`a`) and after (`b`).
+/// The differences between two compiled programs, before (`a`) and after (`b`).
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Diff {
-    /// Whether nothing did.
+    /// Whether there are none.
     pub identical: bool,
-    /// What is different about the machine.
-    pub machine: Vec<Change>,
-    /// How the schedules came about, where that is different.
-    pub origin: Vec<Change>,
-    /// Sets of the first alone.
+    /// Differences between the machines.
+    pub machine: Vec<ValueChange>,
+    /// Differences between the origins of the schedules.
+    pub origin: Vec<ValueChange>,
+    /// Sets only in the first.
     pub removed: Vec<String>,
-    /// Sets of the second alone.
+    /// Sets only in the second.
     pub added: Vec<String>,
-    /// Whether the sets of both are executed in another order.
+    /// Whether the common sets are executed in another order.
     pub reordered: bool,
-    /// The sets of both, in the second's order.
+    /// The common sets, in the order of the second.
     pub sets: Vec<SetDiff>,
 }
 
 /// A value before and after.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// What it is the value of.
+#[non_exhaustive]
+pub struct ValueChange {
+    /// The name of the value.
     pub what: String,
     /// Before.
     pub a: String,
@@ -81,12 +71,13 @@ pub struct Both<T> {
     pub b: T,
 }
 
-/// What changed in one set.
+/// The differences between two compilations of a set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct SetDiff {
     /// Its name.
     pub set: String,
-    /// Whether nothing did.
+    /// Whether there are none.
     pub identical: bool,
     /// Connections.
     pub connections: Both<usize>,
@@ -100,62 +91,41 @@ pub struct SetDiff {
     pub predicted_clocks: Both<u64>,
     /// The bound on clocks.
     pub bound_clocks: Both<u64>,
-    /// Connections that only the first has.
-    pub removed: Listed<Ends>,
-    /// Connections that only the second has.
-    pub added: Listed<Ends>,
-    /// Connections of which ends, words, requirements or name are others.
-    pub changed: Listed<ConnectionChange>,
-    /// Connections that both have.
+    /// Connections only in the first.
+    pub removed: TruncatedList<ConnectionSummary>,
+    /// Connections only in the second.
+    pub added: TruncatedList<ConnectionSummary>,
+    /// Connections whose ends, words, requirements or name changed.
+    pub changed: TruncatedList<ConnectionChange>,
+    /// Connections in both.
     pub common: usize,
-    /// Of these, how many have another id.
+    /// Of these, the number with another id.
     pub renumbered: usize,
-    /// How many have (a part) in another phase or are split in another way.
+    /// The number with a part in another phase, or split differently.
     pub moved: usize,
-    /// How many take another route: other cells or links.
+    /// The number with another route: other cells or links.
     pub rerouted: usize,
-    /// How many take other channels on the same route.
+    /// The number with other channels on the same route.
     pub rechanneled: usize,
-    /// How many start at another clock of their phase.
+    /// The number that start at another clock of their phase.
     pub restarted: usize,
-    /// How many are booked for another time.
+    /// The number with another duration.
     pub rebooked: usize,
     /// The connections behind these five counts.
-    pub placements: Listed<PlacementChange>,
-    /// Whether the order between connections is another.
+    pub placements: TruncatedList<PlacementChange>,
+    /// Whether the order between connections changed.
     pub order_changed: bool,
-    /// Whether the mesh nodes behind the connections are others.
+    /// Whether the mesh nodes of the connections changed.
     pub nodes_changed: bool,
     /// The forwarding tables.
-    pub entries: Entries,
+    pub entries: TableDiff,
 }
 
-/// A list that may be cut, and how long it is.
+/// The description of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Listed<T> {
-    /// How many there are.
-    pub total: usize,
-    /// The first of them.
-    pub first: Vec<T>,
-}
-
-impl<T> Listed<T> {
-    fn new() -> Self {
-        Self { total: 0, first: Vec::new() }
-    }
-
-    fn add(&mut self, limit: usize, item: impl FnOnce() -> T) {
-        self.total += 1;
-        if self.first.len() < limit {
-            self.first.push(item());
-        }
-    }
-}
-
-/// A connection by its ends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Ends {
-    /// Its id in the schedule that has it.
+#[non_exhaustive]
+pub struct ConnectionSummary {
+    /// Its id in the schedule that contains it.
     pub id: ConnectionId,
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,17 +138,19 @@ pub struct Ends {
     pub words: u32,
 }
 
-/// A connection that asks for something else.
+/// A connection whose definition changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ConnectionChange {
     /// Its ids.
     pub id: Both<ConnectionId>,
-    /// What is different.
-    pub changes: Vec<Change>,
+    /// The differences.
+    pub changes: Vec<ValueChange>,
 }
 
-/// A connection that was put somewhere else.
+/// A connection with another phase, route or time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PlacementChange {
     /// Its ids.
     pub id: Both<ConnectionId>,
@@ -186,13 +158,14 @@ pub struct PlacementChange {
     pub source: CellId,
     /// The cell that receives, after.
     pub target: CellId,
-    /// Where its parts are.
-    pub parts: Both<Vec<Placed>>,
+    /// The placement of its parts.
+    pub parts: Both<Vec<PlacedPart>>,
 }
 
-/// Where a part of a connection was put.
+/// The placement of a part of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Placed {
+#[non_exhaustive]
+pub struct PlacedPart {
     /// The phase.
     pub phase: PhaseId,
     /// Words of the part.
@@ -207,7 +180,24 @@ pub struct Placed {
     pub duration: u64,
 }
 
-/// Compares two compiled programs; `limit` is the length at which lists of details are cut.
+/// Compares two compiled programs. `limit` is the length to which lists of details are truncated.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+/// use conset::{Compiler, diff};
+///
+/// let machine = Arc::new(Machine::from_spec("ring:4")?);
+/// let compile = |words| -> Result<_, Box<dyn std::error::Error>> {
+///     let connection = Connection::new(CellId(0), CellId(1), words);
+///     Ok(Compiler::new(&machine).compile_sets([ConnectionSet::new("s", vec![connection])?])?)
+/// };
+/// let diff = diff::diff(&compile(5)?, &compile(6)?, 10);
+/// assert!(!diff.identical);
+/// assert_eq!((diff.sets[0].words.a, diff.sets[0].words.b), (5, 6));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// Near-linear in connections, hops and forwarding entries.
 pub fn diff(a: &Compiled, b: &Compiled, limit: usize) -> Diff {
@@ -241,7 +231,7 @@ pub fn diff(a: &Compiled, b: &Compiled, limit: usize) -> Diff {
     let sets: Vec<SetDiff> = common
         .into_iter()
         .map(|(row_a, row_b)| {
-            let side = |c, row| Side::new(c, row);
+            let side = |c, row| SetSide::new(c, row);
             SetCompare { a: side(a, row_a), b: side(b, row_b), same_links, limit }.run()
         })
         .collect();
@@ -265,19 +255,19 @@ fn rows_by_name(schedule: &Schedule) -> Vec<(&str, usize)> {
     names.zip(0..).collect()
 }
 
-fn change(what: &str, a: &dyn ToString, b: &dyn ToString) -> Option<Change> {
+fn change(what: &str, a: &dyn ToString, b: &dyn ToString) -> Option<ValueChange> {
     let (a, b) = (a.to_string(), b.to_string());
-    (a != b).then(|| Change { what: what.to_owned(), a, b })
+    (a != b).then(|| ValueChange { what: what.to_owned(), a, b })
 }
 
-pub(crate) fn machine_changes(a: &Machine, b: &Machine) -> Vec<Change> {
+pub(crate) fn machine_changes(a: &Machine, b: &Machine) -> Vec<ValueChange> {
     let mut changes = Vec::new();
     changes.extend(change("name", &a.name(), &b.name()));
     if a.topology() != b.topology() {
         let shape = |m: &Machine| {
             format!("{} ({} cells, {} links)", m.topology(), m.cell_count(), m.link_count())
         };
-        changes.push(Change { what: "topology".to_owned(), a: shape(a), b: shape(b) });
+        changes.push(ValueChange { what: "topology".to_owned(), a: shape(a), b: shape(b) });
     }
     for (before, after) in a.parameters().numbers().into_iter().zip(b.parameters().numbers()) {
         changes.extend(change(before.0, &before.1, &after.1));
@@ -296,8 +286,8 @@ fn listed(items: impl Iterator<Item = String>) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
-/// An image does not know how it came about; that is told only where both do.
-fn origin_changes(a: Option<&Origin>, b: Option<&Origin>) -> Vec<Change> {
+/// Images have no origin; origins are compared only if both programs have one.
+fn origin_changes(a: Option<&Origin>, b: Option<&Origin>) -> Vec<ValueChange> {
     let (Some(a), Some(b)) = (a, b) else { return Vec::new() };
     [
         change("generator", &a.generator, &b.generator),
@@ -309,8 +299,8 @@ fn origin_changes(a: Option<&Origin>, b: Option<&Origin>) -> Vec<Change> {
     .collect()
 }
 
-/// One set of one compile, with the parts of each connection.
-struct Side<'a> {
+/// A set of one of the programs, with the parts of each connection.
+struct SetSide<'a> {
     schedule: &'a SetSchedule,
     image: &'a conset_ir::SetImage,
     clocks: u64,
@@ -327,7 +317,7 @@ struct PartAt<'a> {
     slot: Slot,
 }
 
-impl<'a> Side<'a> {
+impl<'a> SetSide<'a> {
     fn new(compiled: &'a Compiled, row: usize) -> Self {
         let schedule = &compiled.schedule().sets()[row];
         let timetable = &schedule.timetable;
@@ -336,7 +326,7 @@ impl<'a> Side<'a> {
             let slots = routes.iter().zip(&times.slots);
             parts.extend(slots.map(|(route, &slot)| PartAt { phase, route, slot }));
         }
-        // Stable: parts of a connection stay in the order of their phases and rows.
+        // The sort is stable: parts of a connection stay in the order of their phases and rows.
         parts.sort_by_key(|part| part.route.connection);
         let mut first = vec![0u32; timetable.routing().set().len() + 1];
         for part in &parts {
@@ -356,19 +346,19 @@ impl<'a> Side<'a> {
     }
 
     fn parts(&self, x: ConnectionId) -> &[PartAt<'a>] {
-        &self.parts[self.first[x.index()] as usize..self.first[x.index() + 1] as usize]
+        &self.parts[index(self.first[x.index()])..index(self.first[x.index() + 1])]
     }
 
-    fn ends(&self, id: ConnectionId) -> Ends {
+    fn ends(&self, id: ConnectionId) -> ConnectionSummary {
         let Connection { source, target, words, .. } = *self.set().get(id);
         let name = self.set().get(id).name.as_deref().map(str::to_owned);
-        Ends { id, name, source, target, words }
+        ConnectionSummary { id, name, source, target, words }
     }
 
-    fn placed(&self, x: ConnectionId) -> Vec<Placed> {
+    fn placed(&self, x: ConnectionId) -> Vec<PlacedPart> {
         self.parts(x)
             .iter()
-            .map(|part| Placed {
+            .map(|part| PlacedPart {
                 phase: part.phase,
                 words: part.route.words,
                 cells: part.route.cells.to_vec(),
@@ -380,11 +370,11 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Two sets of one name.
+/// The comparison of two sets with the same name.
 struct SetCompare<'a> {
-    a: Side<'a>,
-    b: Side<'a>,
-    /// Whether link ids mean the same on both machines.
+    a: SetSide<'a>,
+    b: SetSide<'a>,
+    /// Whether link ids mean the same links on both machines.
     same_links: bool,
     limit: usize,
 }
@@ -393,7 +383,7 @@ impl SetCompare<'_> {
     fn run(&self) -> SetDiff {
         let (a, b) = (self.a.schedule, self.b.schedule);
         let (set_a, set_b) = (self.a.set(), self.b.set());
-        let pairs = Pairs::of(set_a, set_b);
+        let pairs = ConnectionPairs::of(set_a, set_b);
         let both = |of: fn(&SetSchedule) -> usize| Both { a: of(a), b: of(b) };
         let mut diff = SetDiff {
             set: set_b.name().to_owned(),
@@ -404,9 +394,9 @@ impl SetCompare<'_> {
             bound_phases: Both { a: self.a.bounds.phases, b: self.b.bounds.phases },
             predicted_clocks: Both { a: self.a.clocks, b: self.b.clocks },
             bound_clocks: Both { a: self.a.bounds.clocks, b: self.b.bounds.clocks },
-            removed: Listed::new(),
-            added: Listed::new(),
-            changed: Listed::new(),
+            removed: TruncatedList::new(),
+            added: TruncatedList::new(),
+            changed: TruncatedList::new(),
             common: 0,
             renumbered: 0,
             moved: 0,
@@ -414,10 +404,10 @@ impl SetCompare<'_> {
             rechanneled: 0,
             restarted: 0,
             rebooked: 0,
-            placements: Listed::new(),
+            placements: TruncatedList::new(),
             order_changed: self.order_changed(&pairs),
             nodes_changed: false,
-            entries: entries::compare(
+            entries: table_diff::compare(
                 self.a.image,
                 self.b.image,
                 &pairs,
@@ -458,7 +448,7 @@ impl SetCompare<'_> {
     fn connection(&self, id: Both<ConnectionId>, diff: &mut SetDiff) {
         diff.common += 1;
         diff.renumbered += usize::from(id.a != id.b);
-        let changes = asked_changes(self.a.set().get(id.a), self.b.set().get(id.b));
+        let changes = definition_changes(self.a.set().get(id.a), self.b.set().get(id.b));
         if !changes.is_empty() {
             diff.changed.add(self.limit, || ConnectionChange { id, changes });
         }
@@ -471,7 +461,7 @@ impl SetCompare<'_> {
         diff.rechanneled += usize::from(found.rechanneled);
         diff.restarted += usize::from(found.restarted);
         diff.rebooked += usize::from(found.rebooked);
-        if found != Found::default() {
+        if found != PlacementFlags::default() {
             let connection = self.b.set().get(id.b);
             diff.placements.add(self.limit, || PlacementChange {
                 id,
@@ -482,8 +472,8 @@ impl SetCompare<'_> {
         }
     }
 
-    /// Compares part by part; where the parts are other ones, all of them count.
-    fn placement(&self, id: Both<ConnectionId>) -> Found {
+    /// Compares part by part; if the numbers of parts differ, everything does.
+    fn placement(&self, id: Both<ConnectionId>) -> PlacementFlags {
         let (a, b) = (self.a.parts(id.a), self.b.parts(id.b));
         let differ = |same: &dyn Fn(&PartAt<'_>, &PartAt<'_>) -> bool| {
             a.len() != b.len() || a.iter().zip(b).any(|(a, b)| !same(a, b))
@@ -494,8 +484,8 @@ impl SetCompare<'_> {
                 && (!self.same_links || a.route.links() == b.route.links())
         };
         let rerouted = differ(&route);
-        Found {
-            // The words of a whole connection are its own business, those of parts are not.
+        PlacementFlags {
+            // The words of a whole connection belong to its definition, those of parts do not.
             moved: differ(&|a, b| {
                 a.phase == b.phase && (!is_split || a.route.words == b.route.words)
             }),
@@ -506,7 +496,7 @@ impl SetCompare<'_> {
         }
     }
 
-    fn order_changed(&self, pairs: &Pairs) -> bool {
+    fn order_changed(&self, pairs: &ConnectionPairs) -> bool {
         let (a, b) = (self.a.set().order(), self.b.set().order());
         if a.len() != b.len() {
             return true;
@@ -523,9 +513,9 @@ impl SetCompare<'_> {
     }
 }
 
-/// What is different about a connection's place.
+/// What changed in a connection's placement.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Found {
+struct PlacementFlags {
     moved: bool,
     rerouted: bool,
     rechanneled: bool,
@@ -533,8 +523,9 @@ struct Found {
     rebooked: bool,
 }
 
-/// What a connection asks for differently. Most are alike, so texts are made last.
-fn asked_changes(a: &Connection, b: &Connection) -> Vec<Change> {
+/// The differences between the definitions of two connections. Most connections are unchanged, so
+/// texts are made only after the comparison.
+fn definition_changes(a: &Connection, b: &Connection) -> Vec<ValueChange> {
     if a == b {
         return Vec::new();
     }

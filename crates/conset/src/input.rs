@@ -1,10 +1,10 @@
-//! Inputs: a pattern, a mesh, a graph, a matrix, a decomposition, or a connection set, turned
-//! into a program on a machine's cells.
+//! Reading inputs: a pattern, mesh, graph, matrix, decomposition or connection set becomes a program
+//! on the cells of a machine.
 //!
-//! The format is taken from the file's name or given; the project's own forms are also known by
-//! their first bytes. What is not yet divided into parts is partitioned, the parts' halo becomes
-//! a connection set, and the parts are placed on cells for the objective. A connection set and a
-//! pattern already name cells and are taken as they are, unless [`place`] is asked to place them.
+//! The format follows from the file name or is given; the project's own formats are also recognised
+//! by their first bytes. Meshes, graphs and matrices are partitioned, the halo of the parts becomes
+//! a connection set, and the parts are placed on cells. Connection sets and patterns name cells
+//! already and are used unchanged, unless [`place`] places them.
 
 use std::sync::Arc;
 
@@ -17,24 +17,23 @@ use conset_mesh::partition::{self, Partition};
 use conset_mesh::read::{self, Format};
 use conset_mesh::{Source, patterns, triangles};
 use conset_partition_route::placement::{self, Method};
-
 use serde::Serialize;
 
-use crate::compile::wrong_ends;
+use crate::bounds::endpoint_error;
 use crate::{CompileError, Observer, Progress};
 
-/// What an input is, by its name, its first bytes or the user's word.
+/// The kind of an input, by its name, its first bytes or a given format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// One of the project's own forms: text, JSON, binary.
+pub enum InputKind {
+    /// One of the project's own formats: text, JSON or binary.
     Document,
-    /// Something that must be divided into parts, or is.
+    /// A mesh, graph, matrix or decomposition.
     Mesh(Format),
 }
 
-/// What graphs and matrices stand for when they are partitioned.
+/// What is partitioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Elements {
+pub enum PartitionUnit {
     /// Elements of a mesh, vertices of a graph, rows of a matrix.
     #[default]
     AsRead,
@@ -42,52 +41,112 @@ pub enum Elements {
     Triangles,
 }
 
-/// How to read an input.
+/// Options for reading an input.
+///
+/// ```
+/// use conset::input::LoadOptions;
+///
+/// let options = LoadOptions::default().parts(16).seed(7);
+/// assert_eq!((options.parts, options.seed), (Some(16), 7));
+/// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct LoadOptions<'a> {
-    /// The format, where the name does not say.
+    /// The format, if the name does not determine it.
     pub format: Option<&'a str>,
-    /// How many parts; the machine's live cells if not given.
+    /// The number of parts; the number of live cells of the machine if not given.
     pub parts: Option<usize>,
     /// A given partition: name and bytes of its file.
     pub partition: Option<(&'a str, &'a [u8])>,
     /// What is partitioned.
-    pub elements: Elements,
-    /// How parts come to cells.
+    pub elements: PartitionUnit,
+    /// The method that places parts on cells.
     pub placement: Method,
     /// The seed of partitioner and placement.
     pub seed: u64,
-    /// The most bytes that what is read may take in memory; any number if not given. Inputs that
-    /// are compressed say beforehand what they need.
+    /// Greatest number of bytes that the input may take in memory; no limit if not given. Compressed
+    /// inputs declare beforehand what they need.
     pub memory: Option<u64>,
 }
 
-/// A program on a machine's cells, and how it came there.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The sets.
-    pub program: Program,
-    /// The machine the file asks for, if it does.
-    pub machine: Option<Arc<Machine>>,
-    /// Where the sets come from a mesh, graph, matrix or decomposition: the parts.
-    pub halo: Option<PlacedHalo>,
-    /// How the parts, or the cells that the sets named, came to the cells where they are; without
-    /// it, the sets are as they were read.
-    pub placement: Option<Placement>,
+impl<'a> LoadOptions<'a> {
+    /// Sets the format.
+    #[must_use]
+    pub fn format(self, format: impl Into<Option<&'a str>>) -> Self {
+        Self { format: format.into(), ..self }
+    }
+
+    /// Sets the number of parts.
+    #[must_use]
+    pub fn parts(self, parts: impl Into<Option<usize>>) -> Self {
+        Self { parts: parts.into(), ..self }
+    }
+
+    /// Sets a partition: the name and the bytes of its file.
+    #[must_use]
+    pub fn partition(self, file: impl Into<Option<(&'a str, &'a [u8])>>) -> Self {
+        Self { partition: file.into(), ..self }
+    }
+
+    /// Sets what is partitioned.
+    #[must_use]
+    pub fn elements(self, elements: PartitionUnit) -> Self {
+        Self { elements, ..self }
+    }
+
+    /// Sets the method that places parts on cells.
+    #[must_use]
+    pub fn placement(self, placement: Method) -> Self {
+        Self { placement, ..self }
+    }
+
+    /// Sets the seed of partitioner and placement.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Sets the greatest number of bytes that the input may take in memory.
+    #[must_use]
+    pub fn memory(self, bytes: impl Into<Option<u64>>) -> Self {
+        Self { memory: bytes.into(), ..self }
+    }
 }
 
-/// Who lives where.
+/// A program on the cells of a machine.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LoadedProgram {
+    /// The sets.
+    pub program: Program,
+    /// The machine that the file names, if it does.
+    pub machine: Option<Arc<Machine>>,
+    /// The parts, if the sets come from a mesh, graph, matrix or decomposition.
+    pub halo: Option<PlacedHalo>,
+    /// The placement of the parts, or of the cells that the sets name; `None` if the sets are
+    /// unchanged.
+    pub placement: Option<PlacementReport>,
+}
+
+impl From<Program> for LoadedProgram {
+    fn from(program: Program) -> Self {
+        Self { program, machine: None, halo: None, placement: None }
+    }
+}
+
+/// A placement of parts on cells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Placement {
-    /// How that was decided: given, curve, bisect or best.
+#[non_exhaustive]
+pub struct PlacementReport {
+    /// The method: given, curve, bisect or best.
     pub method: &'static str,
-    /// The cell of each part, or of each cell with a live agent that the sets named, in their
-    /// order.
+    /// The cell of each part, or of each cell with a live agent that the sets name, in order.
     pub cells: Vec<CellId>,
 }
 
 /// A halo and the cells its parts were placed on.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PlacedHalo {
     /// The parts and what they exchange; its connections name parts.
     pub halo: Halo,
@@ -95,16 +154,16 @@ pub struct PlacedHalo {
     pub place: Vec<CellId>,
 }
 
-/// What was read: a program still to be compiled, or one that has been.
+/// The contents of an input.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// To be compiled.
-    Program(Box<Loaded>),
-    /// Compiled: a schedule.
+    /// A program to compile.
+    Program(Box<LoadedProgram>),
+    /// A schedule.
     Schedule(Schedule),
-    /// Compiled: an image.
+    /// An image.
     Image(Image),
-    /// A machine alone.
+    /// A machine.
     Machine(Arc<Machine>),
 }
 
@@ -113,44 +172,57 @@ pub const PATTERN: &str = "pattern:";
 
 /// The program of a pattern: `all-to-all`, `ring-shift:3`, ...
 ///
-/// # Errors
-/// An unknown pattern, or one that the machine has not the shape for.
-pub fn pattern(spec: &str, machine: &Machine, words: u32) -> Result<Loaded, InputError> {
-    let set = patterns::generate(spec, machine, words)?;
-    Ok(Loaded { program: set.into(), machine: None, halo: None, placement: None })
-}
-
-/// Says what a file is from its name, its first bytes and the user's word.
+/// ```
+/// use conset::ir::Machine;
+///
+/// let machine = Machine::from_spec("torus:4x4")?;
+/// let loaded = conset::input::pattern("all-to-all", &machine, 32)?;
+/// assert_eq!(loaded.program.sets()[0].len(), 16 * 15);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// A format that is not known (the message lists them), or a name that says nothing.
-pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<Kind, InputError> {
+/// An unknown pattern, or one that does not fit the shape of the machine.
+pub fn pattern(spec: &str, machine: &Machine, words: u32) -> Result<LoadedProgram, InputError> {
+    let set = patterns::generate(spec, machine, words)?;
+    Ok(Program::from(set).into())
+}
+
+/// Determines the kind of a file from its name, its first bytes and a given format.
+///
+/// # Errors
+/// An unknown format (the message lists the known ones), or a file that cannot be recognised.
+pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<InputKind, InputError> {
     if let Some(format) = format {
         if OWN_FORMATS.contains(&format) {
-            return Ok(Kind::Document);
+            return Ok(InputKind::Document);
         }
-        return Format::from_name(format).map(Kind::Mesh).ok_or_else(|| {
+        return Format::from_name(format).map(InputKind::Mesh).ok_or_else(|| {
             InputError::new("<format>", At::Path(format.into()), "not a format that conset reads")
                 .help(format!("formats: {}", known_formats()))
         });
     }
     let extension = name.rsplit('.').next().unwrap_or("").to_ascii_lowercase();
     if OWN_FORMATS.contains(&extension.as_str()) {
-        return Ok(Kind::Document);
+        return Ok(InputKind::Document);
     }
     if let Some(format) = Format::from_file_name(name) {
-        return Ok(Kind::Mesh(format));
+        return Ok(InputKind::Mesh(format));
     }
-    // Our own forms say what they are; a machine file could be any text with an equals sign.
+    // Our own formats identify themselves; a machine file could be any text with an equals sign.
     match Document::sniff(bytes) {
-        Some(FileFormat::Text | FileFormat::Json | FileFormat::Binary) => Ok(Kind::Document),
+        Some(FileFormat::Text | FileFormat::Json | FileFormat::Binary) => Ok(InputKind::Document),
         _ if bytes.is_empty() => Err(InputError::new(name, At::Whole, "the file is empty")),
         _ if extension == "node" => {
             Err(InputError::new(name, At::Whole, "a .node file has nodes and no elements")
                 .help("give the .ele file that belongs to it"))
         }
-        _ => Err(InputError::new(name, At::Whole, "the file's name does not say what it is")
-            .help(format!("give --format; formats: {}", known_formats()))),
+        _ => Err(InputError::new(
+            name,
+            At::Whole,
+            "the format cannot be inferred from the file name",
+        )
+        .help(format!("use --format; formats: {}", known_formats()))),
     }
 }
 
@@ -162,10 +234,10 @@ fn known_formats() -> String {
     names.join(", ")
 }
 
-/// Reads a file's bytes.
+/// Reads an input from the bytes of a file.
 ///
 /// # Errors
-/// Anything wrong with them, naming file and position; parts that do not fit the machine.
+/// Errors in the file, with their position; parts that do not fit the machine.
 pub fn load(
     name: &str,
     bytes: &[u8],
@@ -175,10 +247,13 @@ pub fn load(
 ) -> Result<Input, CompileError> {
     observer(Progress::Stage("reading"));
     match kind(name, bytes, options.format)? {
-        Kind::Document => Ok(match parse_document(name, bytes, options)? {
-            Document::Program { machine, program } => {
-                Input::Program(Box::new(Loaded { program, machine, halo: None, placement: None }))
-            }
+        InputKind::Document => Ok(match parse_document(name, bytes, options)? {
+            Document::Program { machine, program } => Input::Program(Box::new(LoadedProgram {
+                program,
+                machine,
+                halo: None,
+                placement: None,
+            })),
             Document::Schedule(schedule) => Input::Schedule(schedule),
             Document::Image(image) => Input::Image(image),
             Document::Machine(machine) => Input::Machine(machine),
@@ -191,7 +266,7 @@ pub fn load(
                 .into());
             }
         }),
-        Kind::Mesh(format) => {
+        InputKind::Mesh(format) => {
             let source =
                 read::read_within(format, name, bytes, options.memory.unwrap_or(u64::MAX))?;
             Ok(Input::Program(Box::new(from_source(name, source, machine, options, observer)?)))
@@ -199,7 +274,8 @@ pub fn load(
     }
 }
 
-/// A connection set names its cells already; words about parts must not be passed over.
+/// Parses one of the project's own formats. Options about parts are refused, because connection sets
+/// name cells already.
 fn parse_document(
     name: &str,
     bytes: &[u8],
@@ -208,37 +284,37 @@ fn parse_document(
     let given = [
         ("--parts", options.parts.is_some()),
         ("--partition", options.partition.is_some()),
-        ("--elements", options.elements != Elements::AsRead),
+        ("--elements", options.elements != PartitionUnit::AsRead),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(InputError::new(
             *option,
             At::Whole,
-            format!("`{name}` names its cells already and is not divided into parts"),
+            format!("`{name}` names cells already and is not divided into parts"),
         )
         .help(format!("leave out {option}")));
     }
     Document::parse_any(name, bytes)
 }
 
-/// Divides what was read into parts, takes their halo, places the parts on cells.
+/// Partitions a mesh, graph or matrix, computes the halo, and places the parts on cells.
 pub(crate) fn from_source(
     name: &str,
     source: Source,
     machine: &Machine,
     options: &LoadOptions<'_>,
     observer: &mut Observer<'_>,
-) -> Result<Loaded, CompileError> {
+) -> Result<LoadedProgram, CompileError> {
     let source = match (options.elements, source) {
-        (Elements::AsRead, source) => source,
-        (Elements::Triangles, Source::Graph(graph)) => {
+        (PartitionUnit::AsRead, source) => source,
+        (PartitionUnit::Triangles, Source::Graph(graph)) => {
             Source::Mesh(triangles::from_graph(&graph).map_err(|e| e.in_file(name))?)
         }
-        (Elements::Triangles, _) => {
+        (PartitionUnit::Triangles, _) => {
             return Err(InputError::new(
                 name,
                 At::Whole,
-                "--elements triangles recovers triangles from a nodal graph; this is no graph",
+                "--elements triangles recovers triangles from a nodal graph; this is not a graph",
             )
             .into());
         }
@@ -250,24 +326,23 @@ pub(crate) fn from_source(
     observer(Progress::Stage("placing parts"));
     let parts = halo.summary.parts;
     let place = placement::place(machine, &halo.set, parts, options.placement, options.seed)?;
-    let set = halo.set.clone().placed(&place).map_err(|e| misplaced(&e))?;
-    let placement = Placement { method: options.placement.name(), cells: place.clone() };
+    let set = halo.set.clone().placed(&place).map_err(|e| placement_bug(&e))?;
+    let placement = PlacementReport { method: options.placement.name(), cells: place.clone() };
     let halo = Some(PlacedHalo { halo, place });
-    Ok(Loaded { program: set.into(), machine: None, halo, placement: Some(placement) })
+    Ok(LoadedProgram { program: set.into(), machine: None, halo, placement: Some(placement) })
 }
 
-fn misplaced(error: &ShapeError) -> CompileError {
+fn placement_bug(error: &ShapeError) -> CompileError {
     CompileError::Bug { stage: "placement", message: error.to_string() }
 }
 
-/// Places a program whose sets name cells already as if those were parts: what they say of the
-/// `i`-th cell with a live agent then holds for `placement.cells[i]`. All sets get the same
-/// placement, the best for all of them together.
+/// Places a program whose sets name cells, as if these were parts: the `i`-th cell with a live agent
+/// becomes `placement.cells[i]`. All sets get the same placement.
 ///
 /// # Errors
-/// Sets whose ends are not live cells of the machine with an agent.
+/// A set with a connection end that is not a live cell with an agent.
 pub fn place(
-    loaded: &mut Loaded,
+    loaded: &mut LoadedProgram,
     machine: &Machine,
     method: Method,
     seed: u64,
@@ -281,30 +356,30 @@ pub fn place(
     }
     let mut connections = Vec::new();
     for set in loaded.program.sets() {
-        set.check_machine(machine).map_err(|e| wrong_ends(machine, set, e))?;
-        let parts = ConnectionSet::clone(set).placed(&part_of).map_err(|e| misplaced(&e))?;
-        // With what they ask for, which not every placement can give.
+        set.check_machine(machine).map_err(|e| endpoint_error(machine, set, e))?;
+        let parts = ConnectionSet::clone(set).placed(&part_of).map_err(|e| placement_bug(&e))?;
+        // Requirements are kept, because not every placement can satisfy them.
         let ends = parts.connections().iter();
         connections.extend(ends.map(|c| Connection { name: None, ..c.clone() }));
     }
-    let all = ConnectionSet::new("all-sets", connections).map_err(|e| misplaced(&e))?;
+    let all = ConnectionSet::new("all-sets", connections).map_err(|e| placement_bug(&e))?;
     let cells = placement::place(machine, &all, homes.len(), method, seed)?;
     let mut moved: Vec<CellId> = machine.cells().collect();
     for (&home, &cell) in homes.iter().zip(&cells) {
         moved[home.index()] = cell;
     }
     let sets = loaded.program.sets().iter().map(|set| {
-        let placed = ConnectionSet::clone(set).placed(&moved).map_err(|e| misplaced(&e))?;
+        let placed = ConnectionSet::clone(set).placed(&moved).map_err(|e| placement_bug(&e))?;
         Ok(Arc::new(placed))
     });
     let sets = sets.collect::<Result<Vec<_>, CompileError>>()?;
-    loaded.program = Program::new(sets).map_err(|e| misplaced(&e))?;
-    loaded.placement = Some(Placement { method: method.name(), cells });
+    loaded.program = Program::new(sets).map_err(|e| placement_bug(&e))?;
+    loaded.placement = Some(PlacementReport { method: method.name(), cells });
     Ok(())
 }
 
-/// The partition file's, else the one in the input (unless another number of parts is asked
-/// for), else one by METIS.
+/// The partition in the given file, else the one in the input (unless another number of parts is
+/// requested), else one by METIS.
 fn partition_of(
     name: &str,
     source: &Source,
@@ -319,8 +394,8 @@ fn partition_of(
     {
         return Ok(stated);
     }
-    // A mesh of fewer elements than the machine has cells leaves cells without work; only an
-    // explicit wish for more parts than there are items is an error.
+    // A mesh with fewer elements than the machine has cells leaves cells without work. More parts
+    // than items are an error only if requested.
     let items = partition::item_count(source).max(1);
     let parts = options.parts.unwrap_or_else(|| machine.endpoints().count().min(items));
     partition::partition(source, &partition::Options { parts, seed: options.seed }, name)

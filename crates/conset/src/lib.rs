@@ -1,39 +1,69 @@
-//! The communication compiler as a library: from an input's bytes to words delivered.
+//! The communication compiler as a library: from the bytes of an input to delivered words.
 //!
 //! ```text
-//!  bytes ──input──► Program ──compile──► Compiled { Schedule, Image } ──run──► RunReport
+//!  bytes ──input──► Program ──Compiler──► Compiled { Schedule, Image } ──run──► RunSummary
 //! ```
 //!
-//! This crate owns the order of the stages and nothing else: each decision is taken in the stage
-//! that is named after it. What it adds is the promise that *whatever compiles has been through
-//! the independent checker*, at every arrow: [`Compiled`] can only be had from
-//! [`compile::compile`], which checks what the stages made, or from [`compile::adopt`] and
-//! [`compile::adopt_image`], which check what somebody else made.
+//! This crate runs the stages in order; the stages themselves are crates of their own. It also
+//! guarantees that every compiled program was verified by the independent checker: a [`Compiled`]
+//! comes from [`Compiler::compile`], or from [`Compiled::import`] and [`Compiled::import_image`],
+//! which check schedules and images from elsewhere.
 //!
-//! It opens no files and prints nothing; long work reports through a callback ([`Progress`]).
+//! ```
+//! use std::sync::Arc;
+//!
+//! use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+//! use conset::{Compiler, run};
+//!
+//! // Each of 16 cells sends 100 words to the next one.
+//! let ring = (0..16).map(|cell| Connection::new(CellId(cell), CellId((cell + 1) % 16), 100));
+//! let set = ConnectionSet::new("ring", ring.collect())?;
+//!
+//! // Compile the set for a 4x4 torus.
+//! let machine = Arc::new(Machine::from_spec("torus:4x4")?);
+//! let compiled = Compiler::new(&machine).seed(1).compile(&set.into())?;
+//!
+//! // Execute it on the emulated machine, and check every word.
+//! let measured = run::run(&compiled, 1, false, &mut |_| ())?;
+//! assert!(measured[0].summary.payload_ok);
+//! assert_eq!(measured[0].summary.words, 1600);
+//! assert!(measured[0].summary.bound_ratio >= 1.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The crate opens no files and prints nothing; long operations report their progress to a callback
+//! ([`Progress`]).
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
+#![cfg_attr(test, allow(clippy::as_conversions))]
 
-pub mod against;
 pub mod assemble;
-mod best;
+pub mod bounds;
 pub mod chart;
-pub mod compile;
+mod compiled;
+mod compiler;
 pub mod diff;
-pub mod from;
+mod error;
 pub mod fuse;
+pub mod incremental;
 pub mod input;
+mod options;
+mod pairing;
+mod paper_algorithm;
+pub mod program_diff;
+mod progress;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+mod search;
+mod table_diff;
 pub mod why;
 
 pub use assemble::{Assembled, assemble};
-pub use best::{Attempts, Clock, Ended, Trial};
-pub use compile::{
-    Algorithm, CompileError, Compiled, More, Objective, Options, adopt, adopt_image, compile,
-    compile_sets, compile_with,
-};
+pub use bounds::{bound_ratio, lower_bounds, total_bounds};
+pub use compiled::{Compiled, CompiledSet};
+pub use compiler::{Compiler, with_witnesses};
 pub use conset_codegen as codegen;
 pub use conset_fabric as fabric;
 pub use conset_ir as ir;
@@ -41,27 +71,7 @@ pub use conset_mesh as mesh;
 pub use conset_partition_route as partition_route;
 pub use conset_scheduler as scheduler;
 pub use conset_verify as verify;
-
-/// What long work is doing, told to whoever waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// A stage begins.
-    Stage(&'static str),
-    /// Within the stage: so many of so many are done.
-    Done {
-        /// How many.
-        done: u64,
-        /// Of how many; 0 where that is not known.
-        total: u64,
-    },
-    /// What the best plans found so far take.
-    Found {
-        /// Predicted clocks of all sets.
-        clocks: u64,
-        /// No plan takes fewer.
-        bound: u64,
-    },
-}
-
-/// The callback that is told.
-pub type Observer<'a> = dyn FnMut(Progress) + 'a;
+pub use error::CompileError;
+pub use options::{Algorithm, CompileOptions, Objective};
+pub use progress::{Clock, Observer, Progress};
+pub use search::{SearchStats, StopReason, Trial};

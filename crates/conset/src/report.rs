@@ -1,18 +1,22 @@
-//! What a compile and a run amount to, as plain data: the objects behind `--json` and the texts.
+//! Reports of a compilation and an execution, as plain data: the objects behind `--json` and the
+//! texts.
 //!
-//! Bounds, prediction and measurement always stand together, with their ratio
-//! and the model's error beside them.
+//! Bounds, predictions and measurements are always reported together, with their ratios and the model
+//! error.
 
-use conset_ir::{Binding, Machine, SetSchedule};
+use conset_ir::convert::{index, to_f64, to_u64};
+use conset_ir::{Binding, Machine, Parameters, SetSchedule};
 use serde::Serialize;
 
-use crate::best::Attempts;
-use crate::compile::{Compiled, CompiledSet, bound_ratio};
-use crate::from::FromOld;
+use crate::bound_ratio;
+use crate::compiled::{Compiled, CompiledSet};
+use crate::incremental::ReuseOutcome;
 use crate::input::PlacedHalo;
+use crate::search::SearchStats;
 
-/// One compiled set in numbers.
+/// The summary of a compiled set.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct SetSummary {
     /// The set's name.
     pub set: String,
@@ -20,17 +24,17 @@ pub struct SetSummary {
     pub connections: usize,
     /// Words of all connections.
     pub words: u64,
-    /// Phases it takes.
+    /// Phases.
     pub phases: usize,
-    /// No schedule has fewer.
+    /// Lower bound on the phases.
     pub bound_phases: u32,
-    /// What makes it so.
+    /// The kind of that bound.
     pub bound_phases_by: Binding,
-    /// Clocks that the model says it takes, switches included.
+    /// Clocks predicted by the cost model, context switches included.
     pub predicted_clocks: u64,
-    /// No schedule takes fewer.
+    /// Lower bound on the clocks.
     pub bound_clocks: u64,
-    /// What makes it so.
+    /// The kind of that bound.
     pub bound_clocks_by: Binding,
     /// Predicted clocks divided by the bound.
     pub bound_ratio: f64,
@@ -40,31 +44,31 @@ pub struct SetSummary {
     pub gap: f64,
     /// `phases_bound_ratio` under its former name, for one release.
     pub phases_gap: f64,
-    /// Whether the phases are proved to be the fewest possible: they are the bound.
+    /// Whether the phases are at the bound, and so the fewest possible.
     pub fewest_phases: bool,
-    /// Whether the predicted clocks are proved to be the fewest possible: they are the bound.
+    /// Whether the predicted clocks are at the bound, and so the fewest possible.
     pub fewest_clocks: bool,
-    /// How the plan was found, where several were made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attempts: Option<Attempts>,
-    /// What became of an older compile, where there was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<FromOld>,
-    /// The most channels taken on a cell in a phase.
+    /// Statistics of the search, if there was one.
+    #[serde(rename = "attempts", skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchStats>,
+    /// What was reused of an earlier schedule, if there was one.
+    #[serde(rename = "from", skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<ReuseOutcome>,
+    /// Greatest number of channels in use on a cell in a phase.
     pub max_channels: u32,
-    /// The most routes that share a link in a phase.
+    /// Greatest number of routes that share a link in a phase.
     pub max_sharing: u32,
-    /// Links passed by all routes together, each as often as routes pass it.
+    /// Hops of all routes together.
     pub hops: u64,
 }
 
 impl SetSummary {
-    /// The numbers of one set.
-    pub fn new(schedule: &SetSchedule, known: &CompiledSet) -> Self {
+    /// The summary of a set.
+    pub fn new(schedule: &SetSchedule, compiled: &CompiledSet) -> Self {
         let routing = schedule.timetable.routing();
         let bounds = schedule.bounds;
         let bound_ratio = bound_ratio(schedule.predicted_clocks, bounds.clocks);
-        let phases = routing.phases().len() as u64;
+        let phases = to_u64(routing.phases().len());
         let phases_bound_ratio = self::bound_ratio(phases, u64::from(bounds.phases));
         Self {
             set: routing.set().name().to_owned(),
@@ -80,33 +84,34 @@ impl SetSummary {
             gap: bound_ratio,
             phases_bound_ratio,
             phases_gap: phases_bound_ratio,
-            fewest_phases: routing.phases().len() == bounds.phases as usize,
+            fewest_phases: routing.phases().len() == index(bounds.phases),
             fewest_clocks: schedule.predicted_clocks <= bounds.clocks,
-            attempts: known.attempts.clone(),
-            from: known.from.clone(),
-            max_channels: known.checked.max_occupancy,
-            max_sharing: known.checked.max_sharing,
-            hops: known.checked.hops,
+            search: compiled.search.clone(),
+            reuse: compiled.reuse.clone(),
+            max_channels: compiled.checked.max_occupancy,
+            max_sharing: compiled.checked.max_sharing,
+            hops: compiled.checked.hops,
         }
     }
 }
 
-/// A compiled program in numbers.
+/// The summary of a compiled program.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Summary {
     /// The machine.
     pub machine: MachineSummary,
-    /// Each set.
+    /// The sets.
     pub sets: Vec<SetSummary>,
-    /// Plans that were made and dropped because they were wrong: anything but 0 is a bug of conset.
+    /// Candidate plans that were dropped because they were invalid. Each is a bug in conset.
     pub candidates_refused: u32,
-    /// The parts, where the sets come from a mesh.
+    /// The parts, if the sets come from a mesh.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<PartsSummary>,
 }
 
 impl Summary {
-    /// The numbers of a compiled program.
+    /// The summary of a compiled program.
     pub fn new(compiled: &Compiled, halo: Option<&PlacedHalo>) -> Self {
         let schedule = compiled.schedule();
         Self {
@@ -115,14 +120,14 @@ impl Summary {
                 .sets()
                 .iter()
                 .zip(compiled.sets())
-                .map(|(schedule, known)| SetSummary::new(schedule, known))
+                .map(|(schedule, compiled)| SetSummary::new(schedule, compiled))
                 .collect(),
             candidates_refused: compiled.candidates_refused(),
             parts: halo.map(PartsSummary::new),
         }
     }
 
-    /// What to say where plans were dropped.
+    /// A note for the user, if candidate plans were dropped.
     pub fn refused_note(&self) -> Option<String> {
         let plans = match self.candidates_refused {
             0 => return None,
@@ -136,8 +141,9 @@ impl Summary {
     }
 }
 
-/// A machine in numbers.
+/// The summary of a machine.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct MachineSummary {
     /// Its name.
     pub name: String,
@@ -152,7 +158,7 @@ pub struct MachineSummary {
 }
 
 impl MachineSummary {
-    /// The numbers of a machine.
+    /// The summary of a machine.
     pub fn new(machine: &Machine) -> Self {
         Self {
             name: machine.name().to_owned(),
@@ -164,16 +170,17 @@ impl MachineSummary {
     }
 }
 
-/// The parts of a mesh in numbers.
+/// The summary of the parts of a mesh.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct PartsSummary {
-    /// How many.
+    /// The number of parts.
     pub parts: usize,
     /// Elements, vertices or rows of the smallest and of the largest part.
     pub items_per_part: [u64; 2],
-    /// Words that a part sends, least and most.
+    /// Words sent by a part: the least and the most.
     pub words_per_part: [u64; 2],
-    /// The most parts that one part sends to.
+    /// Greatest number of parts that one part sends to.
     pub max_degree: usize,
 }
 
@@ -189,30 +196,32 @@ impl PartsSummary {
     }
 }
 
-/// The same set by message passing: the object `messages` of `conset run --compare messages`.
+/// The summary of a set executed by message passing: the object `messages` of
+/// `conset run --compare messages`.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct MessagesSummary {
     /// Clocks measured on the fabric.
     pub clocks: u64,
     /// Clocks by the paper's cost model, which leaves out congestion.
     pub predicted_clocks: u64,
-    /// Clocks by messages over clocks by connections: above 1 where connections are faster.
+    /// Clocks by messages divided by clocks by connections; above 1 if connections are faster.
     pub ratio: f64,
     /// Messages sent.
     pub messages: usize,
     /// Words of data delivered.
     pub words: u64,
-    /// Words times links passed, headers and trailers included.
+    /// Words times hops, headers and trailers included.
     pub word_hops: u64,
-    /// Whether every word arrived once, in order, at the right cell.
+    /// Whether every word arrived exactly once, in order, at the right cell.
     pub payload_ok: bool,
     /// Delivered bytes per second of all cells together, in MB/s.
     pub megabytes_per_second: f64,
 }
 
 impl MessagesSummary {
-    /// The sums over several sets, for a run by connections of `clocks`.
-    pub fn sum(all: &[&Self], clocks: u64, parameters: &conset_ir::Parameters) -> Self {
+    /// The sum over several sets, for an execution by connections that took `clocks`.
+    pub fn sum(all: &[&Self], clocks: u64, parameters: &Parameters) -> Self {
         let own = all.iter().map(|m| m.clocks).sum();
         let words = all.iter().map(|m| m.words).sum();
         Self {
@@ -223,31 +232,32 @@ impl MessagesSummary {
             words,
             word_hops: all.iter().map(|m| m.word_hops).sum(),
             payload_ok: all.iter().all(|m| m.payload_ok),
-            megabytes_per_second: crate::run::megabytes_per_second(words, own, parameters),
+            megabytes_per_second: megabytes_per_second(words, own, parameters),
         }
     }
 }
 
-/// One executed set in numbers: the object of `conset run --json`.
+/// The summary of an executed set: the object of `conset run --json`.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct RunSummary {
     /// The set's name.
     pub set: String,
     /// Phases executed.
     pub phases: usize,
-    /// No schedule has fewer.
+    /// Lower bound on the phases.
     pub bound_phases: u32,
-    /// What makes it so.
+    /// The kind of that bound.
     pub bound_phases_by: Binding,
-    /// Whether the phases are the bound, hence the fewest possible.
+    /// Whether the phases are at the bound, and so the fewest possible.
     pub fewest_phases: bool,
-    /// Clocks measured on the fabric, switches included.
+    /// Clocks measured on the fabric, context switches included.
     pub clocks: u64,
-    /// Clocks that the model predicted.
+    /// Clocks predicted by the cost model.
     pub predicted_clocks: u64,
-    /// No schedule takes fewer.
+    /// Lower bound on the clocks.
     pub bound_clocks: u64,
-    /// What makes it so.
+    /// The kind of that bound.
     pub bound_clocks_by: Binding,
     /// Clocks divided by the bound.
     pub bound_ratio: f64,
@@ -259,13 +269,22 @@ pub struct RunSummary {
     pub connections: usize,
     /// Words delivered.
     pub words: u64,
-    /// Words times links passed.
+    /// Words times hops.
     pub word_hops: u64,
-    /// Whether every word arrived once, in order, at the right cell.
+    /// Whether every word arrived exactly once, in order, at the right cell.
     pub payload_ok: bool,
     /// Delivered bytes per second of all cells together, in MB/s, as in the paper's figures.
     pub megabytes_per_second: f64,
-    /// The same by message passing, if it was asked for.
+    /// The same set by message passing, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesSummary>,
+}
+
+/// Aggregate bandwidth as in the paper's section 5.1: bytes over time, 1 MB = 10^6 bytes.
+pub fn megabytes_per_second(words: u64, clocks: u64, parameters: &Parameters) -> f64 {
+    if clocks == 0 {
+        return 0.0;
+    }
+    let bytes = to_f64(words) * f64::from(parameters.word_bytes);
+    bytes / to_f64(clocks) * f64::from(parameters.clock_hz) / 1e6
 }

@@ -1,35 +1,38 @@
-//! Execution on the emulated fabric, every word checked.
+//! Executing a compiled program on the emulated fabric, and checking every word.
 //!
-//! The fabric gets the image alone; that the words arrive is its finding, not a repetition of
-//! what the compiler meant. A run that is faster than the set's lower bound disproves the bound, and
-//! is an error: "optimal" would be a lie.
+//! The fabric gets only the image, so its result is independent of the compiler's own data. A run
+//! that is faster than the lower bound of its set disproves the bound, and is an error.
 
 use conset_fabric::messages::{self, MessageOptions};
 use conset_fabric::{Checked, Fault, run_checked};
-use conset_ir::{Binding, Parameters, SetSchedule};
+use conset_ir::convert::{index, to_f64, to_u64};
+use conset_ir::{Binding, SetSchedule};
 
-use crate::compile::{Compiled, bound_ratio};
-use crate::report::{MessagesSummary, RunSummary};
+use crate::bound_ratio;
+use crate::compiled::Compiled;
+use crate::report::{MessagesSummary, RunSummary, megabytes_per_second};
 
-/// What came of running one set.
+/// The result of executing one set.
 #[derive(Clone, Debug)]
-pub struct SetRun {
-    /// The fabric's own account.
+#[non_exhaustive]
+pub struct SetMeasurement {
+    /// The report of the fabric.
     pub checked: Checked,
-    /// The numbers, beside bound and prediction.
+    /// The measured numbers with bound and prediction.
     pub summary: RunSummary,
 }
 
-/// Why there are no runs.
+/// Why a program could not be executed.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The fabric stopped: with a checked image that is a bug of ours.
+#[non_exhaustive]
+pub enum ExecutionError {
+    /// The fabric stopped. With a verified image this is a bug in conset.
     #[error("the fabric stopped: {0}")]
     Fault(#[from] Fault),
-    /// A set was faster than its lower bound, so what is said of it is not true.
+    /// A set was faster than its lower bound, so the bound is false.
     #[error(
-        "set `{set}` took {clocks} clocks, and no schedule was to take fewer than {bound}: \
-         its bound by {by} is false"
+        "set `{set}` took {clocks} clocks, fewer than its lower bound of {bound}: \
+         the bound by {by} is false"
     )]
     BoundBeaten {
         /// The set.
@@ -38,41 +41,42 @@ pub enum RunError {
         clocks: u64,
         /// Clocks of the bound.
         bound: u64,
-        /// What was to make it so.
+        /// The kind of the bound.
         by: Binding,
     },
 }
 
-/// Runs every set of a compiled program, in order, each on a quiet machine.
+/// Executes every set of a compiled program in order, each on an idle machine. `seed` determines the
+/// words sent; `trace` records streams and context switches.
 ///
 /// # Errors
-/// See [`RunError`].
+/// See [`ExecutionError`].
 pub fn run(
     compiled: &Compiled,
     seed: u64,
     trace: bool,
     observer: &mut crate::Observer<'_>,
-) -> Result<Vec<SetRun>, RunError> {
+) -> Result<Vec<SetMeasurement>, ExecutionError> {
     observer(crate::Progress::Stage("running"));
-    let total = compiled.schedule().sets().len() as u64;
+    let total = to_u64(compiled.schedule().sets().len());
     let mut runs = Vec::new();
     for (row, schedule) in compiled.schedule().sets().iter().enumerate() {
         let checked = run_checked(compiled.image().clone(), row, seed, trace)?;
-        not_beaten(schedule, checked.report.clocks)?;
+        check_bound(schedule, checked.report.clocks)?;
         let summary = summary(schedule, &checked);
-        runs.push(SetRun { checked, summary });
-        observer(crate::Progress::Done { done: row as u64 + 1, total });
+        runs.push(SetMeasurement { checked, summary });
+        observer(crate::Progress::Done { done: to_u64(row) + 1, total });
     }
     Ok(runs)
 }
 
-fn not_beaten(schedule: &SetSchedule, clocks: u64) -> Result<(), RunError> {
+fn check_bound(schedule: &SetSchedule, clocks: u64) -> Result<(), ExecutionError> {
     let (bound, by) = (schedule.bounds.clocks, schedule.bounds.clocks_by);
     if clocks >= bound {
         return Ok(());
     }
     let set = schedule.timetable.routing().set().name().to_owned();
-    Err(RunError::BoundBeaten { set, clocks, bound, by })
+    Err(ExecutionError::BoundBeaten { set, clocks, bound, by })
 }
 
 fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
@@ -80,14 +84,14 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
     let set = routing.set();
     let report = &checked.report;
     let parameters = routing.machine().parameters();
-    let error = schedule.predicted_clocks as f64 - report.clocks as f64;
+    let error = to_f64(schedule.predicted_clocks) - to_f64(report.clocks);
     let bound_ratio = bound_ratio(report.clocks, schedule.bounds.clocks);
     RunSummary {
         set: set.name().to_owned(),
         phases: report.phases.len(),
         bound_phases: schedule.bounds.phases,
         bound_phases_by: schedule.bounds.phases_by,
-        fewest_phases: report.phases.len() == schedule.bounds.phases as usize,
+        fewest_phases: report.phases.len() == index(schedule.bounds.phases),
         clocks: report.clocks,
         predicted_clocks: schedule.predicted_clocks,
         bound_clocks: schedule.bounds.clocks,
@@ -97,7 +101,7 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
         model_error_percent: if report.clocks == 0 {
             0.0
         } else {
-            100.0 * error / report.clocks as f64
+            100.0 * error / to_f64(report.clocks)
         },
         connections: set.len(),
         words: report.words,
@@ -108,19 +112,19 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
     }
 }
 
-/// Runs every set once more by message passing, on the same machine, and puts the result beside
-/// each run's own numbers.
+/// Executes every set again by message passing on the same machine, and adds the result to each
+/// summary.
 ///
 /// # Errors
-/// A fault of the fabric: two cells that no route joins, a deadlock.
-pub fn against_messages(
+/// A fault of the fabric: two cells without a path between them, or a deadlock.
+pub fn compare_with_messages(
     compiled: &Compiled,
-    runs: &mut [SetRun],
+    runs: &mut [SetMeasurement],
     options: &MessageOptions,
     observer: &mut crate::Observer<'_>,
 ) -> Result<(), Fault> {
     observer(crate::Progress::Stage("running messages"));
-    let total = runs.len() as u64;
+    let total = to_u64(runs.len());
     for (row, (schedule, run)) in compiled.schedule().sets().iter().zip(runs).enumerate() {
         let routing = schedule.timetable.routing();
         let (machine, set) = (routing.machine(), routing.set());
@@ -139,18 +143,9 @@ pub fn against_messages(
                 machine.parameters(),
             ),
         });
-        observer(crate::Progress::Done { done: row as u64 + 1, total });
+        observer(crate::Progress::Done { done: to_u64(row) + 1, total });
     }
     Ok(())
-}
-
-/// Aggregate bandwidth as in the paper's section 5.1: bytes over time, 1 MB = 10^6 bytes.
-pub fn megabytes_per_second(words: u64, clocks: u64, parameters: &Parameters) -> f64 {
-    if clocks == 0 {
-        return 0.0;
-    }
-    let bytes = words as f64 * f64::from(parameters.word_bytes);
-    bytes / clocks as f64 * f64::from(parameters.clock_hz) / 1e6
 }
 
 #[cfg(test)]
@@ -160,19 +155,19 @@ mod tests {
     use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program};
 
     use super::*;
-    use crate::compile::{Options, compile};
+    use crate::Compiler;
 
     #[test]
-    fn a_run_that_is_faster_than_the_bound_is_no_success() {
+    fn a_run_that_is_faster_than_the_bound_is_an_error() {
         let machine = Arc::new(Machine::from_spec("ring:4").unwrap());
         let row = Connection::new(CellId(0), CellId(1), 5);
         let set = ConnectionSet::new("s", vec![row]).unwrap();
         let program = Program::new(vec![Arc::new(set)]).unwrap();
-        let compiled = compile(&machine, &program, &Options::default(), &mut |_| ()).unwrap();
+        let compiled = Compiler::new(&machine).compile(&program).unwrap();
         let schedule = &compiled.schedule().sets()[0];
         let bound = schedule.bounds.clocks;
-        assert!(not_beaten(schedule, bound).is_ok());
-        let error = not_beaten(schedule, bound - 1).unwrap_err().to_string();
+        assert!(check_bound(schedule, bound).is_ok());
+        let error = check_bound(schedule, bound - 1).unwrap_err().to_string();
         assert!(error.contains(&format!("{} clocks", bound - 1)), "{error}");
         assert!(error.contains("is false"), "{error}");
     }

@@ -1,30 +1,32 @@
-//! Why a connection runs in this phase, over this route, from this clock on: what each of the
-//! alternatives would have cost.
+//! Explaining the phase, route and start of a connection, with the cost of the alternatives.
 //!
-//! The answer is worked out from the finished schedule alone, whoever made it. It is not the
-//! story of the algorithm but a witness that anyone can check:
+//! The explanation is derived from the finished schedule alone, so it applies to any schedule. It
+//! does not retrace the algorithm; it gives a witness that anyone can check:
 //!
-//! * **phase**: for each other phase either the best way through it and the clocks that the cost
-//!   model predicts if the connection moved there, or who stands in the way: full cells with the
-//!   connections that fill them, connections that must run before or after, connections whose
-//!   contract would be broken. [`apply`] carries out such a move.
-//! * **route**: how short a route can be, and which other shortest ones have room in the phase.
-//! * **start**: which slots of its two agents come before it, back to the phase's start.
+//! * **phase**: for each other phase, either the best route in it and the predicted clocks if the
+//!   connection moved there, or the obstacle: full cells with the connections that use them,
+//!   connections that must run before or after, connections whose required bandwidth or latency
+//!   would be violated. [`apply`] performs such a move.
+//! * **route**: the length of a shortest route, and the other shortest routes with free channels in
+//!   the phase.
+//! * **start**: the slots of its two agents that precede it, back to the start of the phase.
 //!
-//! A connection that is split has one answer for each part. Everything is bounded: [`PHASES`]
-//! other phases, one half the nearest with a free channel on both end cells, the rest the nearest, the best [`ROUTES`] of the first 256 shortest routes, the first
-//! [`PARTS`] parts, some million route cells priced; what is left out is counted or marked.
+//! A connection in several parts has one explanation for each part. Everything is bounded: at most
+//! [`PHASES`] other phases (one half the nearest with a free channel on both end cells, the rest the
+//! nearest), the best [`ROUTES`] of the first 256 shortest routes, the first [`PARTS`] parts, and
+//! about four million route cells priced. What is left out is counted or marked.
 //!
-//! # What it does not do
+//! # Limitations
 //!
-//! It moves one part and nothing else: that two connections could change places is not seen. The
-//! cost model has no finish of a single stream, so a finish is the slot's planned end, at the
-//! latest the predicted end of its phase.
+//! Only one part is moved; exchanges of two connections are not considered. The cost model does not
+//! predict the end of a single stream, so the reported finish is the planned end of the slot, and at
+//! the latest the predicted end of the phase.
 
+mod alternatives;
 mod price;
 mod start;
-mod ways;
 
+use conset_ir::convert::to_u32;
 use conset_ir::{
     CellId, ChannelId, ConnectionId, ConnectionSet, LinkId, Machine, PhaseId, PhaseRoutes, Routing,
     Timetable,
@@ -32,27 +34,28 @@ use conset_ir::{
 use conset_scheduler::Prediction;
 use serde::Serialize;
 
+use self::alternatives::{PhaseLoad, PhaseView};
 use self::price::Price;
-use self::start::Booked;
-use self::ways::{Load, View};
+use self::start::PhaseSlots;
 
+pub use self::alternatives::{AlternativeRoute, FullCell};
 pub use self::price::apply;
-pub use self::start::{Start, Wait, WaitsAt};
-pub use self::ways::{FullCell, Way};
+pub use self::start::{BlockingSlot, StartExplanation, WaitCause};
 
-/// Other phases that are tried: half of them the nearest with room on both end cells, if there
-/// are so many, the rest the nearest.
+/// Greatest number of other phases that are tried: half of them the nearest with free channels on
+/// both end cells, the rest the nearest.
 pub const PHASES: usize = 32;
-/// Other shortest routes that are listed.
+/// Greatest number of other shortest routes that are listed.
 pub const ROUTES: usize = 8;
-/// Parts of a split connection that are explained.
+/// Greatest number of parts of a connection that are explained.
 pub const PARTS: usize = 4;
-/// Cells of routes in all the phases that are priced for one part.
-const BUDGET: usize = 1 << 22;
+/// Greatest number of route cells in all phases that are priced for one part.
+const PRICED_CELLS_LIMIT: usize = 1 << 22;
 
-/// Why a connection is where it is.
+/// The explanation of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Why {
+#[non_exhaustive]
+pub struct Explanation {
     /// The set's name.
     pub set: String,
     /// The connection.
@@ -68,176 +71,201 @@ pub struct Why {
     pub words: u32,
     /// Phases of the set.
     pub set_phases: usize,
-    /// Predicted clocks of the set as it is, switches included.
+    /// Predicted clocks of the set, context switches included.
     pub set_clocks: u64,
-    /// Parts it is split into; 1 if it is not.
+    /// The number of parts of the connection.
     pub parts_total: usize,
-    /// The first parts, explained.
-    pub parts: Vec<PartWhy>,
+    /// The explanations of the first parts.
+    pub parts: Vec<PartExplanation>,
 }
 
 /// One part of a connection: a route of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Part {
+pub struct PartPosition {
     /// The phase.
     pub phase: PhaseId,
     /// The route's row in it.
     pub row: usize,
 }
 
-/// Why one part is where it is.
+/// The explanation of one part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PartWhy {
+#[non_exhaustive]
+pub struct PartExplanation {
     /// Which route of which phase it is.
     #[serde(flatten)]
-    pub part: Part,
+    pub part: PartPosition,
     /// Its words.
     pub words: u32,
-    /// Predicted clocks of the phase as it is, without its switch.
+    /// Predicted clocks of the phase, without its context switch.
     pub phase_clocks: u64,
     /// The other phases.
     pub phase_choices: PhaseChoices,
     /// Its route and the others.
-    pub route: RouteWhy,
+    pub route: RouteExplanation,
     /// Its start.
-    pub start: Start,
+    pub start: StartExplanation,
 }
 
-/// What the other phases would cost.
+/// The other phases for a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PhaseChoices {
-    /// Other phases that were not tried, because there are too many.
+    /// The number of other phases that were not tried.
     pub left_out: usize,
-    /// Of all other phases, those with a free channel on both end cells.
+    /// The number of other phases with a free channel on both end cells.
     pub room_at_ends: usize,
-    /// Those that were tried, in order.
+    /// The phases that were tried, in order.
     pub tried: Vec<PhaseChoice>,
 }
 
-/// Whether a phase or route could be taken instead.
+/// Whether an alternative is feasible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Feasibility {
     /// Feasible; see `clocks`.
-    Room,
-    /// Cells on the way have no free channel.
+    #[serde(rename = "room")]
+    Feasible,
+    /// Cells of every route have no free channel.
     Full,
-    /// Connections that come before or after by the set's order stand on the wrong side.
+    /// The order of the set excludes the phase.
     Order,
-    /// A required bandwidth or latency would not be kept.
+    /// A required bandwidth or latency would be violated.
     Contract,
-    /// There is room, but the phase is too large to be priced here (or takes more clocks than
-    /// can be counted); contracts were not looked at either.
+    /// There are free channels, but the phase is too large to be priced here, or takes more than 2^63
+    /// clocks. Required bandwidths and latencies were not checked.
     Unpriced,
 }
 
-/// A change of clocks, as the cost model predicts it.
+/// The predicted clocks after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Clocks {
-    /// The phase that takes the part, without its switch.
+    /// The phase with the part, without its context switch.
     pub phase: u64,
-    /// The whole set, switches included.
+    /// The whole set, context switches included.
     pub set: u64,
-    /// The whole set, against what it takes now.
+    /// The difference to the present clocks of the set.
     pub change: i64,
 }
 
-/// What it would be to run in another phase.
+/// Another phase for a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PhaseChoice {
     /// The phase.
     pub phase: PhaseId,
-    /// Whether it could be.
-    pub verdict: Verdict,
-    /// The best way through it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub way: Option<Way>,
-    /// Links of that way.
+    /// Whether the phase is feasible.
+    pub verdict: Feasibility,
+    /// The best route in it.
+    #[serde(rename = "way", skip_serializing_if = "Option::is_none")]
+    pub route: Option<AlternativeRoute>,
+    /// Hops of that route.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hops: Option<usize>,
-    /// The most routes on a link of that way, itself included.
+    /// Greatest number of routes on one of its links, itself included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_sharing: Option<u32>,
-    /// What it would cost, where there is room.
+    /// The predicted clocks, if it is feasible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clocks: Option<Clocks>,
-    /// The full cells in the way, the first eight.
+    /// The full cells that block the part, the first eight.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub full: Vec<FullCell>,
-    /// The connections that order or contract is about, the first eight.
+    /// The connections whose order or requirement excludes the phase, the first eight.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_by: Vec<ConnectionId>,
 }
 
-/// A part's route, and the other shortest ones.
+/// The route of a part, and other shortest routes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RouteWhy {
+#[non_exhaustive]
+pub struct RouteExplanation {
     /// The cells in order.
     pub cells: Vec<CellId>,
     /// The channel on each.
     pub channels: Vec<ChannelId>,
-    /// Its links.
+    /// The links between them.
     pub links: Vec<LinkId>,
-    /// The fewest links a route can have on this machine.
+    /// Hops of a shortest route on this machine.
     pub shortest_hops: u32,
-    /// The most channels taken on one of its cells, its own included.
+    /// Greatest number of channels in use on one of its cells, its own included.
     pub max_channels: u32,
-    /// The most routes on one of its links, itself included.
+    /// Greatest number of routes on one of its links, itself included.
     pub max_sharing: u32,
-    /// Shortest routes of the machine that differ in a cell (up to 2^64 - 1).
+    /// The number of shortest routes on the machine that differ in a cell (at most 2^64 - 1).
     pub shortest_count: u64,
-    /// How many of them were looked at.
-    pub looked_at: usize,
-    /// How many of those have room in the phase (the part's own channels counted as free).
+    /// The number of these that were examined.
+    #[serde(rename = "looked_at")]
+    pub examined: usize,
+    /// The number of examined routes with free channels in the phase; the part's own channels count as
+    /// free.
     pub with_room: usize,
-    /// The best others, those with room and little sharing first.
+    /// The best other routes, those with free channels and little sharing first.
     pub others: Vec<RouteChoice>,
 }
 
 /// Another shortest route in the same phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RouteChoice {
     /// The cells in order.
     pub cells: Vec<CellId>,
-    /// The route with channels, if it could be taken.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub way: Option<Way>,
-    /// Whether it could be.
-    pub verdict: Verdict,
-    /// The most channels taken on one of its cells, its own included.
+    /// The route with channels, if it has free channels.
+    #[serde(rename = "way", skip_serializing_if = "Option::is_none")]
+    pub route: Option<AlternativeRoute>,
+    /// Whether the route is feasible.
+    pub verdict: Feasibility,
+    /// Greatest number of channels in use on one of its cells, its own included.
     pub max_channels: u32,
-    /// The most routes on one of its links, itself included.
+    /// Greatest number of routes on one of its links, itself included.
     pub max_sharing: u32,
-    /// What it would cost, where there is room.
+    /// The predicted clocks, if it is feasible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clocks: Option<Clocks>,
-    /// The full cells of it, the first eight.
+    /// The full cells on it, the first eight.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub full: Vec<FullCell>,
-    /// The connections whose contract would be broken, the first eight.
+    /// The connections whose required bandwidth or latency would be violated, the first eight.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_by: Vec<ConnectionId>,
 }
 
-/// Explains a connection of a verified timetable with its prediction; `None` if the set has no
-/// such connection.
+/// Explains a connection of a verified timetable with its prediction; `None` if the set has no such
+/// connection.
 ///
-/// O(routes x hops) to find it, O(cells + links + hops of the phase) for each phase tried, and
-/// the scheduler's and the cost model's time for each change priced.
-pub fn why(timetable: &Timetable, prediction: &Prediction, x: ConnectionId) -> Option<Why> {
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
+/// use conset::{Compiler, why};
+///
+/// let machine = Arc::new(Machine::from_spec("ring:4")?);
+/// let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(1), 5)])?;
+/// let compiled = Compiler::new(&machine).compile(&set.into())?;
+/// let timetable = &compiled.schedule().sets()[0].timetable;
+/// let prediction = &compiled.sets()[0].prediction;
+/// let why = why::why(timetable, prediction, ConnectionId(0)).expect("the set has a connection");
+/// assert_eq!(why.parts[0].route.cells, [CellId(0), CellId(1)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Takes O(routes x hops) to find the connection, O(cells + links + hops of the phase) for each phase
+/// tried, and the time of the scheduler and the cost model for each change priced.
+pub fn why(timetable: &Timetable, prediction: &Prediction, x: ConnectionId) -> Option<Explanation> {
     let routing = timetable.routing();
     let set = routing.set();
     let connection = set.connections().get(x.index())?;
-    let order = Allowed::of(routing, x);
-    let rows: Vec<Part> = routing
+    let order = OrderWindow::of(routing, x);
+    let rows: Vec<PartPosition> = routing
         .iter()
         .flat_map(|(phase, routes)| {
             let own = routes.iter().enumerate().filter(|(_, route)| route.connection == x);
-            own.map(move |(row, _)| Part { phase, row })
+            own.map(move |(row, _)| PartPosition { phase, row })
         })
         .collect();
-    let asked = Asked { timetable, prediction, x, order };
-    Some(Why {
+    let explainer = Explainer { timetable, prediction, x, order };
+    Some(Explanation {
         set: set.name().to_owned(),
         connection: x,
         name: connection.name.as_deref().map(str::to_owned),
@@ -247,22 +275,22 @@ pub fn why(timetable: &Timetable, prediction: &Prediction, x: ConnectionId) -> O
         set_phases: routing.phases().len(),
         set_clocks: prediction.clocks,
         parts_total: rows.len(),
-        parts: rows.into_iter().take(PARTS).map(|part| asked.part(part)).collect(),
+        parts: rows.into_iter().take(PARTS).map(|part| explainer.part(part)).collect(),
     })
 }
 
-/// Connections that a witness names.
+/// Greatest number of connections that a witness names.
 const NAMED: usize = 8;
 
-/// Between which phases the set's order allows a connection.
-struct Allowed {
-    /// Connections that come before, each with its last phase.
+/// The phases that the order of the set allows for a connection.
+struct OrderWindow {
+    /// Connections that must run before, each with its last phase.
     before: Vec<(ConnectionId, PhaseId)>,
-    /// Connections that come after, each with its first phase.
+    /// Connections that must run after, each with its first phase.
     after: Vec<(ConnectionId, PhaseId)>,
 }
 
-impl Allowed {
+impl OrderWindow {
     fn of(routing: &Routing, x: ConnectionId) -> Self {
         let order = routing.set().order();
         // The pairs are sorted, so both lists are.
@@ -289,35 +317,35 @@ impl Allowed {
         Self { before, after }
     }
 
-    /// The connections that would be on the wrong side, the first few.
-    fn in_the_way(&self, phase: PhaseId) -> Vec<ConnectionId> {
+    /// The connections whose order excludes a phase, the first few.
+    fn violated_by(&self, phase: PhaseId) -> Vec<ConnectionId> {
         let late = self.before.iter().filter(|(_, last)| *last > phase);
         let early = self.after.iter().filter(|(_, first)| *first < phase);
         late.chain(early).map(|&(id, _)| id).take(NAMED).collect()
     }
 }
 
-/// The question.
-struct Asked<'a> {
+/// A connection of a timetable that is to be explained.
+struct Explainer<'a> {
     timetable: &'a Timetable,
     prediction: &'a Prediction,
     x: ConnectionId,
-    order: Allowed,
+    order: OrderWindow,
 }
 
-impl Asked<'_> {
-    fn part(&self, part: Part) -> PartWhy {
+impl Explainer<'_> {
+    fn part(&self, part: PartPosition) -> PartExplanation {
         let routing = self.timetable.routing();
         let routes = &routing.phases()[part.phase.index()];
         let (mut phase_choices, mut route) = (self.phases(part), self.routes(part));
         self.price(part, &mut phase_choices.tried, &mut route.others);
-        PartWhy {
+        PartExplanation {
             part,
             words: routes.get(part.row).words,
             phase_clocks: self.prediction.phases[part.phase.index()].clocks,
             phase_choices,
             route,
-            start: Booked {
+            start: PhaseSlots {
                 machine: routing.machine(),
                 set: routing.set(),
                 routes,
@@ -327,8 +355,8 @@ impl Asked<'_> {
         }
     }
 
-    /// The other phases that are worth a try, without prices.
-    fn phases(&self, part: Part) -> PhaseChoices {
+    /// The other phases to try, without prices.
+    fn phases(&self, part: PartPosition) -> PhaseChoices {
         let routing = self.timetable.routing();
         let mut near: Vec<(bool, PhaseId)> = routing
             .iter()
@@ -368,45 +396,45 @@ impl Asked<'_> {
         let connection = routing.set().get(self.x);
         let mut choice = PhaseChoice {
             phase,
-            verdict: Verdict::Order,
-            way: None,
+            verdict: Feasibility::Order,
+            route: None,
             hops: None,
             max_sharing: None,
             clocks: None,
             full: Vec::new(),
-            blocked_by: self.order.in_the_way(phase),
+            blocked_by: self.order.violated_by(phase),
         };
         if !choice.blocked_by.is_empty() {
             return choice;
         }
-        let view = View::new(routing.machine(), &routing.phases()[phase.index()], None);
+        let view = PhaseView::new(routing.machine(), &routing.phases()[phase.index()], None);
         match view.find(connection.source, connection.target) {
-            Ok(way) => {
-                choice.verdict = Verdict::Room;
-                choice.hops = Some(way.links.len());
-                choice.max_sharing = Some(view.load.sharing_with(&way.links));
-                choice.way = Some(way);
+            Ok(route) => {
+                choice.verdict = Feasibility::Feasible;
+                choice.hops = Some(route.links.len());
+                choice.max_sharing = Some(view.load.sharing_with(&route.links));
+                choice.route = Some(route);
             }
             Err(full) => {
-                choice.verdict = Verdict::Full;
+                choice.verdict = Feasibility::Full;
                 choice.full = full;
             }
         }
         choice
     }
 
-    /// The part's route and the other shortest ones, without prices.
-    fn routes(&self, part: Part) -> RouteWhy {
+    /// The route of the part and the other shortest routes, without prices.
+    fn routes(&self, part: PartPosition) -> RouteExplanation {
         let routing = self.timetable.routing();
         let connection = routing.set().get(self.x);
         let routes = &routing.phases()[part.phase.index()];
         let own = routes.get(part.row);
-        let view = View::new(routing.machine(), routes, Some(part.row));
-        let shortest = ways::shortest(&view, connection.source, connection.target);
+        let view = PhaseView::new(routing.machine(), routes, Some(part.row));
+        let shortest = alternatives::shortest(&view, connection.source, connection.target);
         let (shortest_hops, shortest_count, all) =
-            shortest.map_or((own.hops() as u32, 0, Vec::new()), |s| (s.hops, s.count, s.routes));
-        let looked_at = all.len();
-        let mut keyed = Vec::with_capacity(looked_at);
+            shortest.map_or((to_u32(own.hops()), 0, Vec::new()), |s| (s.hops, s.count, s.routes));
+        let examined = all.len();
+        let mut keyed = Vec::with_capacity(examined);
         for (cells, links) in all {
             let full = view.full_cells(&cells).len();
             let sharing = view.load.sharing_with(&links);
@@ -414,15 +442,15 @@ impl Asked<'_> {
             keyed.push(((full, sharing, sum), cells, links));
         }
         let with_room = keyed.iter().filter(|(key, ..)| key.0 == 0).count();
-        // Stable, so equals stay in the order of their cells.
+        // The sort is stable, so equal routes stay in the order of their cells.
         keyed.sort_by_key(|(key, ..)| *key);
         let others = keyed
             .into_iter()
             .filter(|(_, cells, _)| cells != own.cells)
             .take(ROUTES)
             .map(|((full, sharing, _), cells, links)| RouteChoice {
-                way: (full == 0).then(|| view.numbered(cells.clone(), links)),
-                verdict: if full == 0 { Verdict::Room } else { Verdict::Full },
+                route: (full == 0).then(|| view.numbered(cells.clone(), links)),
+                verdict: if full == 0 { Feasibility::Feasible } else { Feasibility::Full },
                 max_channels: view.load.occupancy_with(&cells),
                 max_sharing: sharing,
                 clocks: None,
@@ -431,7 +459,7 @@ impl Asked<'_> {
                 cells,
             })
             .collect();
-        RouteWhy {
+        RouteExplanation {
             cells: own.cells.to_vec(),
             channels: own.channels.to_vec(),
             links: own.links().to_vec(),
@@ -439,32 +467,32 @@ impl Asked<'_> {
             max_channels: view.load.occupancy_with(own.cells),
             max_sharing: view.load.sharing_with(own.links()),
             shortest_count,
-            looked_at,
+            examined,
             with_room,
             others,
         }
     }
 
-    /// Prices what could be, other routes first, then other phases, the nearest first; what
-    /// breaks a contract is marked instead.
-    fn price(&self, part: Part, phases: &mut [PhaseChoice], routes: &mut [RouteChoice]) {
+    /// Prices the feasible alternatives: other routes first, then other phases, the nearest first.
+    /// Those that violate a required bandwidth or latency are marked instead.
+    fn price(&self, part: PartPosition, phases: &mut [PhaseChoice], routes: &mut [RouteChoice]) {
         let routing = self.timetable.routing();
         let mut near: Vec<&mut PhaseChoice> = phases.iter_mut().collect();
         near.sort_by_key(|choice| choice.phase.0.abs_diff(part.phase.0));
-        let mut open: Vec<Open<'_>> = Vec::new();
+        let mut open: Vec<Unpriced<'_>> = Vec::new();
         for route in routes.iter_mut() {
-            open.extend(route.way.as_ref().map(|way| Open {
+            open.extend(route.route.as_ref().map(|alternative| Unpriced {
                 to: part.phase,
-                way,
+                route: alternative,
                 verdict: &mut route.verdict,
                 blocked_by: &mut route.blocked_by,
                 clocks: &mut route.clocks,
             }));
         }
         for choice in near {
-            open.extend(choice.way.as_ref().map(|way| Open {
+            open.extend(choice.route.as_ref().map(|route| Unpriced {
                 to: choice.phase,
-                way,
+                route,
                 verdict: &mut choice.verdict,
                 blocked_by: &mut choice.blocked_by,
                 clocks: &mut choice.clocks,
@@ -476,24 +504,24 @@ impl Asked<'_> {
         let cells = |p: PhaseId| -> usize {
             routing.phases()[p.index()].iter().map(|route| route.cells.len()).sum()
         };
-        let mut left = BUDGET.saturating_sub(cells(part.phase));
+        let mut left = PRICED_CELLS_LIMIT.saturating_sub(cells(part.phase));
         for choice in open {
-            match left.checked_sub(cells(choice.to) + choice.way.cells.len()) {
+            match left.checked_sub(cells(choice.to) + choice.route.cells.len()) {
                 Some(rest) => left = rest,
                 None => {
-                    *choice.verdict = Verdict::Unpriced;
+                    *choice.verdict = Feasibility::Unpriced;
                     continue;
                 }
             }
-            let (from, with) = price::changed(routing, part, choice.to, choice.way)
+            let (from, with) = price::changed(routing, part, choice.to, choice.route)
                 .expect("one more route of few hops in a phase within limits");
-            *choice.blocked_by = broken(routing.machine(), routing.set(), &with);
+            *choice.blocked_by = violated(routing.machine(), routing.set(), &with);
             if choice.blocked_by.is_empty() {
                 without = from;
                 trials.push((choice.to, with));
                 priced.push(choice);
             } else {
-                *choice.verdict = Verdict::Contract;
+                *choice.verdict = Feasibility::Contract;
             }
         }
         if trials.is_empty() {
@@ -507,32 +535,32 @@ impl Asked<'_> {
                     let change = set.wrapping_sub(now).cast_signed();
                     *choice.clocks = Some(Clocks { phase, set, change });
                 }
-                None => *choice.verdict = Verdict::Unpriced,
+                None => *choice.verdict = Feasibility::Unpriced,
             }
         }
     }
 }
 
-/// A choice that has a way: what is still to be found out about it.
-struct Open<'a> {
+/// An alternative with a route that is to be priced.
+struct Unpriced<'a> {
     to: PhaseId,
-    way: &'a Way,
-    verdict: &'a mut Verdict,
+    route: &'a AlternativeRoute,
+    verdict: &'a mut Feasibility,
     blocked_by: &'a mut Vec<ConnectionId>,
     clocks: &'a mut Option<Clocks>,
 }
 
-/// The connections of a phase whose contract its link sharing breaks, the first few. What a
-/// contract promises is said by the checker (`conset_verify`, bandwidth and latency).
-fn broken(machine: &Machine, set: &ConnectionSet, routes: &PhaseRoutes) -> Vec<ConnectionId> {
+/// The connections of a phase whose required bandwidth or latency is violated by link sharing, the
+/// first few. The checker defines both (`conset_verify`, bandwidth and latency).
+fn violated(machine: &Machine, set: &ConnectionSet, routes: &PhaseRoutes) -> Vec<ConnectionId> {
     if !routes.iter().any(|route| set.get(route.connection).has_requirements()) {
         return Vec::new();
     }
-    let load = Load::of(machine, routes, None);
+    let load = PhaseLoad::of(machine, routes, None);
     let parameters = machine.parameters();
     let link_clocks = u64::from(parameters.link_clocks_per_word);
     let access = u64::from(parameters.access_clocks_per_word);
-    let is_broken = |route: &conset_ir::RouteRef<'_>| {
+    let is_violated = |route: &conset_ir::RouteRef<'_>| {
         let connection = set.get(route.connection);
         let on = |link: &LinkId| load.links.get(link.index()).map_or(1, |&n| u64::from(n));
         let slowest = route.links().iter().map(|link| link_clocks * on(link)).max().unwrap_or(0);
@@ -542,5 +570,5 @@ fn broken(machine: &Machine, set: &ConnectionSet, routes: &PhaseRoutes) -> Vec<C
         connection.min_bandwidth.is_some_and(|wanted| bandwidth < u64::from(wanted))
             || connection.max_latency.is_some_and(|allowed| latency > u64::from(allowed))
     };
-    routes.iter().filter(is_broken).map(|route| route.connection).take(NAMED).collect()
+    routes.iter().filter(is_violated).map(|route| route.connection).take(NAMED).collect()
 }

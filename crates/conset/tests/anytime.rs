@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use conset::{Algorithm, Ended, More, Options, Progress, compile, compile_with, input};
+use conset::{Algorithm, CompileOptions, Compiler, Progress, StopReason, input};
 use conset_ir::document::Document;
 use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program, binary};
 
@@ -26,14 +26,15 @@ fn program(machine: &Arc<Machine>) -> Program {
     Program::new(sets).unwrap()
 }
 
-fn options(attempts: Option<u32>) -> Options {
-    Options { algorithm: Algorithm::Best, attempts, seed: 3, ..Options::default() }
+fn options(attempts: Option<u32>) -> CompileOptions {
+    CompileOptions::new().algorithm(Algorithm::Auto).max_plans(attempts).seed(3)
 }
 
-fn bytes(program: &Program, options: &Options, threads: usize) -> Vec<u8> {
+fn bytes(program: &Program, options: &CompileOptions, threads: usize) -> Vec<u8> {
     let machine = machine("torus:4x4");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let compiled = pool.install(|| compile(&machine, program, options, &mut |_| ()).unwrap());
+    let compiled =
+        pool.install(|| Compiler::new(&machine).options(options.clone()).compile(program).unwrap());
     binary::write(&Document::Schedule(compiled.schedule().clone()))
 }
 
@@ -54,9 +55,10 @@ fn as_many_attempts_are_made_as_were_asked_for_and_more_never_cost() {
     let uneven = Program::from(program(&machine).sets()[2].as_ref().clone());
     let mut last = u64::MAX;
     for attempts in [1, 4, 12] {
-        let compiled = compile(&machine, &uneven, &options(Some(attempts)), &mut |_| ()).unwrap();
-        let made = compiled.sets()[0].attempts.clone().unwrap();
-        assert_eq!((made.made, made.ended), (attempts, Ended::Attempts));
+        let compiled =
+            Compiler::new(&machine).options(options(Some(attempts))).compile(&uneven).unwrap();
+        let made = compiled.sets()[0].search.clone().unwrap();
+        assert_eq!((made.plans, made.stop_reason), (attempts, StopReason::MaxPlans));
         // The price that is minimised may be the fabric's, so the model's may rise a little.
         let clocks = compiled.sets()[0].prediction.clocks;
         assert!(clocks <= last.saturating_add(last / 20), "{attempts}: {clocks} after {last}");
@@ -73,20 +75,24 @@ fn trying_goes_on_until_it_is_stopped_or_at_the_bound() {
         asked.set(asked.get() + 1);
         asked.get() > 12
     };
-    let more = More { should_stop: Some(&should_stop), ..More::default() };
     let mut gaps = 0;
     let mut observer = |p: Progress| gaps += usize::from(matches!(p, Progress::Found { .. }));
-    let compiled = compile_with(&machine, &program, &options(None), &more, &mut observer).unwrap();
+    let compiled = Compiler::new(&machine)
+        .options(options(None))
+        .stop_when(should_stop)
+        .observer(&mut observer)
+        .compile(&program)
+        .unwrap();
     assert!(gaps > 0);
     for (set, name) in compiled.sets().iter().zip(["all", "cube", "uneven", "none"]) {
-        let attempts = set.attempts.as_ref().unwrap();
+        let attempts = set.search.as_ref().unwrap();
         assert!(
-            attempts.made > 0 && matches!(attempts.ended, Ended::Time | Ended::Bound),
+            attempts.plans > 0
+                && matches!(attempts.stop_reason, StopReason::TimeLimit | StopReason::Bound),
             "{name}"
         );
     }
-    assert_eq!(compiled.sets()[2].attempts.as_ref().unwrap().ended, Ended::Time);
+    assert_eq!(compiled.sets()[2].search.as_ref().unwrap().stop_reason, StopReason::TimeLimit);
     // Where there is no time at all there is a plan of each set all the same.
-    let more = More { should_stop: Some(&|| true), ..More::default() };
-    compile_with(&machine, &program, &options(None), &more, &mut |_| ()).unwrap();
+    Compiler::new(&machine).options(options(None)).stop_when(|| true).compile(&program).unwrap();
 }

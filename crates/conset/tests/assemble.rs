@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conset::ir::{CellId, Connection, ConnectionSet, Machine};
 use conset::partition_route::placement::Method;
-use conset::{Options, assemble};
+use conset::{Compiler, assemble};
 
 fn machine(spec: &str) -> Arc<Machine> {
     Arc::new(Machine::from_spec(spec).unwrap())
@@ -25,14 +25,9 @@ fn all_sets_of_parts_get_one_placement() {
         for method in [Method::Given, Method::Best] {
             let of_parts = vec![set("forward", &ring), set("backward", &back)];
             let fixed = set("fixed", &[(0, 1, 2), (1, 0, 2)]);
-            let done = assemble(
-                &machine,
-                (9, of_parts.clone()),
-                [fixed.clone()],
-                method,
-                &Options::default(),
-            )
-            .unwrap();
+            let done =
+                assemble(Compiler::new(&machine), (9, of_parts.clone()), [fixed.clone()], method)
+                    .unwrap();
             let mut cells = done.place.clone();
             cells.sort_unstable();
             cells.dedup();
@@ -49,9 +44,8 @@ fn all_sets_of_parts_get_one_placement() {
 
 #[test]
 fn odd_inputs() {
-    let options = Options::default();
     let all = |spec: &str, parts, sets: Vec<ConnectionSet>| {
-        assemble(&machine(spec), (parts, sets), [], Method::default(), &options)
+        assemble(Compiler::new(&machine(spec)), (parts, sets), [], Method::default())
     };
     assert_eq!(all("ring:1", 1, vec![set("own", &[(0, 0, 1)])]).unwrap().place, [CellId(0)]);
     assert!(all("iwarp:2x2", 0, vec![]).unwrap().place.is_empty());

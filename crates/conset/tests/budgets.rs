@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use conset::{CompileError, Compiled, Ended, Options, compile};
+use conset::{CompileError, Compiled, Compiler, StopReason};
 use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program};
 
 fn compiled(
@@ -13,8 +13,7 @@ fn compiled(
 ) -> Result<Compiled, CompileError> {
     let connect = |(a, b)| Connection::new(CellId(a), CellId(b), 1);
     let set = ConnectionSet::new("s", ends.map(connect).collect()).unwrap();
-    let options = Options { unlimited, ..Options::default() };
-    compile(machine, &Program::from(set), &options, &mut |_| ())
+    Compiler::new(machine).unlimited(unlimited).compile(&Program::from(set))
 }
 
 #[test]
@@ -35,9 +34,9 @@ fn a_search_that_is_cut_short_says_so() {
     let ends = || (0..64u32).map(|k| (k * k * 61 % 4096, (k * k * 61 + 900 + 31 * k) % 4096));
     let limited = compiled(&machine, ends(), false).unwrap();
     let unlimited = compiled(&machine, ends(), true).unwrap();
-    let ended = |compiled: &Compiled| compiled.sets()[0].attempts.as_ref().unwrap().ended;
-    assert_eq!(ended(&limited), Ended::Work);
-    assert_eq!(ended(&unlimited), Ended::Enough);
+    let ended = |compiled: &Compiled| compiled.sets()[0].search.as_ref().unwrap().stop_reason;
+    assert_eq!(ended(&limited), StopReason::WorkLimit);
+    assert_eq!(ended(&unlimited), StopReason::Converged);
     let clocks = |compiled: &Compiled| compiled.schedule().sets()[0].predicted_clocks;
     assert!(clocks(&unlimited) <= clocks(&limited));
     // Small sets never meet a budget.
@@ -45,6 +44,6 @@ fn a_search_that_is_cut_short_says_so() {
     let ends = || (0..60u32).map(|k| (k * 7 % 25, k * k % 25));
     let (a, b) =
         (compiled(&machine, ends(), false).unwrap(), compiled(&machine, ends(), true).unwrap());
-    assert_ne!(ended(&a), Ended::Work);
+    assert_ne!(ended(&a), StopReason::WorkLimit);
     assert_eq!(a.schedule(), b.schedule());
 }

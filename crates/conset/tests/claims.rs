@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use conset::partition_route::bounds::{BoundsReport, bounds};
 use conset::verify::{Rule, check_set_schedule};
-use conset::{Algorithm, Options, adopt, compile};
+use conset::{Algorithm, Compiled, Compiler};
 use conset_ir::{
     Binding, CellId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Program,
     Proof, Schedule, SetSchedule, Witness,
@@ -321,10 +321,13 @@ fn none_of_a_thousand_false_claims_is_believed() {
     let (mut lies, mut kinds) = (BTreeMap::<&str, u32>::new(), BTreeMap::<&str, u32>::new());
     for (machine, set) in programs() {
         let report = bounds(&machine, &set).unwrap();
-        for algorithm in [Algorithm::Paper, Algorithm::Best] {
-            let options = Options { algorithm, attempts: Some(1), ..Options::default() };
+        for algorithm in [Algorithm::Paper, Algorithm::Auto] {
             let program = Program::from(set.clone());
-            let compiled = compile(&machine, &program, &options, &mut |_| ()).unwrap();
+            let compiled = Compiler::new(&machine)
+                .algorithm(algorithm)
+                .max_plans(1)
+                .compile(&program)
+                .unwrap();
             let schedule = &compiled.schedule().sets()[0];
             check_set_schedule(schedule).unwrap_or_else(|e| panic!("{e}\n{set:?}"));
             for by in [schedule.bounds.phases_by, schedule.bounds.clocks_by] {
@@ -355,17 +358,18 @@ fn none_of_a_thousand_false_claims_is_believed() {
 #[test]
 fn true_claims_of_old_files_are_still_believed() {
     for (machine, set) in programs() {
-        let options = Options { algorithm: Algorithm::Paper, ..Options::default() };
         let program = Program::from(set.clone());
-        let compiled = compile(&machine, &program, &options, &mut |_| ()).unwrap();
+        let compiled =
+            Compiler::new(&machine).algorithm(Algorithm::Paper).compile(&program).unwrap();
         let old = |change: u64| {
             let mut set = compiled.schedule().sets()[0].clone();
             set.proof = Proof::default();
             set.bounds.clocks += change;
             Schedule::new(machine.clone(), vec![set], None).unwrap()
         };
-        let adopted = adopt(old(0), &mut |_| ()).unwrap_or_else(|e| panic!("{e}\n{set:?}"));
+        let adopted =
+            Compiled::import(old(0), &mut |_| ()).unwrap_or_else(|e| panic!("{e}\n{set:?}"));
         assert_eq!(adopted.schedule().sets()[0].bounds, compiled.schedule().sets()[0].bounds);
-        assert!(adopt(old(1), &mut |_| ()).is_err(), "{set:?}");
+        assert!(Compiled::import(old(1), &mut |_| ()).is_err(), "{set:?}");
     }
 }

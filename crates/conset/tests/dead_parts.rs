@@ -5,10 +5,10 @@ mod common;
 
 use std::sync::Arc;
 
-use conset::from::{FromOld, Kept};
-use conset::input::{self, Loaded};
+use conset::incremental::{ReuseOutcome, ReuseReport};
+use conset::input::{self, LoadedProgram};
 use conset::partition_route::placement::Method;
-use conset::{CompileError, Compiled, More, Options, compile, compile_with, run};
+use conset::{CompileError, Compiled, Compiler, run};
 use conset_ir::document::Document;
 use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program, Schedule};
 use proptest::prelude::*;
@@ -18,17 +18,16 @@ fn from(
     program: &Program,
     old: &Schedule,
 ) -> Result<Compiled, CompileError> {
-    let more = More { from: Some(old), ..More::default() };
-    compile_with(machine, program, &Options::default(), &more, &mut |_| ())
+    Compiler::new(machine).reuse(old).compile(program)
 }
 
 fn fresh(machine: &Arc<Machine>, program: &Program) -> Compiled {
-    compile(machine, program, &Options::default(), &mut |_| ()).unwrap()
+    Compiler::new(machine).compile(program).unwrap()
 }
 
-fn kept(compiled: &Compiled) -> &Kept {
-    match compiled.sets()[0].from.as_ref() {
-        Some(FromOld::Kept(kept)) => kept,
+fn kept(compiled: &Compiled) -> &ReuseReport {
+    match compiled.sets()[0].reuse.as_ref() {
+        Some(ReuseOutcome::Reused(kept)) => kept,
         other => panic!("not kept: {other:?}"),
     }
 }
@@ -118,11 +117,14 @@ fn another_machine_is_still_another_machine() {
 }
 
 /// The set of a text form, compiled with a placement.
-fn placed(loaded: &Loaded, machine: &Arc<Machine>, method: Method) -> Result<(), CompileError> {
+fn placed(
+    loaded: &LoadedProgram,
+    machine: &Arc<Machine>,
+    method: Method,
+) -> Result<(), CompileError> {
     let mut loaded = loaded.clone();
     input::place(&mut loaded, machine, method, 0, &mut |_| ())?;
-    let options = Options { attempts: Some(1), ..Options::default() };
-    compile(machine, &loaded.program, &options, &mut |_| ()).map(|_| ())
+    Compiler::new(machine).max_plans(1).compile(&loaded.program).map(|_| ())
 }
 
 /// Only some cells reach others here: links lead one way, and a latency is asked for.
@@ -174,7 +176,7 @@ fn the_best_placement_can_be_routed() {
         let document = Document::parse_any("case.cset", text.as_bytes()).unwrap();
         let Document::Program { machine, program } = document else { panic!("a program") };
         let machine = machine.unwrap();
-        let loaded = Loaded { program, machine: None, halo: None, placement: None };
+        let loaded = LoadedProgram::from(program);
         placed(&loaded, &machine, Method::Given).unwrap();
         placed(&loaded, &machine, Method::Best).unwrap();
     }
@@ -204,7 +206,7 @@ proptest! {
         }
         let wishes = ConnectionSet::new("s", connections).unwrap();
         let program = Program::from(wishes.with_order(set.order().to_vec()).unwrap());
-        let loaded = Loaded { program, machine: None, halo: None, placement: None };
+        let loaded = LoadedProgram::from(program);
         if placed(&loaded, &machine, Method::Given).is_ok() {
             let best = placed(&loaded, &machine, Method::Best);
             prop_assert!(best.is_ok(), "{}", best.unwrap_err());

@@ -10,7 +10,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use conset::{CompileError, Options, adopt_image, compile, run};
+use conset::{CompileError, Compiled, Compiler, run};
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, Machine, Program, text,
 };
@@ -86,12 +86,12 @@ fn base(seed: u64) -> Option<Vec<String>> {
     let mut rng = Rng(seed);
     let machine = Arc::new(machine(&mut rng));
     let set = set(&mut rng, &machine);
-    let options = Options { seed, attempts: Some(1), ..Options::default() };
-    let compiled = match compile(&machine, &Program::from(set), &options, &mut |_| ()) {
-        Ok(compiled) => compiled,
-        Err(CompileError::Bug { stage, message }) => panic!("base {seed}: {stage}: {message}"),
-        Err(_) => return None,
-    };
+    let compiled =
+        match Compiler::new(&machine).seed(seed).max_plans(1).compile(&Program::from(set)) {
+            Ok(compiled) => compiled,
+            Err(CompileError::Bug { stage, message }) => panic!("base {seed}: {stage}: {message}"),
+            Err(_) => return None,
+        };
     let image = Document::Image((**compiled.image()).clone());
     Some(text::write(&image).lines().map(str::to_owned).collect())
 }
@@ -291,7 +291,8 @@ fn fate(text: &str) -> Result<Fate, String> {
         return Ok(Fate::Refused);
     }
     let words: u64 = image.sets().iter().map(|set| set.set.words()).sum();
-    let compiled = adopt_image(image, &mut |_| ()).map_err(|e| format!("not adopted: {e}"))?;
+    let compiled =
+        Compiled::import_image(image, &mut |_| ()).map_err(|e| format!("not adopted: {e}"))?;
     let runs = run::run(&compiled, 1, false, &mut |_| ()).map_err(|e| format!("fault: {e}"))?;
     let delivered: u64 = runs.iter().map(|run| run.summary.words).sum();
     match runs.iter().all(|run| run.summary.payload_ok) && delivered == words {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use conset::{Algorithm, Options, compile, run};
+use conset::{Algorithm, Compiler, run};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, Program};
 
 /// Connections (source, target, words) and pairs of which the first comes before the second.
@@ -30,9 +30,8 @@ impl Ordered {
 
     /// What is predicted over what the fabric takes, less one. No bound is above either.
     fn error(&self, machine: &Arc<Machine>, algorithm: Algorithm) -> f64 {
-        let options = Options { algorithm, ..Options::default() };
         let program = Program::from(self.set());
-        let compiled = compile(machine, &program, &options, &mut |_| ()).unwrap();
+        let compiled = Compiler::new(machine).algorithm(algorithm).compile(&program).unwrap();
         let runs = run::run(&compiled, 1, false, &mut |_| ()).unwrap();
         let summary = &runs[0].summary;
         assert!(summary.payload_ok, "{self:?}");
@@ -136,7 +135,7 @@ fn chains_trees_and_butterflies_take_what_is_predicted() {
         cases.push((butterfly(6, words), 0.03));
     }
     for (case, tolerance) in cases {
-        for algorithm in [Algorithm::Paper, Algorithm::Best] {
+        for algorithm in [Algorithm::Paper, Algorithm::Auto] {
             let error = case.error(&machine, algorithm);
             assert!(error.abs() <= tolerance, "{error:.4} {algorithm:?} {case:?}");
         }
@@ -183,6 +182,6 @@ fn bounds_of_order_hold_whatever_the_machine() {
         for row in &mut all.rows {
             (row.0, row.1) = (cells[row.0 as usize], cells[row.1 as usize]);
         }
-        all.error(&machine, if case % 4 == 0 { Algorithm::Best } else { Algorithm::Paper });
+        all.error(&machine, if case % 4 == 0 { Algorithm::Auto } else { Algorithm::Paper });
     }
 }

@@ -4,13 +4,12 @@
 
 use std::sync::Arc;
 
-use conset::{Compiled, Options, compile, input, run};
+use conset::{Compiled, Compiler, input, run};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
 use proptest::prelude::*;
 
 fn compiled(machine: &Arc<Machine>, set: ConnectionSet) -> Compiled {
-    let options = Options::default();
-    compile(machine, &set.into(), &options, &mut |_| ()).unwrap()
+    Compiler::new(machine).compile(&set.into()).unwrap()
 }
 
 /// Routes of each connection, of one set.
@@ -27,7 +26,7 @@ fn parts(compiled: &Compiled) -> Vec<u32> {
 fn uneven_sets_are_nearer_to_the_bound_in_parts() {
     let machine = Arc::new(Machine::from_spec("iwarp").unwrap());
     let program = input::pattern("random", &machine, 2048).unwrap().program;
-    let compiled = compile(&machine, &program, &Options::default(), &mut |_| ()).unwrap();
+    let compiled = Compiler::new(&machine).compile(&program).unwrap();
     let run = run::run(&compiled, 1, false, &mut |_| ()).unwrap().remove(0).summary;
     assert!(run.payload_ok);
     assert!(parts(&compiled).iter().any(|&parts| parts > 1));

@@ -8,7 +8,7 @@ mod shared_meshes;
 
 use conset::reproduce::{Compared, figures, meshes, paper, patterns};
 
-fn row(table: usize, at: usize) -> patterns::Row {
+fn row(table: usize, at: usize) -> patterns::PatternRow {
     let row = patterns::row(&paper::PATTERNS[table - 1], at, &mut |_| ()).unwrap();
     assert!(row.payload_ok);
     for predicted in [&row.conset_predicted, &row.message_predicted] {
@@ -56,7 +56,7 @@ fn table_3_all_to_all() {
     }
 }
 
-fn mesh(name: &str) -> Option<meshes::Row> {
+fn mesh(name: &str) -> Option<meshes::MeshRow> {
     let origin = meshes::ORIGINS.iter().find(|origin| origin.name == name).unwrap();
     let bytes = match origin.file {
         None => None,

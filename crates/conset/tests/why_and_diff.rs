@@ -6,8 +6,8 @@ mod common;
 use std::sync::Arc;
 
 use conset::diff::{Both, diff};
-use conset::why::{self, Part, Verdict, WaitsAt, Way, Why, why};
-use conset::{Compiled, Options, adopt, adopt_image, compile};
+use conset::why::{self, AlternativeRoute, Explanation, Feasibility, PartPosition, WaitCause, why};
+use conset::{Compiled, Compiler};
 use conset_ir::{
     Binding, Bounds, CellId, ChannelId, Connection, ConnectionId, ConnectionSet, LinkFinder,
     Machine, Parameters, PhaseId, PhaseRoutes, PhaseTimes, Program, Proof, Routing, Schedule,
@@ -59,35 +59,36 @@ fn timetable(machine: &Arc<Machine>, set: ConnectionSet, phases: &[&[Row<'_>]]) 
     Timetable::new(routing, timed).unwrap()
 }
 
-fn explain(timetable: &Timetable, x: u32) -> Why {
+fn explain(timetable: &Timetable, x: u32) -> Explanation {
     conset_verify::check_timetable(timetable).unwrap();
     why(timetable, &predict(timetable), ConnectionId(x)).unwrap()
 }
 
 /// Does everything that is proposed and compares with what was claimed; returns how much it was.
-fn check_claims(timetable: &Timetable, why: &Why) -> usize {
+fn check_claims(timetable: &Timetable, why: &Explanation) -> usize {
     let mut done = 0;
-    let mut check = |part: Part, to: PhaseId, way: &Way, claimed: why::Clocks| {
-        let after = why::apply(timetable, part, to, way).unwrap();
-        let checked = conset_verify::check_timetable(&after);
-        assert!(checked.is_ok(), "{:?} to {to}: {}", part, checked.unwrap_err());
-        let clocks = predict(&after).clocks;
-        assert_eq!(clocks, claimed.set, "{part:?} to {to}");
-        assert_eq!(clocks as i64 - why.set_clocks as i64, claimed.change);
-        done += 1;
-    };
+    let mut check =
+        |part: PartPosition, to: PhaseId, way: &AlternativeRoute, claimed: why::Clocks| {
+            let after = why::apply(timetable, part, to, way).unwrap();
+            let checked = conset_verify::check_timetable(&after);
+            assert!(checked.is_ok(), "{:?} to {to}: {}", part, checked.unwrap_err());
+            let clocks = predict(&after).clocks;
+            assert_eq!(clocks, claimed.set, "{part:?} to {to}");
+            assert_eq!(clocks as i64 - why.set_clocks as i64, claimed.change);
+            done += 1;
+        };
     for part in &why.parts {
         for choice in &part.phase_choices.tried {
-            assert_eq!(choice.clocks.is_some(), choice.verdict == Verdict::Room);
-            assert_eq!(!choice.full.is_empty(), choice.verdict == Verdict::Full);
+            assert_eq!(choice.clocks.is_some(), choice.verdict == Feasibility::Feasible);
+            assert_eq!(!choice.full.is_empty(), choice.verdict == Feasibility::Full);
             assert!(choice.full.iter().all(|full| !full.connections.is_empty()));
-            if let (Some(way), Some(clocks)) = (&choice.way, choice.clocks) {
+            if let (Some(way), Some(clocks)) = (&choice.route, choice.clocks) {
                 check(part.part, choice.phase, way, clocks);
             }
         }
         for other in &part.route.others {
-            assert_eq!(other.clocks.is_some(), other.verdict == Verdict::Room);
-            if let (Some(way), Some(clocks)) = (&other.way, other.clocks) {
+            assert_eq!(other.clocks.is_some(), other.verdict == Feasibility::Feasible);
+            if let (Some(way), Some(clocks)) = (&other.route, other.clocks) {
                 check(part.part, part.part.phase, way, clocks);
             }
         }
@@ -106,7 +107,7 @@ fn a_needless_phase_is_found_out() {
     let choice = &why.parts[0].phase_choices.tried[0];
     assert_eq!(
         (choice.verdict, choice.hops, choice.max_sharing),
-        (Verdict::Room, Some(1), Some(1))
+        (Feasibility::Feasible, Some(1), Some(1))
     );
     // The emptied phase goes, and its switch with it.
     let clocks = choice.clocks.unwrap();
@@ -127,12 +128,12 @@ fn full_cells_are_named_with_who_fills_them() {
     let why = explain(&timetable, 2);
     let tried = &why.parts[0].phase_choices.tried;
     assert_eq!(tried[0].phase, PhaseId(0));
-    assert_eq!(tried[0].verdict, Verdict::Full);
+    assert_eq!(tried[0].verdict, Feasibility::Full);
     let cells: Vec<(CellId, &[ConnectionId])> =
         tried[0].full.iter().map(|full| (full.cell, full.connections.as_slice())).collect();
     let x0 = &[ConnectionId(0)][..];
     assert_eq!(cells, [(CellId(1), x0), (CellId(0), x0)]);
-    assert_eq!(tried[1].verdict, Verdict::Room);
+    assert_eq!(tried[1].verdict, Feasibility::Feasible);
     check_claims(&timetable, &why);
     // The ends have room, the cells between have not: they are the witness.
     let machine = ring(4, |p| p.channels_per_cell = 1);
@@ -143,12 +144,12 @@ fn full_cells_are_named_with_who_fills_them() {
         why.parts[0].phase_choices.tried[0].full.iter().map(|full| full.cell).collect();
     assert_eq!(full, [CellId(1), CellId(3)]);
     assert_eq!(why.parts[0].route.shortest_count, 2);
-    assert_eq!(why.parts[0].route.others[0].verdict, Verdict::Room);
+    assert_eq!(why.parts[0].route.others[0].verdict, Feasibility::Feasible);
     assert_eq!(check_claims(&timetable, &why), 1);
     // A connection to itself takes one channel and no link.
     let why = explain(&timetable, 1);
     assert_eq!((why.parts[0].route.shortest_hops, why.parts[0].route.max_sharing), (0, 0));
-    assert_eq!(why.parts[0].phase_choices.tried[0].verdict, Verdict::Full);
+    assert_eq!(why.parts[0].phase_choices.tried[0].verdict, Feasibility::Full);
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn a_start_is_explained_by_its_agents() {
     let start = at(20);
     assert_eq!((start.start, start.end, start.earliest), (20, 40, 20));
     let waits: Vec<_> = start.waits.iter().map(|w| (w.connection.0, w.end, w.at)).collect();
-    assert_eq!(waits, [(0, 20, WaitsAt::Source), (2, 10, WaitsAt::Target)]);
+    assert_eq!(waits, [(0, 20, WaitCause::Source), (2, 10, WaitCause::Target)]);
     assert_eq!(start.chain.len(), 1);
     assert_eq!(start.chain[0].connection, ConnectionId(0));
     // A pause that nothing explains: it could start earlier.
@@ -189,9 +190,9 @@ fn order_contracts_and_parts_are_kept() {
     // Parts may meet in one phase, and meet those before and after them.
     assert_eq!(check_claims(&timetable, &why), 6);
     let first = explain(&timetable, 0);
-    let verdicts: Vec<Verdict> =
+    let verdicts: Vec<Feasibility> =
         first.parts[0].phase_choices.tried.iter().map(|choice| choice.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Room, Verdict::Order, Verdict::Order]);
+    assert_eq!(verdicts, [Feasibility::Feasible, Feasibility::Order, Feasibility::Order]);
     assert_eq!(first.parts[0].phase_choices.tried[1].blocked_by, [ConnectionId(1)]);
 
     let mut strict = vec![Connection::new(CellId(0), CellId(1), 5); 2];
@@ -200,7 +201,7 @@ fn order_contracts_and_parts_are_kept() {
     let rows: [&[Row<'_>]; 2] = [&[(0, 5, &[0, 1], 0)], &[(1, 5, &[0, 1], 0)]];
     let timetable = self::timetable(&machine, strict, &rows);
     let choice = &explain(&timetable, 1).parts[0].phase_choices.tried[0];
-    assert_eq!(choice.verdict, Verdict::Contract);
+    assert_eq!(choice.verdict, Feasibility::Contract);
     assert_eq!(choice.blocked_by, [ConnectionId(0)]);
 }
 
@@ -209,8 +210,9 @@ fn what_is_not_there_is_none_or_an_error() {
     let machine = ring(4, |_| ());
     let empty = timetable(&machine, set(&[]), &[]);
     assert!(why(&empty, &predict(&empty), ConnectionId(0)).is_none());
-    let part = Part { phase: PhaseId(0), row: 0 };
-    let way = Way { cells: vec![CellId(0)], links: vec![], channels: vec![ChannelId(0)] };
+    let part = PartPosition { phase: PhaseId(0), row: 0 };
+    let way =
+        AlternativeRoute { cells: vec![CellId(0)], links: vec![], channels: vec![ChannelId(0)] };
     assert!(why::apply(&empty, part, PhaseId(0), &way).is_err());
 }
 
@@ -239,14 +241,16 @@ fn a_phase_with_room_is_tried_however_far_away() {
     let why = explain(&timetable, 80);
     let choices = &why.parts[0].phase_choices;
     assert_eq!((choices.tried.len(), choices.room_at_ends), (why::PHASES, 1));
-    assert_eq!((choices.tried[0].phase, choices.tried[0].verdict), (PhaseId(0), Verdict::Room));
-    assert_eq!(choices.tried[1].verdict, Verdict::Full);
+    assert_eq!(
+        (choices.tried[0].phase, choices.tried[0].verdict),
+        (PhaseId(0), Feasibility::Feasible)
+    );
+    assert_eq!(choices.tried[1].verdict, Feasibility::Full);
     assert_eq!(check_claims(&timetable, &why), 1);
 }
 
 fn compiled(machine: &Arc<Machine>, program: &Program, seed: u64) -> Option<Compiled> {
-    let options = Options { seed, ..Options::default() };
-    compile(machine, program, &options, &mut |_| ()).ok()
+    Compiler::new(machine).seed(seed).compile(program).ok()
 }
 
 fn adopted(timetable: Timetable) -> Compiled {
@@ -255,7 +259,7 @@ fn adopted(timetable: Timetable) -> Compiled {
         Bounds { phases: 0, phases_by: Binding::Nothing, clocks: 0, clocks_by: Binding::Nothing };
     let predicted_clocks = predict(&timetable).clocks;
     let set = SetSchedule { timetable, bounds, proof: Proof::default(), predicted_clocks };
-    adopt(Schedule::new(machine, vec![set], None).unwrap(), &mut |_| ()).unwrap()
+    Compiled::import(Schedule::new(machine, vec![set], None).unwrap(), &mut |_| ()).unwrap()
 }
 
 #[test]
@@ -373,7 +377,7 @@ proptest! {
         prop_assert_eq!(set.entries.unchanged, back.entries.unchanged);
         prop_assert_eq!(set.entries.added, back.entries.removed);
         // A schedule and its image say the same.
-        let image = adopt_image((**a.image()).clone(), &mut |_| ()).unwrap();
+        let image = Compiled::import_image((**a.image()).clone(), &mut |_| ()).unwrap();
         let lifted = diff(&a, &image, usize::MAX);
         prop_assert!(lifted.identical, "{lifted:?}");
     }

@@ -14,7 +14,7 @@ use conset::ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, Machine, Parameters,
     Program, Topology, limits, text,
 };
-use conset::{Algorithm, Objective, Options};
+use conset::{Algorithm, CompileOptions, Objective};
 
 /// A machine, a program for it, and how it is compiled.
 pub struct Case {
@@ -23,7 +23,7 @@ pub struct Case {
     /// Sets `s0`, `s1`, ... for it.
     pub program: Program,
     /// How they are compiled.
-    pub options: Options,
+    pub options: CompileOptions,
 }
 
 /// What cases are generated.
@@ -62,17 +62,15 @@ impl Case {
         };
         let sets = (0..sets).map(|row| set(u, &machine, row, kind).map(Arc::new));
         let program = Program::new(sets.collect::<Result<_>>()?).expect("names differ");
-        let options = Options {
-            algorithm: match kind {
+        let options = CompileOptions::new()
+            .algorithm(match kind {
                 Kind::Any if u.ratio(1, 8)? => Algorithm::Paper,
-                _ => Algorithm::Best,
-            },
-            objective: *u.choose(&[Objective::Time, Objective::Time, Objective::Phases])?,
-            seed: u.int_in_range(0..=3)?,
-            max_phases: if u.ratio(1, 16)? { Some(u.int_in_range(1..=6)?) } else { None },
-            attempts: if u.ratio(1, 16)? { Some(u.int_in_range(1..=12)?) } else { None },
-            ..Options::default()
-        };
+                _ => Algorithm::Auto,
+            })
+            .objective(*u.choose(&[Objective::Time, Objective::Time, Objective::Phases])?)
+            .seed(u.int_in_range(0..=3)?)
+            .max_phases(if u.ratio(1, 16)? { Some(u.int_in_range(1..=6)?) } else { None })
+            .max_plans(if u.ratio(1, 16)? { Some(u.int_in_range(1..=12)?) } else { None });
         Ok(Self { machine, program, options })
     }
 }

@@ -3,7 +3,7 @@
 //! run and no prediction beats a bound; every word arrives, on the fabric and on threads.
 
 use conset::ir::{ConnectionId, ConnectionSet, Program};
-use conset::{CompileError, compile, run};
+use conset::{CompileError, Compiler, run};
 use conset_runtime::{ThreadOptions, Transport, World};
 
 use crate::case::Case;
@@ -21,7 +21,7 @@ const LOOKED_AT: u64 = 1 << 13;
 /// Where anything is not as it must be.
 pub fn check(case: &Case) {
     let Case { machine, program, options } = case;
-    let compiled = match compile(machine, program, options, &mut |_| ()) {
+    let compiled = match Compiler::new(machine).options(options.clone()).compile(program) {
         Ok(compiled) => compiled,
         Err(CompileError::Infeasible(refused)) => {
             assert!(!refused.connections.is_empty(), "refused without saying what: {refused}");

@@ -292,7 +292,8 @@ fn emitted_tables_link_and_run() {
     let connections = pairs.map(|(a, b)| Connection::new(CellId(a), CellId(b), 1 + (a + b) % 5));
     let set = |name: &str| ConnectionSet::new(name, connections.clone().collect()).unwrap();
     let sets = [set("first"), set("halo")];
-    let image = conset::compile_sets(&machine, sets, &conset::Options::default()).unwrap();
+    let compiled = conset::Compiler::new(&machine).compile_sets(sets).unwrap();
+    let image = compiled.image().clone();
     let folder = folder("emitted");
     let mut sources = vec![here().join("tests/capi/emitted.c")];
     for (name, text) in conset::codegen::c::emit(&image, "tables").unwrap() {

@@ -1,33 +1,36 @@
 //! Figures 2 to 6 as SVG.
 //!
-//! 2, 3, 4: aggregate bandwidth of a pattern over the data size. 5: how many connections carry how
-//! many words. 6: aggregate bandwidth of the meshes. Ours are lines or dots, the paper's hollow
-//! marks and crosses, computed from its tables (its drawings are not at hand, and Figure 5 has
-//! no numbers in the text, so it is ours alone).
+//! Figures 2 to 4 show the aggregate bandwidth of a pattern over the data size, Figure 5 the
+//! distribution of the words of connections, Figure 6 the aggregate bandwidth of the meshes. Our
+//! numbers are lines or dots; the paper's are hollow marks and crosses, computed from its tables.
+//! Figure 5 shows ours only, because the paper prints no numbers for it.
+
+use conset_ir::convert::to_f64;
 
 use super::{Bandwidths, meshes, paper, patterns};
 use crate::chart::{Chart, Line, Series, Style};
 
 const CONSET: &str = "#0072b2";
 const MESSAGES: &str = "#d55e00";
-/// Ours and the paper's.
+/// The lines of our numbers and of the paper's.
 const MEASURED: [Line; 2] = [Line::Solid, Line::Marks];
 const PREDICTED: [Line; 2] = [Line::Dashed, Line::Crosses];
 const BARS: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#999999"];
 
-/// A figure: a file name and its text.
+/// A figure as an SVG file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Figure {
-    /// Such as `figure2.svg`.
+    /// The file name, such as `figure2.svg`.
     pub file: String,
     /// The SVG document.
     pub svg: String,
 }
 
 /// Figure 2, 3 or 4.
-pub fn pattern(table: &patterns::Table) -> Figure {
+pub fn pattern(table: &patterns::PatternTable) -> Figure {
     let most = paper::WORDS.len().max(2) - 1;
-    let place = |at: usize| 0.06 + 0.88 * at as f64 / most as f64;
+    let place = |at: usize| 0.06 + 0.88 * to_f64(at) / to_f64(most);
     let ours = table.rows.iter().enumerate().map(|(at, r)| (place(at), r.bandwidth));
     let papers = table.rows.iter().enumerate().map(|(at, r)| (place(at), r.paper_bandwidth));
     let chart = Chart {
@@ -47,9 +50,9 @@ pub fn pattern(table: &patterns::Table) -> Figure {
 }
 
 /// Figures 5 and 6.
-pub fn of_meshes(rows: &[meshes::Row]) -> [Figure; 2] {
+pub fn of_meshes(rows: &[meshes::MeshRow]) -> [Figure; 2] {
     let bars = rows.iter().map(|row| row.histogram.len()).max().unwrap_or(0);
-    let place = |at: usize, of: usize| (at as f64 + 0.5) / of.max(1) as f64;
+    let place = |at: usize, of: usize| (to_f64(at) + 0.5) / to_f64(of.max(1));
     let histogram = Chart {
         title: "Figure 5: words of a connection".into(),
         x_label: "words, from".into(),
@@ -66,7 +69,7 @@ pub fn of_meshes(rows: &[meshes::Row]) -> [Figure; 2] {
                     .histogram
                     .iter()
                     .enumerate()
-                    .map(|(at, bar)| (place(at, bars), bar.connections as f64))
+                    .map(|(at, bar)| (place(at, bars), to_f64(bar.connections)))
                     .collect(),
             })
             .collect(),
@@ -97,8 +100,8 @@ pub fn of_meshes(rows: &[meshes::Row]) -> [Figure; 2] {
     ]
 }
 
-/// The eight series of a bandwidth chart, the paper's as crosses where predicted and circles
-/// where measured; ConSet `aside` left of each place, messages as much right of it.
+/// The eight series of a bandwidth chart. The paper's predictions are crosses, its measurements
+/// circles; ConSet is `aside` left of each tick, message passing right of it.
 fn bandwidths(ours: &[(f64, Bandwidths)], papers: &[(f64, Bandwidths)], aside: f64) -> Vec<Series> {
     type Pick = fn(&Bandwidths) -> f64;
     let rows: [(&str, &'static str, [Line; 2], f64, Pick); 4] = [

@@ -1,76 +1,79 @@
 //! Tables 4 to 6 and Figure 5: the halo exchange of partitioned finite element meshes.
 //!
 //! The meshes are *c10k* exactly (the crack graph of Walshaw's archive has its nodes and
-//! triangles), three generated ones with the paper's numbers of nodes and elements, and, as a row
-//! without a counterpart, the Spark98 mesh sf10 as the paper's colleagues decomposed it. Ours are
-//! divided by METIS, the paper's by a geometric separator code, so words, degrees and phases are
-//! another partitioner's; nothing here corrects for that.
+//! triangles), three generated meshes with the paper's numbers of nodes and elements, and, without a
+//! counterpart in the paper, the Spark98 mesh sf10 in its own decomposition. Our meshes are
+//! partitioned by METIS, the paper's by a geometric separator code, so words, degrees and phases
+//! differ; the numbers are not corrected for that.
 //!
 //! * *ConSet, predicted* (section 5.2): phases x 520 + 10 clocks for each word that the busiest
 //!   cell of a phase sends and receives, phase by phase, with our own phases.
 //! * *ConSet, measured*: on the fabric, preset `iwarp-fem`.
-//! * *words per cell*: the paper's pair counts one direction, so it stands beside the words that a
-//!   cell of ours sends. (Its own prediction for m11k contains (4786 - 2 x 520) / 10 = 374 words
-//!   of the slowest cells of 2 phases; if 133 were the most words both ways there could be no
-//!   more than 266.)
-//! * *computation* is an **estimate**, not a measurement: 2 flops for each nonzero of a cell's
-//!   own matrix (one row per node that it holds, one column per node that shares an element),
-//!   the busiest cell's number at the rate that the paper measured for that mesh. What the paper
-//!   did beside the product is not in it.
+//! * *words per cell*: the paper counts one direction, so its numbers are compared with the words that
+//!   a cell sends. (Its own prediction for m11k contains (4786 - 2 x 520) / 10 = 374 words of the
+//!   slowest cells of 2 phases; if 133 were the words in both directions there could be no more than
+//!   266.)
+//! * *computation* is an **estimate**, not a measurement: 2 flops for each nonzero of a cell's matrix
+//!   (one row per node of the cell, one column per node that shares an element), for the busiest
+//!   cell at the rate that the paper measured for that mesh. Other computation is not included.
 
 use std::sync::Arc;
 
 use conset_fabric::messages::{self, MessageOrder};
+use conset_ir::convert::{index, to_f64, to_u64, truncate};
 use conset_ir::{ConnectionSet, Machine, Routing};
 use conset_mesh::read::{self, Format};
 use conset_mesh::{Mesh, Source, generate, triangles};
+use conset_partition_route::placement::Method;
 use serde::Serialize;
 
 use super::paper::{self, PREDICTED_SWITCH};
 use super::{Bandwidths, Compared, SEED, by_messages, compiled, error_percent, measured};
 use crate::input::{LoadOptions, PlacedHalo, from_source};
 use crate::{CompileError, Observer};
-use conset_partition_route::placement::Method;
 
-/// A mesh of Tables 4 to 6 and where it comes from.
+/// A mesh of Tables 4 to 6 and its origin.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin {
+#[non_exhaustive]
+pub struct MeshOrigin {
     /// The row's name.
     pub name: &'static str,
     /// The file, below the folder of real meshes; `None` if the mesh is generated.
     pub file: Option<&'static str>,
-    /// What it is, in one line.
+    /// A description in one line.
     pub what: &'static str,
 }
 
-/// The rows of Tables 4 to 6: the paper's four, and one more.
-pub const ORIGINS: [Origin; 5] = [
-    Origin { name: "m11k", file: None, what: "generated: random nodes in a plate" },
-    Origin {
+/// The rows of Tables 4 to 6: the four meshes of the paper, and one more.
+pub const ORIGINS: [MeshOrigin; 5] = [
+    MeshOrigin { name: "m11k", file: None, what: "generated: random nodes in a plate" },
+    MeshOrigin {
         name: "c10k",
         file: Some("walshaw/crack.graph"),
         what: "the paper's own mesh: the triangles of Walshaw's crack graph",
     },
-    Origin { name: "c100k", file: None, what: "generated: a cracked plate" },
-    Origin { name: "q20k", file: None, what: "generated: bricks, a valley" },
-    Origin {
+    MeshOrigin { name: "c100k", file: None, what: "generated: a cracked plate" },
+    MeshOrigin { name: "q20k", file: None, what: "generated: bricks, a valley" },
+    MeshOrigin {
         name: "sf10",
         file: Some("spark98/sf10.64.pack"),
         what: "Spark98's San Fernando mesh in its own 64 parts",
     },
 ];
 
-/// A pair, least and most over cells, beside the paper's.
+/// The least and the greatest value over all cells, beside the paper's.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Range {
-    /// Least and most of ours.
+    /// Our least and greatest value.
     pub ours: [u64; 2],
-    /// Least and most of the paper's.
+    /// The paper's least and greatest value.
     pub paper: Option<[u64; 2]>,
 }
 
 /// The structure of a partitioned mesh: a column of Table 4.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Structure {
     /// Elements.
     pub elements: Compared,
@@ -80,9 +83,9 @@ pub struct Structure {
     pub elements_per_cell: Range,
     /// Words that a cell sends.
     pub words_per_cell: Range,
-    /// Words that a cell sends and receives; the paper does not say.
+    /// Words that a cell sends and receives; not in the paper.
     pub words_both_ways_per_cell: [u64; 2],
-    /// The most connections that leave a cell.
+    /// Greatest number of connections that leave a cell.
     pub degree: Compared,
     /// Logical channels per cell.
     pub channels: u32,
@@ -92,20 +95,22 @@ pub struct Structure {
 
 /// The local product of matrix and vector: a column of Table 5. An estimate.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Computation {
     /// Flops of all cells, 2 for each nonzero.
     pub flops: u64,
     /// Flops of the busiest cell.
     pub busiest_cell_flops: u64,
-    /// Flops that the paper's MFLOPS and clocks amount to.
+    /// Flops that follow from the paper's MFLOPS and clocks.
     pub paper_flops: Option<u64>,
     /// Clocks of the busiest cell at the rate that the paper measured for the mesh.
     pub estimated_clocks: Option<Compared>,
 }
 
-/// A bar of Figure 5: connections that carry `from..=to` words.
+/// A bin of Figure 5: connections of `from..=to` words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Bar {
+#[non_exhaustive]
+pub struct HistogramBin {
     /// Least words.
     pub from: u64,
     /// Most words.
@@ -116,10 +121,11 @@ pub struct Bar {
 
 /// A mesh's column in Tables 4 to 6 and its part of Figures 5 and 6.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+#[non_exhaustive]
+pub struct MeshRow {
     /// The mesh.
     pub mesh: &'static str,
-    /// What it is.
+    /// Its description.
     pub what: &'static str,
     /// Table 4.
     pub structure: Structure,
@@ -127,7 +133,7 @@ pub struct Row {
     pub computation: Computation,
     /// Table 6: ConSet by the paper's cost model.
     pub conset_predicted: Compared,
-    /// ConSet by our cost model; the paper has none.
+    /// ConSet by our cost model; not in the paper.
     pub conset_modelled: u64,
     /// Table 6: ConSet on the fabric.
     pub conset_measured: Compared,
@@ -138,23 +144,23 @@ pub struct Row {
     /// Figure 6 and Table 5, by the paper's formula: cells x most words that a cell sends x 4
     /// bytes / time.
     pub bandwidth: Bandwidths,
-    /// The paper's clocks and words by the same formula.
+    /// The same from the paper's clocks and words.
     pub paper_bandwidth: Option<Bandwidths>,
     /// Figure 5.
-    pub histogram: Vec<Bar>,
+    pub histogram: Vec<HistogramBin>,
     /// Whether every word arrived once, in order, at the right cell, in all runs of the row.
     pub payload_ok: bool,
 }
 
-/// Computes a row. `file` is the name and bytes of [`Origin::file`], where it has one.
+/// Computes a row. `file` is the name and bytes of [`MeshOrigin::file`], where it has one.
 ///
 /// # Errors
-/// A file that cannot be read as what it should be, or that is missing.
+/// A missing or invalid file.
 pub fn row(
-    origin: &Origin,
+    origin: &MeshOrigin,
     file: Option<(&str, &[u8])>,
     observer: &mut Observer<'_>,
-) -> Result<Row, CompileError> {
+) -> Result<MeshRow, CompileError> {
     let machine = Arc::new(Machine::from_spec("iwarp-fem").map_err(conset_ir::InputError::from)?);
     let source = source(origin, file)?;
     let mesh = match &source {
@@ -162,10 +168,10 @@ pub fn row(
         Source::Decomposition(decomposition) => decomposition.mesh().clone(),
         _ => return Err(bug("a mesh was expected")),
     };
-    // The paper's compiler takes the mapping as given. Placing for fewer phases is part of ours, so
-    // the paper's side is measured on a mapping that knows nothing of phases.
+    // The mapping is an input of the paper's compiler. Ours can place parts for fewer phases, so the
+    // paper's algorithm is measured with a placement that does not consider phases.
     let placement = Method::Bisect;
-    let options = LoadOptions { seed: SEED, placement, ..LoadOptions::default() };
+    let options = LoadOptions::default().seed(SEED).placement(placement);
     let loaded = from_source(origin.name, source, &machine, &options, observer)?;
     let placed = loaded.halo.ok_or_else(|| bug("a mesh has a halo"))?;
     let set = &loaded.program.sets()[0];
@@ -178,11 +184,11 @@ pub fn row(
     let predicted = predicted(program.schedule().sets()[0].timetable.routing());
     let message_predicted = messages::predict(&machine, set);
     let speed = |words: u64, clocks| {
-        let all = words * machine.endpoints().count() as u64;
-        crate::run::megabytes_per_second(all, clocks, machine.parameters())
+        let all = words * to_u64(machine.endpoints().count());
+        crate::report::megabytes_per_second(all, clocks, machine.parameters())
     };
     let most = structure.words_per_cell.ours[1];
-    Ok(Row {
+    Ok(MeshRow {
         mesh: origin.name,
         what: origin.what,
         computation: computation(&mesh, &placed, &machine, paper),
@@ -209,7 +215,7 @@ pub fn row(
     })
 }
 
-fn source(origin: &Origin, file: Option<(&str, &[u8])>) -> Result<Source, CompileError> {
+fn source(origin: &MeshOrigin, file: Option<(&str, &[u8])>) -> Result<Source, CompileError> {
     let Some((name, bytes)) = file else {
         return match origin.file {
             None => Ok(Source::Mesh(generate::by_name(origin.name, SEED)?)),
@@ -231,7 +237,7 @@ fn structure(
     set: &ConnectionSet,
     machine: &Machine,
     phases: u64,
-    paper: Option<&paper::Mesh>,
+    paper: Option<&paper::PaperMesh>,
 ) -> Structure {
     let summary = &placed.halo.summary;
     let mut both_ways = vec![0u64; machine.cell_count()];
@@ -242,8 +248,8 @@ fn structure(
     let of_parts = placed.place.iter().map(|cell| both_ways[cell.index()]);
     let words = [of_parts.clone().min().unwrap_or(0), of_parts.max().unwrap_or(0)];
     Structure {
-        elements: Compared::new(mesh.element_count() as u64, paper.map(|p| p.elements)),
-        nodes: Compared::new(mesh.node_count() as u64, paper.map(|p| p.nodes)),
+        elements: Compared::new(to_u64(mesh.element_count()), paper.map(|p| p.elements)),
+        nodes: Compared::new(to_u64(mesh.node_count()), paper.map(|p| p.nodes)),
         elements_per_cell: Range {
             ours: [summary.items.min, summary.items.max],
             paper: paper.map(|p| p.elements_per_cell),
@@ -253,13 +259,13 @@ fn structure(
             paper: paper.map(|p| p.words_per_cell),
         },
         words_both_ways_per_cell: words,
-        degree: Compared::new(summary.degree as u64, paper.map(|p| p.degree)),
+        degree: Compared::new(to_u64(summary.degree), paper.map(|p| p.degree)),
         channels: machine.parameters().channels_per_cell,
         phases: Compared::new(phases, paper.map(|p| p.phases)),
     }
 }
 
-/// The paper's cost model with our phases: see the module.
+/// The paper's cost model with our phases; see the module text.
 fn predicted(routing: &Routing) -> u64 {
     let machine = routing.machine();
     let access = u64::from(machine.parameters().access_clocks_per_word);
@@ -280,26 +286,26 @@ fn computation(
     mesh: &Mesh,
     placed: &PlacedHalo,
     machine: &Machine,
-    paper: Option<&paper::Mesh>,
+    paper: Option<&paper::PaperMesh>,
 ) -> Computation {
     let parts = &placed.halo.parts;
     let flops = (0..parts.len()).map(|part| {
-        let nodes = parts.nodes_of(part).len() as u64;
+        let nodes = to_u64(parts.nodes_of(part).len());
         2 * (nodes + 2 * pairs_of_nodes(mesh, parts.items_of(part)))
     });
     let busiest = flops.clone().max().unwrap_or(0);
     let hertz = f64::from(machine.parameters().clock_hz);
-    let cells = machine.endpoints().count() as f64;
-    let estimate = |p: &paper::Mesh| {
+    let cells = to_f64(machine.endpoints().count());
+    let estimate = |p: &paper::PaperMesh| {
         let flops_per_clock = p.compute_mflops * 1e6 / hertz / cells;
-        let clocks = (busiest as f64 / flops_per_clock).round() as u64;
+        let clocks = truncate((to_f64(busiest) / flops_per_clock).round());
         Compared::new(clocks, Some(p.compute_clocks))
     };
-    let of_paper = |p: &paper::Mesh| p.compute_mflops * 1e6 * p.compute_clocks as f64 / hertz;
+    let of_paper = |p: &paper::PaperMesh| p.compute_mflops * 1e6 * to_f64(p.compute_clocks) / hertz;
     Computation {
         flops: flops.sum(),
         busiest_cell_flops: busiest,
-        paper_flops: paper.map(|p| of_paper(p).round() as u64),
+        paper_flops: paper.map(|p| truncate(of_paper(p).round())),
         estimated_clocks: paper.map(estimate),
     }
 }
@@ -308,34 +314,34 @@ fn computation(
 fn pairs_of_nodes(mesh: &Mesh, elements: &[u32]) -> u64 {
     let mut pairs = Vec::new();
     for &element in elements {
-        let nodes = mesh.element(element as usize);
+        let nodes = mesh.element(index(element));
         for (at, &a) in nodes.iter().enumerate() {
             pairs.extend(nodes[at + 1..].iter().map(|&b| (a.min(b), a.max(b))));
         }
     }
     pairs.sort_unstable();
     pairs.dedup();
-    pairs.len() as u64
+    to_u64(pairs.len())
 }
 
-/// Connections by words, in bars that double: 1, 2 to 3, 4 to 7, ... up to the longest.
-fn histogram(set: &ConnectionSet) -> Vec<Bar> {
-    let mut bars: Vec<Bar> = Vec::new();
+/// Connections by words, in bins that double: 1, 2 to 3, 4 to 7, ... up to the longest.
+fn histogram(set: &ConnectionSet) -> Vec<HistogramBin> {
+    let mut bars: Vec<HistogramBin> = Vec::new();
     for connection in set.connections() {
-        let at = connection.words.ilog2() as usize;
+        let at = index(connection.words.ilog2());
         while bars.len() <= at {
             let from = 1u64 << bars.len();
-            bars.push(Bar { from, to: 2 * from - 1, connections: 0 });
+            bars.push(HistogramBin { from, to: 2 * from - 1, connections: 0 });
         }
         bars[at].connections += 1;
     }
     bars
 }
 
-/// How far our most words per cell are from the paper's, in percent.
+/// The difference of our most words per cell to the paper's, in percent of the paper's.
 pub fn words_error_percent(structure: &Structure) -> Option<f64> {
     let paper = structure.words_per_cell.paper?;
-    Some(error_percent(structure.words_per_cell.ours[1] as f64, paper[1] as f64))
+    Some(error_percent(to_f64(structure.words_per_cell.ours[1]), to_f64(paper[1])))
 }
 
 fn bug(message: &str) -> CompileError {

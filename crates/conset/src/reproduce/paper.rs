@@ -1,27 +1,28 @@
-//! The figures of the ConSet paper (Feldmann, Stricker, Warfel), as printed.
+//! The numbers of the ConSet paper (Feldmann, Stricker, Warfel), as printed.
 //!
-//! Tables 1 to 3 (section 5.1) and 4 to 6 (section 5.2). Nothing here is ours, and nothing here is
-//! read by the compiler, the fabric or the presets: it stands beside what they give.
+//! Tables 1 to 3 (section 5.1) and 4 to 6 (section 5.2). The compiler, the fabric and the presets do
+//! not use these numbers; they are only reported beside ours.
 
 /// Data sizes of Tables 1 to 3, in words.
 pub const WORDS: [u32; 4] = [32, 256, 2048, 16384];
 
-/// Clocks of a switch in the paper's predictions. Section 4.2.1 gives 352 + 176 = 528, but every
+/// Clocks of a context switch in the paper's predictions. Section 4.2.1 gives 352 + 176 = 528, but every
 /// prediction in Tables 1, 2, 3 and 6 is a whole number of times 520 plus access time.
 pub const PREDICTED_SWITCH: u64 = 520;
 
-/// One of Tables 1 to 3: a pattern at four sizes. Clocks, in the order of [`WORDS`].
+/// One of Tables 1 to 3: a pattern at four sizes, in clocks, in the order of [`WORDS`].
 #[derive(Clone, Copy, Debug)]
-pub struct Pattern {
+#[non_exhaustive]
+pub struct PaperPattern {
     /// The number of the table.
     pub table: u8,
     /// The number of the figure that shows it as bandwidth.
     pub figure: u8,
     /// The pattern's name in specifications.
     pub pattern: &'static str,
-    /// What the paper calls it.
+    /// Its name in the paper.
     pub title: &'static str,
-    /// Phases that its compiler made (sections 5.1.1 to 5.1.3).
+    /// Phases of the paper's compiler (sections 5.1.1 to 5.1.3).
     pub phases: u64,
     /// ConSet, predicted.
     pub conset_predicted: [u64; 4],
@@ -34,8 +35,8 @@ pub struct Pattern {
 }
 
 /// Tables 1 to 3.
-pub const PATTERNS: [Pattern; 3] = [
-    Pattern {
+pub const PATTERNS: [PaperPattern; 3] = [
+    PaperPattern {
         table: 1,
         figure: 2,
         pattern: "torus",
@@ -46,7 +47,7 @@ pub const PATTERNS: [Pattern; 3] = [
         message_predicted: [3_456, 5_248, 19_584, 134_272],
         message_measured: [3_760, 5_720, 20_012, 135_224],
     },
-    Pattern {
+    PaperPattern {
         table: 2,
         figure: 3,
         pattern: "hypercube",
@@ -57,7 +58,7 @@ pub const PATTERNS: [Pattern; 3] = [
         message_predicted: [5_184, 7_872, 29_376, 201_408],
         message_measured: [6_208, 10_792, 48_320, 343_192],
     },
-    Pattern {
+    PaperPattern {
         table: 3,
         figure: 4,
         pattern: "all-to-all",
@@ -72,7 +73,8 @@ pub const PATTERNS: [Pattern; 3] = [
 
 /// A column of Tables 4 to 6: a finite element mesh.
 #[derive(Clone, Copy, Debug)]
-pub struct Mesh {
+#[non_exhaustive]
+pub struct PaperMesh {
     /// Its name.
     pub name: &'static str,
     /// Table 4: elements.
@@ -104,8 +106,8 @@ pub struct Mesh {
 }
 
 /// Tables 4 to 6.
-pub const MESHES: [Mesh; 4] = [
-    Mesh {
+pub const MESHES: [PaperMesh; 4] = [
+    PaperMesh {
         name: "m11k",
         elements: 20_998,
         nodes: 11_000,
@@ -121,7 +123,7 @@ pub const MESHES: [Mesh; 4] = [
         message_measured: 8_730,
         bandwidth: 127.23,
     },
-    Mesh {
+    PaperMesh {
         name: "c10k",
         elements: 20_141,
         nodes: 10_240,
@@ -137,7 +139,7 @@ pub const MESHES: [Mesh; 4] = [
         message_measured: 10_968,
         bandwidth: 166.38,
     },
-    Mesh {
+    PaperMesh {
         name: "c100k",
         elements: 204_873,
         nodes: 105_000,
@@ -153,7 +155,7 @@ pub const MESHES: [Mesh; 4] = [
         message_measured: 24_164,
         bandwidth: 159.87,
     },
-    Mesh {
+    PaperMesh {
         name: "q20k",
         elements: 20_000,
         nodes: 22_451,

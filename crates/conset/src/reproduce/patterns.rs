@@ -1,21 +1,21 @@
 //! Tables 1 to 3: the basic patterns at four sizes.
 //!
 //! * *ConSet, predicted*: phases x 520 + 2 clocks for each word that a cell sends, with the
-//!   paper's number of phases. It is the paper's arithmetic and shows that we count alike.
+//!   paper's number of phases. This is the paper's formula.
 //! * *ConSet, measured*: compiled by the paper's algorithm, executed on the fabric.
-//! * *message passing, predicted*: the paper's cost model. For all-to-all it counts a message of
-//!   each cell to itself, and so does this.
+//! * *message passing, predicted*: the paper's cost model. For all-to-all it includes a message of
+//!   each cell to itself.
 //! * *message passing, measured*: on the fabric; all-to-all in random order (section 5.1.3).
 //!
-//! # The hypercube twice
+//! # The two hypercube measurements
 //!
-//! The paper says its compiler made two phases of 8 channels on every cell. Ours, by the same
-//! algorithm as far as it is described, makes two phases, but less even ones. So that the
-//! router's share of the error can be told from the fabric's, the row is measured once more with
-//! phases as the paper states them: the connections along x, then those along y, each compiled by
-//! itself, which take 8 channels on every cell over shortest routes. This is an additional figure
-//! ([`Row::stated_phases_measured`]) and never stands in for the first. (Other divisions have 8
-//! channels everywhere too; that the paper's was this one is a guess.)
+//! The paper's compiler made two phases of 8 channels on every cell. Ours uses the same algorithm as
+//! far as it is described, and makes two phases that are less balanced. To separate the error of the
+//! router from that of the fabric, the row is measured again with the phases that the paper states:
+//! the connections along x, then those along y, each compiled by itself, with 8 channels on every
+//! cell over shortest routes. This is an additional number ([`PatternRow::stated_phases_measured`])
+//! and does not replace the first. (Other divisions also have 8 channels everywhere; that the paper
+//! used this one is an assumption.)
 
 use std::sync::Arc;
 
@@ -25,39 +25,41 @@ use serde::Serialize;
 
 use super::paper::{self, PREDICTED_SWITCH, WORDS};
 use super::{Bandwidths, Compared, by_messages, compiled, measured};
-use crate::{CompileError, Observer, input, run};
+use crate::{CompileError, Observer, input, report};
 
 /// One of Tables 1 to 3.
 #[derive(Clone, Debug, Serialize)]
-pub struct Table {
+#[non_exhaustive]
+pub struct PatternTable {
     /// Its number in the paper.
     pub table: u8,
     /// The figure that shows it as bandwidth.
     pub figure: u8,
     /// The pattern's name in specifications.
     pub pattern: &'static str,
-    /// What the paper calls it.
+    /// Its name in the paper.
     pub title: &'static str,
     /// Phases.
     pub phases: Compared,
     /// One for each size.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PatternRow>,
 }
 
 /// A pattern at one size. Clocks.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+#[non_exhaustive]
+pub struct PatternRow {
     /// Words of each connection.
     pub words: u32,
-    /// Phases of ours.
+    /// Our phases.
     pub phases: u64,
     /// ConSet by the paper's cost model.
     pub conset_predicted: Compared,
-    /// ConSet by our cost model, which shares links; the paper has none.
+    /// ConSet by our cost model, which includes link sharing; not in the paper.
     pub conset_modelled: u64,
     /// ConSet on the fabric.
     pub conset_measured: Compared,
-    /// The hypercube in the phases that the paper states; see the module.
+    /// The hypercube with the phases that the paper states; see the module text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stated_phases_measured: Option<Compared>,
     /// Message passing by the paper's cost model.
@@ -75,12 +77,15 @@ pub struct Row {
 /// Computes one of Tables 1 to 3.
 ///
 /// # Errors
-/// None that an input could cause; a stage's broken promise.
-pub fn table(of: &paper::Pattern, observer: &mut Observer<'_>) -> Result<Table, CompileError> {
+/// Only bugs of a stage.
+pub fn table(
+    of: &paper::PaperPattern,
+    observer: &mut Observer<'_>,
+) -> Result<PatternTable, CompileError> {
     let rows = (0..WORDS.len()).map(|at| row(of, at, observer)).collect::<Result<Vec<_>, _>>()?;
     // Routes do not depend on words, so all rows have the same phases.
     let phases = rows.first().map_or(0, |row| row.phases);
-    Ok(Table {
+    Ok(PatternTable {
         table: of.table,
         figure: of.figure,
         pattern: of.pattern,
@@ -98,10 +103,10 @@ pub fn table(of: &paper::Pattern, observer: &mut Observer<'_>) -> Result<Table, 
 /// # Panics
 /// If there is no size `at`.
 pub fn row(
-    of: &paper::Pattern,
+    of: &paper::PaperPattern,
     at: usize,
     observer: &mut Observer<'_>,
-) -> Result<Row, CompileError> {
+) -> Result<PatternRow, CompileError> {
     let machine =
         &Arc::new(Machine::from_spec("iwarp-stream").map_err(conset_ir::InputError::from)?);
     let words = WORDS[at];
@@ -122,8 +127,8 @@ pub fn row(
 
     let conset_predicted = predicted(machine, set, of.phases);
     let message_predicted = predicted_messages(machine, set, of.pattern)?;
-    let speed = |clocks| run::megabytes_per_second(set.words(), clocks, machine.parameters());
-    Ok(Row {
+    let speed = |clocks| report::megabytes_per_second(set.words(), clocks, machine.parameters());
+    Ok(PatternRow {
         words,
         phases: conset.phases,
         conset_predicted: Compared::new(conset_predicted, Some(of.conset_predicted[at])),
@@ -148,7 +153,7 @@ pub fn row(
     })
 }
 
-/// The paper's cost model of ConSet: its switches, and the words of the cell that sends most.
+/// The paper's cost model of ConSet: context switches, and the words of the cell that sends most.
 fn predicted(machine: &Machine, set: &ConnectionSet, phases: u64) -> u64 {
     let mut sent = vec![0u64; machine.cell_count()];
     for connection in set.connections() {
@@ -172,8 +177,8 @@ fn predicted_messages(
     Ok(messages::predict(machine, &own_set("with-itself", all)?))
 }
 
-/// The connections that stay in their row as one set, the others as another, so that each is
-/// compiled by itself.
+/// The connections within a row as one set and the others as another, so that each is compiled by
+/// itself.
 fn along_axes(machine: &Machine, set: &ConnectionSet) -> Result<Program, CompileError> {
     let row_of = |cell: CellId| match machine.topology() {
         conset_ir::Topology::Torus { dims } => cell.0 / dims[0],

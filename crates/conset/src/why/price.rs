@@ -1,44 +1,45 @@
-//! What a change of one route costs: the two phases it touches get new timetables and a new
-//! price, all the others keep theirs.
+//! The cost of moving one part of a connection: the two affected phases get new timetables and
+//! prices, all other phases keep theirs.
 //!
-//! A phase that loses its last route is left out and its switch saved. The new timetables are the
-//! greedy scheduler's, whoever made the old ones; so a change can come out cheaper because greedy
-//! does better than what was there, and says so honestly: that is what applying it gives.
+//! A phase that loses its last route is removed, which saves its context switch. The new timetables
+//! are made by the greedy scheduler, even if the present ones are not. So a move can be cheaper
+//! because the greedy timetable is better than the present one; the reported price is what [`apply`]
+//! gives.
 
 use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, RouteRef, Routing, ShapeError, Timetable};
 use conset_scheduler::{
     PhasePrediction, Prediction, ScheduleError, fixed_starts, greedy, link_aware as links,
 };
 
-use super::{Part, Way};
+use super::{AlternativeRoute, PartPosition};
 
-/// What a set takes after a change.
+/// Predicted clocks after a move.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Price {
-    /// The phase that takes the route, without its switch.
+    /// The phase with the moved part, without its context switch.
     pub(super) phase: u64,
-    /// All phases, switches included.
+    /// All phases, context switches included.
     pub(super) set: u64,
 }
 
-/// The set after a change: the route of `part` runs in phase `to` over `way`. The two phases that
-/// change get greedy timetables, the others keep theirs; a phase without routes is left out.
+/// Moves a part to phase `to` over `route`. The two phases that change get greedy timetables, the
+/// others keep theirs; a phase without routes is removed.
 ///
 /// # Errors
-/// A part, phase or way that is not there or does not fit together, durations beyond 2^63 clocks.
-/// Whether the result is right is for the checker.
+/// A part, phase or route that does not exist or does not fit, or durations beyond 2^63 clocks. The
+/// result is not checked.
 pub fn apply(
     timetable: &Timetable,
-    part: Part,
+    part: PartPosition,
     to: PhaseId,
-    way: &Way,
+    route: &AlternativeRoute,
 ) -> Result<Timetable, ShapeError> {
     let routing = timetable.routing();
     let row_exists = |p: PhaseId| routing.phases().get(p.index()).map_or(0, PhaseRoutes::len);
     if row_exists(part.phase) <= part.row || to.index() >= routing.phases().len() {
         return Err(ShapeError::new("part", "no such route or phase"));
     }
-    let (from_after, to_after) = changed(routing, part, to, way)?;
+    let (from_after, to_after) = changed(routing, part, to, route)?;
     let of = |phases| Routing::new(routing.machine().clone(), routing.set().clone(), phases);
     let (times, _) = timed(of(vec![from_after.clone(), to_after.clone()])?)
         .map_err(|e| ShapeError::new("phases", e.to_string()))?;
@@ -56,13 +57,13 @@ pub fn apply(
     Timetable::new(of(routes)?, times)
 }
 
-/// The two phases of a change: the part's without it, the other with it. Where the phase is the
-/// same, only the second counts.
+/// The two phases of a move: that of the part without it, and the other one with it. If they are the
+/// same phase, only the second one counts.
 pub(super) fn changed(
     routing: &Routing,
-    part: Part,
+    part: PartPosition,
     to: PhaseId,
-    way: &Way,
+    route: &AlternativeRoute,
 ) -> Result<(PhaseRoutes, PhaseRoutes), ShapeError> {
     let from = &routing.phases()[part.phase.index()];
     let moved = from.get(part.row);
@@ -70,21 +71,21 @@ pub(super) fn changed(
         phase.push(r.connection, r.words, r.cells, r.links(), r.channels)
     };
     let mut without = PhaseRoutes::new();
-    for (_, route) in from.iter().enumerate().filter(|(row, _)| *row != part.row) {
-        push(&mut without, route)?;
+    for (_, kept) in from.iter().enumerate().filter(|(row, _)| *row != part.row) {
+        push(&mut without, kept)?;
     }
     let mut with =
         if to == part.phase { without.clone() } else { routing.phases()[to.index()].clone() };
-    with.push(moved.connection, moved.words, &way.cells, &way.links, &way.channels)?;
+    with.push(moved.connection, moved.words, &route.cells, &route.links, &route.channels)?;
     Ok((without, with))
 }
 
-/// Prices phases with the part in them, each given with its number. `None` for those that take
+/// Prices phases with the part in them, each given with its number; `None` for a phase that takes
 /// more than 2^63 clocks.
 pub(super) fn price(
     timetable: &Timetable,
     before: &Prediction,
-    part: Part,
+    part: PartPosition,
     without: &PhaseRoutes,
     trials: &[(PhaseId, PhaseRoutes)],
 ) -> Vec<Option<Price>> {
@@ -94,7 +95,7 @@ pub(super) fn price(
         let phases = std::iter::once(without).chain(rows.iter().map(|&row| &trials[row].1));
         match predicted(timetable.routing(), phases.cloned().collect()) {
             Ok(phases) => break phases,
-            // The first is less than a phase that has a timetable already.
+            // The first is a part of a phase that has a timetable, so it cannot be too long.
             Err(0) => return prices,
             Err(phase) => drop(rows.remove(phase - 1)),
         }
@@ -114,7 +115,7 @@ pub(super) fn price(
     prices
 }
 
-/// Timetables and prices of phases by themselves; the number of one that is too long.
+/// The predictions of single phases; the error is the number of a phase that is too long.
 fn predicted(routing: &Routing, phases: Vec<PhaseRoutes>) -> Result<Vec<PhasePrediction>, usize> {
     let routing = Routing::new(routing.machine().clone(), routing.set().clone(), phases)
         .expect("made of routes of the same set and machine");
@@ -122,7 +123,7 @@ fn predicted(routing: &Routing, phases: Vec<PhaseRoutes>) -> Result<Vec<PhasePre
     Ok(prediction.phases)
 }
 
-/// The greedy timetable, with starts kept where that is faster.
+/// The greedy timetable, with or without planned starts, whichever is faster.
 fn timed(routing: Routing) -> Result<(Timetable, Prediction), ScheduleError> {
     Ok(links::cheapest(&fixed_starts::with_early_starts(vec![greedy::timetable(routing)?])))
 }

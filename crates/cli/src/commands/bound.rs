@@ -1,0 +1,117 @@
+//! `conset bound`: computing lower bounds without compiling.
+
+use conset::input::Input;
+use conset_ir::convert::to_u64;
+use conset_ir::{Binding, Program};
+use serde::Serialize;
+
+use crate::args::BoundArgs;
+use crate::error::CliError;
+use crate::load;
+use crate::progress::ProgressDisplay;
+use crate::text::{self, Terminal};
+
+#[derive(Serialize)]
+struct BoundsOfSet {
+    set: String,
+    connections: usize,
+    words: u64,
+    phases: u32,
+    phases_by: Binding,
+    clocks: u64,
+    clocks_by: Binding,
+    bounds: Vec<OneBound>,
+}
+
+#[derive(Serialize)]
+struct OneBound {
+    of: &'static str,
+    by: Binding,
+    value: u64,
+    witness: String,
+}
+
+#[derive(Serialize)]
+struct BoundReport {
+    sets: Vec<BoundsOfSet>,
+}
+
+pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError> {
+    let mut bar = ProgressDisplay::new(terminal.quiet);
+    let job = load::input(&args.input, &mut bar)?;
+    let (machine, program): (_, Program) = match &job.input {
+        Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
+        Input::Schedule(schedule) => {
+            load::refuse_recompiling(&args.input.options.machine, None, "schedule")?;
+            (schedule.machine().clone(), schedule.program())
+        }
+        Input::Image(_) => return Err(load::not_a_program(&args.input.input, "an image").into()),
+        Input::Machine(_) => {
+            return Err(load::not_a_program(&args.input.input, "a machine").into());
+        }
+    };
+    let reports = conset::lower_bounds(&machine, &program)?;
+    drop(bar);
+    let report = BoundReport {
+        sets: program
+            .sets()
+            .iter()
+            .zip(&reports)
+            .map(|(set, report)| {
+                let summary = report.summary();
+                let rows = |of, list: &[conset::partition_route::bounds::Bound]| {
+                    list.iter()
+                        .map(|bound| OneBound {
+                            of,
+                            by: bound.binding,
+                            value: bound.value,
+                            witness: bound.explanation.clone(),
+                        })
+                        .collect::<Vec<_>>()
+                };
+                let mut bounds = rows("phases", &report.phases);
+                bounds.extend(rows("clocks", &report.clocks));
+                BoundsOfSet {
+                    set: set.name().to_owned(),
+                    connections: set.len(),
+                    words: set.words(),
+                    phases: summary.phases,
+                    phases_by: summary.phases_by,
+                    clocks: summary.clocks,
+                    clocks_by: summary.clocks_by,
+                    bounds,
+                }
+            })
+            .collect(),
+    };
+    terminal.print(&report, |out| {
+        if report.sets.is_empty() {
+            writeln!(out, "no sets")?;
+        }
+        for set in &report.sets {
+            writeln!(
+                out,
+                "set      {}: {}, {}",
+                set.set,
+                text::count(to_u64(set.connections), "connection"),
+                text::count(set.words, "word")
+            )?;
+            writeln!(out, "phases   at least {} by {}", set.phases, set.phases_by)?;
+            writeln!(out, "clocks   at least {} by {}", text::number(set.clocks), set.clocks_by)?;
+            let mut table = text::table(&["", "bound", "value", "witness"], 2);
+            for bound in &set.bounds {
+                table.add_row([
+                    bound.of.to_owned(),
+                    bound.by.to_string(),
+                    text::number(bound.value),
+                    bound.witness.clone(),
+                ]);
+            }
+            if let Some(column) = table.column_mut(3) {
+                column.set_cell_alignment(comfy_table::CellAlignment::Left);
+            }
+            text::write_table(out, &table)?;
+        }
+        Ok(())
+    })
+}

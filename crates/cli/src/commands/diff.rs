@@ -1,0 +1,203 @@
+//! `conset diff`: comparing two schedules or images.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use conset::diff::{
+    self, ConnectionChange, ConnectionSummary, Diff, PlacedPart, SetDiff, TruncatedList,
+    ValueChange,
+};
+use conset_ir::convert::to_u64;
+
+use crate::args::DiffArgs;
+use crate::error::CliError;
+use crate::load;
+use crate::text::{self, Terminal, number};
+
+/// Details of each kind that are listed without `--all`.
+const SHOWN: usize = 10;
+
+pub(crate) fn run(args: &DiffArgs, terminal: &Terminal) -> Result<(), CliError> {
+    if args.a == Path::new("-") && args.b == Path::new("-") {
+        let error = load::wrong_kind("<stdin>", "standard input can be read once only");
+        return Err(error.help("give one of them as a file").into());
+    }
+    let a = load::compiled_file(&args.a, terminal)?;
+    let b = load::compiled_file(&args.b, terminal)?;
+    let diff = diff::diff(&a, &b, if args.all { usize::MAX } else { SHOWN });
+    terminal.print(&diff, |out| write_diff(out, &diff))
+}
+
+fn write_diff(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
+    if diff.identical {
+        writeln!(out, "identical")?;
+    }
+    for (what, changes) in [("machine", &diff.machine), ("made", &diff.origin)] {
+        for change in changes {
+            writeln!(out, "{what:<8} {}", changed(change))?;
+        }
+    }
+    for (what, names) in [("removed", &diff.removed), ("added", &diff.added)] {
+        for name in names {
+            writeln!(out, "{what:<8} set {name}")?;
+        }
+    }
+    if diff.reordered {
+        writeln!(out, "order    the common sets run in another order")?;
+    }
+    if diff.identical {
+        return Ok(());
+    }
+    for set in &diff.sets {
+        if set.identical {
+            writeln!(out, "set      {}: identical", set.set)?;
+        } else {
+            write_summary(out, set)?;
+        }
+    }
+    for set in diff.sets.iter().filter(|set| !set.identical) {
+        write_details(out, set)?;
+    }
+    Ok(())
+}
+
+fn changed(change: &ValueChange) -> String {
+    format!("{} {} -> {}", change.what, change.a, change.b)
+}
+
+fn write_summary(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
+    writeln!(
+        out,
+        "set      {}: {} in both, {} removed, {} added, {} changed",
+        set.set,
+        text::count(to_u64(set.common), "connection"),
+        number(to_u64(set.removed.total)),
+        number(to_u64(set.added.total)),
+        number(to_u64(set.changed.total)),
+    )?;
+    if set.order_changed {
+        writeln!(out, "         the order between connections changed")?;
+    }
+    if set.nodes_changed {
+        writeln!(out, "         the mesh nodes of the connections changed")?;
+    }
+    let mut table = text::table(&["", "a", "b", "change"], 1);
+    for (what, a, b) in [
+        ("connections", to_u64(set.connections.a), to_u64(set.connections.b)),
+        ("words", set.words.a, set.words.b),
+        ("phases", to_u64(set.phases.a), to_u64(set.phases.b)),
+        ("bound on phases", set.bound_phases.a.into(), set.bound_phases.b.into()),
+        ("predicted clocks", set.predicted_clocks.a, set.predicted_clocks.b),
+        ("bound on clocks", set.bound_clocks.a, set.bound_clocks.b),
+    ] {
+        let sign = if b < a { "-" } else { "+" };
+        let change =
+            if a == b { "=".to_owned() } else { format!("{sign}{}", number(a.abs_diff(b))) };
+        table.add_row([what.to_owned(), number(a), number(b), change]);
+    }
+    text::write_table(out, &table)?;
+    writeln!(
+        out,
+        "placed   {} in another phase, {} on another route, {} on other channels, {} at another \
+         start, {} with another duration, {} renumbered",
+        number(to_u64(set.moved)),
+        number(to_u64(set.rerouted)),
+        number(to_u64(set.rechanneled)),
+        number(to_u64(set.restarted)),
+        number(to_u64(set.rebooked)),
+        number(to_u64(set.renumbered)),
+    )?;
+    let entries = &set.entries;
+    writeln!(
+        out,
+        "tables   {:.1} % of forwarding entries unchanged: {} unchanged, {} changed, {} removed, \
+         {} added, {}",
+        100.0 * entries.stability,
+        number(entries.unchanged),
+        number(entries.changed),
+        number(entries.removed),
+        number(entries.added),
+        text::count(to_u64(entries.tables.total), "changed table"),
+    )
+}
+
+fn write_details(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
+    let name = &set.set;
+    list(out, name, "removed", &set.removed, ends)?;
+    list(out, name, "added", &set.added, ends)?;
+    list(out, name, "changed", &set.changed, |ConnectionChange { id, changes, .. }| {
+        let changes: Vec<String> = changes.iter().map(changed).collect();
+        format!("{}{}", ids(id.a.0, id.b.0), changes.join(", "))
+    })?;
+    list(out, name, "placement", &set.placements, |change| {
+        format!(
+            "{}{} -> {}\n    - {}\n    + {}",
+            ids(change.id.a.0, change.id.b.0),
+            change.source,
+            change.target,
+            placed(&change.parts.a),
+            placed(&change.parts.b),
+        )
+    })?;
+    list(out, name, "tables", &set.entries.tables, |table| {
+        format!(
+            "{} {}: {} unchanged, {} changed, {} removed, {} added",
+            table.phase, table.cell, table.unchanged, table.changed, table.removed, table.added
+        )
+    })?;
+    list(out, name, "entries", &set.entries.entries, |entry| {
+        let or_none = |text: &Option<String>| text.as_deref().unwrap_or("none").to_owned();
+        format!(
+            "{} {}/{}: was {}; is {}",
+            entry.phase,
+            entry.cell,
+            entry.channel,
+            or_none(&entry.a),
+            or_none(&entry.b)
+        )
+    })
+}
+
+fn ids(a: u32, b: u32) -> String {
+    if a == b { format!("x{a}  ") } else { format!("x{a} (now x{b})  ") }
+}
+
+fn ends(ends: &ConnectionSummary) -> String {
+    let name = ends.name.as_ref().map_or(String::new(), |name| format!(" name {name}"));
+    format!("{}  {} -> {} words {}{name}", ends.id, ends.source, ends.target, ends.words)
+}
+
+fn placed(parts: &[PlacedPart]) -> String {
+    let part = |part: &PlacedPart| {
+        let stops: Vec<String> =
+            part.cells.iter().zip(&part.channels).map(|(c, ch)| format!("{c}/{ch}")).collect();
+        format!(
+            "{} {} from clock {} for {}",
+            part.phase,
+            stops.join(" -> "),
+            part.start,
+            part.duration
+        )
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join("; ")
+}
+
+fn list<T>(
+    out: &mut dyn Write,
+    set: &str,
+    title: &str,
+    items: &TruncatedList<T>,
+    line: impl Fn(&T) -> String,
+) -> io::Result<()> {
+    if items.total == 0 {
+        return Ok(());
+    }
+    writeln!(out, "\n{set}: {title}")?;
+    for item in &items.first {
+        writeln!(out, "  {}", line(item))?;
+    }
+    match items.total - items.first.len() {
+        0 => Ok(()),
+        more => writeln!(out, "  and {} more (--all)", number(to_u64(more))),
+    }
+}

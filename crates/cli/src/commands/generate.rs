@@ -1,0 +1,79 @@
+//! `conset generate`: generating meshes.
+
+use std::path::Path;
+
+use conset_ir::convert::to_u64;
+use conset_mesh::{generate, write_msh};
+use serde::Serialize;
+
+use crate::args::{GenerateArgs, Msh};
+use crate::commands::patterns::parameters;
+use crate::error::CliError;
+use crate::files::OutputTarget;
+use crate::text::{self, Terminal};
+
+#[derive(Serialize)]
+struct MeshEntry {
+    name: &'static str,
+    parameters: String,
+    what: &'static str,
+}
+
+#[derive(Serialize)]
+struct WrittenMesh {
+    mesh: String,
+    seed: u64,
+    nodes: usize,
+    elements: usize,
+    output: String,
+}
+
+pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), CliError> {
+    let Some(spec) = &args.mesh else {
+        let rows: Vec<MeshEntry> = generate::LIST
+            .iter()
+            .map(|g| MeshEntry {
+                name: g.name,
+                parameters: parameters(g.parameters),
+                what: g.summary,
+            })
+            .collect();
+        return terminal.print(&rows, |out| {
+            let mut table = text::table(&["mesh", "parameters", "what it is"], 3);
+            for row in &rows {
+                table.add_row([row.name, &row.parameters, row.what]);
+            }
+            text::write_table(out, &table)
+        });
+    };
+    let path = args.output.as_deref().unwrap_or(Path::new("-"));
+    OutputTarget::new(path).check(&[])?;
+    let mesh = generate::by_name(spec, args.seed)?;
+    let form = match args.msh {
+        Msh::V41 => write_msh::Form::V41Text,
+        Msh::V41Binary => write_msh::Form::V41Binary,
+        Msh::V22 => write_msh::Form::V22Text,
+        Msh::V22Binary => write_msh::Form::V22Binary,
+    };
+    let bytes = write_msh::write(&mesh, form).map_err(|e| e.in_file(spec))?;
+    OutputTarget::new(path).write(|out| out.write_all(&bytes))?;
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    let made = WrittenMesh {
+        mesh: spec.clone(),
+        seed: args.seed,
+        nodes: mesh.node_count(),
+        elements: mesh.element_count(),
+        output: path.display().to_string(),
+    };
+    terminal.print(&made, |out| {
+        writeln!(
+            out,
+            "wrote {}: {}, {}",
+            made.output,
+            text::count(to_u64(made.nodes), "node"),
+            text::count(to_u64(made.elements), "element")
+        )
+    })
+}

@@ -1,0 +1,99 @@
+//! `conset machines`: listing the presets, or describing or writing one machine.
+
+use std::path::Path;
+
+use conset_ir::convert::to_u64;
+use conset_ir::{Machine, machine_file};
+use serde::Serialize;
+
+use crate::args::MachinesArgs;
+use crate::error::CliError;
+use crate::files::OutputTarget;
+use crate::load;
+use crate::text::{self, Terminal};
+
+#[derive(Serialize)]
+struct Preset {
+    name: &'static str,
+    what: &'static str,
+}
+
+#[derive(Serialize)]
+struct WrittenMachine {
+    machine: String,
+    output: String,
+}
+
+fn write(machine: &Machine, path: &Path, terminal: &Terminal) -> Result<(), CliError> {
+    let to_terminal = path == Path::new("-");
+    let output = path.display().to_string();
+    if !to_terminal && path.extension().is_none_or(|extension| extension != "toml") {
+        let message = "the name of a machine file ends in .toml";
+        return Err(load::wrong_kind(&output, message)
+            .help("--machine distinguishes files from presets by this extension")
+            .into());
+    }
+    let text = machine_file::write(machine);
+    OutputTarget::new(path).write(|out| out.write_all(text.as_bytes()))?;
+    if to_terminal {
+        return Ok(());
+    }
+    let made = WrittenMachine { machine: machine.name().to_owned(), output };
+    terminal.print(&made, |out| writeln!(out, "wrote {}", made.output))
+}
+
+pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), CliError> {
+    let Some(spec) = &args.spec else {
+        if let Some(path) = &args.output {
+            return Err(load::wrong_kind(
+                &path.display().to_string(),
+                "which machine should be written? name one: conset machines iwarp -o iwarp.toml",
+            )
+            .into());
+        }
+        let presets: Vec<Preset> =
+            Machine::PRESETS.iter().map(|&(name, what)| Preset { name, what }).collect();
+        return terminal.print(&presets, |out| {
+            let mut table = text::table(&["preset", "what it is"], 2);
+            for preset in &presets {
+                table.add_row([preset.name, preset.what]);
+            }
+            text::write_table(out, &table)?;
+            writeln!(out, "\nA machine file starts from one: conset machines iwarp -o mine.toml")
+        });
+    };
+    let machine = load::machine(spec, &args.params)?;
+    if let Some(path) = &args.output {
+        return write(&machine, path, terminal);
+    }
+    let summary = conset::report::MachineSummary::new(&machine);
+    #[derive(Serialize)]
+    struct Full<'a> {
+        #[serde(flatten)]
+        summary: &'a conset::report::MachineSummary,
+        parameters: std::collections::BTreeMap<&'static str, u32>,
+        duplex: conset_ir::Duplex,
+    }
+    let parameters = machine.parameters();
+    let full = Full {
+        summary: &summary,
+        parameters: parameters.numbers().iter().map(|&(name, value, ..)| (name, value)).collect(),
+        duplex: parameters.duplex,
+    };
+    terminal.print(&full, |out| {
+        writeln!(
+            out,
+            "{} ({}): {}, {}",
+            summary.name,
+            summary.topology,
+            text::count(to_u64(summary.cells), "cell"),
+            text::count(to_u64(summary.links), "link"),
+        )?;
+        let mut table = text::table(&["parameter", "value"], 1);
+        for (name, value, ..) in parameters.numbers() {
+            table.add_row([name.to_owned(), text::number(u64::from(value))]);
+        }
+        table.add_row(["duplex".to_owned(), format!("{:?}", parameters.duplex).to_lowercase()]);
+        text::write_table(out, &table)
+    })
+}

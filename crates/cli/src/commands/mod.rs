@@ -1,0 +1,14 @@
+//! The subcommands, one module each.
+
+pub(crate) mod bound;
+pub(crate) mod compile;
+pub(crate) mod diff;
+pub(crate) mod emit;
+pub(crate) mod generate;
+pub(crate) mod machines;
+pub(crate) mod patterns;
+pub(crate) mod reproduce;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod verify;
+pub(crate) mod why;

@@ -1,0 +1,97 @@
+//! `conset patterns`: listing the patterns, or writing one as a connection set.
+
+use std::path::Path;
+
+use conset_ir::convert::to_u64;
+use conset_ir::document::Document;
+use conset_mesh::patterns::{self, Parameter};
+use serde::Serialize;
+
+use crate::args::PatternsArgs;
+use crate::commands::compile::OutputFormat;
+use crate::error::CliError;
+use crate::files::OutputTarget;
+use crate::load;
+use crate::text::{self, Terminal};
+
+#[derive(Serialize)]
+struct PatternEntry {
+    name: &'static str,
+    parameters: String,
+    what: &'static str,
+}
+
+#[derive(Serialize)]
+struct WrittenPattern {
+    pattern: String,
+    connections: u64,
+    words: u64,
+    output: String,
+}
+
+/// Parameters with their defaults: `k=1, seed=1`.
+pub(crate) fn parameters(parameters: &[Parameter]) -> String {
+    let words: Vec<String> =
+        parameters.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
+    words.join(", ")
+}
+
+pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), CliError> {
+    let Some(pattern) = &args.pattern else {
+        let rows: Vec<PatternEntry> = patterns::LIST
+            .iter()
+            .map(|p| PatternEntry {
+                name: p.name,
+                parameters: parameters(p.parameters),
+                what: p.summary,
+            })
+            .collect();
+        return terminal.print(&rows, |out| {
+            let mut table = text::table(&["pattern", "parameters", "what it is"], 3);
+            for row in &rows {
+                table.add_row([row.name, &row.parameters, row.what]);
+            }
+            text::write_table(out, &table)?;
+            writeln!(out, "\nAn input is written pattern:NAME, pattern:NAME:PARAMETERS")
+        });
+    };
+    let machine = load::machine_of(&args.machine)?;
+    let pattern = pattern.strip_prefix(conset::input::PATTERN).unwrap_or(pattern);
+    let set = patterns::generate(pattern, &machine, args.words)?;
+    let count = (to_u64(set.len()), set.words());
+    let document = Document::Program { machine: Some(machine), program: set.into() };
+    let path = args.output.as_deref().unwrap_or(Path::new("-"));
+    let to_terminal = path == Path::new("-");
+    let format = match OutputFormat::of(path)? {
+        OutputFormat::Json if to_terminal && !terminal.json => OutputFormat::Text,
+        OutputFormat::Image => {
+            return Err(load::wrong_kind(
+                &path.display().to_string(),
+                "a pattern is a connection set, and .csi is for images",
+            )
+            .help("end it in .cset (text), .json or .csb (binary)")
+            .into());
+        }
+        format => format,
+    };
+    format.write_document(&OutputTarget::new(path), &document)?;
+    if to_terminal {
+        return Ok(());
+    }
+    let (connections, words) = count;
+    let made = WrittenPattern {
+        pattern: pattern.to_owned(),
+        connections,
+        words,
+        output: path.display().to_string(),
+    };
+    terminal.print(&made, |out| {
+        writeln!(
+            out,
+            "wrote {}: {}, {}",
+            made.output,
+            text::count(connections, "connection"),
+            text::count(words, "word")
+        )
+    })
+}

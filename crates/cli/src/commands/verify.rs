@@ -1,0 +1,164 @@
+//! `conset verify`: running the independent checker on a schedule or an image, and comparing it with
+//! an input.
+
+use conset::input::Input;
+use conset::program_diff::first_difference;
+use conset::with_witnesses;
+use conset_ir::convert::to_u64;
+use conset_ir::{At, ConnectionSet, InputError, Machine};
+use serde::Serialize;
+
+use crate::args::{InputArgs, VerifyArgs};
+use crate::error::CliError;
+use crate::files;
+use crate::load;
+use crate::progress::ProgressDisplay;
+use crate::text::{self, Terminal};
+
+#[derive(Serialize)]
+struct VerifyReport {
+    verified: bool,
+    kind: &'static str,
+    sets: usize,
+    connections: usize,
+    /// On machines with timed starts: the phases, those of proved length, and the sum of these lengths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_phases: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proved_phases: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proved_clocks: Option<u64>,
+    violations: Vec<String>,
+    total_violations: u64,
+    /// With `--against`: the first difference to the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<String>,
+}
+
+pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError> {
+    if let (None, Some(option)) = (&args.against, args.options.given()) {
+        return Err(InputError::new(option, At::Whole, "a compiled file takes no such option")
+            .help(format!("leave out {option}, or name the input with --against INPUT"))
+            .into());
+    }
+    let (name, bytes) = files::read(&args.file)?;
+    let mut bar = ProgressDisplay::new(terminal.quiet);
+    let input = match load::document(&name, &bytes, &mut bar)? {
+        Input::Schedule(schedule) => Input::Schedule(with_witnesses(schedule)),
+        other => other,
+    };
+    let (kind, sets, connections, outcome) = match &input {
+        Input::Schedule(schedule) => (
+            "schedule",
+            schedule.sets().len(),
+            schedule.sets().iter().map(|s| s.timetable.routing().set().len()).sum(),
+            conset::verify::check_schedule(schedule),
+        ),
+        Input::Image(image) => (
+            "image",
+            image.sets().len(),
+            image.sets().iter().map(|s| s.set.len()).sum(),
+            conset::verify::check_image(image),
+        ),
+        Input::Program(_) | Input::Machine(_) => return Err(load::not_compiled(&name).into()),
+    };
+    let difference = match &args.against {
+        Some(against) => difference(&input, against, args, &mut bar)?,
+        None => None,
+    };
+    drop(bar);
+    let (violations, total_violations) = match &outcome {
+        Ok(_) => (Vec::new(), 0),
+        Err(r) => (r.violations().iter().map(ToString::to_string).collect(), r.total()),
+    };
+    let timed = outcome.as_ref().ok().filter(|report| report.timed_phases > 0);
+    let report = VerifyReport {
+        verified: outcome.is_ok() && difference.is_none(),
+        kind,
+        sets,
+        connections,
+        timed_phases: timed.map(|report| report.timed_phases),
+        proved_phases: timed.map(|report| report.proved_phases),
+        proved_clocks: timed.map(|report| report.proved_clocks),
+        violations,
+        total_violations,
+        difference,
+    };
+    let against = args.against.as_deref().unwrap_or_default();
+    let refused = match (&outcome, &report.difference) {
+        (Err(rejection), _) => Some(format!("{name} is rejected\n{rejection}")),
+        (Ok(_), Some(difference)) => {
+            Some(format!("{name} was not compiled from {against}: {difference}"))
+        }
+        (Ok(_), None) => None,
+    };
+    if let Some(refused) = refused {
+        if terminal.json {
+            terminal.print(&report, |_| Ok(()))?;
+        }
+        return Err(CliError::Rejected(refused));
+    }
+    terminal.print(&report, |out| {
+        writeln!(
+            out,
+            "{name}: verified {kind}, {}, {}",
+            text::count(to_u64(report.sets), "set"),
+            text::count(to_u64(report.connections), "connection"),
+        )?;
+        if let (Some(timed), Some(proved), Some(clocks)) =
+            (report.timed_phases, report.proved_phases, report.proved_clocks)
+        {
+            writeln!(
+                out,
+                "phase length proved: {} of {}, {} without the switches",
+                text::number(proved),
+                text::count(timed, "phase"),
+                text::count(clocks, "clock"),
+            )?;
+        }
+        if args.against.is_some() {
+            writeln!(
+                out,
+                "{name}: was compiled from {against} (compared connection by connection)"
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// The first difference between a compiled file and an input.
+fn difference(
+    compiled: &Input,
+    against: &str,
+    args: &VerifyArgs,
+    bar: &mut ProgressDisplay,
+) -> Result<Option<String>, CliError> {
+    let wanted = InputArgs { input: against.to_owned(), options: args.options.clone() };
+    let job = load::input(&wanted, bar)?;
+    let (file, input) = (held(compiled, None), held(&job.input, Some(&job.machine)));
+    let (Some((machine, sets)), Some((of, wanted))) = (file, input) else {
+        return Err(load::not_a_program(against, "a machine").into());
+    };
+    Ok(first_difference((machine, &sets), (of, &wanted)))
+}
+
+/// The machine and the sets in a document; `machine` is that of programs that name none.
+fn held<'a>(
+    document: &'a Input,
+    machine: Option<&'a Machine>,
+) -> Option<(&'a Machine, Vec<&'a ConnectionSet>)> {
+    match document {
+        Input::Program(loaded) => {
+            let sets = loaded.program.sets().iter().map(AsRef::as_ref);
+            Some((machine?, sets.collect()))
+        }
+        Input::Schedule(schedule) => {
+            let sets = schedule.sets().iter().map(|set| &**set.timetable.routing().set());
+            Some((schedule.machine(), sets.collect()))
+        }
+        Input::Image(image) => {
+            Some((image.machine(), image.sets().iter().map(|set| &*set.set).collect()))
+        }
+        Input::Machine(_) => None,
+    }
+}

@@ -1,0 +1,138 @@
+//! The attempts to plan a set, and their order.
+//!
+//! The order depends only on the size of the set, the machine and the objective. The search decides
+//! from the results which attempts are skipped and when it ends ([`super::pruning`]).
+
+use conset_ir::convert::to_u64;
+use conset_ir::{ConnectionSet, Machine};
+use conset_planner::Planner;
+
+use crate::Objective;
+
+/// Connections up to which edge colorings are searched for although the torus has its own rounds.
+pub(super) const SEARCHED: usize = 1 << 10;
+
+/// Attempts of load annealing for a small set.
+const ANNEALINGS: usize = 8;
+/// The same on machines with timed starts, where slots are negotiated too.
+const ANNEALINGS_TIMED: usize = 2;
+/// Connections of all attempts of load annealing together.
+const ANNEALED_CONNECTIONS: usize = 1 << 13;
+
+/// Connections above which a set is large. A large set with fewer than [`DENSE`] connections per
+/// cell, such as a halo, loses little by shared links, so the edge coloring, which takes the most
+/// time, is left out.
+pub(super) const LARGE: usize = 1 << 12;
+const DENSE: usize = 16;
+
+/// Connections above which phases are packed one after the other on machines with timed starts.
+const WINDOWED: usize = 1 << 12;
+
+/// Connections up to which slots are negotiated.
+const SLOTS: usize = 1 << 17;
+
+/// Attempts of the round pathfinder for a small set.
+const NEGOTIATIONS: u64 = 3;
+
+/// Attempts after the standard ones with the same effort; then the effort is doubled.
+const SAME_EFFORT: u32 = 8;
+
+/// Greatest number of doublings of the effort.
+const MAX_DOUBLINGS: u32 = 5;
+
+/// What an attempt does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SearchStep {
+    /// Plans the set.
+    Plan(Planner),
+    /// Improves the best plan so far by local search.
+    LocalSearch,
+}
+
+impl SearchStep {
+    /// The planner's name in reports.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            SearchStep::Plan(planner) => planner.name(),
+            SearchStep::LocalSearch => "local-search",
+        }
+    }
+}
+
+/// One attempt.
+#[derive(Clone, Copy)]
+pub(super) struct SearchAttempt {
+    pub(super) step: SearchStep,
+    /// Added to the seed of the options.
+    pub(super) seed: u64,
+    /// Doublings of the effort.
+    pub(super) doublings: u32,
+}
+
+/// Doublings of the effort after a number of attempts beyond the standard ones.
+pub(super) fn doublings(extra: u64) -> u32 {
+    let doublings = extra / u64::from(SAME_EFFORT);
+    u32::try_from(doublings).unwrap_or(MAX_DOUBLINGS).min(MAX_DOUBLINGS)
+}
+
+/// The standard attempts in their order: first the planners that are cheap and may reach the bound,
+/// for a small set the one that usually suffices. Local search comes last; it is left out where
+/// slots are negotiated, because it gained nothing there (`docs/planners.md`). On machines with
+/// timed starts the edge coloring, which takes long for large sets without a plan, follows the
+/// round pathfinder.
+pub(super) fn standard_attempts(
+    machine: &Machine,
+    set: &ConnectionSet,
+    objective: Objective,
+) -> Vec<SearchAttempt> {
+    let timed = machine.parameters().has_timed_starts();
+    // A set of a few connections has few different plans.
+    let most = if timed { ANNEALINGS_TIMED } else { ANNEALINGS }.min(1 + set.len() / 32);
+    let annealings = to_u64((ANNEALED_CONNECTIONS / set.len().max(1)).clamp(1, most));
+    let plan = |planner: Planner, seed: u64| SearchAttempt {
+        step: SearchStep::Plan(planner),
+        seed,
+        doublings: 0,
+    };
+    let once = |planner: Planner| plan(planner, 0);
+    let annealings = (0..annealings).map(|seed| plan(Planner::LoadAnnealing, seed));
+    let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
+    let negotiations = if set.len() <= SEARCHED { NEGOTIATIONS } else { 1 };
+    let negotiations = (0..negotiations).map(|seed| plan(Planner::RoundPathfinder, seed));
+    let windowed = (timed && set.len() > WINDOWED).then_some(once(Planner::WindowedPathfinder));
+    let slots = (timed && set.len() <= SLOTS).then_some(once(Planner::SlotPathfinder));
+    let slots = windowed.into_iter().chain(slots);
+    let translation = timed.then_some(once(Planner::TranslationSlots));
+    let torus = [once(Planner::TorusAapc)].into_iter().chain(translation);
+    match objective {
+        Objective::Time if sparse => {
+            torus.chain([once(Planner::PhasePathfinder)]).chain(slots).chain(annealings).collect()
+        }
+        Objective::Time => {
+            let large = set.len() > SEARCHED;
+            let early = usize::from(!large);
+            let coloring = [once(Planner::EdgeColoring)].into_iter();
+            let phases = [once(Planner::PhasePathfinder)].into_iter();
+            let local_search =
+                SearchAttempt { step: SearchStep::LocalSearch, seed: 0, doublings: 0 };
+            torus
+                .chain(annealings.clone().take(early))
+                .chain(coloring.clone().filter(|_| !timed))
+                .chain(negotiations)
+                .chain(coloring.filter(|_| timed))
+                .chain([once(Planner::PreemptiveList)])
+                .chain(phases.clone().filter(|_| large))
+                .chain(slots)
+                .chain(phases.filter(|_| !large))
+                .chain(annealings.skip(early))
+                .chain((!timed).then_some(local_search))
+                .collect()
+        }
+        Objective::Phases => [once(Planner::TranslationSymmetry)]
+            .into_iter()
+            .chain(torus)
+            .chain(annealings)
+            .chain([once(Planner::PhasePathfinder)])
+            .collect(),
+    }
+}

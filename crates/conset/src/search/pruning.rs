@@ -1,0 +1,191 @@
+//! Pruning of the search: which attempts are skipped, and when the search ends.
+//!
+//! All decisions follow from the plans made so far, so they are the same on every computer. The
+//! order of the attempts is decided in [`super::attempts`].
+
+use conset_ir::convert::{index, to_f64, to_u64};
+use conset_planner::Planner;
+
+use super::attempts::{SEARCHED, SearchStep};
+use super::price::{Priced, TIMETABLE_VARIANTS, channels};
+use super::{PlanSearch, StopReason, StopRule};
+use crate::{Objective, bound_ratio};
+
+/// Connections up to which every plan is checked at once, and up to which the search continues
+/// although a plan is good.
+pub(super) const CHECKED_AT_ONCE: usize = 1 << 13;
+
+/// Connections up to which a preemptive list schedule is tried, and the ratio to the bound below
+/// which it is not.
+const FRAGMENTED: usize = 1 << 12;
+const FRAGMENTED_ABOVE: f64 = 1.04;
+
+/// Clocks of the rounds of the torus AAPC over those that the bound leaves for them, below which no
+/// search does better.
+const AAPC_GOOD: f64 = 1.05;
+
+/// The ratio to the bound below which a plan of a large set is good, before its phases were packed
+/// and after that.
+const GOOD_UNPACKED: f64 = 1.1;
+const GOOD_PACKED: f64 = 1.6;
+
+/// The ratio to the bound above which translation slots are tried although a plan is good.
+const TRANSLATION_ABOVE: f64 = 1.03;
+
+/// Sum of the squared hops of all routes above which a set that has a plan is not annealed: load
+/// annealing would examine that many cells, which takes minutes.
+pub(super) const SQUARED_HOPS_LIMIT: u64 = 1 << 26;
+
+/// Channels of all routes above which a preemptive list schedule is not tried.
+const CHANNELS_LIMIT: u64 = 1 << 20;
+
+/// Cells that planners examine before a set that has a plan is no longer annealed.
+const ANNEALING_WORK_LIMIT: u64 = 1 << 26;
+
+/// Connections up to which local search is tried, the ratio to the bound above which it is, and
+/// the greatest number of ordered pairs per connection.
+pub(super) const LOCAL_SEARCH: usize = 3 << 10;
+const LOCAL_SEARCH_ABOVE: f64 = 1.06;
+const LOCAL_SEARCH_ORDER: usize = 16;
+
+impl PlanSearch<'_> {
+    /// Why the search ends here; `None` if it continues.
+    pub(super) fn stop_reason_now(&self) -> Option<StopReason> {
+        let best = self.best.as_ref()?;
+        let at_bound = best.clocks <= self.task.bounds().clocks;
+        if at_bound && (self.has_fewest_phases() || self.options.objective == Objective::Time) {
+            return Some(StopReason::Bound);
+        }
+        match self.stop_rule {
+            StopRule::Converged if self.is_good(best) && !self.translation_may_gain(best) => {
+                Some(StopReason::Converged)
+            }
+            StopRule::MaxPlans(most) if self.made >= most => Some(StopReason::MaxPlans),
+            _ => None,
+        }
+    }
+
+    /// Whether no considerable gain is expected of more attempts.
+    ///
+    /// A small set is searched until a plan is near the bound. For a large set the plan of a
+    /// planner by rounds suffices. For sets in between it depends on the rounds of the torus AAPC.
+    /// If these use all links (all-to-all on 8x8: 64 rounds, as many as the links allow), the rest
+    /// of the ratio is context switches and pipeline latency, which no search recovers. If they do
+    /// not (6x10: 88 rounds, 75 would suffice), the round pathfinder recovers some of it:
+    /// all-to-all of 2048 words reaches 1.12 instead of 1.18 times the bound, in about a second
+    /// instead of a tenth; two more plans took three times as long and were no better.
+    pub(super) fn is_good(&self, best: &Priced) -> bool {
+        let (set, objective) = (self.task.set(), self.options.objective);
+        let near = match set.len() {
+            0..=SEARCHED if self.has_timed_starts() => 1.015,
+            0..=SEARCHED => 1.03,
+            _ if set.len() > CHECKED_AT_ONCE => match self.is_packed() {
+                None => 1.35,
+                Some(false) => GOOD_UNPACKED,
+                Some(true) => GOOD_PACKED,
+            },
+            _ => match self.aapc_ratio {
+                Some(ratio) if ratio < AAPC_GOOD => 1.2,
+                Some(_) => 1.15,
+                None => 1.01,
+            },
+        };
+        let few = best.timetable.phases().len() <= index(self.task.bounds().phases);
+        let ratio = bound_ratio(best.clocks, self.task.bounds().clocks);
+        match objective {
+            Objective::Time => ratio < near,
+            Objective::Phases if set.len() > CHECKED_AT_ONCE => {
+                few || set.len() > TIMETABLE_VARIANTS
+            }
+            Objective::Phases => few && ratio < near,
+        }
+    }
+
+    /// Whether an attempt is skipped because routes are long, or because earlier attempts did
+    /// enough work.
+    pub(super) fn is_too_much(&self, planner: Planner) -> bool {
+        let Some(best) = &self.best else { return false };
+        match planner {
+            _ if self.options.unlimited => false,
+            Planner::LoadAnnealing => {
+                self.stop_rule == StopRule::Converged
+                    && (self.long_routes || self.budgeted_work > ANNEALING_WORK_LIMIT)
+            }
+            Planner::PreemptiveList => channels(&best.timetable) > CHANNELS_LIMIT,
+            _ => false,
+        }
+    }
+
+    /// Whether local search is worth its time: the best plan is far from the bound, and streams
+    /// last at least as long as a context switch. For shorter streams link sharing matters little.
+    pub(super) fn may_gain_by_sharing(&self) -> bool {
+        let far = self.stop_rule != StopRule::Converged || self.is_above(LOCAL_SEARCH_ABOVE);
+        let few = self.task.set().len() <= LOCAL_SEARCH
+            && self.task.set().order().len() <= LOCAL_SEARCH_ORDER * self.task.set().len();
+        far && few && self.has_long_connection()
+    }
+
+    /// Whether the best plan is so far from the bound, and the longest connection so long, that
+    /// fragments of connections could do better.
+    pub(super) fn may_gain_by_fragments(&self) -> bool {
+        self.task.set().len() <= FRAGMENTED
+            && self.has_long_connection()
+            && self.is_above(FRAGMENTED_ABOVE)
+    }
+
+    /// Whether the clocks of the best plan are more than `ratio` times the bound.
+    fn is_above(&self, ratio: f64) -> bool {
+        let above = |best: &Priced| bound_ratio(best.clocks, self.task.bounds().clocks) > ratio;
+        self.best.as_ref().is_some_and(above)
+    }
+
+    /// Whether translation slots come next and may do better than the best plan.
+    fn translation_may_gain(&self, best: &Priced) -> bool {
+        let next = self.standard.get(self.next).map(|next| next.step);
+        next == Some(SearchStep::Plan(Planner::TranslationSlots))
+            && bound_ratio(best.clocks, self.task.bounds().clocks) > TRANSLATION_ABOVE
+    }
+
+    /// Whether the best plan has as few phases as the bound.
+    pub(super) fn has_fewest_phases(&self) -> bool {
+        let few = |best: &Priced| best.timetable.phases().len() <= index(self.task.bounds().phases);
+        self.best.as_ref().is_some_and(few)
+    }
+
+    /// Whether the windowed pathfinder has packed the phases; `None` if it is not among the
+    /// standard attempts.
+    fn is_packed(&self) -> Option<bool> {
+        let packing = SearchStep::Plan(Planner::WindowedPathfinder);
+        let turn = self.standard.iter().position(|attempt| attempt.step == packing)?;
+        Some(self.next > turn)
+    }
+
+    /// Clocks of the rounds of a plan, without pipeline latency, over the clocks that the bound
+    /// leaves beside context switches.
+    pub(super) fn rounds_over_bound(&self, priced: &Priced) -> Option<f64> {
+        let rounds = priced.rounds()?;
+        let parameters = self.task.machine().parameters();
+        let round = parameters.longest_stream(self.task.set());
+        let switches = u64::from(self.task.bounds().phases) * parameters.switch_clocks();
+        let left = self.task.bounds().clocks.saturating_sub(switches).max(1);
+        Some(to_f64(u64::from(rounds).saturating_mul(round)) / to_f64(left))
+    }
+
+    /// Whether agents keep planned starts, so that slots are negotiated.
+    fn has_timed_starts(&self) -> bool {
+        self.task.machine().parameters().has_timed_starts()
+    }
+
+    /// Whether the longest connection takes at least as long as a context switch.
+    fn has_long_connection(&self) -> bool {
+        let parameters = self.task.machine().parameters();
+        let longest = self.task.set().connections().iter().map(|c| c.words).max().unwrap_or(0);
+        u64::from(longest) * parameters.word_clocks() >= parameters.switch_clocks()
+    }
+}
+
+/// Sum of the squared hops of all routes.
+pub(super) fn squared_hops(priced: &Priced) -> u64 {
+    let phases = priced.timetable.routing().phases().iter();
+    phases.flat_map(|p| p.iter()).map(|route| to_u64(route.hops()).pow(2)).sum()
+}

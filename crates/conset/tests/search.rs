@@ -1,0 +1,78 @@
+//! What `best` promises: prices near the bound, measured on the fabric, with nothing known of a
+//! set but its connections.
+
+#[path = "../../../fixtures/shared_meshes.rs"]
+mod shared_meshes;
+
+use std::sync::Arc;
+
+use conset::{Algorithm, Compiler, Objective, bound_ratio, input, run};
+use conset_ir::{Connection, ConnectionSet, Machine, Program};
+
+/// Phases, phases over their bound, and measured clocks over theirs.
+fn quality(machine: &Arc<Machine>, program: &Program, objective: Objective) -> (usize, f64, f64) {
+    let compiled = Compiler::new(machine)
+        .algorithm(Algorithm::Auto)
+        .objective(objective)
+        .compile(program)
+        .unwrap();
+    let run = run::run(&compiled, 1, false, &mut |_| ()).unwrap().remove(0).summary;
+    assert!(run.payload_ok);
+    let phases = bound_ratio(run.phases as u64, u64::from(run.bound_phases));
+    (run.phases, phases, bound_ratio(run.clocks, run.bound_clocks))
+}
+
+fn pattern(spec: &str, words: u32, objective: Objective) -> (usize, f64, f64) {
+    let machine = Arc::new(Machine::from_spec("iwarp").unwrap());
+    let program = input::pattern(spec, &machine, words).unwrap().program;
+    quality(&machine, &program, objective)
+}
+
+#[test]
+fn all_to_all_is_near_the_bound_at_every_size() {
+    for (words, most) in [(32, 1.35), (2048, 1.10), (16384, 1.05)] {
+        let (_, _, clocks) = pattern("all-to-all", words, Objective::Time);
+        assert!(clocks <= most, "{words} words: {clocks}");
+    }
+}
+
+#[test]
+fn all_to_all_has_as_few_phases_as_the_bound_if_that_is_wanted() {
+    assert_eq!(pattern("all-to-all", 32, Objective::Phases).0, 27);
+}
+
+#[test]
+fn the_gray_code_hypercube_is_near_the_bound() {
+    let (_, _, clocks) = pattern("hypercube", 16384, Objective::Time);
+    assert!(clocks <= 1.05, "{clocks}");
+}
+
+/// A name and an order of connections mean nothing; two connections in a hundred may be missing.
+#[test]
+fn a_dense_set_does_as_well_under_any_name_and_in_any_order() {
+    let machine = Arc::new(Machine::from_spec("iwarp").unwrap());
+    let all = input::pattern("all-to-all", &machine, 2048).unwrap().program;
+    let mut connections: Vec<Connection> = all.sets()[0].connections().to_vec();
+    connections.sort_by_key(|c| (c.target.0 * 37 + c.source.0 * 11) % 64);
+    let mut row = 0;
+    connections.retain(|_| {
+        row += 1;
+        row % 50 != 0
+    });
+    let set = ConnectionSet::new("mine", connections).unwrap();
+    let (_, _, clocks) = quality(&machine, &set.into(), Objective::Time);
+    assert!(clocks <= 1.10, "{clocks}");
+}
+
+#[test]
+fn halos_reach_the_bound_in_phases_and_nearly_in_time() {
+    let machine = Arc::new(Machine::from_spec("iwarp").unwrap());
+    for name in ["walshaw/crack.graph", "spark98/sf10.64.pack", "metis/copter2.graph"] {
+        let Some(bytes) = shared_meshes::bytes(name) else { continue };
+        let options = input::LoadOptions::default();
+        let loaded = input::load(name, &bytes, &machine, &options, &mut |_| ()).unwrap();
+        let input::Input::Program(loaded) = loaded else { panic!("{name} is no program") };
+        let (_, phases, clocks) = quality(&machine, &loaded.program, Objective::Time);
+        assert!(phases <= 1.0 && clocks <= 1.10, "{name}: {phases} {clocks}");
+    }
+}
