@@ -16,7 +16,7 @@ use std::sync::Arc;
 use conset::{Options, compile};
 use conset_benches::{iwarp, machine, pattern};
 use conset_fabric::messages::{self, MessageOptions, MessageOrder};
-use conset_fabric::{Options as Run, run_with};
+use conset_fabric::{FabricOptions as Run, run_with};
 use conset_ir::{Image, Machine, Program};
 use criterion::measurement::WallTime;
 use criterion::{

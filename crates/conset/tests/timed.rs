@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use conset::{Algorithm, Options, compile, run};
-use conset_fabric::{Checked, Jitter, Options as Run, run_with};
+use conset_fabric::{Checked, FabricOptions as Run, Jitter, run_with};
 use conset_ir::{CellId, Connection, ConnectionSet, Machine, Parameters, Program, Timetable};
 use conset_partition_route::apr;
 use conset_scheduler::{best, planned, predict};

@@ -1,11 +1,12 @@
-//! Tests that look into the engine between two clocks.
+//! Tests that inspect the engine between two clocks.
 
 #[path = "../tests/build/mod.rs"]
 mod build;
 
 use conset_ir::{CellId, ConnectionId, Direction, Image, LinkId};
 
-use crate::engine::{Engine, Payload, Stop, Submission};
+use crate::engine::{Engine, Stop, Submission};
+use crate::payload::Payload;
 use build::PhaseTables;
 
 /// Counts the words delivered per connection.
@@ -61,7 +62,7 @@ fn every_word_is_somewhere_in_every_clock() {
             // Words may begin at both ends of the interval.
             let at_most = clocks / u64::from(machine.parameters().link_clocks_per_word) + 1;
             for (row, last) in last.iter_mut().enumerate() {
-                let words = engine.link_words(LinkId(row as u32));
+                let words = engine.link_words(LinkId::from_index(row));
                 assert!(words - *last <= at_most, "l{row} carried {} in {clocks}", words - *last);
                 *last = words;
             }
@@ -157,11 +158,11 @@ fn timers_go_off_in_order() {
     for (clocks, key) in [(30, 1), (10, 7), (10, 3), (u64::MAX, 9)] {
         engine.set_timer(clocks, key);
     }
-    let mut rung = Vec::new();
+    let mut expired = Vec::new();
     let mut seen = Vec::new();
     while engine.run(&mut count) == Stop::Timer {
-        engine.take_timers(&mut rung);
-        seen.push((engine.now(), rung.clone()));
+        engine.take_timers(&mut expired);
+        seen.push((engine.now(), expired.clone()));
     }
     assert_eq!(seen, [(10, vec![3, 7]), (30, vec![1]), (u64::MAX, vec![9])]);
 }
@@ -183,10 +184,10 @@ fn a_context_can_be_loaded_when_its_time_has_passed() {
         let mut stops = Vec::new();
         loop {
             let stop = engine.run(&mut count);
-            let (mut rung, mut finished) = (Vec::new(), Vec::new());
-            engine.take_timers(&mut rung);
+            let (mut expired, mut finished) = (Vec::new(), Vec::new());
+            engine.take_timers(&mut expired);
             engine.take_finished(&mut finished);
-            stops.push((stop, engine.now(), rung, finished, engine.is_moving()));
+            stops.push((stop, engine.now(), expired, finished, engine.is_moving()));
             if stop == Stop::Idle {
                 return stops;
             }
@@ -202,9 +203,9 @@ fn a_context_can_be_loaded_when_its_time_has_passed() {
     for (clock, key) in [(100, 7), (528, 8)] {
         assert!(!engine.is_moving());
         assert_eq!(engine.run(&mut Count(Vec::new())), Stop::Timer);
-        let mut rung = Vec::new();
-        engine.take_timers(&mut rung);
-        assert_eq!((engine.now(), rung), (clock, vec![key]));
+        let mut expired = Vec::new();
+        engine.take_timers(&mut expired);
+        assert_eq!((engine.now(), expired), (clock, vec![key]));
     }
     engine.load(&set.phases[0]).unwrap();
     assert_eq!(engine.now(), 528);
@@ -213,5 +214,5 @@ fn a_context_can_be_loaded_when_its_time_has_passed() {
     assert_eq!(timer, (Stop::Timer, 1000, vec![9], vec![], false));
     found.last_mut().unwrap().1 = expected.last().unwrap().1;
     assert_eq!(found, expected);
-    assert!(expected[0].4, "the other connection is under way");
+    assert!(expected[0].4, "the other connection is in progress");
 }

@@ -8,7 +8,7 @@ use conset_fabric::messages::{
     Message, MessageEngine, MessageOptions, MessageOrder, MessagesReport, SendLists, predict,
     run_checked, run_lists,
 };
-use conset_fabric::{FaultKind, MessageProblem, Payload, Stop, Waiting, to_perfetto};
+use conset_fabric::{FaultKind, MessageProblem, Payload, Stop, WaitCause, to_perfetto};
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Direction, LinkId, Machine, Parameters,
     Topology,
@@ -150,11 +150,11 @@ fn a_ring_without_datelines_deadlocks_and_says_how() {
         assert_eq!(*unfinished, cells as usize);
         assert_eq!(waits.len(), ring as usize);
         for (row, wait) in waits.iter().enumerate() {
-            let Waiting::Header { holder, link, pool: 0, .. } = wait.waiting else {
+            let WaitCause::Header { holder, link, pool: 0, .. } = wait.cause else {
                 panic!("{fault}")
             };
             let next = &waits[(row + 1) % waits.len()];
-            let Waiting::Header { message, .. } = next.waiting else { panic!("{fault}") };
+            let WaitCause::Header { message, .. } = next.cause else { panic!("{fault}") };
             assert_eq!(holder, message, "each waits for the next");
             assert_eq!(machine.link(link).source, wait.cell);
         }
@@ -371,7 +371,7 @@ fn programs_send_and_receive_one_message_at_a_time() {
     else {
         panic!()
     };
-    assert_eq!(waits[0].waiting, Waiting::Unwanted { message: ConnectionId(70) });
+    assert_eq!(waits[0].cause, WaitCause::Unwanted { message: ConnectionId(70) });
     engine.set_timer(1000, 5);
     assert_eq!(engine.run(&mut heard), Stop::Timer);
     let mut keys = Vec::new();
