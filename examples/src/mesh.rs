@@ -70,7 +70,7 @@ pub fn divide(
         return Ok(own);
     }
     let parts = parts.unwrap_or(cells.min(partition::item_count(source)).max(1));
-    Ok(partition::partition(source, &partition::Options { parts, seed }, "the mesh")?)
+    Ok(partition::partition(source, &partition::PartitionOptions { parts, seed }, "the mesh")?)
 }
 
 impl Simplices {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{LIST, by_name, cracked_plate, random_plate};
 use crate::model::Mesh;
-use crate::write_msh::{Form, write};
+use crate::write_msh::{MshFormat, write};
 
 fn made(spec: &str) -> Mesh {
     by_name(spec, 1).unwrap_or_else(|e| panic!("{e}"))
@@ -263,7 +263,7 @@ fn fixtures_are_what_their_readme_says() {
         let command = format!("`conset generate {spec} --seed 1 -o {file}`");
         assert!(readme.contains(&command), "{command}");
         let path = format!("{folder}/{file}");
-        let bytes = write(&made(spec), Form::V41Text).unwrap();
+        let bytes = write(&made(spec), MshFormat::V41Text).unwrap();
         if std::env::var_os("CONSET_BLESS").is_some() {
             std::fs::write(&path, &bytes).unwrap();
         }
@@ -275,7 +275,9 @@ fn fixtures_are_what_their_readme_says() {
 fn every_form_reads_back_to_the_same_mesh() {
     for spec in ["cracked:300", "random:50", "tets:3x2x1", "bricks:2x2x2", "two-plates:2x2"] {
         let mesh = made(spec);
-        for form in [Form::V41Text, Form::V41Binary, Form::V22Text, Form::V22Binary] {
+        for form in
+            [MshFormat::V41Text, MshFormat::V41Binary, MshFormat::V22Text, MshFormat::V22Binary]
+        {
             let bytes = write(&mesh, form).unwrap();
             let source = crate::read(crate::Format::Gmsh, "made.msh", &bytes).unwrap();
             let crate::Source::Mesh(back) = source else { panic!("{spec} {form:?}: no mesh") };
