@@ -1,4 +1,4 @@
-//! The enencoding of numbers and sections in a Gmsh file: text or binary, in either byte order.
+//! The encoding of numbers and sections in a Gmsh file: text or binary, in either byte order.
 
 use conset_ir::convert::to_u64;
 use conset_ir::{InputError, Result};
@@ -12,7 +12,7 @@ pub(super) enum Version {
     V41,
 }
 
-/// The enencoding of numbers.
+/// The encoding of numbers.
 #[derive(Clone, Copy)]
 pub(super) enum Encoding {
     Text,
