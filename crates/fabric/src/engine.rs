@@ -44,6 +44,7 @@ pub enum Stop {
 
 /// The state of a submitted operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OperationState {
     /// The cell.
     pub cell: CellId,

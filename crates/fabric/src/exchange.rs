@@ -25,7 +25,15 @@ use crate::trace::{StreamSpan, Trace};
 use crate::wait_graph::{ProgramState, Programs};
 
 /// Options of a [`Fabric`].
+///
+/// ```
+/// use conset_fabric::FabricOptions;
+///
+/// let options = FabricOptions::default().with_trace(true).with_skip(false);
+/// assert!(options.trace && !options.skip && !options.count_errors);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FabricOptions {
     /// Record a [`Trace`] of streams and context switches.
     pub trace: bool,
@@ -63,8 +71,35 @@ impl Default for FabricOptions {
     }
 }
 
+impl FabricOptions {
+    /// Sets [`FabricOptions::trace`].
+    #[must_use]
+    pub fn with_trace(self, trace: bool) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// Sets [`FabricOptions::count_errors`].
+    #[must_use]
+    pub fn with_count_errors(self, count_errors: bool) -> Self {
+        Self { count_errors, ..self }
+    }
+
+    /// Sets [`FabricOptions::skip`].
+    #[must_use]
+    pub fn with_skip(self, skip: bool) -> Self {
+        Self { skip, ..self }
+    }
+
+    /// Sets [`FabricOptions::jitter`].
+    #[must_use]
+    pub fn with_jitter(self, jitter: Option<Jitter>) -> Self {
+        Self { jitter, ..self }
+    }
+}
+
 /// Error counts of an exchange that continued after errors ([`FabricOptions::count_errors`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ErrorCounts {
     /// Words delivered to operations that did not expect them.
     pub wrong: u64,

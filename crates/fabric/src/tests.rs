@@ -3,6 +3,7 @@
 #[path = "../tests/build/mod.rs"]
 mod build;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, LinkId};
 
 use crate::engine::{Engine, Stop, Submission};
@@ -46,7 +47,7 @@ fn every_word_is_somewhere_in_every_clock() {
             p.streams = 2;
             p.channels_per_cell = 40;
         });
-        let cells = machine.cell_count() as u32;
+        let cells = to_u32(machine.cell_count());
         let pairs: Vec<_> = (0..3 * cells).map(|i| (i % cells, i * i * 7 % cells, 9)).collect();
         let set = build::set(&pairs);
         let image = build::build(&machine, set.clone());
@@ -82,9 +83,9 @@ fn streams_on_a_link_share_it_evenly() {
             p.link_clocks_per_word = 3;
             p.channel_depth = 4;
         });
-        let image = build::build(&machine, build::set(&vec![(0, 2, 20); streams as usize]));
+        let image = build::build(&machine, build::set(&vec![(0, 2, 20); index(streams)]));
         let mut engine = start(&image, |_, _| false);
-        let mut count = Count(vec![0; streams as usize]);
+        let mut count = Count(vec![0; index(streams)]);
         while engine.step(&mut count) {
             let (least, most) = (count.0.iter().min().unwrap(), count.0.iter().max().unwrap());
             assert!(most - least <= 1, "{streams} streams: {:?}", count.0);

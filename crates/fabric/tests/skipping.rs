@@ -12,12 +12,7 @@ use proptest::prelude::*;
 fn both_ways(image: Image) {
     let image = std::sync::Arc::new(image);
     let run = |skip| {
-        run_with(
-            image.clone(),
-            0,
-            3,
-            FabricOptions { trace: true, skip, ..FabricOptions::default() },
-        )
+        run_with(image.clone(), 0, 3, FabricOptions::default().with_trace(true).with_skip(skip))
     };
     assert_eq!(run(true), run(false));
 }
@@ -40,7 +35,7 @@ fn both_ways_timed(
                 image.clone(),
                 0,
                 3,
-                FabricOptions { trace: true, skip, jitter, ..FabricOptions::default() },
+                FabricOptions::default().with_trace(true).with_skip(skip).with_jitter(jitter),
             )
         };
         let skipped = run(true).unwrap();
@@ -53,9 +48,9 @@ fn both_ways_timed(
 fn messages_both_ways(machine: &std::sync::Arc<conset_ir::Machine>, pairs: &[(u32, u32, u32)]) {
     let set = build::set(pairs);
     for order in [MessageOrder::Given, MessageOrder::Random] {
-        let options = MessageOptions { seed: 5, order, trace: true, ..MessageOptions::default() };
+        let options = MessageOptions::default().with_seed(5).with_order(order).with_trace(true);
         let skipped = messages::run_checked(machine, &set, &options).unwrap();
-        let options = MessageOptions { skip: false, ..options };
+        let options = options.with_skip(false);
         assert!(skipped.payload_ok);
         assert_eq!(skipped, messages::run_checked(machine, &set, &options).unwrap());
     }

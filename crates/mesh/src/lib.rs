@@ -26,7 +26,7 @@
 //! // A METIS graph: a path of four vertices.
 //! let graph = b"4 3\n2\n1 3\n2 4\n3\n";
 //! let source = read(Format::MetisGraph, "path.graph", graph)?;
-//! let parts = partition(&source, &PartitionOptions { parts: 2, seed: 1 }, "path.graph")?;
+//! let parts = partition(&source, &PartitionOptions::new(2), "path.graph")?;
 //! let halo = halo(&source, &parts, "path")?;
 //! // Each of the two parts sends one value to the other.
 //! assert_eq!((halo.set.len(), halo.summary.words), (2, 2));

@@ -33,11 +33,25 @@ use crate::read::{Cursor, MAX_INT};
 
 /// Options of [`partition`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartitionOptions {
     /// Number of parts.
     pub parts: usize,
     /// Seed of METIS's random numbers.
     pub seed: u64,
+}
+
+impl PartitionOptions {
+    /// A partition into `parts` parts, with seed 1.
+    pub fn new(parts: usize) -> Self {
+        Self { parts, seed: 1 }
+    }
+
+    /// Sets [`PartitionOptions::seed`].
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
 }
 
 /// The part of each item.

@@ -32,7 +32,15 @@ pub enum MessageOrder {
 }
 
 /// Options of an exchange by message passing.
+///
+/// ```
+/// use conset_fabric::messages::{MessageOptions, MessageOrder};
+///
+/// let options = MessageOptions::default().with_seed(7).with_order(MessageOrder::Random);
+/// assert!(options.datelines && options.skip && !options.trace);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessageOptions {
     /// Seed of the words' values and of the random order.
     pub seed: u64,
@@ -49,6 +57,38 @@ pub struct MessageOptions {
 impl Default for MessageOptions {
     fn default() -> Self {
         Self { seed: 1, order: MessageOrder::Given, datelines: true, skip: true, trace: false }
+    }
+}
+
+impl MessageOptions {
+    /// Sets [`MessageOptions::seed`].
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Sets [`MessageOptions::order`].
+    #[must_use]
+    pub fn with_order(self, order: MessageOrder) -> Self {
+        Self { order, ..self }
+    }
+
+    /// Sets [`MessageOptions::datelines`].
+    #[must_use]
+    pub fn with_datelines(self, datelines: bool) -> Self {
+        Self { datelines, ..self }
+    }
+
+    /// Sets [`MessageOptions::skip`].
+    #[must_use]
+    pub fn with_skip(self, skip: bool) -> Self {
+        Self { skip, ..self }
+    }
+
+    /// Sets [`MessageOptions::trace`].
+    #[must_use]
+    pub fn with_trace(self, trace: bool) -> Self {
+        Self { trace, ..self }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::convert::index;
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, LinkId, Machine};
 
 use super::agents::{ReceiverState, SenderState};
@@ -49,7 +49,7 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
         parameters.c_send = 30;
         let machine = Arc::new(machine.with_parameters(parameters).unwrap());
         let mut engine = MessageEngine::new(machine.clone(), true);
-        let cells = machine.agent_count() as u32;
+        let cells = to_u32(machine.agent_count());
         let count = 4 * cells;
         for i in 0..count {
             let (source, target) = (CellId(i % cells), CellId(i * i * 7 % cells));
@@ -57,14 +57,14 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
             engine.send(Message { source, target, words: 9, label }).unwrap();
             engine.receive(target, 1);
         }
-        let mut data = Ordered(vec![0; count as usize]);
+        let mut data = Ordered(vec![0; index(count)]);
         let mut carried = vec![0; machine.link_count()];
         let mut then = 0;
         loop {
             let on = engine.step(&mut data);
             engine.base.network.audit(engine.base.in_flight.iter());
             let queued: u32 = engine.base.network.occupied().map(|(_, words)| words).sum();
-            let live = (0..engine.worms.len() as u32).filter(|&n| engine.worms[index(n)].live);
+            let live = (0..to_u32(engine.worms.len())).filter(|&n| engine.worms[index(n)].live);
             assert_eq!(live.map(|n| under_way(&engine, n)).sum::<u32>(), queued, "{spec}");
             for (row, _) in engine.base.network.occupied().filter(|&(row, _)| row < engine.launch) {
                 let words = engine.base.network.head(row).unwrap();
