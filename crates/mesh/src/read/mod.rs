@@ -27,6 +27,7 @@ mod numbering;
 mod spark98;
 mod su2;
 mod tetgen;
+mod top_elements;
 mod vtu;
 
 use conset_ir::{At, InputError, Result};

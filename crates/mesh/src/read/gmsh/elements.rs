@@ -9,6 +9,7 @@ use conset_ir::{Result, limits};
 
 use super::encoding::{Encoding, Reader, Version, section_count_22, wrong_total};
 use crate::read::numbering::NodeNumbering;
+use crate::read::top_elements::TopElements;
 
 /// The part of an element without a partition.
 pub(super) const NO_PART: u32 = u32::MAX;
@@ -59,29 +60,31 @@ fn element_type(number: u64) -> Option<(u8, usize)> {
     })
 }
 
-/// The elements of the highest dimension so far.
-#[derive(Default)]
+/// The elements of the highest dimension so far, and their parts.
 pub(super) struct KeptElements {
-    pub(super) dimension: u8,
-    pub(super) first: Vec<u32>,
-    pub(super) nodes: Vec<u32>,
+    pub(super) elements: TopElements,
     pub(super) parts: Vec<u32>,
     pub(super) any_part: bool,
 }
 
 impl KeptElements {
-    /// Whether to keep an element of `dimension`. Discards the elements of lower dimensions.
-    fn accepts(&mut self, dimension: u8) -> bool {
-        if dimension > self.dimension {
-            *self = Self { dimension, ..Self::default() };
-        }
-        dimension == self.dimension
+    fn new() -> Self {
+        Self { elements: TopElements::new(), parts: Vec::new(), any_part: false }
     }
 
-    fn push_part(&mut self, part: u32) {
+    /// Whether to keep an element of `dimension`. Discards the elements of lower dimensions.
+    fn accepts(&mut self, dimension: u8) -> bool {
+        if dimension > self.elements.dimension {
+            *self = Self::new();
+        }
+        self.elements.accepts(dimension)
+    }
+
+    /// Ends an element, which is in `part`.
+    fn end_element(&mut self, part: u32) {
         self.any_part |= part != NO_PART;
         self.parts.push(part);
-        self.first.push(to_u32(self.nodes.len()));
+        self.elements.end_element();
     }
 }
 
@@ -211,7 +214,7 @@ pub(super) fn elements_22(
     partition: &mut EntityParts,
 ) -> Result<KeptElements> {
     let count = section_count_22(reader, limits::ELEMENTS, "the number of elements")?;
-    let mut elements = KeptElements::default();
+    let mut kept = KeptElements::new();
     let binary = matches!(reader.encoding, Encoding::Binary { .. });
     let mut done = 0;
     while done < count {
@@ -234,16 +237,16 @@ pub(super) fn elements_22(
                 reader.count("the number of an element")?;
             }
             let part = element_tags_22(reader, tags, partition)?;
-            let keep = elements.accepts(dimension);
-            let kept = keep.then_some(&mut elements.nodes);
-            element_nodes(reader, Version::V22, numbering, nodes, kept)?;
+            let keep = kept.accepts(dimension);
+            let into = keep.then_some(&mut kept.elements.nodes);
+            element_nodes(reader, Version::V22, numbering, nodes, into)?;
             if keep {
-                elements.push_part(part);
+                kept.end_element(part);
             }
         }
         done += rows;
     }
-    Ok(elements)
+    Ok(kept)
 }
 
 /// Reads an element's tags: physical entity, geometrical entity, number of partitions, the partition
@@ -281,7 +284,7 @@ pub(super) fn elements_41(
     let declared_at = reader.cursor.last();
     reader.size("the smallest tag")?;
     reader.size("the largest tag")?;
-    let mut elements = KeptElements::default();
+    let mut kept = KeptElements::new();
     let mut done = 0;
     for _ in 0..blocks {
         reader.int("the dimension of an entity")?;
@@ -296,16 +299,16 @@ pub(super) fn elements_41(
         let part = partition.part(dimension, entity);
         for _ in 0..rows {
             reader.size("the tag of an element")?;
-            let keep = elements.accepts(dimension);
-            let kept = keep.then_some(&mut elements.nodes);
-            element_nodes(reader, Version::V41, numbering, nodes, kept)?;
+            let keep = kept.accepts(dimension);
+            let into = keep.then_some(&mut kept.elements.nodes);
+            element_nodes(reader, Version::V41, numbering, nodes, into)?;
             if keep {
-                elements.push_part(part);
+                kept.end_element(part);
             }
         }
     }
     if done != count {
         return Err(wrong_total(reader, declared_at, "elements", count));
     }
-    Ok(elements)
+    Ok(kept)
 }

@@ -26,26 +26,27 @@ use self::encoding::{Encoding, Reader, Version};
 use self::nodes::read_nodes;
 use super::cursor::{Cursor, show};
 use super::numbering::NodeNumbering;
+use super::top_elements::TopElements;
 use crate::model::Mesh;
 
 /// Reads a mesh.
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
     let (mut reader, version) = header(file, bytes)?;
     let mut nodes: Option<(NodeNumbering, Vec<[f64; 3]>)> = None;
-    let mut elements: Option<KeptElements> = None;
+    let mut kept: Option<KeptElements> = None;
     let mut partition = EntityParts::default();
     while let Some(name) = reader.section()? {
         match name {
             b"Nodes" if nodes.is_some() => return Err(reader.cursor.error("a second $Nodes")),
             b"Nodes" => nodes = Some(read_nodes(&mut reader, version)?),
-            b"Elements" if elements.is_some() => {
+            b"Elements" if kept.is_some() => {
                 return Err(reader.cursor.error("a second $Elements"));
             }
             b"Elements" => {
                 let Some((numbering, _)) = &nodes else {
                     return Err(reader.cursor.error("$Elements comes before $Nodes"));
                 };
-                elements = Some(match version {
+                kept = Some(match version {
                     Version::V22 => elements_22(&mut reader, numbering, &mut partition)?,
                     Version::V41 => elements_41(&mut reader, numbering, &partition)?,
                 });
@@ -62,29 +63,27 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
     let Some((numbering, points)) = nodes else {
         return Err(reader.cursor.error_at(end, "the file ends without $Nodes"));
     };
-    let Some(mut elements) = elements.filter(|e| !e.parts.is_empty()) else {
+    let Some(kept) = kept.filter(|kept| !kept.elements.is_empty()) else {
         return Err(reader
             .cursor
             .error_at(end, "the file has no elements")
             .help("mesh the model before saving it, and save all elements"));
     };
-    if elements.any_part && elements.parts.contains(&NO_PART) {
+    if kept.any_part && kept.parts.contains(&NO_PART) {
         return Err(reader
             .cursor
             .error_at(end, "some elements have a partition and others do not")
             .help("partition the whole mesh, or save it without partitions"));
     }
-    elements.first.insert(0, 0);
     let shape = |error: conset_ir::ShapeError| error.in_file(file);
-    let mut mesh =
-        Mesh::new(elements.dimension, numbering.len(), points, elements.first, elements.nodes)
-            .map_err(shape)?;
+    let TopElements { dimension, first, nodes } = kept.elements;
+    let mut mesh = Mesh::new(dimension, numbering.len(), points, first, nodes).map_err(shape)?;
     let ids = numbering.into_ids();
     if !ids.is_empty() {
         mesh = mesh.with_node_ids(ids).map_err(shape)?;
     }
-    if elements.any_part {
-        mesh = mesh.with_parts(elements.parts, partition.count).map_err(shape)?;
+    if kept.any_part {
+        mesh = mesh.with_parts(kept.parts, partition.count).map_err(shape)?;
     }
     Ok(mesh)
 }

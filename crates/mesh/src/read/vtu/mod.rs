@@ -20,10 +20,11 @@ mod bytes;
 
 use std::borrow::Cow;
 
-use conset_ir::convert::{index, to_u32};
+use conset_ir::convert::index;
 use conset_ir::{At, InputError, Result, limits};
 use roxmltree::{Document, Node, ParsingOptions};
 
+use super::top_elements::TopElements;
 use crate::model::Mesh;
 use arrays::ArrayReader;
 
@@ -177,21 +178,13 @@ fn coordinates<'d>(
     arrays.points(array, points)
 }
 
-/// The cells of the highest dimension so far.
-#[derive(Default)]
-struct KeptCells {
-    dimension: u8,
-    first: Vec<u32>,
-    nodes: Vec<u32>,
-}
-
 fn elements<'d>(
     file: &VtuFile<'_>,
     arrays: &ArrayReader<'_, '_>,
     piece: Node<'d, 'd>,
     points: usize,
     cells: usize,
-) -> Result<KeptCells> {
+) -> Result<TopElements> {
     let node = file.child(piece, "Cells")?;
     let named = |name: &str| {
         node.children()
@@ -211,7 +204,7 @@ fn elements<'d>(
         ));
     }
     let nodes: Vec<u32> = arrays.integers(at_nodes, ends)?;
-    let mut kept = KeptCells { first: vec![0], ..KeptCells::default() };
+    let mut kept = TopElements::new();
     let mut start = 0;
     for (cell, (&number, &end)) in types.iter().zip(&offsets).enumerate() {
         let own = nodes.get(index(start)..index(end)).ok_or_else(|| {
@@ -233,20 +226,11 @@ fn elements<'d>(
             let message = format!("cell {cell} has node {node} of {points}; nodes count from 0");
             return Err(file.error(at_nodes, message));
         }
-        kept.add(dimension, own);
+        if kept.accepts(dimension) {
+            kept.nodes.extend_from_slice(own);
+            kept.end_element();
+        }
         start = end;
     }
     Ok(kept)
-}
-
-impl KeptCells {
-    fn add(&mut self, dimension: u8, nodes: &[u32]) {
-        if dimension > self.dimension || (self.first.len() == 1 && dimension == 0) {
-            *self = Self { dimension, first: vec![0], nodes: Vec::new() };
-        }
-        if dimension == self.dimension {
-            self.nodes.extend_from_slice(nodes);
-            self.first.push(to_u32(self.nodes.len()));
-        }
-    }
 }
