@@ -9,10 +9,10 @@ use conset::assemble;
 use conset::ir::CellId;
 use conset::mesh::Source;
 use conset::partition_route::placement::Method;
-use conset_runtime::{Cell, CellError, Collectives, Layout, Plan, tree_sets};
+use conset_runtime::{By, Cell, CellError, Collectives, Layout, Op, Plan, tree_sets};
 
 use crate::mesh::{Part, Simplices, divide};
-use crate::team::{Account, By, Meter, Team, TeamArgs, by_cell};
+use crate::team::{Account, Meter, Team, TeamArgs, by_cell};
 use crate::{Failure, failure};
 
 /// A mesh in parts, ready to be exchanged.
@@ -86,7 +86,7 @@ impl Assembled {
     /// # Errors
     /// As [`Cell::sum_shared`].
     pub fn sum_shared(&self, cell: &mut Cell<'_>, x: &mut [f64]) -> Result<(), CellError> {
-        self.by.sum_shared(cell, &self.plan, x)
+        cell.combine_shared_by(self.by, &self.plan, Op::Add, x)
     }
 
     /// Which values of a cell's vector are its own: each of the mesh's values is one cell's.

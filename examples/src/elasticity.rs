@@ -10,7 +10,7 @@ use crate::mesh::{Part, Simplices, load};
 use crate::report::{Agreement, History, MeshArgs, Solved};
 use crate::sparse::max_difference;
 use crate::system::{Displacement, Material, System, elasticity};
-use crate::team::By;
+use conset_runtime::By;
 
 /// Of what the body is made: Poisson's ratio is 0.3, and Young's modulus 1.
 pub const MATERIAL: Material = Material { lambda: 0.3 / (1.3 * 0.4), mu: 0.5 / 1.3 };

@@ -13,12 +13,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use conset::ir::{CellId, Connection, ConnectionSet, Machine};
-use conset_runtime::{Cell, CellError};
+use conset_runtime::{By, Cell, CellError};
 pub use rustfft::num_complex::Complex64;
 use rustfft::{Fft, FftPlanner};
 
 use crate::report::{Agreement, Report};
-use crate::team::{Account, By, Meter, Team, TeamArgs};
+use crate::team::{Account, Meter, Team, TeamArgs};
 use crate::{Failure, noise};
 
 /// The spectrum.
@@ -146,10 +146,7 @@ fn exchange(
     outgoing: &[Vec<f64>],
     incoming: &mut [Vec<f64>],
 ) -> Result<(), CellError> {
-    match by {
-        By::Phases => cell.exchange("transpose", outgoing, incoming),
-        By::Messages => cell.msg_exchange("transpose", outgoing, incoming),
-    }
+    cell.exchange_by(by, "transpose", outgoing, incoming)
 }
 
 /// The part of one cell: `block` are its rows.

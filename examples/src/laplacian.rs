@@ -13,13 +13,13 @@ use conset::assemble;
 use conset::ir::CellId;
 use conset::mesh::{Graph, Source};
 use conset::partition_route::placement::Method;
-use conset_runtime::{Cell, CellError, Collectives, Layout, LocalCsr, Op, Plan, tree_sets};
+use conset_runtime::{By, Cell, CellError, Collectives, Layout, LocalCsr, Op, Plan, tree_sets};
 
 use crate::cg::{Solution, Stop};
 use crate::mesh::{divide, load};
 use crate::report::{Agreement, History, MeshArgs, Solved};
 use crate::sparse::{Csr, add_scaled, dot, max_difference};
-use crate::team::{By, Meter, Team, by_cell};
+use crate::team::{Meter, Team, by_cell};
 use crate::{Failure, failure, noise};
 
 /// The rows of one cell.
@@ -138,10 +138,7 @@ fn on_cell(
 
 /// Owners send, ghosts receive.
 fn update_ghosts(cell: &mut Cell<'_>, plan: &Plan, by: By, p: &mut [f64]) -> Result<(), CellError> {
-    match by {
-        By::Phases => cell.exchange_nodes(plan, Op::Copy, p),
-        By::Messages => cell.msg_exchange_nodes(plan, Op::Copy, p),
-    }
+    cell.exchange_nodes_by(by, plan, Op::Copy, p)
 }
 
 /// Conjugate gradients on one processor.

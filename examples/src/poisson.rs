@@ -13,7 +13,7 @@ use crate::mesh::{Part, Simplices, load};
 use crate::report::{Agreement, History, MeshArgs, Solved};
 use crate::sparse::max_difference;
 use crate::system::{System, manufactured, poisson};
-use crate::team::By;
+use conset_runtime::By;
 
 /// Solves on a mesh, on cells and alone.
 ///

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use conset::ir::{CellId, ConnectionSet, Machine};
 use conset::{Algorithm, Compiled, Compiler};
-use conset_runtime::{Cell, CellError, Image, Plan, RunReport, ThreadOptions, Transport, World};
+use conset_runtime::{By, Cell, CellError, Image, RunReport, ThreadOptions, Transport, World};
 
 use crate::{Failure, failure};
 
@@ -54,9 +54,9 @@ pub enum TransportArg {
     Mpi,
 }
 
-/// How sets are exchanged.
+/// How sets are exchanged ([`By`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum By {
+pub enum ByArg {
     /// By the compiled phases.
     #[default]
     Phases,
@@ -64,20 +64,11 @@ pub enum By {
     Messages,
 }
 
-impl By {
-    /// Sums of shared nodes, the one way or the other; all copies end with the same bits.
-    ///
-    /// # Errors
-    /// As [`Cell::sum_shared`].
-    pub fn sum_shared(
-        self,
-        cell: &mut Cell<'_>,
-        plan: &Plan,
-        x: &mut [f64],
-    ) -> Result<(), CellError> {
-        match self {
-            By::Phases => cell.sum_shared(plan, x),
-            By::Messages => cell.msg_sum_shared(plan, x),
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> Self {
+        match by {
+            ByArg::Phases => By::Phases,
+            ByArg::Messages => By::Messages,
         }
     }
 }
@@ -245,9 +236,9 @@ impl Team {
 /// Whether this process is the one of the job that tells the user.
 fn is_first(transport: &Transport) -> bool {
     match transport {
-        Transport::Fabric | Transport::Threads(_) => true,
         #[cfg(feature = "mpi")]
         Transport::Mpi(comm) => comm.rank() == 0,
+        _ => true,
     }
 }
 

@@ -14,7 +14,7 @@
 //! largest of any element alone, which its trace bounds. Of central differences the sum
 //! `m v^2 / 2 + u_next K u / 2` with `v = (u_next - u) / dt` never changes but by rounding.
 
-use conset_runtime::{Cell, CellError, Op};
+use conset_runtime::{By, Cell, CellError, Op};
 
 use crate::Failure;
 use crate::assembled::Assembled;
@@ -23,7 +23,7 @@ use crate::mesh::{Part, Simplices, load};
 use crate::report::{Agreement, MeshArgs, Report};
 use crate::sparse::{Csr, dot};
 use crate::system::Scalar;
-use crate::team::{Account, By, Meter};
+use crate::team::{Account, Meter};
 
 /// How long to go on, and how.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -178,14 +178,14 @@ fn on_cell(
         meter.compute(cell, flops)?;
         let pending = match dealt.by {
             By::Phases if !duration.in_turn => {
-                Some(cell.begin_shared(&dealt.plan, Op::Add, &force)?)
+                Some(cell.start_shared(&dealt.plan, Op::Add, &force)?)
             }
             _ => None,
         };
         let flops = body.stiffness.rows_times(&inner, &u, &mut force);
         meter.compute(cell, flops + 5 * size)?;
         meter.exchange(cell, |cell| match pending {
-            Some(pending) => cell.end(&dealt.plan, pending, &mut force),
+            Some(pending) => cell.wait(&dealt.plan, pending, &mut force),
             None => dealt.sum_shared(cell, &mut force),
         })?;
         advance(&mut u, &mut last, &force, &mass, dt, done == 1);

@@ -11,8 +11,9 @@ use std::process::{Command, ExitCode};
 
 use conset_examples::cg::Stop;
 use conset_examples::report::{MeshArgs, Report};
-use conset_examples::team::{By, TeamArgs, TransportArg};
+use conset_examples::team::{TeamArgs, TransportArg};
 use conset_examples::{elasticity, fft, gauss, poisson, wave};
+use conset_runtime::By;
 
 /// The environment variable by which a rank knows that it is one.
 const RANK: &str = "CONSET_EXAMPLES_RANK";

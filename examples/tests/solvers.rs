@@ -10,8 +10,9 @@ mod shared_meshes;
 use conset_examples::cg::Stop;
 use conset_examples::fft::Complex64;
 use conset_examples::report::{Agreement, MeshArgs, Report, Solved};
-use conset_examples::team::{By, TeamArgs, TransportArg};
+use conset_examples::team::{TeamArgs, TransportArg};
 use conset_examples::{elasticity, fft, gauss, laplacian, poisson, wave};
+use conset_runtime::By;
 
 const STOP: Stop = Stop { tolerance: 1e-11, iterations: 2_000 };
 

@@ -31,7 +31,7 @@ static void check(int status)
 #define EXPECT(holds)                          \
     do {                                       \
         if (!(holds))                          \
-            return conset_give_up(cell, #holds); \
+            return conset_abort(cell, #holds); \
     } while (0)
 #define TRY(call)                   \
     do {                            \
@@ -62,18 +62,18 @@ static int halves(conset_cell *cell, const work *w, int32_t c, int32_t before, i
     const void *from[2] = {a, b};
     const size_t words[2] = {2, 2};
     int done = 0;
-    TRY(conset_begin(cell, w->one, CONSET_ADD, CONSET_DOUBLE, x, 2, &first));
-    TRY(conset_begin(cell, w->one, CONSET_COPY, CONSET_DOUBLE, y, 2, &second));
-    TRY(conset_begin_shared(cell, w->one, CONSET_ADD, CONSET_DOUBLE, z, 2, &third));
-    TRY(conset_begin_many(cell, w->two, CONSET_COPY, CONSET_INT32, from, words, 2, &fourth));
+    TRY(conset_start(cell, w->one, CONSET_ADD, CONSET_DOUBLE, x, 2, &first));
+    TRY(conset_start(cell, w->one, CONSET_COPY, CONSET_DOUBLE, y, 2, &second));
+    TRY(conset_start_shared(cell, w->one, CONSET_ADD, CONSET_DOUBLE, z, 2, &third));
+    TRY(conset_start_many(cell, w->two, CONSET_COPY, CONSET_INT32, from, words, 2, &fourth));
     x[0] = x[1] = 100;
     /* `done` may be 0 for a while, in which there is time for something else. */
     while (!done)
         TRY(conset_test(cell, &second, &done));
-    TRY(conset_end(cell, w->one, &second, CONSET_DOUBLE, y, 2));
-    TRY(conset_end(cell, w->one, &first, CONSET_DOUBLE, x, 2));
-    TRY(conset_end(cell, w->one, &third, CONSET_DOUBLE, z, 2));
-    TRY(conset_end_many(cell, w->two, &fourth, CONSET_INT32, both, words, 2));
+    TRY(conset_wait(cell, w->one, &second, CONSET_DOUBLE, y, 2));
+    TRY(conset_wait(cell, w->one, &first, CONSET_DOUBLE, x, 2));
+    TRY(conset_wait(cell, w->one, &third, CONSET_DOUBLE, z, 2));
+    TRY(conset_wait_many(cell, w->two, &fourth, CONSET_INT32, both, words, 2));
     EXPECT(x[0] == 100 + before && x[1] == 100 + after);
     EXPECT(y[0] == 2 * before && y[1] == 2 * after);
     EXPECT(z[0] == 3 * (c + before) && z[1] == 3 * (c + after));
@@ -109,7 +109,7 @@ static int exchange(conset_cell *cell, void *data)
     const work *w = data;
     const int32_t c = (int32_t)conset_id(cell), before = (c + CELLS - 1) % CELLS,
                   after = (c + 1) % CELLS;
-    EXPECT(conset_cells(cell) == CELLS);
+    EXPECT(conset_cell_count(cell) == CELLS);
 
     /* Both neighbours' copies are added to the own one. */
     double sum[2] = {c, c};
@@ -119,7 +119,7 @@ static int exchange(conset_cell *cell, void *data)
     TRY(conset_exchange(cell, w->one, CONSET_MAX, CONSET_FLOAT, most, 2));
     EXPECT(most[0] == (c > before ? c : before) && most[1] == (c > after ? c : after));
     int64_t least[2] = {c, c};
-    TRY(conset_msg_exchange(cell, w->one, CONSET_MIN, CONSET_INT64, least, 2));
+    TRY(conset_exchange_by(cell, CONSET_BY_MESSAGES, w->one, CONSET_MIN, CONSET_INT64, least, 2));
     EXPECT(least[0] == (c < before ? c : before) && least[1] == (c < after ? c : after));
 
     /* Cell c owns id c and has id c + 1 as a ghost. */
@@ -140,11 +140,12 @@ static int exchange(conset_cell *cell, void *data)
 
     /* All of it by messages. */
     double letters[2] = {c, c}, ghosts[2] = {c, after};
-    TRY(conset_msg_sum_shared(cell, w->one, CONSET_DOUBLE, letters, 2));
+    TRY(conset_combine_shared_by(cell, CONSET_BY_MESSAGES, w->one, CONSET_ADD, CONSET_DOUBLE, letters, 2));
     EXPECT(letters[0] == sum[0] && letters[1] == sum[1]);
-    TRY(conset_msg_combine_shared(cell, w->one, CONSET_MAX, CONSET_DOUBLE, letters, 2));
+    TRY(conset_combine_shared_by(cell, CONSET_BY_MESSAGES, w->one, CONSET_MAX, CONSET_DOUBLE, letters, 2));
     EXPECT(letters[0] == sum[0] && letters[1] == sum[1]);
-    TRY(conset_msg_combine_owned(cell, w->backward, w->forward, CONSET_ADD, CONSET_DOUBLE, ghosts, 2));
+    TRY(conset_combine_owned_by(cell, CONSET_BY_MESSAGES, w->backward, w->forward,
+                                CONSET_ADD, CONSET_DOUBLE, ghosts, 2));
     EXPECT(ghosts[0] == 2 * c && ghosts[1] == 2 * after);
 
     TRY(halves(cell, w, c, before, after));
@@ -170,7 +171,7 @@ static int exchange(conset_cell *cell, void *data)
     TRY(conset_exchange_words(cell, w->set, CONSET_INT32, sent, 2, got, 2));
     EXPECT(got[0] + got[1] == before + after);
     got[0] = got[1] = -1;
-    TRY(conset_msg_exchange_words(cell, w->set, CONSET_INT32, sent, 2, got, 2));
+    TRY(conset_exchange_words_by(cell, CONSET_BY_MESSAGES, w->set, CONSET_INT32, sent, 2, got, 2));
     EXPECT(got[0] + got[1] == before + after);
 
     /* The same between positions of a vector. */

@@ -35,7 +35,8 @@ contains
       call try(conset_sum_shared(cell, one, CONSET_DOUBLE, sum, 2_c_size_t))
       call expect(all(sum == [part + before, part + after]), "the sum")
       z = part
-      call try(conset_msg_sum_shared(cell, one, CONSET_DOUBLE, z, 2_c_size_t))
+      call try(conset_combine_shared_by(cell, CONSET_BY_MESSAGES, one, CONSET_ADD, CONSET_DOUBLE, z, &
+         2_c_size_t))
       call expect(all(z == sum), "the sum by messages")
 
       ! In halves: a sum, and two vectors.
@@ -43,15 +44,15 @@ contains
       x = part
       y = -part
       both = [c_loc(x), c_loc(y)]
-      call try(conset_begin_shared(cell, one, CONSET_ADD, CONSET_DOUBLE, z, 2_c_size_t, first))
-      call try(conset_begin_many(cell, two, CONSET_COPY, CONSET_DOUBLE, both, &
+      call try(conset_start_shared(cell, one, CONSET_ADD, CONSET_DOUBLE, z, 2_c_size_t, first))
+      call try(conset_start_many(cell, two, CONSET_COPY, CONSET_DOUBLE, both, &
                                  [2_c_size_t, 2_c_size_t], 2_c_size_t, second))
       done = 0
       do while (status == CONSET_OK .and. done == 0)
          call try(conset_test(cell, first, done))
       end do
-      call try(conset_end(cell, one, first, CONSET_DOUBLE, z, 2_c_size_t))
-      call try(conset_end_many(cell, two, second, CONSET_DOUBLE, both, [2_c_size_t, 2_c_size_t], &
+      call try(conset_wait(cell, one, first, CONSET_DOUBLE, z, 2_c_size_t))
+      call try(conset_wait_many(cell, two, second, CONSET_DOUBLE, both, [2_c_size_t, 2_c_size_t], &
                                2_c_size_t))
       call expect(all(z == sum), "the sum in halves")
       call expect(all(x == [before, after]) .and. all(y == -x), "two vectors")
@@ -82,7 +83,7 @@ contains
       recursive subroutine expect(holds, what)
          logical, intent(in) :: holds
          character(len=*), intent(in) :: what
-         if (status == CONSET_OK .and. .not. holds) status = conset_give_up(cell, what//c_null_char)
+         if (status == CONSET_OK .and. .not. holds) status = conset_abort(cell, what//c_null_char)
       end subroutine
 
       recursive subroutine by_lists()

@@ -44,7 +44,7 @@ module conset_cells_m
          type(c_ptr), value :: cell
          integer(c_int32_t) :: id
       end function
-      function conset_cells(cell) bind(c) result(cells)
+      function conset_cell_count(cell) bind(c) result(cells)
          import
          type(c_ptr), value :: cell
          integer(c_size_t) :: cells
@@ -73,7 +73,7 @@ module conset_cells_m
          integer(c_int32_t), value :: line
          integer(c_int) :: status
       end function
-      function conset_give_up(cell, why) bind(c) result(status)
+      function conset_abort(cell, why) bind(c) result(status)
          import
          type(c_ptr), value :: cell
          character(kind=c_char), dimension(*), intent(in) :: why
@@ -89,11 +89,29 @@ module conset_cells_m
          integer(c_size_t), value :: words
          integer(c_int) :: status
       end function
+      function conset_exchange_by(cell, by, plan, op, type, x, words) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         integer(c_int), value :: by, op, type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
       function conset_exchange_many(cell, plan, op, type, vectors, words, count) bind(c) &
          result(status)
          import
          type(c_ptr), value :: cell, plan
          integer(c_int), value :: op, type
+         type(c_ptr), dimension(*), intent(in) :: vectors
+         integer(c_size_t), dimension(*), intent(in) :: words
+         integer(c_size_t), value :: count
+         integer(c_int) :: status
+      end function
+      function conset_exchange_many_by(cell, by, plan, op, type, vectors, words, count) bind(c) &
+         result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         integer(c_int), value :: by, op, type
          type(c_ptr), dimension(*), intent(in) :: vectors
          integer(c_size_t), dimension(*), intent(in) :: words
          integer(c_size_t), value :: count
@@ -115,6 +133,14 @@ module conset_cells_m
          integer(c_size_t), value :: words
          integer(c_int) :: status
       end function
+      function conset_combine_shared_by(cell, by, plan, op, type, x, words) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         integer(c_int), value :: by, op, type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
       function conset_combine_owned(cell, backward, forward, op, type, x, words) bind(c) &
          result(status)
          import
@@ -124,35 +150,11 @@ module conset_cells_m
          integer(c_size_t), value :: words
          integer(c_int) :: status
       end function
-      function conset_msg_exchange(cell, plan, op, type, x, words) bind(c) result(status)
-         import
-         type(c_ptr), value :: cell, plan
-         integer(c_int), value :: op, type
-         type(*), dimension(*), intent(inout) :: x
-         integer(c_size_t), value :: words
-         integer(c_int) :: status
-      end function
-      function conset_msg_sum_shared(cell, plan, type, x, words) bind(c) result(status)
-         import
-         type(c_ptr), value :: cell, plan
-         integer(c_int), value :: type
-         type(*), dimension(*), intent(inout) :: x
-         integer(c_size_t), value :: words
-         integer(c_int) :: status
-      end function
-      function conset_msg_combine_shared(cell, plan, op, type, x, words) bind(c) result(status)
-         import
-         type(c_ptr), value :: cell, plan
-         integer(c_int), value :: op, type
-         type(*), dimension(*), intent(inout) :: x
-         integer(c_size_t), value :: words
-         integer(c_int) :: status
-      end function
-      function conset_msg_combine_owned(cell, backward, forward, op, type, x, words) bind(c) &
+      function conset_combine_owned_by(cell, by, backward, forward, op, type, x, words) bind(c) &
          result(status)
          import
          type(c_ptr), value :: cell, backward, forward
-         integer(c_int), value :: op, type
+         integer(c_int), value :: by, op, type
          type(*), dimension(*), intent(inout) :: x
          integer(c_size_t), value :: words
          integer(c_int) :: status
@@ -166,7 +168,7 @@ module conset_cells_m
          integer(c_size_t), value :: words
          integer(c_int) :: status
       end function
-      function conset_begin(cell, plan, op, type, x, words, pending) bind(c) result(status)
+      function conset_start(cell, plan, op, type, x, words, pending) bind(c) result(status)
          import
          type(c_ptr), value :: cell, plan
          integer(c_int), value :: op, type
@@ -175,7 +177,7 @@ module conset_cells_m
          type(conset_pending), intent(out) :: pending
          integer(c_int) :: status
       end function
-      function conset_begin_many(cell, plan, op, type, vectors, words, count, pending) bind(c) &
+      function conset_start_many(cell, plan, op, type, vectors, words, count, pending) bind(c) &
          result(status)
          import
          type(c_ptr), value :: cell, plan
@@ -186,7 +188,7 @@ module conset_cells_m
          type(conset_pending), intent(out) :: pending
          integer(c_int) :: status
       end function
-      function conset_begin_shared(cell, plan, op, type, x, words, pending) bind(c) result(status)
+      function conset_start_shared(cell, plan, op, type, x, words, pending) bind(c) result(status)
          import
          type(c_ptr), value :: cell, plan
          integer(c_int), value :: op, type
@@ -202,7 +204,7 @@ module conset_cells_m
          integer(c_int), intent(out) :: done
          integer(c_int) :: status
       end function
-      function conset_end(cell, plan, pending, type, x, words) bind(c) result(status)
+      function conset_wait(cell, plan, pending, type, x, words) bind(c) result(status)
          import
          type(c_ptr), value :: cell, plan
          type(conset_pending), intent(in) :: pending
@@ -211,7 +213,7 @@ module conset_cells_m
          integer(c_size_t), value :: words
          integer(c_int) :: status
       end function
-      function conset_end_many(cell, plan, pending, type, vectors, words, count) bind(c) &
+      function conset_wait_many(cell, plan, pending, type, vectors, words, count) bind(c) &
          result(status)
          import
          type(c_ptr), value :: cell, plan
@@ -291,12 +293,12 @@ module conset_cells_m
          integer(c_size_t), value :: outgoing_words, incoming_words
          integer(c_int) :: status
       end function
-      function conset_msg_exchange_words(cell, set, type, outgoing, outgoing_words, incoming, &
+      function conset_exchange_words_by(cell, by, set, type, outgoing, outgoing_words, incoming, &
          incoming_words) bind(c) result(status)
          import
          type(c_ptr), value :: cell
          integer(c_int32_t), value :: set
-         integer(c_int), value :: type
+         integer(c_int), value :: by, type
          type(*), dimension(*), intent(in) :: outgoing
          type(*), dimension(*), intent(inout) :: incoming
          integer(c_size_t), value :: outgoing_words, incoming_words
@@ -347,6 +349,112 @@ module conset_cells_m
          integer(c_int), value :: type
          type(*), dimension(*), intent(inout) :: words
          integer(c_size_t), value :: count
+         integer(c_int) :: status
+      end function
+
+      ! ---- former names, kept for one release ----
+      function conset_cells(cell) bind(c) result(cells)
+         import
+         type(c_ptr), value :: cell
+         integer(c_size_t) :: cells
+      end function
+      function conset_give_up(cell, why) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell
+         character(kind=c_char), dimension(*), intent(in) :: why
+         integer(c_int) :: status
+      end function
+      function conset_begin(cell, plan, op, type, x, words, pending) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         integer(c_int), value :: op, type
+         type(*), dimension(*), intent(in) :: x
+         integer(c_size_t), value :: words
+         type(conset_pending), intent(out) :: pending
+         integer(c_int) :: status
+      end function
+      function conset_begin_many(cell, plan, op, type, vectors, words, count, pending) bind(c) &
+         result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         integer(c_int), value :: op, type
+         type(c_ptr), dimension(*), intent(in) :: vectors
+         integer(c_size_t), dimension(*), intent(in) :: words
+         integer(c_size_t), value :: count
+         type(conset_pending), intent(out) :: pending
+         integer(c_int) :: status
+      end function
+      function conset_begin_shared(cell, plan, op, type, x, words, pending) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         integer(c_int), value :: op, type
+         type(*), dimension(*), intent(in) :: x
+         integer(c_size_t), value :: words
+         type(conset_pending), intent(out) :: pending
+         integer(c_int) :: status
+      end function
+      function conset_end(cell, plan, pending, type, x, words) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         type(conset_pending), intent(in) :: pending
+         integer(c_int), value :: type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
+      function conset_end_many(cell, plan, pending, type, vectors, words, count) bind(c) &
+         result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         type(conset_pending), intent(in) :: pending
+         integer(c_int), value :: type
+         type(c_ptr), dimension(*), intent(in) :: vectors
+         integer(c_size_t), dimension(*), intent(in) :: words
+         integer(c_size_t), value :: count
+         integer(c_int) :: status
+      end function
+      function conset_msg_exchange(cell, plan, op, type, x, words) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         integer(c_int), value :: op, type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
+      function conset_msg_sum_shared(cell, plan, type, x, words) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         integer(c_int), value :: type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
+      function conset_msg_combine_shared(cell, plan, op, type, x, words) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell, plan
+         integer(c_int), value :: op, type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
+      function conset_msg_combine_owned(cell, backward, forward, op, type, x, words) bind(c) &
+         result(status)
+         import
+         type(c_ptr), value :: cell, backward, forward
+         integer(c_int), value :: op, type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
+      function conset_msg_exchange_words(cell, set, type, outgoing, outgoing_words, incoming, &
+         incoming_words) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell
+         integer(c_int32_t), value :: set
+         integer(c_int), value :: type
+         type(*), dimension(*), intent(in) :: outgoing
+         type(*), dimension(*), intent(inout) :: incoming
+         integer(c_size_t), value :: outgoing_words, incoming_words
          integer(c_int) :: status
       end function
    end interface

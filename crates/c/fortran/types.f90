@@ -15,6 +15,10 @@ module conset_types_m
    enum, bind(c)
       enumerator :: CONSET_FABRIC = 0, CONSET_THREADS, CONSET_OVER_MPI
    end enum
+   ! conset_by
+   enum, bind(c)
+      enumerator :: CONSET_BY_PHASES = 0, CONSET_BY_MESSAGES
+   end enum
    ! conset_op
    enum, bind(c)
       enumerator :: CONSET_COPY = 0, CONSET_ADD, CONSET_MIN, CONSET_MAX
@@ -23,9 +27,9 @@ module conset_types_m
    enum, bind(c)
       enumerator :: CONSET_DOUBLE = 0, CONSET_FLOAT, CONSET_INT64, CONSET_INT32
    end enum
-   ! conset_algorithm
+   ! conset_algorithm; CONSET_BEST is the former name of CONSET_AUTO
    enum, bind(c)
-      enumerator :: CONSET_BEST = 0, CONSET_PAPER
+      enumerator :: CONSET_AUTO = 0, CONSET_PAPER, CONSET_BEST = 0
    end enum
    ! conset_objective
    enum, bind(c)

@@ -110,7 +110,7 @@ pub(crate) unsafe fn call(
             with(pointer, |cell| {
                 body(cell).inspect_err(|fault| {
                     if is_ours(fault.status) {
-                        let _ = cell.give_up(format!("{function}: {}", fault.message));
+                        let _ = cell.abort(format!("{function}: {}", fault.message));
                     }
                 })
             })
@@ -134,10 +134,10 @@ pub unsafe extern "C" fn conset_id(cell: *const ConsetCell) -> u32 {
 
 /// Number of cells.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_cells(cell: *const ConsetCell) -> usize {
-    enter_for("conset_cells", 0, || {
+pub unsafe extern "C" fn conset_cell_count(cell: *const ConsetCell) -> usize {
+    enter_for("conset_cell_count", 0, || {
         // SAFETY: the callback's own cell.
-        unsafe { with(cell, |cell| Ok(cell.cells())) }
+        unsafe { with(cell, |cell| Ok(cell.cell_count())) }
     })
 }
 
@@ -204,12 +204,12 @@ fn kept(file: &str) -> &'static str {
 
 /// Ends the run for all cells.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_give_up(cell: *mut ConsetCell, why: *const c_char) -> c_int {
+pub unsafe extern "C" fn conset_abort(cell: *mut ConsetCell, why: *const c_char) -> c_int {
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
-        call("conset_give_up", cell, |cell| {
+        call("conset_abort", cell, |cell| {
             let why = text(why, "why")?;
-            Err(cell.give_up(why).into())
+            Err(cell.abort(why).into())
         })
     }
 }

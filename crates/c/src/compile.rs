@@ -130,7 +130,7 @@ pub unsafe extern "C" fn conset_assemble(
             let job = job(machine, sets, count, options)?;
             let place = array_mut(place, parts, "place")?;
             if let Some((set, layout)) = job.sets.iter().find(|(_, l)| l.cells() > parts) {
-                let (name, cells) = (set.name(), layout.cells());
+                let (name, cells) = (set.name(), layout.cell_count());
                 let message =
                     format!("the layout of set `{name}` is of {cells} parts, not {parts}");
                 return Err(Fault::argument(message));

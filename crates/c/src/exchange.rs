@@ -1,42 +1,39 @@
 //! Exchanges of vectors: by plans, by lists of positions, and collectives.
 //!
-//! What is done with a vector is one function, `on`; the functions of the interface say what, and
-//! with what.
+//! One function, `on`, performs every operation on a vector; the functions of the interface check
+//! their arguments and call it.
 
 use std::ffi::{c_int, c_void};
 
 use conset::ir::CellId;
 use conset_runtime::lists::CellLists;
-use conset_runtime::{Cell, Collectives, Op, Pending, Plan};
+use conset_runtime::{By, Cell, Collectives, Op, Pending, Plan};
 
 use crate::cell::{ConsetCell, call};
 use crate::handle::value;
 use crate::lists::ConsetLists;
-use crate::memory::{array, array_mut, op, typed, vectors_mut, write};
+use crate::memory::{array, array_mut, by_of, op, typed, vectors_mut, write};
 use crate::plan::{ConsetPlan, ConsetTrees};
 use crate::status::Fault;
 
-/// What can be done with a vector.
+/// An operation on a vector.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'a> {
-    Exchange(&'a Plan, Op),
-    ExchangeByMessages(&'a Plan, Op),
+    Exchange(By, &'a Plan, Op),
     ExchangeLists(usize, &'a CellLists, Op),
-    CombineShared(&'a Plan, Op),
-    CombineSharedByMessages(&'a Plan, Op),
-    CombineOwned(&'a Plan, &'a Plan, Op),
-    CombineOwnedByMessages(&'a Plan, &'a Plan, Op),
-    End(&'a Plan, Pending),
+    CombineShared(By, &'a Plan, Op),
+    CombineOwned(By, &'a Plan, &'a Plan, Op),
+    Wait(&'a Plan, Pending),
     Allreduce(&'a Collectives, Op),
     Reduce(&'a Collectives, Op),
     Broadcast(&'a Collectives, CellId),
 }
 
-/// A vector of a caller: the type of its numbers, where it is, how long.
+/// A vector of the caller: the type of its numbers, its address, its length.
 #[derive(Clone, Copy)]
 pub(crate) struct Vector(pub(crate) c_int, pub(crate) *mut c_void, pub(crate) usize);
 
-/// Does it.
+/// Performs an operation on a vector.
 ///
 /// # Safety
 /// The rules of `memory` hold for the vector.
@@ -46,16 +43,13 @@ pub(crate) unsafe fn on(cell: &mut Cell<'_>, what: What<'_>, vector: Vector) -> 
         // SAFETY: the caller's promise.
         let x = unsafe { array_mut(x.cast::<W>(), words, "x")? };
         match what {
-            What::Exchange(plan, op) => cell.exchange_nodes(plan, op, x),
-            What::ExchangeByMessages(plan, op) => cell.msg_exchange_nodes(plan, op, x),
+            What::Exchange(by, plan, op) => cell.exchange_nodes_by(by, plan, op, x),
             What::ExchangeLists(set, lists, op) => cell.exchange_lists(set, lists, op, x),
-            What::CombineShared(plan, op) => cell.combine_shared(plan, op, x),
-            What::CombineSharedByMessages(plan, op) => cell.msg_combine_shared(plan, op, x),
-            What::CombineOwned(back, forth, op) => cell.combine_owned(back, forth, op, x),
-            What::CombineOwnedByMessages(back, forth, op) => {
-                cell.msg_combine_owned(back, forth, op, x)
+            What::CombineShared(by, plan, op) => cell.combine_shared_by(by, plan, op, x),
+            What::CombineOwned(by, back, forth, op) => {
+                cell.combine_owned_by(by, back, forth, op, x)
             }
-            What::End(plan, pending) => cell.end(plan, pending, x),
+            What::Wait(plan, pending) => cell.wait(plan, pending, x),
             What::Allreduce(trees, op) => cell.allreduce(trees, op, x),
             What::Reduce(trees, op) => cell.reduce(trees, op, x),
             What::Broadcast(trees, from) => cell.broadcast(trees, from, x),
@@ -77,16 +71,17 @@ pub unsafe extern "C" fn conset_exchange(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_exchange", cell, |cell| {
-            let what = What::Exchange(value(plan, "plan")?, op(operation)?);
+            let what = What::Exchange(By::Phases, value(plan, "plan")?, op(operation)?);
             on(cell, what, Vector(number_type, x, words))
         })
     }
 }
 
-/// Exchanges a vector by messages.
+/// Exchanges a vector by phases or by messages.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_msg_exchange(
+pub unsafe extern "C" fn conset_exchange_by(
     cell: *mut ConsetCell,
+    by: c_int,
     plan: *const ConsetPlan,
     operation: c_int,
     number_type: c_int,
@@ -95,8 +90,8 @@ pub unsafe extern "C" fn conset_msg_exchange(
 ) -> c_int {
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
-        call("conset_msg_exchange", cell, |cell| {
-            let what = What::ExchangeByMessages(value(plan, "plan")?, op(operation)?);
+        call("conset_exchange_by", cell, |cell| {
+            let what = What::Exchange(by_of(by)?, value(plan, "plan")?, op(operation)?);
             on(cell, what, Vector(number_type, x, words))
         })
     }
@@ -122,7 +117,7 @@ pub unsafe extern "C" fn conset_exchange_lists(
     }
 }
 
-/// Makes all copies of an entry what all of them together are.
+/// Combines all copies of each entry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_combine_shared(
     cell: *mut ConsetCell,
@@ -135,16 +130,17 @@ pub unsafe extern "C" fn conset_combine_shared(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_combine_shared", cell, |cell| {
-            let what = What::CombineShared(value(plan, "plan")?, op(operation)?);
+            let what = What::CombineShared(By::Phases, value(plan, "plan")?, op(operation)?);
             on(cell, what, Vector(number_type, x, words))
         })
     }
 }
 
-/// The same by messages.
+/// Combines all copies of each entry, by phases or by messages.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_msg_combine_shared(
+pub unsafe extern "C" fn conset_combine_shared_by(
     cell: *mut ConsetCell,
+    by: c_int,
     plan: *const ConsetPlan,
     operation: c_int,
     number_type: c_int,
@@ -153,14 +149,14 @@ pub unsafe extern "C" fn conset_msg_combine_shared(
 ) -> c_int {
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
-        call("conset_msg_combine_shared", cell, |cell| {
-            let what = What::CombineSharedByMessages(value(plan, "plan")?, op(operation)?);
+        call("conset_combine_shared_by", cell, |cell| {
+            let what = What::CombineShared(by_of(by)?, value(plan, "plan")?, op(operation)?);
             on(cell, what, Vector(number_type, x, words))
         })
     }
 }
 
-/// Adds up all copies of an entry.
+/// Sums all copies of each entry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_sum_shared(
     cell: *mut ConsetCell,
@@ -172,31 +168,13 @@ pub unsafe extern "C" fn conset_sum_shared(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_sum_shared", cell, |cell| {
-            let what = What::CombineShared(value(plan, "plan")?, Op::Add);
+            let what = What::CombineShared(By::Phases, value(plan, "plan")?, Op::Add);
             on(cell, what, Vector(number_type, x, words))
         })
     }
 }
 
-/// The same by messages.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_msg_sum_shared(
-    cell: *mut ConsetCell,
-    plan: *const ConsetPlan,
-    number_type: c_int,
-    x: *mut c_void,
-    words: usize,
-) -> c_int {
-    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_msg_sum_shared", cell, |cell| {
-            let what = What::CombineSharedByMessages(value(plan, "plan")?, Op::Add);
-            on(cell, what, Vector(number_type, x, words))
-        })
-    }
-}
-
-/// Combines ghosts with what their owners have, and gives the results back.
+/// Combines ghosts with the values of their owners and returns the results.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_combine_owned(
     cell: *mut ConsetCell,
@@ -211,6 +189,7 @@ pub unsafe extern "C" fn conset_combine_owned(
     unsafe {
         call("conset_combine_owned", cell, |cell| {
             let what = What::CombineOwned(
+                By::Phases,
                 value(backward, "backward")?,
                 value(forward, "forward")?,
                 op(operation)?,
@@ -220,10 +199,15 @@ pub unsafe extern "C" fn conset_combine_owned(
     }
 }
 
-/// The same by messages.
+/// Combines ghosts with the values of their owners, by phases or by messages.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_msg_combine_owned(
+#[allow(
+    clippy::too_many_arguments,
+    reason = "an interface of C: the arrays of an exchange and their types"
+)]
+pub unsafe extern "C" fn conset_combine_owned_by(
     cell: *mut ConsetCell,
+    by: c_int,
     backward: *const ConsetPlan,
     forward: *const ConsetPlan,
     operation: c_int,
@@ -233,8 +217,9 @@ pub unsafe extern "C" fn conset_msg_combine_owned(
 ) -> c_int {
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
-        call("conset_msg_combine_owned", cell, |cell| {
-            let what = What::CombineOwnedByMessages(
+        call("conset_combine_owned_by", cell, |cell| {
+            let what = What::CombineOwned(
+                by_of(by)?,
                 value(backward, "backward")?,
                 value(forward, "forward")?,
                 op(operation)?,
@@ -261,7 +246,36 @@ pub unsafe extern "C" fn conset_exchange_many(
             let (plan, op) = (value(plan, "plan")?, op(operation)?);
             typed!(number_type, W => {
                 let mut vectors = vectors_mut::<W>(vectors, words, count)?;
-                Ok(cell.exchange_many(plan, op, &mut vectors)?)
+                Ok(cell.exchange_many_by(By::Phases, plan, op, &mut vectors)?)
+            })
+        })
+    }
+}
+
+/// Exchanges several vectors at a time, by phases or by messages.
+#[unsafe(no_mangle)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "an interface of C: the arrays of an exchange and their types"
+)]
+pub unsafe extern "C" fn conset_exchange_many_by(
+    cell: *mut ConsetCell,
+    by: c_int,
+    plan: *const ConsetPlan,
+    operation: c_int,
+    number_type: c_int,
+    vectors: *const *mut c_void,
+    words: *const usize,
+    count: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_exchange_many_by", cell, |cell| {
+            let (plan, op) = (value(plan, "plan")?, op(operation)?);
+            let by = by_of(by)?;
+            typed!(number_type, W => {
+                let mut vectors = vectors_mut::<W>(vectors, words, count)?;
+                Ok(cell.exchange_many_by(by, plan, op, &mut vectors)?)
             })
         })
     }

@@ -271,7 +271,7 @@ pub(crate) unsafe fn write_items<T>(
 
 /// A cell that is there; of others all lists are empty.
 pub(crate) fn cell_of(layout: &Layout, cell: u32) -> Result<CellId, Fault> {
-    let cells = layout.cells();
+    let cells = layout.cell_count();
     if cell as usize >= cells {
         return Err(Fault::argument(format!("cell {cell} of a layout of {cells} cells")));
     }

@@ -32,6 +32,7 @@ pub mod cell;
 pub mod compile;
 mod entry;
 pub mod exchange;
+pub mod former_names;
 mod handle;
 pub mod image;
 pub mod layout;

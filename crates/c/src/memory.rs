@@ -10,7 +10,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use conset_runtime::Op;
+use conset_runtime::{By, Op};
 
 use crate::status::{Fault, Status};
 
@@ -173,6 +173,19 @@ pub(crate) unsafe fn options<T: Copy>(pointer: *const T, defaults: T) -> Result<
         std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), (&raw mut all).cast::<u8>(), size);
     }
     Ok(all)
+}
+
+/// The numbers of `conset_by`.
+pub(crate) const BY_PHASES: c_int = 0;
+pub(crate) const BY_MESSAGES: c_int = 1;
+
+/// The transfer method of a number of `conset_by`.
+pub(crate) fn by_of(number: c_int) -> Result<By, Fault> {
+    match number {
+        BY_PHASES => Ok(By::Phases),
+        BY_MESSAGES => Ok(By::Messages),
+        other => Err(Fault::argument(format!("{other} is no method (enum conset_by)"))),
+    }
 }
 
 /// The operation of a number.

@@ -1,6 +1,7 @@
-//! Exchanges in two halves: begun, asked for, ended.
+//! Nonblocking exchanges: start, test, wait.
 //!
-//! What was begun is named by numbers that the caller keeps, in a structure of its own.
+//! The caller keeps the token of a started exchange, which is plain numbers, in a structure of its
+//! own.
 
 use std::ffi::{c_int, c_void};
 
@@ -21,35 +22,35 @@ pub struct ConsetPending {
     pub numbers: [u64; 3],
 }
 
-/// What is begun.
+/// The kind of exchange to start.
 #[derive(Clone, Copy)]
-enum Half {
+enum Start {
     Exchange,
     Shared,
 }
 
-impl Half {
-    fn begin<W: Number>(
+impl Start {
+    fn start<W: Number>(
         self,
         cell: &mut Cell<'_>,
         (plan, op): (&Plan, Op),
         vectors: &[&[W]],
     ) -> Result<Pending, CellError> {
         match (self, vectors) {
-            (Half::Shared, [x]) => cell.begin_shared(plan, op, x),
-            _ => cell.begin_many(plan, op, vectors),
+            (Start::Shared, [x]) => cell.start_shared(plan, op, x),
+            _ => cell.start_many(plan, op, vectors),
         }
     }
 }
 
-/// Begins with one vector.
+/// Starts an exchange of one vector.
 ///
 /// # Safety
 /// As [`call`]; the rules of `memory` hold for all pointers.
-unsafe fn begin(
+unsafe fn start(
     function: &str,
     cell: *mut ConsetCell,
-    half: Half,
+    kind: Start,
     (plan, operation): (*const ConsetPlan, c_int),
     Vector(number_type, x, words): Vector,
     pending: *mut ConsetPending,
@@ -59,17 +60,17 @@ unsafe fn begin(
         call(function, cell, |cell| {
             let how = (&**value(plan, "plan")?, op(operation)?);
             write(pending, "pending", ConsetPending::default())?;
-            let begun = typed!(number_type, W => {
-                half.begin(cell, how, &[array(x.cast::<W>().cast_const(), words, "x")?])?
+            let started = typed!(number_type, W => {
+                kind.start(cell, how, &[array(x.cast::<W>().cast_const(), words, "x")?])?
             });
-            write(pending, "pending", ConsetPending { numbers: begun.to_numbers() })
+            write(pending, "pending", ConsetPending { numbers: started.to_numbers() })
         })
     }
 }
 
-/// Begins an exchange.
+/// Starts an exchange.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_begin(
+pub unsafe extern "C" fn conset_start(
     cell: *mut ConsetCell,
     plan: *const ConsetPlan,
     operation: c_int,
@@ -81,12 +82,12 @@ pub unsafe extern "C" fn conset_begin(
     let vector = Vector(number_type, x.cast_mut(), words);
     let plan = (plan, operation);
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe { begin("conset_begin", cell, Half::Exchange, plan, vector, pending) }
+    unsafe { start("conset_start", cell, Start::Exchange, plan, vector, pending) }
 }
 
-/// Begins to make all copies of an entry what all of them together are.
+/// Starts to combine all copies of each entry.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_begin_shared(
+pub unsafe extern "C" fn conset_start_shared(
     cell: *mut ConsetCell,
     plan: *const ConsetPlan,
     operation: c_int,
@@ -98,13 +99,16 @@ pub unsafe extern "C" fn conset_begin_shared(
     let vector = Vector(number_type, x.cast_mut(), words);
     let plan = (plan, operation);
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe { begin("conset_begin_shared", cell, Half::Shared, plan, vector, pending) }
+    unsafe { start("conset_start_shared", cell, Start::Shared, plan, vector, pending) }
 }
 
-/// Begins an exchange of several vectors.
+/// Starts an exchange of several vectors.
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "an interface of C: what to begin, and with what")]
-pub unsafe extern "C" fn conset_begin_many(
+#[allow(
+    clippy::too_many_arguments,
+    reason = "an interface of C: the arrays of an exchange and their types"
+)]
+pub unsafe extern "C" fn conset_start_many(
     cell: *mut ConsetCell,
     plan: *const ConsetPlan,
     operation: c_int,
@@ -116,14 +120,14 @@ pub unsafe extern "C" fn conset_begin_many(
 ) -> c_int {
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
-        call("conset_begin_many", cell, |cell| {
+        call("conset_start_many", cell, |cell| {
             let how = (&**value(plan, "plan")?, op(operation)?);
             write(pending, "pending", ConsetPending::default())?;
-            let begun = typed!(number_type, W => {
+            let started = typed!(number_type, W => {
                 let vectors = self::vectors::<W>(vectors, words, count)?;
-                Half::Exchange.begin(cell, how, &vectors)?
+                Start::Exchange.start(cell, how, &vectors)?
             });
-            write(pending, "pending", ConsetPending { numbers: begun.to_numbers() })
+            write(pending, "pending", ConsetPending { numbers: started.to_numbers() })
         })
     }
 }
@@ -136,7 +140,7 @@ unsafe fn token(pending: *const ConsetPending) -> Result<Pending, Fault> {
     Ok(Pending::from_numbers(pending.numbers))
 }
 
-/// Whether an exchange can be ended without waiting.
+/// Whether an exchange can be completed without waiting.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_test(
     cell: *mut ConsetCell,
@@ -153,9 +157,9 @@ pub unsafe extern "C" fn conset_test(
     }
 }
 
-/// Ends an exchange.
+/// Completes an exchange.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_end(
+pub unsafe extern "C" fn conset_wait(
     cell: *mut ConsetCell,
     plan: *const ConsetPlan,
     pending: *const ConsetPending,
@@ -165,16 +169,16 @@ pub unsafe extern "C" fn conset_end(
 ) -> c_int {
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
-        call("conset_end", cell, |cell| {
-            let what = What::End(value(plan, "plan")?, token(pending)?);
+        call("conset_wait", cell, |cell| {
+            let what = What::Wait(value(plan, "plan")?, token(pending)?);
             on(cell, what, Vector(number_type, x, words))
         })
     }
 }
 
-/// Ends an exchange of several vectors.
+/// Completes an exchange of several vectors.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_end_many(
+pub unsafe extern "C" fn conset_wait_many(
     cell: *mut ConsetCell,
     plan: *const ConsetPlan,
     pending: *const ConsetPending,
@@ -185,11 +189,11 @@ pub unsafe extern "C" fn conset_end_many(
 ) -> c_int {
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
-        call("conset_end_many", cell, |cell| {
+        call("conset_wait_many", cell, |cell| {
             let (plan, pending) = (value(plan, "plan")?, token(pending)?);
             typed!(number_type, W => {
                 let mut vectors = vectors_mut::<W>(vectors, words, count)?;
-                Ok(cell.end_many(plan, pending, &mut vectors)?)
+                Ok(cell.wait_many(plan, pending, &mut vectors)?)
             })
         })
     }

@@ -163,7 +163,7 @@ pub unsafe extern "C" fn conset_run(
             let status = lend(cell, |lent| unsafe { program(lent, data) });
             if status != 0 {
                 // The run keeps the error, unless it has ended already.
-                let _ = cell.give_up(format!("its program returned {status}"));
+                let _ = cell.abort(format!("its program returned {status}"));
             }
         });
         drop(turn);

@@ -200,10 +200,9 @@ impl From<RunError> for Fault {
             | RunError::Ended { .. }
             | RunError::Unreceived { .. }
             | RunError::UnreceivedMessage { .. }
-            | RunError::Stuck { .. } => Status::Mismatch,
+            | RunError::Deadlock { .. } => Status::Mismatch,
             RunError::TimeOut { .. } => Status::TimeOut,
             RunError::Fault(_) => Status::Fault,
-            #[cfg(feature = "mpi")]
             RunError::Mpi(_) => Status::Mpi,
             RunError::Stack { .. } | RunError::Thread { .. } => Status::Memory,
         };
@@ -212,8 +211,8 @@ impl From<RunError> for Fault {
 }
 
 #[cfg(feature = "mpi")]
-impl From<conset_runtime::mpi::MpiError> for Fault {
-    fn from(error: conset_runtime::mpi::MpiError) -> Self {
+impl From<conset_runtime::MpiError> for Fault {
+    fn from(error: conset_runtime::MpiError) -> Self {
         Self::of(Status::Mpi, &error)
     }
 }

@@ -1,27 +1,19 @@
-//! Exchanges of a set by buffers, without a layout: what emitted tables are used with.
+//! Exchanges of a set between buffers, without a layout; emitted tables are used with them.
 //!
-//! The words of a cell's connections stand one behind the other, connections in the order of their
-//! ids: those of `conset_connections_out` in one array, those of `conset_connections_in` in the
-//! other.
+//! One array holds the words of the outgoing connections of a cell (`conset_connections_out`) in the
+//! order of their ids, another those of the incoming connections (`conset_connections_in`).
 
 use std::ffi::{c_int, c_void};
 
 use conset::ir::ConnectionId;
-use conset_runtime::{Cell, CellError, Word};
+use conset_runtime::{By, Cell, Word};
 
 use crate::cell::{ConsetCell, call};
 use crate::entry::enter;
 use crate::handle::value;
 use crate::image::ConsetImage;
-use crate::memory::{read_and_written, typed, write};
+use crate::memory::{BY_PHASES, by_of, read_and_written, typed, write};
 use crate::status::Fault;
-
-/// By what a set is exchanged.
-#[derive(Clone, Copy)]
-enum Way {
-    Phases,
-    Messages,
-}
 
 /// Words that go out and come in: the type of the numbers, where they are, how many.
 #[derive(Clone, Copy)]
@@ -45,13 +37,18 @@ pub unsafe extern "C" fn conset_exchange_words(
     let (outgoing, incoming) = ((outgoing, outgoing_words), (incoming, incoming_words));
     let buffers = Buffers { number_type, outgoing, incoming };
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe { exchange("conset_exchange_words", cell, set, Way::Phases, buffers) }
+    unsafe { exchange("conset_exchange_words", cell, set, BY_PHASES, buffers) }
 }
 
-/// The same by a message for each connection.
+/// Exchanges a set between buffers, by phases or by messages.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_msg_exchange_words(
+#[allow(
+    clippy::too_many_arguments,
+    reason = "an interface of C: the arrays of an exchange and their types"
+)]
+pub unsafe extern "C" fn conset_exchange_words_by(
     cell: *mut ConsetCell,
+    by: c_int,
     set: u32,
     number_type: c_int,
     outgoing: *const c_void,
@@ -62,7 +59,7 @@ pub unsafe extern "C" fn conset_msg_exchange_words(
     let (outgoing, incoming) = ((outgoing, outgoing_words), (incoming, incoming_words));
     let buffers = Buffers { number_type, outgoing, incoming };
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe { exchange("conset_msg_exchange_words", cell, set, Way::Messages, buffers) }
+    unsafe { exchange("conset_exchange_words_by", cell, set, by, buffers) }
 }
 
 /// # Safety
@@ -71,18 +68,19 @@ unsafe fn exchange(
     function: &str,
     cell: *mut ConsetCell,
     set: u32,
-    way: Way,
+    by: c_int,
     buffers: Buffers,
 ) -> c_int {
     let Buffers { number_type, outgoing: (from, read), incoming: (into, written) } = buffers;
     // SAFETY: the caller's promise.
     unsafe {
         call(function, cell, |cell| {
+            let by = by_of(by)?;
             typed!(number_type, W => {
                 let from = (from.cast::<W>(), read, "outgoing");
                 let into = (into.cast::<W>(), written, "incoming");
                 let (outgoing, incoming) = read_and_written(from, into)?;
-                between(cell, set, way, outgoing, incoming)
+                between(cell, set, by, outgoing, incoming)
             })
         })
     }
@@ -105,7 +103,7 @@ fn check(what: &str, expected: &[usize], found: usize) -> Result<(), Fault> {
 fn between<W: Word>(
     cell: &mut Cell<'_>,
     set: u32,
-    way: Way,
+    by: By,
     mut outgoing: &[W],
     mut incoming: &mut [W],
 ) -> Result<(), Fault> {
@@ -126,11 +124,7 @@ fn between<W: Word>(
         received.push(piece);
         incoming = rest;
     }
-    let done: Result<(), CellError> = match way {
-        Way::Phases => cell.exchange(row, &sent, &mut received),
-        Way::Messages => cell.msg_exchange(row, &sent, &mut received),
-    };
-    Ok(done?)
+    Ok(cell.exchange_by(by, row, &sent, &mut received)?)
 }
 
 /// Words of all connections of a set that start, and that end, at a cell: the sizes of the buffers.

@@ -203,9 +203,9 @@ fn with_work(cell: &mut Cell<'_>, plan: &Plan, over_mpi: bool) -> Result<[Vec<f6
                     cell.exchange_nodes(plan, Op::Copy, &mut x)?;
                     value = work(value, steps);
                 } else {
-                    let token = cell.begin(plan, Op::Copy, &x)?;
+                    let token = cell.start(plan, Op::Copy, &x)?;
                     value = work(value, steps);
-                    cell.end(plan, token, &mut x)?;
+                    cell.wait(plan, token, &mut x)?;
                 }
             }
             meet();

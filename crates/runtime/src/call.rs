@@ -21,30 +21,30 @@ use std::panic::Location;
 use conset_ir::{CellId, PhaseId};
 
 use crate::error::{CellCall, RunError};
-use crate::loaded::Loaded;
+use crate::loaded_image::LoadedImage;
 
 /// A place in a program's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SourceLocation {
     file: &'static str,
     line: u32,
     /// 0 where it is not known.
     column: u32,
 }
 
-impl Place {
+impl SourceLocation {
     pub(crate) const fn new(file: &'static str, line: u32) -> Self {
         Self { file, line, column: 0 }
     }
 }
 
-impl From<&'static Location<'static>> for Place {
+impl From<&'static Location<'static>> for SourceLocation {
     fn from(at: &'static Location<'static>) -> Self {
         Self { file: at.file(), line: at.line(), column: at.column() }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -58,7 +58,7 @@ const DIGEST_BITS: u32 = 24;
 /// Where a call is made, and in which round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
-    place: Option<Place>,
+    place: Option<SourceLocation>,
     round: u64,
     mark: u64,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Call {
 impl Call {
     /// A call of a round, or 0; without a place where places are not compared.
     #[inline]
-    pub(crate) fn new(place: Option<Place>, round: u64) -> Self {
+    pub(crate) fn new(place: Option<SourceLocation>, round: u64) -> Self {
         let (mut digest, mut line) = (round, 0);
         if let Some(place) = place {
             let mut chunks = place.file.as_bytes().chunks_exact(8);
@@ -91,7 +91,7 @@ impl Call {
     }
 
     /// The call for an error text.
-    pub(crate) fn told(&self, cell: CellId, number: u64, what: String) -> CellCall {
+    pub(crate) fn describe(&self, cell: CellId, number: u64, what: String) -> CellCall {
         let place = self.place.map(|place| place.to_string());
         CellCall { cell, number, what, place, round: self.round }
     }
@@ -99,7 +99,7 @@ impl Call {
 
 /// What is known of a call by its mark alone, for an error text.
 #[cfg(feature = "mpi")]
-pub(crate) fn told_by_mark(cell: CellId, number: u64, what: String, mark: u64) -> CellCall {
+pub(crate) fn describe_mark(cell: CellId, number: u64, what: String, mark: u64) -> CellCall {
     let line = mark >> DIGEST_BITS;
     let place = (line > 0).then(|| format!("line {line}"));
     CellCall { cell, number, what, place, round: 0 }
@@ -116,25 +116,25 @@ pub(crate) enum Collective {
     Messages,
     Phase(usize, PhaseId),
     Exchange(usize),
-    Lists(usize),
-    Letters(usize),
-    Begun(usize),
+    VectorExchange(usize),
+    MessageExchange(usize),
+    Nonblocking(usize),
 }
 
 impl Collective {
-    pub(crate) fn number(self, loaded: &Loaded) -> u32 {
+    pub(crate) fn number(self, loaded: &LoadedImage) -> u32 {
         let phases = loaded.first_phase.last().copied().unwrap_or(0);
         match self {
             Collective::Messages => 0,
             Collective::Phase(set, phase) => 1 + loaded.first_phase[set] + phase.0,
             Collective::Exchange(set) => 1 + phases + 4 * set as u32,
-            Collective::Lists(set) => 2 + phases + 4 * set as u32,
-            Collective::Letters(set) => 3 + phases + 4 * set as u32,
-            Collective::Begun(set) => 4 + phases + 4 * set as u32,
+            Collective::VectorExchange(set) => 2 + phases + 4 * set as u32,
+            Collective::MessageExchange(set) => 3 + phases + 4 * set as u32,
+            Collective::Nonblocking(set) => 4 + phases + 4 * set as u32,
         }
     }
 
-    pub(crate) fn of_number(number: u32, loaded: &Loaded) -> Self {
+    pub(crate) fn of_number(number: u32, loaded: &LoadedImage) -> Self {
         let phases = loaded.first_phase.last().copied().unwrap_or(0);
         let Some(number) = number.checked_sub(1) else { return Collective::Messages };
         if number < phases {
@@ -144,27 +144,29 @@ impl Collective {
         let set = ((number - phases) / 4) as usize;
         match (number - phases) % 4 {
             0 => Collective::Exchange(set),
-            1 => Collective::Lists(set),
-            2 => Collective::Letters(set),
-            _ => Collective::Begun(set),
+            1 => Collective::VectorExchange(set),
+            2 => Collective::MessageExchange(set),
+            _ => Collective::Nonblocking(set),
         }
     }
 
     /// What a program would call it, after "switches to".
-    pub(crate) fn name(self, loaded: &Loaded) -> String {
+    pub(crate) fn name(self, loaded: &LoadedImage) -> String {
         let name = |set: usize| loaded.set(set).name();
         match self {
             Collective::Messages => "messages".to_owned(),
             Collective::Phase(set, phase) => loaded.phase_name(set, phase),
             Collective::Exchange(set) => format!("the exchange of {}", name(set)),
-            Collective::Lists(set) => format!("the vector exchange of {}", name(set)),
-            Collective::Letters(set) => format!("the exchange of {} by messages", name(set)),
-            Collective::Begun(set) => format!("the begun exchange of {}", name(set)),
+            Collective::VectorExchange(set) => format!("the vector exchange of {}", name(set)),
+            Collective::MessageExchange(set) => {
+                format!("the exchange of {} by messages", name(set))
+            }
+            Collective::Nonblocking(set) => format!("the begun exchange of {}", name(set)),
         }
     }
 
     /// What a call does, for an error text.
-    pub(crate) fn title(self, loaded: &Loaded) -> String {
+    pub(crate) fn title(self, loaded: &LoadedImage) -> String {
         match self {
             Collective::Messages | Collective::Phase(..) => {
                 format!("the switch to {}", self.name(loaded))
@@ -181,13 +183,13 @@ impl Collective {
 pub(crate) struct CallLog {
     /// The number of the first that is kept, counted from 0.
     first: u64,
-    kept: VecDeque<Kept>,
+    log: VecDeque<LoggedCall>,
     /// Calls of each cell.
     made: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct LoggedCall {
     what: Collective,
     call: Call,
     by: CellId,
@@ -196,24 +198,24 @@ struct Kept {
 
 /// Kinds of calls, of which each has its own way to find out what differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CallKind {
     Switch,
-    Letters,
-    Begun,
+    MessageExchange,
+    Nonblocking,
 }
 
 impl Collective {
-    fn kind(self) -> Kind {
+    fn kind(self) -> CallKind {
         match self {
-            Collective::Letters(_) => Kind::Letters,
-            Collective::Begun(_) => Kind::Begun,
-            _ => Kind::Switch,
+            Collective::MessageExchange(_) => CallKind::MessageExchange,
+            Collective::Nonblocking(_) => CallKind::Nonblocking,
+            _ => CallKind::Switch,
         }
     }
 }
 
 /// Calls that are kept; cells that are further behind are not compared.
-const KEPT: usize = 1 << 12;
+const LOG_LENGTH: usize = 1 << 12;
 
 impl CallLog {
     pub(crate) fn new(cells: usize) -> Self {
@@ -228,37 +230,38 @@ impl CallLog {
         (cell, cells): (CellId, usize),
         what: Collective,
         call: Call,
-        loaded: &Loaded,
+        loaded: &LoadedImage,
     ) -> Option<RunError> {
         let number = self.made[cell.index()];
         self.made[cell.index()] += 1;
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        let Some(kept) = self.kept.get_mut(place) else {
-            self.kept.push_back(Kept { what, call, by: cell, cells: 1 });
-            if self.kept.len() > KEPT {
-                self.kept.pop_front();
+        let Some(log) = self.log.get_mut(place) else {
+            self.log.push_back(LoggedCall { what, call, by: cell, cells: 1 });
+            if self.log.len() > LOG_LENGTH {
+                self.log.pop_front();
                 self.first += 1;
             }
             return None;
         };
-        if kept.what == what && kept.call.mark() != call.mark() {
+        if log.what == what && log.call.mark() != call.mark() {
             let number = number + 1;
             return Some(mismatch(
-                kept.call.told(kept.by, number, kept.what.title(loaded)),
-                call.told(cell, number, what.title(loaded)),
+                log.call.describe(log.by, number, log.what.title(loaded)),
+                call.describe(cell, number, what.title(loaded)),
             ));
         }
-        if kept.what != what && kept.what.kind() != what.kind() {
-            let (one, two) = ((kept.by, kept.what), (cell, what));
+        if log.what != what && log.what.kind() != what.kind() {
+            let (one, two) = ((log.by, log.what), (cell, what));
             // What is begun is waited for.
-            let (one, two) = if two.1.kind() == Kind::Begun { (two, one) } else { (one, two) };
+            let (one, two) =
+                if two.1.kind() == CallKind::Nonblocking { (two, one) } else { (one, two) };
             let name = |what: Collective| what.name(loaded).replacen("begun ", "", 1);
             let (phase, other) = (name(one.1), name(two.1));
             return Some(RunError::Disagree { first: one.0, phase, second: two.0, other });
         }
-        kept.cells += 1;
-        while self.kept.front().is_some_and(|kept| kept.cells == cells) {
-            self.kept.pop_front();
+        log.cells += 1;
+        while self.log.front().is_some_and(|log| log.cells == cells) {
+            self.log.pop_front();
             self.first += 1;
         }
         None
@@ -283,9 +286,9 @@ mod tests {
         for file in files {
             for line in [1, 2, 65_537, u32::MAX] {
                 for round in [0, 1, u64::MAX] {
-                    let call = Call::new(Some(Place::new(file, line)), round);
+                    let call = Call::new(Some(SourceLocation::new(file, line)), round);
                     assert!(call.mark() < 1 << MARK_BITS);
-                    assert_eq!(call, Call::new(Some(Place::new(file, line)), round));
+                    assert_eq!(call, Call::new(Some(SourceLocation::new(file, line)), round));
                     marks.insert(call.mark());
                     calls += 1;
                 }

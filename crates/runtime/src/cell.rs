@@ -1,6 +1,6 @@
 //! A cell as its program sees it, on whatever transport.
 //!
-//! A call that waits suspends the cell's coroutine; its [`Port`] has it resumed when what it asked
+//! A call that waits suspends the cell's coroutine; its [`CellPort`] has it resumed when what it asked
 //! for is done. What a call can know to be wrong without the other cells it says at once, here,
 //! so that errors are the same on all transports.
 //!
@@ -9,13 +9,13 @@
 
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
-use crate::call::{Call, Place};
-use crate::error::CellError;
+use crate::call::{Call, SourceLocation};
+use crate::error::{CellError, PlanUse};
 use crate::lists::{CellLists, Number, Op};
-use crate::loaded::Loaded;
+use crate::loaded_image::LoadedImage;
 use crate::phase::{PhaseRef, SetRef};
-use crate::plan::Flights;
-use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped};
+use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, WireBuffers};
+use crate::requests::Requests;
 use crate::stack::Bounds;
 use crate::word::Word;
 
@@ -38,22 +38,22 @@ pub(crate) struct AbortedProgram;
 pub struct Cell<'w> {
     id: CellId,
     stack: Bounds,
-    loaded: &'w Loaded,
-    pub(crate) port: &'w mut (dyn Port + 'w),
+    loaded: &'w LoadedImage,
+    pub(crate) port: &'w mut (dyn CellPort + 'w),
     active: Option<(usize, PhaseId)>,
     /// Words sent and received by elements in the active phase, in the order of the cell's
     /// connections out and in.
     sent: Vec<u32>,
     received: Vec<u32>,
     /// The buffers of an exchange; kept for their memory.
-    outgoing: Vec<Row>,
-    incoming: Vec<Row>,
+    outgoing: Vec<RawWords>,
+    incoming: Vec<RawWords>,
     /// The program was told that the run has ended.
     told: bool,
     /// Exchanges that were begun and not ended.
-    pub(crate) flights: Flights,
+    pub(crate) requests: Requests,
     /// Where the next calls are made, if the caller has said so.
-    place: Option<Place>,
+    place: Option<SourceLocation>,
     /// The round of the program.
     round: u64,
     pub(crate) same_places: bool,
@@ -62,8 +62,8 @@ pub struct Cell<'w> {
 impl<'w> Cell<'w> {
     pub(crate) fn new(
         (id, stack): (CellId, Bounds),
-        loaded: &'w Loaded,
-        port: &'w mut (dyn Port + 'w),
+        loaded: &'w LoadedImage,
+        port: &'w mut (dyn CellPort + 'w),
     ) -> Self {
         Self {
             id,
@@ -76,7 +76,7 @@ impl<'w> Cell<'w> {
             outgoing: Vec::new(),
             incoming: Vec::new(),
             told: false,
-            flights: Flights::new(),
+            requests: Requests::new(),
             place: None,
             round: 0,
             same_places: true,
@@ -90,7 +90,7 @@ impl<'w> Cell<'w> {
 
     /// Number of cells of the machine that have an agent, dead ones included; they are numbered
     /// from 0.
-    pub fn cells(&self) -> usize {
+    pub fn cell_count(&self) -> usize {
         self.loaded.image.machine().agent_count()
     }
 
@@ -115,14 +115,14 @@ impl<'w> Cell<'w> {
     /// Says where in the program the next collective calls are made, until it is said again: for
     /// interfaces to other languages, as the place of a call in Rust is known.
     pub fn set_place(&mut self, file: &'static str, line: u32) {
-        self.place = Some(Place::new(file, line));
+        self.place = Some(SourceLocation::new(file, line));
     }
 
     /// A collective call is made, of which the caller's caller is the program.
     #[track_caller]
     fn at_call(&mut self) {
         // Not in a closure, which would be the caller.
-        let caller = Place::from(std::panic::Location::caller());
+        let caller = SourceLocation::from(std::panic::Location::caller());
         let place = self.place.or_else(|| self.same_places.then_some(caller));
         self.port.at(Call::new(place, self.round));
     }
@@ -144,7 +144,7 @@ impl<'w> Cell<'w> {
     /// No such set.
     pub fn connections_out(&mut self, set: impl SetRef) -> Result<&'w [ConnectionId], CellError> {
         let set = self.set(&set)?;
-        Ok(self.loaded.sets[set].out.of(self.id))
+        Ok(self.loaded.sets[set].outgoing.of(self.id))
     }
 
     /// The connections of a set that end at this cell, in id order: the order of an exchange's
@@ -154,7 +154,7 @@ impl<'w> Cell<'w> {
     /// No such set.
     pub fn connections_in(&mut self, set: impl SetRef) -> Result<&'w [ConnectionId], CellError> {
         let set = self.set(&set)?;
-        Ok(self.loaded.sets[set].inn.of(self.id))
+        Ok(self.loaded.sets[set].incoming.of(self.id))
     }
 
     /// Switches to a phase, together with all other cells: waits until every cell has asked for
@@ -168,7 +168,7 @@ impl<'w> Cell<'w> {
     pub fn instantiate_phase(&mut self, phase: impl PhaseRef) -> Result<(), CellError> {
         self.check_running()?;
         self.at_call();
-        self.arrive_all()?;
+        self.wait_all()?;
         let Some((set, phase)) = phase.find(&self.loaded.image) else {
             return self.fail(CellError::NoPhase { name: format!("{phase:?}") });
         };
@@ -215,21 +215,49 @@ impl<'w> Cell<'w> {
         outgoing: &[S],
         incoming: &mut [R],
     ) -> Result<(), CellError> {
-        self.check_running()?;
-        self.arrive_all()?;
-        self.exchange_now(set, outgoing, incoming)
+        self.exchange_by(By::Phases, set, outgoing, incoming)
     }
 
-    /// [`Cell::exchange`], without the exchanges that were begun before.
+    /// Exchanges a set by its compiled phases or by messages, together with all other cells; the
+    /// buffers are those of [`Cell::exchange`]. By messages, each cell sends its connections in
+    /// the order of the set, one after the other, and receives messages as they come; from a phase
+    /// it switches as [`Cell::instantiate_messages`] does.
+    ///
+    /// # Errors
+    /// As [`Cell::exchange`]. By messages, the image of the set is not used and not checked.
     #[track_caller]
-    pub(crate) fn exchange_now<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
+    pub fn exchange_by<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
         &mut self,
+        by: By,
         set: impl SetRef,
         outgoing: &[S],
         incoming: &mut [R],
     ) -> Result<(), CellError> {
-        let set = self.executable(&set)?;
-        self.exchange_rows(set, By::Phases, outgoing, incoming)
+        self.check_running()?;
+        self.wait_all()?;
+        self.exchange_now(by, set, outgoing, incoming)
+    }
+
+    /// [`Cell::exchange_by`], after the requests of the cell were completed.
+    #[track_caller]
+    pub(crate) fn exchange_now<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
+        &mut self,
+        by: By,
+        set: impl SetRef,
+        outgoing: &[S],
+        incoming: &mut [R],
+    ) -> Result<(), CellError> {
+        let set = match by {
+            By::Phases => self.executable(&set)?,
+            By::Messages => {
+                let set = self.set(&set)?;
+                if self.active.is_some() {
+                    self.instantiate_messages()?;
+                }
+                set
+            }
+        };
+        self.exchange_rows(set, by, outgoing, incoming)
     }
 
     /// Exchanges a set between vectors, by the lists of each cell ([`crate::lists`]), together
@@ -250,7 +278,7 @@ impl<'w> Cell<'w> {
     ) -> Result<(), CellError> {
         self.check_running()?;
         self.at_call();
-        self.arrive_all()?;
+        self.wait_all()?;
         let set = self.executable(&set)?;
         self.check_lists(set, lists, vector.len())?;
         self.ask(|port| port.exchange_lists(set, lists, op, W::vector(vector)))?;
@@ -269,7 +297,7 @@ impl<'w> Cell<'w> {
 
     /// Ends the run for all cells, with a reason of the program's own: a solver diverges, say.
     /// Returns the error that the run then ends with, to be handed on.
-    pub fn give_up(&mut self, why: impl Into<String>) -> CellError {
+    pub fn abort(&mut self, why: impl Into<String>) -> CellError {
         match self.fail::<std::convert::Infallible>(CellError::Program { message: why.into() }) {
             Err(error) => error,
         }
@@ -284,7 +312,7 @@ impl<'w> Cell<'w> {
     pub fn instantiate_messages(&mut self) -> Result<(), CellError> {
         self.check_running()?;
         self.at_call();
-        self.arrive_all()?;
+        self.wait_all()?;
         self.ask(|port| port.switch(Context::Messages))?;
         self.active = None;
         Ok(())
@@ -300,7 +328,7 @@ impl<'w> Cell<'w> {
     pub fn msg_send<W: Word>(&mut self, target: CellId, words: &[W]) -> Result<(), CellError> {
         self.check_message(target)?;
         // SAFETY: the slice is lent until this function returns.
-        self.ask(|port| unsafe { port.send_message(target, Row::of(words)) })
+        self.ask(|port| unsafe { port.send_message(target, RawWords::of(words)) })
     }
 
     /// Receives the next message of a cell; returns when all of it is there. Messages of one cell
@@ -315,7 +343,7 @@ impl<'w> Cell<'w> {
         words: &mut [W],
     ) -> Result<(), CellError> {
         self.check_message(source)?;
-        let row = Row::of_mut(words);
+        let row = RawWords::of_mut(words);
         // SAFETY: the slice is lent until this function returns, and not touched meanwhile.
         let found = self.ask(|port| unsafe { port.receive_message(source, row) })?;
         if found == row.words {
@@ -325,48 +353,25 @@ impl<'w> Cell<'w> {
         self.fail(CellError::MessageWords { source_cell, expected, found })
     }
 
-    /// Exchanges a set by a message for each connection, together with all other cells; the
-    /// buffers are those of [`Cell::exchange`]. Every cell sends its connections in the order of
-    /// the set, one after the other, and receives as they come. From a phase it switches as
-    /// [`Cell::instantiate_messages`] does.
-    ///
-    /// # Errors
-    /// No such set, or buffers that do not fit it.
+    /// Begins an exchange of a set ([`CellPort::start`]), the buffers of which fit it.
     #[track_caller]
-    pub fn msg_exchange<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
-        &mut self,
-        set: impl SetRef,
-        outgoing: &[S],
-        incoming: &mut [R],
-    ) -> Result<(), CellError> {
-        self.check_running()?;
-        self.arrive_all()?;
-        let set = self.set(&set)?;
-        if self.active.is_some() {
-            self.instantiate_messages()?;
-        }
-        self.exchange_rows(set, By::Messages, outgoing, incoming)
-    }
-
-    /// Begins an exchange of a set ([`Port::begin`]), the buffers of which fit it.
-    #[track_caller]
-    pub(crate) fn begin_exchange(
+    pub(crate) fn start_exchange(
         &mut self,
         number: u64,
         set: usize,
-        buffers: Buffers,
-        pack: &mut Pack<'_>,
+        buffers: WireBuffers,
+        pack: &mut PackFn<'_>,
     ) -> Result<(), CellError> {
         let set = self.executable(&set)?;
         self.at_call();
-        self.ask(|port| port.begin(number, set, buffers, pack))?;
+        self.ask(|port| port.start(number, set, buffers, pack))?;
         self.activate_last(set);
         Ok(())
     }
 
     fn check_message(&mut self, other: CellId) -> Result<(), CellError> {
         self.check_running()?;
-        self.arrive_all()?;
+        self.wait_all()?;
         if let Some((set, phase)) = self.active {
             let phase = self.loaded.phase_name(set, phase);
             return self.fail(CellError::NotMessages { phase });
@@ -388,9 +393,9 @@ impl<'w> Cell<'w> {
     ) -> Result<(), CellError> {
         self.at_call();
         self.outgoing.clear();
-        self.outgoing.extend(outgoing.iter().map(|words| Row::of(words.as_ref())));
+        self.outgoing.extend(outgoing.iter().map(|words| RawWords::of(words.as_ref())));
         self.incoming.clear();
-        self.incoming.extend(incoming.iter_mut().map(|words| Row::of_mut(words.as_mut())));
+        self.incoming.extend(incoming.iter_mut().map(|words| RawWords::of_mut(words.as_mut())));
         let result = self.check_rows(set).and_then(|()| {
             // SAFETY: the rows are of slices that `outgoing` and `incoming` lend until this
             // function returns or unwinds, and neither is touched meanwhile. Slices lent for
@@ -411,7 +416,9 @@ impl<'w> Cell<'w> {
     /// A phase is active, of which no words have gone.
     fn activate(&mut self, set: usize, phase: PhaseId) {
         let loaded = &self.loaded.sets[set];
-        for (counts, ends) in [(&mut self.sent, &loaded.out), (&mut self.received, &loaded.inn)] {
+        for (counts, ends) in
+            [(&mut self.sent, &loaded.outgoing), (&mut self.received, &loaded.incoming)]
+        {
             counts.clear();
             counts.resize(ends.of(self.id).len(), 0);
         }
@@ -440,7 +447,7 @@ impl<'w> Cell<'w> {
     /// Whether the rows are as many and as long as the cell's connections.
     fn check_rows(&mut self, set: usize) -> Result<(), CellError> {
         let loaded = &self.loaded.sets[set];
-        let (out, inn) = (loaded.out.of(self.id), loaded.inn.of(self.id));
+        let (out, inn) = (loaded.outgoing.of(self.id), loaded.incoming.of(self.id));
         let sizes = self.outgoing.iter().map(|row| row.words);
         let wrong = self.wrong_buffers(set, Direction::Send, out, sizes).or_else(|| {
             let sizes = self.incoming.iter().map(|row| row.words);
@@ -456,7 +463,7 @@ impl<'w> Cell<'w> {
         words: usize,
     ) -> Result<(), CellError> {
         let loaded = &self.loaded.sets[set];
-        let (out, inn) = (loaded.out.of(self.id), loaded.inn.of(self.id));
+        let (out, inn) = (loaded.outgoing.of(self.id), loaded.incoming.of(self.id));
         let size = |list: &[u32]| list.len() * lists.block();
         let sizes = (0..lists.send().len()).map(|place| size(lists.send().row(place)));
         let wrong = self.wrong_buffers(set, Direction::Send, out, sizes).or_else(|| {
@@ -507,7 +514,7 @@ impl<'w> Cell<'w> {
         direction: Direction,
     ) -> Result<(Operation, bool), CellError> {
         self.check_running()?;
-        self.arrive_all()?;
+        self.wait_all()?;
         let Some((set, phase)) = self.active else { return self.fail(CellError::NoActivePhase) };
         let loaded = self.loaded;
         let name = || loaded.phase_name(set, phase);
@@ -515,8 +522,8 @@ impl<'w> Cell<'w> {
             return self.fail(CellError::NotInPhase { connection, phase: name() });
         };
         let (end, row, counts) = match direction {
-            Direction::Send => (ends.source, &loaded.sets[set].out, &mut self.sent),
-            Direction::Receive => (ends.target, &loaded.sets[set].inn, &mut self.received),
+            Direction::Send => (ends.source, &loaded.sets[set].outgoing, &mut self.sent),
+            Direction::Receive => (ends.target, &loaded.sets[set].incoming, &mut self.received),
         };
         if end != self.id {
             return self.fail(CellError::WrongEnd { cell: self.id, connection, direction });
@@ -551,6 +558,24 @@ impl<'w> Cell<'w> {
         }
     }
 
+    /// Waits for all exchanges that the cell has started.
+    pub(crate) fn wait_all(&mut self) -> Result<(), CellError> {
+        match self.requests.active.last().map(|request| request.number) {
+            None => Ok(()),
+            Some(last) => self.ask(|port| port.wait(last)),
+        }
+    }
+
+    /// Checks that a program that returns has completed its exchanges.
+    pub(crate) fn check_completed(&mut self) -> Result<(), CellError> {
+        let count = self.requests.active.len();
+        if count == 0 || !self.is_running() {
+            return Ok(());
+        }
+        let set = self.loaded.set(self.requests.active[0].set).name().to_owned();
+        self.fail(CellError::Plan(PlanUse::Leaked { count, set }))
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         !self.port.has_stopped()
     }
@@ -580,7 +605,7 @@ impl<'w> Cell<'w> {
 
     pub(crate) fn ask<T>(
         &mut self,
-        call: impl FnOnce(&mut (dyn Port + 'w)) -> Result<T, Stopped>,
+        call: impl FnOnce(&mut (dyn CellPort + 'w)) -> Result<T, Stopped>,
     ) -> Result<T, CellError> {
         call(self.port).map_err(|stopped| self.stopped(stopped))
     }

@@ -237,13 +237,13 @@ impl CellLists {
         wire: &[u64],
         vector: &mut [W],
     ) {
-        let stretch = (row, first);
+        let at = (row, first);
         // A loop for each operation, so that none is chosen within.
         match op {
-            Op::Copy => self.unpack_by(stretch, wire, vector, |_, other| other),
-            Op::Add => self.unpack_by(stretch, wire, vector, W::plus),
-            Op::Min => self.unpack_by(stretch, wire, vector, smaller),
-            Op::Max => self.unpack_by(stretch, wire, vector, greater),
+            Op::Copy => self.unpack_by(at, wire, vector, |_, other| other),
+            Op::Add => self.unpack_by(at, wire, vector, W::plus),
+            Op::Min => self.unpack_by(at, wire, vector, smaller),
+            Op::Max => self.unpack_by(at, wire, vector, greater),
         }
     }
 

@@ -1,19 +1,19 @@
 //! The seam between a cell and what carries its words.
 //!
 //! A [`crate::Cell`] checks what it is asked for and keeps count; what is left to do it asks of
-//! its [`Port`], of which each transport has one. The rules of a port:
+//! its [`CellPort`], of which each transport has one. The rules of a port:
 //!
 //! * Calls are made from the cell's own coroutine and may suspend it.
-//! * [`Port::switch`], [`Port::exchange`] and [`Port::exchange_lists`] are *collective*: all
+//! * [`CellPort::switch`], [`CellPort::exchange`] and [`CellPort::exchange_lists`] are *collective*: all
 //!   cells make the same ones in the same order; a port finds out when they do not.
-//! * An exchange that is begun ([`Port::begin`]) leaves its buffers with the port, so that they are
+//! * An exchange that is begun ([`CellPort::begin`]) leaves its buffers with the port, so that they are
 //!   there for as long as anybody reads them, whatever becomes of the program.
 //! * A call that gives [`Stopped`] means that the run has ended, for a reason that the port has
-//!   noted or was told ([`Port::fail`]). The cell then tells its program.
+//!   noted or was told ([`CellPort::fail`]). The cell then tells its program.
 //! * Values move as bits: what was sent as `f64` and is received as `u64` are the bits. Words of
 //!   4 bytes are the lower half of 64 bits.
 //!
-//! What is passed is erased to [`Row`]s (a pointer, a length, bytes per word), so that ports need
+//! What is passed is erased to [`RawWords`]s (a pointer, a length, bytes per word), so that ports need
 //! no generics and a transport is one `impl`.
 
 use conset_ir::{CellId, Operation, PhaseId};
@@ -36,10 +36,11 @@ pub(crate) enum Context {
     Phase(usize, PhaseId),
 }
 
-/// By what a set is exchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
-    /// Its compiled phases.
+/// The method by which a set is exchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum By {
+    /// The compiled phases.
+    #[default]
     Phases,
     /// A message for each connection.
     Messages,
@@ -47,13 +48,13 @@ pub(crate) enum By {
 
 /// The words of one exchange of one cell: a buffer for each connection, 64 bits a word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Buffers {
+pub(crate) struct WireBuffers {
     pub(crate) outgoing: Vec<Vec<u64>>,
     pub(crate) incoming: Vec<Vec<u64>>,
 }
 
-impl Buffers {
-    /// Buffers of so many words.
+impl WireBuffers {
+    /// WireBuffers of so many words.
     pub(crate) fn new(
         outgoing: impl Iterator<Item = usize>,
         incoming: impl Iterator<Item = usize>,
@@ -63,28 +64,28 @@ impl Buffers {
     }
 
     /// Hands over what came in.
-    pub(crate) fn hand_over(&self, unpack: &mut Unpack<'_>) {
+    pub(crate) fn unpack_all(&self, unpack: &mut UnpackFn<'_>) {
         self.incoming.iter().enumerate().for_each(|(row, wire)| unpack((row, 0), wire));
     }
 
     /// Packs what goes out.
-    pub(crate) fn fill(&mut self, pack: &mut Pack<'_>) {
+    pub(crate) fn fill(&mut self, pack: &mut PackFn<'_>) {
         self.outgoing.iter_mut().enumerate().for_each(|(row, wire)| pack((row, 0), wire));
     }
 }
 
 /// A stretch of a connection's words: its row among those that start or end at the cell, and the
 /// first of the words.
-pub(crate) type Stretch = (usize, usize);
+pub(crate) type WirePosition = (usize, usize);
 
 /// Puts a stretch of what goes out on the wire.
-pub(crate) type Pack<'a> = dyn FnMut(Stretch, &mut [u64]) + 'a;
+pub(crate) type PackFn<'a> = dyn FnMut(WirePosition, &mut [u64]) + 'a;
 
 /// Gets a stretch of what came in.
-pub(crate) type Unpack<'a> = dyn FnMut(Stretch, &[u64]) + 'a;
+pub(crate) type UnpackFn<'a> = dyn FnMut(WirePosition, &[u64]) + 'a;
 
 /// What carries a cell's words.
-pub(crate) trait Port {
+pub(crate) trait CellPort {
     /// Whether the run has ended early.
     fn has_stopped(&self) -> bool;
 
@@ -121,8 +122,8 @@ pub(crate) trait Port {
         &mut self,
         set: usize,
         by: By,
-        outgoing: &[Row],
-        incoming: &[Row],
+        outgoing: &[RawWords],
+        incoming: &[RawWords],
     ) -> Result<(), Stopped>;
 
     /// Collective: exchanges a set between vectors. What the positions `lists.send()` hold at the
@@ -141,12 +142,12 @@ pub(crate) trait Port {
     /// than that of the exchange begun before. What goes out it packs during the call, into the
     /// buffers or elsewhere. Returns without waiting for other cells, as far as
     /// the transport has room. The machine does exchanges in the order in which they were begun.
-    fn begin(
+    fn start(
         &mut self,
         number: u64,
         set: usize,
-        buffers: Buffers,
-        pack: &mut Pack<'_>,
+        buffers: WireBuffers,
+        pack: &mut PackFn<'_>,
     ) -> Result<(), Stopped>;
 
     /// Whether an exchange that was begun has arrived here. Does what can be done for that without
@@ -155,17 +156,17 @@ pub(crate) trait Port {
     fn test(&mut self, number: u64) -> Result<bool, Stopped>;
 
     /// Waits until an exchange that was begun, and all that were begun before, have arrived.
-    fn arrive(&mut self, number: u64) -> Result<(), Stopped>;
+    fn wait(&mut self, number: u64) -> Result<(), Stopped>;
 
     /// Takes back the buffers of an exchange that has arrived.
-    fn take(&mut self, number: u64) -> Buffers;
+    fn take(&mut self, number: u64) -> WireBuffers;
 
-    /// [`Port::arrive`], and [`Port::take`]; in between hands over what came in, connections in id
+    /// [`CellPort::arrive`], and [`CellPort::take`]; in between hands over what came in, connections in id
     /// order. It need not be in the buffers.
-    fn read(&mut self, number: u64, unpack: &mut Unpack<'_>) -> Result<Buffers, Stopped> {
-        self.arrive(number)?;
+    fn read(&mut self, number: u64, unpack: &mut UnpackFn<'_>) -> Result<WireBuffers, Stopped> {
+        self.wait(number)?;
         let buffers = self.take(number);
-        buffers.hand_over(unpack);
+        buffers.unpack_all(unpack);
         Ok(buffers)
     }
 
@@ -173,26 +174,26 @@ pub(crate) trait Port {
     ///
     /// # Safety
     /// The row can be read until the call returns or unwinds.
-    unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped>;
+    unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped>;
 
     /// Receives the next message of a live cell. If it has not as many words as the row nothing
     /// is written, and the answer is how many it has.
     ///
     /// # Safety
     /// The row can be written until the call returns or unwinds.
-    unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped>;
+    unsafe fn receive_message(&mut self, source: CellId, into: RawWords) -> Result<usize, Stopped>;
 }
 
 /// Words in memory: of which type is forgotten but for its size.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct RawWords {
     pub(crate) pointer: *mut u8,
     pub(crate) words: usize,
     /// Bytes of a word: 4 or 8.
     pub(crate) size: usize,
 }
 
-impl Row {
+impl RawWords {
     /// Words to be read.
     pub(crate) fn of<W: Word>(words: &[W]) -> Self {
         // It is never written through: `exchange` writes incoming rows only.
@@ -243,7 +244,7 @@ impl Row {
     /// This row was made of a slice lent for writing, the other can be read, they do not overlap
     /// and have the same number of words.
     #[inline]
-    pub(crate) unsafe fn copy_from(&self, other: &Row) {
+    pub(crate) unsafe fn copy_from(&self, other: &RawWords) {
         if self.size == other.size {
             // SAFETY: both are `words * size` bytes long.
             unsafe {
@@ -261,7 +262,7 @@ impl Row {
 /// An exchange between vectors by rows: gather, exchange, combine. For ports that cannot do
 /// better.
 pub(crate) fn exchange_packed(
-    port: &mut dyn Port,
+    port: &mut dyn CellPort,
     set: usize,
     lists: &CellLists,
     op: Op,
@@ -278,7 +279,7 @@ pub(crate) fn exchange_packed(
 }
 
 fn packed<W: Number>(
-    port: &mut dyn Port,
+    port: &mut dyn CellPort,
     set: usize,
     lists: &CellLists,
     op: Op,
@@ -289,21 +290,21 @@ fn packed<W: Number>(
     let mut incoming = vec![W::from_bits(0); receive.all().len() * block];
     gather(send.all(), block, vector, &mut outgoing);
     let out = rows(&mut outgoing, send, block);
-    let inn = rows(&mut incoming, receive, block);
+    let into = rows(&mut incoming, receive, block);
     // SAFETY: the rows are disjoint parts of two vectors that live until the end of this function
     // and are not touched before the call returns or unwinds.
-    unsafe { port.exchange(set, By::Phases, &out, &inn)? };
+    unsafe { port.exchange(set, By::Phases, &out, &into)? };
     combine(receive.all(), block, op, &incoming, vector);
     Ok(())
 }
 
 /// The row of each list, where the words of all lists lie one after the other.
-fn rows<W: Number>(words: &mut [W], lists: &Positions, block: usize) -> Vec<Row> {
+fn rows<W: Number>(words: &mut [W], lists: &Positions, block: usize) -> Vec<RawWords> {
     let mut rest = words;
     let mut rows = Vec::with_capacity(lists.len());
     for place in 0..lists.len() {
         let (row, others) = rest.split_at_mut(lists.row(place).len() * block);
-        rows.push(Row::of_mut(row));
+        rows.push(RawWords::of_mut(row));
         rest = others;
     }
     rows

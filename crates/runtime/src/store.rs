@@ -11,16 +11,16 @@
 use conset_fabric::Payload;
 use conset_ir::{CellId, ConnectionId, ConnectionSet};
 
-use crate::port::Buffers;
+use crate::port::WireBuffers;
 
 /// Words of the active set. A row is as long as the words put there so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Store {
+pub(crate) struct WordStore {
     outgoing: Vec<Vec<u64>>,
     incoming: Vec<Vec<u64>>,
 }
 
-impl Store {
+impl WordStore {
     /// Room for another set.
     pub(crate) fn start_set(&mut self, set: &ConnectionSet) {
         for rows in [&mut self.outgoing, &mut self.incoming] {
@@ -45,15 +45,15 @@ impl Store {
     }
 
     /// Puts the outgoing words of a pack.
-    pub(crate) fn put_pack(&mut self, out: &[ConnectionId], pack: &Buffers) {
-        for (&connection, words) in out.iter().zip(&pack.outgoing) {
+    pub(crate) fn put_packed(&mut self, outgoing: &[ConnectionId], exchange: &WireBuffers) {
+        for (&connection, words) in outgoing.iter().zip(&exchange.outgoing) {
             self.fill(connection, words.iter().copied());
         }
     }
 
     /// Copies what was received to the incoming words of a pack.
-    pub(crate) fn get_pack(&self, inn: &[ConnectionId], pack: &mut Buffers) {
-        for (&connection, words) in inn.iter().zip(&mut pack.incoming) {
+    pub(crate) fn get_packed(&self, incoming: &[ConnectionId], exchange: &mut WireBuffers) {
+        for (&connection, words) in incoming.iter().zip(&mut exchange.incoming) {
             for (index, word) in words.iter_mut().enumerate() {
                 *word = self.get(connection, index as u32);
             }
@@ -63,9 +63,9 @@ impl Store {
 
 /// What a cell has begun and not taken back.
 #[derive(Clone, Debug)]
-struct Pack {
+struct PackedExchange {
     number: u64,
-    buffers: Buffers,
+    buffers: WireBuffers,
     /// The exchange has no phases: it is over when those before it are.
     empty: bool,
     arrived: bool,
@@ -73,22 +73,22 @@ struct Pack {
 
 /// The packs of all cells, by cell, in the order in which they were begun.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Packs(Vec<Vec<Pack>>);
+pub(crate) struct PackedExchanges(Vec<Vec<PackedExchange>>);
 
-impl Packs {
+impl PackedExchanges {
     pub(crate) fn new(cells: usize) -> Self {
         Self(vec![Vec::new(); cells])
     }
 
     /// A cell begins exchange `number`; `empty`: it has no phases.
-    pub(crate) fn put(&mut self, cell: CellId, number: u64, empty: bool, buffers: Buffers) {
-        let packs = &mut self.0[cell.index()];
-        let arrived = empty && packs.iter().all(|pack| pack.arrived);
-        packs.push(Pack { number, buffers, empty, arrived });
+    pub(crate) fn put(&mut self, cell: CellId, number: u64, empty: bool, buffers: WireBuffers) {
+        let packed = &mut self.0[cell.index()];
+        let arrived = empty && packed.iter().all(|exchange| exchange.arrived);
+        packed.push(PackedExchange { number, buffers, empty, arrived });
     }
 
     /// The buffers of a cell for exchange `number`.
-    pub(crate) fn get(&mut self, cell: CellId, number: u64) -> &mut Buffers {
+    pub(crate) fn get(&mut self, cell: CellId, number: u64) -> &mut WireBuffers {
         let place = self.place(cell, number);
         &mut self.0[cell.index()][place].buffers
     }
@@ -99,7 +99,10 @@ impl Packs {
         let place = self.place(cell, number);
         let (now, after) = self.0[cell.index()][place..].split_at_mut(1);
         now[0].arrived = true;
-        after.iter_mut().take_while(|pack| pack.empty).for_each(|pack| pack.arrived = true);
+        after
+            .iter_mut()
+            .take_while(|exchange| exchange.empty)
+            .for_each(|exchange| exchange.arrived = true);
     }
 
     pub(crate) fn has_arrived(&self, cell: CellId, number: u64) -> bool {
@@ -107,18 +110,18 @@ impl Packs {
     }
 
     /// Takes buffers back.
-    pub(crate) fn take(&mut self, cell: CellId, number: u64) -> Buffers {
+    pub(crate) fn take(&mut self, cell: CellId, number: u64) -> WireBuffers {
         let place = self.place(cell, number);
         self.0[cell.index()].remove(place).buffers
     }
 
     fn place(&self, cell: CellId, number: u64) -> usize {
-        let place = self.0[cell.index()].binary_search_by_key(&number, |pack| pack.number);
+        let place = self.0[cell.index()].binary_search_by_key(&number, |exchange| exchange.number);
         place.expect("the exchange was begun and not taken back")
     }
 }
 
-impl Payload for Store {
+impl Payload for WordStore {
     #[inline]
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
         let word = self.outgoing[from.0.index()].get(from.1 as usize).copied().unwrap_or(0);
@@ -141,16 +144,18 @@ mod tests {
     #[test]
     fn exchanges_without_phases_arrive_with_those_before_them() {
         let cell = CellId(0);
-        let mut packs = Packs::new(1);
+        let mut packed = PackedExchanges::new(1);
         for (number, empty) in [(3, true), (4, false), (5, true), (6, false), (7, true)] {
-            packs.put(cell, number, empty, Buffers::default());
+            packed.put(cell, number, empty, WireBuffers::default());
         }
-        let arrived = |packs: &Packs| [3, 4, 5, 6, 7].map(|number| packs.has_arrived(cell, number));
-        assert_eq!(arrived(&packs), [true, false, false, false, false]);
-        packs.arrive(cell, 4);
-        assert_eq!(arrived(&packs), [true, true, true, false, false]);
-        packs.take(cell, 4);
-        packs.arrive(cell, 6);
-        assert!(packs.has_arrived(cell, 7));
+        let arrived = |packed: &PackedExchanges| {
+            [3, 4, 5, 6, 7].map(|number| packed.has_arrived(cell, number))
+        };
+        assert_eq!(arrived(&packed), [true, false, false, false, false]);
+        packed.arrive(cell, 4);
+        assert_eq!(arrived(&packed), [true, true, true, false, false]);
+        packed.take(cell, 4);
+        packed.arrive(cell, 6);
+        assert!(packed.has_arrived(cell, 7));
     }
 }

@@ -5,12 +5,12 @@
 //! after all its waiting cells by loading numbers, and a wait once over is over for good.
 //!
 //! * [`Counter`]: whoever sees the value sees all that was written before it was published.
-//! * [`Agreement`]: all cells do the same collective calls in the same order. The first that
+//! * [`CollectiveLog`]: all cells do the same collective calls in the same order. The first that
 //!   comes to a step writes down what it does, the others compare.
-//! * [`Ending`]: a run ends early. A worker *acknowledges* while none of its cells runs, and
+//! * [`Shutdown`]: a run ends early. A worker *acknowledges* while none of its cells runs, and
 //!   resumes them only to be told. When all workers have acknowledged, no cell reads the memory
 //!   of another any more, so cells may leave calls in which others were to read theirs.
-//! * [`Idle`]: the run is stuck if every worker has looked at all its waiting cells, found none
+//! * [`IdleDetector`]: the run is stuck if every worker has looked at all its waiting cells, found none
 //!   that can go on, and no cell has run since the first of these looks. Workers vote for the
 //!   *version* they looked at; a worker raises the version before it runs a cell again.
 //!
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// A value on cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
 /// A number that only grows, and has one writer at a time.
 #[derive(Debug)]
@@ -72,14 +72,14 @@ pub(crate) const WINDOW: u64 = 2;
 
 /// What all cells do at each of the last [`WINDOW`] steps, and where. Steps begin with 1.
 #[derive(Debug)]
-pub(crate) struct Agreement {
+pub(crate) struct CollectiveLog {
     /// The step in the upper half, what is done in the lower.
     log: Vec<AtomicU64>,
     /// The step in the upper 24 bits, the mark of the call in the lower 40.
     marks: Vec<AtomicU64>,
 }
 
-impl Agreement {
+impl CollectiveLog {
     pub(crate) fn new() -> Self {
         let places = || (0..WINDOW).map(|_| AtomicU64::new(0)).collect();
         Self { log: places(), marks: places() }
@@ -91,7 +91,7 @@ impl Agreement {
     ///
     /// The two are written down one after the other, by the first to come to each: of those who do
     /// not do the same, all but one at most hear of it.
-    pub(crate) fn agrees(&self, step: u64, what: u32, mark: u64) -> bool {
+    pub(crate) fn matches(&self, step: u64, what: u32, mark: u64) -> bool {
         let place = (step % WINDOW) as usize;
         Self::compare(&self.log[place], step << 32 | u64::from(what), 32)
             && Self::compare(&self.marks[place], step << MARK_BITS | mark, MARK_BITS)
@@ -114,23 +114,23 @@ impl Agreement {
 
 /// The early end of a run.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct Shutdown {
     begun: AtomicBool,
     acknowledged: AtomicUsize,
     workers: usize,
 }
 
-impl Ending {
+impl Shutdown {
     pub(crate) fn new(workers: usize) -> Self {
         Self { begun: AtomicBool::new(false), acknowledged: AtomicUsize::new(0), workers }
     }
 
-    pub(crate) fn begin(&self) {
+    pub(crate) fn start(&self) {
         self.begun.store(true, Ordering::Release);
     }
 
     #[inline]
-    pub(crate) fn has_begun(&self) -> bool {
+    pub(crate) fn has_started(&self) -> bool {
         self.begun.load(Ordering::Acquire)
     }
 
@@ -147,7 +147,7 @@ impl Ending {
 
 /// Finds out that no cell of any worker can ever go on.
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub(crate) struct IdleDetector {
     /// Workers that run cells.
     running: AtomicUsize,
     /// Raised before a worker runs cells again.
@@ -159,7 +159,7 @@ pub(crate) struct Idle {
 /// The vote of a worker whose cells have all ended.
 const ALWAYS: u64 = u64::MAX;
 
-impl Idle {
+impl IdleDetector {
     /// All workers run cells.
     pub(crate) fn new(workers: usize) -> Self {
         Self {
@@ -195,34 +195,34 @@ impl Idle {
     /// counter has changed since, and each worker looked at counters as they now are: that nobody
     /// ran it read from the last worker that stopped, after all that was published. A worker
     /// whose cells have all ended casts its vote for good before it stops.
-    pub(crate) fn look(&self, worker: usize, mut can_go_on: impl FnMut() -> bool) -> Look {
+    pub(crate) fn look(&self, worker: usize, mut can_go_on: impl FnMut() -> bool) -> IdleState {
         let version = self.version.load(Ordering::SeqCst);
         let nobody_runs = self.running.load(Ordering::SeqCst) == 0;
         if can_go_on() {
-            return Look::GoOn;
+            return IdleState::Runnable;
         }
         if !nobody_runs {
-            return Look::Wait;
+            return IdleState::Waiting;
         }
         self.votes[worker].store(version + 1, Ordering::SeqCst);
         let all = self.votes.iter().map(|vote| vote.load(Ordering::SeqCst));
         let all_agree = all.into_iter().all(|vote| vote == version + 1 || vote == ALWAYS);
         if all_agree && self.version.load(Ordering::SeqCst) == version {
-            return Look::Stuck;
+            return IdleState::Deadlock;
         }
-        Look::Wait
+        IdleState::Waiting
     }
 }
 
 /// What a worker saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum IdleState {
     /// One of its cells can go on.
-    GoOn,
+    Runnable,
     /// None can; others may change that.
-    Wait,
+    Waiting,
     /// No cell of any worker can ever go on.
-    Stuck,
+    Deadlock,
 }
 
 #[cfg(test)]

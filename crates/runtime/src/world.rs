@@ -2,37 +2,21 @@
 
 use std::sync::Arc;
 
-use conset_fabric::Trace;
 use conset_ir::{CellId, Image};
 
 use crate::cell::Cell;
 use crate::error::{CellError, RunError};
-use crate::loaded::Loaded;
+use crate::executor::RunSetup;
+use crate::fabric_driver::FabricDriver;
+use crate::loaded_image::LoadedImage;
 #[cfg(feature = "mpi")]
 use crate::mpi;
-use crate::scheduler::Run;
+use crate::report::RunReport;
 use crate::threads::{self, ThreadOptions};
-
-/// What a run took.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunReport {
-    /// Clocks until the last program ended and the last word arrived.
-    pub clocks: u64,
-    /// Context switches.
-    pub switches: u64,
-    /// Clocks of all context switches together.
-    pub switch_clocks: u64,
-    /// Words delivered.
-    pub words: u64,
-    /// Words carried, counted once on every link.
-    pub word_hops: u64,
-    /// Streams and switches, if asked for ([`World::trace`]). A stream here is what a program
-    /// asked for at a time: a word, or an operation of a list.
-    pub trace: Option<Trace>,
-}
 
 /// What carries the words of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Transport {
     /// The emulated machine: every word travels, every clock is accounted for.
     #[default]
@@ -48,10 +32,10 @@ pub enum Transport {
 /// that they cost nothing.
 #[derive(Clone, Debug)]
 pub struct World {
-    pub(crate) loaded: Arc<Loaded>,
-    pub(crate) transport: Transport,
-    pub(crate) stack_size: usize,
-    pub(crate) trace: bool,
+    loaded: Arc<LoadedImage>,
+    transport: Transport,
+    stack_size: usize,
+    trace: bool,
     same_places: bool,
 }
 
@@ -62,7 +46,7 @@ impl World {
 
     /// A machine with an image loaded.
     pub fn new(image: impl Into<Arc<Image>>) -> Self {
-        let loaded = Arc::new(Loaded::new(image.into()));
+        let loaded = Arc::new(LoadedImage::new(image.into()));
         Self {
             loaded,
             transport: Transport::Fabric,
@@ -120,7 +104,7 @@ impl World {
     pub fn own_cells(&self) -> Vec<CellId> {
         match &self.transport {
             #[cfg(feature = "mpi")]
-            Transport::Mpi(comm) => mpi::cells(self, comm),
+            Transport::Mpi(comm) => mpi::cells(self.image().machine(), comm),
             _ => self.image().machine().endpoints().collect(),
         }
     }
@@ -141,14 +125,16 @@ impl World {
             cell.same_places = self.same_places;
             let result = program(cell);
             // An error is kept by the run.
-            let _ = cell.check_ended();
+            let _ = cell.check_completed();
             result
         };
+        let Self { loaded, stack_size, trace, .. } = self;
+        let setup = RunSetup { loaded, stack_size: *stack_size, trace: *trace };
         match &self.transport {
-            Transport::Fabric => Run::new(self).run(&program),
-            Transport::Threads(options) => threads::run(self, *options, &program),
+            Transport::Fabric => FabricDriver::new(setup).run(&program),
+            Transport::Threads(options) => threads::run(setup, *options, &program),
             #[cfg(feature = "mpi")]
-            Transport::Mpi(comm) => mpi::run(self, comm, &program),
+            Transport::Mpi(comm) => mpi::run(setup, comm, &program),
         }
     }
 

@@ -51,17 +51,17 @@ fn exchanges_allocate_nothing() {
                 for _ in 0..rounds {
                     cell.exchange_nodes(&one, Op::Copy, &mut x)?;
                     cell.sum_shared(&one, &mut x)?;
-                    let token = cell.begin(&one, Op::Min, &x)?;
-                    let other = cell.begin(&one, Op::Max, &y)?;
+                    let token = cell.start(&one, Op::Min, &x)?;
+                    let other = cell.start(&one, Op::Max, &y)?;
                     cell.exchange_many(&two, Op::Max, &mut [&mut x, &mut y])?;
-                    cell.end(&one, other, &mut y)?;
+                    cell.wait(&one, other, &mut y)?;
                     cell.test(&token)?;
-                    cell.end(&one, token, &mut x)?;
-                    let several = [(); 5].map(|()| cell.begin(&one, Op::Add, &x));
+                    cell.wait(&one, token, &mut x)?;
+                    let several = [(); 5].map(|()| cell.start(&one, Op::Add, &x));
                     for (turn, token) in several.into_iter().rev().enumerate() {
                         let token = token?;
                         while turn == 0 && !cell.test(&token)? {}
-                        cell.end(&one, token, &mut y)?;
+                        cell.wait(&one, token, &mut y)?;
                     }
                     cell.allreduce(&trees, Op::Min, &mut x)?;
                     cell.broadcast(&trees, conset_runtime::ir::CellId(3), &mut y)?;

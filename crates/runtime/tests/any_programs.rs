@@ -284,7 +284,7 @@ fn perform(
     script: &Script,
     mut x: Vec<f64>,
 ) -> Result<Vec<f64>, CellError> {
-    let (id, cells) = (cell.id().0, cell.cells() as u32);
+    let (id, cells) = (cell.id().0, cell.cell_count() as u32);
     let mut under_way: Vec<(&Plan, Pending)> = Vec::new();
     for (together, alone) in script {
         let first = x.first().copied().unwrap_or(0.5);
@@ -342,7 +342,7 @@ fn perform(
                 Alone::End(number) => {
                     if let Some(row) = pick(under_way.len(), number) {
                         let (plan, token) = under_way.remove(row);
-                        cell.end(plan, token, &mut x)?;
+                        cell.wait(plan, token, &mut x)?;
                     }
                 }
                 Alone::Scale => scale(&mut x),
@@ -350,7 +350,7 @@ fn perform(
         }
     }
     for (plan, token) in under_way.into_iter().rev() {
-        cell.end(plan, token, &mut x)?;
+        cell.wait(plan, token, &mut x)?;
     }
     Ok(x)
 }

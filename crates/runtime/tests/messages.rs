@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::{build, message, ring_image};
 use conset_fabric::messages::{MessageOptions, run_checked};
 use conset_ir::{CellId, ConnectionId, Image};
-use conset_runtime::{Cell, CellError, ThreadOptions, Transport, World};
+use conset_runtime::{By, Cell, CellError, ThreadOptions, Transport, World};
 use proptest::prelude::*;
 
 /// The image's world on each transport.
@@ -34,7 +34,7 @@ fn solve(
             out.iter().map(|x| (0..words(x)).map(|word| value(x, word)).collect()).collect();
         let mut incoming: Vec<Vec<f64>> = inn.iter().map(|x| vec![0.0; words(x)]).collect();
         if by_messages {
-            cell.msg_exchange(0, &outgoing, &mut incoming)?;
+            cell.exchange_by(By::Messages, 0, &outgoing, &mut incoming)?;
         } else {
             cell.exchange(0, &outgoing, &mut incoming)?;
         }

@@ -64,14 +64,14 @@ fn words_are_read_while_their_source_makes_no_call() {
     let (found, _) = world(&image, 2)
         .try_run(|cell| {
             let mut x = [0.0, f64::from(cell.id().0) + 1.5];
-            let token = cell.begin(&plan, Op::Copy, &x)?;
+            let token = cell.start(&plan, Op::Copy, &x)?;
             if cell.id() == CellId(0) {
                 // Neither an end nor any other call, until the other has ended.
                 spin(&ended);
             } else {
                 until_there(cell, &token)?;
             }
-            cell.end(&plan, token, &mut x)?;
+            cell.wait(&plan, token, &mut x)?;
             ended.store(true, Ordering::Release);
             Ok(x[1])
         })
@@ -92,21 +92,21 @@ fn words_are_read_while_their_source_tests_another_exchange() {
                 let own = f64::from(cell.id().0);
                 let (mut a, mut b) = ([0.0, own + 1.0], [0.0, own + 11.0]);
                 if cell.id() == CellId(0) {
-                    let first = cell.begin(&plan, Op::Add, &a)?;
-                    let second = cell.begin(&plan, Op::Add, &b)?;
+                    let first = cell.start(&plan, Op::Add, &a)?;
+                    let second = cell.start(&plan, Op::Add, &b)?;
                     until_there(cell, &second)?;
                     assert_eq!(ended.load(Ordering::Acquire), cells as usize - 1);
                     assert!(cell.test(&first)?, "what was begun before has arrived too");
-                    cell.end(&plan, second, &mut b)?;
-                    cell.end(&plan, first, &mut a)?;
+                    cell.wait(&plan, second, &mut b)?;
+                    cell.wait(&plan, first, &mut a)?;
                     return Ok([a[1], b[1]]);
                 }
-                let first = cell.begin(&plan, Op::Add, &a)?;
+                let first = cell.start(&plan, Op::Add, &a)?;
                 until_there(cell, &first)?;
-                cell.end(&plan, first, &mut a)?;
+                cell.wait(&plan, first, &mut a)?;
                 ended.fetch_add(1, Ordering::Release);
-                let second = cell.begin(&plan, Op::Add, &b)?;
-                cell.end(&plan, second, &mut b)?;
+                let second = cell.start(&plan, Op::Add, &b)?;
+                cell.wait(&plan, second, &mut b)?;
                 Ok([a[1], b[1]])
             })
             .unwrap();
@@ -127,16 +127,16 @@ fn a_test_tells_the_truth() {
             let mut x = [0.0; 2];
             if cell.id() == CellId(1) {
                 spin(&asked);
-                let token = cell.begin(&plan, Op::Copy, &x)?;
-                return cell.end(&plan, token, &mut x);
+                let token = cell.start(&plan, Op::Copy, &x)?;
+                return cell.wait(&plan, token, &mut x);
             }
-            let token = cell.begin(&plan, Op::Copy, &x)?;
+            let token = cell.start(&plan, Op::Copy, &x)?;
             for _ in 0..1000 {
                 assert!(!cell.test(&token)?);
             }
             asked.store(true, Ordering::Release);
             until_there(cell, &token)?;
-            cell.end(&plan, token, &mut x)
+            cell.wait(&plan, token, &mut x)
         })
         .unwrap();
 }
@@ -153,12 +153,12 @@ fn an_end_does_not_wait_for_those_who_read() {
                 if cell.id() == CellId(by) {
                     spin(&begun);
                 }
-                let token = cell.begin(&plan, Op::Max, &x)?;
+                let token = cell.start(&plan, Op::Max, &x)?;
                 if cell.id() == CellId(reader) {
                     begun.store(true, Ordering::Release);
                     spin(&ended);
                 }
-                cell.end(&plan, token, &mut x)?;
+                cell.wait(&plan, token, &mut x)?;
                 if cell.id() == CellId(by) {
                     ended.store(true, Ordering::Release);
                 }
@@ -188,9 +188,9 @@ fn a_source_begins_and_ends_before_its_target_has_begun() {
                 }
                 for round in 0..200u64 {
                     let mut x = [round; 2];
-                    let token = cell.begin(&plan, Op::Copy, &x)?;
+                    let token = cell.start(&plan, Op::Copy, &x)?;
                     x = [0; 2];
-                    cell.end(&plan, token, &mut x)?;
+                    cell.wait(&plan, token, &mut x)?;
                     sum += x[1] * (round + 1);
                     if first && ahead.fetch_add(1, Ordering::Release) == 3 {
                         ahead_seen.store(true, Ordering::Release);
@@ -214,7 +214,7 @@ fn any_number_may_be_under_way() {
                 let own = u64::from(cell.id().0) + 1;
                 let mut tokens = Vec::new();
                 for i in 0..count {
-                    tokens.push((i, cell.begin(&plan, Op::Add, &[0, own * (i + 1)])?));
+                    tokens.push((i, cell.start(&plan, Op::Add, &[0, own * (i + 1)])?));
                 }
                 match cell.id().0 {
                     0 => tokens.reverse(),
@@ -226,7 +226,7 @@ fn any_number_may_be_under_way() {
                     if i % 3 == 0 {
                         until_there(cell, &token)?;
                     }
-                    cell.end(&plan, token, &mut x)?;
+                    cell.wait(&plan, token, &mut x)?;
                     assert_eq!(x, [0, 6 * (i + 1)]);
                 }
                 Ok(())
@@ -262,10 +262,10 @@ fn a_begin_after_elements_does_not_wait() {
                 cell.receive_element::<u32>(ConnectionId(1))?;
             }
             let mut x = [1u64 << id; 2];
-            let token = cell.begin(&plan, Op::Add, &x)?;
+            let token = cell.start(&plan, Op::Add, &x)?;
             begun.store(true, Ordering::Release);
             until_there(cell, &token)?;
-            cell.end(&plan, token, &mut x)?;
+            cell.wait(&plan, token, &mut x)?;
             cell.instantiate_phase("e/p0")?;
             Ok(x)
         });
@@ -287,9 +287,9 @@ fn who_tests_for_ever_is_told_who_is_missing() {
             if cell.id() == CellId(1) {
                 return Ok(());
             }
-            let token = cell.begin(&plan, Op::Add, &[0.0; 2])?;
+            let token = cell.start(&plan, Op::Add, &[0.0; 2])?;
             until_there(cell, &token)?;
-            cell.end(&plan, token, &mut [0.0; 2])
+            cell.wait(&plan, token, &mut [0.0; 2])
         });
         // Of two that ask, the other may be told first.
         let expected = [0, 2].map(|cell| {
@@ -314,9 +314,9 @@ fn who_tests_for_ever_while_others_wait_is_told_so() {
             if id > 0 {
                 cell.msg_receive(CellId(3 - id), &mut [0u32])?;
             }
-            let token = cell.begin(&plan, Op::Add, &[0.0; 2])?;
+            let token = cell.start(&plan, Op::Add, &[0.0; 2])?;
             until_there(cell, &token)?;
-            cell.end(&plan, token, &mut [0.0; 2])
+            cell.wait(&plan, token, &mut [0.0; 2])
         }));
         assert_eq!(
             text,
@@ -344,11 +344,11 @@ fn who_tests_while_another_computes_waits_as_long_as_it_takes() {
                 }
             }
             let mut x = [0, 1u64 << cell.id().0];
-            let token = cell.begin(&plan, Op::Add, &x)?;
+            let token = cell.start(&plan, Op::Add, &x)?;
             while !cell.test(&token)? {
                 tests.fetch_add(1, Ordering::Relaxed);
             }
-            cell.end(&plan, token, &mut x)?;
+            cell.wait(&plan, token, &mut x)?;
             Ok(x[1])
         });
         match result {
@@ -369,8 +369,8 @@ fn a_begin_and_an_exchange_disagree() {
             if cell.id() == CellId(1) {
                 return cell.exchange_nodes(&plan, Op::Add, &mut x);
             }
-            let token = cell.begin(&plan, Op::Add, &x)?;
-            cell.end(&plan, token, &mut x)
+            let token = cell.start(&plan, Op::Add, &x)?;
+            cell.wait(&plan, token, &mut x)
         }));
         assert_eq!(
             text,
@@ -394,22 +394,22 @@ fn what_ends_between_begin_and_end_frees_nothing_that_is_read() {
             let mut tokens = Vec::new();
             for i in 0..8 {
                 let mut x = vec![i as u64; WORDS as usize];
-                tokens.push(cell.begin(&plan, Op::Copy, &x)?);
+                tokens.push(cell.start(&plan, Op::Copy, &x)?);
                 if cell.id().index() == who && i == round {
                     match how {
                         0 => panic!("enough"),
-                        1 => return Err(cell.give_up("it diverges")),
+                        1 => return Err(cell.abort("it diverges")),
                         _ => return Ok(()),
                     }
                 }
                 if i >= 2 {
                     let _ = cell.test(&tokens[1])?;
-                    cell.end(&plan, tokens.remove(0), &mut x)?;
+                    cell.wait(&plan, tokens.remove(0), &mut x)?;
                     assert!(x.iter().all(|&word| word == i as u64 - 2));
                 }
             }
             for token in tokens {
-                cell.end(&plan, token, &mut vec![0u64; WORDS as usize])?;
+                cell.wait(&plan, token, &mut vec![0u64; WORDS as usize])?;
             }
             Ok(())
         });
@@ -436,10 +436,10 @@ fn one_cell_and_sets_without_connections_begin_and_end() {
         for workers in [1, 2] {
             let program = |cell: &mut Cell<'_>| {
                 let mut x = [3.5];
-                let tokens = [cell.begin(&plan, Op::Add, &x)?, cell.begin(&plan, Op::Add, &x)?];
+                let tokens = [cell.start(&plan, Op::Add, &x)?, cell.start(&plan, Op::Add, &x)?];
                 assert!(cell.test(&tokens[1])?);
-                cell.end(&plan, tokens[1], &mut x)?;
-                cell.end(&plan, tokens[0], &mut x)?;
+                cell.wait(&plan, tokens[1], &mut x)?;
+                cell.wait(&plan, tokens[0], &mut x)?;
                 Ok(x[0])
             };
             let (found, _) = world(&image, workers).try_run(program).unwrap();

@@ -116,11 +116,11 @@ fn exchange(cell: &mut Cell<'_>, plan: &Plan) -> Result<(), CellError> {
 }
 
 fn begin(cell: &mut Cell<'_>, plan: &Plan) -> Result<Pending, CellError> {
-    cell.begin(plan, Op::Add, &vector(cell))
+    cell.start(plan, Op::Add, &vector(cell))
 }
 
 fn end(cell: &mut Cell<'_>, plan: &Plan, pending: Pending) -> Result<(), CellError> {
-    cell.end(plan, pending, &mut vector(cell))
+    cell.wait(plan, pending, &mut vector(cell))
 }
 
 #[test]
@@ -330,9 +330,9 @@ fn one_cell_alone() {
     let (found, report) = halo
         .run(|cell, plans| {
             let mut x = vector(cell);
-            let pending = cell.begin(&plans[0], Op::Add, &x)?;
+            let pending = cell.start(&plans[0], Op::Add, &x)?;
             while !cell.test(&pending)? {}
-            cell.end(&plans[0], pending, &mut x)?;
+            cell.wait(&plans[0], pending, &mut x)?;
             Ok(x)
         })
         .unwrap();
@@ -392,7 +392,7 @@ fn what_never_arrives_is_told() {
                 "c1 waits for c0 to receive",
             ],
         ),
-        (|cell| Err(cell.give_up("no more")), &["c1: no more"]),
+        (|cell| Err(cell.abort("no more")), &["c1: no more"]),
     ];
     for way in ways {
         for (program, expected) in of_one {
@@ -445,7 +445,7 @@ fn who_tests_in_vain_may_give_its_own_reason() {
                 return Ok(());
             }
         }
-        Err(cell.give_up("nothing comes"))
+        Err(cell.abort("nothing comes"))
     });
     assert_eq!(text, "c0: nothing comes");
 }
@@ -592,7 +592,7 @@ fn execute(cell: &mut Cell<'_>, plans: &[Plan], steps: &[Step]) -> Result<Vec<u6
     for &step in steps {
         match step {
             Step::Begin(set) => {
-                pending.push((set, cell.begin(&plans[set], Op::Add, &x)?));
+                pending.push((set, cell.start(&plans[set], Op::Add, &x)?));
                 x.iter_mut().for_each(|x| *x *= 0.75);
             }
             Step::Test(n) if !pending.is_empty() => {
@@ -607,7 +607,7 @@ fn execute(cell: &mut Cell<'_>, plans: &[Plan], steps: &[Step]) -> Result<Vec<u6
             }
             Step::End(n) if !pending.is_empty() => {
                 let (set, token) = pending.remove(n % pending.len());
-                cell.end(&plans[set], token, &mut x)?;
+                cell.wait(&plans[set], token, &mut x)?;
             }
             Step::Test(_) | Step::End(_) => {}
             Step::Exchange(set) => cell.exchange_nodes(&plans[set], Op::Max, &mut x)?,
@@ -629,7 +629,7 @@ fn execute(cell: &mut Cell<'_>, plans: &[Plan], steps: &[Step]) -> Result<Vec<u6
         }
     }
     for (set, token) in pending {
-        cell.end(&plans[set], token, &mut x)?;
+        cell.wait(&plans[set], token, &mut x)?;
     }
     Ok(x.into_iter().map(f64::to_bits).collect())
 }

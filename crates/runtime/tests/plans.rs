@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use conset_runtime::ir::{CellId, ConnectionId, Image};
 use conset_runtime::{
-    Layout, Number, Op, Owned, Pending, Plan, PlanError, RunError, ThreadOptions, Transport, Word,
-    World,
+    By, Layout, Number, Op, Owned, Pending, Plan, PlanError, RunError, ThreadOptions, Transport,
+    Word, World,
 };
 use proptest::prelude::*;
 
@@ -148,7 +148,7 @@ proptest! {
                     let mut x = of_all(&x)[cell.id().index()].clone();
                     let mut by_messages = x.clone();
                     cell.exchange_nodes(plan, op, &mut x)?;
-                    cell.msg_exchange_nodes(plan, op, &mut by_messages)?;
+                    cell.exchange_nodes_by(By::Messages, plan, op, &mut by_messages)?;
                     Ok([x, by_messages])
                 }).unwrap();
                 let expected = bits(&of_all(&exchanged(layout, op, block, &x)));
@@ -183,15 +183,15 @@ proptest! {
             let own = of_all(&x)[cell.id().index()].clone();
             let [mut phases, mut messages, mut halves] = [own.clone(), own.clone(), own];
             cell.combine_shared(&all, op, &mut phases)?;
-            cell.msg_combine_shared(&all, op, &mut messages)?;
-            let token = cell.begin_shared(&all, op, &halves)?;
+            cell.combine_shared_by(By::Messages, &all, op, &mut messages)?;
+            let token = cell.start_shared(&all, op, &halves)?;
             // What is not shared may change in between.
             let counts = all.multiplicity(cell.id());
             let unshared = |at: usize| counts[at / block] == 1;
             let before = halves.clone();
             (0..halves.len()).filter(|&at| unshared(at)).for_each(|at| halves[at] = f64::NAN);
             while !cell.test(&token)? {}
-            cell.end(&all, token, &mut halves)?;
+            cell.wait(&all, token, &mut halves)?;
             for at in (0..halves.len()).filter(|&at| unshared(at)) {
                 assert!(halves[at].is_nan());
                 halves[at] = before[at];
@@ -210,7 +210,7 @@ proptest! {
             let mut x = of_all(&x)[cell.id().index()].clone();
             let mut by_messages = x.clone();
             cell.combine_owned(&backward, &forward, op, &mut x)?;
-            cell.msg_combine_owned(&backward, &forward, op, &mut by_messages)?;
+            cell.combine_owned_by(By::Messages, &backward, &forward, op, &mut by_messages)?;
             Ok([x, by_messages])
         }).unwrap();
         let expected = bits(&of_all(&combined(&lists, op, block, &x)));
@@ -262,7 +262,7 @@ proptest! {
             for (i, &(op, second)) in ops.iter().enumerate() {
                 let plan = &plans[usize::from(second)];
                 let mut packed = own[i].clone();
-                pending.push((i, plan, cell.begin(plan, op, &packed)?));
+                pending.push((i, plan, cell.start(plan, op, &packed)?));
                 packed.fill(f64::NAN);
             }
             if between {
@@ -276,7 +276,7 @@ proptest! {
                 if turn % 3 == 0 {
                     while !cell.test(&token)? {}
                 }
-                cell.end(plan, token, &mut own[i])?;
+                cell.wait(plan, token, &mut own[i])?;
             }
             Ok(own)
         }).unwrap();
@@ -348,8 +348,8 @@ fn one_cell_exchanges_with_nobody() {
             .try_run(|cell| {
                 let mut x = [1.0, 2.0, f64::from(cell.id().0)];
                 cell.sum_shared(&plan, &mut x)?;
-                let token = cell.begin(&plan, Op::Max, &x)?;
-                cell.end(&plan, token, &mut x)?;
+                let token = cell.start(&plan, Op::Max, &x)?;
+                cell.wait(&plan, token, &mut x)?;
                 Ok(x)
             })
             .unwrap();
@@ -408,26 +408,26 @@ fn misuse_is_an_error() {
     );
     assert_eq!(
         refused(|cell, plan| {
-            let token = cell.begin(plan, Op::Add, &[0.0; 3])?;
-            cell.end(plan, token, &mut [0.0; 3])?;
-            cell.end(plan, token, &mut [0.0; 3])
+            let token = cell.start(plan, Op::Add, &[0.0; 3])?;
+            cell.wait(plan, token, &mut [0.0; 3])?;
+            cell.wait(plan, token, &mut [0.0; 3])
         }),
         "c0: this exchange of `halo` has been ended already"
     );
     for forged in [[0, 0, 0], [u64::MAX; 3]].map(Pending::from_numbers) {
-        let message = refused(|cell, plan| cell.end(plan, forged, &mut [0.0; 3]));
+        let message = refused(|cell, plan| cell.wait(plan, forged, &mut [0.0; 3]));
         assert!(message.contains("in this run or another"), "{message}");
     }
     assert_eq!(
         refused(|cell, plan| {
-            let token = cell.begin(plan, Op::Add, &[0.0f64; 3])?;
-            cell.end(plan, token, &mut [0.0f32; 3])
+            let token = cell.start(plan, Op::Add, &[0.0f64; 3])?;
+            cell.wait(plan, token, &mut [0.0f32; 3])
         }),
         "c0: this exchange of `halo` was begun with f64 and is ended with f32"
     );
     assert_eq!(
         refused(|cell, plan| {
-            let _leaked = cell.begin(plan, Op::Add, &[0.0; 3])?;
+            let _leaked = cell.start(plan, Op::Add, &[0.0; 3])?;
             Ok(())
         }),
         "c0: the program returned with 1 exchanges begun and not ended, the first of `halo`"
@@ -435,18 +435,18 @@ fn misuse_is_an_error() {
     assert!(
         refused(|cell, plan| {
             loop {
-                let _leaked = cell.begin(plan, Op::Add, &[0.0; 3])?;
+                let _leaked = cell.start(plan, Op::Add, &[0.0; 3])?;
             }
         })
         .contains("4096 exchanges have been begun and not ended")
     );
     let tokens = std::sync::Mutex::new(Vec::new());
     let of_other_cells = refused(|cell, plan| {
-        let token = cell.begin(plan, Op::Add, &[0.0; 3])?;
+        let token = cell.start(plan, Op::Add, &[0.0; 3])?;
         tokens.lock().unwrap().push(token);
         let first = tokens.lock().unwrap()[0];
         cell.barrier_by(plan)?;
-        cell.end(plan, first, &mut [0.0; 3])
+        cell.wait(plan, first, &mut [0.0; 3])
     });
     assert!(of_other_cells.contains("was begun by c0 in this run or another"), "{of_other_cells}");
     let stale = tokens.into_inner().unwrap()[0];
@@ -470,8 +470,8 @@ fn tokens_know_their_plan() {
     let (layout, image) = small(4);
     let plans = [(); 2].map(|()| Plan::new(&image, "halo", layout.clone(), 1).unwrap());
     let error = World::new(image).try_run(|cell| {
-        let token = cell.begin(&plans[0], Op::Add, &[0.0; 3])?;
-        cell.end(&plans[1], token, &mut [0.0; 3])
+        let token = cell.start(&plans[0], Op::Add, &[0.0; 3])?;
+        cell.wait(&plans[1], token, &mut [0.0; 3])
     });
     assert_eq!(
         error.unwrap_err().to_string(),

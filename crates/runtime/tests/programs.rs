@@ -18,7 +18,7 @@ fn a_sum_goes_round_the_ring() {
             .try_run(|cell| {
                 cell.instantiate_phase("s/p0")?;
                 let (mut sum, mut passing) = (0.0, f64::from(cell.id().0) + 0.5);
-                for _ in 1..cell.cells() {
+                for _ in 1..cell.cell_count() {
                     cell.send_element(own(cell), passing)?;
                     passing = cell.receive_element(from_left(cell))?;
                     sum += passing;
@@ -414,7 +414,7 @@ fn a_program_may_give_up_with_a_reason() {
         let world = World::new(ring_image(4, 1)).on(transport);
         let result = world.try_run(|cell| {
             if cell.id() == CellId(2) {
-                let error = cell.give_up("it diverges");
+                let error = cell.abort("it diverges");
                 assert_eq!(error, CellError::Program { message: "it diverges".to_owned() });
                 return Err(error);
             }

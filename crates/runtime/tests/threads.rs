@@ -22,7 +22,7 @@ fn a_sum_goes_round_the_ring() {
                     cell.instantiate_phase("s/p0")?;
                     let mut passing = f64::from(cell.id().0) + 0.5;
                     sum = passing;
-                    for _ in 1..cell.cells() {
+                    for _ in 1..cell.cell_count() {
                         cell.send_element(own(cell), passing)?;
                         passing = cell.receive_element(from_left(cell))?;
                         sum += passing;

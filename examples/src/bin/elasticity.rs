@@ -19,10 +19,10 @@ struct Args {
     stop: StopArgs,
     /// How shared nodes are summed.
     #[arg(long, value_enum, default_value_t)]
-    by: conset_examples::team::By,
+    by: conset_examples::team::ByArg,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(elasticity::solve(&args.mesh, args.stop.into(), args.by))
+    finish(elasticity::solve(&args.mesh, args.stop.into(), args.by.into()))
 }

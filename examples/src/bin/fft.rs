@@ -15,12 +15,12 @@ struct Args {
     size: u32,
     /// How the blocks are exchanged.
     #[arg(long, value_enum, default_value_t)]
-    by: conset_examples::team::By,
+    by: conset_examples::team::ByArg,
     #[command(flatten)]
     team: conset_examples::team::TeamArgs,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(fft::solve(&args.team, args.size as usize, args.by))
+    finish(fft::solve(&args.team, args.size as usize, args.by.into()))
 }

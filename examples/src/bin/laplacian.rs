@@ -16,10 +16,10 @@ struct Args {
     stop: StopArgs,
     /// How ghosts are brought up to date.
     #[arg(long, value_enum, default_value_t)]
-    by: conset_examples::team::By,
+    by: conset_examples::team::ByArg,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(laplacian::solve(&args.mesh, args.stop.into(), args.by))
+    finish(laplacian::solve(&args.mesh, args.stop.into(), args.by.into()))
 }

@@ -16,10 +16,10 @@ struct Args {
     duration: wave::Duration,
     /// How shared nodes are summed.
     #[arg(long, value_enum, default_value_t)]
-    by: conset_examples::team::By,
+    by: conset_examples::team::ByArg,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(wave::solve(&args.mesh, args.duration, args.by, None))
+    finish(wave::solve(&args.mesh, args.duration, args.by.into(), None))
 }

@@ -269,7 +269,7 @@ fn the_readme_names_what_rust_has() {
         ("plan/mod.rs", "impl Plan {"),
         ("plan/mod.rs", "impl Cell<'_> {"),
         ("plan/combine.rs", "impl Cell<'_> {"),
-        ("plan/flights.rs", "impl Cell<'_> {"),
+        ("plan/nonblocking.rs", "impl Cell<'_> {"),
         ("collectives/mod.rs", "impl Collectives {"),
         ("collectives/mod.rs", "impl Cell<'_> {"),
         ("layout/mod.rs", "impl Layout {"),

@@ -26,11 +26,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use conset_ir::{CellId, Direction, Image, PhaseId};
 
 use crate::cell::Cell;
-use crate::error::CellError;
+use crate::error::{CellError, PlanError, PlanUse};
 use crate::lists::{Number, Op};
-use crate::plan::{PlanError, PlanUse};
 use crate::word::Word;
-use tree::{Sets, Tree, Way};
+use tree::{ReductionTree, TreeSets, WalkDirection};
 pub use tree::{tree_sets, tree_sets_named};
 
 /// The names of the sets: to the root, from it, both.
@@ -40,7 +39,7 @@ const NAMES: [&str; 3] = ["reduce", "broadcast", "allreduce"];
 #[derive(Debug)]
 pub struct Collectives {
     image: Arc<Image>,
-    tree: Tree,
+    tree: ReductionTree,
     /// What each cell has received from its children, one after the other.
     scratch: Vec<Mutex<Vec<u64>>>,
 }
@@ -70,7 +69,7 @@ impl Collectives {
     /// # Errors
     /// As [`Collectives::new`].
     pub fn named(image: &Arc<Image>, names: [&str; 3]) -> Result<Self, PlanError> {
-        let tree = Tree::new(image, names)?;
+        let tree = ReductionTree::new(image, names)?;
         let scratch = tree.children.iter().map(|_| Mutex::default()).collect();
         Ok(Self { image: image.clone(), tree, scratch })
     }
@@ -149,12 +148,18 @@ impl Cell<'_> {
         x: &mut [W],
     ) -> Result<(), CellError> {
         self.check_trees(trees)?;
-        let Some(Sets { up, .. }) = trees.tree.sets else { return Ok(()) };
+        let Some(TreeSets { up, .. }) = trees.tree.sets else { return Ok(()) };
         let Some(up) = up else {
             return self.no_tree("reduce", format!("`{}`", trees.tree.names[0]));
         };
         for piece in x.chunks_mut(trees.words()) {
-            self.walk(trees, up, Way::Up, piece, each(|own, child, _| op.apply(own, child)))?;
+            self.walk(
+                trees,
+                up,
+                WalkDirection::Up,
+                piece,
+                each(|own, child, _| op.apply(own, child)),
+            )?;
         }
         Ok(())
     }
@@ -180,8 +185,8 @@ impl Cell<'_> {
         let choose = |own, child, row| if Some(row) == chosen { child } else { own };
         for piece in x.chunks_mut(trees.words()) {
             match tree.sets {
-                Some(Sets { down: Some(down), .. }) if from == tree.root => {
-                    self.walk(trees, down, Way::Down, piece, each(|own, _, _| own))?;
+                Some(TreeSets { down: Some(down), .. }) if from == tree.root => {
+                    self.walk(trees, down, WalkDirection::Down, piece, each(|own, _, _| own))?;
                 }
                 _ => self.walk_both(trees, "broadcast", piece, each(choose))?,
             }
@@ -212,7 +217,7 @@ impl Cell<'_> {
     }
 
     /// Which of this cell's children has `cell` in its branch.
-    fn branch_of(&self, tree: &Tree, cell: CellId) -> Option<usize> {
+    fn branch_of(&self, tree: &ReductionTree, cell: CellId) -> Option<usize> {
         let mut at = cell;
         while at != tree.root && tree.parent[at.index()] != self.id() {
             at = tree.parent[at.index()];
@@ -231,12 +236,14 @@ impl Cell<'_> {
     ) -> Result<(), CellError> {
         match trees.tree.sets {
             None => Ok(()),
-            Some(Sets { both: Some(both), .. }) => self.walk(trees, both, Way::Both, x, make),
-            Some(Sets { up: Some(up), down: Some(down), .. }) => {
-                self.walk(trees, up, Way::Up, x, make)?;
-                self.walk(trees, down, Way::Down, x, each(|own, _, _| own))
+            Some(TreeSets { both: Some(both), .. }) => {
+                self.walk(trees, both, WalkDirection::Both, x, make)
             }
-            Some(Sets { up, .. }) => {
+            Some(TreeSets { up: Some(up), down: Some(down), .. }) => {
+                self.walk(trees, up, WalkDirection::Up, x, make)?;
+                self.walk(trees, down, WalkDirection::Down, x, each(|own, _, _| own))
+            }
+            Some(TreeSets { up, .. }) => {
                 let [to, from, both] = &trees.tree.names;
                 let other = if up.is_some() { from } else { to };
                 self.no_tree(call, format!("`{both}` (or beside what there is `{other}`)"))
@@ -252,7 +259,7 @@ impl Cell<'_> {
         &mut self,
         trees: &Collectives,
         set: usize,
-        way: Way,
+        way: WalkDirection,
         x: &mut [W],
         make: impl Fn(&Arrived<'_>, &[W], usize) -> W,
     ) -> Result<(), CellError> {
@@ -265,7 +272,7 @@ impl Cell<'_> {
         arrived.resize(children.len() * width, 0);
         let made =
             |arrived: &[u64], x: &[W], word| make(&Arrived { words: arrived, width }, x, word);
-        let combines = way == Way::Up || way == Way::Both && id == tree.root;
+        let combines = way == WalkDirection::Up || way == WalkDirection::Both && id == tree.root;
         let image = &self.image().sets()[set];
         for (row, phase) in image.phases.iter().enumerate() {
             self.instantiate_phase((set, PhaseId::from_index(row)))?;

@@ -15,7 +15,8 @@ use conset_ir::{
     SetImage, ShapeError,
 };
 
-use crate::plan::{PlanError, find_set};
+use crate::error::PlanError;
+use crate::plan::find_set;
 
 /// The trees over all live cells of a machine, to be compiled with the program, `words` words on
 /// each connection: `reduce` towards the first live cell, `broadcast` from it, and `allreduce`,
@@ -85,7 +86,7 @@ fn chain(
 
 /// Which way a set leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum WalkDirection {
     /// To the root.
     Up,
     /// From the root.
@@ -96,7 +97,7 @@ pub(super) enum Way {
 
 /// Rows of a tree's sets in the image, where it has them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sets {
+pub(super) struct TreeSets {
     pub(super) up: Option<usize>,
     pub(super) down: Option<usize>,
     pub(super) both: Option<usize>,
@@ -104,9 +105,9 @@ pub(super) struct Sets {
 
 /// Compiled trees, as the cells walk them.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct ReductionTree {
     /// `None` where there is one cell and nothing to do; else one set at least.
-    pub(super) sets: Option<Sets>,
+    pub(super) sets: Option<TreeSets>,
     /// Up, down, both.
     pub(super) names: [String; 3],
     /// Words on each connection; at least 1.
@@ -121,7 +122,7 @@ pub(super) struct Tree {
     pub(super) children: Vec<Vec<CellId>>,
 }
 
-impl Tree {
+impl ReductionTree {
     pub(super) fn new(image: &Image, names: [&str; 3]) -> Result<Self, PlanError> {
         let machine = image.machine();
         let cells: Vec<CellId> = machine.endpoints().collect();
@@ -138,7 +139,7 @@ impl Tree {
             return Ok(tree);
         }
         let rows = names.map(|name| find_set(image, name));
-        let ways = [Way::Up, Way::Down, Way::Both];
+        let ways = [WalkDirection::Up, WalkDirection::Down, WalkDirection::Both];
         let there = rows.iter().zip(ways).find_map(|(row, way)| Some((*row.as_ref().ok()?, way)));
         let [up, down, both] = rows.clone().map(Result::ok);
         let Some((first, way)) = there else {
@@ -158,7 +159,7 @@ impl Tree {
             let mut operations = cells.flat_map(|cell| cell.operations);
             tree.whole &= operations.all(|operation| operation.words as usize == tree.words);
         }
-        tree.sets = Some(Sets { up, down, both });
+        tree.sets = Some(TreeSets { up, down, both });
         Ok(tree)
     }
 
@@ -178,19 +179,24 @@ impl Tree {
 
     /// Takes parents and children from a set. Of one that leads both ways the first half leads to
     /// the root.
-    fn read(&mut self, set: &ConnectionSet, way: Way, cells: &[CellId]) -> Result<(), String> {
+    fn read(
+        &mut self,
+        set: &ConnectionSet,
+        way: WalkDirection,
+        cells: &[CellId],
+    ) -> Result<(), String> {
         let edges = cells.len() - 1;
-        if set.len() != if way == Way::Both { 2 * edges } else { edges } {
+        if set.len() != if way == WalkDirection::Both { 2 * edges } else { edges } {
             return Err(format!("{} connections for {} live cells", set.len(), cells.len()));
         }
         self.words = set.get(ConnectionId(0)).words as usize;
         for connection in &set.connections()[..edges] {
             let (child, parent) = match way {
-                Way::Up | Way::Both => (connection.source, connection.target),
-                Way::Down => (connection.target, connection.source),
+                WalkDirection::Up | WalkDirection::Both => (connection.source, connection.target),
+                WalkDirection::Down => (connection.target, connection.source),
             };
             if self.is_child(child) || child == parent {
-                let verb = if way == Way::Down { "receives" } else { "sends" };
+                let verb = if way == WalkDirection::Down { "receives" } else { "sends" };
                 return Err(format!("{child} {verb} more than once, or to itself"));
             }
             self.parent[child.index()] = parent;
@@ -215,9 +221,9 @@ impl Tree {
     }
 
     /// The set is this tree, each connection once each way that it leads.
-    fn check_set(&self, set: &ConnectionSet, way: Way) -> Result<(), String> {
+    fn check_set(&self, set: &ConnectionSet, way: WalkDirection) -> Result<(), String> {
         let edges: usize = self.children.iter().map(Vec::len).sum();
-        let expected = if way == Way::Both { 2 * edges } else { edges };
+        let expected = if way == WalkDirection::Both { 2 * edges } else { edges };
         if set.len() != expected {
             return Err(format!("{} connections, expected {expected}", set.len()));
         }
@@ -226,7 +232,7 @@ impl Tree {
             let (from, to) = (connection.source, connection.target);
             let up = self.leads_up(connection);
             let down = self.is_child(to) && self.parent[to.index()] == from;
-            let allowed = (up && way != Way::Down) || (down && way != Way::Up);
+            let allowed = (up && way != WalkDirection::Down) || (down && way != WalkDirection::Up);
             if !allowed {
                 return Err(format!("{id} goes from {from} to {to}, which is not its way"));
             }
@@ -246,7 +252,7 @@ impl Tree {
 
     /// No cell sends a word before all that it is made of have been received: from all children
     /// towards the root, and at the root; from the parent elsewhere.
-    fn check_order(&self, image: &SetImage, way: Way) -> Result<(), String> {
+    fn check_order(&self, image: &SetImage, way: WalkDirection) -> Result<(), String> {
         for cell in (0..self.parent.len()).map(CellId::from_index) {
             let children = self.children[cell.index()].len();
             let mut heard = [vec![0usize; self.words], vec![0usize; self.words]];
@@ -259,7 +265,7 @@ impl Tree {
                 }
                 let (from_children, needed) = match (up, cell == self.root) {
                     (true, _) => (true, children),
-                    (false, true) => (true, if way == Way::Both { children } else { 0 }),
+                    (false, true) => (true, if way == WalkDirection::Both { children } else { 0 }),
                     (false, false) => (false, 1),
                 };
                 let words = &heard[usize::from(from_children)][span(operation)];

@@ -59,7 +59,7 @@ struct Entry {
 
 impl Layout {
     /// Number of cells.
-    pub fn cells(&self) -> usize {
+    pub fn cell_count(&self) -> usize {
         self.items.len()
     }
 
@@ -127,8 +127,8 @@ impl Layout {
     /// # Errors
     /// Not one place per part, a place beyond the cells, two parts in one place.
     pub fn placed(&self, place: &[CellId], cells: usize) -> Result<Self, LayoutError> {
-        if place.len() != self.cells() {
-            return Err(LayoutError::Places { parts: self.cells(), places: place.len() });
+        if place.len() != self.cell_count() {
+            return Err(LayoutError::Places { parts: self.cell_count(), places: place.len() });
         }
         check_cells(cells)?;
         let mut part_on = vec![usize::MAX; cells];

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::time::Duration;
 
-use super::error::MpiError;
+use super::backoff::Backoff;
 use super::ffi::{self, RawComm};
-use super::wait::Patience;
+use crate::error::MpiError;
 
 /// Held around every call into MPI.
 static MPI: Mutex<()> = Mutex::new(());
@@ -169,7 +169,7 @@ impl Comm {
             unsafe { ffi::conset_comm_duplicate(fortran, &raw mut raw) }
         })?;
         let (mut ready, mut rank, mut size, mut tags) = (0, 0, 0, 0);
-        let mut patience = Patience::new(Self::TIMEOUT);
+        let mut backoff = Backoff::new(Self::TIMEOUT);
         loop {
             call("duplicate a communicator", || {
                 // SAFETY: `raw` was just made; the shim writes four integers.
@@ -186,7 +186,7 @@ impl Comm {
             if ready != 0 {
                 break;
             }
-            if let Err(milliseconds) = patience.wait() {
+            if let Err(milliseconds) = backoff.wait() {
                 // The duplicate is left as it is: MPI still works on it.
                 let place = "the making of a communicator".to_owned();
                 return Err(MpiError::Missing { rank: 0, milliseconds, place, awaited: vec![] });
@@ -246,13 +246,13 @@ impl Comm {
         self.duplicate.raw
     }
 
-    pub(super) fn patience(&self) -> Patience {
-        self.patience_of(1)
+    pub(super) fn backoff(&self) -> Backoff {
+        self.backoff_of(1)
     }
 
     /// A wait of some time-outs.
-    pub(super) fn patience_of(&self, timeouts: u32) -> Patience {
-        Patience::new(self.timeout.saturating_mul(timeouts))
+    pub(super) fn backoff_of(&self, timeouts: u32) -> Backoff {
+        Backoff::new(self.timeout.saturating_mul(timeouts))
     }
 
     /// Ends all ranks of the job, with this exit status.
@@ -260,25 +260,31 @@ impl Comm {
         abort(self.raw(), status)
     }
 
-    /// Says on standard error why, and ends all ranks of the job: what is left to do when a rank
-    /// cannot go on while others wait for it.
-    pub fn give_up(&self, why: &dyn std::fmt::Display) -> ! {
-        self.say_why(why);
+    /// Prints a reason on standard error and ends all ranks of the job: for a rank that cannot
+    /// continue while others wait for it.
+    pub fn abort_because(&self, why: &dyn std::fmt::Display) -> ! {
+        self.print_reason(why);
         self.abort(1)
     }
 
-    /// [`Comm::give_up`] after a time-out: leaves others a moment to say for whom they wait, as
-    /// this rank may wait for one that only waits itself.
-    pub(super) fn give_up_slowly(&self, why: &dyn std::fmt::Display) -> ! {
-        self.say_why(why);
+    /// The former name of [`Comm::abort_because`].
+    #[doc(hidden)]
+    pub fn give_up(&self, why: &dyn std::fmt::Display) -> ! {
+        self.abort_because(why)
+    }
+
+    /// [`Comm::abort_because`] after a time-out: first gives other ranks a moment to report what
+    /// they wait for, as this rank may wait for one that waits itself.
+    pub(super) fn abort_after_time_out(&self, why: &dyn std::fmt::Display) -> ! {
+        self.print_reason(why);
         std::thread::sleep(Duration::from_millis(500));
         self.abort(1)
     }
 
     /// One write for the whole line: the launcher mixes what it reads from all ranks, and puts its
     /// own report of the abort between two writes.
-    fn say_why(&self, why: &dyn std::fmt::Display) {
-        let line = format!("conset: rank {} ends the job: {why}\n", self.rank);
+    fn print_reason(&self, error: &dyn std::fmt::Display) {
+        let line = format!("conset: rank {} ends the job: {error}\n", self.rank);
         // Nobody is left to be told that standard error is closed.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }

@@ -31,29 +31,28 @@
 //! rank, and clocks.
 //!
 //! Bottom up: `ffi` (the C shim), `requests`, `comm`, `wait`; `meet` (what all ranks do together),
-//! `mail` (words one by one, messages); `place`, `lay` and `wires` (exchanges), `flights` (those that
+//! `mail` (words one by one, messages); `place`, `lay` and `wires` (exchanges), `requests` (those that
 //! were begun); `run` with `agree` and `left` (what its meetings are about) and `steps` (what cells do
 //! together, compared), and `port`.
 
-mod agree;
+mod backoff;
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
 mod comm;
-mod error;
+mod consensus;
 mod ffi;
-mod flights;
-mod lay;
-mod left;
-mod mail;
-mod meet;
-mod place;
+mod gather_at_root;
+mod message_layout;
+mod message_queue;
+mod mismatch;
+mod nonblocking;
+mod persistent_requests;
 mod port;
-mod requests;
+mod rank_map;
+mod raw_requests;
 mod run;
-mod steps;
-mod wait;
-mod wires;
+mod unreceived;
 
+pub use crate::error::MpiError;
 pub use comm::Comm;
-pub use error::MpiError;
 pub(crate) use run::{cells, run};

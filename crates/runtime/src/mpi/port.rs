@@ -3,16 +3,16 @@
 use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::Yielder;
 
-use super::flights::Flight;
-use super::lay::Run;
-use super::mail::{Address, Letter};
-use super::run::{Rank, Waits};
-use super::steps::Together;
-use super::wires::Wires;
+use super::message_layout::WordRun;
+use super::message_queue::{Address, Envelope};
+use super::mismatch::CollectiveStep;
+use super::nonblocking::Request;
+use super::persistent_requests::PersistentExchange;
+use super::run::{Rank, WaitState};
 use crate::call::Call;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut};
-use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped, Unpack};
+use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, UnpackFn, WireBuffers};
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
 /// rank does what else there is to do if there are no others.
@@ -37,9 +37,9 @@ pub(super) struct MpiPort<'r> {
 
 impl MpiPort<'_> {
     /// Lets the other cells of the rank have their turns until something is there.
-    fn wait<T>(
+    fn wait_for<T>(
         &self,
-        what: Waits,
+        what: WaitState,
         mut look: impl FnMut() -> Result<Option<T>, RunError>,
     ) -> Result<T, Stopped> {
         self.set(what);
@@ -48,8 +48,8 @@ impl MpiPort<'_> {
                 return Err(Stopped);
             }
             if let Some(found) = self.noted(look())? {
-                self.set(Waits::Nothing);
-                self.rank.went_on();
+                self.set(WaitState::Nothing);
+                self.rank.made_progress();
                 return Ok(found);
             }
             self.yielder.suspend(());
@@ -62,7 +62,7 @@ impl MpiPort<'_> {
         if alone { TRIES_ALONE } else { TRIES }
     }
 
-    fn set(&self, what: Waits) {
+    fn set(&self, what: WaitState) {
         self.rank.waits.borrow_mut()[self.row] = what;
     }
 
@@ -79,20 +79,22 @@ impl MpiPort<'_> {
         &self,
         set: usize,
         by: By,
-        fill: impl FnMut(&Run, &mut [u64]),
-        read: impl FnMut(&Run, &[u64]),
+        fill: impl FnMut(&WordRun, &mut [u64]),
+        read: impl FnMut(&WordRun, &[u64]),
     ) -> Result<(), Stopped> {
-        let step = self.rank.count_step(self.row, Together::Exchange(set, by), self.call);
-        let wires = self.noted(self.rank.wires(set, by))?;
+        let step = self.rank.count_step(self.row, CollectiveStep::Exchange(set, by), self.call);
+        let exchange = self.noted(self.rank.exchange(set, by))?;
         let row = self.row;
-        if !self.noted(wires.is_ready(row))? {
-            self.wait(Waits::Readers(set, by), || Ok(wires.is_ready(row)?.then_some(())))?;
+        if !self.noted(exchange.is_ready(row))? {
+            self.wait_for(WaitState::Readers(set, by), || {
+                Ok(exchange.is_ready(row)?.then_some(()))
+            })?;
         }
-        self.noted(wires.begin(row, (step, self.call), fill))?;
+        self.noted(exchange.start(row, (step, self.call), fill))?;
         let tries = self.tries();
-        let poll = |wires: &Wires| Ok(wires.poll(row, tries)?.then_some(()));
-        self.wait(Waits::Exchange(set, by), || poll(&wires))?;
-        self.noted(wires.end(row, read))
+        let poll = |exchange: &PersistentExchange| Ok(exchange.poll(row, tries)?.then_some(()));
+        self.wait_for(WaitState::Exchange(set, by), || poll(&exchange))?;
+        self.noted(exchange.finish(row, read))
     }
 
     fn exchange_vector<W: Number>(
@@ -103,25 +105,25 @@ impl MpiPort<'_> {
         vector: &mut [W],
     ) -> Result<(), Stopped> {
         let vector = std::cell::RefCell::new(vector);
-        let fill = |run: &Run, wire: &mut [u64]| {
+        let fill = |run: &WordRun, wire: &mut [u64]| {
             lists.pack((run.slot, run.words.start), &vector.borrow(), wire);
         };
-        let read = |run: &Run, wire: &[u64]| {
+        let read = |run: &WordRun, wire: &[u64]| {
             lists.unpack((run.slot, run.words.start), op, wire, &mut vector.borrow_mut());
         };
         self.exchange_by(set, By::Phases, fill, read)
     }
 
     /// What must be received before the cell's connections of a set, from now on.
-    fn begin_order(&mut self, set: usize) {
+    fn start_order(&mut self, set: usize) {
         let set = self.rank.loaded.set(set);
         let own = set.order().iter().filter(|(_, after)| set.get(*after).source == self.id);
         self.order.clear();
         self.order.extend(own.map(|&(before, after)| (after, before, set.get(before).words)));
     }
 
-    fn next_letter(&self, from: Address, what: Waits) -> Result<usize, Stopped> {
-        self.wait(what, || Ok(self.rank.mail.look(from)?))
+    fn next_envelope(&self, from: Address, what: WaitState) -> Result<usize, Stopped> {
+        self.wait_for(what, || Ok(self.rank.messages.look(from)?))
     }
 
     /// The words of the next piece of mail, which has come.
@@ -129,15 +131,15 @@ impl MpiPort<'_> {
         &self,
         from: Address,
         words: usize,
-        what: Waits,
+        what: WaitState,
         read: impl Fn(&[u64]) -> T,
     ) -> Result<T, Stopped> {
-        let mut letter: Letter = self.noted(self.rank.mail.take(from, words))?;
-        self.wait(what, || Ok(letter.open()?.map(&read)))
+        let mut envelope: Envelope = self.noted(self.rank.messages.take(from, words))?;
+        self.wait_for(what, || Ok(envelope.open()?.map(&read)))
     }
 }
 
-impl Port for MpiPort<'_> {
+impl CellPort for MpiPort<'_> {
     fn has_stopped(&self) -> bool {
         self.rank.has_stopped()
     }
@@ -159,16 +161,16 @@ impl Port for MpiPort<'_> {
     }
 
     fn switch(&mut self, to: Context) -> Result<(), Stopped> {
-        self.rank.count_step(self.row, Together::Switch(to), self.call);
+        self.rank.count_step(self.row, CollectiveStep::Switch(to), self.call);
         let before = self.rank.switches.get();
         let switched = || Ok((self.rank.switches.get() > before).then_some(()));
-        self.wait(Waits::Switch(to), switched)?;
+        self.wait_for(WaitState::Switch(to), switched)?;
         let Context::Phase(set, phase) = to else {
             self.active = usize::MAX;
             return Ok(());
         };
         if set != self.active || phase == PhaseId(0) {
-            self.begin_order(set);
+            self.start_order(set);
         }
         self.active = set;
         Ok(())
@@ -182,16 +184,16 @@ impl Port for MpiPort<'_> {
             let set = self.rank.loaded.set(self.active).name().to_owned();
             let awaiting = Awaiting::Order { set, connection, before };
             let waits = vec![CellWait { cell: self.id, awaiting }];
-            return self.noted(Err(RunError::Stuck { waits, closed: true }));
+            return self.noted(Err(RunError::Deadlock { waits, closed: true }));
         }
         let to = self.rank.element(word, self.active);
-        self.noted(self.rank.mail.send(to, vec![bits]))
+        self.noted(self.rank.messages.send(to, vec![bits]))
     }
 
     fn receive_word(&mut self, word: &Operation, _opens: bool) -> Result<u64, Stopped> {
         let from = self.rank.element(word, self.active);
-        let what = Waits::Word(self.active, word.connection);
-        let words = self.next_letter(from, what)?;
+        let what = WaitState::Word(self.active, word.connection);
+        let words = self.next_envelope(from, what)?;
         let bits = self.open(from, words, what, |words| words[0])?;
         for (_, before, lacks) in &mut self.order {
             if *before == word.connection {
@@ -205,10 +207,10 @@ impl Port for MpiPort<'_> {
         &mut self,
         set: usize,
         by: By,
-        outgoing: &[Row],
-        incoming: &[Row],
+        outgoing: &[RawWords],
+        incoming: &[RawWords],
     ) -> Result<(), Stopped> {
-        let fill = |run: &Run, wire: &mut [u64]| {
+        let fill = |run: &WordRun, wire: &mut [u64]| {
             let row = &outgoing[run.slot];
             if row.size == size_of::<u64>() {
                 let begin = row.pointer.cast::<u64>().cast_const().wrapping_add(run.words.start);
@@ -223,7 +225,7 @@ impl Port for MpiPort<'_> {
                 *word = unsafe { row.get(index) };
             }
         };
-        let read = |run: &Run, wire: &[u64]| {
+        let read = |run: &WordRun, wire: &[u64]| {
             let row = &incoming[run.slot];
             for (word, index) in wire.iter().zip(run.words.clone()) {
                 // SAFETY: as above, and incoming rows can be written.
@@ -233,89 +235,89 @@ impl Port for MpiPort<'_> {
         self.exchange_by(set, by, fill, read)
     }
 
-    fn begin(
+    fn start(
         &mut self,
         number: u64,
         set: usize,
-        mut buffers: Buffers,
-        pack: &mut Pack<'_>,
+        mut buffers: WireBuffers,
+        pack: &mut PackFn<'_>,
     ) -> Result<(), Stopped> {
         let call = self.call;
-        let step = self.rank.count_step(self.row, Together::Exchange(set, By::Phases), call);
-        let wires = self.noted(self.rank.wires(set, By::Phases))?;
-        let (row, flights) = (self.row, &self.rank.flights);
-        let out = !flights.has_waiting(row, set) && self.noted(wires.is_ready(row))?;
+        let step = self.rank.count_step(self.row, CollectiveStep::Exchange(set, By::Phases), call);
+        let exchange = self.noted(self.rank.exchange(set, By::Phases))?;
+        let (row, requests) = (self.row, &self.rank.requests);
+        let out = !requests.has_waiting(row, set) && self.noted(exchange.is_ready(row))?;
         if out {
-            let fill = |run: &Run, wire: &mut [u64]| pack((run.slot, run.words.start), wire);
-            self.noted(wires.begin(row, (step, call), fill))?;
-            self.rank.went_on();
+            let fill = |run: &WordRun, wire: &mut [u64]| pack((run.slot, run.words.start), wire);
+            self.noted(exchange.start(row, (step, call), fill))?;
+            self.rank.made_progress();
         } else {
             buffers.fill(pack);
         }
-        flights.push(row, Flight { number, call: (step, call), set, wires, buffers }, out);
+        requests.push(row, Request { number, call: (step, call), set, exchange, buffers }, out);
         self.noted(self.rank.progress(1))
     }
 
     fn test(&mut self, number: u64) -> Result<bool, Stopped> {
         self.noted(self.rank.progress(1))?;
-        if self.rank.flights.have_arrived(self.row, number) {
+        if self.rank.requests.have_arrived(self.row, number) {
             return Ok(true);
         }
-        // One turn for the others, in which the rank looks at all flights, and at the clock.
-        self.set(Waits::Flights);
+        // One turn for the others, in which the rank looks at all requests, and at the clock.
+        self.set(WaitState::Requests);
         self.rank.tested.set(true);
         self.yielder.suspend(());
-        self.set(Waits::Nothing);
+        self.set(WaitState::Nothing);
         if self.rank.has_stopped() {
             return Err(Stopped);
         }
-        Ok(self.rank.flights.have_arrived(self.row, number))
+        Ok(self.rank.requests.have_arrived(self.row, number))
     }
 
-    fn arrive(&mut self, number: u64) -> Result<(), Stopped> {
+    fn wait(&mut self, number: u64) -> Result<(), Stopped> {
         let (rank, row, tries) = (self.rank, self.row, self.tries());
-        if rank.flights.have_arrived(row, number) {
+        if rank.requests.have_arrived(row, number) {
             return Ok(());
         }
-        self.wait(Waits::Flights, || {
+        self.wait_for(WaitState::Requests, || {
             rank.progress(tries)?;
-            Ok(rank.flights.have_arrived(row, number).then_some(()))
+            Ok(rank.requests.have_arrived(row, number).then_some(()))
         })
     }
 
-    fn take(&mut self, number: u64) -> Buffers {
-        self.rank.flights.take(self.row, number)
+    fn take(&mut self, number: u64) -> WireBuffers {
+        self.rank.requests.take(self.row, number)
     }
 
-    fn read(&mut self, number: u64, unpack: &mut Unpack<'_>) -> Result<Buffers, Stopped> {
+    fn read(&mut self, number: u64, unpack: &mut UnpackFn<'_>) -> Result<WireBuffers, Stopped> {
         let (rank, row, tries) = (self.rank, self.row, self.tries());
         if let Some(before) = number.checked_sub(1) {
-            self.arrive(before)?;
+            CellPort::wait(self, before)?;
         }
-        if !rank.flights.have_arrived(row, number) {
-            rank.flights.claim(row);
-            self.wait(Waits::Flights, || {
+        if !rank.requests.have_arrived(row, number) {
+            rank.requests.claim(row);
+            self.wait_for(WaitState::Requests, || {
                 rank.progress(tries)?;
-                Ok(rank.flights.read(row, unpack)?.then_some(()))
+                Ok(rank.requests.read(row, unpack)?.then_some(()))
             })?;
             return Ok(self.take(number));
         }
         let buffers = self.take(number);
-        buffers.hand_over(unpack);
+        buffers.unpack_all(unpack);
         Ok(buffers)
     }
 
-    unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
+    unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {
         // SAFETY: the caller says that the row can be read.
         let bits = (0..words.words).map(|index| unsafe { words.get(index) }).collect();
         let to = self.rank.message(self.id, target, Direction::Send);
-        self.noted(self.rank.mail.send(to, bits))
+        self.noted(self.rank.messages.send(to, bits))
     }
 
-    unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped> {
+    unsafe fn receive_message(&mut self, source: CellId, into: RawWords) -> Result<usize, Stopped> {
         let from = self.rank.message(source, self.id, Direction::Receive);
-        let what = Waits::Message(source);
-        let words = self.next_letter(from, what)?;
+        let what = WaitState::MessageSpec(source);
+        let words = self.next_envelope(from, what)?;
         self.open(from, words, what, |words| {
             if words.len() == into.words {
                 // SAFETY: the caller says that the row can be written.

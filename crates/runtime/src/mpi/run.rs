@@ -2,7 +2,7 @@
 //!
 //! Each rank executes the programs of its own cells, as coroutines of one thread that take turns.
 //! A cell that waits looks, each time it has its turn, whether it can go on. When all cells of a
-//! rank want to switch phases, or have ended, the rank meets the others ([`super::meet`]); what
+//! rank want to switch phases, or have ended, the rank meets the others ([`super::gather_at_root`]); what
 //! comes of that all ranks know, and a run that fails there fails on all of them with an error.
 //! Where one rank alone finds that it cannot go on, the others cannot know, and it ends the job.
 //!
@@ -17,43 +17,40 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use conset_ir::{CellId, ConnectionId, Direction, Operation};
+use conset_ir::{CellId, ConnectionId, Direction, Machine, Operation};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
+use super::backoff::Backoff;
 use super::comm::{Comm, check_thread};
-use super::error::MpiError;
-use super::flights::{Flights, Oldest};
-use super::lay::{Tags, unsound};
-use super::mail::{Address, Mail};
-use super::meet;
-use super::place::Placement;
+use super::gather_at_root;
+use super::message_layout::{TagAllocator, find_unbalanced};
+use super::message_queue::{Address, MessageQueue};
+use super::mismatch::{CollectiveStep, MismatchDetector, StepLog};
+use super::nonblocking::{OldestRequest, RequestQueue};
+use super::persistent_requests::PersistentExchange;
 use super::port::MpiPort;
-use super::steps::{Steps, Talk, Together};
-use super::wait::Patience;
-use super::wires::Wires;
+use super::rank_map::RankMap;
 use crate::call::Call;
 use crate::cell::Cell;
-use crate::error::RunError;
-use crate::loaded::Loaded;
+use crate::error::{MpiError, RunError};
+use crate::executor::{CellCoroutine, ProgramOutcome, RunSetup, discard, run_program};
+use crate::loaded_image::LoadedImage;
 use crate::port::{By, Context};
-use crate::scheduler::{Outcome, discard, run_program};
-use crate::stack::{AlternateStack, CellStack, Stacks};
-use crate::world::{RunReport, World};
-
-type Coroutines<R> = Vec<Coroutine<(), (), Outcome<R>, CellStack>>;
+use crate::report::RunReport;
+use crate::stack::{AlternateStack, Stacks};
 
 /// What a cell waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(super) enum WaitState {
     Nothing,
     /// The end of an exchange of a set.
     Exchange(usize, By),
     /// The exchanges that it has begun.
-    Flights,
+    Requests,
     /// Cells of its own rank, to read what it sent them last in an exchange of a set.
     Readers(usize, By),
     Word(usize, ConnectionId),
-    Message(CellId),
+    MessageSpec(CellId),
     Switch(Context),
     Ended,
 }
@@ -61,19 +58,19 @@ pub(super) enum Waits {
 /// One run, as one rank has it.
 pub(super) struct Rank<'w> {
     pub(super) comm: Comm,
-    pub(super) loaded: &'w Loaded,
-    pub(super) placement: Placement,
-    pub(super) mail: Mail,
-    wires: RefCell<BTreeMap<(usize, bool), Rc<Wires>>>,
+    pub(super) loaded: &'w LoadedImage,
+    pub(super) rank_map: RankMap,
+    pub(super) messages: MessageQueue,
+    exchange: RefCell<BTreeMap<(usize, bool), Rc<PersistentExchange>>>,
     /// Exchanges that cells have begun.
-    pub(super) flights: Flights,
+    pub(super) requests: RequestQueue,
     /// By row of this rank's cells.
-    pub(super) waits: RefCell<Vec<Waits>>,
+    pub(super) waits: RefCell<Vec<WaitState>>,
     /// Switches made.
     pub(super) switches: Slot<u64>,
     /// By row: switches and exchanges that the cell has begun.
-    pub(super) steps: RefCell<Vec<Steps>>,
-    pub(super) talk: Talk,
+    pub(super) steps: RefCell<Vec<StepLog>>,
+    pub(super) mismatch_detector: MismatchDetector,
     /// The set whose phase is active, or messages are.
     pub(super) active: Slot<Option<usize>>,
     /// Raised whenever a cell or a flight goes on.
@@ -82,19 +79,19 @@ pub(super) struct Rank<'w> {
     pub(super) tested: Slot<bool>,
     pub(super) words: Slot<u64>,
     /// Why the run has ended early.
-    why: RefCell<Option<RunError>>,
+    error: RefCell<Option<RunError>>,
     /// That is so on all ranks, with the same reason.
     pub(super) known_to_all: Slot<bool>,
     /// The tag of the first pair's messages, and of the first connection's elements.
-    messages: u64,
+    first_message_tag: u64,
     pub(super) elements: u64,
-    /// Tags of exchanges: the first, and the limit.
+    /// TagAllocator of exchanges: the first, and the limit.
     bulk: (u64, u64),
 }
 
 /// Runs a program on the cells of this rank.
 pub(crate) fn run<R>(
-    world: &World,
+    setup: RunSetup<'_>,
     comm: &Comm,
     program: &dyn Fn(&mut Cell<'_>) -> R,
 ) -> Result<(Vec<R>, RunReport), RunError> {
@@ -103,30 +100,30 @@ pub(crate) fn run<R>(
     if comm.size() > 1 {
         comm.abort_on_panic();
     }
-    let rank = Rank::new(comm, &world.loaded)?;
-    let result = rank.run(world.stack_size, program);
+    let rank = Rank::new(comm, setup.loaded)?;
+    let result = rank.run(setup.stack_size, program);
     if let (Err(error), false) = (&result, rank.known_to_all.get() || comm.size() == 1) {
         if let RunError::Mpi(MpiError::Missing { .. }) = error {
-            comm.give_up_slowly(error);
+            comm.abort_after_time_out(error);
         }
-        comm.give_up(error);
+        comm.abort_because(error);
     }
     result
 }
 
 /// The cells of this rank.
-pub(crate) fn cells(world: &World, comm: &Comm) -> Vec<CellId> {
-    let placement = Placement::new(world.image().machine(), comm.size());
-    placement.of_rank(comm.rank()).to_vec()
+pub(crate) fn cells(machine: &Machine, comm: &Comm) -> Vec<CellId> {
+    let rank_map = RankMap::new(machine, comm.size());
+    rank_map.cells_of(comm.rank()).to_vec()
 }
 
 impl<'w> Rank<'w> {
-    fn new(comm: &Comm, loaded: &'w Loaded) -> Result<Self, MpiError> {
-        let placement = Placement::new(loaded.image.machine(), comm.size());
-        let own = placement.of_rank(comm.rank()).len();
-        let messages = meet::TAGS;
-        let most = placement.most() as u64;
-        let elements = messages + most * most;
+    fn new(comm: &Comm, loaded: &'w LoadedImage) -> Result<Self, MpiError> {
+        let rank_map = RankMap::new(loaded.image.machine(), comm.size());
+        let own = rank_map.cells_of(comm.rank()).len();
+        let first_message_tag = gather_at_root::TAGS;
+        let most = rank_map.most() as u64;
+        let elements = first_message_tag + most * most;
         let connections = loaded.image.sets().iter().map(|set| set.set.len() as u64);
         let bulk = elements + connections.max().unwrap_or(0);
         let limit = comm.tags() as u64;
@@ -137,21 +134,21 @@ impl<'w> Rank<'w> {
         Ok(Self {
             comm: comm.clone(),
             loaded,
-            placement,
-            mail: Mail::new(comm.clone()),
-            wires: RefCell::default(),
-            flights: Flights::new(own),
-            waits: RefCell::new(vec![Waits::Nothing; own]),
+            rank_map,
+            messages: MessageQueue::new(comm.clone()),
+            exchange: RefCell::default(),
+            requests: RequestQueue::new(own),
+            waits: RefCell::new(vec![WaitState::Nothing; own]),
             switches: Slot::new(0),
-            steps: RefCell::new(vec![Steps::new(); own]),
-            talk: Talk::default(),
+            steps: RefCell::new(vec![StepLog::new(); own]),
+            mismatch_detector: MismatchDetector::default(),
             active: Slot::new(None),
             turns: Slot::new(0),
             tested: Slot::new(false),
             words: Slot::new(0),
-            why: RefCell::default(),
+            error: RefCell::default(),
             known_to_all: Slot::new(false),
-            messages,
+            first_message_tag,
             elements,
             bulk: (bulk, limit),
         })
@@ -163,13 +160,13 @@ impl<'w> Rank<'w> {
         program: &dyn Fn(&mut Cell<'_>) -> R,
     ) -> Result<(Vec<R>, RunReport), RunError> {
         self.compare_images()?;
-        let cells = self.placement.of_rank(self.comm.rank());
+        let cells = self.rank_map.cells_of(self.comm.rank());
         if cells.is_empty() {
-            return self.look_on();
+            return self.run_without_cells();
         }
         let _alternate = AlternateStack::install();
         let stacks = Stacks::reserve(cells, cells.len(), stack_size)?;
-        let mut coroutines: Coroutines<R> = Vec::with_capacity(cells.len());
+        let mut coroutines: Vec<CellCoroutine<(), (), R>> = Vec::with_capacity(cells.len());
         for (row, &id) in cells.iter().enumerate() {
             let (stack, bounds) = stacks.get(id, row)?;
             let body = move |yielder: &Yielder<(), ()>, ()| {
@@ -195,7 +192,7 @@ impl<'w> Rank<'w> {
             self.stop(error.clone());
             if self.known_to_all.get() || self.comm.size() == 1 {
                 // The error that there is says more than one of closing.
-                let _ = self.close(&mut Patience::new(CLOSING));
+                let _ = self.close(&mut Backoff::new(CLOSING));
                 for coroutine in &mut coroutines {
                     while coroutine.started() && !coroutine.done() {
                         // It is told, and returns or is unwound; its outcome does not matter.
@@ -217,10 +214,10 @@ impl<'w> Rank<'w> {
     /// Lets the cells take turns until the run has ended on all ranks.
     fn drive<R>(
         &self,
-        coroutines: &mut Coroutines<R>,
+        coroutines: &mut [CellCoroutine<(), (), R>],
         results: &mut [Option<R>],
     ) -> Result<(), RunError> {
-        let mut patience = self.comm.patience();
+        let mut backoff = self.comm.backoff();
         let mut turns = self.turns.get();
         loop {
             for (row, coroutine) in coroutines.iter_mut().enumerate() {
@@ -228,36 +225,36 @@ impl<'w> Rank<'w> {
                     continue;
                 }
                 if let CoroutineResult::Return(outcome) = coroutine.resume(()) {
-                    self.waits.borrow_mut()[row] = Waits::Ended;
-                    self.went_on();
+                    self.waits.borrow_mut()[row] = WaitState::Ended;
+                    self.made_progress();
                     match outcome {
-                        Outcome::Returned(result) => results[row] = Some(result),
-                        Outcome::Panicked(message) => {
-                            let cell = self.placement.of_rank(self.comm.rank())[row];
+                        ProgramOutcome::Returned(result) => results[row] = Some(result),
+                        ProgramOutcome::Panicked(message) => {
+                            let cell = self.rank_map.cells_of(self.comm.rank())[row];
                             self.stop(RunError::Panic { cell, message });
                         }
-                        Outcome::Aborted => {}
+                        ProgramOutcome::Aborted => {}
                     }
                 }
-                if let Some(error) = &*self.why.borrow() {
+                if let Some(error) = &*self.error.borrow() {
                     return Err(error.clone());
                 }
             }
-            self.mail.reap()?;
+            self.messages.reap()?;
             self.progress(1)?;
-            if self.all_at_meeting() {
-                if self.meet_others()? {
-                    return self.close(&mut self.comm.patience());
+            if self.all_ready() {
+                if self.reach_consensus()? {
+                    return self.close(&mut self.comm.backoff());
                 }
-                self.went_on();
+                self.made_progress();
             }
             if self.turns.get() != turns {
                 turns = self.turns.get();
-                patience.renew();
+                backoff.renew();
                 self.tested.set(false);
                 continue;
             }
-            let waited = if self.tested.take() { patience.wait_busy() } else { patience.wait() };
+            let waited = if self.tested.take() { backoff.wait_busy() } else { backoff.wait() };
             match waited {
                 Ok(false) => {}
                 Ok(true) => self.compare_steps()?,
@@ -267,10 +264,10 @@ impl<'w> Rank<'w> {
     }
 
     /// The run has ended on all ranks: no exchange is under way, except of those that failed.
-    fn close(&self, patience: &mut Patience) -> Result<(), RunError> {
-        self.listen_to_others()?;
-        for wires in self.wires.borrow().values() {
-            wires.close(patience)?;
+    fn close(&self, backoff: &mut Backoff) -> Result<(), RunError> {
+        self.receive_notices()?;
+        for exchange in self.exchange.borrow().values() {
+            exchange.close(backoff)?;
         }
         Ok(())
     }
@@ -278,39 +275,39 @@ impl<'w> Rank<'w> {
     /// Does what can be done at once for all exchanges that were begun.
     #[inline]
     pub(super) fn progress(&self, tries: u32) -> Result<(), RunError> {
-        if self.flights.progress(tries)? {
-            self.went_on();
+        if self.requests.progress(tries)? {
+            self.made_progress();
         }
         Ok(())
     }
 
     /// A cell goes on.
-    pub(super) fn went_on(&self) {
+    pub(super) fn made_progress(&self) {
         self.turns.set(self.turns.get() + 1);
     }
 
     /// A cell begins a switch or an exchange; its number.
-    pub(super) fn count_step(&self, row: usize, what: Together, call: Call) -> u64 {
+    pub(super) fn count_step(&self, row: usize, what: CollectiveStep, call: Call) -> u64 {
         self.steps.borrow_mut()[row].push(what, call)
     }
 
     /// Ends the run early; the first reason counts.
-    pub(super) fn stop(&self, why: impl Into<RunError>) {
-        self.why.borrow_mut().get_or_insert_with(|| why.into());
+    pub(super) fn stop(&self, error: impl Into<RunError>) {
+        self.error.borrow_mut().get_or_insert_with(|| error.into());
     }
 
     pub(super) fn has_stopped(&self) -> bool {
-        self.why.borrow().is_some()
+        self.error.borrow().is_some()
     }
 
     /// The wires of a set; laid when they are first asked for.
-    pub(super) fn wires(&self, set: usize, by: By) -> Result<Rc<Wires>, RunError> {
+    pub(super) fn exchange(&self, set: usize, by: By) -> Result<Rc<PersistentExchange>, RunError> {
         let phased = by == By::Phases;
-        if let Some(wires) = self.wires.borrow().get(&(set, phased)) {
-            return Ok(wires.clone());
+        if let Some(exchange) = self.exchange.borrow().get(&(set, phased)) {
+            return Ok(exchange.clone());
         }
         let image = &*self.loaded.image;
-        let unequal = if phased { unsound(image, set) } else { None };
+        let unequal = if phased { find_unbalanced(image, set) } else { None };
         if let Some((phase, connection, sent, received)) = unequal {
             let phase = self.loaded.phase_name(set, phase);
             return Err(MpiError::Unequal { phase, connection, sent, received }.into());
@@ -321,16 +318,16 @@ impl<'w> Rank<'w> {
         let turn = self.comm.runs() % TURNS;
         let sets = image.sets().len() as u64;
         let part = (turn * sets + set as u64) * 2 + u64::from(phased);
-        let mut tags = Tags::new(self.bulk, part, TURNS * sets * 2);
-        let wires = Rc::new(Wires::new(
+        let mut tags = TagAllocator::new(self.bulk, part, TURNS * sets * 2);
+        let exchange = Rc::new(PersistentExchange::new(
             &self.comm,
-            &self.placement,
+            &self.rank_map,
             &mut tags,
             (image, set, by),
-            (&|cell| ends.out.of(cell), &|cell| ends.inn.of(cell)),
+            (&|cell| ends.outgoing.of(cell), &|cell| ends.incoming.of(cell)),
         )?);
-        self.wires.borrow_mut().insert((set, phased), wires.clone());
-        Ok(wires)
+        self.exchange.borrow_mut().insert((set, phased), exchange.clone());
+        Ok(exchange)
     }
 
     /// Where the mail of an element goes or comes from.
@@ -340,24 +337,24 @@ impl<'w> Rank<'w> {
             Direction::Send => ends.target,
             Direction::Receive => ends.source,
         };
-        let (rank, _) = self.placement.find(other).expect("ends of connections are live");
+        let (rank, _) = self.rank_map.find(other).expect("ends of connections are live");
         let tag = self.elements + u64::from(operation.connection.0);
         Address { rank, tag: tag as i32 }
     }
 
     /// Where a message between live cells goes or comes from.
     pub(super) fn message(&self, source: CellId, target: CellId, way: Direction) -> Address {
-        let find = |cell| self.placement.find(cell).expect("the cell is live");
+        let find = |cell| self.rank_map.find(cell).expect("the cell is live");
         let (source, target) = (find(source), find(target));
-        let pair = source.1 * self.placement.most() + target.1;
+        let pair = source.1 * self.rank_map.most() + target.1;
         let rank = if way == Direction::Send { target.0 } else { source.0 };
-        Address { rank, tag: (self.messages + pair as u64) as i32 }
+        Address { rank, tag: (self.first_message_tag + pair as u64) as i32 }
     }
 
     /// For whom the first cell waits that waits for another rank.
     fn awaited(&self, milliseconds: u64) -> MpiError {
         let rank = self.comm.rank();
-        let cells = self.placement.of_rank(rank);
+        let cells = self.rank_map.cells_of(rank);
         let mut found = Vec::new();
         let mut place = String::new();
         for (row, (&cell, &waits)) in cells.iter().zip(&*self.waits.borrow()).enumerate() {
@@ -368,7 +365,7 @@ impl<'w> Rank<'w> {
             let names: Vec<String> = others.iter().map(CellId::to_string).collect();
             let separator = if place.is_empty() { "" } else { "; " };
             place += &format!("{separator}{what} ({cell} awaits {})", names.join(", "));
-            let ranks = others.iter().filter_map(|&cell| self.placement.find(cell));
+            let ranks = others.iter().filter_map(|&cell| self.rank_map.find(cell));
             found.extend(ranks.map(|(rank, _)| rank));
             if found.len() >= NAMED {
                 break;
@@ -379,28 +376,30 @@ impl<'w> Rank<'w> {
         MpiError::Missing { rank, milliseconds, place, awaited: found }
     }
 
-    pub(super) fn awaited_by(&self, row: usize, waits: Waits) -> (String, Vec<CellId>) {
+    pub(super) fn awaited_by(&self, row: usize, waits: WaitState) -> (String, Vec<CellId>) {
         match waits {
-            Waits::Exchange(set, by) => self.awaited_in(row, set, by),
-            Waits::Readers(set, by) => self.awaited_readers(row, set, by),
-            Waits::Flights => match self.flights.oldest(row) {
-                Some(Oldest { set, out: true, .. }) => self.awaited_in(row, set, By::Phases),
-                Some(Oldest { set, .. }) => self.awaited_readers(row, set, By::Phases),
+            WaitState::Exchange(set, by) => self.awaited_in(row, set, by),
+            WaitState::Readers(set, by) => self.awaited_readers(row, set, by),
+            WaitState::Requests => match self.requests.oldest(row) {
+                Some(OldestRequest { set, started: true, .. }) => {
+                    self.awaited_in(row, set, By::Phases)
+                }
+                Some(OldestRequest { set, .. }) => self.awaited_readers(row, set, By::Phases),
                 None => Default::default(),
             },
-            Waits::Word(set, connection) => {
+            WaitState::Word(set, connection) => {
                 let source = self.loaded.set(set).get(connection).source;
                 (format!("a word of {connection}"), vec![source])
             }
-            Waits::Message(source) => ("a message".to_owned(), vec![source]),
-            Waits::Nothing | Waits::Switch(_) | Waits::Ended => Default::default(),
+            WaitState::MessageSpec(source) => ("a message".to_owned(), vec![source]),
+            WaitState::Nothing | WaitState::Switch(_) | WaitState::Ended => Default::default(),
         }
     }
 
     /// The phase that a cell's exchange is in, and for whom it waits there.
     pub(super) fn awaited_in(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
-        let Ok(wires) = self.wires(set, by) else { return Default::default() };
-        let awaited = wires.awaited(row, self.placement.of_rank(self.comm.rank()));
+        let Ok(exchange) = self.exchange(set, by) else { return Default::default() };
+        let awaited = exchange.awaited(row, self.rank_map.cells_of(self.comm.rank()));
         let phase = awaited.first().map(|first| first.phase);
         let name = phase.map(|phase| match by {
             By::Phases => self.loaded.phase_name(set, phase),
@@ -414,9 +413,9 @@ impl<'w> Rank<'w> {
 
     /// The cells of this rank that have not read what a cell sent them.
     fn awaited_readers(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
-        let Ok(wires) = self.wires(set, by) else { return Default::default() };
-        let cells = self.placement.of_rank(self.comm.rank());
-        let readers = wires.readers(row, cells);
+        let Ok(exchange) = self.exchange(set, by) else { return Default::default() };
+        let cells = self.rank_map.cells_of(self.comm.rank());
+        let readers = exchange.readers(row, cells);
         (format!("the last exchange of {}", self.set_name(set, by)), readers)
     }
 

@@ -1,17 +1,17 @@
-//! All copies of a value combined, in the order of the cells that hold them.
+//! Combining all copies of a value in the order of the cells that hold them.
 //!
-//! Every cell that holds an id does the same operations on the same values in the same order:
-//! `((v0 + v1) + v2) + v3`, its own value in its own place. So floating point sums end with the
-//! same bits everywhere, which a sum that begins with the own value would not.
+//! Every cell that holds an id performs the same operations on the same values in the same order,
+//! `((v0 + v1) + v2) + v3`, with its own value at its own position. Floating point sums therefore
+//! have the same bits on all cells, which they would not if each cell began with its own value.
 
 use conset_ir::CellId;
 
-use super::wires::Lists;
-use super::{Plan, PlanUse};
+use super::Plan;
+use super::packing::ExchangeLists;
 use crate::cell::Cell;
-use crate::error::CellError;
+use crate::error::{CellError, PlanUse};
 use crate::lists::{Number, Op};
-use crate::port::{Buffers, By};
+use crate::port::{By, WireBuffers};
 
 /// The copies of a cell's shared items: where they arrive, in the order of their cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct Copies {
 
 impl Copies {
     /// Sorted by position, then source, then place on the connection. O(n log n).
-    fn new(lists: &Lists<'_>) -> Self {
+    fn new(lists: &ExchangeLists<'_>) -> Self {
         let mut arrivals: Vec<(u32, CellId, u32, u32)> = Vec::new();
         for (row, &x) in lists.incoming.iter().enumerate() {
             let source = lists.layout.ends_of(x).0;
@@ -47,7 +47,7 @@ impl Copies {
     /// Combines what came in, and what is there, in the order of the cells.
     fn combine<W: Number>(
         &self,
-        wires: &Buffers,
+        buffers: &WireBuffers,
         width: usize,
         vector: &mut [W],
         combine: impl Fn(W, W) -> W,
@@ -58,7 +58,7 @@ impl Copies {
             let from = position as usize * width;
             for (offset, value) in vector[from..from + width].iter_mut().enumerate() {
                 let arrived = |&(row, index): &(u32, u32)| {
-                    W::from_bits(wires.incoming[row as usize][index as usize * width + offset])
+                    W::from_bits(buffers.incoming[row as usize][index as usize * width + offset])
                 };
                 let own = match lower.split_first() {
                     None => *value,
@@ -82,25 +82,25 @@ impl Plan {
     pub(super) fn combine_copies<W: Number>(
         &self,
         cell: CellId,
-        wires: &Buffers,
+        buffers: &WireBuffers,
         op: Op,
         x: &mut [W],
     ) {
         let (copies, width) = (self.copies(cell), self.block());
         // A loop for each operation, so that none is chosen within.
         match op {
-            Op::Copy => copies.combine(wires, width, x, |lowest, _| lowest),
-            Op::Add => copies.combine(wires, width, x, |a, b| Op::Add.apply(a, b)),
-            Op::Min => copies.combine(wires, width, x, |a, b| Op::Min.apply(a, b)),
-            Op::Max => copies.combine(wires, width, x, |a, b| Op::Max.apply(a, b)),
+            Op::Copy => copies.combine(buffers, width, x, |lowest, _| lowest),
+            Op::Add => copies.combine(buffers, width, x, |a, b| Op::Add.apply(a, b)),
+            Op::Min => copies.combine(buffers, width, x, |a, b| Op::Min.apply(a, b)),
+            Op::Max => copies.combine(buffers, width, x, |a, b| Op::Max.apply(a, b)),
         }
     }
 }
 
 impl Cell<'_> {
-    /// Adds up all copies of each shared entry, together with all other cells: every cell that
-    /// holds an id ends with the sum of all cells' values, and all with the same bits. The
-    /// layout's ids are shared ([`crate::Layout::from_shared_ids`]).
+    /// Sums all copies of each shared entry, together with all other cells: every cell that holds
+    /// an id ends with the sum of all cells' values, and all sums have the same bits. The ids of
+    /// the layout are shared ([`crate::Layout::from_shared_ids`]).
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`], and a layout that does not bring every copy to every other.
@@ -109,18 +109,8 @@ impl Cell<'_> {
         self.combine_shared(plan, Op::Add, x)
     }
 
-    /// [`Cell::sum_shared`] by a message for each connection ([`Cell::msg_exchange`]): the same
-    /// bits, another price.
-    ///
-    /// # Errors
-    /// As [`Cell::sum_shared`].
-    #[track_caller]
-    pub fn msg_sum_shared<W: Number>(&mut self, plan: &Plan, x: &mut [W]) -> Result<(), CellError> {
-        self.msg_combine_shared(plan, Op::Add, x)
-    }
-
-    /// [`Cell::sum_shared`] with any operation. [`Op::Copy`] makes all copies what the holder
-    /// with the lowest id has.
+    /// [`Cell::sum_shared`] with any operation. [`Op::Copy`] gives every copy the value of the
+    /// cell with the lowest id.
     ///
     /// # Errors
     /// As [`Cell::sum_shared`].
@@ -131,29 +121,30 @@ impl Cell<'_> {
         op: Op,
         x: &mut [W],
     ) -> Result<(), CellError> {
-        self.check_shared(plan)?;
-        self.combine_in_order(plan, By::Phases, op, x)
+        self.combine_shared_by(By::Phases, plan, op, x)
     }
 
-    /// [`Cell::combine_shared`] by a message for each connection: the same bits.
+    /// [`Cell::combine_shared`] by the compiled phases or by messages ([`Cell::exchange_by`]); the
+    /// results have the same bits.
     ///
     /// # Errors
     /// As [`Cell::sum_shared`].
     #[track_caller]
-    pub fn msg_combine_shared<W: Number>(
+    pub fn combine_shared_by<W: Number>(
         &mut self,
+        by: By,
         plan: &Plan,
         op: Op,
         x: &mut [W],
     ) -> Result<(), CellError> {
         self.check_shared(plan)?;
-        self.combine_in_order(plan, By::Messages, op, x)
+        self.combine_in_order(plan, by, op, x)
     }
 
-    /// Combines ghosts with what their owners have, in the order of cell ids, the owner in its
-    /// place among them, and gives the owners' results back to the ghosts: `backward` and
-    /// `forward` are the plans of the two layouts of [`crate::Layout::from_owned`]. Two exchanges;
-    /// the same bits as [`Cell::combine_shared`] with the same ids.
+    /// Combines ghosts with the values of their owners, in the order of cell ids with the owner in
+    /// its place among them, and returns the results to the ghosts. `backward` and `forward` are
+    /// the plans of the two layouts of [`crate::Layout::from_owned`]. This takes two exchanges; the
+    /// results have the same bits as those of [`Cell::combine_shared`] with the same ids.
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`].
@@ -165,27 +156,28 @@ impl Cell<'_> {
         op: Op,
         x: &mut [W],
     ) -> Result<(), CellError> {
-        self.combine_in_order(backward, By::Phases, op, x)?;
-        self.exchange_nodes(forward, Op::Copy, x)
+        self.combine_owned_by(By::Phases, backward, forward, op, x)
     }
 
-    /// [`Cell::combine_owned`] by a message for each connection: the same bits.
+    /// [`Cell::combine_owned`] by the compiled phases or by messages; the results have the same
+    /// bits.
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`].
     #[track_caller]
-    pub fn msg_combine_owned<W: Number>(
+    pub fn combine_owned_by<W: Number>(
         &mut self,
+        by: By,
         backward: &Plan,
         forward: &Plan,
         op: Op,
         x: &mut [W],
     ) -> Result<(), CellError> {
-        self.combine_in_order(backward, By::Messages, op, x)?;
-        self.msg_exchange_nodes(forward, Op::Copy, x)
+        self.combine_in_order(backward, by, op, x)?;
+        self.exchange_nodes_by(by, forward, Op::Copy, x)
     }
 
-    /// Copies can be combined only where each comes to every other.
+    /// Copies can be combined only if each is sent to every other.
     pub(super) fn check_shared(&mut self, plan: &Plan) -> Result<(), CellError> {
         if plan.layout().is_shared() {
             return Ok(());
@@ -203,8 +195,8 @@ impl Cell<'_> {
         x: &mut [W],
     ) -> Result<(), CellError> {
         let id = self.id();
-        self.carry(plan, by, &mut [x], |wires, _, vectors| {
-            plan.combine_copies(id, wires, op, &mut *vectors[0]);
+        self.exchange_buffers(plan, by, &mut [x], |buffers, _, vectors| {
+            plan.combine_copies(id, buffers, op, &mut *vectors[0]);
         })
     }
 }

@@ -22,27 +22,23 @@
 //! [`Cell::exchange`].
 
 mod combine;
-mod error;
-mod flights;
-mod wires;
+mod nonblocking;
+mod packing;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Image};
 
 use crate::cell::Cell;
-use crate::error::CellError;
+use crate::error::{CellError, PlanError, PlanUse};
 use crate::layout::Layout;
 use crate::lists::{CellLists, Number, Op, Positions};
 use crate::phase::SetRef;
-use crate::port::{Buffers, By};
+use crate::port::{By, WireBuffers};
+use crate::requests::next_serial;
 use crate::word::Word;
 use combine::Copies;
-pub use error::{PlanError, PlanUse};
-pub(crate) use flights::Flights;
-pub use flights::Pending;
-use wires::Lists;
+use packing::ExchangeLists;
 
 /// How the vectors of one set are exchanged.
 #[derive(Debug)]
@@ -66,14 +62,8 @@ struct CellPlan {
     lists: OnceLock<CellLists>,
     /// Where the copies of each shared item are; made when first needed.
     copies: OnceLock<Copies>,
-    /// Buffers that are not in use.
-    free: Mutex<Vec<Buffers>>,
-}
-
-/// Plans and runs are numbered, so that what belongs to another is known.
-pub(crate) fn next_serial() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    /// WireBuffers that are not in use.
+    free: Mutex<Vec<WireBuffers>>,
 }
 
 impl Plan {
@@ -151,19 +141,19 @@ impl Plan {
         self.image.sets()[self.set].set.name().to_owned()
     }
 
-    /// Buffers for one exchange of a cell.
-    fn take_buffers(&self, cell: CellId) -> Buffers {
+    /// WireBuffers for one exchange of a cell.
+    fn take_buffers(&self, cell: CellId) -> WireBuffers {
         let plan = &self.cells[cell.index()];
         let free = plan.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         free.unwrap_or_else(|| {
             let words = |&x: &ConnectionId| self.layout.send_of(x).len() * self.block;
-            Buffers::new(plan.outgoing.iter().map(words), plan.incoming.iter().map(words))
+            WireBuffers::new(plan.outgoing.iter().map(words), plan.incoming.iter().map(words))
         })
     }
 
-    fn give_back(&self, cell: CellId, wires: Buffers) {
+    fn give_back(&self, cell: CellId, buffers: WireBuffers) {
         let free = &self.cells[cell.index()].free;
-        free.lock().unwrap_or_else(PoisonError::into_inner).push(wires);
+        free.lock().unwrap_or_else(PoisonError::into_inner).push(buffers);
     }
 
     /// Checks that a cell's vectors are what the plan exchanges.
@@ -197,7 +187,7 @@ pub(crate) fn find_set(image: &Image, set: impl SetRef) -> Result<usize, PlanErr
 
 fn check_cells(image: &Image, layout: &Layout) -> Result<(), PlanError> {
     let agents = image.machine().agent_count();
-    let mut beyond = (agents..layout.cells()).map(CellId::from_index);
+    let mut beyond = (agents..layout.cell_count()).map(CellId::from_index);
     match beyond.find(|&cell| layout.items_of(cell) > 0) {
         Some(cell) => Err(PlanError::Cells { cell, cells: agents }),
         None => Ok(()),
@@ -250,11 +240,10 @@ fn check_set(set: &ConnectionSet, layout: &Layout, block: usize) -> Result<(), P
 }
 
 impl Cell<'_> {
-    /// Exchanges a vector by a plan, together with all other cells: what each connection carries
-    /// is copied to, or combined with, what its target has.
+    /// Exchanges a vector by a plan, together with all other cells: the values of each connection
+    /// are copied to the items of its target, or combined with them.
     ///
-    /// `x` has `block` words for each of this cell's items in the layout, those of an item one
-    /// behind the other.
+    /// `x` has `block` words for each item of this cell in the layout, stored item by item.
     ///
     /// # Errors
     /// A plan of another image, a vector of another size; and as [`Cell::exchange`].
@@ -267,14 +256,33 @@ impl Cell<'_> {
     ) -> Result<(), CellError> {
         self.check_running()?;
         self.check_plan(plan, &[&*x])?;
-        self.arrive_all()?;
+        self.wait_all()?;
         let lists = plan.cell_lists(self.id());
         self.exchange_lists(plan.set, lists, op, x)
     }
 
-    /// Exchanges several vectors at a time: their words for each item, one vector after the
-    /// other, are the plan's block. Each vector has the same number of words for each item on all
-    /// cells.
+    /// [`Cell::exchange_nodes`] by the compiled phases or by messages ([`Cell::exchange_by`]); the
+    /// results have the same bits.
+    ///
+    /// # Errors
+    /// As [`Cell::exchange_nodes`].
+    #[track_caller]
+    pub fn exchange_nodes_by<W: Number>(
+        &mut self,
+        by: By,
+        plan: &Plan,
+        op: Op,
+        x: &mut [W],
+    ) -> Result<(), CellError> {
+        match by {
+            By::Phases => self.exchange_nodes(plan, op, x),
+            By::Messages => self.exchange_many_by(by, plan, op, &mut [x]),
+        }
+    }
+
+    /// Exchanges several vectors at a time. The words of all vectors for one item are the block
+    /// of the plan, one vector after the other. Each vector has the same number of words for
+    /// each item on all cells.
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`].
@@ -285,52 +293,43 @@ impl Cell<'_> {
         op: Op,
         vectors: &mut [&mut [W]],
     ) -> Result<(), CellError> {
-        let unpack = |wires: &Buffers, lists: &Lists<'_>, vectors: &mut [&mut [W]]| {
-            wires.unpack(lists, op, vectors);
-        };
-        self.carry(plan, By::Phases, vectors, unpack)
+        self.exchange_many_by(By::Phases, plan, op, vectors)
     }
 
-    /// [`Cell::exchange_nodes`] by a message for each connection ([`Cell::msg_exchange`]): the
-    /// same result, another price.
+    /// [`Cell::exchange_many`] by the compiled phases or by messages.
     ///
     /// # Errors
     /// As [`Cell::exchange_nodes`].
     #[track_caller]
-    pub fn msg_exchange_nodes<W: Number>(
+    pub fn exchange_many_by<W: Number>(
         &mut self,
+        by: By,
         plan: &Plan,
         op: Op,
-        x: &mut [W],
+        vectors: &mut [&mut [W]],
     ) -> Result<(), CellError> {
-        let unpack = |wires: &Buffers, lists: &Lists<'_>, vectors: &mut [&mut [W]]| {
-            wires.unpack(lists, op, vectors);
-        };
-        self.carry(plan, By::Messages, &mut [x], unpack)
+        self.exchange_buffers(plan, by, vectors, |buffers, lists, vectors| {
+            buffers.unpack(lists, op, vectors);
+        })
     }
 
-    /// Packs, exchanges, and lets `unpack` do with the words what it will.
+    /// Packs the vectors into buffers of the plan, exchanges them, and hands them to `unpack`.
     #[track_caller]
-    fn carry<W: Number>(
+    fn exchange_buffers<W: Number>(
         &mut self,
         plan: &Plan,
         by: By,
         vectors: &mut [&mut [W]],
-        unpack: impl FnOnce(&Buffers, &Lists<'_>, &mut [&mut [W]]),
+        unpack: impl FnOnce(&WireBuffers, &ExchangeLists<'_>, &mut [&mut [W]]),
     ) -> Result<(), CellError> {
         self.check_running()?;
         self.check_plan(plan, vectors)?;
-        self.arrive_all()?;
+        self.wait_all()?;
         let mut buffers = plan.take_buffers(self.id());
         let lists = plan.lists(self.id());
         buffers.pack(&lists, vectors);
-        // An error ends the run, so the buffers may go with it.
-        match by {
-            By::Phases => self.exchange_now(plan.set, &buffers.outgoing, &mut buffers.incoming)?,
-            By::Messages => {
-                self.msg_exchange(plan.set, &buffers.outgoing, &mut buffers.incoming)?;
-            }
-        }
+        // On an error the buffers are dropped: the run has ended.
+        self.exchange_now(by, plan.set, &buffers.outgoing, &mut buffers.incoming)?;
         unpack(&buffers, &lists, vectors);
         plan.give_back(self.id(), buffers);
         Ok(())

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use conset_ir::CellId;
 use corosensei::stack::{MIN_STACK_SIZE, Stack, StackPointer};
 
-use super::trap::Listed;
+use super::trap::ListedRegion;
 use super::{Bounds, LEAST_GUARD, no_stack};
 use crate::error::RunError;
 
@@ -87,7 +87,7 @@ impl Drop for Region {
 /// The stacks of some cells.
 #[derive(Debug)]
 pub(crate) struct Stacks {
-    shared: Rc<Shared>,
+    shared: Rc<SharedRegion>,
     /// Bytes that were asked for, before they were rounded.
     asked: usize,
     /// Guards are in the page tables.
@@ -97,8 +97,8 @@ pub(crate) struct Stacks {
 /// What the stacks of a reservation share. The list goes first: no fault is looked up in a region
 /// that is being given back.
 #[derive(Debug)]
-struct Shared {
-    _listed: Listed,
+struct SharedRegion {
+    _listed: ListedRegion,
     region: Region,
     shape: Shape,
 }
@@ -182,8 +182,8 @@ impl Stacks {
         if light {
             region.open(shape.head, stacks)?;
         }
-        let listed = Listed::new(region.start, &shape, asked);
-        Ok(Self { shared: Rc::new(Shared { _listed: listed, region, shape }), asked, light })
+        let listed = ListedRegion::new(region.start, &shape, asked);
+        Ok(Self { shared: Rc::new(SharedRegion { _listed: listed, region, shape }), asked, light })
     }
 
     /// Whether guards could be installed in the page tables, before anybody may touch the region.
@@ -233,7 +233,7 @@ pub(crate) struct CellStack {
     base: usize,
     /// Of stack and guard.
     bytes: usize,
-    _shared: Rc<Shared>,
+    _shared: Rc<SharedRegion>,
 }
 
 // SAFETY: below the stack lies its guard, which faults; the stack has at least `MIN_STACK_SIZE`

@@ -19,7 +19,7 @@ use super::reserve::Shape;
 
 /// A region in the table; its `end` is 0 where the place is free, 1 where it is taken.
 #[derive(Debug)]
-struct Place {
+struct RegionEntry {
     end: AtomicUsize,
     start: AtomicUsize,
     head: AtomicUsize,
@@ -29,10 +29,10 @@ struct Place {
 }
 
 /// Regions that can be looked up; a fault in a guard of others ends the process without a message.
-const PLACES: usize = 512;
+const MAX_REGIONS: usize = 512;
 
-static TABLE: [Place; PLACES] = [const {
-    Place {
+static TABLE: [RegionEntry; MAX_REGIONS] = [const {
+    RegionEntry {
         end: AtomicUsize::new(0),
         start: AtomicUsize::new(0),
         head: AtomicUsize::new(0),
@@ -40,60 +40,60 @@ static TABLE: [Place; PLACES] = [const {
         stride: AtomicUsize::new(0),
         asked: AtomicUsize::new(0),
     }
-}; PLACES];
+}; MAX_REGIONS];
 
 /// A region is in the table, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Listed(Option<&'static Place>);
+pub(super) struct ListedRegion(Option<&'static RegionEntry>);
 
-impl Listed {
+impl ListedRegion {
     /// Puts a region into the table, the head of which lists its cells.
     pub(super) fn new(start: NonZeroUsize, shape: &Shape, asked: usize) -> Self {
         install_handler();
-        let take = |place: &&Place| {
-            place.end.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let take = |entry: &&RegionEntry| {
+            entry.end.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
-        let place = TABLE.iter().find(take);
-        if let Some(place) = place {
-            place.start.store(start.get(), Ordering::Relaxed);
-            place.head.store(shape.head, Ordering::Relaxed);
-            place.guard.store(shape.guard, Ordering::Relaxed);
-            place.stride.store(shape.stride(), Ordering::Relaxed);
-            place.asked.store(asked, Ordering::Relaxed);
+        let entry = TABLE.iter().find(take);
+        if let Some(entry) = entry {
+            entry.start.store(start.get(), Ordering::Relaxed);
+            entry.head.store(shape.head, Ordering::Relaxed);
+            entry.guard.store(shape.guard, Ordering::Relaxed);
+            entry.stride.store(shape.stride(), Ordering::Relaxed);
+            entry.asked.store(asked, Ordering::Relaxed);
             let end = start.get() + shape.head + shape.cells * shape.stride();
-            place.end.store(end, Ordering::Release);
+            entry.end.store(end, Ordering::Release);
         }
-        Self(place)
+        Self(entry)
     }
 }
 
-impl Drop for Listed {
+impl Drop for ListedRegion {
     fn drop(&mut self) {
-        if let Some(place) = self.0 {
-            place.end.store(0, Ordering::Release);
+        if let Some(entry) = self.0 {
+            entry.end.store(0, Ordering::Release);
         }
     }
 }
 
 /// The cell in whose guard an address lies, and the bytes of its stack.
 fn owner_of(address: usize) -> Option<(u32, usize)> {
-    TABLE.iter().find_map(|place| {
-        let end = place.end.load(Ordering::Acquire);
-        let start = place.start.load(Ordering::Relaxed);
-        let first = start + place.head.load(Ordering::Relaxed);
+    TABLE.iter().find_map(|entry| {
+        let end = entry.end.load(Ordering::Acquire);
+        let start = entry.start.load(Ordering::Relaxed);
+        let first = start + entry.head.load(Ordering::Relaxed);
         if !(first..end).contains(&address) {
             return None;
         }
-        let row = (address - first) / place.stride.load(Ordering::Relaxed).max(1);
-        let offset = address - first - row * place.stride.load(Ordering::Relaxed);
-        if offset >= place.guard.load(Ordering::Relaxed) {
+        let row = (address - first) / entry.stride.load(Ordering::Relaxed).max(1);
+        let offset = address - first - row * entry.stride.load(Ordering::Relaxed);
+        if offset >= entry.guard.load(Ordering::Relaxed) {
             return None;
         }
         let list = std::ptr::with_exposed_provenance::<u32>(start);
         // SAFETY: the region begins with the numbers of its cells, which are not written any more;
         // it is there, as a thread is on one of its stacks.
         let cell = unsafe { list.add(row).read_volatile() };
-        Some((cell, place.asked.load(Ordering::Relaxed)))
+        Some((cell, entry.asked.load(Ordering::Relaxed)))
     })
 }
 
@@ -193,8 +193,8 @@ struct Text {
 impl Text {
     fn push(&mut self, text: &[u8]) {
         for &byte in text {
-            if let Some(place) = self.bytes.get_mut(self.len) {
-                *place = byte;
+            if let Some(entry) = self.bytes.get_mut(self.len) {
+                *entry = byte;
                 self.len += 1;
             }
         }

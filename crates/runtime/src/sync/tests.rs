@@ -178,11 +178,11 @@ fn what_a_cell_published_before_it_ended_is_not_missed() {
 #[test]
 fn the_first_at_a_step_says_what_is_done() {
     model(|| {
-        let log = Arc::new(Agreement::new());
+        let log = Arc::new(CollectiveLog::new());
         let others: Vec<_> = [7, 8]
             .map(|what| {
                 let log = log.clone();
-                thread::spawn(move || (log.agrees(1, 3, 5), log.agrees(2, what, 5)))
+                thread::spawn(move || (log.matches(1, 3, 5), log.matches(2, what, 5)))
             })
             .into_iter()
             .collect();
@@ -190,7 +190,7 @@ fn the_first_at_a_step_says_what_is_done() {
         assert!(agreed.iter().all(|agreed| agreed.0));
         assert_eq!(agreed.iter().filter(|agreed| agreed.1).count(), 1);
         // The next step takes the place of an old one.
-        assert!(log.agrees(1 + WINDOW, 9, 5) && !log.agrees(1 + WINDOW, 3, 5));
+        assert!(log.matches(1 + WINDOW, 9, 5) && !log.matches(1 + WINDOW, 3, 5));
     });
 }
 
@@ -199,17 +199,17 @@ fn the_first_at_a_step_says_what_is_done() {
 #[test]
 fn of_calls_at_different_places_one_is_taken() {
     model(|| {
-        let log = Arc::new(Agreement::new());
+        let log = Arc::new(CollectiveLog::new());
         let other = {
             let log = log.clone();
-            thread::spawn(move || (log.agrees(1, 3, 5), log.agrees(2, 3, 5)))
+            thread::spawn(move || (log.matches(1, 3, 5), log.matches(2, 3, 5)))
         };
-        let own = (log.agrees(1, 3, 6), log.agrees(2, 4, 6));
+        let own = (log.matches(1, 3, 6), log.matches(2, 4, 6));
         let other = other.join().unwrap();
         assert!(own.0 != other.0);
         assert!(!(own.1 && other.1));
         // The marks of an old step are those of no new one.
-        assert!(log.agrees(1 + WINDOW, 3, 7) && !log.agrees(1 + WINDOW, 3, 5));
+        assert!(log.matches(1 + WINDOW, 3, 7) && !log.matches(1 + WINDOW, 3, 5));
     });
 }
 
@@ -218,13 +218,13 @@ fn of_calls_at_different_places_one_is_taken() {
 #[test]
 fn memory_is_given_back_only_when_nobody_reads_it() {
     model(|| {
-        let shared = Arc::new((Memory(UnsafeCell::new(0)), Counter::default(), Ending::new(2)));
+        let shared = Arc::new((Memory(UnsafeCell::new(0)), Counter::default(), Shutdown::new(2)));
         let theirs = shared.clone();
         let reader = thread::spawn(move || {
             let (memory, published, ending) = &*theirs;
             for _ in 0..2 {
                 // A cell is resumed where the run goes on and what it waits for is there.
-                if !ending.has_begun() && published.has_reached(1) {
+                if !ending.has_started() && published.has_reached(1) {
                     assert_eq!(memory.read(), 5);
                 }
             }
@@ -234,7 +234,7 @@ fn memory_is_given_back_only_when_nobody_reads_it() {
         memory.write(5);
         published.publish(1);
         // A cell of this worker fails.
-        ending.begin();
+        ending.start();
         ending.acknowledge();
         while !ending.is_acknowledged() {
             thread::yield_now();
@@ -247,8 +247,8 @@ fn memory_is_given_back_only_when_nobody_reads_it() {
 /// A worker with one cell, which waits for a counter and raises another, several times over.
 /// Whether it came to the end, and not to where nothing can go on.
 fn work(
-    idle: &Idle,
-    ending: &Ending,
+    idle: &IdleDetector,
+    ending: &Shutdown,
     number: usize,
     script: &[(&Counter, u64, &Counter, u64)],
 ) -> bool {
@@ -256,14 +256,14 @@ fn work(
         if !awaited.has_reached(value) {
             idle.rest();
             loop {
-                if ending.has_begun() {
+                if ending.has_started() {
                     return false;
                 }
                 match idle.look(number, || awaited.has_reached(value)) {
-                    Look::GoOn => break,
-                    Look::Wait => thread::yield_now(),
-                    Look::Stuck => {
-                        ending.begin();
+                    IdleState::Runnable => break,
+                    IdleState::Waiting => thread::yield_now(),
+                    IdleState::Deadlock => {
+                        ending.start();
                         return false;
                     }
                 }
@@ -277,10 +277,10 @@ fn work(
 }
 
 /// The counters that the cells of two workers wait for and raise.
-type Two = (Idle, Ending, Counter, Counter);
+type Two = (IdleDetector, Shutdown, Counter, Counter);
 
 fn two() -> Arc<Two> {
-    Arc::new((Idle::new(2), Ending::new(2), Counter::default(), Counter::default()))
+    Arc::new((IdleDetector::new(2), Shutdown::new(2), Counter::default(), Counter::default()))
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn workers_that_wait_for_each_other_find_out() {
         let (idle, ending, ping, pong) = &*shared;
         let mine = work(idle, ending, 0, &[(pong, 0, ping, 1), (pong, 2, ping, 2)]);
         let theirs = other.join().unwrap();
-        assert!(!mine && !theirs && ending.has_begun());
+        assert!(!mine && !theirs && ending.has_started());
     });
 }
 

@@ -3,11 +3,11 @@
 //! The loops that take most of an exchange's time; they check nothing, all has been checked.
 
 use crate::lists::{Number, Op, greater, smaller};
-use crate::port::Row;
+use crate::port::RawWords;
 
 /// Words to be read at another cell.
 pub(super) struct Source {
-    pub(super) row: Row,
+    pub(super) row: RawWords,
     /// Null where the words follow each other.
     pub(super) positions: *const u32,
     pub(super) block: usize,

@@ -23,14 +23,14 @@
 //! whether an exchange has arrived may yet do something else: they are told at once that a source has
 //! ended, and otherwise after the time-out, 10 seconds if there is none (module `watch`).
 
-mod begun;
-mod board;
 mod combine;
 mod inbox;
-mod lent;
+mod nonblocking;
+mod outcome;
 mod port;
-mod verdict;
-mod watch;
+mod published_buffers;
+mod shared_state;
+mod watchdog;
 mod worker;
 
 use std::time::Duration;
@@ -39,9 +39,10 @@ use conset_ir::CellId;
 
 use crate::cell::Cell;
 use crate::error::RunError;
-use crate::world::{RunReport, World};
-use board::{Board, Failure};
-use worker::{Left, run_worker};
+use crate::executor::RunSetup;
+use crate::report::RunReport;
+use shared_state::{Failure, SharedState};
+use worker::{WorkerResult, run_worker};
 
 /// How programs are run on threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,33 +78,33 @@ fn deal(cells: &[CellId], workers: usize) -> impl Iterator<Item = &[CellId]> {
 
 /// Runs the program on every live cell with an agent.
 pub(crate) fn run<R: Send>(
-    world: &World,
+    setup: RunSetup<'_>,
     options: ThreadOptions,
     program: &(dyn Fn(&mut Cell<'_>) -> R + Sync),
 ) -> Result<(Vec<R>, RunReport), RunError> {
-    let cells: Vec<CellId> = world.loaded.image.machine().endpoints().collect();
+    let cells: Vec<CellId> = setup.loaded.image.machine().endpoints().collect();
     let workers = options.count(cells.len());
-    let mut board = Board::new(&world.loaded, workers, options.time_out);
-    let shared = &board;
-    let left: Vec<Left<R>> = std::thread::scope(|scope| {
+    let mut state = SharedState::new(setup.loaded, workers, options.time_out);
+    let shared = &state;
+    let left: Vec<WorkerResult<R>> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers);
         for (number, cells) in deal(&cells, workers).enumerate() {
-            let work = move || run_worker(shared, number, cells, world.stack_size, program);
+            let work = move || run_worker(shared, number, cells, setup.stack_size, program);
             match std::thread::Builder::new().spawn_scoped(scope, work) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    give_up(shared, workers - number, cells, &error);
+                    report_missing_workers(shared, workers - number, cells, &error);
                     break;
                 }
             }
         }
         if let Some(time_out) = options.time_out {
-            watch::watch(shared, &threads, time_out);
+            watchdog::monitor(shared, &threads, time_out);
         }
         let joined = threads.into_iter().map(|thread| thread.join().expect("workers do not panic"));
         joined.collect()
     });
-    if let Some(error) = verdict::error_of(&mut board, &left) {
+    if let Some(error) = outcome::error_of(&mut state, &left) {
         return Err(error);
     }
     let report = RunReport {
@@ -116,10 +117,15 @@ pub(crate) fn run<R: Send>(
 }
 
 /// The system gives no more threads: those there are must not wait for the missing ones.
-fn give_up(board: &Board<'_>, missing: usize, cells: &[CellId], error: &std::io::Error) {
+fn report_missing_workers(
+    state: &SharedState<'_>,
+    missing: usize,
+    cells: &[CellId],
+    error: &std::io::Error,
+) {
     let cell = cells.first().copied().unwrap_or(CellId(0));
-    board.fail(cell, Failure::Known(RunError::Thread { cell, message: error.to_string() }));
-    (0..missing).for_each(|_| board.ending.acknowledge());
+    state.fail(cell, Failure::Known(RunError::Thread { cell, message: error.to_string() }));
+    (0..missing).for_each(|_| state.shutdown.acknowledge());
 }
 
 #[cfg(all(test, not(loom)))]

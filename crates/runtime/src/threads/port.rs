@@ -43,27 +43,28 @@
 
 use conset_ir::{CellId, ConnectionId, Operation};
 
-use super::begun::Begun;
-use super::board::{Board, Failure, Slot};
 use super::combine::{Source, combine_from};
-use super::worker::{Answer, Awaited, Suspend, Why, Worker};
+use super::nonblocking::NonblockingState;
+use super::shared_state::{Failure, SharedState, Slot};
+use super::worker::{Suspend, WaitCondition, WaitReason, Worker};
 use crate::call::{Call, Collective};
 use crate::error::{CellError, RunError};
+use crate::executor::Resume;
 use crate::lists::{CellLists, Number, Op, VectorMut, gather};
-use crate::port::{Buffers, By, Context, Pack, Port, Row, Stopped, Unpack};
+use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, UnpackFn, WireBuffers};
 use crate::sync::{Counter, WINDOW};
 
 /// The port of one cell.
 pub(crate) struct ThreadPort<'y, 'b> {
     pub(crate) id: CellId,
-    pub(super) board: &'b Board<'b>,
+    pub(super) state: &'b SharedState<'b>,
     pub(super) worker: &'b Worker,
     pub(super) yielder: &'y (dyn Suspend<'b> + 'y),
     pub(super) step: u64,
     /// The call that is being made.
     call: Call,
     /// The set of which a phase was instantiated; elements may have been sent.
-    pub(super) by_hand: Option<usize>,
+    pub(super) instantiated: Option<usize>,
     /// How often such a phase was left, by set.
     times_left: Vec<u32>,
     /// For each connection that starts here, what must have been received before it is sent, as
@@ -74,51 +75,51 @@ pub(crate) struct ThreadPort<'y, 'b> {
     ordered: Option<usize>,
     /// What goes out of a vector that is written in the same exchange.
     wire: Vec<u64>,
-    pub(super) begun: Begun,
+    pub(super) nonblocking: NonblockingState,
 }
 
 impl<'y, 'b> ThreadPort<'y, 'b> {
     pub(crate) fn new(
         id: CellId,
-        board: &'b Board<'b>,
+        state: &'b SharedState<'b>,
         worker: &'b Worker,
         yielder: &'y (dyn Suspend<'b> + 'y),
     ) -> Self {
         Self {
             id,
-            board,
+            state,
             worker,
             yielder,
             step: 0,
             call: Call::default(),
-            by_hand: None,
-            times_left: vec![0; board.sets.len()],
+            instantiated: None,
+            times_left: vec![0; state.sets.len()],
             order: Vec::new(),
             ordered: None,
             wire: Vec::new(),
-            begun: Begun::default(),
+            nonblocking: NonblockingState::default(),
         }
     }
 
     /// Waits until a counter has reached a value.
     #[inline]
-    pub(super) fn wait(
+    pub(super) fn wait_for(
         &mut self,
         counter: &'b Counter,
         value: u64,
-        why: Why,
+        reason: WaitReason,
     ) -> Result<(), Stopped> {
         if counter.has_reached(value) {
             return Ok(());
         }
-        match self.yielder.suspend(Awaited { counter, value, why, asks: false }) {
-            Answer::Done => Ok(()),
-            Answer::Aborted => Err(Stopped),
+        match self.yielder.suspend(WaitCondition { counter, value, reason, asks: false }) {
+            Resume::Continue => Ok(()),
+            Resume::Abort => Err(Stopped),
         }
     }
 
     pub(super) fn check(&self) -> Result<(), Stopped> {
-        self.board.activity[self.worker.number].0.call();
+        self.state.activity[self.worker.number].0.call();
         if self.has_stopped() { Err(Stopped) } else { Ok(()) }
     }
 
@@ -126,31 +127,31 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     pub(super) fn arrive_at(&mut self, collective: Collective) -> Result<(), Stopped> {
         self.check()?;
         self.step += 1;
-        let (step, what) = (self.step, collective.number(self.board.loaded));
+        let (step, what) = (self.step, collective.number(self.state.loaded));
         self.worker.note(self.id, step, what);
-        let said = self.worker.said(step);
-        if said.step.get() != step && step > WINDOW {
+        let record = self.worker.record(step);
+        if record.step.get() != step && step > WINDOW {
             // The places of this step, here and in the log, are those of an old one. No cell may
             // look for that any more.
-            if !self.board.arrived.iter().all(|arrived| arrived.0.has_reached(step - WINDOW)) {
+            if !self.state.arrived.iter().all(|arrived| arrived.0.has_reached(step - WINDOW)) {
                 self.read_in()?;
             }
-            for worker in 0..self.board.arrived.len() {
-                let arrived = &self.board.arrived[worker].0;
-                self.wait(arrived, step - WINDOW, Why::Arrival(step - WINDOW))?;
+            for worker in 0..self.state.arrived.len() {
+                let arrived = &self.state.arrived[worker].0;
+                self.wait_for(arrived, step - WINDOW, WaitReason::Arrival(step - WINDOW))?;
             }
         }
-        if said.step.get() != step {
-            said.begin(step, what, self.call, self.id);
-            if !self.board.agreement.agrees(step, what, self.call.mark()) {
+        if record.step.get() != step {
+            record.start(step, what, self.call, self.id);
+            if !self.state.collective_log.matches(step, what, self.call.mark()) {
                 return self.disagree(what);
             }
         }
-        if said.what.get() != what || said.call.get().mark() != self.call.mark() {
+        if record.what.get() != what || record.call.get().mark() != self.call.mark() {
             return self.disagree(what);
         }
-        if said.count() == self.worker.cells {
-            self.board.arrived[self.worker.number].0.publish(step);
+        if record.count() == self.worker.cells {
+            self.state.arrived[self.worker.number].0.publish(step);
         }
         Ok(())
     }
@@ -158,7 +159,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     fn disagree(&mut self, what: u32) -> Result<(), Stopped> {
         let (step, cell, call) = (self.step, self.id, self.call);
         let failure = Failure::Disagree { step, cell, what, call };
-        self.board.fail(self.id, failure);
+        self.state.fail(self.id, failure);
         Err(Stopped)
     }
 
@@ -167,7 +168,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     fn step(&mut self, collective: Collective) -> Result<(), Stopped> {
         self.check()?;
         self.read_in()?;
-        let Some(set) = self.by_hand.take() else { return self.arrive_at(collective) };
+        let Some(set) = self.instantiated.take() else { return self.arrive_at(collective) };
         let times = self.count_sent(set);
         self.arrive_at(collective)?;
         self.meet()?;
@@ -176,10 +177,10 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
 
     /// Leaves a phase of a set and says what was sent; how often such a phase was left.
     pub(super) fn count_sent(&mut self, set: usize) -> u32 {
-        let elements = self.board.sets[set].elements();
+        let elements = self.state.sets[set].elements();
         self.times_left[set] = self.times_left[set].wrapping_add(1);
         let times = self.times_left[set];
-        for &connection in self.board.loaded.sets[set].out.of(self.id) {
+        for &connection in self.state.loaded.sets[set].outgoing.of(self.id) {
             let sent = elements.sent[connection.index()].value();
             elements.sent_before(connection, times).publish(sent);
         }
@@ -188,15 +189,15 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
 
     /// All cells have left the phase: finds words that were not received.
     pub(super) fn count_received(&mut self, set: usize, times: u32) -> Result<(), Stopped> {
-        let elements = self.board.sets[set].elements();
-        for &connection in self.board.loaded.sets[set].inn.of(self.id) {
+        let elements = self.state.sets[set].elements();
+        for &connection in self.state.loaded.sets[set].incoming.of(self.id) {
             let sent = elements.sent_before(connection, times).value();
             let received = elements.received[connection.index()].value();
             if received < sent {
-                let set = self.board.loaded.set(set).name().to_owned();
+                let set = self.state.loaded.set(set).name().to_owned();
                 let words = sent - received;
                 let error = RunError::Unreceived { cell: self.id, set, connection, words };
-                self.board.fail(self.id, Failure::Known(error));
+                self.state.fail(self.id, Failure::Known(error));
                 return Err(Stopped);
             }
         }
@@ -205,18 +206,22 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
 
     /// Waits until all cells have arrived at this step.
     fn meet(&mut self) -> Result<(), Stopped> {
-        for worker in 0..self.board.arrived.len() {
-            self.wait(&self.board.arrived[worker].0, self.step, Why::Arrival(self.step))?;
+        for worker in 0..self.state.arrived.len() {
+            self.wait_for(
+                &self.state.arrived[worker].0,
+                self.step,
+                WaitReason::Arrival(self.step),
+            )?;
         }
         Ok(())
     }
 
     /// What must be received before the cell's connections of a set, from now on.
-    fn begin_order(&mut self, set: usize) {
+    fn start_order(&mut self, set: usize) {
         self.order.clear();
         self.ordered = Some(set);
-        let connections = self.board.loaded.set(set);
-        let elements = self.board.sets[set].elements();
+        let connections = self.state.loaded.set(set);
+        let elements = self.state.sets[set].elements();
         for &(before, after) in connections.order() {
             if connections.get(after).source == self.id {
                 // All that was sent when the set was last left has been received.
@@ -228,28 +233,28 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
 
     /// Publishes what was put into this step's slots or lent at it.
     pub(super) fn publish(&self) {
-        self.board.published[self.id.index()].0.publish(self.step);
+        self.state.published[self.id.index()].0.publish(self.step);
     }
 
     /// Waits until the source of a connection has published, and gives its slot.
     #[inline]
     fn slot_of(&mut self, set: usize, connection: ConnectionId) -> Result<&'b Slot, Stopped> {
-        let source = self.board.loaded.set(set).get(connection).source;
-        let published = &self.board.published[source.index()].0;
-        self.wait(published, self.step, Why::Rows(set, connection))?;
-        Ok(&self.board.sets[set].slots[connection.index()])
+        let source = self.state.loaded.set(set).get(connection).source;
+        let published = &self.state.published[source.index()].0;
+        self.wait_for(published, self.step, WaitReason::Rows(set, connection))?;
+        Ok(&self.state.sets[set].slots[connection.index()])
     }
 
     /// Is done with reading, and waits for those that read here.
     fn finish(&mut self, set: usize) -> Result<(), Stopped> {
-        self.board.done[self.id.index()].0.publish(self.step);
-        let loaded = self.board.loaded;
+        self.state.done[self.id.index()].0.publish(self.step);
+        let loaded = self.state.loaded;
         let connections = loaded.set(set);
-        for &connection in loaded.sets[set].out.of(self.id) {
+        for &connection in loaded.sets[set].outgoing.of(self.id) {
             let ends = connections.get(connection);
             if ends.words > 0 {
-                let done = &self.board.done[ends.target.index()].0;
-                self.wait(done, self.step, Why::Readers(set, connection))?;
+                let done = &self.state.done[ends.target.index()].0;
+                self.wait_for(done, self.step, WaitReason::Readers(set, connection))?;
             }
         }
         Ok(())
@@ -262,23 +267,23 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         op: Op,
         vector: &mut [W],
     ) -> Result<(), Stopped> {
-        self.step(Collective::Lists(set))?;
-        let loaded = self.board.loaded;
+        self.step(Collective::VectorExchange(set))?;
+        let loaded = self.state.loaded;
         let block = lists.block();
         if lists.is_mixed() {
             self.copy_out(set, lists, vector);
         }
         // From here on the vector is used through this pointer alone.
-        let vector = Row::of_mut(vector);
+        let vector = RawWords::of_mut(vector);
         if !lists.is_mixed() {
-            let slots = &self.board.sets[set].slots;
-            for (place, connection) in loaded.sets[set].out.of(self.id).iter().enumerate() {
+            let slots = &self.state.sets[set].slots;
+            for (place, connection) in loaded.sets[set].outgoing.of(self.id).iter().enumerate() {
                 let positions = lists.send().row(place).as_ptr();
                 slots[connection.index()].put(vector, positions, block);
             }
         }
         self.publish();
-        let inn = loaded.sets[set].inn.of(self.id);
+        let inn = loaded.sets[set].incoming.of(self.id);
         for (place, &connection) in inn.iter().enumerate() {
             let positions = lists.receive().row(place);
             if positions.is_empty() {
@@ -311,28 +316,28 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         // may have any bits. It is not touched otherwise until this cell's next exchange.
         let wire = unsafe { std::slice::from_raw_parts_mut(pointer, words) };
         gather(send.all(), lists.block(), vector, wire);
-        let slots = &self.board.sets[set].slots;
-        let out = self.board.loaded.sets[set].out.of(self.id);
+        let slots = &self.state.sets[set].slots;
+        let out = self.state.loaded.sets[set].outgoing.of(self.id);
         for (place, connection) in out.iter().enumerate() {
             let words = send.row(place).len() * lists.block();
             let begin = send.begin(place) * lists.block();
             // SAFETY: the row lies within the buffer.
             let row = unsafe { pointer.add(begin) };
-            let row = Row { pointer: row.cast(), words, size: size_of::<W>() };
+            let row = RawWords { pointer: row.cast(), words, size: size_of::<W>() };
             slots[connection.index()].put(row, std::ptr::null(), 1);
         }
     }
 }
 
-impl Port for ThreadPort<'_, '_> {
+impl CellPort for ThreadPort<'_, '_> {
     #[inline]
     fn has_stopped(&self) -> bool {
-        self.board.ending.has_begun()
+        self.state.shutdown.has_started()
     }
 
     fn fail(&mut self, error: &CellError) {
         let error = RunError::Cell { cell: self.id, error: error.clone() };
-        self.board.fail(self.id, Failure::Known(error));
+        self.state.fail(self.id, Failure::Known(error));
     }
 
     fn at(&mut self, call: Call) {
@@ -352,13 +357,13 @@ impl Port for ThreadPort<'_, '_> {
             Context::Messages => Collective::Messages,
             Context::Phase(set, phase) => Collective::Phase(set, phase),
         };
-        let met = self.by_hand.is_some();
+        let met = self.instantiated.is_some();
         self.step(collective)?;
         if !met {
             self.meet()?;
         }
-        if let Some(error) = self.board.mail[self.id.index()].unread(self.id) {
-            self.board.fail(self.id, Failure::Known(error));
+        if let Some(error) = self.state.inboxes[self.id.index()].unread(self.id) {
+            self.state.fail(self.id, Failure::Known(error));
             return Err(Stopped);
         }
         self.worker.switched(self.id);
@@ -369,25 +374,25 @@ impl Port for ThreadPort<'_, '_> {
             return self.meet();
         };
         if self.ordered != Some(set) || phase.0 == 0 {
-            self.begin_order(set);
+            self.start_order(set);
         }
-        self.by_hand = Some(set);
+        self.instantiated = Some(set);
         Ok(())
     }
 
     fn send_word(&mut self, word: &Operation, _: bool, bits: u64) -> Result<(), Stopped> {
         self.check()?;
-        let set = self.by_hand.expect("words are of a phase that was instantiated");
-        let (board, connection) = (self.board, word.connection);
-        let elements = board.sets[set].elements();
+        let set = self.instantiated.expect("words are of a phase that was instantiated");
+        let (state, connection) = (self.state, word.connection);
+        let elements = state.sets[set].elements();
         for row in 0..self.order.len() {
             let (after, before, words) = self.order[row];
             if after == connection {
                 let received = &elements.received[before.index()];
-                self.wait(received, words, Why::Order(set, connection, before))?;
+                self.wait_for(received, words, WaitReason::Order(set, connection, before))?;
             }
         }
-        let words = board.loaded.set(set).get(connection).words;
+        let words = state.loaded.set(set).get(connection).words;
         elements.put(connection, words, word.first_word, bits);
         let sent = &elements.sent[connection.index()];
         sent.publish(sent.value() + 1);
@@ -396,12 +401,16 @@ impl Port for ThreadPort<'_, '_> {
 
     fn receive_word(&mut self, word: &Operation, _: bool) -> Result<u64, Stopped> {
         self.check()?;
-        let set = self.by_hand.expect("words are of a phase that was instantiated");
-        let (board, connection) = (self.board, word.connection);
-        let elements = board.sets[set].elements();
+        let set = self.instantiated.expect("words are of a phase that was instantiated");
+        let (state, connection) = (self.state, word.connection);
+        let elements = state.sets[set].elements();
         let received = &elements.received[connection.index()];
         let count = received.value() + 1;
-        self.wait(&elements.sent[connection.index()], count, Why::Word(set, connection))?;
+        self.wait_for(
+            &elements.sent[connection.index()],
+            count,
+            WaitReason::Word(set, connection),
+        )?;
         let bits = elements.get(connection, word.first_word);
         received.publish(count);
         self.worker.moved(1);
@@ -412,22 +421,22 @@ impl Port for ThreadPort<'_, '_> {
         &mut self,
         set: usize,
         by: By,
-        outgoing: &[Row],
-        incoming: &[Row],
+        outgoing: &[RawWords],
+        incoming: &[RawWords],
     ) -> Result<(), Stopped> {
         match by {
             By::Phases => {
                 self.step(Collective::Exchange(set))?;
                 self.order_done(set);
             }
-            By::Messages => self.step(Collective::Letters(set))?,
+            By::Messages => self.step(Collective::MessageExchange(set))?,
         }
-        let (board, loaded) = (self.board, self.board.loaded);
-        for (&connection, &row) in loaded.sets[set].out.of(self.id).iter().zip(outgoing) {
-            board.sets[set].slots[connection.index()].put(row, std::ptr::null(), 1);
+        let (state, loaded) = (self.state, self.state.loaded);
+        for (&connection, &row) in loaded.sets[set].outgoing.of(self.id).iter().zip(outgoing) {
+            state.sets[set].slots[connection.index()].put(row, std::ptr::null(), 1);
         }
         self.publish();
-        for (&connection, row) in loaded.sets[set].inn.of(self.id).iter().zip(incoming) {
+        for (&connection, row) in loaded.sets[set].incoming.of(self.id).iter().zip(incoming) {
             if row.words == 0 {
                 continue;
             }
@@ -459,42 +468,42 @@ impl Port for ThreadPort<'_, '_> {
         }
     }
 
-    fn begin(
+    fn start(
         &mut self,
         number: u64,
         set: usize,
-        mut buffers: Buffers,
-        pack: &mut Pack<'_>,
+        mut buffers: WireBuffers,
+        pack: &mut PackFn<'_>,
     ) -> Result<(), Stopped> {
         buffers.fill(pack);
-        self.begin_flight(number, set, buffers)
+        self.start_request(number, set, buffers)
     }
 
     fn test(&mut self, number: u64) -> Result<bool, Stopped> {
-        self.test_flight(number)
+        self.test_request(number)
     }
 
-    fn arrive(&mut self, number: u64) -> Result<(), Stopped> {
-        self.read_flights(number)
+    fn wait(&mut self, number: u64) -> Result<(), Stopped> {
+        self.read_requests(number)
     }
 
-    fn take(&mut self, number: u64) -> Buffers {
-        self.take_flight(number)
+    fn take(&mut self, number: u64) -> WireBuffers {
+        self.take_request(number)
     }
 
-    fn read(&mut self, number: u64, unpack: &mut Unpack<'_>) -> Result<Buffers, Stopped> {
+    fn read(&mut self, number: u64, unpack: &mut UnpackFn<'_>) -> Result<WireBuffers, Stopped> {
         self.read_in_place(number, unpack)
     }
 
-    unsafe fn send_message(&mut self, target: CellId, words: Row) -> Result<(), Stopped> {
+    unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {
         self.check()?;
         // SAFETY: the caller says that the row can be read.
         let bits = (0..words.words).map(|index| unsafe { words.get(index) });
-        self.board.mail[target.index()].put(self.id, bits);
+        self.state.inboxes[target.index()].put(self.id, bits);
         Ok(())
     }
 
-    unsafe fn receive_message(&mut self, source: CellId, into: Row) -> Result<usize, Stopped> {
+    unsafe fn receive_message(&mut self, source: CellId, into: RawWords) -> Result<usize, Stopped> {
         let found = self.receive(source, |words| {
             if words.len() == into.words {
                 // SAFETY: the caller says that the row can be written.
@@ -515,13 +524,13 @@ impl ThreadPort<'_, '_> {
         mut read: impl FnMut(&[u64]) -> T,
     ) -> Result<T, Stopped> {
         self.check()?;
-        let inbox = &self.board.mail[self.id.index()];
+        let inbox = &self.state.inboxes[self.id.index()];
         loop {
             let come = inbox.come.value();
             if let Some(result) = inbox.take(source, &mut read) {
                 return Ok(result);
             }
-            self.wait(&inbox.come, come + 1, Why::Message(source))?;
+            self.wait_for(&inbox.come, come + 1, WaitReason::Message(source))?;
         }
     }
 

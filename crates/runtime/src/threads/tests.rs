@@ -8,15 +8,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::board::{Board, Failure};
 use super::port::ThreadPort;
-use super::worker::{Answer, Awaited, Suspend, Worker};
+use super::shared_state::{Failure, SharedState};
+use super::worker::{Suspend, WaitCondition, Worker};
 use super::*;
 use crate::error::CellError;
+use crate::executor::{ProgramOutcome, Resume, run_program};
 use crate::lists::{CellLists, Number, Op, Positions};
-use crate::loaded::Loaded;
-use crate::port::{Buffers, Stretch};
-use crate::scheduler::{Outcome, run_program};
+use crate::loaded_image::LoadedImage;
+use crate::port::{By, WireBuffers, WirePosition};
 use crate::stack::Bounds;
 use conset_ir::{ConnectionId, ConnectionSet};
 
@@ -28,7 +28,7 @@ const TIMES: usize = if cfg!(miri) { 2 } else { 50 };
 
 /// Waits on the cell's own thread.
 struct Spin<'b> {
-    board: &'b Board<'b>,
+    state: &'b SharedState<'b>,
     acknowledged: AtomicBool,
 }
 
@@ -36,47 +36,47 @@ impl Spin<'_> {
     /// The worker of this cell runs it no more but to end it.
     fn acknowledge(&self) {
         if !self.acknowledged.swap(true, Ordering::Relaxed) {
-            self.board.ending.acknowledge();
+            self.state.shutdown.acknowledge();
         }
     }
 }
 
 impl<'b> Suspend<'b> for Spin<'b> {
-    fn suspend(&self, awaited: Awaited<'b>) -> Answer {
-        while !self.board.ending.has_begun() {
-            if awaited.counter.has_reached(awaited.value) {
-                return Answer::Done;
+    fn suspend(&self, condition: WaitCondition<'b>) -> Resume {
+        while !self.state.shutdown.has_started() {
+            if condition.counter.has_reached(condition.value) {
+                return Resume::Continue;
             }
             std::thread::yield_now();
-            if awaited.asks && !self.board.ending.has_begun() {
-                return Answer::Done;
+            if condition.asks && !self.state.shutdown.has_started() {
+                return Resume::Continue;
             }
         }
         self.acknowledge();
-        while !self.board.ending.is_acknowledged() {
+        while !self.state.shutdown.is_acknowledged() {
             std::thread::yield_now();
         }
-        Answer::Aborted
+        Resume::Abort
     }
 }
 
 /// Runs a program, each cell on its thread.
 fn run_plainly<R: Send>(
-    loaded: &Loaded,
+    loaded: &LoadedImage,
     program: impl Fn(&mut Cell<'_>) -> R + Sync,
 ) -> Result<Vec<R>, RunError> {
     let cells: Vec<CellId> = loaded.image.machine().endpoints().collect();
-    let mut board = Board::new(loaded, cells.len(), None);
-    let (shared, program) = (&board, &program);
-    let outcomes: Vec<Outcome<R>> = std::thread::scope(|scope| {
+    let mut state = SharedState::new(loaded, cells.len(), None);
+    let (shared, program) = (&state, &program);
+    let outcomes: Vec<ProgramOutcome<R>> = std::thread::scope(|scope| {
         let start = |(number, &id): (usize, &CellId)| {
             scope.spawn(move || {
                 let worker = Worker::new(number, &[id]);
-                let spin = Spin { board: shared, acknowledged: AtomicBool::new(false) };
+                let spin = Spin { state: shared, acknowledged: AtomicBool::new(false) };
                 let mut port = ThreadPort::new(id, shared, &worker, &spin);
                 let outcome =
                     run_program(program, &mut Cell::new((id, Bounds::UNKNOWN), loaded, &mut port));
-                if let Outcome::Panicked(message) = &outcome {
+                if let ProgramOutcome::Panicked(message) = &outcome {
                     let error = RunError::Panic { cell: id, message: message.clone() };
                     shared.fail(id, Failure::Known(error));
                 }
@@ -87,26 +87,28 @@ fn run_plainly<R: Send>(
         let threads: Vec<_> = cells.iter().enumerate().map(start).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    match board.take_failure() {
+    match state.take_failure() {
         Some(Failure::Known(error)) => Err(error),
         Some(other) => panic!("{other:?}"),
         None => Ok(outcomes
             .into_iter()
             .map(|outcome| match outcome {
-                Outcome::Returned(result) => result,
-                Outcome::Panicked(_) | Outcome::Aborted => unreachable!("it did not fail"),
+                ProgramOutcome::Returned(result) => result,
+                ProgramOutcome::Panicked(_) | ProgramOutcome::Aborted => {
+                    unreachable!("it did not fail")
+                }
             })
             .collect()),
     }
 }
 
-fn loaded(spec: &str, sets: impl IntoIterator<Item = ConnectionSet>) -> Loaded {
+fn loaded(spec: &str, sets: impl IntoIterator<Item = ConnectionSet>) -> LoadedImage {
     let machine = build::machine(spec, |p| p.channels_per_cell = 12);
-    Loaded::new(build::build_all(&machine, sets))
+    LoadedImage::new(build::build_all(&machine, sets))
 }
 
 /// Neighbours in both directions, and each cell to itself, of different lengths.
-fn neighbours(cells: u32) -> Loaded {
+fn neighbours(cells: u32) -> LoadedImage {
     let ends = |c: u32| [(c, (c + 1) % cells, 2 + c % 3), ((c + 1) % cells, c, 4), (c, c, 1)];
     loaded(&format!("ring:{cells}"), [build::set(&(0..cells).flat_map(ends).collect::<Vec<_>>())])
 }
@@ -130,7 +132,7 @@ fn exchange_as<W: Number>(
     let outgoing: Vec<Vec<W>> = out.iter().map(|x| row(x, round)).collect();
     let mut incoming: Vec<Vec<W>> = inn.iter().map(|x| row(x, round + 99)).collect();
     match by_messages {
-        true => cell.msg_exchange("s", &outgoing, &mut incoming)?,
+        true => cell.exchange_by(By::Messages, "s", &outgoing, &mut incoming)?,
         false => cell.exchange("s", &outgoing, &mut incoming)?,
     }
     let bits = |words: &Vec<W>| words.iter().map(|w| w.to_bits()).collect::<Vec<_>>();
@@ -161,14 +163,14 @@ fn rows_of_any_words_arrive() {
 
 /// Positions of each connection: the words that go out lie apart from those that come in, or
 /// among them.
-fn lists(loaded: &Loaded, cell: CellId, block: usize, apart: bool) -> CellLists {
+fn lists(loaded: &LoadedImage, cell: CellId, block: usize, apart: bool) -> CellLists {
     let mut next = 0;
     let mut list = |x: &ConnectionId| -> Vec<u32> {
         let positions = loaded.set(0).get(*x).words / block as u32;
         next += positions;
         (next - positions..next).rev().collect()
     };
-    let send: Vec<Vec<u32>> = loaded.sets[0].out.of(cell).iter().map(&mut list).collect();
+    let send: Vec<Vec<u32>> = loaded.sets[0].outgoing.of(cell).iter().map(&mut list).collect();
     if !apart {
         next = 1;
     }
@@ -178,7 +180,7 @@ fn lists(loaded: &Loaded, cell: CellId, block: usize, apart: bool) -> CellLists 
         // Lists overlap, so that several sources meet at a position.
         (next - 1..next - 1 + positions).collect()
     };
-    let receive: Vec<Vec<u32>> = loaded.sets[0].inn.of(cell).iter().map(&mut list).collect();
+    let receive: Vec<Vec<u32>> = loaded.sets[0].incoming.of(cell).iter().map(&mut list).collect();
     CellLists::new(Positions::new(send), Positions::new(receive), block)
 }
 
@@ -188,16 +190,16 @@ fn begin(lists: &CellLists, cell: usize) -> Vec<u64> {
 }
 
 /// The vectors after so many exchanges, found one cell after the other.
-fn by_hand(loaded: &Loaded, lists: &[CellLists], op: Op, rounds: usize) -> Vec<Vec<u64>> {
+fn instantiated(loaded: &LoadedImage, lists: &[CellLists], op: Op, rounds: usize) -> Vec<Vec<u64>> {
     let mut vectors: Vec<Vec<u64>> = (0..lists.len()).map(|c| begin(&lists[c], c)).collect();
     for _ in 0..rounds {
         let before = vectors.clone();
         for (cell, vector) in vectors.iter_mut().enumerate() {
             let (ends, block) = (&loaded.sets[0], lists[cell].block());
-            let inn = ends.inn.of(CellId(cell as u32));
+            let inn = ends.incoming.of(CellId(cell as u32));
             for (place, &x) in inn.iter().enumerate() {
                 let source = loaded.set(0).get(x).source;
-                let row = ends.out.of(source).iter().position(|&y| y == x).unwrap();
+                let row = ends.outgoing.of(source).iter().position(|&y| y == x).unwrap();
                 let from = lists[source.index()].send().row(row);
                 let to = lists[cell].receive().row(place);
                 for (&from, &to) in from.iter().zip(to) {
@@ -236,7 +238,7 @@ fn vectors_are_read_where_they_are() {
     {
         let lists: Vec<_> = (0..3).map(|c| lists(&loaded, CellId(c), block, apart)).collect();
         assert_eq!(lists[0].is_mixed(), !apart);
-        let expected = by_hand(&loaded, &lists, op, 3);
+        let expected = instantiated(&loaded, &lists, op, 3);
         for _ in 0..TIMES {
             // Small numbers are the same as words of 4 and of 8 bytes.
             let found = run_plainly(&loaded, |cell| {
@@ -325,18 +327,18 @@ fn a_run_that_ends_early_frees_nothing_that_is_read() {
 }
 
 /// Begins an exchange of the set; gives the words that are to come.
-fn begin_flight(
+fn start_request(
     cell: &mut Cell<'_>,
     number: u64,
-    buffers: Option<Buffers>,
+    buffers: Option<WireBuffers>,
 ) -> Result<(), CellError> {
     let set = cell.image().sets()[0].set.clone();
     let (out, inn) = (cell.connections_out("s")?, cell.connections_in("s")?);
     let words = |&x: &ConnectionId| set.get(x).words as usize;
-    let new = || Buffers::new(out.iter().map(words), inn.iter().map(words));
+    let new = || WireBuffers::new(out.iter().map(words), inn.iter().map(words));
     let mut buffers = buffers.unwrap_or_else(new);
     buffers.incoming.iter_mut().for_each(|words| words.fill(0));
-    cell.begin_exchange(number, 0, buffers, &mut |(row, first), wire| {
+    cell.start_exchange(number, 0, buffers, &mut |(row, first), wire| {
         (first..)
             .zip(wire)
             .for_each(|(index, bits)| *bits = word(out[row], index, number as usize));
@@ -344,10 +346,10 @@ fn begin_flight(
 }
 
 /// Ends it, looks at what came, where it is lent or in the buffers, and gives these.
-fn end_flight(cell: &mut Cell<'_>, number: u64) -> Result<Buffers, CellError> {
+fn end_flight(cell: &mut Cell<'_>, number: u64) -> Result<WireBuffers, CellError> {
     let (inn, id) = (cell.connections_in("s")?, cell.id());
     let mut rows = 0..inn.len();
-    let mut look = |(row, first): Stretch, words: &[u64]| {
+    let mut look = |(row, first): WirePosition, words: &[u64]| {
         assert_eq!((Some(row), first), (rows.next(), 0), "whole rows in their order");
         let expected = (0..words.len()).map(|index| word(inn[row], index, number as usize));
         assert!(words.iter().copied().eq(expected), "{} at {id}", inn[row]);
@@ -355,9 +357,9 @@ fn end_flight(cell: &mut Cell<'_>, number: u64) -> Result<Buffers, CellError> {
     if !(number + u64::from(id.0)).is_multiple_of(3) {
         return cell.ask(|port| port.read(number, &mut look));
     }
-    cell.ask(|port| port.arrive(number))?;
+    cell.ask(|port| port.wait(number))?;
     let buffers = cell.port.take(number);
-    buffers.hand_over(&mut look);
+    buffers.unpack_all(&mut look);
     Ok(buffers)
 }
 
@@ -367,7 +369,7 @@ fn fly(cell: &mut Cell<'_>, rounds: u64, depth: u64) -> Result<(), CellError> {
     let id = u64::from(cell.id().0);
     let (mut under_way, mut free) = (Vec::new(), Vec::new());
     for number in 0..rounds {
-        begin_flight(cell, number, free.pop())?;
+        start_request(cell, number, free.pop())?;
         under_way.push(number);
         if (number + id) % 3 == 0 {
             while !cell.ask(|port| port.test(number))? {}
@@ -378,7 +380,7 @@ fn fly(cell: &mut Cell<'_>, rounds: u64, depth: u64) -> Result<(), CellError> {
         }
         if number % 5 == 4 {
             let last = under_way.last().copied().unwrap_or(0);
-            cell.ask(|port| port.arrive(last))?;
+            cell.ask(|port| port.wait(last))?;
             exchange_as::<f64>(cell, number as usize, false)?;
         }
     }
@@ -407,7 +409,7 @@ fn more_may_be_lent_than_there_are_places() {
     let rounds = crate::sync::WINDOW + 5;
     for _ in 0..TIMES.div_ceil(10) {
         let result = run_plainly(&loaded, |cell| -> Result<(), CellError> {
-            (0..rounds).try_for_each(|number| begin_flight(cell, number, None))?;
+            (0..rounds).try_for_each(|number| start_request(cell, number, None))?;
             (0..rounds).rev().try_for_each(|number| end_flight(cell, number).map(drop))
         });
         result.unwrap().into_iter().collect::<Result<Vec<_>, _>>().unwrap();
@@ -422,12 +424,12 @@ fn a_run_that_ends_early_keeps_what_is_lent() {
         let result = run_plainly(&loaded, |cell| -> Result<(), CellError> {
             let mut buffers = None;
             for number in 0..6 {
-                begin_flight(cell, number, buffers.take())?;
+                start_request(cell, number, buffers.take())?;
                 if cell.id().index() == time % 3 && number as usize == time % 6 {
                     if time % 2 == 0 {
                         std::panic::resume_unwind(Box::new("enough"));
                     }
-                    return Err(cell.give_up("enough"));
+                    return Err(cell.abort("enough"));
                 }
                 cell.ask(|port| port.test(number))?;
                 if let Some(before) = number.checked_sub(1) {

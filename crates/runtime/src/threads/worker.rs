@@ -11,41 +11,34 @@ use std::cell::Cell as Value;
 use conset_ir::{CellId, ConnectionId};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::board::{Board, Failure};
 use super::port::ThreadPort;
-use super::watch::Vigil;
+use super::shared_state::{Failure, SharedState};
+use super::watchdog::Watchdog;
 use crate::call::Call;
 use crate::cell::Cell;
 use crate::error::RunError;
-use crate::scheduler::{Outcome, discard, run_program};
-use crate::stack::{AlternateStack, CellStack, Stacks};
-use crate::sync::{Counter, Look, WINDOW, never_reaches};
+use crate::executor::{CellCoroutine, ProgramOutcome, Resume, discard, run_program};
+use crate::stack::{AlternateStack, Stacks};
+use crate::sync::{Counter, IdleState, WINDOW, never_reaches};
 
 /// Looks at the waiting cells before a worker rests. A look takes some nanoseconds for each cell;
 /// spinning for much longer takes the core from whoever is waited for where there are more
 /// threads than cores.
 const SPINS: u32 = 200;
 
-/// Go on, or end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Done,
-    Aborted,
-}
-
 /// What a cell waits for: a counter, and who is to raise it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Awaited<'b> {
+pub(crate) struct WaitCondition<'b> {
     pub(crate) counter: &'b Counter,
     pub(crate) value: u64,
-    pub(crate) why: Why,
+    pub(crate) reason: WaitReason,
     /// It does not wait: it is resumed when the other cells of its worker have had their turn.
     pub(crate) asks: bool,
 }
 
 /// Why a cell waits; sets by their rows in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum WaitReason {
     /// All cells are to arrive at a step.
     Arrival(u64),
     /// The source of a connection is to publish its words.
@@ -63,18 +56,18 @@ pub(crate) enum Why {
 /// How a cell waits: until what it waits for is there, or the run has ended for it.
 pub(crate) trait Suspend<'b> {
     /// Waits. `Aborted` only when no cell reads another's memory any more.
-    fn suspend(&self, awaited: Awaited<'b>) -> Answer;
+    fn suspend(&self, condition: WaitCondition<'b>) -> Resume;
 }
 
-impl<'b> Suspend<'b> for Yielder<Answer, Awaited<'b>> {
-    fn suspend(&self, awaited: Awaited<'b>) -> Answer {
-        Yielder::suspend(self, awaited)
+impl<'b> Suspend<'b> for Yielder<Resume, WaitCondition<'b>> {
+    fn suspend(&self, condition: WaitCondition<'b>) -> Resume {
+        Yielder::suspend(self, condition)
     }
 }
 
 /// What the cells of a worker do at a step.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct StepRecord {
     pub(crate) step: Value<u64>,
     pub(crate) what: Value<u32>,
     pub(crate) call: Value<Call>,
@@ -82,8 +75,8 @@ pub(crate) struct Said {
     count: Value<usize>,
 }
 
-impl Said {
-    pub(crate) fn begin(&self, step: u64, what: u32, call: Call, by: CellId) {
+impl StepRecord {
+    pub(crate) fn start(&self, step: u64, what: u32, call: Call, by: CellId) {
         self.step.set(step);
         self.what.set(what);
         self.call.set(call);
@@ -104,7 +97,7 @@ pub(crate) struct Worker {
     pub(crate) number: usize,
     pub(crate) cells: usize,
     first: CellId,
-    said: Vec<Said>,
+    record: Vec<StepRecord>,
     /// The last step of each cell, and what it was.
     steps: Vec<Value<(u64, u32)>>,
     words: Value<u64>,
@@ -125,7 +118,7 @@ impl Worker {
             number,
             cells: cells.len(),
             first,
-            said: (0..WINDOW).map(|_| Said::default()).collect(),
+            record: (0..WINDOW).map(|_| StepRecord::default()).collect(),
             steps: vec![Value::new((0, 0)); cells.len()],
             words: Value::new(0),
             switches: Value::new(0),
@@ -133,8 +126,8 @@ impl Worker {
         }
     }
 
-    pub(crate) fn said(&self, step: u64) -> &Said {
-        &self.said[(step % WINDOW) as usize]
+    pub(crate) fn record(&self, step: u64) -> &StepRecord {
+        &self.record[(step % WINDOW) as usize]
     }
 
     /// A cell is at a step.
@@ -158,16 +151,16 @@ impl Worker {
 
 /// Where a cell was when the run ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct CellStatus {
     pub(crate) cell: CellId,
-    pub(crate) at: At,
+    pub(crate) at: CellState,
     /// Its last step, and what it was.
     pub(crate) step: (u64, u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum At {
-    Waiting(Why),
+pub(crate) enum CellState {
+    Waiting(WaitReason),
     /// In its own code, or not begun.
     Running,
     Ended,
@@ -175,7 +168,7 @@ pub(crate) enum At {
 
 /// What was done at a step, and by the first cell of a worker that did.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
+pub(crate) struct StepEntry {
     pub(crate) step: u64,
     pub(crate) what: u32,
     pub(crate) call: Call,
@@ -183,82 +176,82 @@ pub(crate) struct Done {
 }
 
 /// What a worker leaves.
-pub(crate) struct Left<R> {
+pub(crate) struct WorkerResult<R> {
     pub(crate) results: Vec<Option<R>>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<CellStatus>,
     /// Of the last steps.
-    pub(crate) said: Vec<Done>,
+    pub(crate) record: Vec<StepEntry>,
     pub(crate) words: u64,
     pub(crate) switches: u64,
 }
 
-type Coroutines<'b, R> = Coroutine<Answer, Awaited<'b>, Outcome<R>, CellStack>;
-
 /// A cell on its worker.
-struct Seat<'b, R> {
+struct CellTask<'b, R> {
     cell: CellId,
-    coroutine: Coroutines<'b, R>,
-    waits: Option<Awaited<'b>>,
+    coroutine: CellCoroutine<Resume, WaitCondition<'b>, R>,
+    waits: Option<WaitCondition<'b>>,
     result: Option<R>,
     ended: bool,
 }
 
-impl<R> Seat<'_, R> {
+impl<R> CellTask<'_, R> {
     #[inline]
     fn can_go_on(&self) -> bool {
         !self.ended && self.waits.is_none_or(|a| a.counter.has_reached(a.value))
     }
 
     fn asks(&self) -> bool {
-        !self.ended && self.waits.is_some_and(|awaited| awaited.asks)
+        !self.ended && self.waits.is_some_and(|condition| condition.asks)
     }
 
     /// Whether it asks for words of a cell that has ended without.
-    fn asks_in_vain(&self, board: &Board<'_>) -> bool {
-        let Some(Awaited { counter, value, why: Why::Rows(set, connection), .. }) = self.waits
+    fn asks_without_hope(&self, state: &SharedState<'_>) -> bool {
+        let Some(WaitCondition {
+            counter, value, reason: WaitReason::Rows(set, connection), ..
+        }) = self.waits
         else {
             return false;
         };
-        let source = board.loaded.set(set).get(connection).source;
-        self.asks() && never_reaches(counter, value, &board.ended[source.index()])
+        let source = state.loaded.set(set).get(connection).source;
+        self.asks() && never_reaches(counter, value, &state.ended[source.index()])
     }
 }
 
 /// Makes the coroutine of each cell; of fewer where there is no memory for more.
-fn seat<'b, R>(
-    board: &'b Board<'b>,
+fn spawn_cells<'b, R>(
+    state: &'b SharedState<'b>,
     worker: &'b Worker,
     cells: &[CellId],
     stack_size: usize,
     program: &'b (dyn Fn(&mut Cell<'_>) -> R + Sync),
-) -> Vec<Seat<'b, R>> {
-    let mut seats = Vec::with_capacity(cells.len());
-    let stacks = match Stacks::reserve(cells, board.published.len(), stack_size) {
+) -> Vec<CellTask<'b, R>> {
+    let mut tasks = Vec::with_capacity(cells.len());
+    let stacks = match Stacks::reserve(cells, state.published.len(), stack_size) {
         Ok(stacks) => stacks,
         Err(error) => {
-            board.fail(cells.first().copied().unwrap_or_default(), Failure::Known(error));
-            return seats;
+            state.fail(cells.first().copied().unwrap_or_default(), Failure::Known(error));
+            return tasks;
         }
     };
     for (row, &cell) in cells.iter().enumerate() {
         let (stack, bounds) = match stacks.get(cell, row) {
             Ok(stack) => stack,
             Err(error) => {
-                board.fail(cell, Failure::Known(error));
+                state.fail(cell, Failure::Known(error));
                 break;
             }
         };
-        let body = move |yielder: &Yielder<Answer, Awaited<'b>>, _: Answer| {
-            let mut port = ThreadPort::new(cell, board, worker, yielder);
-            run_program(program, &mut Cell::new((cell, bounds), board.loaded, &mut port))
+        let body = move |yielder: &Yielder<Resume, WaitCondition<'b>>, _: Resume| {
+            let mut port = ThreadPort::new(cell, state, worker, yielder);
+            run_program(program, &mut Cell::new((cell, bounds), state.loaded, &mut port))
         };
-        // SAFETY: what the closure borrows lives for 'b, which the seat with the coroutine does
+        // SAFETY: what the closure borrows lives for 'b, which the task with the coroutine does
         // not outlive. The coroutine stays on this thread: `run_worker` neither forgets it nor
         // hands it on, and when it is dropped it has ended or was not begun.
         let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, body) };
-        seats.push(Seat { cell, coroutine, waits: None, result: None, ended: false });
+        tasks.push(CellTask { cell, coroutine, waits: None, result: None, ended: false });
     }
-    seats
+    tasks
 }
 
 /// Ends the process if it is dropped: a worker that panics has a bug, and would leave cells that
@@ -273,39 +266,39 @@ impl Drop for AbortOnUnwind {
 
 /// Runs the program on some cells, on the calling thread, until all have ended or the run has.
 pub(crate) fn run_worker<R>(
-    board: &Board<'_>,
+    state: &SharedState<'_>,
     number: usize,
     cells: &[CellId],
     stack_size: usize,
     program: &(dyn Fn(&mut Cell<'_>) -> R + Sync),
-) -> Left<R> {
+) -> WorkerResult<R> {
     // Unwinding from here to the acknowledgement would drop cells whose memory others read.
     let guard = AbortOnUnwind;
     let _alternate = AlternateStack::install();
     let worker = Worker::new(number, cells);
-    let mut seats = seat(board, &worker, cells, stack_size, program);
-    let all_ended = turn(board, number, &mut seats);
-    board.activity[number].0.end();
+    let mut tasks = spawn_cells(state, &worker, cells, stack_size, program);
+    let all_ended = turn(state, number, &mut tasks);
+    state.activity[number].0.end();
     if all_ended {
-        board.idle.retire(number);
+        state.idle.retire(number);
     }
-    board.ending.acknowledge();
+    state.shutdown.acknowledge();
     std::mem::forget(guard);
-    let places = seats.iter().map(|seat| place_of(seat, &worker)).collect();
+    let places = tasks.iter().map(|task| place_of(task, &worker)).collect();
     if !all_ended {
-        end(board, &mut seats);
+        end(state, &mut tasks);
     }
-    Left {
-        results: seats.into_iter().map(|seat| seat.result).collect(),
+    WorkerResult {
+        results: tasks.into_iter().map(|task| task.result).collect(),
         places,
-        said: worker
-            .said
+        record: worker
+            .record
             .iter()
-            .map(|said| Done {
-                step: said.step.get(),
-                what: said.what.get(),
-                call: said.call.get(),
-                cell: CellId(said.by.get()),
+            .map(|record| StepEntry {
+                step: record.step.get(),
+                what: record.what.get(),
+                call: record.call.get(),
+                cell: CellId(record.by.get()),
             })
             .collect(),
         words: worker.words.get(),
@@ -313,45 +306,45 @@ pub(crate) fn run_worker<R>(
     }
 }
 
-fn place_of<R>(seat: &Seat<'_, R>, worker: &Worker) -> Place {
-    let at = match seat.waits {
-        _ if seat.ended => At::Ended,
-        Some(awaited) => At::Waiting(awaited.why),
-        None => At::Running,
+fn place_of<R>(task: &CellTask<'_, R>, worker: &Worker) -> CellStatus {
+    let at = match task.waits {
+        _ if task.ended => CellState::Ended,
+        Some(condition) => CellState::Waiting(condition.reason),
+        None => CellState::Running,
     };
-    let place = worker.places[seat.cell.index() - worker.first.index()];
-    Place { cell: seat.cell, at, step: worker.steps[place as usize].get() }
+    let place = worker.places[task.cell.index() - worker.first.index()];
+    CellStatus { cell: task.cell, at, step: worker.steps[place as usize].get() }
 }
 
 /// Resumes cells until all have ended (`true`) or the run has.
-fn turn<R>(board: &Board<'_>, number: usize, seats: &mut [Seat<'_, R>]) -> bool {
-    let mut left = seats.len();
+fn turn<R>(state: &SharedState<'_>, number: usize, tasks: &mut [CellTask<'_, R>]) -> bool {
+    let mut left = tasks.len();
     let mut fruitless = 0;
-    let mut vigil = Vigil::new(board);
-    while !board.ending.has_begun() {
+    let mut watchdog = Watchdog::new(state);
+    while !state.shutdown.has_started() {
         if left == 0 {
             return true;
         }
         let (mut resumed, mut asked) = (false, false);
-        let activity = &board.activity[number].0;
-        for seat in seats.iter_mut() {
-            if seat.can_go_on() {
+        let activity = &state.activity[number].0;
+        for task in tasks.iter_mut() {
+            if task.can_go_on() {
                 resumed = true;
                 activity.call();
-            } else if seat.asks() {
+            } else if task.asks() {
                 asked = true;
                 activity.test();
             } else {
                 continue;
             }
-            activity.enter(seat.cell);
-            resume(board, seat);
+            activity.enter(task.cell);
+            resume(state, task);
             activity.leave();
-            left -= usize::from(seat.ended);
+            left -= usize::from(task.ended);
         }
         if resumed {
             fruitless = 0;
-            vigil.stop();
+            watchdog.stop();
             continue;
         }
         fruitless += 1;
@@ -359,67 +352,68 @@ fn turn<R>(board: &Board<'_>, number: usize, seats: &mut [Seat<'_, R>]) -> bool 
             std::hint::spin_loop();
         } else if asked {
             std::thread::yield_now();
-            if vigil.is_over(board) || seats.iter().any(|seat| seat.asks_in_vain(board)) {
-                board.fail(first_of(seats), Failure::Stuck);
+            if watchdog.has_expired(state) || tasks.iter().any(|task| task.asks_without_hope(state))
+            {
+                state.fail(first_of(tasks), Failure::Deadlock);
             }
         } else {
-            rest(board, number, seats);
+            rest(state, number, tasks);
             fruitless = 0;
         }
     }
     false
 }
 
-fn first_of<R>(seats: &[Seat<'_, R>]) -> CellId {
-    seats.first().map_or(CellId(0), |seat| seat.cell)
+fn first_of<R>(tasks: &[CellTask<'_, R>]) -> CellId {
+    tasks.first().map_or(CellId(0), |task| task.cell)
 }
 
 /// Waits until a cell can go on or the run has ended; finds out if none ever can.
-fn rest<R>(board: &Board<'_>, number: usize, seats: &[Seat<'_, R>]) {
-    board.idle.rest();
-    while !board.ending.has_begun() {
-        board.activity[number].0.rest();
-        match board.idle.look(number, || seats.iter().any(Seat::can_go_on)) {
-            Look::GoOn => break,
-            Look::Wait => std::thread::yield_now(),
-            Look::Stuck => {
-                board.fail(first_of(seats), Failure::Stuck);
+fn rest<R>(state: &SharedState<'_>, number: usize, tasks: &[CellTask<'_, R>]) {
+    state.idle.rest();
+    while !state.shutdown.has_started() {
+        state.activity[number].0.rest();
+        match state.idle.look(number, || tasks.iter().any(CellTask::can_go_on)) {
+            IdleState::Runnable => break,
+            IdleState::Waiting => std::thread::yield_now(),
+            IdleState::Deadlock => {
+                state.fail(first_of(tasks), Failure::Deadlock);
             }
         }
     }
-    board.activity[number].0.leave();
-    board.idle.rise();
+    state.activity[number].0.leave();
+    state.idle.rise();
 }
 
 /// Resumes a cell until it waits or ends.
-fn resume<R>(board: &Board<'_>, seat: &mut Seat<'_, R>) {
-    match seat.coroutine.resume(Answer::Done) {
-        CoroutineResult::Yield(awaited) => seat.waits = Some(awaited),
+fn resume<R>(state: &SharedState<'_>, task: &mut CellTask<'_, R>) {
+    match task.coroutine.resume(Resume::Continue) {
+        CoroutineResult::Yield(condition) => task.waits = Some(condition),
         CoroutineResult::Return(outcome) => {
-            seat.ended = true;
-            board.ended[seat.cell.index()].publish(1);
+            task.ended = true;
+            state.ended[task.cell.index()].publish(1);
             match outcome {
-                Outcome::Returned(result) => seat.result = Some(result),
-                Outcome::Panicked(message) => {
-                    let error = RunError::Panic { cell: seat.cell, message };
-                    board.fail(seat.cell, Failure::Known(error));
+                ProgramOutcome::Returned(result) => task.result = Some(result),
+                ProgramOutcome::Panicked(message) => {
+                    let error = RunError::Panic { cell: task.cell, message };
+                    state.fail(task.cell, Failure::Known(error));
                 }
                 // The run has ended already.
-                Outcome::Aborted => {}
+                ProgramOutcome::Aborted => {}
             }
         }
     }
 }
 
 /// Ends the worker's cells, once no cell anywhere reads another's memory.
-fn end<R>(board: &Board<'_>, seats: &mut [Seat<'_, R>]) {
-    while !board.ending.is_acknowledged() {
+fn end<R>(state: &SharedState<'_>, tasks: &mut [CellTask<'_, R>]) {
+    while !state.shutdown.is_acknowledged() {
         std::thread::yield_now();
     }
-    for seat in seats {
-        if seat.coroutine.started() && !seat.coroutine.done() {
+    for task in tasks {
+        if task.coroutine.started() && !task.coroutine.done() {
             // It is told, and returns or is unwound; its outcome does not matter.
-            discard(seat.coroutine.resume(Answer::Aborted));
+            discard(task.coroutine.resume(Resume::Abort));
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn own(cell: &Cell<'_>) -> ConnectionId {
 
 /// The connection of a ring's set that ends at the cell.
 pub fn from_left(cell: &Cell<'_>) -> ConnectionId {
-    let cells = cell.cells() as u32;
+    let cells = cell.cell_count() as u32;
     ConnectionId((cell.id().0 + cells - 1) % cells)
 }
 

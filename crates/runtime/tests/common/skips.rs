@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use conset_runtime::ir::Image;
-use conset_runtime::{Cell, CellError, Layout, Op, Owned, Pending, PhaseName, Plan};
+use conset_runtime::{By, Cell, CellError, Layout, Op, Owned, Pending, PhaseName, Plan};
 
 use super::build;
 
@@ -81,7 +81,7 @@ pub fn perform(
     says: Says,
     wrong: &AtomicUsize,
 ) -> Result<(), CellError> {
-    let (id, cells) = (cell.id().0, cell.cells() as u32);
+    let (id, cells) = (cell.id().0, cell.cell_count() as u32);
     let mut begun: Option<(usize, usize, Pending, [f64; 2])> = None;
     let look = |index: usize, which: usize, found: f64| {
         let step = if which == 0 { cells - 1 } else { 1 };
@@ -109,10 +109,10 @@ pub fn perform(
                 1 => cell.exchange_many(plan, Op::Copy, &mut [&mut x])?,
                 2 => {
                     if let Some((index, which, token, mut x)) = begun.take() {
-                        cell.end(&plans[which], token, &mut x)?;
+                        cell.wait(&plans[which], token, &mut x)?;
                         look(index, which, x[1]);
                     }
-                    begun = Some((index, which, cell.begin(plan, Op::Copy, &x)?, x));
+                    begun = Some((index, which, cell.start(plan, Op::Copy, &x)?, x));
                     continue;
                 }
                 3 => {
@@ -125,13 +125,13 @@ pub fn perform(
                         x[1] = cell.receive_element(connection)?;
                     }
                 }
-                _ => cell.msg_exchange_nodes(plan, Op::Copy, &mut x)?,
+                _ => cell.exchange_nodes_by(By::Messages, plan, Op::Copy, &mut x)?,
             }
             look(index, which, x[1]);
         }
     }
     if let Some((index, which, token, mut x)) = begun {
-        cell.end(&plans[which], token, &mut x)?;
+        cell.wait(&plans[which], token, &mut x)?;
         look(index, which, x[1]);
     }
     Ok(())

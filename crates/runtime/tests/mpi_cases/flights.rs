@@ -82,14 +82,14 @@ fn drawn(cell: &mut Cell<'_>, plans: &[Plan], seed: u64) -> Result<u64, CellErro
         plans.iter().map(|plan| (0..length(plan)).map(number).collect()).collect();
     let mut flights: Vec<(usize, Pending)> = Vec::new();
     let end = |cell: &mut Cell<'_>, (plan, token): (usize, Pending), x: &mut [Vec<f64>]| {
-        cell.end(&plans[plan], token, &mut x[plan])
+        cell.wait(&plans[plan], token, &mut x[plan])
     };
     for _ in 0..60 {
         let (what, plan, op) = (all.below(12), all.below(plans.len()), OPS[all.below(4)]);
         let x = &mut vectors[plan];
         match what {
             0..=7 => {
-                flights.push((plan, cell.begin(&plans[plan], op, x)?));
+                flights.push((plan, cell.start(&plans[plan], op, x)?));
                 x.iter_mut().for_each(|x| *x *= 0.25);
             }
             8..=9 => cell.exchange_nodes(&plans[plan], op, x)?,
@@ -164,7 +164,7 @@ fn numbered(cell: &mut Cell<'_>, plans: &[Plan], seed: u64) -> Result<(), CellEr
     for step in 1..200u64 {
         let plan = all.below(plans.len());
         let x = vec![step; plans[plan].layout().items_of(cell.id()) * plans[plan].block()];
-        flights.push((plan, step, cell.begin(&plans[plan], Op::Copy, &x)?));
+        flights.push((plan, step, cell.start(&plans[plan], Op::Copy, &x)?));
         while !flights.is_empty() && own.below(3) > 0 {
             let at = own.below(flights.len());
             cell.test(&flights[at].2)?;
@@ -172,7 +172,7 @@ fn numbered(cell: &mut Cell<'_>, plans: &[Plan], seed: u64) -> Result<(), CellEr
                 let (plan, step, token) = flights.swap_remove(at);
                 let mut x =
                     vec![step; plans[plan].layout().items_of(cell.id()) * plans[plan].block()];
-                cell.end(&plans[plan], token, &mut x)?;
+                cell.wait(&plans[plan], token, &mut x)?;
                 for (i, &x) in x.iter().enumerate() {
                     assert_eq!(x, step, "{} set {plan} word {i} step {step}: {x}", cell.id());
                 }
@@ -181,7 +181,7 @@ fn numbered(cell: &mut Cell<'_>, plans: &[Plan], seed: u64) -> Result<(), CellEr
     }
     for (plan, _, token) in flights {
         let mut x = vec![0u64; plans[plan].layout().items_of(cell.id()) * plans[plan].block()];
-        cell.end(&plans[plan], token, &mut x)?;
+        cell.wait(&plans[plan], token, &mut x)?;
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ pub(super) fn overlap(comm: &Comm) {
     let (sums, _) = world
         .try_run(|cell| {
             let mut x = [1.0, 2.0];
-            let token = cell.begin(&plan, Op::Add, &x)?;
+            let token = cell.start(&plan, Op::Add, &x)?;
             let row = cell.id().index();
             if row == 0 {
                 while !neighbours.iter().all(|&other| file(other).exists()) {
@@ -220,7 +220,7 @@ pub(super) fn overlap(comm: &Comm) {
                 while !cell.test(&token)? {}
                 std::fs::write(file(row), "").expect("the launcher made the folder");
             }
-            cell.end(&plan, token, &mut x)?;
+            cell.wait(&plan, token, &mut x)?;
             Ok(x)
         })
         .unwrap();
@@ -242,14 +242,14 @@ pub(super) fn allocations(comm: &Comm) {
                         let mut z = [1.0; 8];
                         let z = &mut z[..x.len()];
                         let tokens = [
-                            cell.begin(&plans[0], Op::Add, &x)?,
-                            cell.begin(&plans[0], Op::Min, &x)?,
+                            cell.start(&plans[0], Op::Add, &x)?,
+                            cell.start(&plans[0], Op::Min, &x)?,
                         ];
-                        let other = cell.begin(&plans[1], Op::Max, &y)?;
+                        let other = cell.start(&plans[1], Op::Max, &y)?;
                         cell.test(&tokens[1])?;
-                        cell.end(&plans[0], tokens[1], z)?;
-                        cell.end(&plans[1], other, &mut y)?;
-                        cell.end(&plans[0], tokens[0], z)?;
+                        cell.wait(&plans[0], tokens[1], z)?;
+                        cell.wait(&plans[1], other, &mut y)?;
+                        cell.wait(&plans[0], tokens[0], z)?;
                         cell.exchange_nodes(&plans[1], Op::Max, &mut y)?;
                     }
                     Ok(crate::ALLOCATIONS.load(std::sync::atomic::Ordering::Relaxed) - before)
@@ -276,16 +276,16 @@ pub(super) fn misuse(comm: &Comm) {
     let (image, plan) = neighbours(5);
     let world = World::new(image).on(Transport::Mpi(own));
     let error = world.try_run(|cell| {
-        let token = cell.begin(&plan, Op::Add, &[1.0, 2.0])?;
+        let token = cell.start(&plan, Op::Add, &[1.0, 2.0])?;
         if cell.id() == CellId(3) {
-            return Err(cell.give_up("no more"));
+            return Err(cell.abort("no more"));
         }
-        cell.end(&plan, token, &mut [1.0, 2.0])
+        cell.wait(&plan, token, &mut [1.0, 2.0])
     });
     let error = error.unwrap_err();
     assert!(matches!(error, RunError::Cell { cell: CellId(3), .. }), "{error}");
     let error = world.try_run(|cell| {
-        let _token = cell.begin(&plan, Op::Add, &[1.0, 2.0])?;
+        let _token = cell.start(&plan, Op::Add, &[1.0, 2.0])?;
         Ok(())
     });
     let error = error.unwrap_err();
@@ -295,9 +295,9 @@ pub(super) fn misuse(comm: &Comm) {
     for only_end in [false, true] {
         let error = world.try_run(|cell| {
             for _ in 0..if cell.id() == CellId(3) { 1 } else { 3 } {
-                let token = cell.begin(&plan, Op::Add, &[1.0, 2.0])?;
+                let token = cell.start(&plan, Op::Add, &[1.0, 2.0])?;
                 while !only_end && !cell.test(&token)? {}
-                cell.end(&plan, token, &mut [1.0, 2.0])?;
+                cell.wait(&plan, token, &mut [1.0, 2.0])?;
             }
             Ok(())
         });
@@ -308,8 +308,8 @@ pub(super) fn misuse(comm: &Comm) {
     let (found, _) = world
         .try_run(|cell| {
             let mut x = [1.0, 2.0];
-            let token = cell.begin(&plan, Op::Add, &x)?;
-            cell.end(&plan, token, &mut x)?;
+            let token = cell.start(&plan, Op::Add, &x)?;
+            cell.wait(&plan, token, &mut x)?;
             Ok(x)
         })
         .unwrap();
@@ -324,9 +324,9 @@ pub(super) fn tests_for_ever(comm: &Comm) {
         if cell.id() == CellId(3) {
             return Ok(());
         }
-        let token = cell.begin(&plan, Op::Add, &[1.0, 2.0])?;
+        let token = cell.start(&plan, Op::Add, &[1.0, 2.0])?;
         while !cell.test(&token)? {}
-        cell.end(&plan, token, &mut [1.0, 2.0])
+        cell.wait(&plan, token, &mut [1.0, 2.0])
     });
 }
 
@@ -338,9 +338,9 @@ pub(super) fn tests_long(comm: &Comm) {
         if cell.id() == CellId(3) {
             std::thread::sleep(std::time::Duration::from_secs(50));
         }
-        let token = cell.begin(&plan, Op::Add, &[1.0, 2.0])?;
+        let token = cell.start(&plan, Op::Add, &[1.0, 2.0])?;
         while !cell.test(&token)? {}
-        cell.end(&plan, token, &mut [1.0, 2.0])
+        cell.wait(&plan, token, &mut [1.0, 2.0])
     });
 }
 
@@ -349,10 +349,10 @@ fn in_between(comm: &Comm, then: impl Fn(&Cell<'_>) + Sync) {
     let world = World::new(image).on(Transport::Mpi(comm.clone()));
     let _ = world.try_run(|cell| {
         for _ in 0..1000 {
-            let token = cell.begin(&plan, Op::Copy, &[1.0, 2.0])?;
+            let token = cell.start(&plan, Op::Copy, &[1.0, 2.0])?;
             cell.test(&token)?;
             then(cell);
-            cell.end(&plan, token, &mut [1.0, 2.0])?;
+            cell.wait(&plan, token, &mut [1.0, 2.0])?;
         }
         Ok(())
     });
@@ -374,7 +374,7 @@ pub(super) fn never_ended(comm: &Comm) {
     let (image, plan) = neighbours(comm.size());
     let world = World::new(image).on(Transport::Mpi(comm.clone()));
     let _ = world.try_run(|cell| {
-        let token = cell.begin(&plan, Op::Add, &[1.0, 2.0])?;
-        if cell.id() == CellId(2) { Ok(()) } else { cell.end(&plan, token, &mut [1.0, 2.0]) }
+        let token = cell.start(&plan, Op::Add, &[1.0, 2.0])?;
+        if cell.id() == CellId(2) { Ok(()) } else { cell.wait(&plan, token, &mut [1.0, 2.0]) }
     });
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use conset_runtime::ir::{CellId, ConnectionId, ConnectionSet, Duplex, Image};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::{Comm, MpiError};
-use conset_runtime::{Cell, CellError, Op, RunError, Transport, World};
+use conset_runtime::{By, Cell, CellError, Op, RunError, Transport, World};
 
 use crate::build;
 
@@ -274,7 +274,7 @@ fn elements_as_on_the_fabric(comm: &Comm) {
                 let out = cell.connections_out(0)?[0];
                 let inn = cell.connections_in(0)?[0];
                 let (mut sum, mut passing) = (0.0f32, cell.id().0 as f32 + 0.1);
-                for _ in 1..cell.cells() {
+                for _ in 1..cell.cell_count() {
                     cell.send_element(out, passing)?;
                     passing = cell.receive_element(inn)?;
                     sum += passing * 1.1;
@@ -397,7 +397,8 @@ fn messages_arrive(comm: &Comm) {
                 cell.msg_receive(last, &mut into)?;
                 cell.msg_receive(last, &mut number)?;
                 assert_eq!((into, number), (words(last), [round]));
-                let by_messages = sums(cell, |cell, out, inn| cell.msg_exchange("s", out, inn))?;
+                let by_messages =
+                    sums(cell, |cell, out, inn| cell.exchange_by(By::Messages, "s", out, inn))?;
                 assert_eq!(by_messages, sums_of_exchanges(cell)?);
                 cell.instantiate_messages()?;
             }

@@ -1,0 +1,489 @@
+//! The scheduler: resumes cells, hands what they ask for to the engine, and lets the machine run
+//! until a cell can go on.
+//!
+//! Cells that can go on are resumed in the order of their ids, all in the same clock, before the
+//! machine runs on. A context switch happens when every cell has asked for it; the machine first
+//! runs until nothing is under way. When nothing is under way otherwise and cells still wait, the
+//! run is stuck, and the reason is worked out.
+//!
+//! The machine has two engines, for connections and for messages ([`messages`]), of which one is
+//! at work at a time; a switch hands the clock over.
+//!
+//! Exchanges that are begun go on beside the programs ([`nonblocking`]); what programs compute
+//! meanwhile, and what the machine takes from that, is in [`computation`].
+
+mod computation;
+mod deadlock;
+mod messages;
+mod nonblocking;
+
+use std::cell::RefCell;
+
+use conset_fabric::trace::StreamSpan;
+use conset_fabric::{Engine, Fault, FaultKind, OperationId, OrderKeeper, Stop, Trace};
+use conset_ir::{CellId, Direction, Operation, PhaseId};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use crate::call::{Call, CallLog};
+use crate::cell::Cell;
+use crate::error::RunError;
+use crate::executor::{CellCoroutine, ProgramOutcome, Resume, RunSetup, discard, run_program};
+use crate::fabric_port::{FabricPort, FabricRequest, FabricState};
+use crate::message_queue::MessageQueue;
+use crate::port::Context;
+use crate::report::RunReport;
+use crate::stack::{AlternateStack, Stacks};
+use crate::store::{PackedExchanges, WordStore};
+use computation::Computation;
+use messages::MessageDriver;
+use nonblocking::RequestQueue;
+
+/// What a cell is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CellState {
+    /// It is to be resumed.
+    Ready,
+    Switch(Context),
+    Element(OperationId),
+    /// Its operation list, of which so many are unfinished.
+    List(u32),
+    Computing,
+    /// It looks whether an exchange that it has begun has arrived.
+    Testing,
+    /// An exchange that it has begun is to arrive.
+    Arrival(u64),
+    /// Its message is to leave.
+    Departure(u32),
+    /// A message of a cell is to come.
+    Receive(CellId),
+    /// It exchanges a set by messages.
+    MessageExchange(usize),
+    Ended,
+}
+
+/// One run of a world.
+pub(crate) struct FabricDriver<'w> {
+    setup: RunSetup<'w>,
+    engine: Engine,
+    messages: MessageDriver,
+    cells: Vec<CellId>,
+    /// By place in `cells`.
+    states: Vec<CellState>,
+    /// The place in `cells` of each cell with an agent.
+    place: Vec<u32>,
+    /// Places of cells to be resumed.
+    ready: Vec<u32>,
+    /// Cells that wait at a context switch, and cells that have ended.
+    waiting: usize,
+    ended: usize,
+    requests: RequestQueue,
+    computation: Computation,
+    order: Option<OrderKeeper>,
+    active: Option<(usize, PhaseId)>,
+    report: RunReport,
+}
+
+impl<'w> FabricDriver<'w> {
+    pub(crate) fn new(setup: RunSetup<'w>) -> Self {
+        let machine = setup.loaded.image.machine();
+        let cells: Vec<CellId> = machine.endpoints().collect();
+        let mut place = vec![0; machine.agent_count()];
+        for (row, cell) in cells.iter().enumerate() {
+            place[cell.index()] = row as u32;
+        }
+        let trace = setup.trace.then(|| Trace {
+            clock_hz: machine.parameters().clock_hz,
+            sets: setup.loaded.image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
+            ..Trace::default()
+        });
+        Self {
+            setup,
+            engine: Engine::new(machine.clone()),
+            messages: MessageDriver::new(machine, cells.len()),
+            states: vec![CellState::Ready; cells.len()],
+            ready: (0..cells.len() as u32).collect(),
+            requests: RequestQueue::new(cells.len()),
+            computation: Computation::new(cells.len()),
+            cells,
+            place,
+            waiting: 0,
+            ended: 0,
+            order: None,
+            active: None,
+            report: RunReport { trace, ..RunReport::default() },
+        }
+    }
+
+    pub(crate) fn run<R>(
+        mut self,
+        program: &dyn Fn(&mut Cell<'_>) -> R,
+    ) -> Result<(Vec<R>, RunReport), RunError> {
+        let agents = self.place.len();
+        let (packed, queue) = (PackedExchanges::new(agents), MessageQueue::new(agents));
+        let calls = CallLog::new(agents);
+        let shared = RefCell::new(FabricState { packed, queue, calls, ..FabricState::default() });
+        let loaded = &self.setup.loaded;
+        // It goes after the coroutines.
+        let _alternate = AlternateStack::install();
+        let mut coroutines: Vec<CellCoroutine<Resume, FabricRequest, R>> =
+            Vec::with_capacity(self.cells.len());
+        let stacks = Stacks::reserve(&self.cells, self.cells.len(), self.setup.stack_size)?;
+        for (row, &id) in self.cells.iter().enumerate() {
+            let (stack, bounds) = stacks.get(id, row)?;
+            let (state, cells) = (&shared, self.cells.len());
+            let body = move |yielder: &Yielder<Resume, FabricRequest>, _: Resume| {
+                let mut port =
+                    FabricPort { id, loaded, state, yielder, call: Call::default(), cells };
+                run_program(program, &mut Cell::new((id, bounds), loaded, &mut port))
+            };
+            // SAFETY: the closure borrows `program`, `loaded` and `shared`. All were made before
+            // `coroutines`, so they live until after it is dropped; a coroutine is never
+            // forgotten or moved out of this function, and dropping one runs or unwinds it to
+            // its end. So nothing borrowed ends before the coroutine does.
+            coroutines.push(unsafe { Coroutine::with_stack_unchecked(stack, body) });
+        }
+        let mut results: Vec<Option<R>> = Vec::with_capacity(self.cells.len());
+        results.resize_with(self.cells.len(), || None);
+        let outcome = self.drive(&shared, &mut coroutines, &mut results);
+        if outcome.is_err() {
+            shared.borrow_mut().aborted = true;
+            for coroutine in &mut coroutines {
+                if coroutine.started() && !coroutine.done() {
+                    // It is told, and returns or is unwound; its outcome does not matter.
+                    discard(coroutine.resume(Resume::Abort));
+                }
+            }
+        }
+        outcome?;
+        let results = results.into_iter().map(|r| r.expect("all programs have ended")).collect();
+        Ok((results, self.report))
+    }
+
+    /// Runs until all programs have ended.
+    fn drive<R>(
+        &mut self,
+        shared: &RefCell<FabricState>,
+        coroutines: &mut [CellCoroutine<Resume, FabricRequest, R>],
+        results: &mut [Option<R>],
+    ) -> Result<(), RunError> {
+        loop {
+            self.resume_ready(shared, coroutines, results)?;
+            if self.advance_requests(shared)? {
+                continue;
+            }
+            if self.waiting > 0 && self.waiting == self.cells.len() && self.requests.is_idle() {
+                self.switch(shared)?;
+                continue;
+            }
+            if !self.advance(shared)? {
+                if self.ended < self.cells.len() {
+                    return Err(self.deadlock_error(&shared.borrow().queue));
+                }
+                self.check_drained(&shared.borrow().queue)?;
+                self.check_all_started()?;
+                self.report.clocks = self.now();
+                let messages = &self.messages.engine;
+                self.report.words = self.engine.delivered() + messages.delivered();
+                self.report.word_hops = self.engine.word_hops() + messages.word_hops();
+                return Ok(());
+            }
+        }
+    }
+
+    /// Resumes all cells that can go on, until none can in this clock.
+    fn resume_ready<R>(
+        &mut self,
+        shared: &RefCell<FabricState>,
+        coroutines: &mut [CellCoroutine<Resume, FabricRequest, R>],
+        results: &mut [Option<R>],
+    ) -> Result<(), RunError> {
+        shared.borrow_mut().clock = self.now();
+        while !self.ready.is_empty() {
+            let mut ready = std::mem::take(&mut self.ready);
+            ready.sort_unstable();
+            for row in ready {
+                let outcome = match coroutines[row as usize].resume(Resume::Continue) {
+                    CoroutineResult::Yield(request) => {
+                        self.accept(row as usize, request, &mut shared.borrow_mut())?;
+                        continue;
+                    }
+                    CoroutineResult::Return(outcome) => outcome,
+                };
+                self.states[row as usize] = CellState::Ended;
+                self.ended += 1;
+                if let Some(error) = shared.borrow_mut().error.take() {
+                    return Err(error);
+                }
+                match outcome {
+                    ProgramOutcome::Returned(result) => results[row as usize] = Some(result),
+                    ProgramOutcome::Panicked(message) => {
+                        let cell = self.cells[row as usize];
+                        return Err(RunError::Panic { cell, message });
+                    }
+                    ProgramOutcome::Aborted => unreachable!("nothing was aborted yet"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a cell's request.
+    fn accept(
+        &mut self,
+        row: usize,
+        request: FabricRequest,
+        state: &mut FabricState,
+    ) -> Result<(), RunError> {
+        let (cell, queue) = (self.cells[row], &mut state.queue);
+        if !matches!(request, FabricRequest::Compute(_) | FabricRequest::Test) {
+            self.computation.made_progress();
+        }
+        self.states[row] = match request {
+            FabricRequest::Switch(context) => {
+                self.check_agreement(cell, context)?;
+                self.waiting += 1;
+                CellState::Switch(context)
+            }
+            FabricRequest::Send(envelope) => {
+                self.send_envelope(queue, envelope)?;
+                CellState::Departure(envelope)
+            }
+            FabricRequest::Receive(source) => self.receive_envelope(queue, row, source),
+            FabricRequest::ExchangeMessages(set) => self.start_message_exchange(queue, row, set)?,
+            FabricRequest::Element(operation, first) => {
+                CellState::Element(self.submit(cell, &operation, first)?)
+            }
+            FabricRequest::List => {
+                let (set, phase) = self.active.expect("a list belongs to an active phase");
+                let setup = self.setup;
+                let phase = &setup.loaded.image.sets()[set].phases[phase.index()];
+                let operations = phase.cell(cell).operations;
+                for operation in operations {
+                    self.submit(cell, operation, true)?;
+                }
+                CellState::List(operations.len() as u32)
+            }
+            FabricRequest::Start(set) => {
+                self.begin(row, set)?;
+                CellState::Ready
+            }
+            FabricRequest::Arrival(number) => CellState::Arrival(number),
+            FabricRequest::Compute(clocks) => {
+                self.compute(row, clocks);
+                CellState::Computing
+            }
+            FabricRequest::Test => {
+                self.compute(row, computation::TEST_CLOCKS);
+                CellState::Testing
+            }
+        };
+        if matches!(self.states[row], CellState::List(0) | CellState::Ready) {
+            self.make_ready(row);
+        }
+        if self.states[row] == CellState::Testing
+            && self.computation.count_unsuccessful_test(row)
+            && self.is_quiescent()
+        {
+            return Err(self.deadlock_error(&state.queue));
+        }
+        Ok(())
+    }
+
+    fn submit(
+        &mut self,
+        cell: CellId,
+        operation: &Operation,
+        costs_setup: bool,
+    ) -> Result<OperationId, RunError> {
+        let order = self.order.as_mut().expect("operations belong to an active phase");
+        order
+            .submit(&mut self.engine, cell, operation, costs_setup)
+            .map_err(|kind| self.fault(kind))
+    }
+
+    /// Checks a cell's wish to switch against those of the cells that wait already.
+    fn check_agreement(&self, cell: CellId, context: Context) -> Result<(), RunError> {
+        let at_switch =
+            self.states.iter().position(|states| matches!(states, CellState::Switch(..)));
+        let (Some(row), Some(other)) = (at_switch, self.requested_context()) else { return Ok(()) };
+        let first = self.cells[row];
+        if other == context {
+            return Ok(());
+        }
+        let (phase, other) = (self.name(other), self.name(context));
+        Err(RunError::Disagree { first, phase, second: cell, other })
+    }
+
+    /// What the first waiting cell wants to switch to.
+    fn requested_context(&self) -> Option<Context> {
+        self.states.iter().find_map(|states| match states {
+            CellState::Switch(context) => Some(*context),
+            _ => None,
+        })
+    }
+
+    fn now(&self) -> u64 {
+        if self.messages.active { self.messages.engine.now() } else { self.engine.now() }
+    }
+
+    /// Lets the machine run until something happens to a program; `false` if nothing is under
+    /// way.
+    fn advance(&mut self, shared: &RefCell<FabricState>) -> Result<bool, RunError> {
+        let state = &mut *shared.borrow_mut();
+        if self.messages.active {
+            let stop = self.messages.engine.run(&mut state.queue);
+            self.handle_message_stop(stop, &mut state.queue)
+        } else {
+            let stop = self.engine.run(&mut state.store);
+            self.handle_stop(stop, state)
+        }
+    }
+
+    /// Nothing is under way: nothing may be left of words and messages.
+    fn check_drained(&mut self, queue: &MessageQueue) -> Result<(), RunError> {
+        if let Some(kind) = self.engine.undrained() {
+            return Err(self.fault(kind));
+        }
+        self.messages.left_over(queue).map_or(Ok(()), Err)?;
+        self.check_exchanges()
+    }
+
+    fn make_ready(&mut self, row: usize) {
+        self.states[row] = CellState::Ready;
+        self.ready.push(row as u32);
+    }
+
+    /// All cells wait: lets the network drain and switches.
+    fn switch(&mut self, shared: &RefCell<FabricState>) -> Result<(), RunError> {
+        while self.advance(shared)? {}
+        self.check_drained(&shared.borrow().queue)?;
+        let start = self.now();
+        match self.requested_context().expect("all cells wait for it") {
+            Context::Messages => {
+                let p = self.setup.loaded.image.machine().parameters();
+                let cost = u64::from(p.t_sync) + u64::from(p.t_phase);
+                self.messages.enter(start.saturating_add(cost));
+                self.active = None;
+            }
+            Context::Phase(set, phase) => {
+                self.messages.active = false;
+                pass_until(&mut self.engine, start, shared);
+                self.load(set, phase, start, &mut shared.borrow_mut().store)?;
+            }
+        }
+        self.report.switches += 1;
+        self.report.switch_clocks += self.now() - start;
+        self.waiting = 0;
+        for row in 0..self.cells.len() {
+            self.make_ready(row);
+        }
+        Ok(())
+    }
+
+    /// Switches the drained machine to a phase.
+    fn load(
+        &mut self,
+        set: usize,
+        phase: PhaseId,
+        start: u64,
+        store: &mut WordStore,
+    ) -> Result<(), RunError> {
+        let image = &self.setup.loaded.image.sets()[set];
+        let switched = self.engine.switch(&image.phases[phase.index()]);
+        switched.map_err(|kind| self.fault(kind))?;
+        self.enter(set, phase, start, store);
+        Ok(())
+    }
+
+    /// The machine has been switched to a phase.
+    fn enter(&mut self, set: usize, phase: PhaseId, start: u64, store: &mut WordStore) {
+        let image = &self.setup.loaded.image.sets()[set];
+        let new_set = self.active.is_none_or(|active| active.0 != set);
+        if new_set {
+            store.start_set(&image.set);
+        }
+        if new_set || phase == PhaseId(0) {
+            self.order = Some(OrderKeeper::new(image.set.clone()));
+        }
+        if let Some(order) = &mut self.order {
+            order.switched();
+        }
+        self.active = Some((set, phase));
+        if let Some(trace) = &mut self.report.trace {
+            let p = self.setup.loaded.image.machine().parameters();
+            trace.switch(set as u32, phase, start, p.t_sync, p.t_phase);
+        }
+    }
+
+    /// Takes note of why the engine stopped; `false` if nothing is under way.
+    fn handle_stop(&mut self, stop: Stop, state: &mut FabricState) -> Result<bool, RunError> {
+        match stop {
+            Stop::Idle => return Ok(false),
+            Stop::Fault => {
+                let kind = self.engine.take_fault().expect("the engine stopped for it");
+                return Err(self.fault(kind));
+            }
+            Stop::Timer => {
+                let mut rows = Vec::new();
+                self.engine.take_timers(&mut rows);
+                self.handle_timers(rows);
+            }
+            Stop::Finished => {
+                self.computation.made_progress();
+                let mut finished = Vec::new();
+                self.engine.take_finished(&mut finished);
+                for id in finished {
+                    self.finish(id, state);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, id: OperationId, state: &mut FabricState) {
+        let done = self.engine.operation(id);
+        if done.direction == Direction::Receive
+            && let Some(order) = &mut self.order
+        {
+            order.received(&mut self.engine, done.connection, done.words);
+        }
+        if let (Some(trace), Some((set, phase))) = (&mut self.report.trace, self.active) {
+            let close = self.engine.now();
+            trace.streams.push(StreamSpan::new(set as u32, phase, &done, close));
+        }
+        let row = self.place[done.cell.index()] as usize;
+        if self.requests.in_phase() {
+            return self.operation_finished(row, done.direction, state);
+        }
+        match &mut self.states[row] {
+            CellState::Element(waited) if *waited == id => self.make_ready(row),
+            CellState::List(1) => self.make_ready(row),
+            CellState::List(left) => *left -= 1,
+            _ => {}
+        }
+    }
+
+    fn fault(&self, kind: FaultKind) -> RunError {
+        let (set, phase) = match self.active {
+            Some((set, phase)) => (self.setup.loaded.image.sets()[set].set.name(), Some(phase)),
+            None => ("<no phase>", None),
+        };
+        RunError::Fault(Fault { set: set.to_owned(), phase, clock: self.now(), kind })
+    }
+
+    fn name(&self, context: Context) -> String {
+        match context {
+            Context::Messages => "messages".to_owned(),
+            Context::Phase(set, phase) => self.setup.loaded.phase_name(set, phase),
+        }
+    }
+}
+
+/// Lets time pass on a machine with nothing under way.
+fn pass_until(engine: &mut Engine, clock: u64, shared: &RefCell<FabricState>) {
+    if clock > engine.now() {
+        engine.set_timer(clock - engine.now(), 0);
+        engine.run(&mut shared.borrow_mut().store);
+        engine.take_timers(&mut Vec::new());
+    }
+}

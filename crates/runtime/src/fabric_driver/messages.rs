@@ -1,0 +1,434 @@
+//! The scheduler's part for messages: messages are handed to the message engine one at a time for
+//! each cell, and cells are resumed when theirs have left or come.
+//!
+//! A cell that exchanges a set sends its messages in the order of the set, the next when the last
+//! has left, and a message not before all those ordered before it were received in this round. It
+//! asks for as many messages as it waits for, and for one to spare. Whatever else comes is kept for
+//! later, and one more asked for in its place: so messages of the next round do no harm, even to a
+//! cell that has received all of its own and is still sending. (Without the spare one they would
+//! stand in the network before such cells, and hold the channels that its messages need.)
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use conset_fabric::Stop;
+use conset_fabric::messages::{Message, MessageEngine, MessageEvent};
+use conset_fabric::trace::StreamSpan;
+use conset_ir::{CellId, ConnectionId, Direction, Machine, PhaseId};
+
+use super::{CellState, FabricDriver};
+use crate::deadlock::follow;
+use crate::error::{Awaiting, CellWait, RunError};
+use crate::message_queue::{MessageQueue, Subject};
+
+/// The machine's message side, and the exchanges that cells are at.
+pub(super) struct MessageDriver {
+    pub(super) engine: MessageEngine,
+    /// It is at work, and not the engine of connections.
+    pub(super) active: bool,
+    /// Messages handed to the engine and not received.
+    under_way: BTreeSet<u32>,
+    /// By place of the cell.
+    rounds: Vec<MessageRound>,
+    /// By place of the cell: it has asked for one more message than it waits for.
+    spare: Vec<bool>,
+    /// Exchanges begun: the set and the first cell; and how many each cell has begun. They are
+    /// collective, though cells without a part in one wait for nobody.
+    exchanges: Vec<(usize, CellId)>,
+    taken_part: Vec<usize>,
+    /// For sets with an order: its pairs the other way round, sorted.
+    before: BTreeMap<usize, Vec<(ConnectionId, ConnectionId)>>,
+    /// For sets with an order: how often each connection was received, by set.
+    received: BTreeMap<usize, Vec<u64>>,
+    /// How often a cell has begun to exchange a set that has an order.
+    begun: BTreeMap<(usize, usize), u64>,
+}
+
+/// A cell's exchange of a set.
+#[derive(Clone, Debug, Default)]
+struct MessageRound {
+    /// Messages to be sent, in order, and how many have not left.
+    unsent: VecDeque<u32>,
+    left: usize,
+    awaited: BTreeSet<ConnectionId>,
+    /// Which of the cell's exchanges of the set it is, where that has an order.
+    number: u64,
+}
+
+impl MessageDriver {
+    pub(super) fn new(machine: &Arc<Machine>, cells: usize) -> Self {
+        Self {
+            engine: MessageEngine::new(machine.clone(), true),
+            active: true,
+            under_way: BTreeSet::new(),
+            rounds: vec![MessageRound::default(); cells],
+            spare: vec![false; cells],
+            exchanges: Vec::new(),
+            taken_part: vec![0; cells],
+            before: BTreeMap::new(),
+            received: BTreeMap::new(),
+            begun: BTreeMap::new(),
+        }
+    }
+
+    /// Takes over at a clock, with nothing under way.
+    pub(super) fn enter(&mut self, clock: u64) {
+        self.active = true;
+        if clock > self.engine.now() {
+            self.engine.set_timer(clock - self.engine.now(), 0);
+            self.engine.run(&mut MessageQueue::default());
+            self.engine.take_timers(&mut Vec::new());
+        }
+    }
+
+    /// A message that was sent and not received.
+    pub(super) fn left_over(&self, queue: &MessageQueue) -> Option<RunError> {
+        let row = self.under_way.first().copied().or_else(|| queue.unread())?;
+        let envelope = queue.envelope(row);
+        let (cell, from, words) = (envelope.target, envelope.source, queue.words(row));
+        Some(RunError::UnreceivedMessage { cell, from, words })
+    }
+}
+
+impl FabricDriver<'_> {
+    /// Hands a message to the engine.
+    pub(super) fn send_envelope(&mut self, queue: &MessageQueue, row: u32) -> Result<(), RunError> {
+        let envelope = queue.envelope(row);
+        let message = Message {
+            source: envelope.source,
+            target: envelope.target,
+            words: u32::try_from(queue.words(row)).unwrap_or(u32::MAX),
+            label: ConnectionId(row),
+        };
+        self.messages.under_way.insert(row);
+        self.messages.engine.send(message).map_err(|kind| self.fault(kind))
+    }
+
+    /// A cell asks for a message.
+    pub(super) fn receive_envelope(
+        &mut self,
+        queue: &MessageQueue,
+        row: usize,
+        source: CellId,
+    ) -> CellState {
+        let cell = self.cells[row];
+        if queue.has(cell, Subject::Plain, source) {
+            return CellState::Ready;
+        }
+        self.messages.engine.receive(cell, 1);
+        CellState::Receive(source)
+    }
+
+    /// A cell begins to exchange a set.
+    pub(super) fn start_message_exchange(
+        &mut self,
+        queue: &mut MessageQueue,
+        row: usize,
+        set: usize,
+    ) -> Result<CellState, RunError> {
+        let (cell, loaded) = (self.cells[row], self.setup.loaded);
+        let connections = loaded.set(set);
+        self.take_part(row, set)?;
+        let mut round = MessageRound::default();
+        for &connection in loaded.sets[set].incoming.of(cell) {
+            let source = connections.get(connection).source;
+            if !queue.has(cell, Subject::Connection(set, connection), source) {
+                round.awaited.insert(connection);
+            }
+        }
+        if !connections.order().is_empty() {
+            let begun = self.messages.begun.entry((row, set)).or_default();
+            *begun += 1;
+            round.number = *begun;
+            self.messages.before.entry(set).or_insert_with(|| {
+                let mut pairs: Vec<_> = connections.order().iter().map(|p| (p.1, p.0)).collect();
+                pairs.sort_unstable();
+                pairs
+            });
+        }
+        round.unsent = std::mem::take(&mut queue.posted[cell.index()]).into();
+        round.left = round.unsent.len();
+        let spare = std::mem::replace(&mut self.messages.spare[row], true);
+        let asked = round.awaited.len() as u64 + u64::from(!spare);
+        self.messages.engine.receive(cell, asked);
+        self.messages.rounds[row] = round;
+        self.states[row] = CellState::MessageExchange(set);
+        self.send_next(queue, row, set)?;
+        Ok(if self.messages.rounds[row].is_over() {
+            CellState::Ready
+        } else {
+            CellState::MessageExchange(set)
+        })
+    }
+
+    /// A cell begins an exchange: the same as the other cells.
+    fn take_part(&mut self, row: usize, set: usize) -> Result<(), RunError> {
+        let (cell, number) = (self.cells[row], self.messages.taken_part[row]);
+        self.messages.taken_part[row] += 1;
+        match self.messages.exchanges.get(number) {
+            None => self.messages.exchanges.push((set, cell)),
+            Some(&(other, first)) if other != set => {
+                let (phase, other) = (self.exchange_name(other), self.exchange_name(set));
+                return Err(RunError::Disagree { first, phase, second: cell, other });
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether all cells have begun the same exchanges.
+    pub(super) fn check_exchanges(&self) -> Result<(), RunError> {
+        let taken_part = &self.messages.taken_part;
+        let all = self.messages.exchanges.len();
+        let Some(absent) = taken_part.iter().position(|&number| number < all) else {
+            return Ok(());
+        };
+        let (set, waiting) = self.messages.exchanges[taken_part[absent]];
+        let phase = self.exchange_name(set);
+        Err(RunError::Ended { ended: self.cells[absent], waiting, phase })
+    }
+
+    fn exchange_name(&self, set: usize) -> String {
+        format!("the exchange of {} by messages", self.setup.loaded.set(set).name())
+    }
+
+    /// Hands over the next message of a cell that may be sent.
+    fn send_next(&mut self, queue: &MessageQueue, row: usize, set: usize) -> Result<(), RunError> {
+        let unsent = &self.messages.rounds[row].unsent;
+        let may = |envelope: &u32| self.held_by(queue, row, set, *envelope).is_none();
+        let Some(place) = unsent.iter().position(may) else { return Ok(()) };
+        let envelope = self.messages.rounds[row].unsent.remove(place);
+        envelope.map_or(Ok(()), |envelope| self.send_envelope(queue, envelope))
+    }
+
+    /// A connection that must be received before a message is sent.
+    fn held_by(
+        &self,
+        queue: &MessageQueue,
+        row: usize,
+        set: usize,
+        envelope: u32,
+    ) -> Option<ConnectionId> {
+        let Subject::Connection(_, connection) = queue.envelope(envelope).subject else {
+            return None;
+        };
+        let order = self.messages.before.get(&set)?;
+        let from = order.partition_point(|pair| pair.0 < connection);
+        let before = order[from..].iter().take_while(|pair| pair.0 == connection);
+        let number = self.messages.rounds[row].number;
+        let counts = self.messages.received.get(&set);
+        let count = |x: ConnectionId| counts.map_or(0, |counts| counts[x.index()]);
+        before.map(|pair| pair.1).find(|&x| count(x) < number)
+    }
+
+    /// Takes note of why the engine stopped; `false` if nothing is under way.
+    pub(super) fn handle_message_stop(
+        &mut self,
+        stop: Stop,
+        queue: &mut MessageQueue,
+    ) -> Result<bool, RunError> {
+        match stop {
+            Stop::Idle => return Ok(false),
+            Stop::Fault => {}
+            Stop::Timer => {
+                let mut rows = Vec::new();
+                self.messages.engine.take_timers(&mut rows);
+                self.handle_timers(rows);
+            }
+            Stop::Finished => {
+                self.computation.made_progress();
+                let mut events = Vec::new();
+                self.messages.engine.take_events(&mut events);
+                for event in events {
+                    self.trace_message(queue, &event);
+                    match event.direction {
+                        Direction::Send => self.departed(queue, event.message.label.0)?,
+                        Direction::Receive => self.arrived(queue, event.message.label.0)?,
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A message has left its source.
+    fn departed(&mut self, queue: &MessageQueue, envelope: u32) -> Result<(), RunError> {
+        let row = self.place[queue.envelope(envelope).source.index()] as usize;
+        match self.states[row] {
+            CellState::Departure(sent) if sent == envelope => self.make_ready(row),
+            CellState::MessageExchange(set) => {
+                self.messages.rounds[row].left -= 1;
+                self.send_next(queue, row, set)?;
+                self.end_round(row);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A message was received.
+    fn arrived(&mut self, queue: &mut MessageQueue, envelope: u32) -> Result<(), RunError> {
+        self.messages.under_way.remove(&envelope);
+        queue.keep(envelope);
+        let (source, target) = (queue.envelope(envelope).source, queue.envelope(envelope).target);
+        let subject = queue.envelope(envelope).subject;
+        let row = self.place[target.index()] as usize;
+        let expected = match (self.states[row], subject) {
+            (CellState::Receive(from), Subject::Plain) if from == source => {
+                self.make_ready(row);
+                true
+            }
+            (CellState::MessageExchange(set), Subject::Connection(of, connection)) if set == of => {
+                self.messages.rounds[row].awaited.remove(&connection)
+            }
+            _ => false,
+        };
+        if !expected
+            && matches!(self.states[row], CellState::MessageExchange(_) | CellState::Receive(_))
+        {
+            self.messages.engine.receive(target, 1);
+        } else if !expected {
+            self.messages.spare[row] = false;
+        }
+        if let Subject::Connection(set, connection) = subject {
+            self.release(queue, set, connection)?;
+            if expected {
+                self.end_round(row);
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection was received: messages that waited for it may be sent.
+    fn release(
+        &mut self,
+        queue: &MessageQueue,
+        set: usize,
+        connection: ConnectionId,
+    ) -> Result<(), RunError> {
+        let setup = self.setup;
+        let connections = setup.loaded.set(set);
+        let order = connections.order();
+        if order.is_empty() {
+            return Ok(());
+        }
+        let counts = self.messages.received.entry(set);
+        counts.or_insert_with(|| vec![0; connections.len()])[connection.index()] += 1;
+        let from = order.partition_point(|pair| pair.0 < connection);
+        for &(_, after) in order[from..].iter().take_while(|pair| pair.0 == connection) {
+            let source = connections.get(after).source;
+            let Some(row) = self.row_of(source) else { continue };
+            if self.states[row] == CellState::MessageExchange(set)
+                && self.messages.engine.is_quiet(source)
+            {
+                self.send_next(queue, row, set)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_round(&mut self, row: usize) {
+        if matches!(self.states[row], CellState::MessageExchange(_))
+            && self.messages.rounds[row].is_over()
+        {
+            self.make_ready(row);
+        }
+    }
+
+    fn trace_message(&mut self, queue: &MessageQueue, event: &MessageEvent) {
+        let close = self.messages.engine.now();
+        let subject = queue.envelope(event.message.label.0).subject;
+        let (Some(trace), Subject::Connection(set, connection)) = (&mut self.report.trace, subject)
+        else {
+            return;
+        };
+        let ends = (event.message.source, event.message.target);
+        trace.streams.push(StreamSpan {
+            set: set as u32,
+            phase: PhaseId(0),
+            cell: if event.direction == Direction::Send { ends.0 } else { ends.1 },
+            direction: event.direction,
+            connection,
+            words: event.message.words,
+            slot: 0,
+            open: event.start,
+            close,
+        });
+    }
+
+    /// No message moves any more: who waits for whom.
+    pub(super) fn message_deadlock(&self, queue: &MessageQueue) -> RunError {
+        let waits = |states: &CellState| !matches!(states, CellState::Ended);
+        let start = self.states.iter().position(waits).expect("programs wait");
+        let wait =
+            |row: usize| CellWait { cell: self.cells[row], awaiting: self.awaited(queue, row).0 };
+        let next = |row: usize| self.awaited(queue, row).1.and_then(|cell| self.row_of(cell));
+        follow(start, wait, next)
+    }
+
+    /// The place of a live cell.
+    fn row_of(&self, cell: CellId) -> Option<usize> {
+        self.cells.binary_search(&cell).ok()
+    }
+
+    /// What a cell waits for, and the cell that could change it.
+    fn awaited(&self, queue: &MessageQueue, row: usize) -> (Awaiting, Option<CellId>) {
+        match self.states[row] {
+            CellState::Switch(context) => self.awaits_all(self.name(context)),
+            CellState::Arrival(_) | CellState::Testing | CellState::Computing
+                if self.waits_for_all(row) =>
+            {
+                let (set, ..) = self.unstarted().expect("it is what the cell waits for");
+                self.awaits_all(self.nonblocking_name(set))
+            }
+            CellState::Receive(source) => (Awaiting::Message { source }, Some(source)),
+            CellState::Departure(envelope) => {
+                let target = queue.envelope(envelope).target;
+                (Awaiting::Departure { target }, Some(target))
+            }
+            CellState::MessageExchange(set) => self.awaited_in_round(queue, row, set),
+            CellState::Ended => (Awaiting::Ended, None),
+            _ => (Awaiting::Running, None),
+        }
+    }
+
+    fn awaits_all(&self, phase: String) -> (Awaiting, Option<CellId>) {
+        (Awaiting::Switch { phase }, self.absent_row().map(|row| self.cells[row]))
+    }
+
+    fn awaited_in_round(
+        &self,
+        queue: &MessageQueue,
+        row: usize,
+        set: usize,
+    ) -> (Awaiting, Option<CellId>) {
+        let (cell, connections) = (self.cells[row], self.setup.loaded.set(set));
+        let name = connections.name().to_owned();
+        let mine = self.messages.under_way.iter().map(|&row| queue.envelope(row));
+        let mut sending = mine.filter(|envelope| envelope.source == cell);
+        if let Some(envelope) = sending.next() {
+            return (Awaiting::Departure { target: envelope.target }, Some(envelope.target));
+        }
+        let round = &self.messages.rounds[row];
+        if let Some(&envelope) = round.unsent.front()
+            && let Some(before) = self.held_by(queue, row, set, envelope)
+            && let Subject::Connection(_, connection) = queue.envelope(envelope).subject
+        {
+            let source = connections.get(before).source;
+            return (Awaiting::Order { set: name, connection, before }, Some(source));
+        }
+        match round.awaited.first() {
+            Some(&connection) => {
+                let source = connections.get(connection).source;
+                (Awaiting::Exchange { set: name, connection }, Some(source))
+            }
+            None => (Awaiting::Running, None),
+        }
+    }
+}
+
+impl MessageRound {
+    fn is_over(&self) -> bool {
+        self.left == 0 && self.awaited.is_empty()
+    }
+}

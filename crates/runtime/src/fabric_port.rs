@@ -1,0 +1,271 @@
+//! The port of a cell on the emulated machine.
+//!
+//! Every call that takes time is a request to the scheduler, for which the coroutine is
+//! suspended until the clock at which it is done. Exchanges that are begun the scheduler does by
+//! itself, with the buffers that the port leaves in the run's state.
+
+use std::cell::RefCell;
+
+use conset_ir::{CellId, Operation, PhaseId};
+use corosensei::Yielder;
+
+use crate::call::{Call, CallLog, Collective};
+use crate::error::{CellError, RunError};
+use crate::executor::Resume;
+use crate::lists::{CellLists, Op, VectorMut};
+use crate::loaded_image::LoadedImage;
+use crate::message_queue::{MessageQueue, Subject};
+use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, WireBuffers, exchange_packed};
+use crate::store::{PackedExchanges, WordStore};
+
+/// What a cell asks the scheduler for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FabricRequest {
+    /// Wait for all cells, then switch.
+    Switch(Context),
+    /// One word of a stream; whether it is the first, which opens the stream.
+    Element(Operation, bool),
+    /// The cell's operation list of the active phase.
+    List,
+    /// Local work, in clocks.
+    Compute(u64),
+    /// Send a message.
+    Send(u32),
+    /// Receive a message of a cell.
+    Receive(CellId),
+    /// The cell's posted messages for a set, and all that come for it.
+    ExchangeMessages(usize),
+    /// Begin an exchange of a set, the cell's next.
+    Start(usize),
+    /// Look whether an exchange that was begun has arrived, which has not yet.
+    Test,
+    /// Wait until an exchange that was begun has arrived.
+    Arrival(u64),
+}
+
+/// What all cells and the scheduler share in one run.
+#[derive(Debug, Default)]
+pub(crate) struct FabricState {
+    pub(crate) store: WordStore,
+    pub(crate) packed: PackedExchanges,
+    pub(crate) queue: MessageQueue,
+    pub(crate) clock: u64,
+    pub(crate) calls: CallLog,
+    /// The first error of a cell's call.
+    pub(crate) error: Option<RunError>,
+    pub(crate) aborted: bool,
+}
+
+/// The port of one cell.
+pub(crate) struct FabricPort<'w> {
+    pub(crate) id: CellId,
+    pub(crate) loaded: &'w LoadedImage,
+    pub(crate) state: &'w RefCell<FabricState>,
+    pub(crate) yielder: &'w Yielder<Resume, FabricRequest>,
+    /// The call that is being made.
+    pub(crate) call: Call,
+    /// Cells of the run.
+    pub(crate) cells: usize,
+}
+
+impl FabricPort<'_> {
+    fn request(&mut self, request: FabricRequest) -> Result<(), Stopped> {
+        match self.yielder.suspend(request) {
+            Resume::Continue if !self.has_stopped() => Ok(()),
+            _ => Err(Stopped),
+        }
+    }
+
+    /// Ends the run; the first error is kept.
+    fn end(&self, error: RunError) {
+        let mut state = self.state.borrow_mut();
+        state.error.get_or_insert(error);
+        state.aborted = true;
+    }
+
+    /// Makes a collective call, which must be the one that the others make.
+    fn make(&self, what: Collective) -> Result<(), Stopped> {
+        let own = (self.id, self.cells);
+        let found = self.state.borrow_mut().calls.make(own, what, self.call, self.loaded);
+        let Some(error) = found else { return Ok(()) };
+        self.end(error);
+        Err(Stopped)
+    }
+
+    fn has_arrived(&self, number: u64) -> bool {
+        self.state.borrow().packed.has_arrived(self.id, number)
+    }
+
+    /// Exchanges a set by messages.
+    ///
+    /// # Safety
+    /// As [`CellPort::exchange`].
+    unsafe fn exchange_messages(
+        &mut self,
+        set: usize,
+        outgoing: &[RawWords],
+        incoming: &[RawWords],
+    ) -> Result<(), Stopped> {
+        let (ends, connections) = (&self.loaded.sets[set], self.loaded.set(set));
+        {
+            let queue = &mut self.state.borrow_mut().queue;
+            for (&connection, row) in ends.outgoing.of(self.id).iter().zip(outgoing) {
+                // SAFETY: the caller says that the rows can be read.
+                let words = (0..row.words).map(|index| unsafe { row.get(index) });
+                let ways = (self.id, connections.get(connection).target);
+                let envelope = queue.post(ways, Subject::Connection(set, connection), words);
+                queue.posted[self.id.index()].push(envelope);
+            }
+        }
+        self.request(FabricRequest::ExchangeMessages(set))?;
+        let queue = &mut self.state.borrow_mut().queue;
+        for (&connection, row) in ends.incoming.of(self.id).iter().zip(incoming) {
+            let source = connections.get(connection).source;
+            queue.read(self.id, Subject::Connection(set, connection), source, |words| {
+                for (index, &bits) in words.iter().enumerate().take(row.words) {
+                    // SAFETY: the caller says that incoming rows can be written.
+                    unsafe { row.set(index, bits) };
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
+impl CellPort for FabricPort<'_> {
+    fn has_stopped(&self) -> bool {
+        self.state.borrow().aborted
+    }
+
+    fn fail(&mut self, error: &CellError) {
+        self.end(RunError::Cell { cell: self.id, error: error.clone() });
+    }
+
+    fn at(&mut self, call: Call) {
+        self.call = call;
+    }
+
+    fn clock(&self) -> u64 {
+        self.state.borrow().clock
+    }
+
+    fn compute(&mut self, clocks: u64) -> Result<(), Stopped> {
+        self.request(FabricRequest::Compute(clocks))
+    }
+
+    fn switch(&mut self, to: Context) -> Result<(), Stopped> {
+        self.make(match to {
+            Context::Messages => Collective::Messages,
+            Context::Phase(set, phase) => Collective::Phase(set, phase),
+        })?;
+        self.request(FabricRequest::Switch(to))
+    }
+
+    fn send_word(&mut self, word: &Operation, opens: bool, bits: u64) -> Result<(), Stopped> {
+        self.state.borrow_mut().store.put(word.connection, word.first_word, bits);
+        self.request(FabricRequest::Element(*word, opens))
+    }
+
+    fn receive_word(&mut self, word: &Operation, opens: bool) -> Result<u64, Stopped> {
+        self.request(FabricRequest::Element(*word, opens))?;
+        Ok(self.state.borrow().store.get(word.connection, word.first_word))
+    }
+
+    unsafe fn exchange(
+        &mut self,
+        set: usize,
+        by: By,
+        outgoing: &[RawWords],
+        incoming: &[RawWords],
+    ) -> Result<(), Stopped> {
+        if by == By::Messages {
+            self.make(Collective::MessageExchange(set))?;
+            // SAFETY: handed on.
+            return unsafe { self.exchange_messages(set, outgoing, incoming) };
+        }
+        let ends = &self.loaded.sets[set];
+        for phase in 0..self.loaded.image.sets()[set].phases.len() {
+            let phase = PhaseId::from_index(phase);
+            self.switch(Context::Phase(set, phase))?;
+            if phase == PhaseId(0) {
+                let store = &mut self.state.borrow_mut().store;
+                for (&connection, row) in ends.outgoing.of(self.id).iter().zip(outgoing) {
+                    // SAFETY: the caller says that the rows can be read.
+                    let words = (0..row.words).map(|index| unsafe { row.get(index) });
+                    store.fill(connection, words);
+                }
+            }
+            self.request(FabricRequest::List)?;
+        }
+        let store = &self.state.borrow().store;
+        for (&connection, row) in ends.incoming.of(self.id).iter().zip(incoming) {
+            for index in 0..row.words {
+                // SAFETY: the caller says that incoming rows can be written.
+                unsafe { row.set(index, store.get(connection, index as u32)) };
+            }
+        }
+        Ok(())
+    }
+
+    fn exchange_lists(
+        &mut self,
+        set: usize,
+        lists: &CellLists,
+        op: Op,
+        vector: VectorMut<'_>,
+    ) -> Result<(), Stopped> {
+        exchange_packed(self, set, lists, op, vector)
+    }
+
+    fn start(
+        &mut self,
+        number: u64,
+        set: usize,
+        mut buffers: WireBuffers,
+        pack: &mut PackFn<'_>,
+    ) -> Result<(), Stopped> {
+        self.make(Collective::Nonblocking(set))?;
+        buffers.fill(pack);
+        let empty = self.loaded.image.sets()[set].phases.is_empty();
+        self.state.borrow_mut().packed.put(self.id, number, empty, buffers);
+        self.request(FabricRequest::Start(set))
+    }
+
+    fn test(&mut self, number: u64) -> Result<bool, Stopped> {
+        if !self.has_arrived(number) {
+            self.request(FabricRequest::Test)?;
+        }
+        Ok(self.has_arrived(number))
+    }
+
+    fn wait(&mut self, number: u64) -> Result<(), Stopped> {
+        if self.has_arrived(number) {
+            return Ok(());
+        }
+        self.request(FabricRequest::Arrival(number))
+    }
+
+    fn take(&mut self, number: u64) -> WireBuffers {
+        self.state.borrow_mut().packed.take(self.id, number)
+    }
+
+    unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {
+        // SAFETY: the caller says that the row can be read.
+        let bits = (0..words.words).map(|index| unsafe { words.get(index) });
+        let envelope = self.state.borrow_mut().queue.post((self.id, target), Subject::Plain, bits);
+        self.request(FabricRequest::Send(envelope))
+    }
+
+    unsafe fn receive_message(&mut self, source: CellId, into: RawWords) -> Result<usize, Stopped> {
+        self.request(FabricRequest::Receive(source))?;
+        let queue = &mut self.state.borrow_mut().queue;
+        let read = queue.read(self.id, Subject::Plain, source, |words| {
+            if words.len() == into.words {
+                // SAFETY: the caller says that the row can be written.
+                words.iter().enumerate().for_each(|(i, &bits)| unsafe { into.set(i, bits) });
+            }
+            words.len()
+        });
+        Ok(read.expect("the cell is resumed when the envelope is there"))
+    }
+}

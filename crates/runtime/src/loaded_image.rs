@@ -1,0 +1,92 @@
+//! A loaded image, with what every transport looks up in it.
+
+use std::sync::Arc;
+
+use conset_fabric::{FaultKind, coverage_fault};
+use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Image, PhaseId};
+
+use crate::phase::PhaseName;
+
+/// The connections of each cell of a set: rows of ids.
+#[derive(Clone, Debug)]
+pub(crate) struct CellConnections {
+    first: Vec<u32>,
+    ids: Vec<ConnectionId>,
+}
+
+impl CellConnections {
+    fn new(cells: usize, set: &ConnectionSet, end: impl Fn(&Connection) -> CellId) -> Self {
+        let mut first = vec![0u32; cells + 1];
+        for connection in set.connections() {
+            first[end(connection).index() + 1] += 1;
+        }
+        for cell in 0..cells {
+            first[cell + 1] += first[cell];
+        }
+        let mut next = first.clone();
+        let mut ids = vec![ConnectionId(0); set.len()];
+        for (id, connection) in set.iter() {
+            let cell = end(connection).index();
+            ids[next[cell] as usize] = id;
+            next[cell] += 1;
+        }
+        Self { first, ids }
+    }
+
+    pub(crate) fn of(&self, cell: CellId) -> &[ConnectionId] {
+        &self.ids[self.first[cell.index()] as usize..self.first[cell.index() + 1] as usize]
+    }
+}
+
+/// A set's connections by their ends, and whether its image may be executed.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadedSet {
+    pub(crate) outgoing: CellConnections,
+    pub(crate) incoming: CellConnections,
+    /// Why its image must not be executed as a whole.
+    pub(crate) broken: Option<FaultKind>,
+}
+
+/// An image and its tables.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadedImage {
+    pub(crate) image: Arc<Image>,
+    pub(crate) sets: Vec<LoadedSet>,
+    /// Phases of the sets before each set, and of all.
+    pub(crate) first_phase: Vec<u32>,
+    /// What ranks compare their images by; made when first needed.
+    #[cfg(feature = "mpi")]
+    pub(crate) digest: std::sync::OnceLock<u64>,
+}
+
+impl LoadedImage {
+    pub(crate) fn new(image: Arc<Image>) -> Self {
+        let cells = image.machine().cell_count();
+        let sets = image.sets().iter().map(|s| LoadedSet {
+            outgoing: CellConnections::new(cells, &s.set, |c| c.source),
+            incoming: CellConnections::new(cells, &s.set, |c| c.target),
+            broken: coverage_fault(s),
+        });
+        let mut first_phase = vec![0];
+        for set in image.sets() {
+            first_phase.push(first_phase[first_phase.len() - 1] + set.phases.len() as u32);
+        }
+        Self {
+            sets: sets.collect(),
+            first_phase,
+            #[cfg(feature = "mpi")]
+            digest: std::sync::OnceLock::new(),
+            image,
+        }
+    }
+
+    /// The connections of a set.
+    pub(crate) fn set(&self, set: usize) -> &ConnectionSet {
+        &self.image.sets()[set].set
+    }
+
+    /// The name of a phase.
+    pub(crate) fn phase_name(&self, set: usize, phase: PhaseId) -> String {
+        PhaseName { set: self.set(set).name(), phase }.to_string()
+    }
+}

@@ -1,0 +1,151 @@
+//! Messages on the emulated machine: what was posted, what has arrived, who reads it.
+//!
+//! An *envelope* is a message with its words. The engine calls it by its row here, and moves its
+//! words from what was posted to what has arrived. Messages have a *subject*: one is for
+//! [`crate::Cell::msg_receive`], which takes the next of a cell, or carries a connection of a
+//! set that is exchanged by messages. A receiver takes messages as they arrive; one that its
+//! program does not wait for now is kept until it is asked for.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use conset_fabric::Payload;
+use conset_ir::{CellId, ConnectionId};
+
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    /// Whoever receives from the source.
+    Plain,
+    /// A connection of a set.
+    Connection(usize, ConnectionId),
+}
+
+/// A message and its words.
+#[derive(Clone, Debug)]
+pub(crate) struct Envelope {
+    pub(crate) source: CellId,
+    pub(crate) target: CellId,
+    pub(crate) subject: Subject,
+    sent: Vec<u64>,
+    received: Vec<u64>,
+}
+
+/// All messages of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MessageQueue {
+    envelopes: Vec<Envelope>,
+    free: Vec<u32>,
+    /// Messages received, in order, that no program has read; by target, subject and source.
+    kept: BTreeMap<(CellId, Subject, CellId), VecDeque<u32>>,
+    /// The messages of the exchange that each cell asks for, in the order of sending.
+    pub(crate) posted: Vec<Vec<u32>>,
+}
+
+impl MessageQueue {
+    pub(crate) fn new(cells: usize) -> Self {
+        Self { posted: vec![Vec::new(); cells], ..Self::default() }
+    }
+
+    /// Takes the words of a message; its row.
+    pub(crate) fn post(
+        &mut self,
+        (source, target): (CellId, CellId),
+        subject: Subject,
+        words: impl Iterator<Item = u64>,
+    ) -> u32 {
+        let row = self.free.pop().unwrap_or_else(|| {
+            let (sent, received) = (Vec::new(), Vec::new());
+            self.envelopes.push(Envelope { source, target, subject, sent, received });
+            self.envelopes.len() as u32 - 1
+        });
+        let envelope = &mut self.envelopes[row as usize];
+        (envelope.source, envelope.target, envelope.subject) = (source, target, subject);
+        envelope.sent.clear();
+        envelope.sent.extend(words);
+        envelope.received.clear();
+        row
+    }
+
+    pub(crate) fn envelope(&self, row: u32) -> &Envelope {
+        &self.envelopes[row as usize]
+    }
+
+    /// Number of words of a message.
+    pub(crate) fn words(&self, row: u32) -> usize {
+        self.envelopes[row as usize].sent.len()
+    }
+
+    /// A message was received; it is kept until it is read.
+    pub(crate) fn keep(&mut self, row: u32) {
+        let envelope = &self.envelopes[row as usize];
+        let key = (envelope.target, envelope.subject, envelope.source);
+        self.kept.entry(key).or_default().push_back(row);
+    }
+
+    /// Whether a message from `source` is kept for a cell.
+    pub(crate) fn has(&self, cell: CellId, subject: Subject, source: CellId) -> bool {
+        self.kept.contains_key(&(cell, subject, source))
+    }
+
+    /// Hands the words of the first such message to `read`, and forgets it.
+    pub(crate) fn read<T>(
+        &mut self,
+        cell: CellId,
+        subject: Subject,
+        source: CellId,
+        read: impl FnOnce(&[u64]) -> T,
+    ) -> Option<T> {
+        let key = (cell, subject, source);
+        let rows = self.kept.get_mut(&key)?;
+        let row = rows.pop_front()?;
+        if rows.is_empty() {
+            self.kept.remove(&key);
+        }
+        self.free.push(row);
+        Some(read(&self.envelopes[row as usize].received))
+    }
+
+    /// A message that no program has read.
+    pub(crate) fn unread(&self) -> Option<u32> {
+        self.kept.values().next()?.front().copied()
+    }
+}
+
+impl Payload for MessageQueue {
+    #[inline]
+    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
+        let word = self.envelopes[from.0.index()].sent.get(from.1 as usize).copied().unwrap_or(0);
+        let received = &mut self.envelopes[to.0.index()].received;
+        if received.len() <= to.1 as usize {
+            received.resize(to.1 as usize + 1, 0);
+        }
+        received[to.1 as usize] = word;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_read_in_the_order_of_their_arrival_and_by_subject() {
+        let (a, b) = (CellId(0), CellId(1));
+        let mut queue = MessageQueue::new(2);
+        let of = |word: u64| std::iter::once(word);
+        let plain = queue.post((a, b), Subject::Plain, of(1));
+        let other = Subject::Connection(0, ConnectionId(4));
+        let set = queue.post((a, b), other, of(2));
+        let second = queue.post((a, b), Subject::Plain, of(3));
+        for row in [set, plain, second] {
+            let x = ConnectionId(row);
+            queue.transfer((x, 0), (x, 0));
+            queue.keep(row);
+        }
+        assert!(!queue.has(b, Subject::Plain, b));
+        assert_eq!(queue.read(b, Subject::Plain, a, |w| w[0]), Some(1));
+        assert_eq!(queue.read(b, Subject::Plain, a, |w| w[0]), Some(3));
+        assert_eq!(queue.read(b, other, a, |w| w[0]), Some(2));
+        assert!(queue.unread().is_none());
+        assert!(queue.post((b, a), Subject::Plain, of(9)) <= second, "rows are used again");
+    }
+}

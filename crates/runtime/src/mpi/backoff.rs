@@ -1,0 +1,61 @@
+//! How a rank waits: it tries again at once some times, then lets other processes have the core
+//! between two tries, and after a time-out it gives up.
+
+use std::time::{Duration, Instant};
+
+/// Tries before the core is given away.
+const EAGER: u32 = 64;
+/// Tries between two looks at the clock.
+const CLOCK: u32 = 64;
+
+/// After this time it is worth to ask why.
+const LONG: Duration = Duration::from_millis(200);
+
+/// One wait.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    limit: Duration,
+    tries: u32,
+    since: Option<Instant>,
+}
+
+impl Backoff {
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { limit, tries: 0, since: None }
+    }
+
+    /// Something went on: the time-out begins anew.
+    pub(super) fn renew(&mut self) {
+        self.tries = 0;
+        self.since = None;
+    }
+
+    /// WaitState a moment; whether it has been long enough to ask why, which is said at some looks at
+    /// the clock; or the milliseconds waited in all, if that was too long.
+    #[inline]
+    pub(super) fn wait(&mut self) -> Result<bool, u64> {
+        self.tries = self.tries.wrapping_add(1);
+        if self.tries < EAGER {
+            std::hint::spin_loop();
+            return Ok(false);
+        }
+        let long = self.tries.is_multiple_of(CLOCK) && self.look()?;
+        std::thread::yield_now();
+        Ok(long)
+    }
+
+    /// [`Backoff::wait`] of somebody who may do much else between two tries: each of them looks
+    /// at the clock.
+    pub(super) fn wait_busy(&mut self) -> Result<bool, u64> {
+        let long = self.look()?;
+        Ok(self.wait()? || long)
+    }
+
+    fn look(&mut self) -> Result<bool, u64> {
+        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        if waited >= self.limit {
+            return Err(waited.as_millis() as u64);
+        }
+        Ok(waited >= LONG.min(self.limit / 4))
+    }
+}

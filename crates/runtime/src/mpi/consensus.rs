@@ -1,0 +1,258 @@
+//! What the ranks of a run agree upon when they meet ([`super::gather_at_root`]): that all have the same image,
+//! which phase comes next, that the run has ended.
+//!
+//! A rank comes when all its cells want to switch or have ended, with one cell's report and the first
+//! that differs from it, and with how much mail it has sent and received. Rank 0 judges: reports
+//! that differ, and mail that was sent and not received, are errors on all ranks.
+//!
+//! An image's digest is taken once for each world, and compared at each of its runs.
+//!
+//! What it does not do: finding the mail that was left (`left`).
+
+use std::collections::BTreeMap;
+
+use conset_ir::{CellId, Document, Image, PhaseId, binary};
+
+use super::gather_at_root::{Participants, gather_at_root, receive_decision};
+use super::run::{Rank, WaitState};
+use crate::error::{MpiError, RunError};
+use crate::port::Context;
+use crate::report::RunReport;
+
+impl Rank<'_> {
+    /// All ranks must have the same image.
+    pub(super) fn compare_images(&self) -> Result<(), RunError> {
+        let size = self.comm.size();
+        let participants = Participants {
+            senders: size,
+            receivers: size,
+            unlimited: false,
+            meanwhile: &|| Ok(()),
+        };
+        let place = || "the comparison of images at the begin of a run".to_owned();
+        let own = vec![*self.loaded.digest.get_or_init(|| digest(&self.loaded.image))];
+        let decision = gather_at_root(&self.comm, participants, own, &place, |all| {
+            (find_odd_images(&all), true)
+        })?;
+        let [digest, others, odd @ ..] = &decision[..] else { return Ok(()) };
+        self.known_to_all.set(true);
+        let odd = odd.iter().map(|&rank| rank as usize).collect();
+        Err(MpiError::OddImage { odd, digest: *digest, others: *others }.into())
+    }
+
+    /// On a rank without cells: waits until the run has ended.
+    pub(super) fn run_without_cells<R>(&self) -> Result<(Vec<R>, RunReport), RunError> {
+        if self.rank_map.active() > 0 {
+            let participants =
+                Participants { senders: 0, receivers: 0, unlimited: true, meanwhile: &|| Ok(()) };
+            let decision = receive_decision(&self.comm, participants, &|| "a run".to_owned())?;
+            self.known_to_all.set(true);
+            // The others look for more to say, to which this rank has nothing to add.
+            match decision[..] {
+                [UNRECEIVED, sent, received] => {
+                    return Err(MpiError::LeftOver { sent, received }.into());
+                }
+                [DIFFER, ref reports @ ..] => return Err(self.difference(&read_two(reports))),
+                _ => {}
+            }
+        }
+        Ok((Vec::new(), RunReport::default()))
+    }
+
+    /// Whether all cells of this rank have ended or want to switch.
+    pub(super) fn all_ready(&self) -> bool {
+        self.waits.borrow().iter().all(|w| matches!(w, WaitState::Switch(_) | WaitState::Ended))
+    }
+
+    /// Meets the other ranks, with the reports of this one's cells; whether the run has ended.
+    pub(super) fn reach_consensus(&self) -> Result<bool, RunError> {
+        let reports = self.reports();
+        let all_ended = reports.iter().all(|report| report.to.is_none());
+        let (sent, received) = self.messages.counts();
+        let mut words = vec![sent, received];
+        words.extend(reports.iter().flat_map(|report| report.words()));
+        let participants = Participants {
+            senders: self.rank_map.active(),
+            receivers: self.comm.size(),
+            // Others may rightly take long until they have ended.
+            unlimited: all_ended,
+            meanwhile: &|| self.compare_steps(),
+        };
+        let place = || match reports[0].to {
+            Some(context) => format!("the switch to {}", self.context(context)),
+            None => "the end of a run".to_owned(),
+        };
+        let decide = |all: Vec<Vec<u64>>| {
+            let decision = decide(&all);
+            let is_last = decision[0] != GO_ON;
+            (decision, is_last)
+        };
+        let decision = gather_at_root(&self.comm, participants, words, &place, decide)?;
+        let ended = decision[0] == END;
+        self.known_to_all.set(decision[0] != GO_ON);
+        self.apply_decision(&decision)?;
+        if let Some(context) = reports[0].to {
+            self.active.set(match context {
+                Context::Messages => None,
+                Context::Phase(set, _) => Some(set),
+            });
+            self.switches.set(self.switches.get() + 1);
+        }
+        Ok(ended)
+    }
+
+    /// What the cells of this rank want: one cell's report, and the first that differs from it.
+    fn reports(&self) -> Vec<StepReport> {
+        let waits = self.waits.borrow();
+        let cells = self.rank_map.cells_of(self.comm.rank());
+        let steps = self.steps.borrow();
+        let mut reports = cells.iter().zip(&*waits).zip(&*steps).map(|((&cell, waits), steps)| {
+            let to = match waits {
+                WaitState::Switch(context) => Some(*context),
+                _ => None,
+            };
+            StepReport { cell, steps: steps.count, digest: steps.digest, to }
+        });
+        let first = reports.next().expect("the rank has cells");
+        let other = reports.find(|report| !report.fits(&first));
+        std::iter::once(first).chain(other).collect()
+    }
+
+    /// Turns a judgement into an error if it is one.
+    fn apply_decision(&self, decision: &[u64]) -> Result<(), RunError> {
+        match decision {
+            [DIFFER, reports @ ..] => {
+                let reports = read_two(reports);
+                let [one, two] = &reports;
+                if (one.to, one.steps) == (two.to, two.steps)
+                    && let Some(error) = self.first_difference([one.cell, two.cell], one.steps)?
+                {
+                    return Err(error);
+                }
+                Err(self.difference(&reports))
+            }
+            [UNRECEIVED, sent, received] => Err(self.find_unreceived(*sent, *received)?),
+            _ => Ok(()),
+        }
+    }
+
+    fn difference(&self, [one, two]: &[StepReport; 2]) -> RunError {
+        let name = |report: &StepReport| report.to.map(|context| self.context(context));
+        match (name(one), name(two)) {
+            (Some(phase), Some(other)) if phase != other => {
+                RunError::Disagree { first: one.cell, phase, second: two.cell, other }
+            }
+            (None, Some(phase)) => RunError::Ended { ended: one.cell, waiting: two.cell, phase },
+            (Some(phase), None) => RunError::Ended { ended: two.cell, waiting: one.cell, phase },
+            (place, _) => RunError::Mpi(MpiError::Steps {
+                cells: [one.cell, two.cell],
+                steps: [one.steps, two.steps],
+                place: place.map_or("its end".to_owned(), |phase| format!("switching to {phase}")),
+            }),
+        }
+    }
+
+    pub(super) fn context(&self, context: Context) -> String {
+        match context {
+            Context::Messages => "messages".to_owned(),
+            Context::Phase(set, phase) => self.loaded.phase_name(set, phase),
+        }
+    }
+}
+
+/// What a cell wants at a meeting: to switch, or to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StepReport {
+    cell: CellId,
+    /// Switches and exchanges that it has begun.
+    steps: u64,
+    /// Of what they were.
+    digest: u64,
+    to: Option<Context>,
+}
+
+/// Words of a report.
+const REPORT_WORDS: usize = 6;
+
+// Judgements.
+const GO_ON: u64 = 0;
+const END: u64 = 1;
+const DIFFER: u64 = 2;
+const UNRECEIVED: u64 = 3;
+
+impl StepReport {
+    /// Whether both can be granted.
+    fn fits(&self, other: &Self) -> bool {
+        (self.to, self.steps, self.digest) == (other.to, other.steps, other.digest)
+    }
+
+    fn words(&self) -> [u64; REPORT_WORDS] {
+        let (kind, set, phase) = match self.to {
+            None => (0, 0, 0),
+            Some(Context::Phase(set, phase)) => (1, set as u64, u64::from(phase.0)),
+            Some(Context::Messages) => (2, 0, 0),
+        };
+        [u64::from(self.cell.0), self.steps, self.digest, kind, set, phase]
+    }
+
+    fn read(words: &[u64]) -> Self {
+        let to = match words[3] {
+            0 => None,
+            2 => Some(Context::Messages),
+            _ => Some(Context::Phase(words[4] as usize, PhaseId(words[5] as u32))),
+        };
+        Self { cell: CellId(words[0] as u32), steps: words[1], digest: words[2], to }
+    }
+}
+
+/// The two reports that differ.
+fn read_two(words: &[u64]) -> [StepReport; 2] {
+    let (one, two) = words.split_at(REPORT_WORDS);
+    [StepReport::read(one), StepReport::read(two)]
+}
+
+/// What rank 0 makes of the counts and reports of all ranks.
+fn decide(all: &[Vec<u64>]) -> Vec<u64> {
+    let reports: Vec<StepReport> = all
+        .iter()
+        .flat_map(|words| words[2..].chunks_exact(REPORT_WORDS))
+        .map(StepReport::read)
+        .collect();
+    let first = reports[0];
+    if let Some(other) = reports.iter().find(|report| !report.fits(&first)) {
+        return [&[DIFFER][..], &first.words(), &other.words()].concat();
+    }
+    let sum = |at: usize| all.iter().map(|words| words[at]).sum::<u64>();
+    let (sent, received) = (sum(0), sum(1));
+    if sent != received {
+        return vec![UNRECEIVED, sent, received];
+    }
+    vec![if first.to.is_none() { END } else { GO_ON }]
+}
+
+/// Nothing if all digests are the same; else that of the odd ranks, that of the others, and the
+/// odd ranks.
+fn find_odd_images(all: &[Vec<u64>]) -> Vec<u64> {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for words in all {
+        *counts.entry(words[0]).or_default() += 1;
+    }
+    // Where as many ranks have another digest, rank 0 and those like it, or the first, are right.
+    let most = counts.values().copied().max().unwrap_or(0);
+    let right = all.iter().map(|words| words[0]).find(|digest| counts[digest] == most);
+    let Some(right) = right else { return Vec::new() };
+    let odd = all.iter().enumerate().filter(|(_, words)| words[0] != right);
+    let odd: Vec<u64> = odd.map(|(rank, _)| rank as u64).collect();
+    match odd.first() {
+        None => Vec::new(),
+        Some(&first) => [&[all[first as usize][0], right][..], &odd].concat(),
+    }
+}
+
+/// A digest of an image's file: FNV-1a, 64 bits.
+fn digest(image: &Image) -> u64 {
+    let bytes = binary::write(&Document::Image(image.clone()));
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, &byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

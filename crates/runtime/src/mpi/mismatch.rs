@@ -1,0 +1,355 @@
+//! What cells do together, compared: the same switches and exchanges, in the same order.
+//!
+//! Nothing is compared while all goes well. Every cell counts what it does together with others,
+//! keeps the last of it, and a digest of all. The digests are compared when ranks meet; if they
+//! differ, the ranks look together for the first step that does.
+//!
+//! A rank that waits for long in an exchange tells the ranks of the cells that it waits for at
+//! what it is, once, and looks for what others tell. The awaited cell's rank sees it when it waits
+//! itself: there its cell has done something else in the same place, or has ended; then the run ends
+//! with an error that names both. Or it is not there yet, and comes. What is told and not looked for goes
+//! away with the run.
+//!
+//! Where a cell is in another call than a source of words that have arrived, their heads say so before
+//! a word is read ([`super::persistent_requests`]); here the same call at another place of the program is found.
+//!
+//! What it does not do: words and messages, which are not done together.
+
+use std::cell::RefCell;
+
+use conset_ir::{CellId, PhaseId};
+
+use super::gather_at_root::{self, Participants};
+use super::raw_requests::{SingleRequest, probe};
+use super::run::{Rank, WaitState};
+use crate::call::{Call, describe_mark, mismatch};
+use crate::error::RunError;
+use crate::port::{By, Context};
+
+/// What all cells do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CollectiveStep {
+    Switch(Context),
+    Exchange(usize, By),
+}
+
+impl CollectiveStep {
+    fn words(self) -> [u64; 3] {
+        match self {
+            CollectiveStep::Switch(Context::Messages) => [0, 0, 0],
+            CollectiveStep::Switch(Context::Phase(set, phase)) => {
+                [1, set as u64, u64::from(phase.0)]
+            }
+            CollectiveStep::Exchange(set, By::Phases) => [2, set as u64, 0],
+            CollectiveStep::Exchange(set, By::Messages) => [3, set as u64, 0],
+        }
+    }
+
+    fn read([kind, set, phase]: [u64; 3]) -> Self {
+        match kind {
+            0 => CollectiveStep::Switch(Context::Messages),
+            1 => CollectiveStep::Switch(Context::Phase(set as usize, PhaseId(phase as u32))),
+            2 => CollectiveStep::Exchange(set as usize, By::Phases),
+            _ => CollectiveStep::Exchange(set as usize, By::Messages),
+        }
+    }
+}
+
+/// What a cell has done at a step, and the mark of the call ([`crate::call`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LoggedStep {
+    what: CollectiveStep,
+    mark: u64,
+}
+
+/// Words of what was done.
+const LOGGED_STEP_WORDS: usize = 4;
+
+impl LoggedStep {
+    fn words(self) -> [u64; LOGGED_STEP_WORDS] {
+        let [kind, set, phase] = self.what.words();
+        [kind, set, phase, self.mark]
+    }
+
+    fn read([kind, set, phase, mark]: [u64; LOGGED_STEP_WORDS]) -> Self {
+        Self { what: CollectiveStep::read([kind, set, phase]), mark }
+    }
+}
+
+/// Steps of a cell that are kept.
+const LOG_LENGTH: usize = 64;
+
+/// What one cell has done together with others.
+#[derive(Clone, Debug)]
+pub(super) struct StepLog {
+    /// Steps begun.
+    pub(super) count: u64,
+    /// A digest of all of them.
+    pub(super) digest: u64,
+    /// The last of them: the n-th at n modulo their number.
+    last: [LoggedStep; LOG_LENGTH],
+    /// The last step of which others were told that they are awaited in it.
+    receivers: u64,
+}
+
+impl StepLog {
+    pub(super) fn new() -> Self {
+        let nothing = LoggedStep { what: CollectiveStep::Switch(Context::Messages), mark: 0 };
+        Self { count: 0, digest: 0, last: [nothing; LOG_LENGTH], receivers: 0 }
+    }
+
+    /// Another step; its number.
+    #[inline]
+    pub(super) fn push(&mut self, what: CollectiveStep, call: Call) -> u64 {
+        self.count += 1;
+        let mark = call.mark();
+        self.last[self.count as usize % LOG_LENGTH] = LoggedStep { what, mark };
+        let [kind, set, phase] = what.words();
+        let word = kind ^ set << 2 ^ phase << 34 ^ mark << 20;
+        self.digest = (self.digest.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.count
+    }
+
+    /// The step of a number, if the cell has come to it and it is still known.
+    fn get(&self, step: u64) -> Option<LoggedStep> {
+        let known = step <= self.count && self.count - step < LOG_LENGTH as u64;
+        known.then(|| self.last[step as usize % LOG_LENGTH])
+    }
+}
+
+/// A cell waits for another in a step.
+#[derive(Clone, Copy, Debug)]
+struct Notice {
+    waiting: CellId,
+    awaited: CellId,
+    step: u64,
+    what: LoggedStep,
+}
+
+/// What was told and heard in a run.
+#[derive(Default)]
+pub(super) struct MismatchDetector {
+    /// Under way.
+    sends: RefCell<Vec<SingleRequest>>,
+    /// Heard, of steps that the awaited cell has not come to.
+    senders: RefCell<Vec<Notice>>,
+}
+
+impl Rank<'_> {
+    /// Nothing has gone on for long: compares what the cells that wait are at with what those they
+    /// wait for are.
+    pub(super) fn compare_steps(&self) -> Result<(), RunError> {
+        self.compare_own_cells()?;
+        if self.comm.size() == 1 {
+            return Ok(());
+        }
+        let mut sends = std::mem::take(&mut *self.mismatch_detector.sends.borrow_mut());
+        let rows = self.waits.borrow().len();
+        for receivers in (0..rows).flat_map(|row| self.awaited_steps(row)) {
+            let Some((rank, _)) = self.rank_map.find(receivers.awaited) else { continue };
+            if rank != self.comm.rank() {
+                let cells = [
+                    u64::from(receivers.waiting.0),
+                    u64::from(receivers.awaited.0),
+                    receivers.step,
+                ];
+                let words = [&[self.comm.runs()][..], &cells, &receivers.what.words()].concat();
+                sends.push(SingleRequest::send(
+                    &self.comm,
+                    words,
+                    rank,
+                    gather_at_root::NOTICE_TAG,
+                )?);
+            }
+        }
+        *self.mismatch_detector.sends.borrow_mut() = sends;
+        self.receive_notices()?;
+        let senders = std::mem::take(&mut *self.mismatch_detector.senders.borrow_mut());
+        for receivers in senders {
+            if self.is_to_come(&receivers)? {
+                self.mismatch_detector.senders.borrow_mut().push(receivers);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first step that two cells, with as many steps, are known to have done differently. All
+    /// ranks with cells meet for it.
+    pub(super) fn first_difference(
+        &self,
+        cells: [CellId; 2],
+        count: u64,
+    ) -> Result<Option<RunError>, RunError> {
+        let own = self.rank_map.cells_of(self.comm.rank());
+        let mut words = Vec::new();
+        for (&cell, steps) in own.iter().zip(&*self.steps.borrow()) {
+            if cells.contains(&cell) {
+                let first = steps.count.saturating_sub(LOG_LENGTH as u64 - 1).max(1);
+                let last = (first..=steps.count).filter_map(|step| steps.get(step));
+                words.push(u64::from(cell.0));
+                words.extend(last.flat_map(LoggedStep::words));
+            }
+        }
+        let senders = self.rank_map.active();
+        let participants =
+            Participants { senders, receivers: senders, unlimited: false, meanwhile: &|| Ok(()) };
+        let place = || "the comparison of what was exchanged".to_owned();
+        let decide = |all: Vec<Vec<u64>>| {
+            // As many words for each of the two, which are on one rank or on two.
+            let words: Vec<u64> = all.into_iter().flatten().collect();
+            let (one, two) = words.split_at(words.len() / 2);
+            let steps = one[1..]
+                .chunks_exact(LOGGED_STEP_WORDS)
+                .zip(two[1..].chunks_exact(LOGGED_STEP_WORDS));
+            // From the last on they are as many as their numbers.
+            let first = count + 1 - steps.len() as u64;
+            let different = (first..).zip(steps).find(|(_, (a, b))| a != b);
+            let name = |(step, (a, b)): (u64, (&[u64], &[u64]))| {
+                [&[step][..], &one[..1], a, &two[..1], b].concat()
+            };
+            (different.map(name).unwrap_or_default(), false)
+        };
+        let decision =
+            gather_at_root::gather_at_root(&self.comm, participants, words, &place, decide)?;
+        let read = |words: &[u64]| {
+            (CellId(words[0] as u32), LoggedStep::read([words[1], words[2], words[3], words[4]]))
+        };
+        Ok((decision.len() == 3 + 2 * LOGGED_STEP_WORDS).then(|| {
+            let (one, two) = decision[1..].split_at(1 + LOGGED_STEP_WORDS);
+            self.disagreement(decision[0], read(one), read(two))
+        }))
+    }
+
+    /// Takes in what other ranks have told.
+    pub(super) fn receive_notices(&self) -> Result<(), RunError> {
+        for rank in (0..self.comm.size()).filter(|&rank| rank != self.comm.rank()) {
+            while let Some(words) = probe(&self.comm, rank, gather_at_root::NOTICE_TAG)? {
+                let mut receive =
+                    SingleRequest::receive(&self.comm, words, rank, gather_at_root::NOTICE_TAG)?;
+                while !receive.test()? {}
+                // Of runs before this one nothing matters any more.
+                if let [run, waiting, awaited, step, what @ ..] = receive.words()
+                    && *run == self.comm.runs()
+                    && let Ok(what) = <[u64; LOGGED_STEP_WORDS]>::try_from(what)
+                {
+                    let [waiting, awaited] = [waiting, awaited].map(|&cell| CellId(cell as u32));
+                    let receivers =
+                        Notice { waiting, awaited, step: *step, what: LoggedStep::read(what) };
+                    self.mismatch_detector.senders.borrow_mut().push(receivers);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// For whom a cell waits in which of its steps, unless that was told before.
+    fn awaited_steps(&self, row: usize) -> Vec<Notice> {
+        let waits = self.waits.borrow()[row];
+        let steps = &mut self.steps.borrow_mut()[row];
+        let (set, by, step) = match waits {
+            WaitState::Exchange(set, by) => (set, by, steps.count),
+            WaitState::Requests => match self.requests.oldest(row) {
+                Some(oldest) if oldest.started => (oldest.set, By::Phases, oldest.step),
+                _ => return Vec::new(),
+            },
+            _ => return Vec::new(),
+        };
+        let Some(what) = steps.get(step).filter(|_| step > steps.receivers) else {
+            return Vec::new();
+        };
+        steps.receivers = step;
+        let waiting = self.rank_map.cells_of(self.comm.rank())[row];
+        let (_, awaited) = self.awaited_in(row, set, by);
+        awaited.into_iter().map(|awaited| Notice { waiting, awaited, step, what }).collect()
+    }
+
+    /// Whether the awaited cell may still come to what was told.
+    fn is_to_come(&self, receivers: &Notice) -> Result<bool, RunError> {
+        let own = self.rank_map.cells_of(self.comm.rank());
+        let Ok(row) = own.binary_search(&receivers.awaited) else { return Ok(false) };
+        let steps = self.steps.borrow();
+        match steps[row].get(receivers.step) {
+            Some(what) if what != receivers.what => Err(self.disagreement(
+                receivers.step,
+                (receivers.waiting, receivers.what),
+                (receivers.awaited, what),
+            )),
+            None if steps[row].count < receivers.step => {
+                if self.waits.borrow()[row] != WaitState::Ended {
+                    return Ok(true);
+                }
+                let (ended, waiting) = (receivers.awaited, receivers.waiting);
+                Err(RunError::Ended { ended, waiting, phase: self.together(receivers.what.what) })
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The cells of this rank must do the same in their last common step.
+    fn compare_own_cells(&self) -> Result<(), RunError> {
+        let (steps, waits) = (self.steps.borrow(), self.waits.borrow());
+        let own = self.rank_map.cells_of(self.comm.rank());
+        let Some(least) = (0..own.len()).min_by_key(|&row| steps[row].count) else { return Ok(()) };
+        let step = steps[least].count;
+        let Some(what) = steps[least].get(step).filter(|_| step > 0) else { return Ok(()) };
+        for row in 0..own.len() {
+            match steps[row].get(step) {
+                Some(other) if other != what => {
+                    return Err(self.disagreement(step, (own[least], what), (own[row], other)));
+                }
+                _ => {}
+            }
+        }
+        if waits[least] != WaitState::Ended {
+            return Ok(());
+        }
+        let ended = own[least];
+        let in_vain = |&row: &usize| steps[row].count > step && self.waits_for(row, ended);
+        let Some(row) = (0..own.len()).find(in_vain) else { return Ok(()) };
+        let Some(next) = steps[row].get(step + 1) else { return Ok(()) };
+        Err(RunError::Ended { ended, waiting: own[row], phase: self.together(next.what) })
+    }
+
+    /// Whether a cell waits for another in an exchange.
+    fn waits_for(&self, row: usize, cell: CellId) -> bool {
+        let waits = self.waits.borrow()[row];
+        matches!(waits, WaitState::Exchange(..) | WaitState::Readers(..) | WaitState::Requests)
+            && self.awaited_by(row, waits).1.contains(&cell)
+    }
+
+    fn disagreement(
+        &self,
+        step: u64,
+        one: (CellId, LoggedStep),
+        two: (CellId, LoggedStep),
+    ) -> RunError {
+        let (first, second) = if one.0 < two.0 { (one, two) } else { (two, one) };
+        if one.1.what == two.1.what {
+            let receivers = |(cell, did): (CellId, LoggedStep)| {
+                let name = match did.what {
+                    CollectiveStep::Switch(_) => {
+                        format!("the switch to {}", self.together(did.what))
+                    }
+                    CollectiveStep::Exchange(..) => self.together(did.what),
+                };
+                describe_mark(cell, step, name, did.mark)
+            };
+            return mismatch(receivers(first), receivers(second));
+        }
+        RunError::Disagree {
+            first: first.0,
+            phase: self.together(first.1.what),
+            second: second.0,
+            other: self.together(second.1.what),
+        }
+    }
+
+    fn together(&self, what: CollectiveStep) -> String {
+        match what {
+            CollectiveStep::Switch(context) => self.context(context),
+            CollectiveStep::Exchange(set, by) => {
+                format!("the exchange of {}", self.set_name(set, by))
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Arrays of MPI requests, and the buffers that MPI reads and writes while they are under way.
+//!
+//! [`PersistentRequests`] requests are set up once over one buffer each way, and started as often as
+//! wanted. [`SingleRequest`] requests carry one message. Both own their buffers, and neither lets anybody
+//! touch them while MPI does; if they are dropped before MPI is done, buffers and requests are
+//! left to MPI for ever (a leak, and not a use after free).
+
+use std::ffi::c_int;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use super::comm::{Comm, call, lock};
+use super::ffi::{self, RawRequests};
+use crate::error::MpiError;
+
+/// The most words of a message.
+pub(super) const WORDS_MAX: u64 = c_int::MAX as u64;
+
+/// One message of a persistent request: its place in the buffer, the other rank, and the tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MessageSpec {
+    pub(super) words: Range<usize>,
+    pub(super) rank: usize,
+    pub(super) tag: i32,
+}
+
+fn array(count: usize) -> Result<*mut RawRequests, MpiError> {
+    let limit = c_int::MAX as u64;
+    if count as u64 > limit {
+        return Err(MpiError::Limit { what: "requests of a cell", found: count as u64, limit });
+    }
+    // SAFETY: allocates, and nothing else.
+    let raw = unsafe { ffi::conset_requests_new(count as c_int) };
+    if raw.is_null() {
+        let text = "no memory".to_owned();
+        return Err(MpiError::Call { what: "make requests", code: -1, text });
+    }
+    Ok(raw)
+}
+
+/// Words at a fixed address, which MPI may know. Not freed unless asked.
+struct Buffer {
+    start: NonNull<u64>,
+    len: usize,
+}
+
+impl Buffer {
+    fn new(len: usize) -> Self {
+        Self::from(vec![0; len])
+    }
+
+    fn from(words: Vec<u64>) -> Self {
+        let words = Box::leak(words.into_boxed_slice());
+        Self { len: words.len(), start: NonNull::from(words).cast() }
+    }
+
+    fn at(&self, words: &Range<usize>) -> *mut u64 {
+        assert!(words.start <= words.end && words.end <= self.len);
+        self.start.as_ptr().wrapping_add(words.start)
+    }
+
+    fn words(&self) -> &[u64] {
+        // SAFETY: the words were leaked by `from` and are freed by `free` alone.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    fn words_mut(&mut self) -> &mut [u64] {
+        // SAFETY: as above, and `self` is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+
+    /// Frees the words. The buffer is empty from then on.
+    fn free(&mut self) {
+        let words = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.len);
+        (self.start, self.len) = (NonNull::dangling(), 0);
+        // SAFETY: this is the box that `from` leaked; nothing refers to it any more.
+        drop(unsafe { Box::from_raw(words) });
+    }
+}
+
+/// Requests that are started again and again: receives first, sends after them.
+pub(super) struct PersistentRequests {
+    raw: *mut RawRequests,
+    receives: usize,
+    count: usize,
+    /// Receives were started, and not all have been seen done; and so with sends.
+    receiving: bool,
+    sending: bool,
+    send: Buffer,
+    receive: Buffer,
+}
+
+impl PersistentRequests {
+    /// Sets up requests: receives in their order, then sends; each with the words of its buffer,
+    /// which can have more than the messages need.
+    pub(super) fn new(
+        comm: &Comm,
+        (receives, receive_room): (&[MessageSpec], usize),
+        (sends, send_room): (&[MessageSpec], usize),
+    ) -> Result<Self, MpiError> {
+        let count = receives.len() + sends.len();
+        let requests = Self {
+            raw: array(count)?,
+            receives: receives.len(),
+            count,
+            receiving: false,
+            sending: false,
+            send: Buffer::new(send_room),
+            receive: Buffer::new(receive_room),
+        };
+        for (at, message) in receives.iter().enumerate() {
+            let (count, peer) = shape(message)?;
+            let words = requests.receive.at(&message.words);
+            call("set up a receive", || {
+                // SAFETY: `at` is below the array's length; `words` has `count` words, in a buffer
+                // that is neither moved nor dropped before the requests are freed.
+                unsafe {
+                    let (comm, raw) = (comm.raw(), requests.raw);
+                    ffi::conset_receive_init(
+                        comm,
+                        raw,
+                        at as c_int,
+                        words,
+                        count,
+                        peer,
+                        message.tag,
+                    )
+                }
+            })?;
+        }
+        for (at, message) in sends.iter().enumerate() {
+            let (count, peer) = shape(message)?;
+            let at = (requests.receives + at) as c_int;
+            let words = requests.send.at(&message.words);
+            call("set up a send", || {
+                // SAFETY: as above.
+                unsafe {
+                    ffi::conset_send_init(
+                        comm.raw(),
+                        requests.raw,
+                        at,
+                        words,
+                        count,
+                        peer,
+                        message.tag,
+                    )
+                }
+            })?;
+        }
+        Ok(requests)
+    }
+
+    /// Number of receives; the sends follow them.
+    pub(super) fn receives(&self) -> usize {
+        self.receives
+    }
+
+    /// Number of requests.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The buffer to fill before the sends are started.
+    pub(super) fn outgoing(&mut self) -> &mut [u64] {
+        assert!(!self.sending, "MPI still reads the buffer");
+        self.send.words_mut()
+    }
+
+    /// The same, for readers: MPI may read it at the same time.
+    pub(super) fn sent(&self) -> &[u64] {
+        self.send.words()
+    }
+
+    /// What has arrived.
+    pub(super) fn incoming(&self) -> &[u64] {
+        assert!(!self.receiving, "MPI still writes into the buffer");
+        self.receive.words()
+    }
+
+    /// Starts some.
+    pub(super) fn start(&mut self, which: Range<usize>) -> Result<(), MpiError> {
+        assert!(which.end <= self.count);
+        if which.is_empty() {
+            return Ok(());
+        }
+        self.receiving |= which.start < self.receives;
+        self.sending |= which.end > self.receives;
+        call("start an exchange", || {
+            // SAFETY: the range lies in the array, and the requests' buffers live as long as it.
+            unsafe {
+                ffi::conset_requests_start(self.raw, which.start as c_int, which.len() as c_int)
+            }
+        })
+    }
+
+    /// Tries a few times to complete some, from `at` on, which moves over those that are done, up to
+    /// `end`; whether they all are. One after the other, and not again those that were seen
+    /// done: while nothing comes that costs as little as it can.
+    pub(super) fn test(
+        &mut self,
+        at: &mut usize,
+        end: usize,
+        tries: u32,
+    ) -> Result<bool, MpiError> {
+        assert!(end <= self.count);
+        if *at >= end {
+            return Ok(true);
+        }
+        let mut place = *at as c_int;
+        let result = call("complete an exchange", || {
+            // SAFETY: the range lies in the array.
+            unsafe {
+                ffi::conset_requests_test(self.raw, &raw mut place, end as c_int, tries as c_int)
+            }
+        });
+        *at = place as usize;
+        result?;
+        Ok(*at == end)
+    }
+
+    /// All receives were seen done.
+    pub(super) fn received_all(&mut self) {
+        self.receiving = false;
+    }
+
+    /// All sends were seen done.
+    pub(super) fn sent_all(&mut self) {
+        self.sending = false;
+    }
+
+    /// Whether receives are under way.
+    pub(super) fn is_receiving(&self) -> bool {
+        self.receiving
+    }
+
+    /// Whether sends are under way.
+    pub(super) fn is_sending(&self) -> bool {
+        self.sending
+    }
+
+    /// Gives up receives that were started: those for which nobody has sent anything.
+    pub(super) fn cancel(&mut self) -> Result<(), MpiError> {
+        if self.receiving {
+            call("cancel a receive", || {
+                // SAFETY: the receives lie in the array.
+                unsafe { ffi::conset_requests_cancel(self.raw, 0, self.receives as c_int) }
+            })?;
+            self.receiving = false;
+        }
+        Ok(())
+    }
+
+    /// Those of some that are not done.
+    pub(super) fn unfinished(&self, which: Range<usize>) -> Vec<usize> {
+        assert!(which.end <= self.count);
+        let _lock = lock();
+        let done = |at: &usize| {
+            let mut done = 0;
+            // SAFETY: the request lies in the array.
+            let code = unsafe { ffi::conset_request_done(self.raw, *at as c_int, &raw mut done) };
+            code == 0 && done != 0
+        };
+        which.filter(|at| !done(at)).collect()
+    }
+}
+
+impl Drop for PersistentRequests {
+    fn drop(&mut self) {
+        if !self.receiving && !self.sending {
+            let _lock = lock();
+            // SAFETY: none is under way, and the array is not used afterwards.
+            unsafe { ffi::conset_requests_free(self.raw) };
+            self.send.free();
+            self.receive.free();
+        }
+    }
+}
+
+fn shape(message: &MessageSpec) -> Result<(c_int, c_int), MpiError> {
+    let found = message.words.len() as u64;
+    if found > WORDS_MAX {
+        return Err(MpiError::Limit { what: "words of a message", found, limit: WORDS_MAX });
+    }
+    Ok((found as c_int, message.rank as c_int))
+}
+
+/// A request for one message.
+pub(super) struct SingleRequest {
+    raw: *mut RawRequests,
+    words: Buffer,
+    done: bool,
+}
+
+impl SingleRequest {
+    /// Begins to send words to a rank.
+    pub(super) fn send(
+        comm: &Comm,
+        words: Vec<u64>,
+        rank: usize,
+        tag: i32,
+    ) -> Result<Self, MpiError> {
+        let (count, peer) = shape(&MessageSpec { words: 0..words.len(), rank, tag })?;
+        let single = Self { raw: array(1)?, words: Buffer::from(words), done: false };
+        call("send a message", || {
+            // SAFETY: the words are kept, unchanged, until the request is done.
+            unsafe {
+                let words = single.words.at(&(0..0));
+                ffi::conset_send(comm.raw(), single.raw, words, count, peer, tag)
+            }
+        })?;
+        Ok(single)
+    }
+
+    /// Begins to receive so many words from a rank.
+    pub(super) fn receive(
+        comm: &Comm,
+        words: usize,
+        rank: usize,
+        tag: i32,
+    ) -> Result<Self, MpiError> {
+        let (count, peer) = shape(&MessageSpec { words: 0..words, rank, tag })?;
+        let single = Self { raw: array(1)?, words: Buffer::new(words), done: false };
+        call("receive a message", || {
+            // SAFETY: the words are kept, untouched, until the request is done.
+            unsafe {
+                let words = single.words.at(&(0..0));
+                ffi::conset_receive(comm.raw(), single.raw, words, count, peer, tag)
+            }
+        })?;
+        Ok(single)
+    }
+
+    /// Whether it is done.
+    pub(super) fn test(&mut self) -> Result<bool, MpiError> {
+        if !self.done {
+            let mut at = 0;
+            call("complete a message", || {
+                // SAFETY: the array has one request.
+                unsafe { ffi::conset_requests_test(self.raw, &raw mut at, 1, 1) }
+            })?;
+            self.done = at == 1;
+        }
+        Ok(self.done)
+    }
+
+    /// The words that have arrived.
+    pub(super) fn words(&self) -> &[u64] {
+        assert!(self.done, "MPI still writes the words");
+        self.words.words()
+    }
+}
+
+impl Drop for SingleRequest {
+    fn drop(&mut self) {
+        if self.done {
+            let _lock = lock();
+            // SAFETY: it is done, and the array is not used afterwards.
+            unsafe { ffi::conset_requests_free(self.raw) };
+            self.words.free();
+        }
+    }
+}
+
+/// The words of the next message of a rank with a tag, if one has come.
+pub(super) fn probe(comm: &Comm, rank: usize, tag: i32) -> Result<Option<usize>, MpiError> {
+    let mut words = 0;
+    call("look for a message", || {
+        // SAFETY: the shim writes one integer.
+        unsafe { ffi::conset_probe(comm.raw(), rank as c_int, tag, &raw mut words) }
+    })?;
+    Ok(usize::try_from(words).ok())
+}

@@ -1,0 +1,124 @@
+//! Mail that was sent and that nobody received, found when ranks meet.
+//!
+//! The counts of all ranks say that there is some. Each rank looks where mail for its cells may
+//! come from, takes what it finds away, so that the next run does not find it, and the first of all
+//! is named on all ranks. Mail may still be on its way, so they look until they have all.
+
+use conset_ir::{CellId, ConnectionId, Direction};
+
+use super::gather_at_root::{Participants, gather_at_root};
+use super::message_queue::Address;
+use super::run::Rank;
+use crate::error::{MpiError, RunError};
+
+impl Rank<'_> {
+    /// Mail was sent that nobody received. Takes it away, so that the next run does not find it,
+    /// and says what it was.
+    pub(super) fn find_unreceived(&self, sent: u64, received: u64) -> Result<RunError, RunError> {
+        let addresses = self.addresses_in();
+        let (mut count, mut first) = (0, vec![u64::MAX; 4]);
+        let mut backoff = self.comm.backoff();
+        let active = self.rank_map.active();
+        let participants = Participants {
+            senders: active,
+            receivers: active,
+            unlimited: false,
+            meanwhile: &|| Ok(()),
+        };
+        loop {
+            for (left, from) in &addresses {
+                let (mut pieces, mut words) = (0, 0);
+                while let Some(length) = self.messages.look(*from)? {
+                    let mut envelope = self.messages.take(*from, length)?;
+                    while envelope.open()?.is_none() {}
+                    (pieces, words) = (pieces + 1, words + length as u64);
+                }
+                count += pieces;
+                if pieces > 0 {
+                    first = first.min([&left.words()[..], &[words]].concat());
+                }
+            }
+            let own = [&[count][..], &first].concat();
+            let place = || "the search for what was not received".to_owned();
+            let decide = |all: Vec<Vec<u64>>| {
+                let total: u64 = all.iter().map(|words| words[0]).sum();
+                let first = all.iter().map(|words| words[1..].to_vec()).min();
+                let found = total == sent - received;
+                (first.filter(|_| found).unwrap_or_default(), false)
+            };
+            let decision = gather_at_root(&self.comm, participants, own, &place, decide)?;
+            if let [kind, one, two, words] = decision[..] {
+                return Ok(self.unreceived(&UnreceivedItem::read([kind, one, two]), words));
+            }
+            // It is still on its way.
+            if backoff.wait().is_err() {
+                return Ok(MpiError::LeftOver { sent, received }.into());
+            }
+        }
+    }
+
+    fn unreceived(&self, left: &UnreceivedItem, words: u64) -> RunError {
+        match *left {
+            UnreceivedItem::Words(set, connection) => {
+                let set = self.loaded.set(set);
+                let (cell, set) = (set.get(connection).target, set.name().to_owned());
+                RunError::Unreceived { cell, set, connection, words }
+            }
+            UnreceivedItem::MessageSpec { target: cell, source: from } => {
+                RunError::UnreceivedMessage { cell, from, words: words as usize }
+            }
+        }
+    }
+
+    /// Where mail for this rank's cells may come from, of the active phase or of messages.
+    fn addresses_in(&self) -> Vec<(UnreceivedItem, Address)> {
+        let mut addresses = Vec::new();
+        for &target in self.rank_map.cells_of(self.comm.rank()) {
+            let Some(set) = self.active.get() else {
+                for &source in self.rank_map.cells() {
+                    let from = self.message(source, target, Direction::Receive);
+                    addresses.push((UnreceivedItem::MessageSpec { target, source }, from));
+                }
+                continue;
+            };
+            for &connection in self.loaded.sets[set].incoming.of(target) {
+                let source = self.loaded.set(set).get(connection).source;
+                let (rank, _) = self.rank_map.find(source).expect("ends of connections are live");
+                let tag = (self.elements + u64::from(connection.0)) as i32;
+                addresses.push((UnreceivedItem::Words(set, connection), Address { rank, tag }));
+            }
+        }
+        addresses
+    }
+}
+
+/// Mail that was not received.
+enum UnreceivedItem {
+    /// Words of a set's connection.
+    Words(usize, ConnectionId),
+    MessageSpec {
+        target: CellId,
+        source: CellId,
+    },
+}
+
+impl UnreceivedItem {
+    fn words(&self) -> [u64; 3] {
+        match *self {
+            UnreceivedItem::Words(set, connection) => [0, set as u64, u64::from(connection.0)],
+            UnreceivedItem::MessageSpec { target, source } => {
+                [1, u64::from(target.0), u64::from(source.0)]
+            }
+        }
+    }
+
+    fn read([kind, one, two]: [u64; 3]) -> Self {
+        match kind {
+            0 => UnreceivedItem::Words(one as usize, ConnectionId(two as u32)),
+            _ => UnreceivedItem::MessageSpec {
+                target: CellId(one as u32),
+                source: CellId(two as u32),
+            },
+        }
+    }
+}

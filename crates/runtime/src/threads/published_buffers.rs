@@ -1,0 +1,67 @@
+//! What goes out of exchanges that were begun: lent to the board, which outlives all cells.
+//!
+//! A cell that begins an exchange and ends it later cannot stay in a call until all have read its
+//! words. So it gives them away: the buffers move into the place of the exchange's step, of which
+//! there are [`WINDOW`] for each cell, and come back when the targets are done with the step. If
+//! that never comes, because the run or the program ends before, they stay; the board is dropped
+//! when all workers have ended. So whatever becomes of a cell, nothing that others read is freed.
+//!
+//! The places know nothing of who reads; the rules are those of whoever uses them (module
+//! `begun`).
+
+use std::cell::UnsafeCell;
+use std::sync::OnceLock;
+
+use crate::sync::WINDOW;
+
+/// A buffer for each connection that starts at a cell, in id order.
+pub(crate) type Outgoing = Vec<Vec<u64>>;
+
+/// The places of one cell; made when it first begins an exchange.
+#[derive(Debug, Default)]
+pub(crate) struct PublishedBuffers {
+    places: OnceLock<Box<[CellStatus]>>,
+}
+
+#[derive(Debug, Default)]
+struct CellStatus(UnsafeCell<Outgoing>);
+
+// SAFETY: the buffers are numbers. That nobody reads a place while its owner puts something there
+// or takes it away is what `put`, `take` and `row` ask of those who call them.
+unsafe impl Sync for CellStatus {}
+
+impl PublishedBuffers {
+    /// Lends what goes out at a step.
+    ///
+    /// # Safety
+    /// Only the owner calls it. Nobody reads this place: what was lent [`WINDOW`] steps before was
+    /// taken back, and this step is published later.
+    pub(crate) unsafe fn put(&self, step: u64, outgoing: Outgoing) {
+        let places =
+            self.places.get_or_init(|| (0..WINDOW).map(|_| CellStatus::default()).collect());
+        // SAFETY: nobody else gets at the place, as the caller says.
+        unsafe { *places[(step % WINDOW) as usize].0.get() = outgoing };
+    }
+
+    /// Takes back what went out at a step.
+    ///
+    /// # Safety
+    /// Only the owner calls it, and all targets are done with the step.
+    pub(crate) unsafe fn take(&self, step: u64) -> Outgoing {
+        let place = self.places.get().map(|places| &places[(step % WINDOW) as usize]);
+        // SAFETY: nobody else gets at the place, as the caller says.
+        place.map_or_else(Vec::new, |place| std::mem::take(unsafe { &mut *place.0.get() }))
+    }
+
+    /// What goes out at a step by the connection in this row.
+    ///
+    /// # Safety
+    /// The caller has seen that the owner published the step with what goes out at it, and is not
+    /// done with the step for as long as it uses what it gets.
+    pub(crate) unsafe fn row(&self, step: u64, row: usize) -> &[u64] {
+        let places = self.places.get().expect("the step is published");
+        // SAFETY: the owner put it there before it published, and does not touch it before the
+        // caller is done.
+        unsafe { &(&*places[(step % WINDOW) as usize].0.get())[row] }
+    }
+}

@@ -1,0 +1,203 @@
+//! What the workers of a run share: where cells are, what they lend each other, how it ends.
+//!
+//! Every cell has two counters, the last step at which it *published* its rows and the last at
+//! which it was *done* reading those of others, and for each connection a [`Slot`] in which its
+//! source says where the words are. A slot's numbers are plain: they are ordered by the counters.
+//! What goes out of an exchange that is begun and ended later is *lent* to the board (module
+//! `lent`).
+
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use conset_ir::{CellId, ConnectionId};
+
+use super::inbox::Inbox;
+use super::published_buffers::PublishedBuffers;
+use super::watchdog::{Activity, TEST_TIME_OUT};
+use crate::call::Call;
+use crate::error::RunError;
+use crate::loaded_image::LoadedImage;
+use crate::port::RawWords;
+use crate::sync::{CachePadded, CollectiveLog, Counter, IdleDetector, Shutdown};
+
+/// Where the words of a connection are, said by its source: a row, or a vector and positions.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    pointer: AtomicPtr<u8>,
+    words: AtomicUsize,
+    size: AtomicUsize,
+    /// Null where the words follow each other.
+    positions: AtomicPtr<u32>,
+    /// Words of a position.
+    block: AtomicUsize,
+}
+
+impl Slot {
+    #[inline]
+    pub(crate) fn put(&self, row: RawWords, positions: *const u32, block: usize) {
+        self.pointer.store(row.pointer, Ordering::Relaxed);
+        self.words.store(row.words, Ordering::Relaxed);
+        self.size.store(row.size, Ordering::Relaxed);
+        self.positions.store(positions.cast_mut(), Ordering::Relaxed);
+        self.block.store(block, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> (RawWords, *const u32, usize) {
+        let row = RawWords {
+            pointer: self.pointer.load(Ordering::Relaxed),
+            words: self.words.load(Ordering::Relaxed),
+            size: self.size.load(Ordering::Relaxed),
+        };
+        let positions = self.positions.load(Ordering::Relaxed);
+        (row, positions, self.block.load(Ordering::Relaxed))
+    }
+}
+
+/// Words sent one by one. Every connection has room for all its words; a phase cannot carry more,
+/// and at a switch all have been received.
+#[derive(Debug)]
+pub(crate) struct Elements {
+    words: Box<[OnceLock<Box<[AtomicU64]>>]>,
+    /// Words sent and received since the run began, by connection.
+    pub(crate) sent: Box<[Counter]>,
+    pub(crate) received: Box<[Counter]>,
+    /// What `sent` was when phases of the set were left, by connection: the last time and the
+    /// time before, in the place of the number of times modulo 2. Who has not yet looked at the
+    /// last keeps its source from leaving twice more.
+    sent_before: [Box<[Counter]>; 2],
+}
+
+impl Elements {
+    fn new(connections: usize) -> Self {
+        let counters = || (0..connections).map(|_| Counter::default()).collect();
+        Self {
+            words: (0..connections).map(|_| OnceLock::new()).collect(),
+            sent: counters(),
+            received: counters(),
+            sent_before: [counters(), counters()],
+        }
+    }
+
+    /// What was sent when a phase of the set was left for the `times`th time.
+    pub(crate) fn sent_before(&self, connection: ConnectionId, times: u32) -> &Counter {
+        &self.sent_before[times as usize % 2][connection.index()]
+    }
+
+    pub(crate) fn put(&self, connection: ConnectionId, words: u32, index: u32, bits: u64) {
+        let room = || (0..words).map(|_| AtomicU64::new(0)).collect();
+        let row = self.words[connection.index()].get_or_init(room);
+        if let Some(word) = row.get(index as usize) {
+            word.store(bits, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn get(&self, connection: ConnectionId, index: u32) -> u64 {
+        let row = self.words[connection.index()].get();
+        let word = row.and_then(|row| row.get(index as usize));
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+}
+
+/// What is shared for one set.
+#[derive(Debug)]
+pub(crate) struct SetState {
+    pub(crate) slots: Box<[Slot]>,
+    elements: OnceLock<Elements>,
+}
+
+impl SetState {
+    /// The set's elements; made when first asked for.
+    pub(crate) fn elements(&self) -> &Elements {
+        self.elements.get_or_init(|| Elements::new(self.slots.len()))
+    }
+
+    /// The set's elements, if any phase of it was instantiated.
+    pub(crate) fn used_elements(&self) -> Option<&Elements> {
+        self.elements.get()
+    }
+}
+
+/// Why a run ends early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Known(RunError),
+    /// A cell does something else at a step than the first to come.
+    Disagree {
+        step: u64,
+        cell: CellId,
+        what: u32,
+        call: Call,
+    },
+    /// Nothing can go on.
+    Deadlock,
+}
+
+/// What the workers of a run share.
+#[derive(Debug)]
+pub(crate) struct SharedState<'r> {
+    pub(crate) loaded: &'r LoadedImage,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) idle: IdleDetector,
+    pub(crate) collective_log: CollectiveLog,
+    /// Per worker.
+    pub(crate) activity: Box<[CachePadded<Activity>]>,
+    /// Per worker: the step at which all its cells have arrived.
+    pub(crate) arrived: Box<[CachePadded<Counter>]>,
+    /// Per cell: the step at which its rows are published, and at which it has read all it reads.
+    pub(crate) published: Box<[CachePadded<Counter>]>,
+    pub(crate) done: Box<[CachePadded<Counter>]>,
+    /// Per cell: 1 when its program has ended, and will publish nothing more.
+    pub(crate) ended: Box<[Counter]>,
+    /// Per cell: what goes out of its begun exchanges.
+    pub(crate) buffers: Box<[PublishedBuffers]>,
+    pub(crate) sets: Vec<SetState>,
+    /// Per cell.
+    pub(crate) inboxes: Box<[Inbox]>,
+    /// How long cells may do nothing but test before they are taken to wait for ever.
+    pub(crate) test_time_out: Duration,
+    failure: Mutex<Option<(CellId, Failure)>>,
+}
+
+impl<'r> SharedState<'r> {
+    pub(crate) fn new(loaded: &'r LoadedImage, workers: usize, time_out: Option<Duration>) -> Self {
+        let counters = |number| (0..number).map(|_| CachePadded(Counter::default())).collect();
+        let cells = loaded.image.machine().cell_count();
+        let set_state = |connections: usize| SetState {
+            slots: (0..connections).map(|_| Slot::default()).collect(),
+            elements: OnceLock::new(),
+        };
+        Self {
+            loaded,
+            shutdown: Shutdown::new(workers),
+            idle: IdleDetector::new(workers),
+            collective_log: CollectiveLog::new(),
+            activity: (0..workers).map(|_| CachePadded::default()).collect(),
+            arrived: counters(workers),
+            published: counters(cells),
+            done: counters(cells),
+            ended: (0..cells).map(|_| Counter::default()).collect(),
+            buffers: (0..cells).map(|_| PublishedBuffers::default()).collect(),
+            sets: loaded.image.sets().iter().map(|s| set_state(s.set.len())).collect(),
+            inboxes: (0..cells).map(|_| Inbox::default()).collect(),
+            test_time_out: time_out.unwrap_or(TEST_TIME_OUT),
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// Ends the run. Of failures found at the same time that of the first cell is kept.
+    pub(crate) fn fail(&self, cell: CellId, failure: Failure) {
+        let mut kept = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_none_or(|(other, _)| cell < *other) {
+            *kept = Some((cell, failure));
+        }
+        drop(kept);
+        self.shutdown.start();
+    }
+
+    pub(crate) fn take_failure(&mut self) -> Option<Failure> {
+        let kept = self.failure.get_mut().unwrap_or_else(PoisonError::into_inner);
+        kept.take().map(|(_, failure)| failure)
+    }
+}

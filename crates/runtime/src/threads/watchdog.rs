@@ -1,0 +1,204 @@
+//! The watch over cells that make no call: a cell in its own code cannot be interrupted, so all
+//! that can be done is to notice.
+//!
+//! Every worker says which of its cells runs and counts their calls. Where a time-out is asked
+//! for, the thread that began the run looks now and then. A cell that has made no call for that
+//! long ends the run, with an error that names it, as soon as it makes one. One that does not
+//! even then would keep the run from ending for ever; it ends the process.
+//!
+//! A cell that asks again and again whether an exchange has arrived ([`crate::Cell::test`]) is
+//! neither in its own code for long nor does it get anywhere, and it keeps its worker from finding
+//! out that nothing can go on (`sync::Idle`), as after asking it may do anything. What is certain is
+//! found at once: that the source it misses has ended. Otherwise, where cells of all workers do
+//! nothing but ask or wait for as long as a cell may be in its own code ([`TEST_TIME_OUT`] if not
+//! said), they are taken to do so for ever ([`Watchdog`]).
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+use conset_ir::CellId;
+
+use super::shared_state::{Failure, SharedState};
+use crate::error::RunError;
+
+/// The least time from the end of a run to the end of the process.
+const ABORT_GRACE: Duration = Duration::from_secs(10);
+
+/// How long cells may do nothing but ask, where no time-out is asked for.
+pub(super) const TEST_TIME_OUT: Duration = Duration::from_secs(10);
+
+/// What a worker is at. Written by the worker alone.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    /// The cell that runs, plus 1; or one of the next three.
+    at: AtomicU32,
+    calls: AtomicU64,
+    /// Calls that ask whether an exchange has arrived.
+    tests: AtomicU64,
+    /// Looks at the waiting cells while the worker rests.
+    looks: AtomicU64,
+}
+
+/// Its cells have ended.
+const ENDED: u32 = 0;
+/// It rests, as none of its cells can go on.
+const RESTS: u32 = u32::MAX;
+/// It has not begun, or is between two cells.
+const BETWEEN: u32 = u32::MAX - 1;
+
+impl Default for Activity {
+    fn default() -> Self {
+        let [calls, tests, looks] = [(); 3].map(|()| AtomicU64::new(0));
+        Self { at: AtomicU32::new(BETWEEN), calls, tests, looks }
+    }
+}
+
+impl Activity {
+    #[inline]
+    pub(crate) fn enter(&self, cell: CellId) {
+        self.at.store(cell.0.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn leave(&self) {
+        self.at.store(BETWEEN, Ordering::Relaxed);
+    }
+
+    /// The worker rests, and looks whether a cell can go on.
+    pub(crate) fn rest(&self) {
+        self.at.store(RESTS, Ordering::Relaxed);
+        add_one(&self.looks);
+    }
+
+    /// The worker runs no cell any more.
+    pub(crate) fn end(&self) {
+        self.at.store(ENDED, Ordering::Relaxed);
+    }
+
+    /// The cell that runs makes a call.
+    #[inline]
+    pub(crate) fn call(&self) {
+        add_one(&self.calls);
+    }
+
+    /// The cell that runs asks whether an exchange has arrived, which is no way to get on.
+    #[inline]
+    pub(crate) fn test(&self) {
+        add_one(&self.tests);
+    }
+
+    fn look(&self) -> ActivitySnapshot {
+        let [calls, tests, looks] =
+            [&self.calls, &self.tests, &self.looks].map(|count| count.load(Ordering::Relaxed));
+        ActivitySnapshot { at: self.at.load(Ordering::Relaxed), calls, tests, looks }
+    }
+}
+
+/// Adds to a number that no other thread writes.
+#[inline]
+fn add_one(count: &AtomicU64) {
+    count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+/// What was seen of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ActivitySnapshot {
+    at: u32,
+    calls: u64,
+    tests: u64,
+    looks: u64,
+}
+
+impl ActivitySnapshot {
+    /// The cell that runs.
+    fn cell(&self) -> Option<CellId> {
+        let runs = !matches!(self.at, ENDED | RESTS | BETWEEN);
+        runs.then(|| CellId(self.at.wrapping_sub(1)))
+    }
+}
+
+/// How long the cells of all workers have done nothing but ask or wait, as far as one worker sees
+/// that whose cells ask.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    seen: Vec<ActivitySnapshot>,
+    /// What was seen where that began.
+    begin: Vec<ActivitySnapshot>,
+    /// The last look; none since one of the worker's own cells went on.
+    since: Option<Instant>,
+    quiet: Duration,
+}
+
+impl Watchdog {
+    pub(crate) fn new(state: &SharedState<'_>) -> Self {
+        let seen: Vec<ActivitySnapshot> =
+            state.activity.iter().map(|activity| activity.0.look()).collect();
+        Self { begin: seen.clone(), seen, since: None, quiet: Duration::ZERO }
+    }
+
+    /// A cell of this worker goes on.
+    pub(crate) fn stop(&mut self) {
+        self.since = None;
+    }
+
+    /// Looks again, after each turn in which cells did nothing but ask; whether that has gone on
+    /// for too long.
+    ///
+    /// The time between two looks counts only up to a part of what is too long: in the rest the
+    /// cells that ask do something else. And a worker that rests must have found meanwhile that
+    /// none of its cells can go on: it may have been kept from looking.
+    pub(crate) fn has_expired(&mut self, state: &SharedState<'_>) -> bool {
+        let (test_time_out, now) = (state.test_time_out, Instant::now());
+        let before = self.since.replace(now);
+        let mut quiet = before.is_some();
+        for (activity, seen) in state.activity.iter().zip(&mut self.seen) {
+            let before = std::mem::replace(seen, activity.0.look());
+            let waits = matches!(seen.at, ENDED | RESTS) || seen.tests != before.tests;
+            quiet &= waits && seen.calls == before.calls;
+        }
+        if !quiet {
+            self.quiet = Duration::ZERO;
+            self.begin.copy_from_slice(&self.seen);
+            return false;
+        }
+        self.quiet += before.map_or(Duration::ZERO, |before| (now - before).min(test_time_out / 8));
+        // Of two looks that it has begun since then, it has come to the end of one.
+        let mut workers = self.begin.iter().zip(&self.seen);
+        self.quiet >= test_time_out
+            && workers.all(|(begin, seen)| seen.at != RESTS || seen.looks >= begin.looks + 2)
+    }
+}
+
+/// Watches until all workers have come to their end.
+pub(crate) fn monitor<T>(
+    state: &SharedState<'_>,
+    threads: &[ScopedJoinHandle<'_, T>],
+    time_out: Duration,
+) {
+    let pause = (time_out / 8).clamp(Duration::from_millis(1), Duration::from_millis(10));
+    let mut seen: Vec<_> = state.activity.iter().map(|a| (a.0.look(), Instant::now())).collect();
+    while !threads.iter().all(ScopedJoinHandle::is_finished) {
+        std::thread::park_timeout(pause);
+        for (activity, (before, since)) in state.activity.iter().zip(&mut seen) {
+            let now = activity.0.look();
+            let Some(cell) = now.cell().filter(|_| now == *before) else {
+                (*before, *since) = (now, Instant::now());
+                continue;
+            };
+            let error = RunError::TimeOut { cell, time_out };
+            if since.elapsed() >= time_out + ABORT_GRACE.max(time_out) {
+                end_process(&error);
+            }
+            if since.elapsed() >= time_out && !state.shutdown.has_started() {
+                state.fail(cell, Failure::Known(error));
+            }
+        }
+    }
+}
+
+#[allow(clippy::print_stderr, reason = "there is nobody left to return an error to")]
+fn end_process(error: &RunError) -> ! {
+    eprintln!("conset: {error}, and does not end with the run");
+    std::process::abort();
+}
