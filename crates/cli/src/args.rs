@@ -85,7 +85,8 @@ The trace opens in chrome://tracing or ui.perfetto.dev.")]
     /// Reproduce the tables and figures of the ConSet paper.
     #[command(after_help = "Example: conset reproduce 2 --figures figures")]
     Reproduce(ReproduceArgs),
-    /// Show a schedule: phases, routes, timetable, channels, links, tables.
+    /// Show a schedule: its summary, phases, routes, timetable, channels, links, contexts, one cell or
+    /// one connection.
     #[command(after_help = "\
 Example: conset show cell 5 all.json
 WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C (5 or c5) or
@@ -118,7 +119,7 @@ Example: conset verify all.json
     /// List the communication patterns, or write one to a connection set file.
     #[command(after_help = "Example: conset patterns transpose --machine iwarp -o transpose.cset")]
     Patterns(PatternsArgs),
-    /// Generate a mesh: the fixtures, and meshes of the sizes in the paper.
+    /// Generate a mesh: a test fixture, or a mesh of the size of one in the paper.
     #[command(after_help = "Example: conset generate m11k -o m11k.msh")]
     Generate(GenerateArgs),
 }
@@ -134,14 +135,15 @@ pub(crate) struct MachineArgs {
     #[arg(long = "param", alias = "set", value_name = "KEY=VALUE")]
     pub(crate) params: Vec<String>,
     /// Mark a cell (c5), a link (c0->c1) or both links between two cells (c0-c1) as dead; may be
-    /// repeated. With --reuse, only the affected connections are rerouted.
-    #[arg(long = "dead", value_name = "PART")]
+    /// repeated.
+    #[arg(long = "dead", value_name = "CELL|LINK")]
     pub(crate) dead: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
-    /// Mesh, graph, matrix, decomposition, connection set, pattern:NAME, or - for standard input.
+    /// Mesh, graph, matrix, decomposition, connection set or pattern:NAME (`conset run` also takes a
+    /// schedule or an image); - for standard input.
     pub(crate) input: String,
     #[command(flatten)]
     pub(crate) options: InputOptions,
@@ -169,8 +171,8 @@ pub(crate) struct InputOptions {
     /// What is partitioned.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) elements: ElementsArg,
-    /// Placement of parts on cells [default: best; for connection sets and patterns: given. With
-    /// this option their cells are placed as if they were parts].
+    /// Placement of parts on cells [default: best]. If it is set for a connection set or a
+    /// pattern, its cells are treated as parts and placed.
     #[arg(long, value_enum)]
     pub(crate) placement: Option<PlacementArg>,
     /// Words of each connection of a pattern [default: 32].
@@ -249,7 +251,7 @@ pub(crate) struct CompilerArgs {
     /// receives; they are merged into one set if that is faster. May be repeated.
     #[arg(long, value_name = "SETS", conflicts_with_all = ["reuse", "time_limit"])]
     pub(crate) fuse: Vec<String>,
-    /// Iterations of rip-up and reroute (k in the paper).
+    /// Iterations of rip-up and reroute with --algorithm paper (k in the paper) [default: 8].
     #[arg(
         long,
         alias = "reroutes",
@@ -258,7 +260,7 @@ pub(crate) struct CompilerArgs {
         allow_negative_numbers = true
     )]
     pub(crate) rip_up_iterations: Option<u32>,
-    /// Refuse sets that need more phases, and suggest the cheapest fix.
+    /// Refuse sets that need more phases, and suggest the smallest changes that would reduce them.
     #[arg(
         long,
         value_name = "N",
@@ -276,7 +278,8 @@ pub(crate) struct CompilerArgs {
         allow_negative_numbers = true
     )]
     pub(crate) time_limit: Option<f64>,
-    /// Number of plans to try for each set; the search also ends at the bound.
+    /// Try at most this many plans for each set; the search also ends at the bound [default: until
+    /// no considerable improvement is expected].
     #[arg(
         long,
         alias = "attempts",
@@ -292,7 +295,7 @@ pub(crate) struct CompilerArgs {
     #[arg(long)]
     pub(crate) unlimited: bool,
     /// Reuse an earlier schedule or image for the same machine as far as it still fits, and report
-    /// how much of the tables changed. Other cells and links may be dead now.
+    /// how much of the tables changed. The dead cells and links may differ.
     #[arg(long, alias = "from", value_name = "OLD")]
     pub(crate) reuse: Option<PathBuf>,
 }
@@ -417,7 +420,7 @@ pub(crate) struct VerifyArgs {
     /// Schedule or image.
     pub(crate) file: PathBuf,
     /// Also check that the schedule was compiled from this input (a mesh, pattern:NAME, ...).
-    /// Requires the same options as the compilation.
+    /// Requires the options of the compilation that change the machine or the connections.
     #[arg(long, value_name = "INPUT")]
     pub(crate) against: Option<String>,
     #[command(flatten)]
