@@ -315,6 +315,8 @@ fn options_that_say_nothing_are_refused() {
     for (words, says) in [
         ("emit two.json --format rust --name x -o e", "--name"),
         ("emit two.json --format c --runtime x -o e", "--runtime"),
+        ("emit two.json --format c --runtime-git x@y -o e", "--runtime-git"),
+        ("emit two.json --format rust --runtime-git x -o e", "URL@REV"),
         ("emit two.json --format c --name 9a -o e", "letter"),
         ("show summary two.json --phase 0", "show phases"),
         ("show summary two.json --set c", "sets: a, b"),

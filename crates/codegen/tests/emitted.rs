@@ -1,8 +1,7 @@
-//! Emitted crates are compiled, run, and must rebuild the image they were written from.
+//! Emitted crates are compiled and run, and must build the image they were generated from.
 //!
-//! The crates are put under the target folder with their own target folder beside them, so only
-//! the first run builds what they depend on. Cargo runs offline and with this workspace's lock
-//! file: nothing is fetched that is not there already.
+//! The crates are in a subfolder of the target folder, which has its own target folder, so only the
+//! first run builds their dependencies. Cargo runs offline and with the lock file of this workspace.
 
 mod common;
 
@@ -30,8 +29,8 @@ fn large() -> Image {
 }
 
 /// Everything that an image can hold: names that collide or are keywords, order, nodes, parts,
-/// requirements, a cell that sends to itself, a set of nothing, dead cells and links, a machine
-/// that is any graph and has a name that needs escapes.
+/// requirements, a cell that sends to itself, an empty set, dead cells and links, a machine
+/// that is a graph and has a name that needs escapes.
 fn odd() -> Image {
     let links = (0..5u32).flat_map(|a| [(a, (a + 1) % 5), ((a + 1) % 5, a), (a, 5), (5, a)]);
     let topology = Topology::Graph { cells: 5, switches: 1, links: links.collect() };
@@ -67,7 +66,7 @@ fn odd() -> Image {
     let lib = ConnectionSet::new("Lib", connections[..3].to_vec()).unwrap();
     let none = ConnectionSet::new("none", vec![]).unwrap();
     let sets = [
-        // Ordered connections come whole; the others in parts.
+        // Ordered connections are not split; the others are.
         compiled(&machine, set, 1 << 20),
         compiled(&machine, lib, 3),
         compiled(&machine, none, 1),
@@ -89,7 +88,7 @@ fn digest(text: &str) -> u64 {
 }
 ";
 
-/// Writes a crate, with a program that prints what it rebuilds and the values of some names.
+/// Writes a crate with a program that prints the image it builds and the values of some names.
 fn write_crate(folder: &Path, name: &str, image: &Image, uses: &str) {
     let runtime = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime").to_owned();
     let options = CrateOptions::new(name).runtime(Runtime::Path(runtime));
@@ -111,7 +110,7 @@ fn write_crate(folder: &Path, name: &str, image: &Image, uses: &str) {
     std::fs::write(sources.join("main.rs"), main).unwrap();
 }
 
-/// Builds and runs a crate of the workspace in `folder`; what it printed.
+/// Builds and runs a crate of the workspace in `folder`, and returns its output.
 fn run(folder: &Path, name: &str) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -215,16 +214,16 @@ fn manifests_say_where_the_runtime_comes_from() {
     assert!(git.contains(&format!("The published version: conset-runtime = \"{version}\"")));
 }
 
-/// What the emitted C sources need of the C library, as far as they need it to be compiled here;
-/// crate conset-c links them with the real one.
+/// The declarations of the C library that the emitted sources need to compile; the tests of conset-c
+/// link them with the library.
 const CONSET_H: &str = "\
 #include <stddef.h>
 typedef struct conset_image conset_image;
 int conset_image_parse(const void *bytes, size_t size, conset_image **image);
 ";
 
-/// Compiles emitted C sources with a program that writes out what would be parsed, and the
-/// values of some names.
+/// Compiles emitted C sources with a program that writes the bytes of the image and the values of
+/// some names.
 fn run_c(folder: &Path, image: &Image, uses: &str) -> (Vec<u8>, String) {
     std::fs::create_dir_all(folder).unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();

@@ -1,4 +1,4 @@
-//! Images, deltas and listings against the timetables they were made from.
+//! Images, deltas and listings are compared with the timetables they were generated from.
 
 mod common;
 
@@ -18,8 +18,8 @@ fn set(name: &str, ends: &[(u32, u32, u32)]) -> ConnectionSet {
     ConnectionSet::new(name, connections).unwrap()
 }
 
-/// What following the tables of a phase from one gate gives: cells and channels passed, and the
-/// connection of the gate at the end.
+/// The cells and channels on the way from a gate along the tables of a phase, and the connection of
+/// the gate at the end.
 fn follow(
     machine: &Machine,
     image: &SetImage,
@@ -99,7 +99,7 @@ fn check(image: &Image, timetable: &Timetable) {
     assert!(routing.set().iter().all(|(id, c)| dealt[id.index()] == c.words));
 }
 
-/// Applies each delta to the table before it; what comes out must be the phase's table.
+/// Applies each delta to the previous table; the result must be the table of the phase.
 fn check_deltas(set: &SetImage) {
     let cells = set.phases.first().map_or(0, |phase| phase.cell_count());
     let mut tables: Vec<Vec<ChannelEntry>> = vec![Vec::new(); cells];
@@ -125,7 +125,7 @@ fn check_deltas(set: &SetImage) {
             (sets, cleared, kept, changed)
         );
     }
-    // Back from the last to nothing clears everything.
+    // The delta from the last context to the empty one clears all entries.
     let back = Delta::between(set.phases.last(), None).totals();
     let left: usize = tables.iter().map(Vec::len).sum();
     assert_eq!((back.set, back.cleared, back.kept), (0, left as u64, 0));
@@ -181,7 +181,7 @@ fn sets_for_another_machine_and_of_one_name_are_refused() {
     assert!(matches!(&error, ImageError::OtherMachine { set, .. } if set == "s"), "{error}");
     let twice = [timetable.clone(), timetable.clone()];
     assert!(matches!(image(&ring, &twice), Err(ImageError::Shape(_))));
-    // An equal machine is the same machine.
+    // Machines are compared by value.
     let equal = Arc::new(ring.with_parameters(ring.parameters().clone()).unwrap());
     assert!(image(&equal, &[timetable]).is_ok());
 }
@@ -207,7 +207,7 @@ fn a_delta_tells_set_cleared_and_kept() {
     let first = all[0].totals();
     assert_eq!((first.set, first.cleared, first.kept, first.changed_cells), (4, 0, 0, 2));
     let second = all[1].totals();
-    // c0 loses both; c1 has one overwritten and loses one; c2 gets one.
+    // c0 loses both entries; c1 has one changed and loses one; c2 gains one.
     assert_eq!((second.set, second.cleared, second.kept, second.changed_cells), (2, 3, 0, 3));
     let phase = &image.sets()[0].phases[0];
     let same = Delta::between(Some(phase), Some(phase)).totals();

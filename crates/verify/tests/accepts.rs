@@ -30,7 +30,7 @@ fn rings_of_two_have_parallel_links() {
             (0..cells).flat_map(|a| (0..cells).map(move |b| (a, b, 1 + a + b))).collect();
         let mut draft = compile(&machine, set(&all), |_| 1);
         accept(&draft);
-        // Any of the parallel links will do.
+        // Any of the parallel links is permitted.
         for route in draft.phases.iter_mut().flatten() {
             for (at, link) in route.links.iter_mut().enumerate() {
                 let pair = (route.cells[at], route.cells[at + 1]);
@@ -47,10 +47,10 @@ fn small_things_are_right_too() {
         let one = machine("ring:1", &[("duplex", duplex)]);
         let report = accept(&compile(&one, set(&[(0, 0, 5), (0, 0, 6)]), |_| 1));
         assert_eq!((report.routes, report.hops, report.max_occupancy), (2, 0, 2));
-        // Many times the channels, split and not.
+        // Many more connections than channels, split and not.
         let report = accept(&compile(&one, set(&[(0, 0, 5); 30]), |x| 1 + x.0 % 3));
         assert_eq!((report.routes, report.cells_at_limit), (60, 5));
-        // Nothing to say: no phases, or phases without routes.
+        // No phases, or phases without routes.
         let mut nothing = compile(&one, set(&[]), |_| 1);
         assert_eq!(accept(&nothing).phases, 0);
         nothing.phases = vec![Vec::new(), Vec::new()];
@@ -181,7 +181,7 @@ fn drafts() -> impl Strategy<Value = Draft> {
         )
 }
 
-/// Changes one thing of a draft; `dice` says which and how.
+/// Makes one change to a draft, selected by `dice`.
 fn spoil(draft: &mut Draft, dice: [u32; 4]) {
     let routes: usize = draft.phases.iter().map(Vec::len).sum();
     if routes == 0 {
@@ -223,7 +223,7 @@ fn spoil(draft: &mut Draft, dice: [u32; 4]) {
     }
 }
 
-/// The rules once more, straight from their statements, without regard for time.
+/// A second implementation of the rules, straight from their statements and without regard to speed.
 fn is_right(draft: &Draft) -> bool {
     let p = draft.machine.parameters();
     let mut carried: BTreeMap<ConnectionId, u64> = BTreeMap::new();
@@ -261,7 +261,7 @@ fn is_right(draft: &Draft) -> bool {
     whole && makespans && keeps_order(draft)
 }
 
-/// Overlaps change only where a slot starts, so those clocks are all there is to look at.
+/// The number of open slots increases only where a slot starts, so only these clocks are checked.
 fn has_streams(draft: &Draft, phase: &[common::DraftRoute], clock: u64) -> bool {
     let p = draft.machine.parameters();
     draft.machine.cells().all(|cell| {
@@ -292,7 +292,7 @@ fn keeps_order(draft: &Draft) -> bool {
     })
 }
 
-/// Changes one field of one entry or operation, or how many there are.
+/// Changes one field of an entry or operation, or adds or removes one.
 fn spoil_image(image: &mut DraftImage, dice: [u32; 4]) {
     let connections = image.set.len().max(1) as u32;
     let links = image.machine.link_count().max(1) as u32;

@@ -15,7 +15,7 @@ fn x(id: u32) -> ConnectionId {
     ConnectionId(id)
 }
 
-/// The phase of these lists: per cell, directions and connections in order.
+/// A phase with these lists: for each cell, directions and connections in order.
 fn phase(cells: &[&[(Direction, u32)]]) -> PhaseImage {
     let cells: Vec<DraftCell> = cells
         .iter()
@@ -138,7 +138,7 @@ fn lists_against_the_order_are_blocked() {
 
 #[test]
 fn an_order_that_only_the_receiver_breaks_is_named_there() {
-    // With room, x0 has been sent; it is at the receiver that x1 stands in front of it.
+    // With buffering, x0 is sent; at the receiver x1 precedes it.
     let lists: [&[(Direction, u32)]; 2] = [&[(Send, 0), (Send, 1)], &[(Receive, 1), (Receive, 0)]];
     let Verdict::Deadlock(waits) = judge(&[], &[(0, 1), (0, 1)], &[(0, 1)], &lists) else {
         panic!("no deadlock")
@@ -158,7 +158,7 @@ fn order_between_phases_holds_nothing_up() {
         let lists: [&[(Direction, u32)]; 2] = [&[(Send, only)], &[(Receive, only)]];
         assert_eq!(checker.phase(&phase(&lists)), Verdict::Free);
     }
-    // Not even if the phase before was stuck.
+    // Also after a phase that deadlocked.
     let stuck: [&[(Direction, u32)]; 2] = [&[(Send, 0)], &[]];
     assert!(matches!(checker.phase(&phase(&stuck)), Verdict::Deadlock(_)));
     let lists: [&[(Direction, u32)]; 2] = [&[(Send, 1)], &[(Receive, 1)]];
@@ -177,7 +177,7 @@ fn ends_without_another_end_are_stuck_for_ever() {
 
 #[test]
 fn long_chains_take_no_stack_and_no_square_time() {
-    // One cell sends, the other receives, 200 000 times; then the same with the last two swapped.
+    // One cell sends and the other receives 200 000 times; then with the last two swapped.
     let n = 200_000;
     let machine = machine("mesh:2", &[]);
     let set = set(&vec![(0, 1, 4); n as usize]);
@@ -189,10 +189,10 @@ fn long_chains_take_no_stack_and_no_square_time() {
     assert!(matches!(checker.phase(&phase(&[&sends, &receives])), Verdict::Undecided(_)));
 }
 
-/// One list entry of the slow simulation: the ends it stands for.
+/// A list entry of the slow simulation, and its ends.
 type Ends = Vec<(Direction, u32)>;
 
-/// Whether everything gets done: tries everything again until nothing moves.
+/// Whether all operations complete: tries all of them until none can proceed.
 fn gets_through(lists: &[Vec<Ends>], order: &[(u32, u32)], streams: usize, room: bool) -> bool {
     let all: BTreeSet<(Direction, u32)> = lists.iter().flatten().flatten().copied().collect();
     let mut done: BTreeSet<(Direction, u32)> = BTreeSet::new();
@@ -228,7 +228,7 @@ fn gets_through(lists: &[Vec<Ends>], order: &[(u32, u32)], streams: usize, room:
     }
 }
 
-/// What a cell's list means: pairs joined with half duplex, directions apart with full.
+/// The lists of a cell: one with joined pairs with half duplex, one per direction with full.
 fn slow_lists(cells: &[Vec<(Direction, u32)>], half: bool) -> Vec<Vec<Ends>> {
     let mut lists = Vec::new();
     for cell in cells {

@@ -1,4 +1,4 @@
-//! Verified timetables to generate code from: a plain router and one slot after the other.
+//! Verified timetables for tests: a simple router and a serial timetable.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ pub(crate) fn machine(spec: &str, change: impl FnOnce(&mut Parameters)) -> Arc<M
     Arc::new(machine.with_parameters(parameters).unwrap())
 }
 
-/// A shortest way over links, lowest link first; empty for a cell to itself.
+/// A shortest route that prefers links with low ids; empty for a cell to itself.
 fn way(machine: &Machine, from: CellId, to: CellId) -> Vec<LinkId> {
     let mut entered = vec![LinkId::NONE; machine.cell_count()];
     let mut queue = VecDeque::from([from]);
@@ -39,8 +39,8 @@ fn way(machine: &Machine, from: CellId, to: CellId) -> Vec<LinkId> {
     links
 }
 
-/// Routes in phases as full as channels allow, the slots of each phase one after the other. A
-/// connection of more words than `part` comes in parts of `part`, round by round.
+/// Routes in phases that are as full as the channels permit, with the slots of each phase one after
+/// the other. A connection with more words than `part` is split into parts of `part` words.
 pub(crate) fn compiled(
     machine: &Arc<Machine>,
     set: ConnectionSet,
@@ -66,7 +66,7 @@ pub(crate) fn compiled(
             phases.push(std::mem::take(&mut routes));
             used.fill(0);
         }
-        // From the top, so that channels are not in the order of the routes.
+        // Descending, so that channels are not in the order of the routes.
         let taken: Vec<ChannelId> =
             cells.iter().map(|cell| ChannelId(channels - 1 - used[cell.index()])).collect();
         cells.iter().for_each(|cell| used[cell.index()] += 1);

@@ -1,5 +1,5 @@
-//! Files beside the code: `fixtures/cases/*` are read and printed again, `fixtures/cases/reject/*`
-//! are refused with the message in the file of the same name and `.expect`.
+//! Golden files: `fixtures/cases/*` are parsed and printed again, and `fixtures/cases/reject/*` are
+//! refused with the message in the file of the same name with the suffix `.expect`.
 //!
 //! `CONSET_BLESS=1 cargo test -p conset-ir` rewrites the expectations; `git diff` shows what
 //! changed.
@@ -13,7 +13,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
 }
 
-/// The files of a folder that are in a form of ours, by name.
+/// The files of a folder that are in a conset format, by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
         .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
@@ -31,7 +31,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Compares with the `.expect` file, or rewrites it. Says what is different, if anything.
+/// Compares with the `.expect` file, or rewrites it. Returns the difference, if any.
 fn expect(path: &Path, found: &str) -> Option<String> {
     let expected = PathBuf::from(format!("{}.expect", path.display()));
     if std::env::var_os("CONSET_BLESS").is_some() {
@@ -53,7 +53,7 @@ fn accepted_files_print_canonically() {
             .unwrap_or_else(|e| panic!("{e}"));
         let printed = text::write(&document);
         different.extend(expect(&path, &printed));
-        // What is printed is read again as the same, in every form.
+        // The printed text is parsed as an equal value, in every form.
         assert_eq!(text::parse("again", &printed).unwrap(), document, "{}", path.display());
         assert_eq!(binary::parse("again", &binary::write(&document)).unwrap(), document);
         if let Some(written) = json::write(&document) {
@@ -77,8 +77,8 @@ fn rejected_files_are_refused_with_the_message_expected() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// Every file of a released version is readable for ever. These were written by that version and
-/// are never blessed; files of one stem hold the same value.
+/// Every file of a released version remains readable. These files were written by that version and
+/// are never blessed; files with the same stem have the same value.
 #[test]
 fn files_of_old_versions_are_still_read() {
     let mut last: Option<(PathBuf, Document)> = None;
@@ -95,8 +95,8 @@ fn files_of_old_versions_are_still_read() {
     }
 }
 
-/// The examples of `docs/format.md` are what it says they are: each fenced block whose language
-/// is `cset`, `json` or `toml` parses, those marked `error` do not.
+/// The examples of `docs/format.md` are correct: each fenced block whose language is `cset`, `json`
+/// or `toml` can be parsed, and those marked `error` cannot.
 #[test]
 fn the_documented_examples_are_true() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
@@ -124,7 +124,7 @@ fn the_documented_examples_are_true() {
     assert!(checked >= 8, "{checked} examples in {}", path.display());
 }
 
-/// The presets are part of the text form: a file says `machine iwarp:8x8` and nothing more.
+/// The presets are part of the text form: a file may contain only `machine iwarp:8x8`.
 #[test]
 fn the_presets_numbers_do_not_change() {
     let numbers = |spec: &str| {

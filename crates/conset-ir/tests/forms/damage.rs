@@ -1,4 +1,4 @@
-//! Files that were cut or changed: an error with its place, or a value. Never a panic.
+//! Truncated and changed files yield an error with a position, or a value, and never a panic.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use conset_ir::{At, Document, InputError, binary, json, machine_file, text};
 
 use crate::support::{BOUNDARIES, KINDS, Rng, document};
 
-/// A document of each kind that is not trivial and yet small.
+/// A small nontrivial document of each kind.
 fn samples() -> Vec<Document> {
     (0..KINDS)
         .map(|kind| {
@@ -38,7 +38,7 @@ fn placed_in<T: Debug>(text: &str, result: Result<T, InputError>) {
     placed(result);
 }
 
-/// Changes a text in a few places: bytes of the format's alphabet put in, taken out, moved.
+/// Changes a text in a few places: bytes of the format's alphabet are inserted, removed or moved.
 fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
     const ALPHABET: &[u8] = b"0123456789 \n\"\\#->/{}[],:.cxlphstwn\t-+e\xFF\x00";
     for _ in 0..=rng.below(3) {
@@ -100,7 +100,7 @@ fn json_that_was_cut_or_changed() {
     }
 }
 
-/// Where the whole numbers of a text are, those that are part of an id included.
+/// The positions of the whole numbers of a text, including those in ids.
 fn numbers_in(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (at, _) in text.bytes().enumerate().filter(|(_, b)| b.is_ascii_digit()) {
@@ -112,7 +112,7 @@ fn numbers_in(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Every text that comes of replacing one number of `text` by one at which something ends.
+/// All texts in which one number of `text` is replaced by a boundary value.
 fn with_boundaries(text: &str, check: impl Fn(&str)) {
     let mut numbers: Vec<String> = BOUNDARIES.iter().map(u64::to_string).collect();
     numbers.push("18446744073709551616".to_owned());
@@ -197,7 +197,7 @@ fn binary_files_that_were_cut_or_have_a_bit_flipped_are_refused() {
     }
 }
 
-/// Recomputes length and checksum, so that the payload's reader gets to see the damage.
+/// Recomputes length and checksum, so that the reader of the payload reads the damage.
 fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.truncate(bytes.len() - 4);
     let payload = (bytes.len() - 20) as u64;
@@ -237,7 +237,7 @@ fn newer_binary_versions_follow_the_rule() {
     newer[8] = binary::MAJOR + 1;
     let error = binary::parse("f", &resealed(newer)).unwrap_err();
     assert!(error.message.contains("version 3."), "{error}");
-    // A newer minor version has more at the end, which is skipped; ours has not.
+    // A newer minor version may have more data at the end, which is skipped.
     let Document::Schedule(schedule) = value else { panic!("a {}", value.kind()) };
     let value = &Document::Schedule(schedule.clone().with_digest());
     let mut more = binary::write(value);

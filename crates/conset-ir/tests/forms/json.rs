@@ -1,8 +1,8 @@
-//! The promise of the JSON schedule, and what it refuses.
+//! Tests of the JSON schedule: files of other programs, and errors.
 
 use conset_ir::{At, Binding, Document, InputError, LinkId, Parameters, Schedule, json};
 
-/// Only the keys that the promise shows.
+/// Only the required keys.
 const THIRD_PARTY: &str = r#"{"format": "conset-schedule", "version": 1,
  "machine": {"name": "iwarp", "topology": {"kind": "torus", "dims": [8, 8]}, "channels_per_cell": 12,
              "clocks": {"link_per_word": 2, "access_per_word": 2, "sync": 352, "phase": 176}},
@@ -19,7 +19,7 @@ fn schedule(text: &str) -> Result<Schedule, InputError> {
     }
 }
 
-/// The third party's file with one thing changed.
+/// The file of another program with one change.
 fn changed(from: &str, to: &str) -> Result<Schedule, InputError> {
     assert!(THIRD_PARTY.contains(from), "{from}");
     schedule(&THIRD_PARTY.replacen(from, to, 1))

@@ -1,4 +1,4 @@
-//! For every form and every kind of value, parsing what was written gives the same value.
+//! For every form and kind of value, parsing the written text yields an equal value.
 
 use std::sync::Arc;
 

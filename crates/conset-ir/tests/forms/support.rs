@@ -1,5 +1,5 @@
-//! Generators of every type, from a seed: right in shape, otherwise anything (routes that jump,
-//! channels that are not there, makespans that lie), since a file may hold all of that.
+//! Generators of values of every type from a seed. The values have a valid shape but may be wrong
+//! otherwise (discontinuous routes, unknown channels, false makespans), as in a file.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Rng {
         from[self.below(from.len())]
     }
 
-    /// Mostly small, sometimes anything, sometimes where a type or a format ends.
+    /// Mostly small numbers, sometimes any, sometimes boundary values.
     fn number(&mut self) -> u64 {
         match self.below(12) {
             0 => self.next(),
@@ -49,7 +49,7 @@ impl Rng {
     }
 }
 
-/// Whole numbers at which a type, a format or a limit ends.
+/// Boundary values of types, formats and limits.
 pub(crate) const BOUNDARIES: [u64; 10] = [
     0,
     1,
@@ -201,7 +201,7 @@ fn phase(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> PhaseRoutes {
     phase
 }
 
-/// Cells along live links, mostly; now and then a jump, a wrong start or an unusual link.
+/// Cells along live links, occasionally with a jump, a wrong start or a non-default link.
 fn walk(
     rng: &mut Rng,
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! Tests of the module above: what can be counted by hand.
+//! Tests of the claims, with values computed by hand.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn set(rows: &[(u32, u32, u32)]) -> ConnectionSet {
     ConnectionSet::new("s", rows.iter().map(row).collect()).unwrap()
 }
 
-/// The least clocks of two phases with the same routes; a switch costs nothing, a word one.
+/// The least clocks of two phases with the same routes, where a switch takes 0 clocks and a word 1.
 fn least(duplex: Duplex, setup: u32, ends: &[(u32, u32, u32)]) -> u128 {
     let mut parameters = Parameters { duplex, access_clocks_per_word: 1, ..Parameters::iwarp() };
     (parameters.t_sync, parameters.t_phase, parameters.link_clocks_per_word) = (0, 0, 1);
@@ -44,14 +44,14 @@ fn least(duplex: Duplex, setup: u32, ends: &[(u32, u32, u32)]) -> u128 {
 fn the_busiest_agent_and_the_busiest_link_count() {
     let ends = [(0, 1, 10), (2, 1, 20), (1, 0, 5), (1, 1, 3), (2, 2, 1)];
     assert_eq!(least(Duplex::Full, 0, &ends), 2 * (10 + 20 + 3));
-    // An agent that sends to itself in turns does both.
+    // An agent that sends to itself alternates.
     assert_eq!(least(Duplex::Half, 0, &ends), 2 * (10 + 20 + 5 + 2 * 3));
     assert_eq!(least(Duplex::Full, 7, &ends), 2 * (10 + 20 + 3 + 3 * 7));
     assert_eq!(least(Duplex::Full, 0, &[(0, 1, 10), (0, 1, 20), (1, 0, 5)]), 2 * 30);
     assert_eq!(least(Duplex::Half, 0, &[]), 0);
 }
 
-/// What a witness proves of phases, and of clocks without the switches.
+/// The number of phases, or of clocks without switches, that a witness proves.
 fn prove(
     machine: &Machine,
     set: &ConnectionSet,

@@ -1,4 +1,4 @@
-//! Faults of images: tables, operations, lists, and what is not as the timetable has it.
+//! Mutations of images: tables, operations, lists, and differences from the timetable.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn spoil_image_of(draft: &Draft, change: impl FnOnce(&mut DraftImage)) -> Reject
     verify::image_of(image.build(), &[&draft.timetable()]).expect("valid before it was spoilt");
     change(&mut image);
     let rejection = verify::image(image.build()).expect_err("spoilt");
-    // Lifting alone finds nothing that the whole check does not.
+    // Lifting finds no violation that the whole check does not find.
     if let Err(lift) = verify::lift(&image.build()) {
         assert_eq!(lift, rejection);
     }
@@ -319,7 +319,8 @@ pub(crate) fn lift_cases() -> Vec<(Rule, &'static str, Rejection)> {
     ]
 }
 
-/// On a ring of two there is a second link to the same neighbour: right, but not as verified.
+/// A ring of two cells has a second link to the same neighbour, which is valid but differs from the
+/// timetable.
 fn against_parallel_links() -> (Rule, &'static str, Rejection) {
     let draft = compile(&machine("ring:2", &[]), set(&[(0, 1, 4)]), |_| 1);
     let mut other = draft.clone();

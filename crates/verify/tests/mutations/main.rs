@@ -42,7 +42,7 @@ fn spoil_draft(mut draft: Draft, change: impl FnOnce(&mut Draft)) -> Rejection {
     verify::timetable(draft.timetable()).expect_err("spoilt")
 }
 
-/// A machine of two cells with a link each way, and a draft on it.
+/// A machine of two cells with a link in each direction, and a draft on it.
 fn pair(settings: &[(&str, &str)], connections: &[(u32, u32, u32)]) -> Draft {
     compile(&machine("mesh:2", settings), set(connections), |_| 1)
 }
@@ -319,8 +319,8 @@ fn base_unordered() -> Draft {
     compile(&draft.machine, set(&[(0, 1, 10), (0, 4, 20)]), |_| 1)
 }
 
-/// A schedule of `base` with bounds of 1 phase and of what its busiest agent takes, and a prediction
-/// that a machine could keep.
+/// A schedule of `base` with bounds of 1 phase and of the time of its busiest agent, and a possible
+/// prediction.
 fn base_claims() -> SetSchedule {
     let draft = base();
     let phases = draft.phases.len() as u64;
@@ -354,7 +354,7 @@ fn claim_cases() -> Vec<(Rule, &'static str, Rejection)> {
         (
             "a clock too many, no witness",
             false_claim(|s| {
-                // The longest chain is what can be counted: 16 clocks for x3, then 66 for x6.
+                // Without a witness the longest chain counts: 16 clocks for x3, then 66 for x6.
                 s.bounds.clocks = 528 + 16 + 66 + 1;
                 s.proof.clocks = None;
             }),
@@ -378,7 +378,7 @@ fn claim_cases() -> Vec<(Rule, &'static str, Rejection)> {
     cases.into_iter().map(|(what, rejection)| (Rule::Claim, what, rejection)).collect()
 }
 
-/// The contract of a connection is changed behind the back of who stated the digest.
+/// The requirements of a connection change after the digest was stated.
 fn digest_cases() -> Vec<(Rule, &'static str, Rejection)> {
     let draft = base();
     let schedule = |draft: &Draft| {
@@ -465,8 +465,8 @@ fn every_route_that_is_elsewhere_is_named() {
         let rejection = verify::image_of(image, &[&timetable]).unwrap_err();
         let named =
             |p: u32| rejection.violations().iter().filter(|v| v.phase == Some(PhaseId(p))).count();
-        // What moved is too much in one phase and missing in the other. What stayed in the
-        // later phase may start at another time.
+        // The moved routes are surplus in one phase and missing in the other. The routes that stay
+        // in the later phase may have other starts.
         assert_eq!(named(0), of_image.abs_diff(of_timetable), "{rejection}");
         let stayed = 4 - of_image.max(of_timetable);
         assert_eq!(named(1), of_image.abs_diff(of_timetable) + stayed, "{rejection}");
