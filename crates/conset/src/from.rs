@@ -11,7 +11,7 @@
 //!   by the agents' time (`conset_scheduler::idle_intervals`): whole, or cut into parts where no phase has
 //!   room for all of it. That holds for a connection with other words that was in parts before,
 //!   too: how it was cut says little of how it should be now.
-//! * The router ([`apr::extend`]) finds the routes there or elsewhere. It may move a few others to
+//! * The router ([`apr::incremental_route()`]) finds the routes there or elsewhere. It may move a few others to
 //!   make room, opens a phase only where that does not help, and closes phases that nobody is in
 //!   any more.
 //! * Starts stay where nobody joined; where somebody did, they stay if that is best
