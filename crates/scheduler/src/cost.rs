@@ -8,7 +8,22 @@
 //!
 //! Switches have no agent and are never an endpoint.
 
+use conset_ir::convert::index;
 use conset_ir::{CellId, Connection, Duplex, Machine, Parameters, RouteRef, StreamClocks};
+
+use crate::local_index::RowId;
+
+/// A port of an agent, numbered as [`Duplex::ports`] does. Ports that are numbered within a phase
+/// ([`crate::local_index`]) are plain numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct PortId(pub(crate) u32);
+
+impl RowId for PortId {
+    #[inline]
+    fn row(self) -> usize {
+        index(self.0)
+    }
+}
 
 /// The machine parameters that durations depend on.
 #[derive(Clone, Copy, Debug)]
@@ -44,13 +59,13 @@ impl StreamCosts {
     /// The ports that a connection occupies: of its source, of its target. They are equal for a
     /// connection from a cell to itself with half duplex. Both are below
     /// [`StreamCosts::port_count`].
-    pub(crate) fn ports(&self, connection: &Connection) -> [u32; 2] {
+    pub(crate) fn ports(&self, connection: &Connection) -> [PortId; 2] {
         self.ports_of(connection.source, connection.target)
     }
 
     /// The ports of a connection with these endpoints; see [`StreamCosts::ports`].
-    pub(crate) fn ports_of(&self, source: CellId, target: CellId) -> [u32; 2] {
-        self.duplex.ports(source, target)
+    pub(crate) fn ports_of(&self, source: CellId, target: CellId) -> [PortId; 2] {
+        self.duplex.ports(source, target).map(PortId)
     }
 
     /// Number of ports of a machine.
@@ -75,7 +90,7 @@ mod tests {
     #[test]
     fn a_connection_to_itself_books_one_port_of_a_half_duplex_cell() {
         let itself = Connection::new(CellId(3), CellId(3), 1);
-        assert_eq!(StreamCosts::new(&Parameters::iwarp_fem()).ports(&itself), [3, 3]);
-        assert_eq!(StreamCosts::new(&Parameters::iwarp()).ports(&itself), [6, 7]);
+        assert_eq!(StreamCosts::new(&Parameters::iwarp_fem()).ports(&itself), [3, 3].map(PortId));
+        assert_eq!(StreamCosts::new(&Parameters::iwarp()).ports(&itself), [6, 7].map(PortId));
     }
 }

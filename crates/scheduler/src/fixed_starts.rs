@@ -12,9 +12,11 @@
 use std::cmp::Reverse;
 
 use conset_ir::convert::index;
-use conset_ir::{ConnectionSet, PhaseRoutes, PhaseTimes, Routing, ShapeError, Slot, Timetable};
+use conset_ir::{
+    ConnectionId, ConnectionSet, PhaseRoutes, PhaseTimes, Routing, ShapeError, Slot, Timetable,
+};
 
-use crate::cost::{PortTask, StreamCosts};
+use crate::cost::{PortId, PortTask, StreamCosts};
 use crate::free_intervals::FreeIntervals;
 use crate::local_index::LocalIndex;
 use crate::precedence::PhasePrecedence;
@@ -80,7 +82,7 @@ fn early_starts(table: &Timetable) -> Timetable {
             let route = routes.get(row);
             let connection = set.get(route.connection);
             let both = costs.ports(connection).map(|port| index(ports.index_of(port)));
-            last.resize(ports.rows().len(), None);
+            last.resize(ports.ids().len(), None);
             let behind = |before: usize| {
                 slots[before].start.saturating_add(u64::from(name(before) > name(row)))
             };
@@ -143,8 +145,8 @@ pub fn backfill(routing: &Routing, starts: &[Vec<StartRule>]) -> Vec<Option<Phas
 struct Backfiller<'a> {
     set: &'a ConnectionSet,
     costs: StreamCosts,
-    ports: LocalIndex,
-    connections: LocalIndex,
+    ports: LocalIndex<PortId>,
+    connections: LocalIndex<ConnectionId>,
 }
 
 impl Backfiller<'_> {
@@ -158,7 +160,7 @@ impl Backfiller<'_> {
             let pipeline_latency = self.costs.pipeline_latency(route.hops(), connection);
             tasks.push(PortTask { ports, duration, pipeline_latency });
         }
-        let mut free = vec![FreeIntervals::new(); self.ports.rows().len()];
+        let mut free = vec![FreeIntervals::new(); self.ports.ids().len()];
         self.ports.clear();
         let precedence = PhasePrecedence::of(self.set, routes, &mut self.connections);
         let ranks = precedence.as_ref().map(ranks);

@@ -49,10 +49,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{Lists, PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
+use conset_ir::{ConnectionId, Lists, PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
 use crate::ScheduleError;
-use crate::cost::{PortTask, StreamCosts};
+use crate::cost::{PortId, PortTask, StreamCosts};
 use crate::free_intervals::FreeIntervals;
 use crate::kempe_repair;
 use crate::local_index::LocalIndex;
@@ -88,8 +88,8 @@ pub fn timetable(routing: Routing) -> Result<Timetable, ScheduleError> {
 
 /// Memory that is reused from phase to phase.
 struct PhaseScratch {
-    ports: LocalIndex,
-    connections: LocalIndex,
+    ports: LocalIndex<PortId>,
+    connections: LocalIndex<ConnectionId>,
     free: Vec<FreeIntervals>,
 }
 
@@ -101,29 +101,29 @@ fn schedule_phase(
     scratch: &mut PhaseScratch,
 ) -> Result<PhaseTimes, ScheduleError> {
     let set = routing.set();
-    let mut tasks = Vec::with_capacity(routes.len());
-    let mut total = 0u128;
-    for route in routes.iter() {
-        let connection = set.get(route.connection);
-        let duration = costs.duration(&route, connection);
-        total += u128::from(duration);
-        let pipeline_latency = costs.pipeline_latency(route.hops(), connection);
-        tasks.push(PortTask { ports: costs.ports(connection), duration, pipeline_latency });
-    }
-    if total >= 1 << 63 {
-        return Err(ScheduleError::TooLong { phase });
-    }
+    let ports_of: Vec<[PortId; 2]> =
+        routes.iter().map(|route| costs.ports(set.get(route.connection))).collect();
     // Ports are numbered in the order of cells, so that ties go to the lowest cell.
-    let mut ports: Vec<u32> = tasks.iter().flat_map(|task| task.ports).collect();
+    let mut ports: Vec<PortId> = ports_of.iter().flatten().copied().collect();
     ports.sort_unstable();
     for port in ports {
         scratch.ports.index_of(port);
     }
-    for task in &mut tasks {
-        task.ports = task.ports.map(|port| scratch.ports.index_of(port));
+    let port_count = scratch.ports.ids().len();
+    let mut tasks = Vec::with_capacity(routes.len());
+    let mut total = 0u128;
+    for (route, ports) in routes.iter().zip(ports_of) {
+        let connection = set.get(route.connection);
+        let ports = ports.map(|port| scratch.ports.index_of(port));
+        let duration = costs.duration(&route, connection);
+        total += u128::from(duration);
+        let pipeline_latency = costs.pipeline_latency(route.hops(), connection);
+        tasks.push(PortTask { ports, duration, pipeline_latency });
     }
-    let port_count = scratch.ports.rows().len();
     scratch.ports.clear();
+    if total >= 1 << 63 {
+        return Err(ScheduleError::TooLong { phase });
+    }
     while scratch.free.len() < port_count {
         scratch.free.push(FreeIntervals::new());
     }

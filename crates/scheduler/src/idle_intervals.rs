@@ -26,6 +26,7 @@ use conset_ir::{
 };
 
 use crate::cost::StreamCosts;
+use crate::local_index::RowId;
 
 /// A part of a new connection, or all of it, and its slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,8 +171,8 @@ impl<'a> IdleTime<'a> {
         for id in requested {
             let connection = set.get(id);
             for port in costs.ports(connection) {
-                if this.row_of[index(port)] == NONE {
-                    this.row_of[index(port)] = to_u32(this.reserved.len());
+                if this.row_of[port.row()] == NONE {
+                    this.row_of[port.row()] = to_u32(this.reserved.len());
                     this.reserved.push(Vec::new());
                 }
             }
@@ -214,7 +215,7 @@ impl<'a> IdleTime<'a> {
     fn book(&mut self, ends: (CellId, CellId), phase: usize, slot: Slot) {
         let [a, b] = self.costs.ports_of(ends.0, ends.1);
         for port in std::iter::once(a).chain((a != b).then_some(b)) {
-            let row = self.row_of[index(port)];
+            let row = self.row_of[port.row()];
             if row != NONE {
                 let reserved = &mut self.reserved[index(row)];
                 let at = reserved.partition_point(|at| at.0 <= to_u32(phase));
@@ -267,7 +268,7 @@ impl<'a> IdleTime<'a> {
         let mut found = Candidates { growth: u64::MAX, interval: None, intervals: Vec::new() };
         let ports = self.costs.ports(connection);
         let [mut rest_a, mut rest_b] =
-            ports.map(|port| &self.reserved[index(self.row_of[index(port)])][..]);
+            ports.map(|port| &self.reserved[index(self.row_of[port.row()])][..]);
         for (phase, &end) in self.ends.iter().enumerate() {
             let (at_a, at_b) = (split_phase(&mut rest_a, phase), split_phase(&mut rest_b, phase));
             let channels = self.channels(connection, phase);

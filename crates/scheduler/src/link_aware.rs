@@ -14,11 +14,11 @@
 //! It never changes a route. Phases with precedence constraints get the greedy timetable.
 
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
+use conset_ir::{ConnectionId, LinkId, PhaseId, PhaseRoutes, PhaseTimes, Routing, Slot, Timetable};
 
-use crate::cost::StreamCosts;
+use crate::cost::{PortId, StreamCosts};
 use crate::list_scheduling::{self, ListProblem, RouteTask};
-use crate::local_index::LocalIndex;
+use crate::local_index::{LocalIndex, RowId};
 use crate::parallel;
 use crate::precedence::PhasePrecedence;
 use crate::predict::{Prediction, predict};
@@ -70,7 +70,7 @@ fn phase_in_rounds(
         if total >= 1 << 63 {
             return Err(ScheduleError::TooLong { phase });
         }
-        let [a, b] = costs.ports(connection).map(index);
+        let [a, b] = costs.ports(connection).map(RowId::row);
         let slot = Slot { start: base.max(free[a]).max(free[b]), duration };
         (free[a], free[b]) = (slot.end(), slot.end());
         end = end.max(slot.end());
@@ -157,9 +157,9 @@ struct ListScheduler {
     costs: StreamCosts,
     /// Streams at full rate that a link carries.
     streams_per_link: u32,
-    ports: LocalIndex,
-    links: LocalIndex,
-    connections: LocalIndex,
+    ports: LocalIndex<PortId>,
+    links: LocalIndex<LinkId>,
+    connections: LocalIndex<ConnectionId>,
 }
 
 impl ListScheduler {
@@ -195,15 +195,15 @@ impl ListScheduler {
             let connection = set.get(route.connection);
             let ports = self.costs.ports(connection).map(|port| self.ports.index_of(port));
             let known = route.links().iter().filter(|&&link| link != conset_ir::LinkId::NONE);
-            links.extend(known.map(|link| self.links.index_of(link.0)));
+            links.extend(known.map(|&link| self.links.index_of(link)));
             let duration = self.costs.duration(&route, connection);
             tasks.push(RouteTask { ports, duration, links_end: to_u32(links.len()) });
         }
         let phase = ListProblem {
             tasks,
             links,
-            port_count: self.ports.rows().len(),
-            link_count: self.links.rows().len(),
+            port_count: self.ports.ids().len(),
+            link_count: self.links.ids().len(),
             streams_per_link: self.streams_per_link,
         };
         self.ports.clear();

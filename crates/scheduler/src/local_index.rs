@@ -1,47 +1,70 @@
-//! Dense numbers for the rows of a large table that one phase uses.
+//! Dense numbers for the ports, links or connections that one phase uses.
 
-use conset_ir::convert::{index, to_u32};
+use conset_ir::convert::to_u32;
+use conset_ir::{ConnectionId, LinkId};
 
-/// A map from rows of a large table to dense numbers, assigned from 0 in the order of first use.
-/// Clearing takes time in proportion to the rows in use, not to the size of the table, so a phase
-/// of ten routes costs the same on any machine.
-#[derive(Debug)]
-pub(crate) struct LocalIndex {
-    local_of: Vec<u32>,
-    rows: Vec<u32>,
+/// An id that numbers the rows of a table.
+pub(crate) trait RowId: Copy {
+    /// The row that the id names.
+    fn row(self) -> usize;
 }
 
-impl LocalIndex {
+impl RowId for LinkId {
+    #[inline]
+    fn row(self) -> usize {
+        self.index()
+    }
+}
+
+impl RowId for ConnectionId {
+    #[inline]
+    fn row(self) -> usize {
+        self.index()
+    }
+}
+
+/// A map from ids, the rows of a large table, to dense numbers, assigned from 0 in the order of
+/// first use. Clearing takes time in proportion to the ids in use, not to the size of the table, so
+/// a phase of ten routes costs the same on any machine.
+#[derive(Debug)]
+pub(crate) struct LocalIndex<Id> {
+    local_of: Vec<u32>,
+    ids: Vec<Id>,
+}
+
+impl<Id: RowId> LocalIndex<Id> {
     const UNUSED: u32 = u32::MAX;
 
+    /// No id is in use. `rows` is the size of the table.
     pub(crate) fn new(rows: usize) -> Self {
-        Self { local_of: vec![Self::UNUSED; rows], rows: Vec::new() }
+        Self { local_of: vec![Self::UNUSED; rows], ids: Vec::new() }
     }
 
-    /// The number of a row. Assigns the next number if the row has none.
-    pub(crate) fn index_of(&mut self, row: u32) -> u32 {
-        let local = &mut self.local_of[index(row)];
+    /// The number of an id. Assigns the next number if the id has none.
+    pub(crate) fn index_of(&mut self, id: Id) -> u32 {
+        let local = &mut self.local_of[id.row()];
         if *local == Self::UNUSED {
-            *local = to_u32(self.rows.len());
-            self.rows.push(row);
+            *local = to_u32(self.ids.len());
+            self.ids.push(id);
         }
         *local
     }
 
-    /// The number of a row, if it has one.
-    pub(crate) fn get(&self, row: u32) -> Option<u32> {
-        let local = self.local_of[index(row)];
+    /// The number of an id, if it has one.
+    pub(crate) fn get(&self, id: Id) -> Option<u32> {
+        let local = self.local_of[id.row()];
         (local != Self::UNUSED).then_some(local)
     }
 
-    /// The rows in use, by their numbers.
-    pub(crate) fn rows(&self) -> &[u32] {
-        &self.rows
+    /// The ids in use, by their numbers.
+    pub(crate) fn ids(&self) -> &[Id] {
+        &self.ids
     }
 
+    /// Forgets all ids.
     pub(crate) fn clear(&mut self) {
-        for row in self.rows.drain(..) {
-            self.local_of[index(row)] = Self::UNUSED;
+        for id in self.ids.drain(..) {
+            self.local_of[id.row()] = Self::UNUSED;
         }
     }
 }
@@ -52,10 +75,10 @@ mod tests {
 
     #[test]
     fn local_numbers_are_dense_and_forgotten() {
-        let mut index = LocalIndex::new(10);
-        assert_eq!((index.index_of(7), index.index_of(2), index.index_of(7)), (0, 1, 0));
-        assert_eq!(index.rows(), [7, 2]);
-        index.clear();
-        assert_eq!((index.get(7), index.index_of(2)), (None, 0));
+        let mut links = LocalIndex::new(10);
+        let numbers = [7, 2, 7].map(|link| links.index_of(LinkId(link)));
+        assert_eq!((numbers, links.ids()), ([0, 1, 0], &[LinkId(7), LinkId(2)][..]));
+        links.clear();
+        assert_eq!((links.get(LinkId(7)), links.index_of(LinkId(2))), (None, 0));
     }
 }

@@ -47,7 +47,7 @@ pub struct PhaseModel<'a> {
     /// agents, which have one stream at a time, need not be resources.
     agents_never_limit: bool,
     rates: MaxMinShare,
-    connections: LocalIndex,
+    connections: LocalIndex<ConnectionId>,
 }
 
 impl<'a> PhaseModel<'a> {
@@ -83,8 +83,10 @@ impl<'a> PhaseModel<'a> {
         streams: impl Iterator<Item = ModelStream<'s>> + Clone,
     ) -> Vec<f64> {
         let set = self.set;
+        // All ports of the machine take part, so their ids are their numbers.
+        let ports_of = |connection| self.costs.ports(set.get(connection)).map(|port| port.0);
         let ports: Vec<[u32; 2]> =
-            streams.clone().map(|stream| self.costs.ports(set.get(stream.connection))).collect();
+            streams.clone().map(|stream| ports_of(stream.connection)).collect();
         let first = self.edges;
         let rows = streams.clone().zip(&ports).enumerate();
         let paths = rows.flat_map(|(row, (stream, both))| {

@@ -30,7 +30,7 @@ impl PhasePrecedence {
     pub(crate) fn of(
         set: &ConnectionSet,
         routes: &PhaseRoutes,
-        scratch: &mut LocalIndex,
+        scratch: &mut LocalIndex<ConnectionId>,
     ) -> Option<Self> {
         Self::among(set, routes.iter().map(|route| route.connection), scratch)
     }
@@ -39,23 +39,23 @@ impl PhasePrecedence {
     pub(crate) fn among(
         set: &ConnectionSet,
         connections: impl Iterator<Item = ConnectionId>,
-        scratch: &mut LocalIndex,
+        scratch: &mut LocalIndex<ConnectionId>,
     ) -> Option<Self> {
         let order = set.order();
         if order.is_empty() {
             return None;
         }
-        let group: Vec<u32> = connections.map(|x| scratch.index_of(x.0)).collect();
+        let group: Vec<u32> = connections.map(|x| scratch.index_of(x)).collect();
         let mut pairs = Vec::new();
-        for (before, &connection) in scratch.rows().iter().enumerate() {
-            let from = order.partition_point(|pair| pair.0.0 < connection);
-            for pair in order[from..].iter().take_while(|pair| pair.0.0 == connection) {
-                if let Some(after) = scratch.get(pair.1.0) {
+        for (before, &connection) in scratch.ids().iter().enumerate() {
+            let from = order.partition_point(|pair| pair.0 < connection);
+            for pair in order[from..].iter().take_while(|pair| pair.0 == connection) {
+                if let Some(after) = scratch.get(pair.1) {
                     pairs.push((to_u32(before), after));
                 }
             }
         }
-        let groups = scratch.rows().len();
+        let groups = scratch.ids().len();
         scratch.clear();
         if pairs.is_empty() {
             return None;

@@ -36,10 +36,11 @@
 
 use conset_ir::convert::{index, to_f64, to_u32, truncate};
 use conset_ir::{
-    CellId, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes, RouteRef, Timetable,
+    CellId, ConnectionId, Direction, Duplex, LinkId, Lists, Machine, PhaseRoutes, PhaseTimes,
+    RouteRef, Timetable,
 };
 
-use crate::cost::StreamCosts;
+use crate::cost::{PortId, StreamCosts};
 use crate::fluid;
 use crate::local_index::LocalIndex;
 use crate::max_min_share::MaxMinShare;
@@ -155,10 +156,10 @@ struct CostModel<'a> {
     timetable: &'a Timetable,
     machine: &'a Machine,
     costs: StreamCosts,
-    links: LocalIndex,
+    links: LocalIndex<LinkId>,
     /// Two per cell, its send port and its receive port; with half duplex only one.
-    ports: LocalIndex,
-    connections: LocalIndex,
+    ports: LocalIndex<PortId>,
+    connections: LocalIndex<ConnectionId>,
 }
 
 impl<'a> CostModel<'a> {
@@ -202,7 +203,7 @@ impl<'a> CostModel<'a> {
         let mut crossings = Vec::new();
         for (row, route) in routes.iter().enumerate() {
             for &link in route.links().iter().filter(|&&link| link != LinkId::NONE) {
-                let link = self.links.index_of(link.0);
+                let link = self.links.index_of(link);
                 loads.link(link, route.words);
                 crossings.push((to_u32(row), link));
             }
@@ -214,8 +215,8 @@ impl<'a> CostModel<'a> {
             ports.push(both);
         }
         // Resources of the phase: its links, then its ports.
-        let links = to_u32(self.links.rows().len());
-        let port_count = self.ports.rows().len();
+        let links = to_u32(self.links.ids().len());
+        let port_count = self.ports.ids().len();
         let mut capacities = vec![1.0 / f64::from(parameters.link_clocks_per_word); index(links)];
         let access = 1.0 / f64::from(parameters.access_clocks_per_word);
         capacities.resize(capacities.len() + port_count, access);
@@ -267,12 +268,12 @@ impl<'a> CostModel<'a> {
         let clocks_per_word = u64::from(self.machine.parameters().link_clocks_per_word);
         let found = self
             .links
-            .rows()
+            .ids()
             .iter()
             .zip(&loads.links)
             .min_by_key(|&(&link, load)| (std::cmp::Reverse(load.words), link));
         found.map(|(&link, load)| LinkLoad {
-            link: LinkId(link),
+            link,
             routes: load.streams,
             words: load.words,
             clocks: load.words.saturating_mul(clocks_per_word),
@@ -287,11 +288,12 @@ impl<'a> CostModel<'a> {
         };
         let found = self
             .ports
-            .rows()
+            .ids()
             .iter()
             .zip(&loads.agents)
             .min_by_key(|&(&port, load)| (std::cmp::Reverse(clocks(load)), port));
         found.map(|(&port, load)| {
+            let PortId(port) = port;
             let (cell, direction) = match (parameters.duplex, port % 2) {
                 (Duplex::Half, _) => (port, None),
                 (Duplex::Full, 0) => (port / 2, Some(Direction::Send)),

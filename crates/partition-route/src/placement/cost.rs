@@ -41,7 +41,7 @@ impl Slack {
     const JUDGED: Self = Self { channels: 0.0625, links: 1.0 };
 }
 
-/// The cost of a placement; see [`super::cost`].
+/// The cost of a placement; see [`super::cost()`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Cost {
