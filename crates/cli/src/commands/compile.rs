@@ -1,4 +1,4 @@
-//! `conset compile`: an input to a verified phase schedule.
+//! `conset compile`: compiling an input to a verified phase schedule.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -30,7 +30,7 @@ struct ExecutionReport<'a> {
 #[serde(untagged)]
 enum ExecutionTotal {
     One(RunSummary),
-    SumOfSets(SumOfSets),
+    Sum(SumOfSets),
 }
 
 /// Sums over several sets.
@@ -164,7 +164,7 @@ fn report<'a>(
             .filter(|messages| !messages.is_empty())
             .map(|messages| MessagesSummary::sum(&messages, clocks, parameters)),
     };
-    ExecutionReport { total: ExecutionTotal::SumOfSets(sum), sets: Some(all) }
+    ExecutionReport { total: ExecutionTotal::Sum(sum), sets: Some(all) }
 }
 
 fn write_run(out: &mut dyn Write, run: &SetMeasurement) -> io::Result<()> {
