@@ -1,9 +1,9 @@
-//! A mesh dealt to the cells of a machine, its shared nodes compiled into an exchange.
+//! A mesh distributed to the cells of a machine, with an exchange of its shared nodes.
 //!
-//! From the global ids of the parts' nodes the runtime finds who shares what with whom
-//! ([`Layout::from_shared_ids`]); the layout's set is placed on the machine and compiled with the
-//! trees for sums ([`conset::assemble()`]); the plan joins layout and image. Then every cell runs its program with the
-//! plan, the trees and its part.
+//! The runtime finds from the global node ids of the parts which nodes are shared
+//! ([`Layout::from_shared_ids`]). [`conset::assemble()`] places the parts on the machine and
+//! compiles the set of the layout and the trees for sums; the plan combines layout and image. Every
+//! cell then runs its program with the plan, the trees and its part.
 
 use conset::assemble;
 use conset::ir::CellId;

@@ -1,12 +1,12 @@
-//! Conjugate gradients, alone and on cells.
+//! Conjugate gradients, sequentially and on cells.
 //!
-//! The preconditioner is the diagonal. On cells every vector is *whole*: each copy of a shared
-//! node holds the same value. A product with a part's matrix is not, it lacks what other parts'
-//! elements add; [`Cell::sum_shared`] makes it whole, once in each iteration. An inner product
-//! counts each node once: its owner does, the lowest cell that holds it.
+//! The preconditioner is the diagonal. On cells every vector is *consistent*: all copies of a
+//! shared node have the same value. A product with the matrix of a part lacks the contributions of
+//! elements of other parts; [`Cell::sum_shared`] adds them, once in each iteration. An inner
+//! product counts each node once, on its owner, the lowest cell that holds it.
 //!
-//! [`alone`] is the same method on one processor, written on its own and not as a run on one cell,
-//! so that comparing the two says something.
+//! [`alone`] is an independent sequential implementation and not a run on one cell, so that
+//! comparing the two is meaningful.
 
 use conset_runtime::{Cell, CellError, Op};
 

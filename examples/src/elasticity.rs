@@ -1,7 +1,9 @@
-//! Linear elasticity by linear finite elements and conjugate gradients: 2 or 3 unknowns a node.
+//! Linear elasticity by linear finite elements and conjugate gradients, with 2 or 3 unknowns per
+//! node.
 //!
-//! The displacement is given on the rim; the force is made from a known displacement, so that the
-//! error is known. The plan has a block of 2 or 3: a node's unknowns travel together.
+//! The displacement is given on the boundary, and the force is computed from a known displacement,
+//! so that the error is known. The plan has a block of 2 or 3: the unknowns of a node are sent
+//! together.
 
 use crate::Failure;
 use crate::assembled::Assembled;

@@ -1,12 +1,12 @@
 //! Linear finite elements: gradients, volume, stiffness.
 //!
-//! On a triangle or tetrahedron each corner has a shape function, 1 there and 0 at the other
-//! corners, linear in between; its gradient is constant. All integrals needed are volumes times
+//! On a triangle or tetrahedron each corner has a shape function that is 1 there, 0 at the other
+//! corners and linear in between; its gradient is constant. All integrals needed are volumes times
 //! products of gradients.
 //!
-//! With the edges e1, e2, e3 from corner 0, the gradient of corner 1's function is
-//! (e2 x e3) / (e1 . (e2 x e3)), and so on round; corner 0's is minus the sum of the others'. A
-//! triangle is taken for a tetrahedron with e3 upright, so that the same formulas hold.
+//! With the edges e1, e2, e3 from corner 0, the gradient of the function of corner 1 is (e2 x e3) /
+//! (e1 . (e2 x e3)), and cyclically for the others; that of corner 0 is minus their sum. A triangle
+//! is treated as a tetrahedron with a perpendicular e3, so that the same formulas hold.
 
 use crate::mesh::Simplices;
 use crate::{Failure, failure};

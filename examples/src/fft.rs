@@ -1,13 +1,12 @@
-//! The two-dimensional Fourier transform, by rows and transposes.
+//! The two-dimensional Fourier transform by rows and transposes.
 //!
-//! Each cell has a block of rows. It transforms them, all cells transpose the matrix together,
-//! each transforms the rows it then has, which were columns, and they transpose back. A transpose
-//! is an exchange of all with all: from each cell to each other the block where the one's rows
-//! meet the other's columns, two words for each complex number.
+//! Each cell has a block of rows. It transforms them, all cells transpose the matrix together, each
+//! transforms its new rows, which were columns, and they transpose back. A transpose is an
+//! all-to-all exchange: each cell sends to each other cell the block where its rows meet the
+//! columns of the other, with two words for each complex number.
 //!
-//! There is no plan and no layout here: the set is made by hand (`transpose_set`), and the
-//! buffers of [`Cell::exchange`] are the blocks. [`Cell::msg_exchange`] takes the same buffers and
-//! sends them as messages: compare the clocks.
+//! There is no plan and no layout: the set is made by hand (`transpose_set`), and the buffers of
+//! [`Cell::exchange_by`] are the blocks, by phases or by messages.
 
 use std::ops::Range;
 use std::sync::Arc;

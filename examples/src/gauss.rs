@@ -1,14 +1,14 @@
-//! Gaussian elimination with partial pivoting of a dense matrix, rows dealt in turns.
+//! Gaussian elimination of a dense matrix with partial pivoting and cyclic rows.
 //!
 //! Row `r` is on the cell of rank `r mod cells`. For each column the cells find the largest entry
-//! among the rows not yet used ([`Cell::allreduce_max_at`]: of equal sizes the first row wins), the
-//! cell that has the row broadcasts it, and every cell subtracts it from its
-//! rows. No row moves. Back substitution broadcasts one unknown after the other.
+//! among the rows not used yet ([`Cell::allreduce_max_at`]; of equal entries the first row wins),
+//! the cell of that row broadcasts it, and every cell subtracts it from its rows. No row moves.
+//! Back substitution broadcasts one unknown after the other.
 //!
-//! Each entry goes through the same operations in the same order as on one processor, so the
-//! results are the same bits.
+//! Each entry undergoes the same operations in the same order as in the sequential run, so the
+//! results have the same bits.
 //!
-//! Trees of two widths are compiled: for a size and its row, and for a part of a row.
+//! Trees of two widths are compiled: for an entry and its row, and for a part of a row.
 
 use conset::ir::CellId;
 use conset_runtime::{Cell, CellError, Collectives, tree_sets_named};

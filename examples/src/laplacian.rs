@@ -1,11 +1,10 @@
-//! A graph's Laplacian plus the identity, by rows: conjugate gradients with owners and ghosts.
+//! The Laplacian of a graph plus the identity, by rows: conjugate gradients with owners and ghosts.
 //!
-//! The matrix has for each vertex its number of edges plus 1 on the diagonal, and -1 for each
-//! edge. Rows have owners; before a product each cell needs the entries of its rows' columns that
-//! others own. [`Layout::from_csr`] numbers each cell's rows and ghosts and finds who sends what;
-//! [`Cell::exchange_nodes`] with [`Op::Copy`] brings the ghosts up to date, or by messages
-//! [`Cell::msg_exchange_nodes`]. Every entry has one
-//! owner, so inner products are over own rows.
+//! The matrix has on the diagonal the number of edges of each vertex plus 1, and -1 for each edge.
+//! Rows have owners; before a product each cell needs the entries of other owners that its rows
+//! refer to. [`Layout::from_csr`] numbers the rows and ghosts of each cell and determines the
+//! connections; [`Cell::exchange_nodes_by`] with [`Op::Copy`] updates the ghosts, by phases or by
+//! messages. Every entry has one owner, so inner products are over owned rows.
 //!
 //! The right-hand side is the product with a known vector.
 

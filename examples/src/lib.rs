@@ -1,16 +1,17 @@
 //! Solvers that communicate by compiled connection sets.
 //!
-//! One binary for each solver; here is what they are made of:
+//! There is one binary for each solver. The library has:
 //!
-//! * the solvers: [`poisson`] and [`elasticity`] (finite elements), [`wave`] (explicit in time),
-//!   [`laplacian`] (a graph's matrix by rows), [`fft`] (transposes), [`gauss`] (dense
-//!   elimination). Each is one function that a cell runs, one that a single processor runs, and
-//!   one that compares them;
+//! * the solvers: [`poisson`] and [`elasticity`] (finite elements), [`wave`] (explicit time steps),
+//!   [`laplacian`] (matrix of a graph by rows), [`fft`] (transposes), [`gauss`] (dense
+//!   elimination). Each has a function that a cell runs, a sequential one, and one that compares
+//!   them;
 //! * the numerics: [`mesh`], [`element`], [`system`], [`sparse`], [`cg`];
-//! * the way to the cells: [`team`] compiles sets and runs programs, [`assembled`] does so for a
-//!   mesh whose parts share nodes.
+//! * the set-up: [`team`] compiles sets and runs programs, [`assembled`] does so for a mesh whose
+//!   parts share nodes.
 //!
-//! The solvers are to be read; they are neither the fastest nor the most general of their kind.
+//! The solvers are written to be read; they are neither the fastest nor the most general of their
+//! kind.
 
 pub mod assembled;
 pub mod cg;

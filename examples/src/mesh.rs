@@ -1,14 +1,14 @@
-//! Meshes of triangles or tetrahedra, whole and dealt to parts.
+//! Meshes of triangles or tetrahedra, whole and divided into parts.
 //!
-//! A part is a smaller mesh of its own, with local node numbers; `ids` gives the global ones.
-//! Nodes on the border between parts are in every part that has an element there. So whatever is
-//! summed over elements (a stiffness matrix, a mass, a load) each part can sum over its own, and
-//! the shared nodes' sums are the cells' to exchange.
+//! A part is a smaller mesh with local node numbers; `ids` gives the global ones. Nodes on the
+//! border between parts belong to every part that has an element there. Each part can therefore sum
+//! over its own elements (stiffness matrix, mass, load), and the cells exchange the sums of shared
+//! nodes.
 //!
-//! Coordinates are scaled so that the mesh's longest side is 1: the manufactured solutions then
-//! fit any mesh.
+//! Coordinates are scaled so that the longest side of the mesh is 1: the manufactured solutions
+//! then fit any mesh.
 //!
-//! What this does not do: quadrilaterals, bricks, curved elements.
+//! Quadrilaterals, bricks and curved elements are not supported.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,11 @@
-//! Poisson's equation by linear finite elements and conjugate gradients.
+//! The Poisson equation by linear finite elements and conjugate gradients.
 //!
-//! Minus the Laplacian of u is f, with u given on the rim; f and the rim's values are made from a
-//! known u, so that the error is known. It falls with the square of the element size.
+//! Minus the Laplacian of u is f, with u given on the boundary. The values of f and of the boundary
+//! are computed from a known u, so that the error is known; it falls with the square of the element
+//! size.
 //!
-//! What the cells exchange: in each iteration the sums of shared nodes once (by phases or by
-//! messages, with the same bits), and two reductions.
+//! In each iteration the cells exchange the sums of shared nodes once (by phases or by messages,
+//! with the same bits), and perform two reductions.
 
 use crate::Failure;
 use crate::assembled::Assembled;

@@ -1,4 +1,4 @@
-//! What the binaries share: arguments, the check against the sequential run, printing.
+//! Shared parts of the binaries: arguments, the comparison with the sequential run, printing.
 
 use std::fmt::{Display, Formatter};
 use std::process::ExitCode;

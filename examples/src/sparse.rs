@@ -1,8 +1,7 @@
-//! Sparse matrices in compressed rows.
+//! Sparse matrices in compressed row format.
 //!
-//! A matrix is summed up from element matrices: the pattern first, from which nodes share an
-//! element, then the values in the order of elements. The result depends on that order only in
-//! its last bits.
+//! A matrix is assembled from element matrices: first the pattern, from the nodes that share an
+//! element, then the values in the order of elements. The order affects only the last bits.
 
 /// A sparse square matrix; row `i` has the entries `first[i]..first[i + 1]`.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
-//! Finite element systems: matrix, load, given values; of a whole mesh or of one part.
+//! Finite element systems (matrix, load, boundary values) of a whole mesh or of one part.
 //!
-//! The same functions make both. A part's matrix and load are sums over its own elements, so at
-//! shared nodes they lack what the other parts' elements add: the sum over all parts is the whole
-//! mesh's.
+//! The same functions assemble both. The matrix and load of a part are sums over its own elements,
+//! so at shared nodes they lack the contributions of other parts; the sum over all parts is that of
+//! the whole mesh.
 //!
 //! Unknown `i` of node `n` is entry `n * block + i` of a vector.
 

@@ -1,12 +1,12 @@
-//! From connection sets to cells that run: the compiler, the transport, and what a run takes.
+//! Compiling sets and running programs on cells, with measurements.
 //!
-//! A solver says which sets it needs; [`Team::gather`] compiles them for a machine and loads the
-//! image. The solver's program is then run by every cell, with a [`Meter`] that it uses for what
-//! it wants counted: its own work in clocks, and its calls to the machine.
+//! A solver lists the sets it needs; [`Team::gather`] compiles them for a machine and loads the
+//! image. Every cell then runs the program of the solver, with a [`Meter`] that counts its
+//! computation in clocks and its calls.
 //!
-//! Clocks are the emulated machine's: an operation on floating point numbers takes
-//! `--clocks-per-flop`, a call takes what the fabric says. On threads all clocks are 0; wall time
-//! is measured everywhere, waiting for other cells included.
+//! Clocks are those of the emulated machine: a floating point operation takes `--clocks-per-flop`,
+//! and a call takes what the fabric charges. On threads all clocks are 0. Wall time is measured
+//! everywhere and includes waiting for other cells.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,18 +1,19 @@
-//! The wave equation in time, explicitly: what the paper's earthquake meshes are for.
+//! The wave equation with explicit time steps, the application of the earthquake meshes of the
+//! paper.
 //!
-//! The second derivative of u in time is its Laplacian; no force on the rim. With the mass lumped
-//! at the nodes a step is a product with the stiffness matrix, an exchange of shared nodes, and a
-//! division: `u_next = 2 u - u_last - dt^2 K u / m` (central differences). There is one exchange a
-//! step and no reduction; the energy is reduced now and then.
+//! The second time derivative of u is its Laplacian, with no force on the boundary. With the mass
+//! lumped at the nodes, a step is a product with the stiffness matrix, an exchange of shared nodes,
+//! and a division: `u_next = 2 u - u_last - dt^2 K u / m` (central differences). There is one
+//! exchange per step and no reduction; the energy is reduced from time to time.
 //!
-//! By phases the exchange is begun when the rows of shared nodes are done, and ended when those of
-//! the inner nodes are ([`Cell::begin_shared`], [`Cell::end`]): the cells compute beside the
-//! machine. `--in-turn` exchanges in one call when all rows are done, and shows what that costs; so
-//! does an exchange by messages. The bits are the same.
+//! By phases, the exchange is started when the rows of shared nodes are done, and completed after
+//! those of the inner nodes ([`Cell::start_shared`], [`Cell::wait`]), so that the cells compute
+//! while the machine transfers words. `--in-turn` exchanges in one blocking call after all rows,
+//! for comparison, and so does an exchange by messages. The results have the same bits.
 //!
 //! Steps below 2 / sqrt(the largest eigenvalue of K / m) are stable, and no eigenvalue exceeds the
-//! largest of any element alone, which its trace bounds. Of central differences the sum
-//! `m v^2 / 2 + u_next K u / 2` with `v = (u_next - u) / dt` never changes but by rounding.
+//! largest of any single element, which the trace of the element bounds. With central differences
+//! the sum `m v^2 / 2 + u_next K u / 2` with `v = (u_next - u) / dt` is constant up to rounding.
 
 use conset_runtime::{By, Cell, CellError, Op};
 

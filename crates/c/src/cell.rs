@@ -1,13 +1,13 @@
-//! Cells: lent to the callback, one pointer for each.
+//! Cells: handles that are valid within a callback, one pointer for each.
 //!
-//! A cell may be used by its own callback alone, while that runs and no call of it is under way. Each
-//! thread knows the cell whose callback it is executing; a call with another pointer is refused before
-//! the pointer is followed. So a cell that one callback hands to another, to a thread of its own, to
-//! a run inside of its run, or that is kept until after the run, is an error, and neither a race nor
-//! a crash.
+//! A cell may be used only by its own callback, while that runs and no call of it is in progress.
+//! Each thread knows the cell whose callback it executes, and rejects calls with another pointer
+//! before it dereferences the pointer. A cell that a callback passes to another callback, to a
+//! thread, or to a run inside its run, or that is kept until after the run, is therefore an error,
+//! and neither a race nor a crash.
 //!
-//! A call that fails ends the run for all cells, whether the runtime found the fault or the
-//! arguments were wrong before it could look at them.
+//! A call that fails aborts the run, whether the runtime or the check of the arguments found the
+//! error.
 
 use std::cell::Cell as Slot;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Compiling at start-up: sets of layouts, on a machine, into an image; for parts that have cells
-//! already ([`conset_compile`]), and for those that are yet to get them ([`conset_assemble`]).
+//! Compiling at run time: sets of layouts, for a machine, into an image. [`conset_compile`] is for
+//! layouts of cells, [`conset_assemble`] for layouts of parts that are yet to be placed.
 
 use std::ffi::{c_char, c_int};
 use std::path::Path;

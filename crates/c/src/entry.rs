@@ -1,8 +1,8 @@
-//! The way into the library: every function comes through [`enter`].
+//! The entry to the library: every function runs inside [`enter`].
 //!
-//! Nothing unwinds into the caller, who may be C. What failed is kept as a text for the calling
-//! thread, until the next call of that thread that fails. (All cells of a worker share its thread;
-//! between a call that fails and the next call of the same callback no other cell runs.)
+//! Nothing unwinds into the caller, which may be C. The description of an error is kept for the
+//! calling thread until the next call of that thread that fails. (All cells of a worker share its
+//! thread; between a call that fails and the next call of the same callback no other cell runs.)
 
 use std::any::Any;
 use std::cell::RefCell;

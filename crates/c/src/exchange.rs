@@ -1,4 +1,4 @@
-//! Exchanges of vectors: by plans, by lists of positions, and collectives.
+//! Exchanges of vectors by plans and by lists of positions, and collectives.
 //!
 //! One function, `on`, performs every operation on a vector; the functions of the interface check
 //! their arguments and call it.

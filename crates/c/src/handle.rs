@@ -1,12 +1,12 @@
-//! Handles: what stands behind the opaque pointers that C programs keep.
+//! Handles: the values behind the opaque pointers of C programs.
 //!
-//! A handle is a box with a tag before its value. The tag tells kinds of handles apart (Fortran has
-//! one type for all of them), and what was freed from what is in use. What is freed loses its value
-//! at once, but its box stays for as long as [`GRAVES`] others are freed after it: so one that is
-//! freed twice or used afterwards is found out, and no memory is read that is somebody else's.
+//! A handle is a box with a tag before its value. The tag distinguishes kinds of handles (Fortran
+//! has one type for all of them), and freed handles from live ones. A freed handle loses its value
+//! at once, but its box stays until [`GRAVES`] others were freed after it, so that a double free or
+//! a use after free is detected and no foreign memory is read.
 //!
-//! What it cannot see: pointers that never were handles, handles freed very long ago, and one that
-//! a thread frees while another uses it.
+//! Not detected: pointers that never were handles, handles freed very long ago, and a handle that
+//! one thread frees while another uses it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

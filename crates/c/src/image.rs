@@ -1,4 +1,4 @@
-//! Images: compiled programs, from memory, from files, and what they consist of.
+//! Images: compiled programs, from memory or files, and queries of their contents.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;

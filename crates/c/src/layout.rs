@@ -1,7 +1,7 @@
-//! Layouts from arrays: shared ids, owners and ghosts, an image; and what they say.
+//! Layouts from arrays (shared ids, owners and ghosts, an image), and queries of their contents.
 //!
-//! Lists of cells come as C programs have them: one array of all cells' ids, and where each cell's
-//! begin (`first`, one longer than there are cells).
+//! Lists of cells are given as in C programs: one array of the ids of all cells, and the index
+//! where those of each cell begin (`first`, one element longer than the number of cells).
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;

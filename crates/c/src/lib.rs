@@ -1,7 +1,7 @@
 //! conset for programs in C and Fortran: images, layouts, plans, and runs of a callback.
 //!
-//! `include/conset.h` is the interface and its documentation; the functions here are the same ones,
-//! in the same order, module by module. A test compares the two, types and numbers included.
+//! `include/conset.h` is the interface and its documentation. The functions here are grouped in
+//! modules; a test compares them with the header, types and numbers included.
 //!
 //! ```text
 //!  C ──► extern "C" fn ──entry::enter──► arguments (memory) ──► conset, conset-runtime
@@ -10,18 +10,18 @@
 //!
 //! Rules:
 //!
-//! * Every function goes through `entry`: nothing unwinds into C, what fails becomes a status
-//!   and a text of the thread.
-//! * Pointers are touched in `memory` and `handle` first, which check what can be checked. All other
-//!   promises are the caller's and stand at the top of the header.
-//! * A handle is a box with a tag before it; images, layouts and plans are shared behind it, so
-//!   handles may be freed in any order, and while others still stand on them.
-//! * What an error advises is a call of this interface, not of Rust's or of the command line
+//! * Every function runs inside `entry`: nothing unwinds into C, and errors become a status and a
+//!   text of the thread.
+//! * Pointers are used only through `memory` and `handle`, which check what can be checked. The
+//!   rest is the responsibility of the caller, by the rules at the top of the header.
+//! * A handle is a box with a tag before it. Images, layouts and plans are shared behind it, so
+//!   handles may be freed in any order, even while others depend on them.
+//! * Advice in error texts names calls of this interface, not of Rust or the command line
 //!   (`remedy`).
-//! * A cell is lent to the callback ([`cell`]) and is none after it. A call of a cell that fails
-//!   ends the run for all cells, as in Rust, whatever the callback does then.
+//! * A cell is valid within its callback ([`cell`]). A call of a cell that fails aborts the run for
+//!   all cells, as in Rust, whatever the callback does then.
 //!
-//! What it does not do: anything that the Rust interfaces do not.
+//! The crate offers nothing that the Rust interfaces do not.
 
 #![allow(
     clippy::missing_safety_doc,

@@ -1,8 +1,8 @@
-//! Lists of positions: sets exchanged between the entries of a vector that the caller names.
+//! Lists of positions: exchanging a set between given positions of a vector.
 //!
-//! Layouts make such lists of ids. Who has them already, or whose vectors are no layout's, gives
-//! them: for each of a cell's connections out the positions that go out, for each of those in where
-//! words come in.
+//! Layouts make such lists from ids. Programs that have the lists already, or whose vectors fit no
+//! layout, pass them: for each outgoing connection of a cell the positions to send, for each
+//! incoming one the positions to receive into.
 
 use std::ffi::c_int;
 

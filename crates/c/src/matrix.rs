@@ -1,4 +1,4 @@
-//! Matrices: rows dealt to cells, their layouts, and each cell's own rows and entries.
+//! Matrices: rows distributed to cells, their layouts, and the rows and entries of each cell.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;

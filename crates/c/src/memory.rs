@@ -1,11 +1,11 @@
 //! Pointers from C: arrays, texts, options.
 //!
-//! What can be seen of a pointer is checked: that it is not null, is aligned, and that the size
-//! fits the address space. What cannot be seen the caller promises, by the rules at the top of
-//! `conset.h`:
+//! All that can be checked of a pointer is checked: that it is not null, is aligned, and that the
+//! size fits the address space. The rest is the responsibility of the caller, by the rules at the
+//! top of `conset.h`:
 //!
-//! * an array has as many elements as the call says, and nobody else writes to it during the call
-//!   (reads neither, where the call writes);
+//! * an array has as many elements as the call states, and nobody else writes to it during the call
+//!   (or reads it, if the call writes);
 //! * a text ends with a zero byte.
 
 use std::ffi::{CStr, c_char, c_int, c_void};

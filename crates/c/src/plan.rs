@@ -1,4 +1,4 @@
-//! Plans and trees: what exchanges and collectives of a run need, made once and shared by its cells.
+//! Plans and trees for the exchanges and collectives of a run, made once and shared by its cells.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;

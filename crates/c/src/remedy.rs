@@ -1,8 +1,8 @@
-//! What to do about an error, in the words of this interface.
+//! The advice in error texts, in terms of this interface.
 //!
-//! The texts of most errors say what is wrong, and are the same everywhere. Some say what to do,
-//! and name a call of Rust's or an option of the command line; where such an error can come out of a
-//! function of C, its text is made here.
+//! Most error texts state what is wrong and are the same everywhere. Some give advice and name a
+//! Rust call or an option of the command line. If such an error can result from a C function, its
+//! text is made here.
 
 use conset::ir::{Fix, Infeasible};
 use conset_runtime::{CellError, PlanError, PlanUse, RunError};
@@ -42,7 +42,7 @@ pub(crate) fn of_cell(error: &CellError) -> String {
             format!("conset_{call} needs the set {needed}; {TREES}")
         }
         CellError::Plan(PlanUse::Type { set, begun, found }) => format!(
-            "this exchange of `{set}` was begun with {} and is ended with {}",
+            "this exchange of `{set}` was started with {} and is completed with {}",
             type_of(begun),
             type_of(found)
         ),

@@ -1,7 +1,7 @@
-//! Runs: a callback, executed by every cell, on a transport of the caller's choice.
+//! Runs: a callback, executed by every cell, on a selected transport.
 //!
-//! On threads the callback is called from several threads at a time with the same `data`; what it
-//! shares through that is the C program's to protect, as the header says.
+//! On threads the callback is called from several threads at a time with the same `data`; the C
+//! program must protect its shared data, as the header states.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::time::Duration;

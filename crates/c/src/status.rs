@@ -1,8 +1,8 @@
-//! What a call returns: a number for the kind of fault, and a text that says what and where.
+//! The result of a call: a status for the kind of error, and a text with the details.
 //!
-//! A number tells a program what it can do about it: give another pointer, another file, another
-//! machine. The text is that of the Rust interfaces, with this interface's own remedies
-//! (`remedy`), behind the name of the function that failed.
+//! The status tells a program how to react: another pointer, another file, another machine. The
+//! text is that of the Rust interfaces, with the advice of this interface (`remedy`), after the
+//! name of the function that failed.
 
 use conset::CompileError;
 use conset::ir::{InputError, ShapeError};
@@ -205,6 +205,7 @@ impl From<RunError> for Fault {
             RunError::Fault(_) => Status::Fault,
             RunError::Mpi(_) => Status::Mpi,
             RunError::Stack { .. } | RunError::Thread { .. } => Status::Memory,
+            _ => Status::Bug,
         };
         Self::new(status, remedy::of_run(&error))
     }

@@ -1,7 +1,7 @@
 //! Exchanges of a set between buffers, without a layout; emitted tables are used with them.
 //!
-//! One array holds the words of the outgoing connections of a cell (`conset_connections_out`) in the
-//! order of their ids, another those of the incoming connections (`conset_connections_in`).
+//! One array holds the words of the outgoing connections of a cell (`conset_connections_out`) in
+//! the order of their ids, another those of the incoming connections (`conset_connections_in`).
 
 use std::ffi::{c_int, c_void};
 

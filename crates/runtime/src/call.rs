@@ -1,18 +1,17 @@
-//! Collective calls as programs make them: what, where in the source, in which round.
+//! The collective calls of programs: the operation, the source location, the round.
 //!
-//! All cells make the same collective calls in the same order. A cell that skips one, or makes one
-//! twice, is out of step with the others: its next exchange of a set would give them the words of
-//! another round. Transports therefore compare, before a word is read, the number of a call among
-//! those of its cell, what it does, and its *mark*: 40 bits of where in the program's source it is
-//! and of the round that the program says it is in ([`crate::Cell::set_round`]).
+//! All cells make the same collective calls in the same order. If a cell skips one or repeats one,
+//! its next exchange of the set would deliver the words of another round. Before a word is read,
+//! transports therefore compare the number of the call among the calls of its cell, its operation,
+//! and its *mark*: a hash of 40 bits of the source location and of the round that the program has
+//! set ([`crate::Cell::set_round`]).
 //!
-//! Places are compared unless the world says that they differ ([`crate::World::same_places`]), and
-//! where the program says them ([`crate::Cell::set_place`]).
+//! Locations are compared unless the world turns that off ([`crate::World::same_places`]), and
+//! wherever the program sets them ([`crate::Cell::set_place`]).
 //!
-//! What this cannot find: a call that is skipped and followed by the same call, from the same line
-//! or where places are not compared, and without a round. Up to there the program of that cell
-//! cannot be told from one that is right; the difference shows at the next call that is another, or
-//! at the end.
+//! Limit: if a call is skipped and followed by the same call, from the same line or without
+//! compared locations, and without a round, the difference is not detected at this call. It shows
+//! at the next different call, or at the end.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -161,7 +160,7 @@ impl Collective {
             Collective::MessageExchange(set) => {
                 format!("the exchange of {} by messages", name(set))
             }
-            Collective::Nonblocking(set) => format!("the begun exchange of {}", name(set)),
+            Collective::Nonblocking(set) => format!("the nonblocking exchange of {}", name(set)),
         }
     }
 
@@ -223,7 +222,7 @@ impl CallLog {
     }
 
     /// A cell makes its next call, one of so many cells; the error if another did something else, or
-    /// the same elsewhere. Of switches and of exchanges that are begun the scheduler compares what
+    /// the same elsewhere. Of switches and of nonblocking exchanges the driver compares what
     /// they are.
     pub(crate) fn make(
         &mut self,
@@ -252,10 +251,10 @@ impl CallLog {
         }
         if log.what != what && log.what.kind() != what.kind() {
             let (one, two) = ((log.by, log.what), (cell, what));
-            // What is begun is waited for.
+            // Other cells wait for nonblocking exchanges.
             let (one, two) =
                 if two.1.kind() == CallKind::Nonblocking { (two, one) } else { (one, two) };
-            let name = |what: Collective| what.name(loaded).replacen("begun ", "", 1);
+            let name = |what: Collective| what.name(loaded).replacen("nonblocking ", "", 1);
             let (phase, other) = (name(one.1), name(two.1));
             return Some(RunError::Disagree { first: one.0, phase, second: two.0, other });
         }

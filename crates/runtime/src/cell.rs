@@ -1,11 +1,11 @@
-//! A cell as its program sees it, on whatever transport.
+//! A cell: the interface of a program to its transport.
 //!
-//! A call that waits suspends the cell's coroutine; its [`CellPort`] has it resumed when what it asked
-//! for is done. What a call can know to be wrong without the other cells it says at once, here,
-//! so that errors are the same on all transports.
+//! A call that waits suspends the coroutine of the cell; its [`CellPort`] resumes it when the
+//! request is done. Errors that need no knowledge of other cells are detected here, so that they
+//! are the same on all transports.
 //!
-//! Which phase is active and how many words of it have gone the cell keeps itself: switches are
-//! collective, and only a connection's own ends move its words.
+//! The cell keeps the active phase and the number of its words sent and received: switches are
+//! collective, and only the ends of a connection move its words.
 
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
@@ -19,13 +19,13 @@ use crate::requests::Requests;
 use crate::stack::Bounds;
 use crate::word::Word;
 
-/// The unwinding with which a program ends that does not heed [`CellError::Aborted`].
+/// The payload that unwinds a program which ignores [`CellError::Aborted`].
 pub(crate) struct AbortedProgram;
 
-/// A cell, lent to its program.
+/// A cell, as a program sees it.
 ///
-/// It stays on the stack and the thread of its program: its calls suspend that stack and no
-/// other, so it must reach neither another thread nor a program that runs inside of this one.
+/// It stays on the stack and the thread of its program: its calls suspend that stack and no other,
+/// so it must not be passed to another thread or to a program that runs inside this one.
 ///
 /// ```compile_fail
 /// fn send<T: Send>() {}
@@ -45,14 +45,14 @@ pub struct Cell<'w> {
     /// connections out and in.
     sent: Vec<u32>,
     received: Vec<u32>,
-    /// The buffers of an exchange; kept for their memory.
+    /// The buffers of an exchange; kept to reuse their memory.
     outgoing: Vec<RawWords>,
     incoming: Vec<RawWords>,
-    /// The program was told that the run has ended.
+    /// The program has been informed that the run has ended.
     told: bool,
-    /// Exchanges that were begun and not ended.
+    /// Nonblocking exchanges in progress.
     pub(crate) requests: Requests,
-    /// Where the next calls are made, if the caller has said so.
+    /// The source location of the next calls, if the program has set it.
     place: Option<SourceLocation>,
     /// The round of the program.
     round: u64,
@@ -83,20 +83,20 @@ impl<'w> Cell<'w> {
         }
     }
 
-    /// This cell.
+    /// The id of this cell.
     pub fn id(&self) -> CellId {
         self.id
     }
 
-    /// Number of cells of the machine that have an agent, dead ones included; they are numbered
-    /// from 0.
+    /// Number of cells of the machine that have an agent, including dead ones; they are numbered from
+    /// 0.
     pub fn cell_count(&self) -> usize {
         self.loaded.image.machine().agent_count()
     }
 
-    /// Checks that the program has stayed within its stack, and left enough of it for a call: for
-    /// interfaces to languages whose compilers do not see to that. A program that is beyond its
-    /// stack ends the process.
+    /// Checks that the program has stayed within its stack and left enough of it for a call, for
+    /// interfaces to languages whose compilers do not check this. A program outside its stack ends
+    /// the process.
     ///
     /// # Errors
     /// Too little of the stack is left.
@@ -104,21 +104,21 @@ impl<'w> Cell<'w> {
         self.stack.check(self.id).or_else(|error| self.fail(error))
     }
 
-    /// Says which round, or time step, the program is in, for all its collective calls from now
-    /// on. Calls of different rounds are then an error ([`crate::RunError::Mismatch`]) before a word
-    /// is read. Needed where a loop might skip an exchange on one cell and do the same again: all
-    /// else the runtime finds by itself.
+    /// Sets the round, or time step, of all following collective calls. If cells make a call in
+    /// different rounds, the run fails ([`crate::RunError::Mismatch`]) before any word is read. Needed
+    /// if a cell might skip an exchange in a loop and then make the same one; other mismatches are
+    /// detected without.
     pub fn set_round(&mut self, round: u64) {
         self.round = round;
     }
 
-    /// Says where in the program the next collective calls are made, until it is said again: for
-    /// interfaces to other languages, as the place of a call in Rust is known.
+    /// Sets the source location of the following collective calls, for interfaces to other languages.
+    /// Calls from Rust know their location.
     pub fn set_place(&mut self, file: &'static str, line: u32) {
         self.place = Some(SourceLocation::new(file, line));
     }
 
-    /// A collective call is made, of which the caller's caller is the program.
+    /// Records a collective call; the caller of the caller is the program.
     #[track_caller]
     fn at_call(&mut self) {
         // Not in a closure, which would be the caller.
@@ -127,7 +127,7 @@ impl<'w> Cell<'w> {
         self.port.at(Call::new(place, self.round));
     }
 
-    /// Clocks since the run began, on the emulated machine; 0 elsewhere.
+    /// Clocks since the start of the run, on the emulated machine; 0 on other transports.
     pub fn clock(&self) -> u64 {
         self.port.clock()
     }
@@ -157,10 +157,10 @@ impl<'w> Cell<'w> {
         Ok(self.loaded.sets[set].incoming.of(self.id))
     }
 
-    /// Switches to a phase, together with all other cells: waits until every cell has asked for
-    /// the same phase and the network has drained. Costs `t_sync + t_phase`. Every connection of
-    /// the phase can then carry its words once; a set's order begins anew with the switch to its
-    /// first phase, or from another set.
+    /// Switches to a phase, together with all other cells: waits until every cell has requested the
+    /// same phase and the network has drained. Costs `t_sync + t_phase`. Every connection of the phase
+    /// can then carry its words once. The order of a set restarts with the switch to its first phase,
+    /// or from another set.
     ///
     /// # Errors
     /// No such phase.
@@ -191,7 +191,7 @@ impl<'w> Cell<'w> {
         self.ask(|port| port.send_word(&operation, opens, word.to_bits()))
     }
 
-    /// Receives one word; returns when it is there.
+    /// Receives one word; waits until it has arrived.
     ///
     /// # Errors
     /// No active phase, a connection that is not in it or does not end here, or more words than
@@ -201,9 +201,9 @@ impl<'w> Cell<'w> {
         self.ask(|port| port.receive_word(&operation, opens)).map(W::from_bits)
     }
 
-    /// Executes a set, together with all other cells: all its phases, by the compiled operation
-    /// lists. One outgoing buffer for each of [`Cell::connections_out`], one incoming for each of
-    /// [`Cell::connections_in`], each as long as its connection has words.
+    /// Exchanges a set, together with all other cells: all its phases, by the compiled operation
+    /// lists. Takes one outgoing buffer for each of [`Cell::connections_out`] and one incoming buffer
+    /// for each of [`Cell::connections_in`], each as long as its connection has words.
     ///
     /// # Errors
     /// No such set, buffers that do not fit it, or an image that would not deliver every word
@@ -260,10 +260,10 @@ impl<'w> Cell<'w> {
         self.exchange_rows(set, by, outgoing, incoming)
     }
 
-    /// Exchanges a set between vectors, by the lists of each cell ([`crate::lists`]), together
-    /// with all other cells: a list for each of [`Cell::connections_out`], and for each of
-    /// [`Cell::connections_in`], of as many positions as the connection has words, divided by the
-    /// words of a position. On threads words are read where they are, and nothing is allocated.
+    /// Exchanges a set between vectors by lists of positions ([`crate::lists`]), together with all
+    /// other cells. There is a list for each of [`Cell::connections_out`] and for each of
+    /// [`Cell::connections_in`]; its length is the number of words of the connection divided by the
+    /// words of a position. On threads, words are read in place and nothing is allocated.
     ///
     /// # Errors
     /// No such set, an image that would not deliver every word exactly once, or lists that do not
@@ -286,7 +286,7 @@ impl<'w> Cell<'w> {
         Ok(())
     }
 
-    /// Works for a number of clocks.
+    /// Computes for a number of clocks of the emulated machine; does nothing on other transports.
     ///
     /// # Errors
     /// Only the end of the run.
@@ -295,16 +295,16 @@ impl<'w> Cell<'w> {
         self.ask(|port| port.compute(clocks))
     }
 
-    /// Ends the run for all cells, with a reason of the program's own: a solver diverges, say.
-    /// Returns the error that the run then ends with, to be handed on.
+    /// Aborts the run for all cells, with a reason of the program, for example that a solver diverges.
+    /// Returns the error that the run ends with; return it from the program.
     pub fn abort(&mut self, why: impl Into<String>) -> CellError {
         match self.fail::<std::convert::Infallible>(CellError::Program { message: why.into() }) {
             Err(error) => error,
         }
     }
 
-    /// Switches from phases to messages, together with all other cells; costs what a switch to a
-    /// phase does. The machine begins so.
+    /// Switches from phases to messages, together with all other cells; costs as much as a switch to
+    /// a phase. A run starts in this mode.
     ///
     /// # Errors
     /// Only the end of the run.
@@ -318,21 +318,21 @@ impl<'w> Cell<'w> {
         Ok(())
     }
 
-    /// Sends a message to a cell; returns when it has left this one. On the emulated machine a
-    /// message that is longer than the queues on its way only leaves as it is received, and one
-    /// to the cell itself, which has no way, never does ([`Cell::msg_exchange`] sends and
-    /// receives at once).
+    /// Sends a message to a cell; returns when it has left this cell. On the emulated machine a message
+    /// that is longer than the queues on its route leaves only while it is received, and one to the
+    /// cell itself, which has no route, never does ([`Cell::exchange_by`] sends and receives at the
+    /// same time).
     ///
     /// # Errors
     /// A phase is active, or there is no such cell.
     pub fn msg_send<W: Word>(&mut self, target: CellId, words: &[W]) -> Result<(), CellError> {
         self.check_message(target)?;
-        // SAFETY: the slice is lent until this function returns.
+        // SAFETY: the slice is borrowed until this function returns.
         self.ask(|port| unsafe { port.send_message(target, RawWords::of(words)) })
     }
 
-    /// Receives the next message of a cell; returns when all of it is there. Messages of one cell
-    /// are received in the order of their sending.
+    /// Receives the next message from a cell; waits until all of it has arrived. Messages of one cell
+    /// are received in the order in which they were sent.
     ///
     /// # Errors
     /// A phase is active, there is no such cell, or the message has not as many words as the
@@ -344,7 +344,7 @@ impl<'w> Cell<'w> {
     ) -> Result<(), CellError> {
         self.check_message(source)?;
         let row = RawWords::of_mut(words);
-        // SAFETY: the slice is lent until this function returns, and not touched meanwhile.
+        // SAFETY: the slice is borrowed until this function returns, and not touched meanwhile.
         let found = self.ask(|port| unsafe { port.receive_message(source, row) })?;
         if found == row.words {
             return Ok(());
@@ -353,7 +353,7 @@ impl<'w> Cell<'w> {
         self.fail(CellError::MessageWords { source_cell, expected, found })
     }
 
-    /// Begins an exchange of a set ([`CellPort::start`]), the buffers of which fit it.
+    /// Starts an exchange of a set ([`CellPort::start`]), the buffers of which fit it.
     #[track_caller]
     pub(crate) fn start_exchange(
         &mut self,
@@ -398,7 +398,7 @@ impl<'w> Cell<'w> {
         self.incoming.extend(incoming.iter_mut().map(|words| RawWords::of_mut(words.as_mut())));
         let result = self.check_rows(set).and_then(|()| {
             // SAFETY: the rows are of slices that `outgoing` and `incoming` lend until this
-            // function returns or unwinds, and neither is touched meanwhile. Slices lent for
+            // function returns or unwinds, and neither is touched meanwhile. Slices borrowed for
             // writing overlap no others.
             let result = unsafe { self.port.exchange(set, by, &self.outgoing, &self.incoming) };
             result.map_err(|stopped| self.stopped(stopped))
@@ -580,8 +580,8 @@ impl<'w> Cell<'w> {
         !self.port.has_stopped()
     }
 
-    /// The run goes on. A program that was told that it does not, and calls again, is unwound,
-    /// so that no program can keep a run from ending by ignoring errors.
+    /// Checks that the run continues. A program that ignores the error and calls again is unwound, so
+    /// that no program can keep a run from ending.
     pub(crate) fn check_running(&mut self) -> Result<(), CellError> {
         if !self.port.has_stopped() {
             return Ok(());

@@ -1,7 +1,7 @@
-//! Who waits for whom, among cells that cannot go on.
+//! Chains of waits among cells that cannot continue.
 //!
-//! Every cell waits for one other, or has ended. From the first waiting cell the waits lead round
-//! in a circle, which is then all that is told, or to a cell that waits for none.
+//! Every such cell waits for one other cell, or has ended. From the first waiting cell the chain
+//! leads into a cycle, which the error then consists of, or to a cell that does not wait.
 
 use crate::error::{CellWait, RunError};
 

@@ -1,16 +1,16 @@
-//! The scheduler: resumes cells, hands what they ask for to the engine, and lets the machine run
-//! until a cell can go on.
+//! The driver of the emulated machine: resumes cells, submits their requests to the engine, and
+//! runs the machine until a cell can continue.
 //!
-//! Cells that can go on are resumed in the order of their ids, all in the same clock, before the
-//! machine runs on. A context switch happens when every cell has asked for it; the machine first
-//! runs until nothing is under way. When nothing is under way otherwise and cells still wait, the
-//! run is stuck, and the reason is worked out.
+//! Cells that can continue are resumed in the order of their ids, all in the same clock, before the
+//! machine runs on. A context switch happens when every cell has requested it; the machine first
+//! runs until nothing is in progress. If nothing is in progress otherwise and cells still wait, the
+//! run is deadlocked, and the driver determines the reason.
 //!
-//! The machine has two engines, for connections and for messages ([`messages`]), of which one is
-//! at work at a time; a switch hands the clock over.
+//! The machine has two engines, for connections and for messages ([`messages`]). One of them is
+//! active at a time; a switch passes the clock to the other.
 //!
-//! Exchanges that are begun go on beside the programs ([`nonblocking`]); what programs compute
-//! meanwhile, and what the machine takes from that, is in [`computation`].
+//! Nonblocking exchanges proceed while programs run ([`nonblocking`]). What programs compute in the
+//! meantime, and the clocks that the machine takes from them, is in [`computation`].
 
 mod computation;
 mod deadlock;
@@ -48,9 +48,9 @@ enum CellState {
     /// Its operation list, of which so many are unfinished.
     List(u32),
     Computing,
-    /// It looks whether an exchange that it has begun has arrived.
+    /// It tests a nonblocking exchange.
     Testing,
-    /// An exchange that it has begun is to arrive.
+    /// It waits for a nonblocking exchange.
     Arrival(u64),
     /// Its message is to leave.
     Departure(u32),
@@ -149,7 +149,7 @@ impl<'w> FabricDriver<'w> {
             shared.borrow_mut().aborted = true;
             for coroutine in &mut coroutines {
                 if coroutine.started() && !coroutine.done() {
-                    // It is told, and returns or is unwound; its outcome does not matter.
+                    // The program returns or is unwound; its outcome does not matter.
                     discard(coroutine.resume(Resume::Abort));
                 }
             }
@@ -301,7 +301,7 @@ impl<'w> FabricDriver<'w> {
             .map_err(|kind| self.fault(kind))
     }
 
-    /// Checks a cell's wish to switch against those of the cells that wait already.
+    /// Compares the switch that a cell requests with that of the waiting cells.
     fn check_agreement(&self, cell: CellId, context: Context) -> Result<(), RunError> {
         let at_switch =
             self.states.iter().position(|states| matches!(states, CellState::Switch(..)));

@@ -1,8 +1,8 @@
 //! The port of a cell on the emulated machine.
 //!
-//! Every call that takes time is a request to the scheduler, for which the coroutine is
-//! suspended until the clock at which it is done. Exchanges that are begun the scheduler does by
-//! itself, with the buffers that the port leaves in the run's state.
+//! Every call that takes time is a request to the fabric driver, which suspends the coroutine until
+//! the clock at which the request is done. The driver performs nonblocking exchanges by itself,
+//! with the buffers that the port leaves in the state of the run.
 
 use std::cell::RefCell;
 
@@ -37,9 +37,9 @@ pub(crate) enum FabricRequest {
     ExchangeMessages(usize),
     /// Begin an exchange of a set, the cell's next.
     Start(usize),
-    /// Look whether an exchange that was begun has arrived, which has not yet.
+    /// Test a nonblocking exchange that has not arrived.
     Test,
-    /// Wait until an exchange that was begun has arrived.
+    /// Wait for a nonblocking exchange.
     Arrival(u64),
 }
 
@@ -180,7 +180,7 @@ impl CellPort for FabricPort<'_> {
     ) -> Result<(), Stopped> {
         if by == By::Messages {
             self.make(Collective::MessageExchange(set))?;
-            // SAFETY: handed on.
+            // SAFETY: the promise of the caller.
             return unsafe { self.exchange_messages(set, outgoing, incoming) };
         }
         let ends = &self.loaded.sets[set];

@@ -1,15 +1,33 @@
-//! The SPMD interface that solvers link.
+//! The SPMD library that solvers link: runs a program on every cell of a compiled image.
 //!
-//! A *program* is one function, executed by every live cell with an agent. It speaks the paper's
-//! language (section 2): it instantiates a phase, sends and receives elements of connections, or
-//! exchanges a whole set by the compiled operation lists. It can also send messages, or exchange a
-//! set by messages, to be compared: the same buffers, one word changed.
+//! A *program* is one function, executed by every live cell with an agent. It uses the operations
+//! of the paper (section 2): it instantiates a phase, sends and receives elements of connections,
+//! or exchanges a whole set by the compiled operation lists. For comparison it can also send
+//! messages, or exchange a set by messages ([`By`]).
 //!
-//! What carries the words is chosen by the [`World`], and the program does not change:
+//! The [`World`] selects the transport, and the program stays the same:
 //!
-//! * the emulated machine of `conset-fabric`, where every word really travels and every clock is
-//!   accounted for, for connections and for messages;
-//! * [`threads`], a few workers with many cells each, that read each other's memory.
+//! * the emulated machine of `conset-fabric`, which moves every word and counts every clock, for
+//!   connections and for messages;
+//! * [`threads`]: a few workers with many cells each, which read each other's memory;
+//! * the ranks of an MPI job, with the feature `mpi`.
+//!
+//! ```
+//! use conset_runtime::ir::{Image, Machine};
+//! use conset_runtime::World;
+//!
+//! // Compile sets with the facade crate to exchange them; this image has none.
+//! let image = Image::new(Machine::from_spec("ring:4")?.into(), Vec::new())?;
+//! let (squares, report) = World::new(image).try_run(|cell| {
+//!     cell.compute(10)?;
+//!     Ok(cell.id().index().pow(2))
+//! })?;
+//! assert_eq!(squares, [0, 1, 4, 9]);
+//! assert_eq!(report.clocks, 10);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! With a compiled set, each cell exchanges one buffer for each of its connections:
 //!
 //! ```
 //! use conset_runtime::{Image, World};
@@ -25,16 +43,16 @@
 //! }
 //! ```
 //!
-//! Solvers exchange vectors. A [`Layout`] says which of their entries belong together, its set is
-//! compiled, a [`Plan`] puts layout and image together, and [`Collectives`] reduce. Copies of one
-//! entry count once: each is summed by the cell that owns it ([`Plan::owned`]).
+//! Solvers exchange vectors. A [`Layout`] states which of their entries belong together, its set is
+//! compiled, a [`Plan`] combines layout and image, and [`Collectives`] reduce. Copies of one entry
+//! count once, on the cell that owns it ([`Plan::owned`]).
 //!
 //! ```
 //! use std::sync::Arc;
 //! use conset_runtime::{Collectives, Image, Layout, Op, Plan, World, tree_sets};
 //! use conset_runtime::ir::{ConnectionSet, Machine};
 //!
-//! /// The norm of a vector of which each cell has the sum of its own elements' terms.
+//! /// The norm of a vector that each cell has assembled from its own elements.
 //! fn norm(
 //!     machine: &Machine,
 //!     ids: &[Vec<u64>],
@@ -59,17 +77,15 @@
 //! }
 //! ```
 //!
-//! With the feature `mpi` the cells can be dealt to the ranks of an MPI job (`mpi`).
-//!
 //! Each cell is a stackful coroutine. On the emulated machine one runs at a time, in the order of
-//! cell ids within a clock: the same program gives the same words, clocks and errors on every
-//! run. On threads it gives the same words. A run never hangs: when nothing can go on, it ends
-//! with an error that says who waits for whom. Any error of any cell ends the run for all.
+//! cell ids within a clock: the same program gives the same words, clocks and errors on every run.
+//! On threads it gives the same words. A run never hangs: if nothing can continue, it ends with an
+//! error that states which cell waits for which. Any error of any cell ends the run for all.
 //!
-//! A cell talks to its transport through one internal trait, `port::Port`; what cells do wrong by
-//! themselves is found before that, so it is the same everywhere.
+//! A cell uses its transport through one internal trait, `port::CellPort`. Invalid calls of a
+//! single cell are detected before, so their errors are the same on all transports.
 //!
-//! What it does not do: compiling, which is the facade crate's.
+//! The runtime does not compile; the facade crate `conset` does.
 
 mod call;
 mod cell;

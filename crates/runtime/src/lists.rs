@@ -1,16 +1,14 @@
-//! Exchange between vectors by lists of positions: gather, carry, combine.
+//! Exchange between vectors by lists of positions: gather, transfer, combine.
 //!
-//! A cell has a vector. For each connection that starts at it a list says which positions go
-//! out, for each that ends at it a list says where they come in. A position stands for `block`
-//! words that follow each other. What comes in is copied there, added, or the smaller or greater
-//! of the two kept, connections in the order of their ids and each list from front to back, so
-//! that sums have the same bits on every transport.
+//! For each connection that starts at a cell, a list states which positions of its vector are sent;
+//! for each that ends there, a list states where the words are received. A position stands for
+//! `block` contiguous words. Received words are copied, added, or combined by minimum or maximum,
+//! connections in the order of their ids and each list from front to back, so that sums have the
+//! same bits on every transport.
 //!
-//! What goes out is what was there at the call. Where some position both goes out and comes in
-//! ([`CellLists::is_mixed`]) what goes out is gathered before anything comes in; elsewhere
-//! whoever receives may read it in place.
-//!
-//! What it does not do: finding the lists, and carrying the words.
+//! The values sent are those at the time of the call. If some position is both sent and received
+//! ([`CellLists::is_mixed`]), the outgoing words are gathered before anything is received;
+//! otherwise receivers may read them in place.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! A loaded image, with what every transport looks up in it.
+//! A loaded image, with the tables that every transport looks up.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! Messages on the emulated machine: what was posted, what has arrived, who reads it.
+//! Messages on the emulated machine: posted, delivered, and waiting to be read.
 //!
-//! An *envelope* is a message with its words. The engine calls it by its row here, and moves its
-//! words from what was posted to what has arrived. Messages have a *subject*: one is for
-//! [`crate::Cell::msg_receive`], which takes the next of a cell, or carries a connection of a
-//! set that is exchanged by messages. A receiver takes messages as they arrive; one that its
-//! program does not wait for now is kept until it is asked for.
+//! An *envelope* is a message with its words. The engine identifies it by its row here and
+//! transfers its words. A message has a *subject*: it is for [`crate::Cell::msg_receive`], which
+//! takes the next message of a cell, or it carries a connection of a set that is exchanged by
+//! messages. A receiver takes messages as they arrive; those that its program does not wait for are
+//! kept until it asks.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,7 +14,7 @@ use conset_ir::{CellId, ConnectionId};
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
-    /// Whoever receives from the source.
+    /// The next receive from the source.
     Plain,
     /// A connection of a set.
     Connection(usize, ConnectionId),

@@ -1,4 +1,4 @@
-//! How a program names sets and phases: by number, or by the names `halo` and `halo/p0`.
+//! Names of sets and phases: by number, or by text such as `halo` and `halo/p0`.
 
 use conset_ir::{Image, PhaseId};
 

@@ -1,20 +1,21 @@
-//! The seam between a cell and what carries its words.
+//! The interface between a cell and its transport.
 //!
-//! A [`crate::Cell`] checks what it is asked for and keeps count; what is left to do it asks of
-//! its [`CellPort`], of which each transport has one. The rules of a port:
+//! A [`crate::Cell`] validates its arguments and counts; everything else it delegates to its
+//! [`CellPort`], which each transport implements. The rules of a port:
 //!
-//! * Calls are made from the cell's own coroutine and may suspend it.
-//! * [`CellPort::switch`], [`CellPort::exchange`] and [`CellPort::exchange_lists`] are *collective*: all
-//!   cells make the same ones in the same order; a port finds out when they do not.
-//! * An exchange that is begun ([`CellPort::begin`]) leaves its buffers with the port, so that they are
-//!   there for as long as anybody reads them, whatever becomes of the program.
-//! * A call that gives [`Stopped`] means that the run has ended, for a reason that the port has
-//!   noted or was told ([`CellPort::fail`]). The cell then tells its program.
-//! * Values move as bits: what was sent as `f64` and is received as `u64` are the bits. Words of
-//!   4 bytes are the lower half of 64 bits.
+//! * Calls are made from the coroutine of the cell and may suspend it.
+//! * [`CellPort::switch`], [`CellPort::exchange`] and [`CellPort::exchange_lists`] are
+//!   *collective*: all cells make the same ones in the same order, and a port detects when they do
+//!   not.
+//! * The port owns the buffers of a nonblocking exchange ([`CellPort::start`]), so that they stay
+//!   valid for as long as other cells read them, however the program ends.
+//! * A call that returns [`Stopped`] means that the run has ended, for a reason that the port has
+//!   recorded or received ([`CellPort::fail`]). The cell then informs its program.
+//! * Values are transferred as bits: an `f64` received as `u64` has the same bits. Words of 4 bytes
+//!   are the lower half of 64 bits.
 //!
-//! What is passed is erased to [`RawWords`]s (a pointer, a length, bytes per word), so that ports need
-//! no generics and a transport is one `impl`.
+//! Slices are erased to [`RawWords`] (a pointer, a length, bytes per word), so that ports need no
+//! generics and a transport is one `impl`.
 
 use conset_ir::{CellId, Operation, PhaseId};
 
@@ -30,7 +31,7 @@ pub(crate) struct Stopped;
 /// What the machine is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
-    /// Messages; the machine begins with it.
+    /// Messages; the initial context.
     Messages,
     /// A phase of a set.
     Phase(usize, PhaseId),
@@ -137,11 +138,11 @@ pub(crate) trait CellPort {
         vector: VectorMut<'_>,
     ) -> Result<(), Stopped>;
 
-    /// Collective: begins an exchange of a set by phases. The port keeps the buffers, as long as
+    /// Collective: starts an exchange of a set by phases. The port keeps the buffers, as long as
     /// the connections of the set in id order, until they are taken back; `number` is one more
-    /// than that of the exchange begun before. What goes out it packs during the call, into the
+    /// than that of the previous exchange. It packs the outgoing words during the call, into the
     /// buffers or elsewhere. Returns without waiting for other cells, as far as
-    /// the transport has room. The machine does exchanges in the order in which they were begun.
+    /// the transport has room. Exchanges are performed in the order in which they were started.
     fn start(
         &mut self,
         number: u64,
@@ -150,12 +151,12 @@ pub(crate) trait CellPort {
         pack: &mut PackFn<'_>,
     ) -> Result<(), Stopped>;
 
-    /// Whether an exchange that was begun has arrived here. Does what can be done for that without
+    /// Whether a nonblocking exchange has arrived here. Makes the progress that is possible without
     /// waiting; where that is not enough, lets others go on, so that asking again and again comes
     /// to an end.
     fn test(&mut self, number: u64) -> Result<bool, Stopped>;
 
-    /// Waits until an exchange that was begun, and all that were begun before, have arrived.
+    /// Waits until a nonblocking exchange, and all that were started before, have arrived.
     fn wait(&mut self, number: u64) -> Result<(), Stopped>;
 
     /// Takes back the buffers of an exchange that has arrived.
@@ -226,7 +227,7 @@ impl RawWords {
     /// Writes the bits of a word.
     ///
     /// # Safety
-    /// The row was made of a slice lent for writing; `index < words`.
+    /// The row was made of a slice borrowed for writing; `index < words`.
     #[inline]
     pub(crate) unsafe fn set(&self, index: usize, bits: u64) {
         // SAFETY: as in `get`; the lower half of the bits is the number where it has 4 bytes.
@@ -241,7 +242,7 @@ impl RawWords {
     /// Copies another row's words into this one.
     ///
     /// # Safety
-    /// This row was made of a slice lent for writing, the other can be read, they do not overlap
+    /// This row was made of a slice borrowed for writing, the other can be read, they do not overlap
     /// and have the same number of words.
     #[inline]
     pub(crate) unsafe fn copy_from(&self, other: &RawWords) {

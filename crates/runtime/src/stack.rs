@@ -1,25 +1,24 @@
-//! The stacks of cells, and what happens when one overflows.
+//! The stacks of cells, and the detection of stack overflows.
 //!
-//! A cell's stack is reserved address space, of which the system commits the pages that are
-//! touched. Below each stack lies a guard: at least [`LEAST_GUARD`] bytes that nobody may touch.
-//! Compilers of C do not touch the pages of a large frame one after the other as Rust's does, so a
-//! guard of one page is jumped by any larger frame, into the stack of another cell.
+//! A stack is reserved address space; the system commits pages when they are touched. Below each
+//! stack is a guard of at least [`LEAST_GUARD`] inaccessible bytes. C compilers do not touch the
+//! pages of a large frame in order, as Rust does, so a larger frame would skip a guard of one page
+//! and reach the stack of another cell.
 //!
 //! All stacks of a worker are one reservation ([`Stacks`]). A fault in one of its guards ends the
-//! process with a message that names the cell and exit status [`OVERFLOW_STATUS`] (module `trap`).
-//! It is not made an error of the run: the code that overflowed may hold locks, the allocator's
-//! among them, or be half-way through a change of what other cells read, and nothing of it can be
-//! unwound.
+//! process with a message that names the cell, and exit status [`OVERFLOW_STATUS`] (module `trap`).
+//! It is not an error of the run: the code that overflowed may hold locks, those of the allocator
+//! included, or may be in the middle of changing data that other cells read, and cannot be unwound.
 //!
-//! A frame that is larger than the guard, and that is touched only beyond it, jumps it still.
-//! [`Bounds::check`] finds that at the cell's next call from C, as the stack pointer then lies
-//! elsewhere; and it refuses calls from C that would overflow within the library.
+//! A frame that is larger than the guard and touched only beyond it still skips the guard.
+//! [`Bounds::check`] detects that at the next call of the cell from C, because the stack pointer is
+//! outside the stack; it also rejects calls from C that would overflow within the library.
 //!
-//! Each stack with a guard costs two of the mappings that the system allows a process
-//! (`vm.max_map_count`, 65,530 as a rule). For many cells guards are installed into the page tables
-//! where the system can do that (Linux 6.13), which costs no mapping.
+//! Each stack with a guard takes two of the memory mappings that the system allows a process
+//! (`vm.max_map_count`, usually 65,530). For many cells, guards are installed in the page tables if
+//! the system supports that (Linux 6.13), which takes no mapping.
 //!
-//! What it does not do: systems other than Unix, where stacks are those of the coroutine library.
+//! On systems other than Unix, stacks are those of the coroutine library.
 
 use crate::error::{CellError, RunError};
 use conset_ir::CellId;

@@ -1,12 +1,12 @@
-//! The words on the wire: what was sent and what was received, by connection.
+//! The words of connections on the emulated machine: sent, received, and buffered.
 //!
-//! A word is looked up where it was sent when it is delivered, which can be after the sender's
-//! call has returned. So sent words are kept here and not in the sender's own variables, until
-//! the next switch to another set; every switch finds the network empty.
+//! The engine looks up a word when it is delivered, which can be after the call of the sender has
+//! returned. Sent words are therefore kept here, and not in variables of the sender, until the next
+//! switch to another set; every switch finds the network empty.
 //!
-//! Of exchanges that were begun several can be waiting for the machine, of one set even. Each has
-//! its *packs*, one for each cell: the buffers that the cell gave away, which are put on the wire
-//! when the machine comes to the exchange and filled as the cell's words arrive.
+//! Several nonblocking exchanges can wait for the machine, even of the same set. Each has one
+//! *packed exchange* per cell: the buffers that the cell handed over. The driver sends them when
+//! the machine reaches the exchange, and fills them as the words of the cell arrive.
 
 use conset_fabric::Payload;
 use conset_ir::{CellId, ConnectionId, ConnectionSet};
@@ -61,7 +61,7 @@ impl WordStore {
     }
 }
 
-/// What a cell has begun and not taken back.
+/// A nonblocking exchange of a cell whose buffers it has not taken back.
 #[derive(Clone, Debug)]
 struct PackedExchange {
     number: u64,
@@ -71,7 +71,7 @@ struct PackedExchange {
     arrived: bool,
 }
 
-/// The packs of all cells, by cell, in the order in which they were begun.
+/// The nonblocking exchanges of all cells, by cell, in the order in which they were started.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PackedExchanges(Vec<Vec<PackedExchange>>);
 
@@ -80,7 +80,7 @@ impl PackedExchanges {
         Self(vec![Vec::new(); cells])
     }
 
-    /// A cell begins exchange `number`; `empty`: it has no phases.
+    /// A cell starts exchange `number`; `empty`: it has no phases.
     pub(crate) fn put(&mut self, cell: CellId, number: u64, empty: bool, buffers: WireBuffers) {
         let packed = &mut self.0[cell.index()];
         let arrived = empty && packed.iter().all(|exchange| exchange.arrived);

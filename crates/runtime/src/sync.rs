@@ -1,22 +1,23 @@
-//! The primitives that workers synchronise with: counters that only grow, the end of a run, and
-//! the proof that nothing can go on.
+//! Synchronisation primitives of worker threads: counters, shutdown, and deadlock detection.
 //!
-//! Everything a cell waits for is a [`Counter`] that has to reach a value, so a worker can look
-//! after all its waiting cells by loading numbers, and a wait once over is over for good.
+//! Everything that a cell waits for is a [`Counter`] that has to reach a value. Counters only grow,
+//! so a worker checks its waiting cells by loading numbers, and a wait that is over stays over.
 //!
-//! * [`Counter`]: whoever sees the value sees all that was written before it was published.
-//! * [`CollectiveLog`]: all cells do the same collective calls in the same order. The first that
-//!   comes to a step writes down what it does, the others compare.
-//! * [`Shutdown`]: a run ends early. A worker *acknowledges* while none of its cells runs, and
-//!   resumes them only to be told. When all workers have acknowledged, no cell reads the memory
-//!   of another any more, so cells may leave calls in which others were to read theirs.
-//! * [`IdleDetector`]: the run is stuck if every worker has looked at all its waiting cells, found none
-//!   that can go on, and no cell has run since the first of these looks. Workers vote for the
-//!   *version* they looked at; a worker raises the version before it runs a cell again.
+//! * [`Counter`]: a thread that sees the value sees everything written before it was published.
+//! * [`CollectiveLog`]: all cells make the same collective calls in the same order. The first cell
+//!   at a step records its call; the others compare theirs.
+//! * [`Shutdown`]: the early end of a run. A worker *acknowledges* while none of its cells runs,
+//!   and afterwards resumes them only to end them. When all workers have acknowledged, no cell
+//!   reads the memory of another any more, so cells may leave calls in which others were to read
+//!   their memory.
+//! * [`IdleDetector`]: the run is deadlocked if every worker has checked all its waiting cells,
+//!   found none that can continue, and no cell has run since the first of these checks. Workers
+//!   vote for the *version* that they checked; a worker raises the version before it runs a cell
+//!   again.
 //!
-//! All of it is checked by loom over all interleavings of few threads (`cfg(loom)`), and is all
-//! that is: coroutines and the copies between cells are outside. What the module does not do:
-//! waiting. Who waits spins, yields or does something else.
+//! Loom checks all of this over all interleavings of a few threads (`cfg(loom)`). Coroutines and
+//! the copies between cells are outside this module, and so is waiting: callers spin, yield or do
+//! something else.
 
 use crate::call::MARK_BITS;
 #[cfg(loom)]
@@ -40,7 +41,7 @@ impl Default for Counter {
 }
 
 impl Counter {
-    /// Raises the counter; what was written before is seen by whoever sees the value.
+    /// Raises the counter; what was written before is seen by every thread that sees the value.
     #[inline]
     pub(crate) fn publish(&self, value: u64) {
         self.0.store(value, Ordering::Release);

@@ -1,8 +1,8 @@
-//! What a program may send: numbers that fit 64 bits.
+//! Words: the numbers of up to 64 bits that programs can send.
 //!
-//! A word of the machine is `word_bytes` long, and that is what a schedule is priced for; the
-//! emulated machine carries 64 bits in each, so a program can compute in whatever precision it
-//! likes. Values keep their bits, NaN payloads and the sign of zero included.
+//! A word of the machine has `word_bytes` bytes, for which schedules are priced. The emulated
+//! machine carries 64 bits in each, so a program can compute in any precision. Values keep their
+//! bits, NaN payloads and the sign of zero included.
 
 mod sealed {
     pub trait Sealed {}

@@ -1,4 +1,4 @@
-//! A machine with an image, on which programs are run.
+//! A world: a machine with an image, on which programs are run.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::mpi;
 use crate::report::RunReport;
 use crate::threads::{self, ThreadOptions};
 
-/// What carries the words of a run.
+/// The transport of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport {
-    /// The emulated machine: every word travels, every clock is accounted for.
+    /// The emulated machine, which moves every word and counts every clock.
     #[default]
     Fabric,
-    /// Threads of this process, several cells on each; no clocks.
+    /// Threads of this process, with several cells each; no clocks.
     Threads(ThreadOptions),
-    /// The ranks of a communicator, each with some of the cells; no clocks.
+    /// The ranks of a communicator, with some of the cells each; no clocks.
     #[cfg(feature = "mpi")]
     Mpi(mpi::Comm),
 }
 
-/// A machine with an image, on which programs are run. Clones share what was made of the image, so
-/// that they cost nothing.
+/// A machine with an image, on which programs are run. Clones are cheap: they share the tables of
+/// the image.
 #[derive(Clone, Debug)]
 pub struct World {
     loaded: Arc<LoadedImage>,
@@ -40,8 +40,7 @@ pub struct World {
 }
 
 impl World {
-    /// Bytes of a cell's stack unless [`World::stack_size`] says otherwise. Memory is only taken
-    /// as a program uses it.
+    /// The default size of the stack of a cell, in bytes. Memory is committed on demand.
     pub const STACK_SIZE: usize = 1 << 20;
 
     /// A machine with an image loaded.
@@ -56,40 +55,40 @@ impl World {
         }
     }
 
-    /// Runs programs on another transport than the emulated machine.
+    /// Selects the transport; the default is the emulated machine.
     #[must_use]
     pub fn on(mut self, transport: Transport) -> Self {
         self.transport = transport;
         self
     }
 
-    /// Gives each cell a stack of this many bytes. A program that needs more ends the process, with
-    /// a message that names the cell and exit status [`crate::OVERFLOW_STATUS`].
+    /// Sets the size of the stack of each cell, in bytes. A program that overflows it ends the
+    /// process, with a message that names the cell and exit status [`crate::OVERFLOW_STATUS`].
     #[must_use]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.stack_size = bytes;
         self
     }
 
-    /// Keeps a trace of streams and switches in the report, on the emulated machine.
+    /// Whether the report contains a trace of streams and switches, on the emulated machine.
     #[must_use]
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = trace;
         self
     }
 
-    /// Whether all cells make a collective call at the same place of the program: true unless this
-    /// says otherwise. A cell that is elsewhere has skipped a call or made one twice, and the run ends
-    /// before a word of it is read ([`crate::RunError::Mismatch`]). Set it to false for programs
-    /// whose cells make the same call at different places (one branch for `c0`, another for the
-    /// others); the number of the call and its set are compared all the same.
+    /// Whether all cells make each collective call at the same source location; true by default. A
+    /// cell at another location has skipped a call or repeated one, and the run ends before any word
+    /// of it is read ([`crate::RunError::Mismatch`]). Set it to false for programs whose cells make
+    /// the same call at different locations (one branch for `c0`, another for the others); the
+    /// number of the call and its set are still compared.
     #[must_use]
     pub fn same_places(mut self, same_places: bool) -> Self {
         self.same_places = same_places;
         self
     }
 
-    /// What carries the words.
+    /// The transport.
     pub fn transport(&self) -> &Transport {
         &self.transport
     }
@@ -99,8 +98,8 @@ impl World {
         &self.loaded.image
     }
 
-    /// The cells whose programs this process executes: all live cells with an agent, and over MPI
-    /// those of this rank.
+    /// The cells that this process executes: all live cells with an agent, or over MPI those of this
+    /// rank.
     pub fn own_cells(&self) -> Vec<CellId> {
         match &self.transport {
             #[cfg(feature = "mpi")]
@@ -109,13 +108,13 @@ impl World {
         }
     }
 
-    /// Runs the same program on every live cell with an agent, from clock 0 until all have
-    /// ended. The results are in the order of cell ids; over MPI they are those of
-    /// [`World::own_cells`], and all ranks call this together.
+    /// Runs a program on every live cell with an agent, from clock 0 until all have ended. The
+    /// results are in the order of cell ids. Over MPI this is collective over the ranks, and the
+    /// results are those of [`World::own_cells`].
     ///
     /// # Errors
-    /// The first thing that went wrong: a cell's call that failed, a panic, cells that disagree,
-    /// a fault of the fabric, words that nobody received. Programs still running then get
+    /// The first failure: a call of a cell, a panic, calls of cells that do not match, a fault of the
+    /// fabric, words that were not received. Programs still running then get
     /// [`crate::CellError::Aborted`] from their next call, and are unwound at the one after.
     pub fn run<R: Send>(
         &self,
@@ -138,7 +137,7 @@ impl World {
         }
     }
 
-    /// [`World::run`] for programs that hand on the errors of their cell's calls with `?`.
+    /// [`World::run`] for programs that return the errors of their calls with `?`.
     ///
     /// # Errors
     /// As [`World::run`], and the first error in the order of cell ids that a program returned.

@@ -293,7 +293,7 @@ fn who_tests_for_ever_is_told_who_is_missing() {
         });
         // Of two that ask, the other may be told first.
         let expected = [0, 2].map(|cell| {
-            format!("c1 has ended while c{cell} waits for all cells to switch to the begun exchange of s")
+            format!("c1 has ended while c{cell} waits for all cells to switch to the nonblocking exchange of s")
         });
         let text = message(result);
         assert!(expected.contains(&text), "{text}");
@@ -374,7 +374,7 @@ fn a_begin_and_an_exchange_disagree() {
         }));
         assert_eq!(
             text,
-            "c0 switches to the begun exchange of s while c1 switches to the vector exchange of s"
+            "c0 switches to the nonblocking exchange of s while c1 switches to the vector exchange of s"
         );
     }
 }
@@ -417,7 +417,7 @@ fn what_ends_between_begin_and_end_frees_nothing_that_is_read() {
             0 => format!("c{who} panicked: enough"),
             1 => format!("c{who}: it diverges"),
             _ => format!(
-                "c{who}: the program returned with {} exchanges begun and not ended, the first of `s`",
+                "c{who}: the program returned with {} exchanges started and not completed, the first of `s`",
                 round.min(2) + 1
             ),
         };

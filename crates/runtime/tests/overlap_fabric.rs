@@ -515,8 +515,7 @@ fn leaks_and_panics_end_the_run() {
             }
             end(cell, &plans[0], pending)
         });
-        let expected =
-            "c2: the program returned with 1 exchanges begun and not ended, the first of `s0`";
+        let expected = "c2: the program returned with 1 exchanges started and not completed, the first of `s0`";
         assert_eq!(text, expected);
         let text = halo.message(|cell, plans| {
             let pending = begin(cell, &plans[0])?;

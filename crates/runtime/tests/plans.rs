@@ -412,7 +412,7 @@ fn misuse_is_an_error() {
             cell.wait(plan, token, &mut [0.0; 3])?;
             cell.wait(plan, token, &mut [0.0; 3])
         }),
-        "c0: this exchange of `halo` has been ended already"
+        "c0: this exchange of `halo` has been completed already"
     );
     for forged in [[0, 0, 0], [u64::MAX; 3]].map(Pending::from_numbers) {
         let message = refused(|cell, plan| cell.wait(plan, forged, &mut [0.0; 3]));
@@ -423,14 +423,14 @@ fn misuse_is_an_error() {
             let token = cell.start(plan, Op::Add, &[0.0f64; 3])?;
             cell.wait(plan, token, &mut [0.0f32; 3])
         }),
-        "c0: this exchange of `halo` was begun with f64 and is ended with f32"
+        "c0: this exchange of `halo` was started with f64 and is completed with f32"
     );
     assert_eq!(
         refused(|cell, plan| {
             let _leaked = cell.start(plan, Op::Add, &[0.0; 3])?;
             Ok(())
         }),
-        "c0: the program returned with 1 exchanges begun and not ended, the first of `halo`"
+        "c0: the program returned with 1 exchanges started and not completed, the first of `halo`"
     );
     assert!(
         refused(|cell, plan| {
@@ -438,7 +438,7 @@ fn misuse_is_an_error() {
                 let _leaked = cell.start(plan, Op::Add, &[0.0; 3])?;
             }
         })
-        .contains("4096 exchanges have been begun and not ended")
+        .contains("4096 exchanges have been started and not completed")
     );
     let tokens = std::sync::Mutex::new(Vec::new());
     let of_other_cells = refused(|cell, plan| {
@@ -448,7 +448,10 @@ fn misuse_is_an_error() {
         cell.barrier_by(plan)?;
         cell.wait(plan, first, &mut [0.0; 3])
     });
-    assert!(of_other_cells.contains("was begun by c0 in this run or another"), "{of_other_cells}");
+    assert!(
+        of_other_cells.contains("was started by c0 in this run or another"),
+        "{of_other_cells}"
+    );
     let stale = tokens.into_inner().unwrap()[0];
     let message = refused(|cell, plan| cell.test(&stale).and(cell.sum_shared(plan, &mut [0.0; 3])));
     assert!(message.contains("in this run or another"), "{message}");
@@ -475,7 +478,7 @@ fn tokens_know_their_plan() {
     });
     assert_eq!(
         error.unwrap_err().to_string(),
-        "c0: this exchange was begun with the plan of `halo`, not with this one of `halo`"
+        "c0: this exchange was started with the plan of `halo`, not with this one of `halo`"
     );
 }
 

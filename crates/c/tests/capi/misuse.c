@@ -454,8 +454,8 @@ static void programs(int transport)
     RUN(null_vector, CONSET_PROGRAM, "c2: conset_exchange: x is null");
     RUN(no_op, CONSET_PROGRAM, "c2: conset_exchange: 9 is no operation");
     RUN(overlap, CONSET_PROGRAM, "two vectors overlap");
-    RUN(forgets, CONSET_CELL, "not ended");
-    RUN(made_up, CONSET_CELL, "begun by");
+    RUN(forgets, CONSET_CELL, "not completed");
+    RUN(made_up, CONSET_CELL, "started by");
     RUN(no_phase, CONSET_CELL, "no phase");
     RUN(no_root, CONSET_CELL, "c99");
     RUN(wrong_plan, CONSET_PROGRAM, "plan is no conset_plan");
@@ -470,7 +470,7 @@ static void programs(int transport)
     RUN(handed_on, CONSET_OK, "");
     RUN(nested, CONSET_OK, "");
     RUN(compiles, CONSET_OK, "");
-    RUN(other_type, CONSET_CELL, "begun with CONSET_DOUBLE and is ended with CONSET_INT64");
+    RUN(other_type, CONSET_CELL, "started with CONSET_DOUBLE and is completed with CONSET_INT64");
     RUN(in_a_phase, CONSET_CELL, "conset_instantiate_messages first");
     RUN(same_buffers, CONSET_PROGRAM, "outgoing and incoming overlap");
     conset_image *other;

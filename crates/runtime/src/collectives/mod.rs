@@ -1,22 +1,21 @@
-//! Reductions, broadcasts and barriers over trees that were compiled like any other set.
+//! Reductions, broadcasts and barriers over trees that are compiled like any other set.
 //!
-//! [`tree_sets`] makes the connection sets; whoever compiles the program compiles those with it
-//! that it walks: `allreduce` alone serves all calls but [`Cell::reduce`]. A call whose set is not
-//! there is an error that names it.
-//! [`Collectives`] checks that what the image has are such trees, once, outside of the program. A
-//! cell then walks them element by element, in whatever phases and order the compiler gave them:
-//! what it receives from its children it combines with its own values and sends on.
+//! [`tree_sets`] makes the connection sets. Compile those that the program uses: `allreduce` alone
+//! serves all calls except [`Cell::reduce`]. A call without its set is an error that names it.
+//! [`Collectives`] checks once, outside of the program, that the sets of the image are such trees.
+//! A cell then traverses them element by element, in the compiled phases and order: it combines the
+//! values received from its children with its own and sends the result on.
 //!
-//! Combining goes by the tree and not by arrival: the own value first, then the children's in the
-//! order of their ids. So a sum has the same bits in every run and on every transport. With other
-//! trees (another number of cells, a dead cell) it may have others.
+//! Values are combined in the order of the tree, not of arrival: the own value first, then those of
+//! the children in the order of their ids. A sum therefore has the same bits in every run and on
+//! every transport. With other trees (another number of cells, a dead cell) the bits may differ.
 //!
-//! Arrays longer than the trees carry go in pieces. All words of a tree always travel, so compile
+//! Arrays longer than the trees are sent in pieces. All words of a tree are always sent, so compile
 //! trees as wide as the arrays that are reduced most often; a dot product needs 1 word.
 //!
-//! All cells call the same collectives in the same order. With one live cell there is nothing to
-//! do and no set is needed. What it does not do: non-blocking collectives, and arrays that differ
-//! in length between cells.
+//! All cells call the same collectives in the same order. With one live cell there is nothing to do
+//! and no set is needed. Nonblocking collectives, and arrays whose length differs between cells,
+//! are not supported.
 
 mod tree;
 

@@ -1,14 +1,14 @@
-//! Trees as connection sets, and what a compiled tree looks like from each cell.
+//! Trees as connection sets, and a compiled tree as each cell sees it.
 //!
 //! The live cells, in id order, are the nodes of a binomial tree: the parent of number `i` is `i`
-//! without its lowest bit. So the root is the first live cell, the depth is the logarithm, and on
-//! a torus numbered along its first dimension children are 1, 2, 4, ... cells away along one
-//! dimension after the other.
+//! without its lowest bit. The root is therefore the first live cell, the depth is the logarithm,
+//! and on a torus numbered along its first dimension, children are 1, 2, 4, ... cells away along
+//! one dimension after the other.
 //!
-//! Towards the root a cell sends when it has received from all its children, from the root on when
-//! it has received from its parent: the sets carry this as order constraints, so that no phase
-//! division can turn it round. Connections are numbered so that each comes after those it waits
-//! for.
+//! Towards the root a cell sends after it has received from all its children; from the root, after
+//! it has received from its parent. The sets state this as order constraints, so that no division
+//! into phases can reverse it. Connections are numbered so that each comes after those that it
+//! waits for.
 
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Direction, Image, Machine, Operation,

@@ -1,5 +1,5 @@
-//! What can go wrong in a run: a cell's program asked for what is not there, two programs do not
-//! fit together, or the fabric found a fault.
+//! The errors of runs: invalid calls of a cell, calls of cells that do not match, faults of the
+//! transport.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,15 +13,16 @@ mod plan;
 pub use mpi::MpiError;
 pub use plan::{PlanError, PlanUse};
 
-/// Why a run ended before its programs did.
+/// The reason why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
-    /// A cell asked for something it cannot have.
+    /// A call of a cell failed.
     #[error("{cell}: {error}")]
     Cell {
         /// The cell.
         cell: CellId,
-        /// What.
+        /// The error.
         error: CellError,
     },
     /// A cell's program panicked.
@@ -44,8 +45,8 @@ pub enum RunError {
         /// That other phase.
         other: String,
     },
-    /// Two cells make the same collective call at different places of the program, or in different
-    /// rounds, or a call with another number: one has skipped a call, or made one twice.
+    /// Two cells make the same collective call at different source locations or in different rounds,
+    /// or with different numbers: one has skipped a call or repeated one.
     #[error(
         "{}; {}: one of them has skipped a call or made one twice",
         .calls[0], .calls[1]
@@ -54,7 +55,7 @@ pub enum RunError {
         /// The calls.
         calls: Box<[CellCall; 2]>,
     },
-    /// A cell's program has ended, and others wait for it.
+    /// The program of a cell has ended while others wait for it.
     #[error("{ended} has ended while {waiting} waits for all cells to switch to {phase}")]
     Ended {
         /// The cell whose program has ended.
@@ -86,7 +87,7 @@ pub enum RunError {
         /// Its words.
         words: usize,
     },
-    /// No cell can go on: each waits for the next.
+    /// No cell can continue: each waits for the next.
     #[error("deadlock: {}", chain(.waits, *.closed))]
     Deadlock {
         /// Who waits for what.
@@ -94,7 +95,7 @@ pub enum RunError {
         /// Whether the last waits for the first.
         closed: bool,
     },
-    /// A cell made no call for longer than it may ([`crate::ThreadOptions::time_out`]).
+    /// A cell made no call for longer than the time-out ([`crate::ThreadOptions::time_out`]).
     #[error("{cell} has been in its own code for more than {time_out:?}")]
     TimeOut {
         /// The cell.
@@ -105,18 +106,18 @@ pub enum RunError {
     /// The fabric found a fault; a deadlock is one.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// Something between the ranks of a job.
+    /// An error of MPI or between the ranks of a job.
     #[error(transparent)]
     Mpi(MpiError),
-    /// The system gave no thread for a worker.
-    #[error("no thread for the worker of {cell}: {message}; ask for fewer workers")]
+    /// The system could not create a thread for a worker.
+    #[error("no thread for the worker of {cell}: {message}; use fewer workers")]
     Thread {
         /// The worker's first cell.
         cell: CellId,
         /// What the system said.
         message: String,
     },
-    /// There was no memory for the stack of a cell.
+    /// There is no memory for the stack of a cell.
     #[error("no stack of {bytes} bytes for {cell}: {message}")]
     Stack {
         /// The cell.
@@ -183,6 +184,7 @@ pub struct CellWait {
 
 /// What a cell waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Awaiting {
     /// All cells are to ask for a phase.
     Switch {
@@ -277,8 +279,9 @@ fn chain(waits: &[CellWait], closed: bool) -> String {
     parts.join(" <- ")
 }
 
-/// Why a call of a cell failed. Any such error ends the run, whatever the program does with it.
+/// The reason why a call of a cell failed. Any such error ends the run, however the program handles it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CellError {
     /// There is no such set.
     #[error("the image has no set {name}")]
@@ -394,7 +397,7 @@ pub enum CellError {
     /// A plan was used in a way it is not for.
     #[error(transparent)]
     Plan(#[from] PlanUse),
-    /// The program itself ended the run ([`crate::Cell::give_up`]).
+    /// The program aborted the run ([`crate::Cell::abort`]).
     #[error("{message}")]
     Program {
         /// Why, in its own words.

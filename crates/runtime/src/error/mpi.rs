@@ -1,4 +1,4 @@
-//! What can go wrong between the ranks of a job.
+//! Errors of MPI and between the ranks of a job.
 
 use conset_ir::{CellId, ConnectionId};
 
@@ -6,6 +6,7 @@ use super::CellCall;
 
 /// Why something over MPI failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MpiError {
     /// A call into the MPI library failed.
     #[error("MPI failed to {what}: {text} (code {code})")]
@@ -66,7 +67,7 @@ pub enum MpiError {
     Steps {
         /// The cells.
         cells: [CellId; 2],
-        /// What each has begun. If it is as many, they were not the same.
+        /// The number that each has started; if equal, they were not the same.
         steps: [u64; 2],
         /// Before what.
         place: String,
@@ -129,7 +130,7 @@ fn unlike([one, two]: &[CellId; 2], [first, second]: &[u64; 2], place: &str) -> 
             "the {first} switches and exchanges of {one} and {two} before {place} differ"
         );
     }
-    format!("{one} has begun {first} switches and exchanges before {place}, and {two} {second}")
+    format!("{one} has started {first} switches and exchanges before {place}, and {two} {second}")
 }
 
 fn have(odd: &[usize]) -> String {

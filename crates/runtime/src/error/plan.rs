@@ -1,9 +1,10 @@
-//! What can be wrong with a plan, and with its use.
+//! Errors of plans and of their use.
 
 use conset_ir::{CellId, ConnectionId};
 
 /// Layout and image do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlanError {
     /// The image has no such set.
     #[error("the image has no set {name}; it has {sets}")]
@@ -88,6 +89,7 @@ pub enum PlanError {
 
 /// A plan was used in a way it is not for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlanUse {
     /// The plan is of another image than the run.
     #[error(
@@ -130,47 +132,51 @@ pub enum PlanUse {
         set: String,
     },
     /// A token of another plan.
-    #[error("this exchange was begun with the plan of `{begun}`, not with this one of `{set}`")]
+    #[error("this exchange was started with the plan of `{begun}`, not with this one of `{set}`")]
     OtherPlan {
         /// The plan's set.
         set: String,
-        /// The set it was begun with.
+        /// The set it was started with.
         begun: String,
     },
     /// A token of another cell or another run.
-    #[error("this exchange was begun by {begun} in this run or another, not by this cell")]
+    #[error("this exchange was started by {begun} in this run or another, not by this cell")]
     OtherCell {
         /// The cell that began it.
         begun: CellId,
     },
     /// A token that was used up.
-    #[error("this exchange of `{set}` has been ended already")]
+    #[error("this exchange of `{set}` has been completed already")]
     Ended {
         /// The plan's set.
         set: String,
     },
     /// Begun with numbers of one type, ended with another.
-    #[error("this exchange of `{set}` was begun with {begun} and is ended with {found}")]
+    #[error("this exchange of `{set}` was started with {begun} and is completed with {found}")]
     Type {
         /// The plan's set.
         set: String,
-        /// The type it was begun with.
+        /// The type it was started with.
         begun: &'static str,
         /// The type it was ended with.
         found: &'static str,
     },
     /// Begun with vectors of other widths.
-    #[error("this exchange of `{set}` was begun with {begun} vectors and is ended with {found}")]
+    #[error(
+        "this exchange of `{set}` was started with {begun} vectors and is completed with {found}"
+    )]
     Vectors {
         /// The plan's set.
         set: String,
-        /// Vectors it was begun with.
+        /// Vectors it was started with.
         begun: usize,
         /// Vectors it was ended with.
         found: usize,
     },
-    /// Very many exchanges were begun and not ended.
-    #[error("{count} exchanges have been begun and not ended, the first of `{set}`; end them")]
+    /// Very many exchanges were started and not completed.
+    #[error(
+        "{count} exchanges have been started and not completed, the first of `{set}`; complete them"
+    )]
     InFlight {
         /// How many.
         count: usize,
@@ -179,7 +185,7 @@ pub enum PlanUse {
     },
     /// The program has returned without ending an exchange.
     #[error(
-        "the program returned with {count} exchanges begun and not ended, the first of `{set}`"
+        "the program returned with {count} exchanges started and not completed, the first of `{set}`"
     )]
     Leaked {
         /// How many.

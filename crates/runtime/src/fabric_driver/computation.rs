@@ -1,16 +1,17 @@
-//! What programs compute, and what the machine takes from their clocks.
+//! The computation of programs, and the clocks that the machine takes from it.
 //!
-//! A cell has one computation agent. What its program computes takes as long as it says; where the
-//! machine needs the agent meanwhile ([`FabricDriver::occupy`]), the program goes on that much later. An
-//! agent whose program waits does the machine's work in that time, and its program finds it busy
-//! only if it comes back before that is done.
+//! A cell has one computation agent. Its program computes for the clocks that it states; if the
+//! machine needs the agent in the meantime ([`FabricDriver::occupy`]), the program continues that
+//! much later. While the program waits, the agent works for the machine, and the program finds it
+//! busy only if it returns before that work is done.
 //!
-//! A test that says no takes [`TEST_CLOCKS`], so that asking again and again comes to an end where
-//! there is one. Where nothing is under way in the machine, and all cells wait, have ended, or do
-//! nothing but test and compute, the run cannot succeed any more: who tests in vain has begun an
-//! exchange that some cell has not, or that is stuck itself, and must wait for that exchange before
-//! it can do anything that would help that cell. But it may still end the run with a reason of its
-//! own, so the run is only stuck when each of them has tested [`TESTS`] times.
+//! An unsuccessful test takes [`TEST_CLOCKS`], so that polling terminates. If nothing is in
+//! progress in the machine, and all cells wait, have ended, or only test and compute, the run
+//! cannot succeed any more: a cell that tests without success has started an exchange that some
+//! cell has not started, or that cannot proceed itself, and it must complete that exchange before
+//! it can do anything that would help the other cell. It may still abort the run with a reason of
+//! its own, so the run counts as deadlocked only after each of these cells has tested [`TESTS`]
+//! times.
 
 use super::{CellState, FabricDriver};
 

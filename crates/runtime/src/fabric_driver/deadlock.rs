@@ -1,8 +1,8 @@
-//! Why a run is stuck: nothing is under way, and programs wait.
+//! The reason for a deadlock on the emulated machine: nothing is in progress, and programs wait.
 //!
-//! Cells wait for all others at a switch, or for all others to begin an exchange that they have
-//! begun; for words and messages they wait for one other. Where all wait for all, a cell that has
-//! ended or that wants something else is to blame; otherwise the waits are followed.
+//! At a switch, or for the start of a nonblocking exchange, a cell waits for all others; for words
+//! and messages it waits for one other cell. If all wait for all, the error names a cell that has
+//! ended or that requests something else; otherwise it follows the chain of waits.
 
 use conset_fabric::{ProgramState, Programs};
 use conset_ir::{CellId, ConnectionId};
@@ -24,7 +24,7 @@ impl FabricDriver<'_> {
         self.fault(kind)
     }
 
-    /// A cell has ended, or switches, and others have begun an exchange that it has not.
+    /// A cell has ended, or switches, and others have started an exchange that it has not.
     fn not_started(&self) -> Option<RunError> {
         let (set, first, _) = self.unstarted()?;
         let phase = self.nonblocking_name(set);
@@ -56,7 +56,7 @@ impl FabricDriver<'_> {
         begun || matches!(self.states[row], CellState::Switch(_))
     }
 
-    /// The first cell that others wait for at a switch, or to begin an exchange.
+    /// The first cell that others wait for at a switch, or to start an exchange.
     pub(super) fn absent_row(&self) -> Option<usize> {
         let mut rows = 0..self.cells.len();
         match self.unstarted() {

@@ -1,12 +1,13 @@
-//! The scheduler's part for messages: messages are handed to the message engine one at a time for
-//! each cell, and cells are resumed when theirs have left or come.
+//! Messages in the fabric driver: submits the messages of cells to the message engine one at a
+//! time, and resumes cells when their messages have left or arrived.
 //!
-//! A cell that exchanges a set sends its messages in the order of the set, the next when the last
-//! has left, and a message not before all those ordered before it were received in this round. It
-//! asks for as many messages as it waits for, and for one to spare. Whatever else comes is kept for
-//! later, and one more asked for in its place: so messages of the next round do no harm, even to a
-//! cell that has received all of its own and is still sending. (Without the spare one they would
-//! stand in the network before such cells, and hold the channels that its messages need.)
+//! A cell that exchanges a set sends its messages in the order of the set, the next one when the
+//! previous one has left, and a message only after all messages ordered before it were received in
+//! this round. It requests as many messages as it waits for, and one more. Other messages that
+//! arrive are kept for later, and one more is requested in their place. Messages of the next round
+//! are therefore harmless, even for a cell that has received all its own and is still sending.
+//! (Without the additional request they would block the network in front of such cells and hold the
+//! channels that their messages need.)
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -32,15 +33,15 @@ pub(super) struct MessageDriver {
     rounds: Vec<MessageRound>,
     /// By place of the cell: it has asked for one more message than it waits for.
     spare: Vec<bool>,
-    /// Exchanges begun: the set and the first cell; and how many each cell has begun. They are
-    /// collective, though cells without a part in one wait for nobody.
+    /// Exchanges started: the set and the first cell; and how many each cell has started. They are
+    /// collective, though cells without a part in one wait for no cell.
     exchanges: Vec<(usize, CellId)>,
     taken_part: Vec<usize>,
     /// For sets with an order: its pairs the other way round, sorted.
     before: BTreeMap<usize, Vec<(ConnectionId, ConnectionId)>>,
     /// For sets with an order: how often each connection was received, by set.
     received: BTreeMap<usize, Vec<u64>>,
-    /// How often a cell has begun to exchange a set that has an order.
+    /// How often a cell has started to exchange a set that has an order.
     begun: BTreeMap<(usize, usize), u64>,
 }
 
@@ -119,7 +120,7 @@ impl FabricDriver<'_> {
         CellState::Receive(source)
     }
 
-    /// A cell begins to exchange a set.
+    /// A cell starts to exchange a set.
     pub(super) fn start_message_exchange(
         &mut self,
         queue: &mut MessageQueue,
@@ -161,7 +162,7 @@ impl FabricDriver<'_> {
         })
     }
 
-    /// A cell begins an exchange: the same as the other cells.
+    /// A cell starts an exchange: the same as the other cells.
     fn take_part(&mut self, row: usize, set: usize) -> Result<(), RunError> {
         let (cell, number) = (self.cells[row], self.messages.taken_part[row]);
         self.messages.taken_part[row] += 1;
@@ -176,7 +177,7 @@ impl FabricDriver<'_> {
         Ok(())
     }
 
-    /// Whether all cells have begun the same exchanges.
+    /// Whether all cells have started the same exchanges.
     pub(super) fn check_exchanges(&self) -> Result<(), RunError> {
         let taken_part = &self.messages.taken_part;
         let all = self.messages.exchanges.len();
@@ -356,7 +357,7 @@ impl FabricDriver<'_> {
         });
     }
 
-    /// No message moves any more: who waits for whom.
+    /// No message moves any more: which cell waits for which.
     pub(super) fn message_deadlock(&self, queue: &MessageQueue) -> RunError {
         let waits = |states: &CellState| !matches!(states, CellState::Ended);
         let start = self.states.iter().position(waits).expect("programs wait");

@@ -1,29 +1,29 @@
-//! Exchanges that are begun and go on beside the programs.
+//! Nonblocking exchanges on the emulated machine.
 //!
-//! The machine does them by itself, in the order in which they were begun. The next one starts when
-//! every cell has begun it and the one before is over: the machine switches to its first phase, all
-//! cells' operation lists of that phase are executed, then those of the next. A cell's part has
-//! *arrived* when the last phase is there and the cell has received all of it; what it sends may
-//! still be leaving.
+//! The machine performs them in the order in which they were started. The next one begins when
+//! every cell has started it and the previous one is complete: the machine switches to its first
+//! phase and executes the operation lists of all cells, then those of the next phase. The exchange
+//! is complete for a cell when the machine has reached the last phase and the cell has received all
+//! its words; words that it sends may still be leaving.
 //!
-//! Foreground and background do not mix. A cell that waits for others in any other way first waits
-//! for what it has begun (`Cell`), so when all cells have begun an exchange none is in the middle of
-//! a switch, an element or a message. What they sent and nobody received is found then, as at a
-//! switch of the foreground.
+//! Blocking and nonblocking calls do not mix. A cell that waits for others in any other way first
+//! completes its nonblocking exchanges (`Cell`). When all cells have started an exchange, none is
+//! therefore in a switch, an element operation or a message. Words that were sent and not received
+//! are detected then, as at a blocking switch.
 //!
-//! What it costs the programs. By the paper (4.2) the computation agent does a context switch: its
-//! program is stopped, the cells synchronise, the agent writes the communication agent's registers,
-//! the program is resumed. So a switch takes `t_sync + t_phase` from whatever each cell computes,
-//! and the machine takes as long. The streams of an operation list are set up by the computation
-//! agent, too: `stream_setup` for each, with full duplex those of the two directions side by side,
-//! as its ports do it; they are charged together at the beginning of the phase. The words
-//! themselves are spooled ("an asynchronous, background transfer of data from memory directly to the
-//! communications network", section 5) and cost the program nothing. So a cell never loses more
-//! clocks to an exchange than the exchange takes, and an exchange hides at most its words and the
-//! wait for other cells. (A machine that moves words by instructions of the program, which is what
-//! the 10 clocks a word of the FEM loops are, hides less; its spools have other parameters.)
+//! The cost for programs follows the paper (4.2). The computation agent performs a context switch:
+//! its program is stopped, the cells synchronise, the agent writes the registers of the
+//! communication agent, and the program resumes. A switch therefore takes `t_sync + t_phase` from
+//! the computation of each cell, and the machine takes as long. The computation agent also sets up
+//! the streams of an operation list: `stream_setup` for each, both directions in parallel with full
+//! duplex, charged together at the beginning of the phase. The words are spooled ("an asynchronous,
+//! background transfer of data from memory directly to the communications network", section 5) and
+//! cost the program nothing. A cell never loses more clocks to an exchange than the exchange takes,
+//! and an exchange hides at most its words and the wait for other cells. (A machine that moves
+//! words by instructions of the program, as the 10 clocks per word of the FEM loops are, hides
+//! less; its spools have other parameters.)
 //!
-//! What it does not do: two exchanges at once, and interrupts that come late.
+//! Not modelled: two exchanges at a time, and late interrupts.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -37,14 +37,14 @@ use crate::fabric_port::FabricState;
 /// The key of the timer at the end of a switch; no cell has it.
 const SWITCHED: u32 = u32::MAX;
 
-/// Exchanges that were begun.
+/// Nonblocking exchanges.
 #[derive(Clone, Debug)]
 pub(super) struct RequestQueue {
     /// Those that are not over, in order.
     queue: VecDeque<Request>,
     /// How many are over.
     over: u64,
-    /// By place of the cell: how many it has begun.
+    /// By place of the cell: how many it has started.
     begun: Vec<u64>,
     stage: Stage,
     /// Operations of the phase that are not finished; and by place of the cell, receives.
@@ -99,11 +99,11 @@ impl RequestQueue {
 }
 
 impl FabricDriver<'_> {
-    /// A cell begins its next exchange: the same as the other cells.
+    /// A cell starts its next exchange: the same as the other cells.
     pub(super) fn begin(&mut self, row: usize, set: usize) -> Result<(), RunError> {
         let (cell, number) = (self.cells[row], self.requests.begun[row]);
         self.requests.begun[row] += 1;
-        // What all have begun is all that is over.
+        // Exchanges that all cells have started may be complete.
         let place = (number - self.requests.over) as usize;
         match self.requests.queue.get_mut(place) {
             None => self.requests.queue.push_back(Request { set, first: cell, cells: 1 }),
@@ -145,7 +145,7 @@ impl FabricDriver<'_> {
         Ok(true)
     }
 
-    /// Nothing may be under way. What is will never be received; it comes to rest and is told.
+    /// Drains the machine; words and messages still in progress will never be received, an error.
     fn drain(&mut self, shared: &RefCell<FabricState>) -> Result<(), RunError> {
         let moving = match self.messages.active {
             true => self.messages.engine.unfinished() > 0 || self.messages.engine.is_moving(),
@@ -157,7 +157,7 @@ impl FabricDriver<'_> {
         self.check_drained(&shared.borrow().queue)
     }
 
-    /// The machine begins to switch, and all cells with it.
+    /// The machine starts to switch, and all cells with it.
     fn start_switch(&mut self, phase: PhaseId, shared: &RefCell<FabricState>) {
         let start = self.now();
         if self.messages.active {
@@ -259,8 +259,8 @@ impl FabricDriver<'_> {
         }
     }
 
-    /// The exchange that waits for cells to begin it: the set, the first cell that began it, and
-    /// its number. One without phases waits for nobody.
+    /// The exchange that waits for cells to start it: the set, the first cell that started it, and
+    /// its number. One without phases waits for no cell.
     pub(super) fn unstarted(&self) -> Option<(usize, CellId, u64)> {
         let image = &self.setup.loaded.image;
         let mut queue = self.requests.queue.iter().zip(self.requests.over..);
@@ -269,12 +269,12 @@ impl FabricDriver<'_> {
         self.requests.is_idle().then_some((request.set, request.first, number))
     }
 
-    /// Whether a cell has begun so many exchanges and one more.
+    /// Whether a cell has started exchange `number`.
     pub(super) fn has_started(&self, row: usize, number: u64) -> bool {
         self.requests.begun[row] > number
     }
 
-    /// Whether all cells have begun the same exchanges.
+    /// Whether all cells have started the same exchanges.
     pub(super) fn check_all_started(&self) -> Result<(), RunError> {
         let Some(request) = self.requests.queue.front() else { return Ok(()) };
         let missing = (0..self.cells.len()).find(|&row| !self.has_started(row, self.requests.over));

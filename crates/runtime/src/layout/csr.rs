@@ -1,9 +1,9 @@
 //! Layouts of a sparse matrix whose rows have owners.
 //!
-//! A cell owns rows, and with each row the entry of the vector of that number. For a product with
+//! A cell owns rows, and for each row the entry of the vector with that number. For a product with
 //! its rows it needs the entries of their columns; those that it does not own are its ghosts. The
-//! local numbering is the usual one: own rows ascending, then ghosts by (owner, id), so that what
-//! one neighbour sends arrives in one piece.
+//! local numbering is the usual one: owned rows ascending, then ghosts by (owner, id), so that the
+//! entries from one neighbour are contiguous.
 
 use conset_ir::limits;
 

@@ -1,9 +1,10 @@
-//! Why there is no layout: which cell, which id, what was expected.
+//! Errors of layouts: the cell, the id, and what was expected.
 
 use conset_ir::{CellId, ConnectionId};
 
 /// Ids, lists or a matrix that no layout can be made of.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LayoutError {
     /// More cells than there can be.
     #[error("{cells} cells, at most {limit}")]
@@ -70,7 +71,7 @@ pub enum LayoutError {
         /// Another.
         second: CellId,
     },
-    /// A ghost that nobody owns.
+    /// A ghost without an owner.
     #[error("{cell} has id {id} as a ghost, and no cell owns it")]
     Unowned {
         /// A cell that has it.

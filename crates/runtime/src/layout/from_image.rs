@@ -1,7 +1,7 @@
-//! Layouts of compiled sets that carry lists of nodes: the other way round, from an image.
+//! Layouts of compiled sets that contain lists of nodes.
 //!
-//! A mesh that `conset compile` divided carries for each connection the nodes behind its words.
-//! Who knows the nodes of each cell's vector can exchange by them.
+//! An image of a mesh that `conset compile` has partitioned contains the nodes behind the words of
+//! each connection. A program that knows the nodes of the vector of each cell can exchange by them.
 
 use conset_ir::{CellId, ConnectionId, Image};
 

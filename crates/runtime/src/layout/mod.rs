@@ -1,9 +1,9 @@
-//! Which entries of each cell's vector travel, and where they arrive.
+//! Layouts: which entries of the vector of each cell are exchanged, and where they arrive.
 //!
-//! A solver's vector is cut into local vectors, one per cell, of *items* (nodes, rows, degrees of
-//! freedom). A layout says for one exchange, connection by connection, which items of the source
-//! are sent and which items of the target they meet: `send_of(x)[i]` at the source goes to
-//! `receive_of(x)[i]` at the target. It knows nothing of routes, phases or transports.
+//! The vector of a solver is divided into local vectors, one per cell, of *items* (nodes, rows,
+//! degrees of freedom). A layout states for one exchange, connection by connection, which items of
+//! the source are sent and which items of the target receive them: `send_of(x)[i]` at the source
+//! goes to `receive_of(x)[i]` at the target. It does not depend on routes, phases or transports.
 //!
 //! ```text
 //!  ids, ghosts or a matrix ──► Layout ──set()──► ConnectionSet ──compile──► Image
@@ -12,13 +12,14 @@
 //!
 //! Rules:
 //!
-//! * Cells are the machine's, in id order; a dead cell has no items. [`Layout::placed`] renames.
-//! * Connections are in the order of (source, target), the items of each by global id, ascending,
-//!   except in layouts read from an image ([`Layout::from_image`]), which keep its order.
+//! * Cells are those of the machine, in id order; a dead cell has no items. [`Layout::placed`]
+//!   renames.
+//! * Connections are ordered by (source, target), the items of each by global id, ascending, except
+//!   in layouts read from an image ([`Layout::from_image`]), which keep its order.
 //! * A global id is any `u64`. No cell lists an id twice.
-//! * Everything is flat arrays; building sorts once and takes memory linear in ids and entries.
+//! * All data are flat arrays; building sorts once and takes memory linear in ids and entries.
 //!
-//! What it does not do: partition anything, or decide which cell a part runs on.
+//! A layout does not partition anything, and does not place parts on cells.
 
 mod csr;
 mod error;
@@ -106,8 +107,8 @@ impl Layout {
         self.shared
     }
 
-    /// The way back: what was sent is received. The forward layout of owners and ghosts becomes
-    /// the backward one.
+    /// The reversed layout: each connection swaps its source and target. The forward layout of owners
+    /// and ghosts becomes the backward one.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let back = self.entries().into_iter().map(|e| Entry {

@@ -1,4 +1,4 @@
-//! Layouts of owners and ghosts: each id has one owner, other cells keep a copy of its value.
+//! Layouts of owners and ghosts: each id has one owner, and other cells keep a copy of its value.
 
 use conset_ir::CellId;
 
@@ -23,7 +23,7 @@ pub struct OwnedLayout {
 }
 
 impl Layout {
-    /// The layouts of owners and ghosts, both ways. Ids that are nobody's ghost do not travel.
+    /// The layouts of owners and ghosts, both ways. Ids without a ghost are not sent.
     ///
     /// O(n log n) in the ids.
     ///

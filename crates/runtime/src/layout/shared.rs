@@ -1,11 +1,12 @@
-//! Layouts of shared ids: entries of one global id are copies of one value.
+//! Layouts of shared ids: entries with the same global id are copies of one value.
 //!
-//! Every cell that holds an id sends its copy to every other that does. An id on `k` cells takes
-//! `k (k - 1)` entries, so what all cells share belongs into a tree; the total is limited.
+//! Every cell that holds an id sends its copy to every other cell that holds it. An id on `k` cells
+//! takes `k (k - 1)` entries, so values that all cells share should use a tree; the total is
+//! limited.
 //!
-//! What is summed over all entries of all cells (an inner product, a norm) must count each id once.
-//! Either each copy's term is divided by the number of copies ([`Layout::multiplicity`]), or one
-//! cell alone counts it ([`Layout::owned`]), which takes no division and no rounding.
+//! Sums over all entries of all cells (an inner product, a norm) must count each id once. Either
+//! the term of each copy is divided by the number of copies ([`Layout::multiplicity`]), or one cell
+//! alone counts it ([`Layout::owned`]), which takes no division and no rounding.
 
 use conset_ir::{CellId, ConnectionId, limits};
 

@@ -1,5 +1,5 @@
-//! How a rank waits: it tries again at once some times, then lets other processes have the core
-//! between two tries, and after a time-out it gives up.
+//! The waiting strategy of a rank: retry immediately at first, then yield the core between retries,
+//! and fail after a time-out.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ impl Backoff {
         Self { limit, tries: 0, since: None }
     }
 
-    /// Something went on: the time-out begins anew.
+    /// There was progress: restarts the time-out.
     pub(super) fn renew(&mut self) {
         self.tries = 0;
         self.since = None;
@@ -44,7 +44,7 @@ impl Backoff {
         Ok(long)
     }
 
-    /// [`Backoff::wait`] of somebody who may do much else between two tries: each of them looks
+    /// [`Backoff::wait`] of a caller with other work between two tries: each of them looks
     /// at the clock.
     pub(super) fn wait_busy(&mut self) -> Result<bool, u64> {
         let long = self.look()?;

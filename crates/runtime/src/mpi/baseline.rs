@@ -1,4 +1,4 @@
-//! What the bench `mpi` compares with (`shim/baseline.c`).
+//! The hand-written exchange in C that the bench `mpi` compares with (`shim/baseline.c`).
 
 use std::ffi::c_int;
 

@@ -1,13 +1,13 @@
-//! A communicator of the runtime's own: one duplicate, made once and shared by all plans.
+//! The runtime's duplicate of a communicator, made once and shared by all worlds.
 //!
-//! The duplicate keeps the runtime's messages apart from those of the caller, whose communicator
-//! is only read. MPI is initialised if nobody has done so, and then, and only then, finalised at
-//! the end of the process. Errors of MPI come back as values ([`MpiError`]).
+//! The duplicate keeps the messages of the runtime apart from those of the caller, whose
+//! communicator is only read. MPI is initialised if it was not, and only then finalised at the end
+//! of the process. MPI errors are returned as values ([`MpiError`]).
 //!
-//! Calls into MPI come from one thread at a time (`MPI_THREAD_SERIALIZED`): a lock around every
-//! call sees to that on conset's side. Where MPI allows calls to its main thread only, runs are
-//! refused to other threads, and what else may happen on any thread ([`Comm::abort`], a panic, the
-//! drop of the last clone) does without MPI there.
+//! Calls of MPI come from one thread at a time (`MPI_THREAD_SERIALIZED`); a lock around every call
+//! ensures that. If MPI allows calls from its main thread only, other threads cannot run worlds,
+//! and operations that may happen on any thread ([`Comm::abort`], a panic, dropping the last clone)
+//! do without MPI there.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write as _;
@@ -86,7 +86,7 @@ struct Duplicate {
     raw: *mut RawComm,
     /// A run is under way.
     busy: AtomicBool,
-    /// Runs begun: as many on all ranks.
+    /// Number of runs started, equal on all ranks.
     runs: AtomicU64,
 }
 
@@ -205,7 +205,7 @@ impl Comm {
         })
     }
 
-    /// Sets how long a rank waits for others before it gives up and ends the job. It must be
+    /// Sets how long a rank waits for others before it aborts the job. It must be
     /// longer than any rank computes between two calls of the runtime.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -232,7 +232,7 @@ impl Comm {
         Ok(Occupied(self.duplicate.clone()))
     }
 
-    /// Runs begun on the communicator, the one under way included.
+    /// Number of runs started on the communicator, the current one included.
     pub(super) fn runs(&self) -> u64 {
         self.duplicate.runs.load(Ordering::Relaxed)
     }
@@ -285,7 +285,7 @@ impl Comm {
     /// own report of the abort between two writes.
     fn print_reason(&self, error: &dyn std::fmt::Display) {
         let line = format!("conset: rank {} ends the job: {error}\n", self.rank);
-        // Nobody is left to be told that standard error is closed.
+        // There is no way to report that standard error is closed.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 

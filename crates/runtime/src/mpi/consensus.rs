@@ -1,13 +1,11 @@
-//! What the ranks of a run agree upon when they meet ([`super::gather_at_root`]): that all have the same image,
-//! which phase comes next, that the run has ended.
+//! Consensus of the ranks of a run ([`super::gather_at_root`]): on the image, the next phase, and
+//! the end of the run.
 //!
-//! A rank comes when all its cells want to switch or have ended, with one cell's report and the first
-//! that differs from it, and with how much mail it has sent and received. Rank 0 judges: reports
-//! that differ, and mail that was sent and not received, are errors on all ranks.
+//! A rank reports when all its cells want to switch or have ended: the request of one cell, the
+//! first that differs from it, and the number of messages sent and received. Rank 0 decides.
+//! Different requests and unreceived messages are errors on all ranks.
 //!
-//! An image's digest is taken once for each world, and compared at each of its runs.
-//!
-//! What it does not do: finding the mail that was left (`left`).
+//! The digest of an image is computed once for each world and compared at each of its runs.
 
 use std::collections::BTreeMap;
 
@@ -164,7 +162,7 @@ impl Rank<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StepReport {
     cell: CellId,
-    /// Switches and exchanges that it has begun.
+    /// Number of switches and exchanges started.
     steps: u64,
     /// Of what they were.
     digest: u64,

@@ -1,8 +1,8 @@
-//! What all ranks do together now and then: rank 0 hears everybody, judges, and tells everybody.
+//! Gathering words of all ranks at rank 0, which decides and distributes its decision.
 //!
-//! This is for building a world, switching phases and ending a run, not for exchanges. It goes
-//! through rank 0 so that a rank that does not come can be named, which no collective of MPI
-//! does; it takes one message each way for every rank.
+//! This serves building a world, switching phases and ending a run, not exchanges. It goes through
+//! rank 0 so that a missing rank can be named, which no MPI collective does; it takes one message
+//! each way for every rank.
 
 use super::backoff::Backoff;
 use super::comm::Comm;
@@ -11,27 +11,27 @@ use crate::error::{MpiError, RunError};
 
 const GATHER_TAG: i32 = 0;
 const DECISION_TAG: i32 = 1;
-/// For what is told without a meeting ([`super::mismatch`]).
+/// The tag of notices, which are sent without gathering ([`super::mismatch`]).
 pub(super) const NOTICE_TAG: i32 = 2;
 /// The first tag that others may use.
 pub(super) const TAGS: u64 = 3;
 
-/// Who meets, and how they wait.
+/// The participants, and how they wait.
 #[derive(Clone, Copy)]
 pub(super) struct Participants<'a> {
     /// Ranks that are heard: the first so many.
     pub(super) senders: usize,
-    /// Ranks that are told; those beyond `heard` only listen ([`listen`]).
+    /// Ranks that receive the decision; those beyond `senders` only receive ([`receive_decision`]).
     pub(super) receivers: usize,
-    /// Whether to wait for ever, where ranks may rightly come late.
+    /// Whether to wait without limit, if ranks may legitimately be late.
     pub(super) unlimited: bool,
-    /// Looks, now and then while it takes long, whether somebody cannot come.
+    /// Called now and then during a long wait, to detect ranks that cannot come.
     pub(super) meanwhile: &'a dyn Fn() -> Result<(), RunError>,
 }
 
 /// Hands in words, and gets what rank 0 makes of the words of all ranks that are heard, in rank
 /// order. `place` says for error texts what this is about. Whether those that only listen are
-/// told depends on the judgement.
+/// informed depends on the decision.
 pub(super) fn gather_at_root(
     comm: &Comm,
     participants: Participants<'_>,
@@ -138,7 +138,7 @@ struct RankWait<'a> {
 }
 
 impl<'a> RankWait<'a> {
-    /// Twice the time-out of rank 0, so that it can say first who is missing.
+    /// Twice the time-out of rank 0, so that it can name the missing rank first.
     fn new(
         comm: &Comm,
         participants: Participants<'a>,

@@ -1,10 +1,11 @@
-//! How the wires of a set are laid: messages, their places in buffers, their order and their tags,
-//! derived from the image alike at both ends.
+//! The messages of an exchange: their places in buffers, their order and their tags, derived from
+//! the image identically at both ends.
 //!
-//! In a phase, all that one cell sends to another is one message, its connections ascending and
-//! each connection's words in the order of the operation lists; some of middling length go in
-//! pieces. It begins with a head of one word. Every set has tags of its own, and so has each of a few runs one after the other: what
-//! belongs to another set or to a run that failed is taken for nothing else.
+//! In a phase, everything that one cell sends to another is one message: its connections ascending,
+//! and the words of each connection in the order of the operation lists. Some messages of medium
+//! length are sent in pieces. A message begins with a head of one word. Every set has its own tags,
+//! and so has each of a few consecutive runs: messages of another set, or of a run that failed, are
+//! never mistaken.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,7 +32,7 @@ pub(super) struct WordRun {
     pub(super) from: Option<usize>,
 }
 
-/// Who sends or receives a message, for error texts.
+/// The other end of a message, for error texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
     pub(super) direction: Direction,
@@ -169,7 +170,7 @@ fn bundles(
             bundles.push(Bundle { phase, source, target, operations, rank, row, tag: -1 });
         }
     }
-    // Long ones first, as somebody may wait for them.
+    // Long ones first, because other cells may wait for them.
     bundles.sort_by_key(|bundle| (bundle.phase, bundle.piece() == SHORT));
     bundles
 }

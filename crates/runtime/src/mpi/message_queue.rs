@@ -1,8 +1,8 @@
-//! Words that programs send one by one, and messages: one MPI message each, or a queue where
-//! source and target are on the same rank.
+//! Single words and messages over MPI: one MPI message each, or a queue if source and target are on
+//! the same rank.
 //!
-//! What is sent is copied, so that sending never waits. Messages with the same tag between the
-//! same ranks arrive in the order in which they were sent.
+//! Sent words are copied, so that sending never waits. Messages with the same tag between the same
+//! ranks arrive in the order in which they were sent.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -11,14 +11,14 @@ use super::comm::Comm;
 use super::raw_requests::{SingleRequest, probe};
 use crate::error::MpiError;
 
-/// One way of mail: the rank at the other end, and the tag.
+/// An address of messages: the rank at the other end, and the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Address {
     pub(super) rank: usize,
     pub(super) tag: i32,
 }
 
-/// The mail of a rank.
+/// The messages of a rank.
 pub(super) struct MessageQueue {
     comm: Comm,
     /// Sends that MPI has not done with.
@@ -29,7 +29,7 @@ pub(super) struct MessageQueue {
     received: Cell<u64>,
 }
 
-/// A piece of mail on its way in.
+/// A message being received.
 pub(super) enum Envelope {
     Here(Vec<u64>),
     Coming(SingleRequest),
@@ -46,7 +46,7 @@ impl MessageQueue {
         }
     }
 
-    /// Pieces of mail sent and received so far.
+    /// Messages sent and received so far.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.sent.get(), self.received.get())
     }

@@ -1,19 +1,20 @@
-//! What cells do together, compared: the same switches and exchanges, in the same order.
+//! Detection of cells whose collective calls over MPI do not match.
 //!
-//! Nothing is compared while all goes well. Every cell counts what it does together with others,
-//! keeps the last of it, and a digest of all. The digests are compared when ranks meet; if they
-//! differ, the ranks look together for the first step that does.
+//! Nothing is compared while the run makes progress. Every cell counts its collective calls, keeps
+//! the last of them, and a digest of all. The digests are compared when ranks agree on a switch; if
+//! they differ, the ranks together find the first step that differs.
 //!
-//! A rank that waits for long in an exchange tells the ranks of the cells that it waits for at
-//! what it is, once, and looks for what others tell. The awaited cell's rank sees it when it waits
-//! itself: there its cell has done something else in the same place, or has ended; then the run ends
-//! with an error that names both. Or it is not there yet, and comes. What is told and not looked for goes
-//! away with the run.
+//! A rank that waits long in an exchange sends a notice of its step to the ranks of the cells that
+//! it waits for, once, and looks for notices of others. The rank of the awaited cell sees the
+//! notice when it waits itself. If its cell has made another call at that step, or has ended, the
+//! run ends with an error that names both; otherwise the cell has not reached the step yet. Notices
+//! that are never read are dropped with the run.
 //!
-//! Where a cell is in another call than a source of words that have arrived, their heads say so before
-//! a word is read ([`super::persistent_requests`]); here the same call at another place of the program is found.
+//! If a cell is in another call than the source of words that have arrived, the heads of the
+//! messages show it before a word is read ([`super::persistent_requests`]); the same call at
+//! another source location is detected here.
 //!
-//! What it does not do: words and messages, which are not done together.
+//! Single words and messages are not collective, so they are not compared.
 
 use std::cell::RefCell;
 
@@ -82,13 +83,13 @@ const LOG_LENGTH: usize = 64;
 /// What one cell has done together with others.
 #[derive(Clone, Debug)]
 pub(super) struct StepLog {
-    /// Steps begun.
+    /// Steps started.
     pub(super) count: u64,
     /// A digest of all of them.
     pub(super) digest: u64,
     /// The last of them: the n-th at n modulo their number.
     last: [LoggedStep; LOG_LENGTH],
-    /// The last step of which others were told that they are awaited in it.
+    /// The last step for which notices were sent.
     receivers: u64,
 }
 
@@ -126,7 +127,7 @@ struct Notice {
     what: LoggedStep,
 }
 
-/// What was told and heard in a run.
+/// The notices of a run.
 #[derive(Default)]
 pub(super) struct MismatchDetector {
     /// Under way.
@@ -220,7 +221,7 @@ impl Rank<'_> {
         }))
     }
 
-    /// Takes in what other ranks have told.
+    /// Receives the notices of other ranks.
     pub(super) fn receive_notices(&self) -> Result<(), RunError> {
         for rank in (0..self.comm.size()).filter(|&rank| rank != self.comm.rank()) {
             while let Some(words) = probe(&self.comm, rank, gather_at_root::NOTICE_TAG)? {
@@ -242,7 +243,7 @@ impl Rank<'_> {
         Ok(())
     }
 
-    /// For whom a cell waits in which of its steps, unless that was told before.
+    /// The notices to send for a waiting cell, unless they were sent before.
     fn awaited_steps(&self, row: usize) -> Vec<Notice> {
         let waits = self.waits.borrow()[row];
         let steps = &mut self.steps.borrow_mut()[row];
@@ -263,7 +264,7 @@ impl Rank<'_> {
         awaited.into_iter().map(|awaited| Notice { waiting, awaited, step, what }).collect()
     }
 
-    /// Whether the awaited cell may still come to what was told.
+    /// Whether the awaited cell may still reach the step of a notice.
     fn is_to_come(&self, receivers: &Notice) -> Result<bool, RunError> {
         let own = self.rank_map.cells_of(self.comm.rank());
         let Ok(row) = own.binary_search(&receivers.awaited) else { return Ok(false) };

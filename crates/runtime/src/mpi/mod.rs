@@ -1,4 +1,4 @@
-//! MPI as a transport, with the feature `mpi`.
+//! The transport over MPI, with the feature `mpi`.
 //!
 //! ```text
 //! let comm = Comm::world()?;                          // or Comm::from_fortran(handle)
@@ -6,34 +6,33 @@
 //! let (results, _) = world.try_run(program)?;         // of the cells of this rank
 //! ```
 //!
-//! The same program runs on every rank of a job (`mpirun -n 8 program`). The cells are dealt to
-//! the ranks in contiguous blocks; the cells of one rank take turns on one thread and hand words
-//! to each other without MPI. An exchange keeps its compiled phases: a cell starts their sends in
-//! the compiled order, and waits for what a phase receives before the next only where the set has an
-//! order. What arrives is combined in the order of connection ids, so results have the same bits as
-//! on the other transports. An exchange that is begun goes on while programs do something else, as
-//! far as MPI goes on by itself and whenever any cell of the rank calls.
+//! The same program runs on every rank of a job (`mpirun -n 8 program`). The cells are distributed
+//! to the ranks in contiguous blocks. The cells of one rank take turns on one thread and exchange
+//! words without MPI. An exchange keeps its compiled phases: a cell starts the sends in the
+//! compiled order, and waits for the receives of a phase before the next only if the set has an
+//! order. Arrived words are combined in the order of connection ids, so results have the same bits
+//! as on the other transports. A nonblocking exchange proceeds while programs compute, as far as
+//! MPI progresses by itself and whenever any cell of the rank makes a call.
 //!
-//! * [`Comm`] is the runtime's own duplicate of a communicator, one for any number of worlds.
+//! * [`Comm`] is the runtime's own duplicate of a communicator; one serves any number of worlds.
 //! * Requests are persistent and belong to a set in a run; an exchange allocates nothing.
-//! * Every run first compares the digests of the ranks' images; if some differ, every rank gets an
-//!   error that names the odd ones.
-//! * Switches and the end of a run are agreed upon by all ranks, and what is wrong there is an error
-//!   on all of them. What one rank alone finds (an error of a cell, a panic, a time-out) it prints,
-//!   and ends the job, as nobody could tell the others. With one rank these are values too.
-//! * Cells that do not make the same switches and exchanges are named: when the ranks meet, or when
-//!   one waits for another for long.
-//! * A wait without anything going on at this rank ends after a time-out ([`Comm::timeout`]), with
-//!   an error that says who waits for whom in which phase. It cannot know a rank that is lost from
-//!   one that computes for long.
+//! * Every run first compares the digests of the images of all ranks. If some differ, every rank
+//!   gets an error that names these ranks.
+//! * All ranks agree on switches and on the end of a run, and errors found there are errors on all
+//!   of them. Errors that one rank finds alone (an error of a cell, a panic, a time-out) are
+//!   printed, and the job is aborted, because the other ranks could not be told. With one rank they
+//!   are values, too.
+//! * Cells that do not make the same switches and exchanges are named: when the ranks agree, or
+//!   when one has waited long for another.
+//! * A wait without progress on this rank ends after a time-out ([`Comm::timeout`]), with an error
+//!   that states which cell waits for which in which phase. It cannot distinguish a lost rank from one that
+//!   computes for a long time.
 //!
-//! What it does not do: more than one run at a time on a communicator, more than one thread on a
-//! rank, and clocks.
+//! Limits: one run at a time on a communicator, one thread per rank, no clocks.
 //!
-//! Bottom up: `ffi` (the C shim), `requests`, `comm`, `wait`; `meet` (what all ranks do together),
-//! `mail` (words one by one, messages); `place`, `lay` and `wires` (exchanges), `requests` (those that
-//! were begun); `run` with `agree` and `left` (what its meetings are about) and `steps` (what cells do
-//! together, compared), and `port`.
+//! Modules, bottom up: `ffi` (the C shim), `raw_requests`, `comm`, `backoff`; `gather_at_root`,
+//! `message_queue` (single words, messages); `rank_map`, `message_layout` and `persistent_requests`
+//! (exchanges), `nonblocking`; `run` with `consensus`, `unreceived` and `mismatch`; and `port`.
 
 mod backoff;
 #[cfg(feature = "mpi-baseline")]

@@ -1,27 +1,29 @@
-//! Exchanges that cells have begun, and that go on while their programs do something else.
+//! Nonblocking exchanges over MPI, which proceed while their programs compute.
 //!
-//! A request keeps the buffers of its exchange, for the cell that began it. It goes out as soon as
-//! the last exchange of the same cell and set has arrived, and the targets on its rank have read
-//! that; until then it waits its turn, so that exchanges of a set are done in the order in which they were
-//! begun. Those of different sets have wires of their own ([`super::persistent_requests`]) and can be under way
-//! at the same time. What has arrived is copied to the request's buffers at once: then the next
-//! one of the set can start, whenever the program asks for the last.
+//! A request owns the buffers of its exchange, on behalf of its cell. It is started as soon as the
+//! previous exchange of the same cell and set has arrived and the targets on its rank have read
+//! that; until then it waits, so that the exchanges of a set are performed in the order in which
+//! they were started. Those of different sets have their own persistent requests
+//! ([`super::persistent_requests`]) and can be active at the same time. Arrived words are copied to
+//! the buffers of the request at once, so that the next one of the set can start whenever the
+//! program asks for the previous one.
 //!
-//! Two copies can be spared. Where an exchange can go out as it is begun it is packed where MPI
-//! sends it from ([`super::port`]). And a cell that waits to end its oldest request *claims* it: what
-//! arrives is left where MPI received it, until the cell reads it there ([`RequestQueue::read`]).
+//! Two copies can be avoided. If an exchange can start immediately, its words are packed where MPI
+//! sends them from ([`super::port`]). And a cell that waits to complete its oldest request *claims*
+//! it: the words stay where MPI received them until the cell reads them there
+//! ([`RequestQueue::read`]).
 //!
-//! Nobody works on requests but [`RequestQueue::progress`], which goes over those of all cells of the
-//! rank and never waits. It is called whenever a cell begins or tests, and again and again while
-//! the rank's cells wait. Between two calls MPI may or may not move messages; what is sent at
-//! once it moves.
+//! Only [`RequestQueue::progress`] advances requests; it handles those of all cells of the rank and
+//! never waits. It is called whenever a cell starts or tests an exchange, and repeatedly while the
+//! cells of the rank wait. Between two calls MPI may or may not progress; it does progress messages
+//! that are sent at once.
 //!
-//! Why nothing waits in a circle: the n-th exchange of a set waits for others' n-th and for
-//! earlier ones of the same set only, and every cell begins the same ones in the same order. A
-//! cell that waits for anything else has waited for its requests before.
+//! There is no circular wait: the n-th exchange of a set waits only for the n-th and earlier ones
+//! of other cells of the same set, and every cell starts the same ones in the same order. A cell
+//! that waits for anything else has completed its requests before.
 //!
-//! What it does not do: own memory that MPI knows of. That is the wires', so that requests can be
-//! dropped at any time.
+//! The memory that MPI accesses belongs to the persistent requests, so requests can be dropped at
+//! any time.
 
 use std::cell::{Cell as Slot, RefCell};
 use std::collections::VecDeque;
@@ -31,12 +33,12 @@ use super::persistent_requests::{Numbered, PersistentExchange};
 use crate::error::MpiError;
 use crate::port::{UnpackFn, WireBuffers};
 
-/// An exchange that a cell has begun.
+/// A nonblocking exchange of a cell.
 pub(super) struct Request {
     /// As the cell counts them.
     pub(super) number: u64,
     /// Its number among all that the cell does together with others ([`super::mismatch`]), and where
-    /// it was begun.
+    /// it was started.
     pub(super) call: Numbered,
     pub(super) set: usize,
     pub(super) exchange: Rc<PersistentExchange>,

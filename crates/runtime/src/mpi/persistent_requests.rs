@@ -1,29 +1,29 @@
-//! The wires of a set: what the cells of one rank send and receive in each phase of an exchange,
-//! as persistent requests over buffers of their own ([`super::message_layout`] says which).
+//! The exchange of a set over MPI by persistent requests: what the cells of one rank send and
+//! receive in each phase ([`super::message_layout`] determines the messages).
 //!
-//! Between cells of the same rank there is no message: the target reads the source's buffer.
+//! Between cells of the same rank there is no message: the target reads the buffer of the source.
 //!
-//! An exchange of a cell is a state machine that never waits: [`PersistentExchange::begin`] packs and starts
-//! the sends of the first phase; [`PersistentExchange::poll`] starts those of the next phases, and says when
-//! everything has been received; [`PersistentExchange::end`] hands out what has arrived, in the order of
-//! connection ids, so that sums do not depend on what came first, and starts the receives of the
-//! next exchange at once: so nearly every message finds its buffer, and MPI needs not keep it.
-//! Waiting in between is the caller's.
+//! An exchange of a cell is a state machine that never waits. [`PersistentExchange::start`] packs
+//! and starts the sends of the first phase. [`PersistentExchange::poll`] starts those of the next
+//! phases and returns whether everything was received. [`PersistentExchange::finish`] passes on the
+//! arrived words in the order of connection ids, so that sums do not depend on the order of
+//! arrival, and starts the receives of the next exchange immediately: nearly every message then
+//! finds its receive posted. Waiting in between is up to the caller.
 //!
-//! A cell's phases follow each other in the compiled order. All receives were started before; so
-//! a phase's sends can start when those of the phase before have, except that long ones, for which
-//! MPI needs both ends, must be done first. Only in a set with an order, where a connection may not
-//! start before another has been received, a phase waits for everything that is sent and received
-//! in the one before.
+//! The phases of a cell follow each other in the compiled order. All receives are started in
+//! advance, so the sends of a phase can start when those of the previous phase have started, except
+//! that long ones, for which MPI needs both ends, must be complete first. Only in a set with an
+//! order, where a connection may not start before another has been received, a phase waits for all
+//! sends and receives of the previous one.
 //!
-//! What comes first in a message, its *head*, is the number of the source's collective call and the
-//! mark of its place ([`crate::call`]). A cell compares it with its own before it reads a word, so
-//! that the words of another call are never taken for those of this one. The words are packed
-//! anyway, so the head takes no copy; of a number 24 bits are sent.
+//! The first word of a message, its *head*, holds the number of the collective call of the source
+//! and the mark of its location ([`crate::call`]). A cell compares it with its own before it reads
+//! a word, so that words of another call are never accepted. The words are packed anyway, so the
+//! head takes no additional copy; 24 bits of the number are sent.
 //!
-//! Short messages may be on their way still when an exchange ends here, as MPI has them. A cell
-//! that begins its next exchange waits for these sends ([`PersistentExchange::is_ready`]), and for the targets
-//! on its own rank to have read the last.
+//! Short messages may still be in transit when an exchange finishes, because MPI has buffered them.
+//! A cell that starts its next exchange waits for these sends ([`PersistentExchange::is_ready`]),
+//! and for the targets on its own rank to have read the previous words.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -71,10 +71,10 @@ struct CellExchange {
 /// How far a cell is.
 #[derive(Clone, Debug, Default)]
 struct ExchangeProgress {
-    /// Exchanges begun, and exchanges ended.
+    /// Exchanges started, and exchanges finished.
     begun: u64,
     ended: u64,
-    /// The call by which the last was begun.
+    /// The call that started the last one.
     call: Numbered,
     /// By phase: exchanges whose words of that phase were sent.
     sent: Vec<u64>,
@@ -171,7 +171,7 @@ impl PersistentExchange {
         Ok(exchange)
     }
 
-    /// Whether a cell can begin: it has ended its last exchange, of which all has left, and the
+    /// Whether a cell can start: its last exchange has finished, all its sends are done, and the
     /// targets on its rank have read it.
     pub(super) fn is_ready(&self, row: usize) -> Result<bool, MpiError> {
         let ExchangeProgress { begun, ended, .. } = self.progress.borrow()[row];
@@ -290,7 +290,7 @@ impl PersistentExchange {
     }
 
     /// What has arrived must be of the call that this cell makes. A source on the same rank has
-    /// begun no other since: it waits for its readers.
+    /// started no other since: it waits for its readers.
     fn check_heads(&self, row: usize, arrived: &[u64]) -> Result<(), MpiError> {
         let (exchange, progress) = (&self.cells[row], self.progress.borrow());
         let call = progress[row].call;
@@ -318,7 +318,7 @@ impl PersistentExchange {
         }
     }
 
-    /// Nothing will be exchanged any more: waits for what is still on its way out, and gives up the
+    /// The run has ended: waits for sends in progress, and cancels the
     /// receives. What cannot be ended is left to MPI.
     pub(super) fn close(&self, backoff: &mut Backoff) -> Result<(), MpiError> {
         for (row, requests) in self.requests.iter().enumerate() {

@@ -126,7 +126,7 @@ impl MpiPort<'_> {
         self.wait_for(what, || Ok(self.rank.messages.look(from)?))
     }
 
-    /// The words of the next piece of mail, which has come.
+    /// The words of the next message, which has arrived.
     fn open<T>(
         &self,
         from: Address,

@@ -1,8 +1,8 @@
-//! Which rank executes which cells.
+//! The distribution of cells to ranks.
 //!
-//! The live cells with an agent are dealt to the ranks in contiguous blocks of their ids, as even
-//! as can be: usually one cell to a rank. Where there are more ranks than cells the first ranks
-//! have a cell each, and the others only begin and end a run together with them.
+//! The live cells with an agent are distributed to the ranks in contiguous blocks of their ids, as
+//! evenly as possible: usually one cell per rank. If there are more ranks than cells, the first
+//! ranks have one cell each, and the others only start and end a run together with them.
 
 use std::ops::Range;
 

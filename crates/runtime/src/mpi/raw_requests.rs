@@ -1,9 +1,9 @@
-//! Arrays of MPI requests, and the buffers that MPI reads and writes while they are under way.
+//! Arrays of MPI requests, and the buffers that MPI reads and writes while they are active.
 //!
-//! [`PersistentRequests`] requests are set up once over one buffer each way, and started as often as
-//! wanted. [`SingleRequest`] requests carry one message. Both own their buffers, and neither lets anybody
-//! touch them while MPI does; if they are dropped before MPI is done, buffers and requests are
-//! left to MPI for ever (a leak, and not a use after free).
+//! [`PersistentRequests`] are set up once, over one buffer for each direction, and started any
+//! number of times. [`SingleRequest`] carries one message. Both own their buffers and keep
+//! everybody from accessing them while MPI uses them. If they are dropped before MPI is done,
+//! buffers and requests are leaked, so that there is no use after free.
 
 use std::ffi::c_int;
 use std::ops::Range;
@@ -238,7 +238,7 @@ impl PersistentRequests {
         self.sending
     }
 
-    /// Gives up receives that were started: those for which nobody has sent anything.
+    /// Cancels receives that were started and for which nothing was sent.
     pub(super) fn cancel(&mut self) -> Result<(), MpiError> {
         if self.receiving {
             call("cancel a receive", || {

@@ -1,16 +1,16 @@
-//! A run of a world on the ranks of a communicator: what one rank does.
+//! A run on the ranks of a communicator: the part of one rank.
 //!
-//! Each rank executes the programs of its own cells, as coroutines of one thread that take turns.
-//! A cell that waits looks, each time it has its turn, whether it can go on. When all cells of a
-//! rank want to switch phases, or have ended, the rank meets the others ([`super::gather_at_root`]); what
-//! comes of that all ranks know, and a run that fails there fails on all of them with an error.
-//! Where one rank alone finds that it cannot go on, the others cannot know, and it ends the job.
+//! Each rank executes the programs of its own cells, as coroutines of one thread that take turns. A
+//! waiting cell checks, each time it has its turn, whether it can continue. When all cells of a
+//! rank want to switch phases, or have ended, the rank enters the consensus ([`super::consensus`]);
+//! all ranks know the result, and a run that fails there fails on all of them with an error. If one
+//! rank finds alone that it cannot continue, the others cannot know, and it aborts the job.
 //!
-//! How a run begins and ends:
+//! The start and end of a run:
 //! * All ranks compare the digests of their images.
-//! * Ranks without cells then listen until the run ends.
-//! * A run ends when the programs of all cells have; then, as at every switch, every piece of
-//!   mail that was sent must have been received.
+//! * Ranks without cells then wait for the end of the run.
+//! * A run ends when the programs of all cells have ended; then, as at every switch, every message
+//!   that was sent must have been received.
 
 use std::cell::{Cell as Slot, RefCell};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(super) enum WaitState {
     Nothing,
     /// The end of an exchange of a set.
     Exchange(usize, By),
-    /// The exchanges that it has begun.
+    /// Its nonblocking exchanges.
     Requests,
     /// Cells of its own rank, to read what it sent them last in an exchange of a set.
     Readers(usize, By),
@@ -62,18 +62,18 @@ pub(super) struct Rank<'w> {
     pub(super) rank_map: RankMap,
     pub(super) messages: MessageQueue,
     exchange: RefCell<BTreeMap<(usize, bool), Rc<PersistentExchange>>>,
-    /// Exchanges that cells have begun.
+    /// The nonblocking exchanges of the cells.
     pub(super) requests: RequestQueue,
     /// By row of this rank's cells.
     pub(super) waits: RefCell<Vec<WaitState>>,
     /// Switches made.
     pub(super) switches: Slot<u64>,
-    /// By row: switches and exchanges that the cell has begun.
+    /// By row: the switches and exchanges of the cell.
     pub(super) steps: RefCell<Vec<StepLog>>,
     pub(super) mismatch_detector: MismatchDetector,
     /// The set whose phase is active, or messages are.
     pub(super) active: Slot<Option<usize>>,
-    /// Raised whenever a cell or a flight goes on.
+    /// Incremented whenever a cell or a request makes progress.
     pub(super) turns: Slot<u64>,
     /// A cell has tested in vain since the rank looked last.
     pub(super) tested: Slot<bool>,
@@ -195,7 +195,7 @@ impl<'w> Rank<'w> {
                 let _ = self.close(&mut Backoff::new(CLOSING));
                 for coroutine in &mut coroutines {
                     while coroutine.started() && !coroutine.done() {
-                        // It is told, and returns or is unwound; its outcome does not matter.
+                        // The program returns or is unwound; its outcome does not matter.
                         discard(coroutine.resume(()));
                     }
                 }
@@ -272,7 +272,7 @@ impl<'w> Rank<'w> {
         Ok(())
     }
 
-    /// Does what can be done at once for all exchanges that were begun.
+    /// Advances all nonblocking exchanges without waiting.
     #[inline]
     pub(super) fn progress(&self, tries: u32) -> Result<(), RunError> {
         if self.requests.progress(tries)? {
@@ -286,7 +286,7 @@ impl<'w> Rank<'w> {
         self.turns.set(self.turns.get() + 1);
     }
 
-    /// A cell begins a switch or an exchange; its number.
+    /// A cell starts a switch or an exchange; its number.
     pub(super) fn count_step(&self, row: usize, what: CollectiveStep, call: Call) -> u64 {
         self.steps.borrow_mut()[row].push(what, call)
     }
@@ -330,7 +330,7 @@ impl<'w> Rank<'w> {
         Ok(exchange)
     }
 
-    /// Where the mail of an element goes or comes from.
+    /// The address of the word of an element operation.
     pub(super) fn element(&self, operation: &Operation, set: usize) -> Address {
         let ends = self.loaded.set(set).get(operation.connection);
         let other = match operation.direction {

@@ -1,8 +1,9 @@
-//! Mail that was sent and that nobody received, found when ranks meet.
+//! The search for messages that were sent and not received, when the ranks agree on a switch.
 //!
-//! The counts of all ranks say that there is some. Each rank looks where mail for its cells may
-//! come from, takes what it finds away, so that the next run does not find it, and the first of all
-//! is named on all ranks. Mail may still be on its way, so they look until they have all.
+//! The counts of all ranks show that there are some. Each rank looks for messages to its cells and
+//! removes those that it finds, so that the next run does not receive them. The first of all is
+//! reported on all ranks. Messages may still be in transit, so the ranks search until all are
+//! found.
 
 use conset_ir::{CellId, ConnectionId, Direction};
 
@@ -12,7 +13,7 @@ use super::run::Rank;
 use crate::error::{MpiError, RunError};
 
 impl Rank<'_> {
-    /// Mail was sent that nobody received. Takes it away, so that the next run does not find it,
+    /// Messages were sent and not received. Removes them, so that the next run does not receive them,
     /// and says what it was.
     pub(super) fn find_unreceived(&self, sent: u64, received: u64) -> Result<RunError, RunError> {
         let addresses = self.addresses_in();
@@ -70,7 +71,7 @@ impl Rank<'_> {
         }
     }
 
-    /// Where mail for this rank's cells may come from, of the active phase or of messages.
+    /// Where messages to cells of this rank may come from, of the active phase or of messages.
     fn addresses_in(&self) -> Vec<(UnreceivedItem, Address)> {
         let mut addresses = Vec::new();
         for &target in self.rank_map.cells_of(self.comm.rank()) {
@@ -92,7 +93,7 @@ impl Rank<'_> {
     }
 }
 
-/// Mail that was not received.
+/// Messages that were not received.
 enum UnreceivedItem {
     /// Words of a set's connection.
     Words(usize, ConnectionId),

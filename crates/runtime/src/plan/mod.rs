@@ -1,22 +1,23 @@
-//! Layout + image + set = plan: what an exchange of vectors needs, made once.
+//! Plans: a layout combined with a compiled set, for exchanging vectors.
 //!
-//! A [`Plan`] belongs to all cells: it is `Sync`, is made outside of the program, and every cell
-//! exchanges by it with `&plan`. It has checked that each connection of the compiled set is the
-//! layout's, with `block` words for each item, and where the set carries node lists, that they are
-//! the layout's ids.
+//! A [`Plan`] belongs to all cells. It is `Sync`, is made outside of the program, and every cell
+//! exchanges with `&plan`. Its constructor has checked that each connection of the compiled set is
+//! that of the layout, with `block` words for each item, and if the set has node lists, that they
+//! are the ids of the layout.
 //!
-//! The order of what is done at a target is fixed, so that results are the same bits on every
+//! The order of operations at a target is fixed, so that results have the same bits on every
 //! transport:
 //!
-//! * [`Cell::exchange_nodes`]: what is there first, then the connections in id order, each in the
-//!   order of its list.
-//! * [`Cell::combine_shared`], [`Cell::combine_owned`], by phases, by messages or begun and ended: the copies in the order of cell ids, the
-//!   cell's own in its place among them. So all copies end equal.
+//! * [`Cell::exchange_nodes`]: the current value first, then the connections in id order, each in
+//!   the order of its list.
+//! * [`Cell::combine_shared`], [`Cell::combine_owned`], by phases, by messages or nonblocking: the
+//!   copies in the order of cell ids, with the value of the cell at its own position. All copies
+//!   end equal.
 //!
-//! One vector goes the transport's shortest way: between threads it is read where it is. Words
-//! that are packed, of several vectors or begun exchanges, lie where the transport sends them from
-//! or in buffers of the plan, one set of them for each exchange of a cell
-//! that is under way at a time; they are made when first needed and used again ever after.
+//! A single vector takes the shortest path of the transport: between threads it is read in place.
+//! Packed words, of several vectors or of nonblocking exchanges, are placed where the transport
+//! sends them from, or in buffers of the plan. There is one set of buffers for each exchange of a
+//! cell in progress; they are made when first needed and reused afterwards.
 //!
 //! All cells exchange by the same plans in the same order; exchanges are collective like
 //! [`Cell::exchange`].

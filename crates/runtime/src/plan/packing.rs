@@ -1,9 +1,10 @@
-//! Packing and unpacking: between vectors and the words of each connection.
+//! Packing and unpacking between vectors and the words of each connection.
 //!
-//! The words of an item lie one behind the other on the wire, those of several vectors one vector
-//! after the other. WireBuffers hold 64 bits a word whatever the type, so that one plan serves all.
+//! The words of an item are contiguous in the buffer of a connection, those of several vectors one
+//! vector after the other. Buffers hold 64 bits per word for every type, so that one plan serves
+//! all.
 //!
-//! The words of one vector go the way of [`CellLists::pack`].
+//! The words of a single vector take the shorter path of [`CellLists::pack`].
 
 use std::ops::Range;
 

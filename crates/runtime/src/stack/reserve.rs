@@ -1,8 +1,7 @@
-//! Address space for the stacks of a worker's cells: one reservation, of which each cell has a
-//! guard and above it a stack.
+//! Reserved address space for the stacks of the cells of a worker, each with a guard below it.
 //!
-//! It begins with a page or more that lists the cells, for the message of an overflow. Stacks share
-//! the reservation and the last of them gives it back.
+//! The reservation begins with a page or more that lists the cells, for the message of an overflow.
+//! The stacks share the reservation; the last of them releases it.
 
 use std::io::Error;
 use std::num::NonZeroUsize;
@@ -40,7 +39,7 @@ struct Region {
 }
 
 impl Region {
-    /// Reserves address space that nobody may touch.
+    /// Reserves address space that is inaccessible.
     fn new(bytes: usize) -> Result<Self, Error> {
         // SAFETY: asks for new memory, wherever there is room.
         let start = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, FLAGS, -1, 0) };

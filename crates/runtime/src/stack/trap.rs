@@ -1,11 +1,11 @@
-//! Faults in the guards of stacks: the handler, what it can look up, and the stack it runs on.
+//! The signal handler for faults in the guards of stacks, the table that it reads, and its stack.
 //!
-//! The handler runs in the middle of anything, so it calls nothing but what a handler may: it reads
-//! numbers, writes a message that it puts together in memory of its own, and ends the process. A
-//! fault elsewhere it hands to the handler that was there before, Rust's as a rule.
+//! The handler can interrupt any code, so it calls only async-signal-safe functions: it reads
+//! numbers, writes a message that it builds in its own memory, and ends the process. Faults
+//! elsewhere are passed to the previous handler, usually that of Rust.
 //!
-//! The regions in which it looks are in a table of atomic numbers. One that is being given back
-//! while another thread faults may be taken for what it was: that process ends either way.
+//! A table of atomic numbers holds the regions to search. If a region is being released while
+//! another thread faults, the fault may be attributed to it; the process ends in either case.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;

@@ -109,7 +109,7 @@ fn what_is_lent_is_written_again_only_after_it_was_read() {
         done: Counter,
     }
     fn lend(shared: &Shared) {
-        // The step at which each memory was lent last.
+        // The step at which each memory was published last.
         let mut lent = [0; 2];
         for step in 1..=3 {
             let free = |row: &usize| shared.done.has_reached(lent[*row]);
@@ -150,7 +150,7 @@ fn what_is_lent_is_written_again_only_after_it_was_read() {
     });
 }
 
-/// Who sees that a writer has ended sees all that it has published: what is there is never taken
+/// A thread that sees that a writer has ended sees all that it has published: what is there is never taken
 /// for what will not come.
 #[test]
 fn what_a_cell_published_before_it_ended_is_not_missed() {

@@ -1,6 +1,7 @@
-//! Combining words that are read where another cell has them, by lists of positions.
+//! Combining words of another cell by lists of positions, reading them in place.
 //!
-//! The loops that take most of an exchange's time; they check nothing, all has been checked.
+//! These loops take most of the time of an exchange. They check nothing: their callers have checked
+//! everything.
 
 use crate::lists::{Number, Op, greater, smaller};
 use crate::port::RawWords;
@@ -25,7 +26,7 @@ pub(super) unsafe fn combine_from<W: Number>(
     there: &Source,
     here: *mut W,
 ) {
-    // SAFETY: handed on.
+    // SAFETY: the promise of the caller.
     unsafe {
         match op {
             Op::Copy => with_source(positions, block, there, here, |_, other| other),

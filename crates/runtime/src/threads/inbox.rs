@@ -1,7 +1,7 @@
-//! The messages of a cell that it has not received: a queue for each cell that sent any.
+//! The unread messages of a cell: one queue for each cell that sent any.
 //!
-//! A message is copied when it is sent and when it is received. The memory of those received is
-//! used again.
+//! A message is copied when it is sent and when it is received. The memory of received messages is
+//! reused.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ impl Inbox {
         message.clear();
         message.extend(words);
         queues.queues.entry(source).or_default().push_back(message);
-        // The lock is held, so nobody else raises it.
+        // The lock is held, so no other thread raises it.
         self.come.publish(self.come.value() + 1);
     }
 

@@ -1,27 +1,27 @@
-//! Threads of this process as a transport: no machine, no clocks, as fast as memory.
+//! The transport on threads of this process: no machine, no clocks, at the speed of memory.
 //!
-//! A few *workers*, by default as many as there are cores, run contiguous blocks of cells each.
-//! A cell is a coroutine that stays on its worker. Cells read each other's buffers directly
-//! (module `port`); who waits lets the worker's other cells go on, then spins, then yields the core
-//! (module `worker`).
+//! A few *workers*, by default one per core, run contiguous blocks of cells each. A cell is a
+//! coroutine that stays on its worker. Cells read each other's buffers directly (module `port`).
+//! While a cell waits, its worker runs other cells, then spins, then yields the core (module
+//! `worker`).
 //!
-//! Programs give the same results as on the emulated machine, to the bit. What differs:
+//! Programs give the same results as on the emulated machine, to the bit. The differences:
 //!
-//! * Sending an element never waits for room: each connection has room for all its words. Nor
-//!   does sending a message: it is copied into the inbox of its target.
-//! * An exchange is one step, not one for each phase; a cell cannot take part in it by
-//!   instantiating its phases.
-//! * What is begun is there to be read at once, and is copied by the cells it goes to, whenever
-//!   they test, end or wait (module `begun`). An end waits for words that come in, and not for
-//!   those who read what went out.
-//! * Of two errors at the same time, which one is told may differ from run to run.
+//! * Sending an element never waits for space: each connection has space for all its words. Sending
+//!   a message does not wait either: it is copied into the inbox of its target.
+//! * An exchange is one step, not one per phase; a cell cannot take part in it by instantiating its
+//!   phases.
+//! * The values of a nonblocking exchange can be read as soon as it is started. The target cells
+//!   copy them when they test, complete an exchange or wait (module `nonblocking`). Completing an
+//!   exchange waits for its incoming words, not for the readers of its outgoing words.
+//! * If two errors occur at the same time, the reported one may differ from run to run.
 //!
-//! A run ends as soon as any cell fails or panics, cells disagree on what they do together, or no
-//! cell can ever go on, which is found out exactly and not by waiting for some time
-//! (`sync::Idle`). A cell that computes and makes no call is waited for as long as it
-//! takes, unless a time-out is asked for ([`ThreadOptions::time_out`]). Cells that ask again and again
-//! whether an exchange has arrived may yet do something else: they are told at once that a source has
-//! ended, and otherwise after the time-out, 10 seconds if there is none (module `watch`).
+//! A run ends as soon as any cell fails or panics, cells make different collective calls, or no
+//! cell can ever continue. The latter is detected exactly, without a time-out
+//! (`sync::IdleDetector`). A cell that computes without calling the library is waited for without
+//! limit unless there is a time-out ([`ThreadOptions::time_out`]). Cells that poll may still do
+//! something else: they are stopped at once if a source has ended, and otherwise after the
+//! time-out, 10 seconds by default (module `watchdog`).
 
 mod combine;
 mod inbox;
@@ -44,21 +44,21 @@ use crate::report::RunReport;
 use shared_state::{Failure, SharedState};
 use worker::{WorkerResult, run_worker};
 
-/// How programs are run on threads.
+/// Options of runs on threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadOptions {
-    /// Threads; as many as there are cores if not said. No more are used than there are cells.
+    /// Number of threads, at most one per cell; one per core if `None`.
     pub workers: Option<usize>,
-    /// How long a cell may be in its own code without any call; for ever if not said. Also how long
-    /// cells may do nothing but test ([`Cell::test`]) while all others wait; 10 seconds if not said.
-    /// Cells that wait for others are found out without. A cell that takes longer ends the run with
+    /// The longest time between two calls of a cell; no limit if `None`. Also how long
+    /// cells may do nothing but test ([`Cell::test`]) while all others wait; 10 seconds if `None`.
+    /// Deadlocks are detected without it. A cell that takes longer ends the run with
     /// [`RunError::TimeOut`] at its next call, and the process if it makes none for as long again
     /// (10 seconds at least), as a thread cannot be ended from outside.
     pub time_out: Option<Duration>,
 }
 
 impl ThreadOptions {
-    /// So many threads.
+    /// Options with this number of threads.
     pub fn workers(workers: usize) -> Self {
         Self { workers: Some(workers), ..Self::default() }
     }

@@ -1,46 +1,47 @@
-//! Exchanges that are begun and ended later: what goes out is lent, what comes in is read
-//! whenever the cell calls.
+//! Nonblocking exchanges on threads: outgoing words are published at the start, and targets read
+//! them whenever they make a call.
 //!
-//! A *request* is such an exchange of one cell, from its begin until its buffers are taken back.
-//! [`CellPort::begin`] is a step like every collective call: the cell arrives, *lends* what goes out
-//! (module `lent`) and publishes the step. From then on its targets read, whatever the cell does.
-//! Whoever ends the first of its requests reads there as well; what comes in is copied when the cell
-//! tests, waits for anything else, or begins so much that it must wait.
+//! A *request* is such an exchange of one cell, from its start until its buffers are returned.
+//! [`CellPort::start`] is a step like every collective call: the cell arrives, *publishes* its
+//! outgoing words (module `published_buffers`) and the step. From then on its targets can read,
+//! whatever the cell does. A cell that completes its oldest request reads in place; otherwise
+//! incoming words are copied when the cell tests, waits for anything else, or starts so many
+//! exchanges that it must wait.
 //!
 //! # Order
 //!
-//! A request has *arrived* when all of it and of those before was read, so those that have are the
-//! first ones of a cell. Sources are read in any order, as soon as they have published; done with
-//! a step (`SharedState::done`) is a cell only when it has read everything up to there.
+//! A request has *arrived* when it and all before it were read, so the arrived requests are the
+//! oldest of a cell. Sources are read in any order, as soon as they have published. A cell is done
+//! with a step (`SharedState::done`) only when it has read everything up to that step.
 //!
-//! # When a begin waits
+//! # When a start waits
 //!
-//! As a rule it does not. It does where a cell is too far ahead of others: 64 steps
-//! ([`WINDOW`]) before the last cell, or before the last reader of what it lent; or where
-//! [`MAX_UNRETURNED`] exchanges of the set that it has ended already are still being read. *Who waits has
-//! read first*: before a begin waits for others, it waits for all requests of its own. So no two
-//! cells wait for one another: of those that wait in a begin or for a request, let the one at the
-//! least step wait for words; their source is at no lesser step, and has published them. And if it
-//! waits for readers, these are at no lesser step, and are themselves reading or have read.
+//! Usually it does not. It waits if a cell is too far ahead of others: 64 steps ([`WINDOW`]) before
+//! the last cell, or before the last reader of its published words; or if [`MAX_UNRETURNED`]
+//! completed exchanges of the set are still being read. *A cell that waits has read first*: before
+//! a start waits for others, it waits for all requests of its own. So no two cells wait for each
+//! other: among those that wait in a start or for a request, consider the one at the least step. If
+//! it waits for words, their source is at no lesser step and has published them. If it waits for
+//! readers, these are at no lesser step, and are reading or have read.
 //!
 //! # Memory
 //!
-//! Whoever ends an exchange gets its buffers back at once. If those that went out are still being
-//! read it gets others of the same sizes: of an exchange before, that has been read meanwhile, or
-//! new ones. So there are as many as there are requests at a time, and at most [`MAX_UNRETURNED`] + 1 more
-//! for each set and cell.
+//! Completing an exchange returns its buffers at once. If the outgoing ones are still being read,
+//! it returns others of the same sizes: those of an earlier exchange that has been read in the
+//! meantime, or new ones. There are as many buffers as requests at a time, and at most
+//! [`MAX_UNRETURNED`] + 1 more for each set and cell.
 //!
-//! # Why reading what is lent is sound
+//! # Why reading published words is sound
 //!
-//! * *The memory is there.* It belongs to the board, which outlives all cells, and stays where it
-//!   is until the owner takes it back.
-//! * *It is what belongs to the step.* Both cells have compared what they do at the step with the
-//!   same entry of the log, so the source has lent the buffers of this set, one for each
-//!   connection, before it published. The reader knows the connection's row among them.
-//! * *Nobody writes what is read.* The owner takes the buffers back, to pack them again, only
-//!   after it has seen that each target of the set is done with the step; a target is done only
-//!   after its last read of it. A place is filled again 64 steps later, after that. This holds
-//!   when a run ends early as well: no rule here asks for who has acknowledged the end.
+//! * *The memory is valid.* It belongs to the shared state, which outlives all cells, and stays
+//!   where it is until the owner takes it back.
+//! * *It belongs to the step.* Both cells have compared their call with the same entry of the log,
+//!   so the source has published the buffers of this set, one for each connection, before it
+//!   published the step. The reader knows the row of the connection among them.
+//! * *Nobody writes what is read.* The owner takes the buffers back, to pack them again, only after
+//!   each target of the set is done with the step; a target is done only after its last read. A
+//!   place is filled again 64 steps later, after that. This holds when a run ends early, too: none
+//!   of these rules depends on the acknowledgement of a shutdown.
 
 use std::collections::VecDeque;
 
@@ -58,16 +59,16 @@ use crate::sync::WINDOW;
 /// Exchanges of a set that a cell may have ended while they are still being read.
 const MAX_UNRETURNED: usize = 3;
 
-/// The exchanges that a cell has begun.
+/// The nonblocking exchanges of a cell.
 #[derive(Debug, Default)]
 pub(super) struct NonblockingState {
-    /// Those not taken back, in the order of their begin.
+    /// Those not taken back, in the order in which they were started.
     requests: VecDeque<Request>,
     /// So many of them, the first ones, have arrived.
     arrived: usize,
-    /// What was lent and not taken back, in the order of steps.
+    /// Published buffers that were not taken back, in the order of steps.
     unreturned: VecDeque<PublishedExchange>,
-    /// What nobody reads, by set.
+    /// Buffers that no cell reads, by set.
     spare: Vec<Vec<Outgoing>>,
     /// Lists kept for their memory.
     lists: Vec<Vec<u32>>,
@@ -81,7 +82,7 @@ struct Request {
     incoming: Vec<Vec<u64>>,
     /// Rows of `incoming` that have not been read.
     unread: Vec<u32>,
-    /// The begin left a phase of this set, for the so manieth time: its words are to be counted.
+    /// The set of the phase that the start left, and how often it was left: its words are still to be counted.
     left: Option<(usize, u32)>,
     /// What went out, if it was taken back.
     outgoing: Option<Outgoing>,
@@ -110,7 +111,7 @@ impl NonblockingState {
 }
 
 impl<'b> ThreadPort<'_, 'b> {
-    /// [`crate::port::Port::begin`].
+    /// [`crate::port::CellPort::start`].
     pub(super) fn start_request(
         &mut self,
         number: u64,
@@ -143,7 +144,7 @@ impl<'b> ThreadPort<'_, 'b> {
         Ok(())
     }
 
-    /// [`crate::port::Port::test`]: reads what is there, and lets others go on if that is not all.
+    /// [`crate::port::CellPort::test`]: reads what is there, and lets others go on if that is not all.
     pub(super) fn test_request(&mut self, number: u64) -> Result<bool, Stopped> {
         if self.state.shutdown.has_started() {
             return Err(Stopped);
@@ -161,7 +162,7 @@ impl<'b> ThreadPort<'_, 'b> {
         Ok(self.nonblocking.has_arrived(number))
     }
 
-    /// [`crate::port::Port::arrive`]: reads all requests up to this one.
+    /// [`crate::port::CellPort::wait`]: reads all requests up to this one.
     pub(super) fn read_requests(&mut self, last: u64) -> Result<(), Stopped> {
         while !self.nonblocking.has_arrived(last) {
             let row = self.nonblocking.arrived;
@@ -174,7 +175,7 @@ impl<'b> ThreadPort<'_, 'b> {
         Ok(())
     }
 
-    /// [`crate::port::Port::read`]: what has not been copied is read where its source lends it.
+    /// [`crate::port::CellPort::read`]: words that were not copied are read in place.
     pub(super) fn read_in_place(
         &mut self,
         number: u64,
@@ -213,7 +214,7 @@ impl<'b> ThreadPort<'_, 'b> {
         }
     }
 
-    /// [`crate::port::Port::take`].
+    /// [`crate::port::CellPort::take`].
     pub(super) fn take_request(&mut self, number: u64) -> WireBuffers {
         let row = self.nonblocking.find(number).expect("the exchange has been nonblocking");
         let Request { set, incoming, outgoing, unread, .. } =
@@ -257,7 +258,7 @@ impl<'b> ThreadPort<'_, 'b> {
             if !state.published[source.index()].0.has_reached(step) {
                 return true;
             }
-            // SAFETY: the source has published the step, at which it lends what goes out, as this
+            // SAFETY: the source has published the step, at which it publishes its outgoing words, as this
             // cell does. This cell is done with the step when all is read (`arrived`).
             let words = unsafe { published_words(state, (step, set), connection) };
             incoming[row as usize].copy_from_slice(words);
@@ -294,7 +295,7 @@ impl<'b> ThreadPort<'_, 'b> {
         WaitCondition { counter, value, reason: WaitReason::Arrival(value), asks }
     }
 
-    /// Sees to it that another exchange of the set can be begun.
+    /// Waits until another exchange of the set can be started.
     fn make_room(&mut self, set: usize) -> Result<(), Stopped> {
         let next = self.step + 1;
         while self
@@ -315,7 +316,7 @@ impl<'b> ThreadPort<'_, 'b> {
         Ok(())
     }
 
-    /// Takes back what was lent, as soon as it is read.
+    /// Takes back published buffers as soon as they are read.
     fn recall(&mut self, row: usize) -> Result<(), Stopped> {
         let published = self.nonblocking.unreturned[row];
         if self.reader_of(published).is_some() {
@@ -344,7 +345,7 @@ impl<'b> ThreadPort<'_, 'b> {
         })
     }
 
-    /// Takes back what was lent and is read.
+    /// Takes back published buffers that are read.
     fn take_back(&mut self, row: usize) -> Outgoing {
         let published = self.nonblocking.unreturned.remove(row).expect("there is such a published");
         // SAFETY: the place is the cell's own, and all targets are done with the step: whoever
@@ -360,7 +361,7 @@ impl<'b> ThreadPort<'_, 'b> {
         &mut spare[set]
     }
 
-    /// WireBuffers for what goes out of a set, that nobody reads.
+    /// Buffers for the outgoing words of a set, that no cell reads.
     fn outgoing_of(&mut self, set: usize) -> Outgoing {
         let kept = |published: &PublishedExchange| {
             published.ended && published.set == set && self.reader_of(*published).is_none()
@@ -377,7 +378,7 @@ impl<'b> ThreadPort<'_, 'b> {
     }
 }
 
-/// The words of a connection that its source lends at a step, at which this set is exchanged.
+/// The words of a connection that its source published at a step, at which this set is exchanged.
 ///
 /// # Safety
 /// As [`super::published_buffers::PublishedBuffers::row`]; the step is that of an exchange of the set at the source as well.
@@ -388,6 +389,6 @@ unsafe fn published_words<'b>(
 ) -> &'b [u64] {
     let source = state.loaded.set(set).get(connection).source;
     let row = state.loaded.sets[set].outgoing.of(source).binary_search(&connection);
-    // SAFETY: handed on.
+    // SAFETY: the promise of the caller.
     unsafe { state.buffers[source.index()].row(step, row.expect("the source is its end")) }
 }

@@ -1,7 +1,8 @@
-//! What a run ended with: the error behind a failure, and what only the end shows.
+//! The outcome of a run on threads: the error behind a failure, and errors that only the end
+//! reveals.
 //!
-//! Where nothing can go on every cell waits for another or has ended; following the waits from
-//! the first waiting cell leads round in a circle or to a cell that has ended.
+//! In a deadlock every cell waits for another or has ended; following the waits from the first
+//! waiting cell leads into a cycle or to a cell that has ended.
 
 use conset_ir::{CellId, ConnectionId};
 

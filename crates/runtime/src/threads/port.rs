@@ -2,44 +2,45 @@
 //!
 //! # Steps
 //!
-//! All collective calls of a cell are numbered, its *steps*. At each a cell first *arrives*: it
-//! compares what it does, and where in the program, with what the first cell to come wrote down, and the last of a worker's
-//! cells publishes that all of them are there. A switch of phases waits for all workers, so that
-//! all words of the old phase can be counted. An exchange does not: it waits for its neighbours.
+//! The collective calls of a cell are numbered; each is a *step*. At a step a cell first *arrives*:
+//! it compares its operation and source location with those that the first cell to arrive has
+//! recorded, and the last cell of a worker publishes that all cells of the worker have arrived. A
+//! switch of phases waits for all workers, so that all words of the old phase can be counted. An
+//! exchange waits only for its neighbours.
 //!
 //! # Exchanges
 //!
-//! 1. A cell says in the slots of its connections where its words are, and publishes the step.
+//! 1. A cell stores in the slots of its connections where its words are, and publishes the step.
 //! 2. It waits for each source in turn, in the order of its connections, and copies from there.
-//! 3. It is done with the step, and waits until those it sends to are.
+//! 3. It is done with the step, and waits until the cells that it sends to are done.
 //!
-//! One that is begun and ended later is a step too, at which nobody waits: module `begun`. Before
-//! any other step a cell reads all that comes in of those, so that whoever is done with a step is
-//! done with all before.
+//! A nonblocking exchange is a step at which no cell waits (module `nonblocking`). Before any other
+//! step a cell reads all incoming words of its nonblocking exchanges, so that a cell that is done
+//! with a step is done with all before.
 //!
-//! # Why reading each other's memory is sound
+//! # Why reading the memory of other cells is sound
 //!
-//! In calls that exchange, that is; for what is lent to be read later `begun` argues.
+//! This is for blocking exchanges; module `nonblocking` has the argument for nonblocking ones.
 //!
-//! * *The memory is there.* A source publishes pointers into slices that are lent to the call,
+//! * *The memory is valid.* A source publishes pointers into slices that are borrowed by the call,
 //!   and stays in the call until each of its targets is done, or until the run ends early and all
-//!   workers have acknowledged that. A cell reads others' memory only between a check that the
-//!   run goes on and its next suspension, and a worker acknowledges only while none of its cells
-//!   runs; after that its cells get [`Stopped`] before they read anything.
-//!   Nothing between publishing and the end of the call runs code of the program's, so nothing
-//!   unwinds there: rows are erased to pointers before, words are numbers. What a program panics
-//!   with or returns cannot unwind a worker when it is dropped, and should the runtime itself
-//!   panic on a worker the process ends (module `worker`).
-//! * *The slots are those of this step.* Both cells have compared what they do at the step with
-//!   the same entry of the log before the source publishes, so it filled the slots of the same
-//!   set in the same way. A source cannot be further than the step, as the reader is not done:
-//!   what a cell has begun before it has read by then (`step`), and it is done with later steps
-//!   only after this one.
-//! * *Nobody writes what is read.* Outgoing rows are shared slices. A vector exchanged by lists
-//!   is published only if none of its outgoing positions is written in the exchange
-//!   ([`CellLists::is_mixed`]); otherwise a copy is, which nobody writes meanwhile. During the call all
-//!   accesses to the vector are through one pointer, and the words that others read are disjoint
-//!   from those written.
+//!   workers have acknowledged that. A cell reads the memory of others only between a check that
+//!   the run continues and its next suspension. A worker acknowledges only while none of its cells
+//!   runs; afterwards its cells get [`Stopped`] before they read anything. Between publishing and
+//!   the end of the call no code of the program runs, so nothing unwinds: slices are erased to
+//!   pointers before, and words are numbers. Dropping the panic payload or the result of a program
+//!   cannot unwind a worker, and if the runtime itself panics on a worker, the process ends (module
+//!   `worker`).
+//! * *The slots are those of this step.* Both cells have compared their call with the same entry of
+//!   the log before the source publishes, so it has filled the slots of the same set in the same
+//!   way. A source cannot be beyond the step while the reader is not done: the reader has completed
+//!   the exchanges that it started before (`step`), and is done with later steps only after this
+//!   one.
+//! * *Nobody writes what is read.* Outgoing rows are shared slices. A vector exchanged by lists is
+//!   published only if none of its outgoing positions is written in the exchange
+//!   ([`CellLists::is_mixed`]); otherwise a copy is published, which nobody writes in the meantime.
+//!   During the call all accesses to the vector use one pointer, and the words that others read are
+//!   disjoint from those written.
 
 use conset_ir::{CellId, ConnectionId, Operation};
 
@@ -164,7 +165,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     }
 
     /// Arrives at the next step and leaves the phase before, if one was instantiated: waits for
-    /// all cells, and finds words that were not received. Reads what was begun before.
+    /// all cells, and finds words that were not received. Completes the nonblocking exchanges.
     fn step(&mut self, collective: Collective) -> Result<(), Stopped> {
         self.check()?;
         self.read_in()?;
@@ -231,7 +232,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         }
     }
 
-    /// Publishes what was put into this step's slots or lent at it.
+    /// Publishes the slots or buffers of this step.
     pub(super) fn publish(&self) {
         self.state.published[self.id.index()].0.publish(self.step);
     }
@@ -369,7 +370,7 @@ impl CellPort for ThreadPort<'_, '_> {
         self.worker.switched(self.id);
         let Context::Phase(set, phase) = to else {
             self.ordered = None;
-            // Nobody may send a message before all have looked whether any is left.
+            // No cell may send a message before all have checked for unreceived ones.
             self.arrive_at(collective)?;
             return self.meet();
         };

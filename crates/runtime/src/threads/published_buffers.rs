@@ -1,13 +1,13 @@
-//! What goes out of exchanges that were begun: lent to the board, which outlives all cells.
+//! The outgoing words of nonblocking exchanges, owned by the shared state, which outlives all
+//! cells.
 //!
-//! A cell that begins an exchange and ends it later cannot stay in a call until all have read its
-//! words. So it gives them away: the buffers move into the place of the exchange's step, of which
-//! there are [`WINDOW`] for each cell, and come back when the targets are done with the step. If
-//! that never comes, because the run or the program ends before, they stay; the board is dropped
-//! when all workers have ended. So whatever becomes of a cell, nothing that others read is freed.
+//! A cell that starts a nonblocking exchange cannot stay in a call until all targets have read its
+//! words. It therefore hands over the buffers: they are moved to the place of the step of the
+//! exchange, of which there are [`WINDOW`] for each cell, and returned when the targets are done
+//! with the step. If the run or the program ends before, they stay; the shared state is dropped
+//! when all workers have ended. However a cell ends, nothing that others read is freed.
 //!
-//! The places know nothing of who reads; the rules are those of whoever uses them (module
-//! `begun`).
+//! The places do not know their readers; the rules are those of the callers (module `nonblocking`).
 
 use std::cell::UnsafeCell;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use crate::sync::WINDOW;
 /// A buffer for each connection that starts at a cell, in id order.
 pub(crate) type Outgoing = Vec<Vec<u64>>;
 
-/// The places of one cell; made when it first begins an exchange.
+/// The places of one cell; made at its first nonblocking exchange.
 #[derive(Debug, Default)]
 pub(crate) struct PublishedBuffers {
     places: OnceLock<Box<[CellStatus]>>,
@@ -34,12 +34,12 @@ impl PublishedBuffers {
     /// Lends what goes out at a step.
     ///
     /// # Safety
-    /// Only the owner calls it. Nobody reads this place: what was lent [`WINDOW`] steps before was
+    /// Only the owner calls it. No cell reads this place: the buffers of [`WINDOW`] steps before was
     /// taken back, and this step is published later.
     pub(crate) unsafe fn put(&self, step: u64, outgoing: Outgoing) {
         let places =
             self.places.get_or_init(|| (0..WINDOW).map(|_| CellStatus::default()).collect());
-        // SAFETY: nobody else gets at the place, as the caller says.
+        // SAFETY: no other cell accesses the place, as the caller says.
         unsafe { *places[(step % WINDOW) as usize].0.get() = outgoing };
     }
 
@@ -49,7 +49,7 @@ impl PublishedBuffers {
     /// Only the owner calls it, and all targets are done with the step.
     pub(crate) unsafe fn take(&self, step: u64) -> Outgoing {
         let place = self.places.get().map(|places| &places[(step % WINDOW) as usize]);
-        // SAFETY: nobody else gets at the place, as the caller says.
+        // SAFETY: no other cell accesses the place, as the caller says.
         place.map_or_else(Vec::new, |place| std::mem::take(unsafe { &mut *place.0.get() }))
     }
 

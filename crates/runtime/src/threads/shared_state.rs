@@ -1,10 +1,9 @@
-//! What the workers of a run share: where cells are, what they lend each other, how it ends.
+//! The state that the workers of a run share: the steps of cells, published memory, the shutdown.
 //!
-//! Every cell has two counters, the last step at which it *published* its rows and the last at
-//! which it was *done* reading those of others, and for each connection a [`Slot`] in which its
-//! source says where the words are. A slot's numbers are plain: they are ordered by the counters.
-//! What goes out of an exchange that is begun and ended later is *lent* to the board (module
-//! `lent`).
+//! Every cell has two counters, the last step at which it *published* its words and the last at
+//! which it was *done* reading those of others. Each connection has a [`Slot`] in which its source
+//! stores where the words are. The values of a slot are plain; the counters order the accesses. The
+//! outgoing words of nonblocking exchanges are in [`PublishedBuffers`].
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -64,7 +63,7 @@ pub(crate) struct Elements {
     pub(crate) sent: Box<[Counter]>,
     pub(crate) received: Box<[Counter]>,
     /// What `sent` was when phases of the set were left, by connection: the last time and the
-    /// time before, in the place of the number of times modulo 2. Who has not yet looked at the
+    /// time before, in the place of the number of times modulo 2. A cell that has not read the
     /// last keeps its source from leaving twice more.
     sent_before: [Box<[Counter]>; 2],
 }
@@ -150,12 +149,12 @@ pub(crate) struct SharedState<'r> {
     pub(crate) done: Box<[CachePadded<Counter>]>,
     /// Per cell: 1 when its program has ended, and will publish nothing more.
     pub(crate) ended: Box<[Counter]>,
-    /// Per cell: what goes out of its begun exchanges.
+    /// Per cell: the outgoing words of its nonblocking exchanges.
     pub(crate) buffers: Box<[PublishedBuffers]>,
     pub(crate) sets: Vec<SetState>,
     /// Per cell.
     pub(crate) inboxes: Box<[Inbox]>,
-    /// How long cells may do nothing but test before they are taken to wait for ever.
+    /// How long cells may only test before the run counts as deadlocked.
     pub(crate) test_time_out: Duration,
     failure: Mutex<Option<(CellId, Failure)>>,
 }

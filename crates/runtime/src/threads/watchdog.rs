@@ -1,17 +1,17 @@
-//! The watch over cells that make no call: a cell in its own code cannot be interrupted, so all
-//! that can be done is to notice.
+//! The watchdog for cells that make no call: a cell in its own code cannot be interrupted, so it
+//! can only be detected.
 //!
-//! Every worker says which of its cells runs and counts their calls. Where a time-out is asked
-//! for, the thread that began the run looks now and then. A cell that has made no call for that
-//! long ends the run, with an error that names it, as soon as it makes one. One that does not
-//! even then would keep the run from ending for ever; it ends the process.
+//! Every worker records which of its cells runs and counts their calls. If there is a time-out, the
+//! thread that started the run checks these records periodically. A cell that has made no call for
+//! the time-out ends the run at its next call, with an error that names it. If it makes none for as
+//! long again, the process is aborted, because the run could never end.
 //!
-//! A cell that asks again and again whether an exchange has arrived ([`crate::Cell::test`]) is
-//! neither in its own code for long nor does it get anywhere, and it keeps its worker from finding
-//! out that nothing can go on (`sync::Idle`), as after asking it may do anything. What is certain is
-//! found at once: that the source it misses has ended. Otherwise, where cells of all workers do
-//! nothing but ask or wait for as long as a cell may be in its own code ([`TEST_TIME_OUT`] if not
-//! said), they are taken to do so for ever ([`Watchdog`]).
+//! A cell that polls ([`crate::Cell::test`]) is not in its own code for long, yet makes no
+//! progress, and prevents its worker from detecting a deadlock (`sync::IdleDetector`), because it
+//! may do anything after a test. One case is certain and detected at once: the source that it waits
+//! for has ended. Otherwise, if cells of all workers do nothing but poll or wait for as long as a
+//! cell may be in its own code ([`TEST_TIME_OUT`] by default), the run is taken to be deadlocked
+//! ([`Watchdog`]).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -44,7 +44,7 @@ pub(crate) struct Activity {
 const ENDED: u32 = 0;
 /// It rests, as none of its cells can go on.
 const RESTS: u32 = u32::MAX;
-/// It has not begun, or is between two cells.
+/// It has not started, or is between two cells.
 const BETWEEN: u32 = u32::MAX - 1;
 
 impl Default for Activity {
@@ -163,7 +163,7 @@ impl Watchdog {
             return false;
         }
         self.quiet += before.map_or(Duration::ZERO, |before| (now - before).min(test_time_out / 8));
-        // Of two looks that it has begun since then, it has come to the end of one.
+        // Of two checks started since then, one has finished.
         let mut workers = self.begin.iter().zip(&self.seen);
         self.quiet >= test_time_out
             && workers.all(|(begin, seen)| seen.at != RESTS || seen.looks >= begin.looks + 2)

@@ -1,10 +1,9 @@
-//! A worker: a thread, its cells as coroutines, and what it does when all of them wait.
+//! A worker: a thread, its cells as coroutines, and its behaviour when all of them wait.
 //!
-//! Cells are resumed one after the other, round and round, where what they wait for is there.
-//! If none can go on the worker spins for a moment, as the others are probably about to publish
-//! something, and then rests: it looks now and then and leaves the core to others meanwhile. A
-//! cell that *asks* whether something is there is resumed in each turn, after the others, and told
-//! how it stands; a worker that has such a cell does not rest, but leaves the core to others too.
+//! The worker resumes cells round robin, those that can continue. If none can, it spins for a
+//! moment, because other cells will probably publish something soon, and then rests: it checks now
+//! and then and yields the core in between. A cell that *polls* is resumed in each round, after the
+//! others; a worker with such a cell does not rest, but yields the core, too.
 
 use std::cell::Cell as Value;
 
@@ -22,11 +21,11 @@ use crate::stack::{AlternateStack, Stacks};
 use crate::sync::{Counter, IdleState, WINDOW, never_reaches};
 
 /// Looks at the waiting cells before a worker rests. A look takes some nanoseconds for each cell;
-/// spinning for much longer takes the core from whoever is waited for where there are more
+/// spinning for much longer takes the core from the awaited thread if there are more
 /// threads than cores.
 const SPINS: u32 = 200;
 
-/// What a cell waits for: a counter, and who is to raise it.
+/// What a cell waits for: a counter, and the reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitCondition<'b> {
     pub(crate) counter: &'b Counter,
@@ -161,7 +160,7 @@ pub(crate) struct CellStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellState {
     Waiting(WaitReason),
-    /// In its own code, or not begun.
+    /// In its own code, or not started.
     Running,
     Ended,
 }
@@ -247,7 +246,7 @@ fn spawn_cells<'b, R>(
         };
         // SAFETY: what the closure borrows lives for 'b, which the task with the coroutine does
         // not outlive. The coroutine stays on this thread: `run_worker` neither forgets it nor
-        // hands it on, and when it is dropped it has ended or was not begun.
+        // hands it on, and when it is dropped it has ended or was not started.
         let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, body) };
         tasks.push(CellTask { cell, coroutine, waits: None, result: None, ended: false });
     }
@@ -255,7 +254,7 @@ fn spawn_cells<'b, R>(
 }
 
 /// Ends the process if it is dropped: a worker that panics has a bug, and would leave cells that
-/// others still read from, and workers that wait for it for ever.
+/// others still read from, and workers that wait for it forever.
 struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
@@ -412,7 +411,7 @@ fn end<R>(state: &SharedState<'_>, tasks: &mut [CellTask<'_, R>]) {
     }
     for task in tasks {
         if task.coroutine.started() && !task.coroutine.done() {
-            // It is told, and returns or is unwound; its outcome does not matter.
+            // The program returns or is unwound; its outcome does not matter.
             discard(task.coroutine.resume(Resume::Abort));
         }
     }
