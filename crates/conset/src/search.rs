@@ -13,7 +13,7 @@
 //!
 //! On machines without timed starts, a plan that remains far from its bound is improved by local
 //! search, which changes the plan and runs the cost model after each change
-//! ([`conset_planner::refine`]).
+//! ([`conset_planner::local_search`]).
 //!
 //! # Limits
 //!
@@ -165,7 +165,7 @@ pub(crate) enum PlanChecks {
 
 /// Makes the plans of one planner ([`planner::plans`]).
 type PlanFn =
-    fn(&Task<'_>, Planner, &planner::Options, &mut Work) -> Result<Vec<Routed>, Infeasible>;
+    fn(&Task<'_>, Planner, &planner::PlannerOptions, &mut Work) -> Result<Vec<Routed>, Infeasible>;
 
 /// The search for one set's plan.
 pub(crate) struct PlanSearch<'a> {
@@ -413,8 +413,8 @@ impl<'a> PlanSearch<'a> {
                 return None;
             }
         }
-        let default = planner::Options::default();
-        let route = planner::Options {
+        let default = planner::PlannerOptions::default();
+        let route = planner::PlannerOptions {
             seed: self.options.seed.wrapping_add(seed),
             reroutes: self.options.rip_up_iterations.unwrap_or(default.reroutes),
             max_phases: self.options.max_phases,

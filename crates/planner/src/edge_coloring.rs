@@ -1,18 +1,18 @@
 //! Rounds by search, for any network.
 //!
-//! Where words are equal, a timetable is a colouring: connections of one colour are a round, and
-//! no agent may send or receive two of a colour, no link carry two. As many colours as the busiest
-//! agent has connections are enough for the agents (König); the search looks for a colouring with
+//! Where words are equal, a timetable is a coloring: connections of one color are a round, and
+//! no agent may send or receive two of a color, no link carry two. As many colors as the busiest
+//! agent has connections are enough for the agents (König); the search looks for a coloring with
 //! a given number that is good for the links too:
 //!
-//! * It begins with a colouring that is good for the agents, by alternating paths.
+//! * It begins with a coloring that is good for the agents, by alternating paths.
 //! * A move takes a connection that shares a link in its round and gives it another route, or
-//!   swaps two colours along the alternating path or cycle that it lies on and gives all
+//!   swaps two colors along the alternating path or cycle that it lies on and gives all
 //!   connections on it new routes. Either way the agents stay in order.
 //! * Moves that do not make the number of shared links greater are kept, others by simulated
 //!   annealing. It ends when nothing is shared or the moves are used up.
 //!
-//! Only for agents with independent directions: with half duplex the colouring is not of a
+//! Only for agents with independent directions: with half duplex the coloring is not of a
 //! bipartite graph. Unequal words are allowed; a round then lasts as long as its longest.
 
 use conset_ir::{ConnectionSet, Machine};
@@ -23,25 +23,25 @@ use super::path_search::{PathSearch, UNIT};
 use super::paths::Paths;
 use conset_partition_route::network::{Distances, Network};
 
-/// A colouring found.
-pub(super) struct Found {
+/// A coloring found.
+pub(super) struct Coloring {
     pub(super) rounds: u32,
     /// What the rounds last, in connections: each as long as its busiest link.
     pub(super) length: u32,
     pub(super) round_of: Vec<u32>,
     pub(super) paths: Paths,
     /// Cells that were looked at, and whether that was all that was allowed.
-    pub(super) looked_at: u64,
+    pub(super) expanded: u64,
     pub(super) stopped: bool,
 }
 
 const NONE: u32 = u32::MAX;
 /// Ends and rounds of all connections together that the search holds.
-const LARGE: usize = 1 << 24;
+const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 /// The price of a link that is in use in the round, in shares of a cell's.
 const SHARED: u32 = 4 * UNIT;
 /// Cells that a new route may look at on the average: on large machines the search ends the sooner.
-const EACH: usize = 64;
+const ROUTE_EXPANSION_BUDGET: usize = 64;
 const HOT: f64 = 1.5;
 const COLD: f64 = 0.1;
 
@@ -55,14 +55,14 @@ pub(super) fn search(
     (rounds, routes): (u32, usize),
     most: u64,
     seed: u64,
-) -> Option<Found> {
+) -> Option<Coloring> {
     if machine.parameters().duplex == conset_ir::Duplex::Half || set.is_empty() {
         return None;
     }
-    let rounds = busiest_side(set, network.cells).max(rounds);
-    let table = network.cells.checked_mul(rounds as usize).filter(|&n| n <= LARGE)?;
-    (network.next.edge_count().checked_mul(rounds as usize)? <= LARGE).then_some(())?;
-    let mut search = Search {
+    let rounds = busiest_port(set, network.cells).max(rounds);
+    let table = network.cells.checked_mul(rounds as usize).filter(|&n| n <= TABLE_MEMORY_LIMIT)?;
+    (network.next.edge_count().checked_mul(rounds as usize)? <= TABLE_MEMORY_LIMIT).then_some(())?;
+    let mut search = ColoringSearch {
         network,
         set,
         rounds: rounds as usize,
@@ -72,14 +72,14 @@ pub(super) fn search(
         paths: vec![Vec::new(); set.len()],
         used: vec![0; network.next.edge_count() * rounds as usize],
         parallel: network.links.iter().map(|&links| links.min(1 << 12) as u16).collect(),
-        way: PathSearch::new(network.cells),
+        path_search: PathSearch::new(network.cells),
         distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
         chain: Vec::new(),
         spent: 0,
-        looked_at: 0,
+        expanded: 0,
     };
     for x in 0..set.len() as u32 {
-        search.colour(x);
+        search.color(x);
     }
     let mut shared: i64 = 0;
     for x in 0..set.len() as u32 {
@@ -87,12 +87,12 @@ pub(super) fn search(
         shared += search.book(x);
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    search.looked_at = 0;
+    search.expanded = 0;
     let mut stopped = false;
     while shared > 0 {
-        let used = search.spent.max(search.looked_at / EACH);
+        let used = search.spent.max(search.expanded / ROUTE_EXPANSION_BUDGET);
         // The share of the work, in routes.
-        let worked = (search.looked_at as u128 * routes as u128 / u128::from(most)) as usize;
+        let worked = (search.expanded as u128 * routes as u128 / u128::from(most)) as usize;
         stopped |= worked > used && worked >= routes;
         let used = used.max(worked);
         if used >= routes {
@@ -101,17 +101,17 @@ pub(super) fn search(
         let heat = HOT * (COLD / HOT).powf(used as f64 / routes as f64);
         shared += search.propose(&mut rng, heat);
     }
-    let looked_at = search.looked_at as u64;
+    let expanded = search.expanded as u64;
     let mut paths = Paths::with_capacity(set.len());
     for path in &search.paths {
         paths.push(path.iter().copied());
     }
     let length = search.length();
-    Some(Found { rounds, length, round_of: search.round_of, paths, looked_at, stopped })
+    Some(Coloring { rounds, length, round_of: search.round_of, paths, expanded, stopped })
 }
 
-/// Connections of the busiest side.
-fn busiest_side(set: &ConnectionSet, cells: usize) -> u32 {
+/// Connections of the busiest port.
+fn busiest_port(set: &ConnectionSet, cells: usize) -> u32 {
     let mut sends = vec![0u32; cells];
     let mut receives = vec![0u32; cells];
     for c in set.connections() {
@@ -121,7 +121,7 @@ fn busiest_side(set: &ConnectionSet, cells: usize) -> u32 {
     sends.into_iter().chain(receives).max().unwrap_or(0)
 }
 
-struct Search<'a> {
+struct ColoringSearch<'a> {
     network: &'a Network,
     set: &'a ConnectionSet,
     rounds: usize,
@@ -133,16 +133,16 @@ struct Search<'a> {
     /// By edge and round: connections over it.
     used: Vec<u16>,
     parallel: Vec<u16>,
-    way: PathSearch,
+    path_search: PathSearch,
     distances: Distances,
     chain: Vec<u32>,
     /// Connections routed anew; eight looked at count for one.
     spent: usize,
     /// Cells that searches looked at.
-    looked_at: usize,
+    expanded: usize,
 }
 
-impl Search<'_> {
+impl ColoringSearch<'_> {
     fn ends(&self, x: u32) -> (usize, usize) {
         let c = self.set.get(conset_ir::ConnectionId(x));
         (c.source.index() * self.rounds, c.target.index() * self.rounds)
@@ -157,7 +157,7 @@ impl Search<'_> {
 
     /// Gives a connection the first round that is free at both ends, after swapping rounds along
     /// an alternating path where there is none.
-    fn colour(&mut self, x: u32) {
+    fn color(&mut self, x: u32) {
         let (source, target) = self.ends(x);
         let sends = &self.sends[source..source + self.rounds];
         let receives = &self.receives[target..target + self.rounds];
@@ -266,10 +266,11 @@ impl Search<'_> {
             let used = used[edge * rounds + round];
             if used < parallel[edge] { 0 } else { SHARED * u32::from(used) }
         };
-        let found = self.way.find(self.network, &self.distances, (source, target), |_| UNIT, link);
+        let found =
+            self.path_search.find(self.network, &self.distances, (source, target), |_| UNIT, link);
         debug_assert!(found, "ways were found before");
-        self.looked_at += self.way.looked_at();
-        self.paths[x as usize].clone_from(&self.way.path);
+        self.expanded += self.path_search.expanded();
+        self.paths[x as usize].clone_from(&self.path_search.path);
     }
 
     fn length(&self) -> u32 {

@@ -1,12 +1,12 @@
 //! Fewer rounds: holes are filled.
 //!
 //! Rounds made for a complete exchange have holes where a set lacks connections, and where the
-//! sides of a torus are no multiples of 4. Rounds are taken anew, those with the longest
+//! ports of a torus are no multiples of 4. Rounds are taken anew, those with the longest
 //! connections and of these the fullest first; each connection goes into the first round taken
 //! before where its agents and its links are free, else it stays. So a round never gets longer,
 //! and rounds run in the order that they had. Routes stay as they are.
 //!
-//! For each agent side and edge a set of bits says in which rounds it is busy; the cost is in
+//! For each agent port and edge a set of bits says in which rounds it is busy; the cost is in
 //! proportion to connections, hops and rounds / 64.
 
 use conset_ir::ConnectionSet;
@@ -15,14 +15,14 @@ use super::paths::Paths;
 use conset_partition_route::network::Network;
 
 /// Words of bits that are held.
-const HELD: usize = 1 << 24;
+const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
 /// Words of bits that are looked at for all connections together.
-const LOOKED_AT: usize = 1 << 32;
+const EXPANSION_LIMIT: usize = 1 << 32;
 
 /// Moves connections into holes of other rounds; returns the number of rounds and the round of
 /// each connection.
-pub(super) fn compact(
+pub(super) fn fill_rounds(
     network: &Network,
     set: &ConnectionSet,
     rounds: u32,
@@ -32,8 +32,8 @@ pub(super) fn compact(
     let words = (rounds as usize).div_ceil(64);
     let rows = network.next.edge_count() + 2 * network.cells;
     let hops: usize = (0..set.len()).map(|x| paths.of(x).len() + 1).sum();
-    if rows.saturating_mul(words) > HELD
-        || hops.saturating_mul(words) > LOOKED_AT
+    if rows.saturating_mul(words) > TABLE_MEMORY_LIMIT
+        || hops.saturating_mul(words) > EXPANSION_LIMIT
         || rounds <= fewest(network, set, paths, rows)
     {
         return (rounds, round_of);
@@ -82,7 +82,7 @@ pub(super) fn compact(
     (count, placed.iter().map(|&place| number[order[place as usize] as usize]).collect())
 }
 
-/// The agent sides and the edges that a connection keeps busy.
+/// The agent ports and the edges that a connection keeps busy.
 fn resources<'a>(
     network: &'a Network,
     set: &ConnectionSet,
@@ -91,12 +91,12 @@ fn resources<'a>(
 ) -> impl Iterator<Item = usize> + 'a {
     let edges = network.next.edge_count();
     let c = &set.connections()[x];
-    let sides = [edges + 2 * c.source.index(), edges + 2 * c.target.index() + 1];
+    let ports = [edges + 2 * c.source.index(), edges + 2 * c.target.index() + 1];
     let links = paths.of(x).windows(2).map(|pair| network.next.edge(pair[0], pair[1]));
-    sides.into_iter().chain(links)
+    ports.into_iter().chain(links)
 }
 
-/// Connections of the busiest agent side or edge.
+/// Connections of the busiest agent port or edge.
 fn fewest(network: &Network, set: &ConnectionSet, paths: &Paths, rows: usize) -> u32 {
     let mut load = vec![0u32; rows];
     for x in 0..set.len() {
@@ -132,7 +132,7 @@ mod tests {
         let found = torus_aapc::rounds(machine.topology(), &set).unwrap();
         let network = Network::new(&machine);
         let (rounds, round_of) =
-            compact(&network, &set, found.rounds, found.round_of.clone(), &found.paths);
+            fill_rounds(&network, &set, found.rounds, found.round_of.clone(), &found.paths);
         let mut seen = std::collections::BTreeSet::new();
         for (x, &round) in round_of.iter().enumerate() {
             assert!(round < rounds);

@@ -41,9 +41,11 @@ mod torus_aapc;
 pub mod translation_slots;
 mod translation_symmetry;
 pub mod windowed_pathfinder;
+mod work;
 
-pub use local_search::{Runner, Streamed, refine};
-pub use merge_phases::{Tried, join, joinable};
+pub use local_search::{Runner, Streamed, local_search};
+pub use merge_phases::{TriedPairs, merge_phases, mergeable};
 pub use plan::{Found, Plan, Stream};
-pub use portfolio::{Options, Planner, Routed, Task, Work, plans};
+pub use portfolio::{Planner, PlannerOptions, Routed, Task, plans};
 pub use problem::Problem;
+pub use work::Work;

@@ -6,16 +6,16 @@
 //! the paper's division and moves connections between phases, alone or two of one agent in
 //! exchange, with a new route in the new phase, by simulated annealing:
 //!
-//! * what counts is the sum of the 8th powers of the loads of all agent sides and all links in all
-//!   phases, in units of the share that the busiest side should have; it is ruled by the greatest
+//! * what counts is the sum of the 8th powers of the loads of all agent ports and all links in all
+//!   phases, in units of the share that the busiest port should have; it is ruled by the greatest
 //!   loads and still falls when one of several great ones is made smaller;
 //! * channels are a hard limit: a route goes round full cells, or the move is not made;
 //! * of all divisions seen, the one with the least sum of greatest loads is kept.
 //!
 //! With one phase that leaves routes to choose. The number of moves is in proportion to the
 //! connections, so time is too; where routes are so long that the searches for them look at more
-//! than [`LOOKED_AT`] cells, or more than [`EACH`] a move, the search cools faster and ends there. It
-//! ends, too, at a division that takes no more than the busiest side alone. Sets with an order or with
+//! than [`EXPANSION_LIMIT`] cells, or more than [`MOVE_EXPANSION_LIMIT`] a move, the search cools faster and ends there. It
+//! ends, too, at a division that takes no more than the busiest port alone. Sets with an order or with
 //! required bandwidths or latencies are left as they are.
 
 use conset_ir::{ConnectionSet, Machine};
@@ -24,8 +24,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::max_tree::MaxTree;
 use super::path_search::{CLOSED, PathSearch, UNIT};
-use crate::portfolio::Work;
 use crate::problem::ports;
+use crate::work::Work;
 use conset_partition_route::network::{Distances, Network};
 
 /// A division: a phase and a path for each connection.
@@ -41,18 +41,18 @@ const HOT: f64 = 1.0;
 const COLD: f64 = 0.001;
 
 /// Cells of all phases together that the search holds loads of.
-const HELD: usize = 1 << 24;
+const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
 /// Cells that the searches for routes look at in all. Every 8x8 machine stays far below it.
-const LOOKED_AT: u64 = 1 << 27;
+const EXPANSION_LIMIT: u64 = 1 << 27;
 
 /// The same for each move: what two searches of all cells of a 8x8 machine come to, and a little.
 /// Without it 992 connections over ten dimensions of a hypercube took ten times the time of as
 /// many on 8x8 cells, and were no better for it.
-const EACH: u64 = 160;
+const MOVE_EXPANSION_LIMIT: u64 = 160;
 
 /// Balances the phases of a division with so many moves; returns the best division seen.
-pub(super) fn balance(
+pub(super) fn anneal(
     machine: &Machine,
     set: &ConnectionSet,
     network: &Network,
@@ -61,16 +61,16 @@ pub(super) fn balance(
     seed: u64,
 ) -> Division {
     let held = network.cells.saturating_mul(division.phases as usize);
-    if division.phases == 0 || set.is_empty() || held > HELD {
+    if division.phases == 0 || set.is_empty() || held > TABLE_MEMORY_LIMIT {
         return division;
     }
-    let mut search = Search::new(machine, set, network, division);
+    let mut search = Annealing::new(machine, set, network, division);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut best = (search.time(), search.division.clone());
     let mut changed = false;
-    let most = LOOKED_AT.min(EACH.saturating_mul(moves as u64));
+    let most = EXPANSION_LIMIT.min(MOVE_EXPANSION_LIMIT.saturating_mul(moves as u64));
     for step in 0..moves {
-        let used = search.looked_at as f64 / most as f64;
+        let used = search.expanded as f64 / most as f64;
         if used >= 1.0 || best.0 <= search.least {
             break;
         }
@@ -84,42 +84,42 @@ pub(super) fn balance(
             }
         }
     }
-    work.take(search.looked_at);
+    work.take(search.expanded);
     if search.time() < best.0 { search.division } else { best.1 }
 }
 
 /// Moves between two looks at the whole.
 const CHECK: usize = 64;
 
-struct Search<'a> {
+struct Annealing<'a> {
     network: &'a Network,
     set: &'a ConnectionSet,
     division: Division,
     channels: u32,
     cells: usize,
-    side_count: usize,
-    sides: Vec<[u32; 2]>,
-    /// Connections of each side: row `s` is `ids[first[s]..first[s + 1]]`.
+    port_count: usize,
+    ports: Vec<[u32; 2]>,
+    /// Connections of each port: row `s` is `ids[first[s]..first[s + 1]]`.
     first: Vec<u32>,
     ids: Vec<u32>,
     /// Clocks that a connection keeps its agents and its links busy.
     agent_clocks: Vec<u64>,
     link_clocks: Vec<u64>,
-    /// By phase and cell, side, edge.
+    /// By phase and cell, port, edge.
     taken: Vec<u32>,
-    side_load: MaxTree,
+    port_load: MaxTree,
     link_load: MaxTree,
     /// Links of each edge.
     parallel: Vec<u64>,
     unit: f64,
-    /// The clocks of the busiest side in all phases together: no division takes less.
+    /// The clocks of the busiest port in all phases together: no division takes less.
     least: u64,
-    way: PathSearch,
+    path_search: PathSearch,
     distances: Distances,
-    looked_at: u64,
+    expanded: u64,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Annealing<'a> {
     fn new(
         machine: &Machine,
         set: &'a ConnectionSet,
@@ -128,21 +128,21 @@ impl<'a> Search<'a> {
     ) -> Self {
         let parameters = machine.parameters();
         let cells = network.cells;
-        let side_count = parameters.duplex.port_count(cells);
-        let sides = ports(machine, set);
-        let mut first = vec![0u32; side_count + 1];
-        for side in sides.iter().flatten() {
-            first[*side as usize + 1] += 1;
+        let port_count = parameters.duplex.port_count(cells);
+        let ports = ports(machine, set);
+        let mut first = vec![0u32; port_count + 1];
+        for port in ports.iter().flatten() {
+            first[*port as usize + 1] += 1;
         }
-        for side in 0..side_count {
-            first[side + 1] += first[side];
+        for port in 0..port_count {
+            first[port + 1] += first[port];
         }
         let mut next = first.clone();
-        let mut ids = vec![0; 2 * sides.len()];
-        for (x, both) in sides.iter().enumerate() {
-            for &side in both {
-                ids[next[side as usize] as usize] = x as u32;
-                next[side as usize] += 1;
+        let mut ids = vec![0; 2 * ports.len()];
+        for (x, both) in ports.iter().enumerate() {
+            for &port in both {
+                ids[next[port as usize] as usize] = x as u32;
+                next[port as usize] += 1;
             }
         }
         let words = || set.connections().iter().map(|c| c.words);
@@ -154,29 +154,29 @@ impl<'a> Search<'a> {
             set,
             channels: parameters.channels_per_cell,
             cells,
-            side_count,
-            sides,
+            port_count,
+            ports,
             first,
             ids,
             agent_clocks: words().map(|words| parameters.end_clocks(words)).collect(),
             link_clocks: words().map(|words| u64::from(words) * link).collect(),
             taken: vec![0; phases * cells],
-            side_load: MaxTree::new(phases, side_count),
+            port_load: MaxTree::new(phases, port_count),
             link_load: MaxTree::new(phases, parallel.len()),
             parallel,
             unit: 1.0,
             least: 0,
-            way: PathSearch::new(cells),
+            path_search: PathSearch::new(cells),
             distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
             division,
-            looked_at: 0,
+            expanded: 0,
         };
         for x in 0..set.len() {
             this.book(x, true);
         }
         let total =
-            |side: usize| (0..phases).map(|p| this.side_load[p * side_count + side]).sum::<u64>();
-        let busiest = (0..side_count).map(total).max().unwrap_or(1);
+            |port: usize| (0..phases).map(|p| this.port_load[p * port_count + port]).sum::<u64>();
+        let busiest = (0..port_count).map(total).max().unwrap_or(1);
         this.least = busiest;
         this.unit = (busiest as f64 / phases as f64).max(1.0);
         this
@@ -188,9 +188,9 @@ impl<'a> Search<'a> {
         let change = |loads: &mut MaxTree, at: usize, by: u64| {
             loads.set(at, if add { loads[at] + by } else { loads[at] - by });
         };
-        for side in self.sides[x] {
-            let at = phase * self.side_count + side as usize;
-            change(&mut self.side_load, at, self.agent_clocks[x]);
+        for port in self.ports[x] {
+            let at = phase * self.port_count + port as usize;
+            change(&mut self.port_load, at, self.agent_clocks[x]);
         }
         let path = &self.division.paths[x];
         for &cell in path {
@@ -206,9 +206,9 @@ impl<'a> Search<'a> {
 
     /// The sum over the phases of the greatest load.
     fn time(&self) -> u64 {
-        let [sides, links] =
-            [&self.side_load, &self.link_load].map(|l| l.of_rows().iter().copied());
-        sides.zip(links.chain(std::iter::repeat(0))).map(|(a, b)| a.max(b)).sum()
+        let [ports, links] =
+            [&self.port_load, &self.link_load].map(|l| l.of_rows().iter().copied());
+        ports.zip(links.chain(std::iter::repeat(0))).map(|(a, b)| a.max(b)).sum()
     }
 
     fn weight(&self, load: u64) -> f64 {
@@ -218,11 +218,11 @@ impl<'a> Search<'a> {
         fourth * fourth
     }
 
-    /// What the loads of the sides and links of a connection weigh in a phase. Two places of
+    /// What the loads of the ports and links of a connection weigh in a phase. Two places of
     /// one connection are never the same, except for a half-duplex connection to itself.
-    fn weight_of_sides(&self, x: usize, phase: u32) -> f64 {
-        let at = |side: u32| self.side_load[phase as usize * self.side_count + side as usize];
-        self.sides[x].iter().map(|&side| self.weight(at(side))).sum()
+    fn weight_of_ports(&self, x: usize, phase: u32) -> f64 {
+        let at = |port: u32| self.port_load[phase as usize * self.port_count + port as usize];
+        self.ports[x].iter().map(|&port| self.weight(at(port))).sum()
     }
 
     fn weight_of_links(&self, x: usize) -> f64 {
@@ -241,8 +241,8 @@ impl<'a> Search<'a> {
         let from = self.division.phase_of[x];
         let allowed = -heat * f64::ln(rng.random_range(1e-9..1.0));
         let partner = if rng.random_range(0..4) > 0 {
-            let side = self.sides[x][rng.random_range(0..2)] as usize;
-            let (first, end) = (self.first[side], self.first[side + 1]);
+            let port = self.ports[x][rng.random_range(0..2)] as usize;
+            let (first, end) = (self.first[port], self.first[port + 1]);
             let other = self.ids[rng.random_range(first..end) as usize] as usize;
             if self.division.phase_of[other] == from {
                 return false;
@@ -272,24 +272,24 @@ impl<'a> Search<'a> {
         let mut gain = 0.0;
         for (row, &x) in moved.iter().enumerate() {
             let phase = self.division.phase_of[x];
-            gain += self.weight_of_sides(x, phase) + self.weight_of_links(x);
+            gain += self.weight_of_ports(x, phase) + self.weight_of_links(x);
             self.book(x, false);
-            gain -= self.weight_of_sides(x, phase) + self.weight_of_links(x);
+            gain -= self.weight_of_ports(x, phase) + self.weight_of_links(x);
             old[row] = std::mem::take(&mut self.division.paths[x]);
         }
         // First the agents alone: most moves fail there, before any search for a route.
         let mut done = 0;
         for (row, &x) in moved.iter().enumerate() {
             let phase = if row == 0 { to } else { from };
-            let loss = self.loss_of_sides(x, phase);
+            let loss = self.loss_of_ports(x, phase);
             if loss - gain > allowed || !self.find(x, phase) {
                 break;
             }
             self.division.phase_of[x] = phase;
-            self.division.paths[x].clone_from(&self.way.path);
-            gain += self.weight_of_sides(x, phase) + self.weight_of_links(x);
+            self.division.paths[x].clone_from(&self.path_search.path);
+            gain += self.weight_of_ports(x, phase) + self.weight_of_links(x);
             self.book(x, true);
-            gain -= self.weight_of_sides(x, phase) + self.weight_of_links(x);
+            gain -= self.weight_of_ports(x, phase) + self.weight_of_links(x);
             done += 1;
         }
         if done == moved.len() && -gain <= allowed {
@@ -306,12 +306,12 @@ impl<'a> Search<'a> {
         false
     }
 
-    fn loss_of_sides(&self, x: usize, phase: u32) -> f64 {
-        let at = |side: u32| self.side_load[phase as usize * self.side_count + side as usize];
+    fn loss_of_ports(&self, x: usize, phase: u32) -> f64 {
+        let at = |port: u32| self.port_load[phase as usize * self.port_count + port as usize];
         let clocks = self.agent_clocks[x];
-        self.sides[x]
+        self.ports[x]
             .iter()
-            .map(|&side| self.weight(at(side) + clocks) - self.weight(at(side)))
+            .map(|&port| self.weight(at(port) + clocks) - self.weight(at(port)))
             .sum()
     }
 
@@ -335,8 +335,9 @@ impl<'a> Search<'a> {
             let share = (load * 4 / unit.max(1)).min(16) as u32;
             share * share
         };
-        let found = self.way.find(self.network, &self.distances, (source, target), cell, link);
-        self.looked_at += self.way.looked_at() as u64;
+        let found =
+            self.path_search.find(self.network, &self.distances, (source, target), cell, link);
+        self.expanded += self.path_search.expanded() as u64;
         found
     }
 }

@@ -16,7 +16,7 @@
 //!
 //! Sets with order keep it; sets that ask for bandwidth or latency are not for this way.
 
-mod draft;
+mod candidate;
 #[cfg(test)]
 mod tests;
 
@@ -28,9 +28,9 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::portfolio::Routed;
 use crate::problem::ports;
+use candidate::{CandidatePhase, CandidatePlan, CandidateStream};
 use conset_partition_route::network::Network;
 use conset_partition_route::{channels, explain};
-use draft::{Draft, Phase, Stream};
 
 /// A stream as whoever runs phases sees it: connection, words, the edges of its route.
 pub type Streamed<'a> = (ConnectionId, u32, &'a [u32]);
@@ -41,8 +41,8 @@ pub type Runner<'a> = dyn FnMut(&[Streamed<'_>]) -> Vec<f64> + 'a;
 /// How much longer all phases may get by a change in the beginning, as a share of one of them.
 const SLACK: f64 = 0.006;
 
-/// Cells of all phases together, and edges, that a draft may hold.
-const HELD: usize = 1 << 24;
+/// Cells of all phases together, and edges, that a candidate may hold.
+const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
 /// Cells and edges of which the tables cost as much as a stream that is run.
 const ROW: u64 = 64;
@@ -52,7 +52,7 @@ const ROW: u64 = 64;
 ///
 /// # Errors
 /// None for the routing of a set on its machine.
-pub fn refine(
+pub fn local_search(
     timetable: &Timetable,
     even: bool,
     steps: u64,
@@ -63,14 +63,14 @@ pub fn refine(
     let network = Network::new(machine);
     let row = network.cells + network.next.edge_count();
     let held = row.saturating_mul(timetable.phases().len());
-    if set.is_empty() || set.has_requirements() || held > HELD {
+    if set.is_empty() || set.has_requirements() || held > TABLE_MEMORY_LIMIT {
         return Ok(None);
     }
-    let draft = Draft::new(machine, set, &network, timetable);
-    let mut search = Search {
-        draft,
+    let candidate = CandidatePlan::new(machine, set, &network, timetable);
+    let mut search = LocalSearch {
+        candidate,
         switch: machine.parameters().switch_clocks() as f64,
-        sides: ports(machine, set),
+        ports: ports(machine, set),
         last: vec![0.0; 2 * network.cells],
         costs: Vec::new(),
         spent: 0,
@@ -90,11 +90,11 @@ struct Cost {
     all: f64,
 }
 
-struct Search<'a, 'r> {
-    draft: Draft<'a>,
+struct LocalSearch<'a, 'r> {
+    candidate: CandidatePlan<'a>,
     switch: f64,
-    sides: Vec<[u32; 2]>,
-    /// By side: its last end in a phase.
+    ports: Vec<[u32; 2]>,
+    /// By port: its last end in a phase.
     last: Vec<f64>,
     costs: Vec<Cost>,
     /// Streams that were run, and what tables cost.
@@ -104,11 +104,11 @@ struct Search<'a, 'r> {
     run: &'a mut Runner<'r>,
 }
 
-impl Search<'_, '_> {
+impl LocalSearch<'_, '_> {
     /// The streams of the best phases seen, if they are better than the first.
-    fn anneal(&mut self, even: bool, steps: u64, seed: u64) -> Option<Vec<Vec<Stream>>> {
+    fn anneal(&mut self, even: bool, steps: u64, seed: u64) -> Option<Vec<Vec<CandidateStream>>> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        self.costs = (0..self.draft.phases.len()).map(|_| Cost::default()).collect();
+        self.costs = (0..self.candidate.phases.len()).map(|_| Cost::default()).collect();
         for row in 0..self.costs.len() {
             self.costs[row] = self.cost(row);
         }
@@ -116,7 +116,7 @@ impl Search<'_, '_> {
         let first = sum(&self.costs, |cost| cost.clocks);
         let mut best = (first, None);
         if even {
-            self.draft.even_out(&mut rng);
+            self.candidate.even_out(&mut rng);
             for row in 0..self.costs.len() {
                 self.costs[row] = self.cost(row);
             }
@@ -128,10 +128,10 @@ impl Search<'_, '_> {
         while self.spent < steps {
             let left = 1.0 - self.spent as f64 / steps as f64;
             self.spent += 1;
-            if !self.draft.change(&mut rng) {
+            if !self.candidate.change(&mut rng) {
                 continue;
             }
-            let touched: Vec<usize> = self.draft.touched().collect();
+            let touched: Vec<usize> = self.candidate.touched().collect();
             let old: Vec<Cost> = touched.iter().map(|&row| self.costs[row]).collect();
             for &row in &touched {
                 self.costs[row] = self.cost(row);
@@ -139,11 +139,11 @@ impl Search<'_, '_> {
             let then = sum(&self.costs, |cost| cost.all);
             let most = now + slack * left * left * rng.random::<f64>();
             if then > most {
-                self.draft.undo();
+                self.candidate.rollback();
                 touched.iter().zip(old).for_each(|(&row, cost)| self.costs[row] = cost);
                 continue;
             }
-            self.draft.keep();
+            self.candidate.commit();
             now = then;
             self.note(&mut best);
         }
@@ -151,30 +151,30 @@ impl Search<'_, '_> {
     }
 
     /// Keeps the streams if phases are shorter than the best so far.
-    fn note(&self, best: &mut (f64, Option<Vec<Vec<Stream>>>)) {
+    fn note(&self, best: &mut (f64, Option<Vec<Vec<CandidateStream>>>)) {
         let clocks = self.costs.iter().map(|cost| cost.clocks).sum();
         if clocks < best.0 - 1.0 {
-            let streams = |phase: &Phase| phase.streams.clone();
-            *best = (clocks, Some(self.draft.phases.iter().map(streams).collect()));
+            let streams = |phase: &CandidatePhase| phase.streams.clone();
+            *best = (clocks, Some(self.candidate.phases.iter().map(streams).collect()));
         }
     }
 
     /// Runs a phase and notes when its streams are over.
     fn cost(&mut self, row: usize) -> Cost {
-        let phase = &mut self.draft.phases[row];
+        let phase = &mut self.candidate.phases[row];
         if phase.streams.is_empty() {
             return Cost::default();
         }
         self.spent += phase.streams.len() as u64 + self.width;
         let mut streams: Vec<Streamed<'_>> = Vec::with_capacity(phase.streams.len());
-        for Stream { connection, words, route } in &phase.streams {
+        for CandidateStream { connection, words, route } in &phase.streams {
             streams.push((ConnectionId(*connection), *words, &route.edges));
         }
         let ends = (self.run)(&streams);
         self.last.fill(0.0);
         for (stream, &end) in phase.streams.iter().zip(&ends) {
-            for side in self.sides[stream.connection as usize] {
-                let last = &mut self.last[side as usize];
+            for port in self.ports[stream.connection as usize] {
+                let last = &mut self.last[port as usize];
                 *last = end.max(*last);
             }
         }
@@ -194,22 +194,22 @@ fn plan_of(
     machine: &Arc<Machine>,
     set: &Arc<conset_ir::ConnectionSet>,
     network: &Network,
-    phases: &[Vec<Stream>],
+    phases: &[Vec<CandidateStream>],
 ) -> Result<Routed, Infeasible> {
     let parameters = machine.parameters();
-    let sides = ports(machine, set);
+    let ports = ports(machine, set);
     let mut free = vec![0u64; 2 * network.cells];
     let ordered = if set.order().is_empty() { 0 } else { set.len() };
     let mut over = vec![0u64; ordered];
     let mut before: Vec<Vec<u32>> = vec![Vec::new(); ordered];
     set.order().iter().for_each(|(a, b)| before[b.index()].push(a.0));
-    let mut started: Vec<Vec<(u64, &Stream)>> = Vec::new();
+    let mut started: Vec<Vec<(u64, &CandidateStream)>> = Vec::new();
     for streams in phases.iter().filter(|streams| !streams.is_empty()) {
         free.fill(0);
         over.fill(0);
         let mut phase = Vec::with_capacity(streams.len());
         for stream in streams {
-            let [a, b] = sides[stream.connection as usize].map(|side| side as usize);
+            let [a, b] = ports[stream.connection as usize].map(|port| port as usize);
             let before = before.get(stream.connection as usize).into_iter().flatten();
             let start = before.map(|&x| over[x as usize]).fold(free[a].max(free[b]), u64::max);
             let connection = set.get(ConnectionId(stream.connection));

@@ -12,21 +12,21 @@ use conset_ir::Infeasible;
 use crate::portfolio::{Part, Routed, plan_of_parts};
 
 /// Pairs of phases that were proposed before, by the first connection of each.
-pub type Tried = BTreeSet<(u32, u32)>;
+pub type TriedPairs = BTreeSet<(u32, u32)>;
 
 /// Cells of all phases together that are looked at.
-const HELD: usize = 1 << 24;
+const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
 /// Pairs of phases of a plan of rounds whose routes have channels together, the earlier phase
 /// first and no phase twice; none of those tried before, and they count as tried from now on.
 /// None for plans without rounds and for sets that ask for bandwidth or latency.
-pub fn joinable(plan: &Routed, tried: &mut Tried) -> Vec<(u32, u32)> {
+pub fn mergeable(plan: &Routed, tried: &mut TriedPairs) -> Vec<(u32, u32)> {
     let machine = plan.routing.machine();
     let phases = plan.routing.phases();
     let cells = machine.cell_count();
     if plan.rounds.is_none()
         || plan.routing.set().has_requirements()
-        || phases.len().saturating_mul(cells) > HELD
+        || phases.len().saturating_mul(cells) > TABLE_MEMORY_LIMIT
     {
         return Vec::new();
     }
@@ -63,11 +63,11 @@ pub fn joinable(plan: &Routed, tried: &mut Tried) -> Vec<(u32, u32)> {
 }
 
 /// A plan in which pairs of phases are one, in the place of the first of them. Pairs are as
-/// [`joinable`] gives them.
+/// [`mergeable`] gives them.
 ///
 /// # Errors
 /// None for pairs whose routes have channels together.
-pub fn join(plan: &Routed, pairs: &[(u32, u32)]) -> Result<Routed, Infeasible> {
+pub fn merge_phases(plan: &Routed, pairs: &[(u32, u32)]) -> Result<Routed, Infeasible> {
     let mut phases: Vec<Vec<Part>> = Vec::with_capacity(plan.routing.phases().len());
     for (phase, routes) in plan.routing.iter() {
         let rounds = plan.rounds.as_ref().map(|rounds| &rounds[phase.index()]);
@@ -90,7 +90,7 @@ pub fn join(plan: &Routed, pairs: &[(u32, u32)]) -> Result<Routed, Infeasible> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, Planner, Task, Work, plans};
+    use crate::{Planner, PlannerOptions, Task, Work, plans};
     use conset_ir::{CellId, Connection, ConnectionSet, Machine};
     use std::sync::Arc;
 
@@ -104,14 +104,14 @@ mod tests {
         let bounds = conset_partition_route::bounds::bounds(&machine, &set).unwrap().summary();
         let task = Task::new(&machine, &set, bounds);
         let mut work = Work::unlimited();
-        let made = plans(&task, Planner::RoundPathfinder, &Options::default(), &mut work);
+        let made = plans(&task, Planner::RoundPathfinder, &PlannerOptions::default(), &mut work);
         let mut plan = made.unwrap().pop().unwrap();
         let before = plan.routing.phases().len();
-        let mut tried = Tried::new();
+        let mut tried = TriedPairs::new();
         for _ in 0..10 {
-            let pairs = joinable(&plan, &mut tried);
+            let pairs = mergeable(&plan, &mut tried);
             let phases = plan.routing.phases().len();
-            plan = join(&plan, &pairs).unwrap();
+            plan = merge_phases(&plan, &pairs).unwrap();
             assert_eq!(plan.routing.phases().len(), phases - pairs.len());
         }
         assert_eq!((before, plan.routing.phases().len()), (2, 1));

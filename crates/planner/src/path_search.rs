@@ -77,7 +77,7 @@ impl PathSearch {
     }
 
     /// Cells that the last search looked at.
-    pub(super) fn looked_at(&self) -> usize {
+    pub(super) fn expanded(&self) -> usize {
         self.touched.len()
     }
 

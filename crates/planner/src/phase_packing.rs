@@ -7,7 +7,7 @@
 //!
 //! Nothing but its agents holds a connection back until its round: with two idle agents it starts
 //! early, on links that others use, and what waits for those is late. Only a switch keeps all
-//! cells in step. So rounds can be packed [`Packing::InStep`] too: a round joins a phase only if
+//! cells in step. So rounds can be packed [`PackingRule::InStep`] too: a round joins a phase only if
 //! none of its connections would come early onto links that are in use then.
 //!
 //! Where bandwidths or latencies are asked for, connections are packed one by one: each goes where
@@ -21,10 +21,10 @@ use conset_partition_route::network::Network;
 const OPEN: usize = 64;
 
 /// Cells of all open phases together.
-const HELD: usize = 1 << 26;
+const TABLE_MEMORY_LIMIT: usize = 1 << 26;
 
 /// A division of connections into phases.
-pub(super) struct Packed {
+pub(super) struct PhaseAssignment {
     /// Number of phases.
     pub(super) phases: u32,
     /// The phase of each connection.
@@ -33,7 +33,7 @@ pub(super) struct Packed {
 
 /// Which rounds go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(super) enum PackingRule {
     /// As many as fit.
     Dense,
     /// Those that stay in step.
@@ -47,26 +47,35 @@ pub(super) struct Rounds<'a> {
     pub(super) round_of: &'a [u32],
     /// Every path visits a cell once at most.
     pub(super) paths: &'a Paths,
-    /// The sides of its agents that each connection keeps busy, two numbers below twice the cells.
-    pub(super) sides: &'a [[u32; 2]],
+    /// The ports of its agents that each connection keeps busy, two numbers below twice the cells.
+    pub(super) ports: &'a [[u32; 2]],
     /// Whether phases have to come in the order of their rounds.
     pub(super) ordered: bool,
     /// Required bandwidths and latencies.
-    pub(super) wants: Option<&'a Requirements>,
+    pub(super) requirements: Option<&'a Requirements>,
 }
 
 /// Packs rounds of connections into phases.
-pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: Packing) -> Packed {
+pub(super) fn pack(
+    network: &Network,
+    channels: u32,
+    what: Rounds<'_>,
+    packing: PackingRule,
+) -> PhaseAssignment {
     let Rounds { round_of, paths, .. } = what;
     let rounds = what.count;
     let cells = network.cells;
     let places = match packing {
-        Packing::Dense => 0,
-        Packing::InStep => 2 * cells + network.next.edge_count(),
+        PackingRule::Dense => 0,
+        PackingRule::InStep => 2 * cells + network.next.edge_count(),
     };
-    let most = if what.ordered { 1 } else { (HELD / (cells + places).max(1)).clamp(1, OPEN) };
+    let most = if what.ordered {
+        1
+    } else {
+        (TABLE_MEMORY_LIMIT / (cells + places).max(1)).clamp(1, OPEN)
+    };
     let members = Members::new(rounds as usize, round_of);
-    let edges = if what.wants.is_some() { network.next.edge_count() } else { 0 };
+    let edges = if what.requirements.is_some() { network.next.edge_count() } else { 0 };
     let mut packer = Packer {
         cells,
         places,
@@ -74,12 +83,12 @@ pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: 
         channels,
         most,
         first: 0,
-        wants: what.wants,
+        requirements: what.requirements,
         open: Vec::new(),
         taken: Vec::new(),
     };
     let apart = edges > 0;
-    let mut uses: Vec<Use> = Vec::new();
+    let mut uses: Vec<Footprint> = Vec::new();
     let mut phase_of = vec![0; round_of.len()];
     let mut needs = vec![0u32; cells];
     for round in 0..rounds as usize {
@@ -98,8 +107,8 @@ pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: 
         }
         let fits_alone = !apart && used.iter().all(|&cell| needs[cell as usize] <= channels);
         uses.clear();
-        if fits_alone && packing == Packing::InStep {
-            uses.extend(members.iter().map(|&x| Use::new(network, what, x)));
+        if fits_alone && packing == PackingRule::InStep {
+            uses.extend(members.iter().map(|&x| Footprint::new(network, what, x)));
         }
         if fits_alone {
             let phase = packer.take(&used, |cell| needs[cell as usize], &uses);
@@ -110,7 +119,7 @@ pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: 
             for &x in members {
                 uses.clear();
                 if apart {
-                    uses.push(Use::new(network, what, x));
+                    uses.push(Footprint::new(network, what, x));
                 }
                 phase_of[x as usize] = packer.take(paths.of(x as usize), |_| 1, &uses);
             }
@@ -119,7 +128,7 @@ pub(super) fn pack(network: &Network, channels: u32, what: Rounds<'_>, packing: 
             needs[cell as usize] = 0;
         }
     }
-    Packed { phases: packer.first + packer.open.len() as u32, phase_of }
+    PhaseAssignment { phases: packer.first + packer.open.len() as u32, phase_of }
 }
 
 /// Connections by round.
@@ -151,62 +160,63 @@ impl Members {
     }
 }
 
-/// The sides and edges of a connection.
-struct Use {
+/// The ports and edges of a connection.
+struct Footprint {
     connection: u32,
-    sides: [u32; 2],
+    ports: [u32; 2],
     edges: Vec<u32>,
 }
 
-impl Use {
+impl Footprint {
     fn new(network: &Network, what: Rounds<'_>, connection: u32) -> Self {
         let x = connection as usize;
         let path = what.paths.of(x).windows(2);
         let edges = path.map(|pair| network.next.edge(pair[0], pair[1]) as u32).collect();
-        Self { connection, sides: what.sides[x], edges }
+        Self { connection, ports: what.ports[x], edges }
     }
 }
 
 /// A phase that can still take rounds.
 #[derive(Default)]
-struct Phase {
+struct OpenPhase {
     /// Channels taken on each cell.
     taken: Vec<u16>,
     /// Rounds in it.
     rounds: u16,
-    /// By side, then by edge: the last of its rounds that keeps it busy, counted from 1.
+    /// By port, then by edge: the last of its rounds that keeps it busy, counted from 1.
     last: Vec<u16>,
     /// By edge: its routes, and how many there may be for what they ask.
     shared: Vec<(u32, u32)>,
 }
 
-impl Phase {
+impl OpenPhase {
     /// Whether one more connection on its links leaves all there what they ask for.
-    fn shares(&self, wants: &Requirements, one: &Use) -> bool {
+    fn shares(&self, requirements: &Requirements, one: &Footprint) -> bool {
         one.edges.iter().all(|&edge| {
             let (used, most) = self.shared[edge as usize];
-            used < most.min(wants.most(edge as usize, one.connection))
+            used < most.min(requirements.most(edge as usize, one.connection))
         })
     }
 
     /// Whether a round's connections would stay off links that are in use.
-    fn keeps_step(&self, sides: usize, round: &[Use]) -> bool {
+    fn keeps_step(&self, ports: usize, round: &[Footprint]) -> bool {
         if self.last.is_empty() {
             return true;
         }
         round.iter().all(|one| {
-            let [a, b] = one.sides.map(|side| self.last[side as usize]);
+            let [a, b] = one.ports.map(|port| self.last[port as usize]);
             let start = a.max(b);
             start == self.rounds
-                || one.edges.iter().all(|&edge| self.last[sides + edge as usize] <= start)
+                || one.edges.iter().all(|&edge| self.last[ports + edge as usize] <= start)
         })
     }
 
-    fn note(&mut self, sides: usize, wants: Option<&Requirements>, round: &[Use]) {
-        for one in round.iter().filter(|_| wants.is_some()) {
+    fn note(&mut self, ports: usize, requirements: Option<&Requirements>, round: &[Footprint]) {
+        for one in round.iter().filter(|_| requirements.is_some()) {
             for &edge in &one.edges {
-                let most =
-                    wants.map_or(u32::MAX, |wants| wants.most(edge as usize, one.connection));
+                let most = requirements.map_or(u32::MAX, |requirements| {
+                    requirements.most(edge as usize, one.connection)
+                });
                 let shared = &mut self.shared[edge as usize];
                 *shared = (shared.0 + 1, shared.1.min(most));
             }
@@ -216,11 +226,11 @@ impl Phase {
         }
         self.rounds += 1;
         for one in round {
-            for side in one.sides {
-                self.last[side as usize] = self.rounds;
+            for port in one.ports {
+                self.last[port as usize] = self.rounds;
             }
             for &edge in &one.edges {
-                self.last[sides + edge as usize] = self.rounds;
+                self.last[ports + edge as usize] = self.rounds;
             }
         }
     }
@@ -237,21 +247,23 @@ struct Packer<'a> {
     most: usize,
     /// Phases closed already.
     first: u32,
-    wants: Option<&'a Requirements>,
-    open: Vec<Phase>,
+    requirements: Option<&'a Requirements>,
+    open: Vec<OpenPhase>,
     /// Memory of closed phases.
-    taken: Vec<Phase>,
+    taken: Vec<OpenPhase>,
 }
 
 impl Packer<'_> {
     /// Takes channels in the first open phase that has them, else in a new one.
-    fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32, round: &[Use]) -> u32 {
-        let sides = 2 * self.cells;
-        let fits = |phase: &Phase| {
+    fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32, round: &[Footprint]) -> u32 {
+        let ports = 2 * self.cells;
+        let fits = |phase: &OpenPhase| {
             let free =
                 |&cell: &u32| u32::from(phase.taken[cell as usize]) + need(cell) <= self.channels;
-            let asks = |one: &Use| self.wants.is_none_or(|wants| phase.shares(wants, one));
-            used.iter().all(free) && phase.keeps_step(sides, round) && round.iter().all(asks)
+            let asks = |one: &Footprint| {
+                self.requirements.is_none_or(|requirements| phase.shares(requirements, one))
+            };
+            used.iter().all(free) && phase.keeps_step(ports, round) && round.iter().all(asks)
         };
         let found = self.open.iter().position(fits);
         let place = found.unwrap_or_else(|| self.begin());
@@ -260,7 +272,7 @@ impl Packer<'_> {
             phase.taken[cell as usize] += need(cell) as u16;
         }
         if !round.is_empty() {
-            phase.note(sides, self.wants, round);
+            phase.note(ports, self.requirements, round);
         }
         self.first + place as u32
     }

@@ -21,13 +21,13 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
-use negotiation::{Negotiation, Outcome};
-use timetable::Phase;
+use negotiation::{PhaseNegotiation, RoutingOutcome};
+use timetable::PhaseTimetable;
 
 /// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link, and
 /// factors in 64ths.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct PhaseConfig {
     /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost.
     pub present_first: u32,
     /// The greatest such factor.
@@ -64,7 +64,7 @@ pub struct Config {
     pub switches: u64,
 }
 
-impl Default for Config {
+impl Default for PhaseConfig {
     fn default() -> Self {
         Self {
             present_first: 20,
@@ -101,7 +101,7 @@ const RESOURCES: u64 = 1 << 25;
 /// Plans a set with as few phases as are found; `None` where the set is empty or has an order or
 /// requirements, where few phases gain little, or where the budget was used up before there was a
 /// plan.
-pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
+pub fn plan(problem: &Problem<'_>, config: &PhaseConfig, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
     if !problem.is_plain() {
         return None;
@@ -118,38 +118,45 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
         .enumerate()
         .map(|(x, c)| [problem.clocks(x).of(c.words), u64::from(c.words) * problem.word_clocks])
         .collect();
-    let mut search = Search { problem, config, budget, seed, best: None, work: 0 };
+    let mut search = PhaseSearch { problem, config, budget, seed, best: None, work: 0 };
     let settled = search.fewest(&clocks)?;
     search.even(settled);
-    let Search { best, work, .. } = search;
+    let PhaseSearch { best, work, .. } = search;
     best.map(|plan| Found { plan, work })
 }
 
-struct Search<'a> {
+struct PhaseSearch<'a> {
     problem: &'a Problem<'a>,
-    config: &'a Config,
+    config: &'a PhaseConfig,
     budget: u64,
     seed: u64,
     best: Option<Plan>,
     work: u64,
 }
 
-impl<'a> Search<'a> {
+impl<'a> PhaseSearch<'a> {
     /// Negotiates channels alone, from the bound upwards: the fewest phases that are found.
-    fn fewest(&mut self, clocks: &'a [[u64; 2]]) -> Option<Negotiation<'a>> {
+    fn fewest(&mut self, clocks: &'a [[u64; 2]]) -> Option<PhaseNegotiation<'a>> {
         let each = self.problem.cell_count() + self.problem.port_count + self.problem.edge_count();
         let mut phases = self.problem.bounds.phases.max(1) as usize;
         loop {
             if self.left() == 0 || (phases * each) as u64 > RESOURCES {
                 return None;
             }
-            let trial = |phases: usize, room: u64| {
-                Negotiation::new(self.problem, self.config, clocks, phases, room, self.seed)
+            let trial = |phases: usize, channel_capacity: u64| {
+                PhaseNegotiation::new(
+                    self.problem,
+                    self.config,
+                    clocks,
+                    phases,
+                    channel_capacity,
+                    self.seed,
+                )
             };
-            let room = u64::from(self.problem.channels);
+            let channel_capacity = u64::from(self.problem.channels);
             // Where routes have to go is cheaper to find for all phases as one.
-            let mut whole = trial(1, room * phases as u64);
-            let mut trial = trial(phases, room);
+            let mut whole = trial(1, channel_capacity * phases as u64);
+            let mut trial = trial(phases, channel_capacity);
             if phases > 1 {
                 whole.settle(self.config.cycles, self.left().div_ceil(4));
                 self.count(&mut whole);
@@ -157,7 +164,7 @@ impl<'a> Search<'a> {
             }
             let outcome = trial.settle(self.config.cycles, self.left().div_ceil(2));
             self.count(&mut trial);
-            if outcome == Outcome::Settled {
+            if outcome == RoutingOutcome::Settled {
                 return Some(trial);
             }
             phases += 1 + phases / 32;
@@ -166,7 +173,7 @@ impl<'a> Search<'a> {
 
     /// Lowers the limits of agents and links for as long as that goes and the budget lasts. Then
     /// takes more time for the timetable of the best.
-    fn even(&mut self, mut settled: Negotiation<'a>) {
+    fn even(&mut self, mut settled: PhaseNegotiation<'a>) {
         let rounds = self.config.rounds;
         self.keep(&settled, rounds);
         let mut best = settled.clone();
@@ -181,7 +188,7 @@ impl<'a> Search<'a> {
             trial.limit(limits);
             let outcome = trial.settle(1, self.left());
             self.count(&mut trial);
-            if outcome == Outcome::Settled {
+            if outcome == RoutingOutcome::Settled {
                 settled = trial;
                 if self.keep(&settled, rounds) {
                     best = settled.clone();
@@ -198,12 +205,12 @@ impl<'a> Search<'a> {
         self.budget.saturating_sub(self.work)
     }
 
-    fn count(&mut self, negotiation: &mut Negotiation<'_>) {
+    fn count(&mut self, negotiation: &mut PhaseNegotiation<'_>) {
         self.work += std::mem::take(&mut negotiation.work);
     }
 
     /// Gives starts to what has settled; whether that is the best plan, which is kept.
-    fn keep(&mut self, settled: &Negotiation<'_>, rounds: u32) -> bool {
+    fn keep(&mut self, settled: &PhaseNegotiation<'_>, rounds: u32) -> bool {
         let mut phases: Vec<Vec<Stream>> = Vec::new();
         for ((x, connection), (phase, cells)) in self.problem.set.iter().zip(settled.places()) {
             phases.resize_with(phases.len().max(phase as usize + 1), Vec::new);
@@ -218,7 +225,7 @@ impl<'a> Search<'a> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let mut clocks = 0;
         for streams in &mut phases {
-            let mut phase = Phase::new(self.problem, streams);
+            let mut phase = PhaseTimetable::new(self.problem, streams);
             let (starts, makespan) = phase.solve(rounds, &mut rng);
             streams.iter_mut().zip(starts).for_each(|(stream, start)| stream.start = start);
             clocks += self.problem.switch + makespan;

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use conset_ir::{ConnectionSet, Machine, Routing, ShapeError};
 
-use crate::problem::Problem;
-
 /// Words of a connection that travel together over one route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
@@ -59,23 +57,5 @@ impl Plan {
         let routing = conset_partition_route::routing_of_paths(machine, set, count, parts)?;
         let starts = phases.iter().map(|p| p.iter().map(|s| s.start).collect()).collect();
         Ok((routing, starts))
-    }
-
-    /// Gives every stream the earliest start that keeps the order in which the streams of each
-    /// phase are listed wherever two of them share an agent or a link, and prices the plan.
-    pub(crate) fn compact(&mut self, problem: &Problem<'_>) {
-        let mut edges = vec![Vec::new(); problem.edge_count()];
-        let mut ports = vec![[0u64; 2]; problem.port_count];
-        self.clocks = 0;
-        for phase in &mut self.phases {
-            edges.iter_mut().for_each(Vec::clear);
-            ports.fill([0; 2]);
-            let mut makespan = 0;
-            for stream in phase.iter_mut() {
-                stream.start = problem.earliest(stream, &edges, &ports);
-                makespan = makespan.max(problem.book(stream, &mut edges, &mut ports));
-            }
-            self.clocks += problem.switch + makespan;
-        }
     }
 }

@@ -18,7 +18,7 @@
 //! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windowed_pathfinder`]: phases packed one after the other, the last ones negotiated together |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slot_pathfinder`]: slots of time, phases and routes by negotiated congestion |
 //!
-//! [`refine()`](crate::refine()) is no planner: it changes a plan that is there.
+//! [`local_search()`](crate::local_search()) is no planner: it changes a plan that is there.
 //!
 //! No planner looks at what a set is called or where it came from. Which one is best for a set is
 //! seen by pricing the candidates, which is the caller's business.
@@ -34,6 +34,7 @@ use conset_partition_route::{apr, channels, explain, routing_of_paths};
 use crate::paths::Paths;
 use crate::plan::Found;
 use crate::problem::{Problem, ports};
+use crate::work::Work;
 use crate::{
     edge_coloring, first_fit, load_annealing, phase_packing, phase_pathfinder, preemptive_list,
     round_pathfinder, slot_pathfinder, torus_aapc, translation_slots, translation_symmetry,
@@ -133,7 +134,7 @@ impl<'a> Task<'a> {
 
 /// What a planner may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct PlannerOptions {
     /// Decides where a search has a choice.
     pub seed: u64,
     /// Rip-up and reroute iterations of the paper's router.
@@ -148,39 +149,7 @@ pub struct Options {
     pub max_phases: Option<u32>,
 }
 
-/// What the searches of a plan may still look at. They have a number of moves; but on large machines
-/// a move looks at many cells. What is balanced has a limit of its own and is only counted here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Work {
-    /// Cells.
-    pub left: u64,
-    /// Whether a search ended because there was not enough.
-    pub stopped: bool,
-}
-
-impl Work {
-    /// The work of a plan, by the connections of its set, doubled so many times.
-    pub fn of(connections: usize, doubled: u32) -> Self {
-        let left = (connections as u64).saturating_mul(LOOKED_AT).min(LOOKED_AT_MAX) << doubled;
-        Self { left, stopped: false }
-    }
-
-    /// No limit.
-    pub fn unlimited() -> Self {
-        Self { left: u64::MAX, stopped: false }
-    }
-
-    /// Takes off what a search has looked at.
-    pub(crate) fn take(&mut self, looked_at: u64) {
-        self.left = self.left.saturating_sub(looked_at);
-    }
-}
-
-/// Cells looked at for each connection, and in all.
-const LOOKED_AT: u64 = 60 << 10;
-const LOOKED_AT_MAX: u64 = 1 << 27;
-
-impl Default for Options {
+impl Default for PlannerOptions {
     fn default() -> Self {
         Self {
             seed: 0,
@@ -215,28 +184,32 @@ pub struct Routed {
 pub fn plans(
     task: &Task<'_>,
     planner: Planner,
-    options: &Options,
+    options: &PlannerOptions,
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let Task { machine, set, bounds, .. } = task;
-    let &Options { seed, doubled, .. } = options;
+    let &PlannerOptions { seed, doubled, .. } = options;
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut plans = match planner {
-        Planner::TorusAapc => ring_rounds(machine, set)?,
-        Planner::TranslationSymmetry => regular(machine, set)?.into_iter().collect(),
-        Planner::EdgeColoring => searched_rounds(machine, set, bounds, options, work)?,
-        Planner::RoundPathfinder => negotiated(machine, set, bounds, options)?,
-        Planner::PreemptiveList => preemptive_list(machine, set, bounds, options)?,
-        Planner::LoadAnnealing => balanced(machine, set, options, work)?.into_iter().collect(),
-        Planner::PhasePathfinder => planned(task, work, |problem| {
+        Planner::TorusAapc => torus_aapc_plans(machine, set)?,
+        Planner::TranslationSymmetry => {
+            translation_symmetry_plan(machine, set)?.into_iter().collect()
+        }
+        Planner::EdgeColoring => edge_coloring_plans(machine, set, bounds, options, work)?,
+        Planner::RoundPathfinder => round_pathfinder_plans(machine, set, bounds, options)?,
+        Planner::PreemptiveList => preemptive_list_plans(machine, set, bounds, options)?,
+        Planner::LoadAnnealing => {
+            load_annealing_plan(machine, set, options, work)?.into_iter().collect()
+        }
+        Planner::PhasePathfinder => timed_plan(task, work, |problem| {
             phase_pathfinder::plan(
                 problem,
-                &phase_pathfinder::Config::default(),
+                &phase_pathfinder::PhaseConfig::default(),
                 phase_pathfinder::budget(problem) << doubled,
                 seed,
             )
         })?,
-        Planner::TranslationSlots => planned(task, work, |problem| {
+        Planner::TranslationSlots => timed_plan(task, work, |problem| {
             let plan = if options.fewest_phases {
                 translation_slots::plan_phases
             } else {
@@ -244,20 +217,20 @@ pub fn plans(
             };
             plan(
                 problem,
-                &translation_slots::Config::default(),
+                &translation_slots::TranslationConfig::default(),
                 translation_slots::budget(problem) << doubled,
                 seed,
             )
         })?,
-        Planner::WindowedPathfinder => planned(task, work, |problem| {
+        Planner::WindowedPathfinder => timed_plan(task, work, |problem| {
             windowed_pathfinder::plan(
                 problem,
-                &windowed_pathfinder::Config::default(),
+                &windowed_pathfinder::WindowedConfig::default(),
                 windowed_pathfinder::budget(problem) << doubled,
                 seed,
             )
         })?,
-        Planner::SlotPathfinder => planned(task, work, |problem| {
+        Planner::SlotPathfinder => timed_plan(task, work, |problem| {
             slot_pathfinder::plan(
                 problem,
                 &slot_pathfinder::Config::default(),
@@ -273,7 +246,7 @@ pub fn plans(
 }
 
 /// The plan of a planner that chooses starts, which are kept where the machine keeps them.
-fn planned(
+fn timed_plan(
     task: &Task<'_>,
     work: &mut Work,
     plan: impl FnOnce(&Problem<'_>) -> Option<Found>,
@@ -296,26 +269,31 @@ fn is_whole(machine: &Machine) -> bool {
     machine.dead_cells().is_empty() && machine.dead_links().is_empty()
 }
 
-fn ring_rounds(
+fn torus_aapc_plans(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
 ) -> Result<Vec<Routed>, Infeasible> {
     if is_constrained(set) || !is_whole(machine) {
         return Ok(Vec::new());
     }
-    let Some(template) = torus_aapc::rounds(machine.topology(), set) else { return Ok(Vec::new()) };
-    let torus_aapc::Template { rounds, round_of, paths } = template;
+    let Some(torus_rounds) = torus_aapc::rounds(machine.topology(), set) else {
+        return Ok(Vec::new());
+    };
+    let torus_aapc::TorusRounds { rounds, round_of, paths } = torus_rounds;
     let network = Network::new(machine);
-    let (rounds, round_of) = first_fit::compact(&network, set, rounds, round_of, &paths);
-    packed_rounds(machine, set, rounds, &round_of, &paths)
+    let (rounds, round_of) = first_fit::fill_rounds(&network, set, rounds, round_of, &paths);
+    plans_of_rounds(machine, set, rounds, &round_of, &paths)
 }
 
-fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Routed>, Infeasible> {
+fn translation_symmetry_plan(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+) -> Result<Option<Routed>, Infeasible> {
     if is_constrained(set) || !is_whole(machine) {
         return Ok(None);
     }
     let channels = machine.parameters().channels_per_cell;
-    let Some(found) = translation_symmetry::orbits(machine.topology(), set, channels) else {
+    let Some(found) = translation_symmetry::plan(machine.topology(), set, channels) else {
         return Ok(None);
     };
     let members = by_phase(found.phases, &found.phase_of);
@@ -324,15 +302,15 @@ fn regular(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Result<Option<Ro
 }
 
 /// Moves of a search at most.
-const MOVES: usize = 1 << 21;
+const MOVE_LIMIT: usize = 1 << 21;
 
 /// Connections routed anew in a search at most.
-const ROUTES: usize = 1 << 20;
+const ROUTE_LIMIT: usize = 1 << 20;
 
-fn balanced(
+fn load_annealing_plan(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
-    options: &Options,
+    options: &PlannerOptions,
     work: &mut Work,
 ) -> Result<Option<Routed>, Infeasible> {
     let first = apr::Options {
@@ -346,8 +324,8 @@ fn balanced(
         return Ok(Some(Routed { routing, rounds: None, starts: None }));
     }
     let network = Network::new(machine);
-    let moves = set.len().saturating_mul(options.effort as usize).min(MOVES);
-    let division = load_annealing::balance(
+    let moves = set.len().saturating_mul(options.effort as usize).min(MOVE_LIMIT);
+    let division = load_annealing::anneal(
         machine,
         set,
         &network,
@@ -389,32 +367,32 @@ fn division_of(routing: &Routing) -> load_annealing::Division {
 }
 
 /// Words of the longest connection over the mean, up to which rounds are searched for.
-const UNEVEN: u64 = 2;
+const MAX_UNEVENNESS: u64 = 2;
 
 /// Connections up to which rounds are searched for; beyond, the search gets nowhere.
-const SEARCHED: usize = 1 << 13;
+const MAX_COLORING_CONNECTIONS: usize = 1 << 13;
 
 /// Shares of the fewest rounds by which there may be more; 0 for none.
-const SPARE: [u32; 3] = [0, 16, 4];
+const SPARE_ROUND_SHARES: [u32; 3] = [0, 16, 4];
 
-fn searched_rounds(
+fn edge_coloring_plans(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     bounds: &Bounds,
-    options: &Options,
+    options: &PlannerOptions,
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
-    let uneven = longest * set.len() as u64 > UNEVEN * set.words();
-    if is_constrained(set) || uneven || set.len() > SEARCHED {
+    let uneven = longest * set.len() as u64 > MAX_UNEVENNESS * set.words();
+    if is_constrained(set) || uneven || set.len() > MAX_COLORING_CONNECTIONS {
         return Ok(Vec::new());
     }
     let network = Network::new(machine);
-    let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTES);
+    let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTE_LIMIT);
     let fewest = fewest_rounds(machine, set, bounds);
-    let mut best: Option<edge_coloring::Found> = None;
-    let each = (work.left / SPARE.len() as u64).max(1);
-    for share in SPARE {
+    let mut best: Option<edge_coloring::Coloring> = None;
+    let each = (work.left / SPARE_ROUND_SHARES.len() as u64).max(1);
+    for share in SPARE_ROUND_SHARES {
         // Where links are short of room, some more rounds may last less in all.
         let rounds = fewest.saturating_add(fewest.checked_div(share).unwrap_or(0));
         if best.as_ref().is_some_and(|best| best.length <= rounds) {
@@ -423,7 +401,7 @@ fn searched_rounds(
         let found =
             edge_coloring::search(machine, set, &network, (rounds, routes), each, options.seed);
         let Some(found) = found else { break };
-        work.take(found.looked_at);
+        work.take(found.expanded);
         let stopped = found.stopped;
         if best.as_ref().is_none_or(|best| found.length < best.length) {
             best = Some(found);
@@ -435,7 +413,7 @@ fn searched_rounds(
         }
     }
     let Some(best) = best else { return Ok(Vec::new()) };
-    packed_rounds(machine, set, best.rounds, &best.round_of, &best.paths)
+    plans_of_rounds(machine, set, best.rounds, &best.round_of, &best.paths)
 }
 
 /// Rounds that the bounds of time leave, where every round lasts as long as the longest connection.
@@ -447,41 +425,48 @@ fn fewest_rounds(machine: &Machine, set: &ConnectionSet, bounds: &Bounds) -> u32
 }
 
 /// Connections up to which a negotiation is tried, and its steps for each.
-const NEGOTIATED: usize = 1 << 17;
-const STEPS: usize = 1 << 24;
+const MAX_PATHFINDER_CONNECTIONS: usize = 1 << 17;
+const PATHFINDER_STEPS: usize = 1 << 24;
 
-fn negotiated(
+fn round_pathfinder_plans(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     bounds: &Bounds,
-    options: &Options,
+    options: &PlannerOptions,
 ) -> Result<Vec<Routed>, Infeasible> {
-    let Some((found, wants)) = negotiation(machine, set, bounds, options)? else {
+    let Some((found, requirements)) = negotiate_rounds(machine, set, bounds, options)? else {
         return Ok(Vec::new());
     };
-    packed(machine, set, found.rounds, &found.round_of, &found.paths, wants.as_ref())
+    pack_and_number(
+        machine,
+        set,
+        found.rounds,
+        &found.round_of,
+        &found.paths,
+        requirements.as_ref(),
+    )
 }
 
 /// Steps of filling windows for each connection, and at most.
-const FILLED: usize = 1 << 13;
-const FILLING: usize = 1 << 23;
+const LIST_STEPS_PER_CONNECTION: usize = 1 << 13;
+const LIST_STEP_LIMIT: usize = 1 << 23;
 
 /// Connections up to which windows are filled.
-const WINDOWS: usize = 1 << 13;
+const MAX_LIST_CONNECTIONS: usize = 1 << 13;
 
 /// Fills phases of several lengths.
-fn preemptive_list(
+fn preemptive_list_plans(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     bounds: &Bounds,
-    options: &Options,
+    options: &PlannerOptions,
 ) -> Result<Vec<Routed>, Infeasible> {
-    if is_constrained(set) || set.len() > WINDOWS {
+    if is_constrained(set) || set.len() > MAX_LIST_CONNECTIONS {
         return Ok(Vec::new());
     }
     let network = Network::new(machine);
-    let steps = set.len().saturating_mul(FILLED).min(FILLING);
-    let plan = |phases: preemptive_list::Phases| {
+    let steps = set.len().saturating_mul(LIST_STEPS_PER_CONNECTION).min(LIST_STEP_LIMIT);
+    let plan = |phases: preemptive_list::FragmentPhases| {
         let mut phases = phases;
         // One part of a connection at most is in a phase.
         phases.iter_mut().for_each(|streams| streams.sort_by_key(|stream| stream.connection));
@@ -525,13 +510,13 @@ pub(crate) fn plan_of_parts(
 }
 
 /// Rounds and routes, with what the connections ask for.
-fn negotiation(
+fn negotiate_rounds(
     machine: &Machine,
     set: &ConnectionSet,
     bounds: &Bounds,
-    options: &Options,
-) -> Result<Option<(round_pathfinder::Found, Option<Requirements>)>, Infeasible> {
-    if set.len() > NEGOTIATED {
+    options: &PlannerOptions,
+) -> Result<Option<(round_pathfinder::RoundPlan, Option<Requirements>)>, Infeasible> {
+    if set.len() > MAX_PATHFINDER_CONNECTIONS {
         return Ok(None);
     }
     let network = Network::new(machine);
@@ -540,36 +525,37 @@ fn negotiation(
     let mut distances = Distances::new(&network, set.connections().iter().map(|c| c.target.0));
     let hops = |c: &conset_ir::Connection| distances.aim(&network, c.source.0, c.target.0);
     let hops: Vec<u32> = set.connections().iter().map(hops).collect();
-    let wants = Requirements::new(machine, &network, set, &hops)?;
-    let found = round_pathfinder::negotiate(machine, set, &network, clocks, STEPS, options.seed);
-    Ok(found.map(|found| (found, wants)))
+    let requirements = Requirements::new(machine, &network, set, &hops)?;
+    let found =
+        round_pathfinder::search(machine, set, &network, clocks, PATHFINDER_STEPS, options.seed);
+    Ok(found.map(|found| (found, requirements)))
 }
 
 /// Connections up to which rounds are packed in two ways.
-const TWICE: usize = 1 << 15;
+const MAX_TWICE_PACKED: usize = 1 << 15;
 
 /// Plans of rounds of a set without requirements.
-fn packed_rounds(
+fn plans_of_rounds(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     count: u32,
     round_of: &[u32],
     paths: &Paths,
 ) -> Result<Vec<Routed>, Infeasible> {
-    packed(machine, set, count, round_of, paths, None)
+    pack_and_number(machine, set, count, round_of, paths, None)
 }
 
 /// Plans of rounds: packed into phases, channels numbered.
-fn packed(
+fn pack_and_number(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     count: u32,
     round_of: &[u32],
     paths: &Paths,
-    wants: Option<&Requirements>,
+    requirements: Option<&Requirements>,
 ) -> Result<Vec<Routed>, Infeasible> {
-    let packings = packings(machine, set, count, round_of, paths, wants);
-    let plan = |packed: &phase_packing::Packed| {
+    let packings = packings(machine, set, count, round_of, paths, requirements);
+    let plan = |packed: &phase_packing::PhaseAssignment| {
         let members = by_phase(packed.phases, &packed.phase_of);
         let routing = number(machine, set, &members, paths)?;
         let rounds = members
@@ -588,17 +574,19 @@ fn packings(
     count: u32,
     round_of: &[u32],
     paths: &Paths,
-    wants: Option<&Requirements>,
-) -> Vec<phase_packing::Packed> {
+    requirements: Option<&Requirements>,
+) -> Vec<phase_packing::PhaseAssignment> {
     let channels = machine.parameters().channels_per_cell;
     let network = Network::new(machine);
-    let sides = ports(machine, set);
+    let ports = ports(machine, set);
     let ordered = !set.order().is_empty();
-    let rounds = phase_packing::Rounds { count, round_of, paths, sides: &sides, ordered, wants };
+    let rounds =
+        phase_packing::Rounds { count, round_of, paths, ports: &ports, ordered, requirements };
     let mut packings =
-        vec![phase_packing::pack(&network, channels, rounds, phase_packing::Packing::Dense)];
-    if set.len() <= TWICE {
-        let other = phase_packing::pack(&network, channels, rounds, phase_packing::Packing::InStep);
+        vec![phase_packing::pack(&network, channels, rounds, phase_packing::PackingRule::Dense)];
+    if set.len() <= MAX_TWICE_PACKED {
+        let other =
+            phase_packing::pack(&network, channels, rounds, phase_packing::PackingRule::InStep);
         packings.extend((other.phases > packings[0].phases).then_some(other));
     }
     packings

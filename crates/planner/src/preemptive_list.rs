@@ -1,4 +1,4 @@
-//! Phases as windows of time, filled with connections and with parts of connections.
+//! FragmentPhases as windows of time, filled with connections and with parts of connections.
 //!
 //! Rounds of uneven words waste the difference: whoever is done waits for the longest. Here a phase
 //! is a window of a given length. At its beginning, and whenever streams end, connections between
@@ -32,7 +32,7 @@ use conset_partition_route::network::Network;
 
 /// Words of a connection on a route, from a start in clocks after the beginning of its phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stream {
+pub(super) struct Fragment {
     pub(super) connection: u32,
     pub(super) words: u32,
     pub(super) start: u64,
@@ -40,7 +40,7 @@ pub(super) struct Stream {
 }
 
 /// The streams of each phase.
-pub(super) type Phases = Vec<Vec<Stream>>;
+pub(super) type FragmentPhases = Vec<Vec<Fragment>>;
 
 /// Parts below this share of a switch are not worth a channel.
 const PART: u64 = 4;
@@ -67,13 +67,13 @@ pub(super) fn fill(
     fewest: u32,
     steps: usize,
     seed: u64,
-) -> Vec<Phases> {
+) -> Vec<FragmentPhases> {
     let Some(routes) = Routes::new(network, set).filter(|_| !set.is_empty()) else {
         return Vec::new();
     };
     let mut filler = Filler::new(machine, set, network, &routes);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut kept: [Vec<(u64, Phases)>; 2] = Default::default();
+    let mut kept: [Vec<(u64, FragmentPhases)>; 2] = Default::default();
     let most = filler.load.iter().copied().max().unwrap_or(0).max(1);
     let fewest = u64::from(fewest.max(1));
     let mean = set.words() / set.len() as u64 * filler.word_clocks;
@@ -119,7 +119,7 @@ struct Filler<'a> {
     network: &'a Network,
     routes: &'a Routes,
     set: &'a ConnectionSet,
-    sides: Vec<[u32; 2]>,
+    ports: Vec<[u32; 2]>,
     room: Vec<u16>,
     channels: u32,
     word_clocks: u64,
@@ -128,10 +128,10 @@ struct Filler<'a> {
     switch: u64,
     /// The least part, in words.
     least: u32,
-    /// Connections of each side: row `s` is `ids[first[s]..first[s + 1]]`.
+    /// Connections of each port: row `s` is `ids[first[s]..first[s + 1]]`.
     first: Vec<u32>,
     ids: Vec<u32>,
-    /// Clocks of each side in all.
+    /// Clocks of each port in all.
     load: Vec<u64>,
     handicap: Vec<u64>,
     noise: Vec<u64>,
@@ -148,7 +148,7 @@ struct Filler<'a> {
     busy: Vec<bool>,
     used: Vec<u16>,
     taken: Vec<u32>,
-    /// For each edge, when its last stream ended, and the sides of that.
+    /// For each edge, when its last stream ended, and the ports of that.
     ended: Vec<(u64, [u32; 2])>,
     /// The window in which each connection went last.
     went: Vec<u32>,
@@ -171,25 +171,25 @@ impl<'a> Filler<'a> {
         let clocks_of: Vec<StreamClocks> =
             set.connections().iter().map(|c| StreamClocks::new(parameters, c)).collect();
         let switch = parameters.switch_clocks();
-        let sides = ports(machine, set);
+        let ports = ports(machine, set);
         let count = 2 * network.cells;
         let mut load = vec![0u64; count];
         let mut first = vec![0u32; count + 1];
-        for ((both, c), clocks) in sides.iter().zip(set.connections()).zip(&clocks_of) {
-            for side in ends(both) {
-                load[side] += clocks.of(c.words);
-                first[side + 1] += 1;
+        for ((both, c), clocks) in ports.iter().zip(set.connections()).zip(&clocks_of) {
+            for port in ends(both) {
+                load[port] += clocks.of(c.words);
+                first[port + 1] += 1;
             }
         }
-        for side in 0..count {
-            first[side + 1] += first[side];
+        for port in 0..count {
+            first[port + 1] += first[port];
         }
         let mut next = first.clone();
         let mut ids = vec![0; first[count] as usize];
-        for (x, both) in sides.iter().enumerate() {
-            for side in ends(both) {
-                ids[next[side] as usize] = x as u32;
-                next[side] += 1;
+        for (x, both) in ports.iter().enumerate() {
+            for port in ends(both) {
+                ids[next[port] as usize] = x as u32;
+                next[port] += 1;
             }
         }
         let setup = u64::from(parameters.stream_setup);
@@ -198,7 +198,7 @@ impl<'a> Filler<'a> {
             network,
             routes,
             set,
-            sides,
+            ports,
             room: capacities(machine, network),
             channels: parameters.channels_per_cell,
             word_clocks,
@@ -229,7 +229,7 @@ impl<'a> Filler<'a> {
     }
 
     /// Puts all words into windows of about a length in clocks.
-    fn pass(&mut self, length: u64) -> Phases {
+    fn pass(&mut self, length: u64) -> FragmentPhases {
         self.rest = self.set.connections().iter().map(|c| c.words).collect();
         self.left.clone_from(&self.load);
         self.went = vec![u32::MAX; self.set.len()];
@@ -251,8 +251,8 @@ impl<'a> Filler<'a> {
                 let end =
                     stream.start + self.clocks_of[stream.connection as usize].of(stream.words);
                 last = end.max(last);
-                for side in ends(&self.sides[stream.connection as usize]) {
-                    late[side] = late[side].max(self.clocks + end);
+                for port in ends(&self.ports[stream.connection as usize]) {
+                    late[port] = late[port].max(self.clocks + end);
                 }
             }
             self.clocks += last;
@@ -266,19 +266,19 @@ impl<'a> Filler<'a> {
     }
 
     fn urgency(&self, x: u32) -> u64 {
-        let of = |side: usize| self.left[side] + self.handicap[side];
-        let both = self.sides[x as usize];
-        let sides = ends(&both).map(of).max().unwrap_or(0);
-        sides + self.noise[x as usize] + self.far * u64::from(self.routes.hops(x as usize))
+        let of = |port: usize| self.left[port] + self.handicap[port];
+        let both = self.ports[x as usize];
+        let ports = ends(&both).map(of).max().unwrap_or(0);
+        ports + self.noise[x as usize] + self.far * u64::from(self.routes.hops(x as usize))
     }
 
     /// Fills one window. At least one connection goes.
-    fn window(&mut self, number: u32, length: u64) -> Vec<Stream> {
+    fn window(&mut self, number: u32, length: u64) -> Vec<Fragment> {
         self.busy.fill(false);
         self.used.fill(0);
         self.taken.fill(0);
         self.ended.fill((0, [u32::MAX; 2]));
-        let mut streams: Vec<Stream> = Vec::new();
+        let mut streams: Vec<Fragment> = Vec::new();
         let mut now = 0;
         let mut open: Vec<(Reverse<u64>, u32)> = (0..self.set.len() as u32)
             .filter(|&x| self.rest[x as usize] > 0)
@@ -298,20 +298,20 @@ impl<'a> Filler<'a> {
                 }
                 self.ends.pop();
                 let stream = &streams[row as usize];
-                let both = self.sides[stream.connection as usize];
+                let both = self.ports[stream.connection as usize];
                 for pair in stream.path.windows(2) {
                     let edge = self.network.next.edge(pair[0], pair[1]);
                     self.used[edge] -= 1;
                     self.ended[edge] = (end, both);
                 }
-                for side in ends(&both) {
-                    self.busy[side] = false;
+                for port in ends(&both) {
+                    self.busy[port] = false;
                 }
                 if now >= length {
                     continue;
                 }
-                for side in ends(&both) {
-                    let ids = &self.ids[self.first[side] as usize..self.first[side + 1] as usize];
+                for port in ends(&both) {
+                    let ids = &self.ids[self.first[port] as usize..self.first[port + 1] as usize];
                     let can =
                         |&&x: &&u32| self.rest[x as usize] > 0 && self.went[x as usize] != number;
                     open.extend(ids.iter().filter(can).map(|&x| (Reverse(self.urgency(x)), x)));
@@ -323,10 +323,10 @@ impl<'a> Filler<'a> {
     }
 
     /// Starts a connection if that is possible now.
-    fn start(&mut self, x: u32, now: u64, length: u64, number: u32, streams: &mut Vec<Stream>) {
+    fn start(&mut self, x: u32, now: u64, length: u64, number: u32, streams: &mut Vec<Fragment>) {
         let row = x as usize;
-        let both = self.sides[row];
-        if self.went[row] == number || ends(&both).any(|side| self.busy[side]) {
+        let both = self.ports[row];
+        if self.went[row] == number || ends(&both).any(|port| self.busy[port]) {
             return;
         }
         let words = self.words(row, length.saturating_sub(now), now == 0);
@@ -349,12 +349,12 @@ impl<'a> Filler<'a> {
         let stream = self.clocks_of[row];
         let clocks = stream.of(words);
         let done = if self.rest[row] == 0 { clocks } else { clocks - stream.setup };
-        for side in ends(&both) {
-            self.busy[side] = true;
-            self.left[side] = self.left[side].saturating_sub(done);
+        for port in ends(&both) {
+            self.busy[port] = true;
+            self.left[port] = self.left[port].saturating_sub(done);
         }
         self.ends.push(Reverse((now + clocks, streams.len() as u32)));
-        streams.push(Stream { connection: x, words, start: now, path });
+        streams.push(Fragment { connection: x, words, start: now, path });
     }
 
     /// How many of its words a connection sends in what is left of the window; 0 for none.
@@ -379,7 +379,7 @@ impl<'a> Filler<'a> {
     /// Whether an edge carries one more stream, and will when everything is a little late.
     fn is_free(&self, edge: usize, x: usize, now: u64) -> bool {
         let (end, [a, b]) = self.ended[edge];
-        let [s, t] = self.sides[x];
+        let [s, t] = self.ports[x];
         self.used[edge] < self.room[edge]
             && (end == 0 || end + self.guard * self.word_clocks <= now || a == s || b == t)
     }
@@ -435,9 +435,9 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// The sides of a connection, each once.
+/// The ports of a connection, each once.
 fn ends(both: &[u32; 2]) -> impl Iterator<Item = usize> + use<> {
-    let [a, b] = both.map(|side| side as usize);
+    let [a, b] = both.map(|port| port as usize);
     std::iter::once(a).chain(Some(b).filter(|&b| b != a))
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use conset_ir::{Bounds, Connection, ConnectionSet, Duplex, Machine, Parameters, StreamClocks};
 use conset_partition_route::network::{Distances, Network};
 
-use crate::plan::Stream;
+use crate::plan::{Plan, Stream};
 
 /// The ports that each connection keeps busy: of its source, of its target.
 pub(crate) fn ports(machine: &Machine, set: &ConnectionSet) -> Vec<[u32; 2]> {
@@ -248,5 +248,25 @@ impl<'a> Problem<'a> {
         ports[target][0] = ports[target][0].max(end);
         ports[target][1] = ports[target][1].max(delivered);
         delivered
+    }
+}
+
+impl Plan {
+    /// Gives every stream the earliest start that keeps the order in which the streams of each
+    /// phase are listed wherever two of them share an agent or a link, and prices the plan.
+    pub(crate) fn compact(&mut self, problem: &Problem<'_>) {
+        let mut edges = vec![Vec::new(); problem.edge_count()];
+        let mut ports = vec![[0u64; 2]; problem.port_count];
+        self.clocks = 0;
+        for phase in &mut self.phases {
+            edges.iter_mut().for_each(Vec::clear);
+            ports.fill([0; 2]);
+            let mut makespan = 0;
+            for stream in phase.iter_mut() {
+                stream.start = problem.earliest(stream, &edges, &ports);
+                makespan = makespan.max(problem.book(stream, &mut edges, &mut ports));
+            }
+            self.clocks += problem.switch + makespan;
+        }
     }
 }

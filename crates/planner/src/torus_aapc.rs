@@ -28,7 +28,7 @@ use super::paths::Paths;
 use super::ring_aapc::{Ring, Step};
 
 /// A round for every connection, and a path.
-pub(super) struct Template {
+pub(super) struct TorusRounds {
     pub(super) rounds: u32,
     pub(super) round_of: Vec<u32>,
     pub(super) paths: Paths,
@@ -43,7 +43,7 @@ struct Dimension {
 
 /// Puts the connections of a set into the rounds of a torus, ring or hypercube; `None` where the
 /// topology has none.
-pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<Template> {
+pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<TorusRounds> {
     if !topology.wraps() && !matches!(topology, Topology::Hypercube { .. }) {
         return None;
     }
@@ -69,7 +69,7 @@ pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<Templat
         paths.push(path((s, t), &dimensions, &steps));
     }
     let (rounds, round_of) = without_holes(&keys);
-    Some(Template { rounds, round_of, paths })
+    Some(TorusRounds { rounds, round_of, paths })
 }
 
 /// What tells rounds apart, in their order: first by the cells, then those without cells that
@@ -162,12 +162,12 @@ mod tests {
         let all = tori.into_iter().chain(more).map(torus).chain(others);
         for topology in all {
             let set = complete(topology.agents().unwrap() as u32);
-            let template = rounds(&topology, &set).unwrap();
+            let torus_rounds = rounds(&topology, &set).unwrap();
             let mut seen = std::collections::BTreeSet::new();
             for (x, c) in set.iter() {
-                let round = template.round_of[x.index()];
-                assert!(round < template.rounds);
-                let path = template.paths.of(x.index());
+                let round = torus_rounds.round_of[x.index()];
+                assert!(round < torus_rounds.rounds);
+                let path = torus_rounds.paths.of(x.index());
                 assert_eq!((path[0], path[path.len() - 1]), (c.source.0, c.target.0));
                 assert!(seen.insert((round, "send", c.source.0, 0)), "{topology:?}");
                 assert!(seen.insert((round, "receive", c.target.0, 0)), "{topology:?}");

@@ -37,12 +37,12 @@ use rand_chacha::ChaCha8Rng;
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
 use filling::fill;
-use packing::{Choice, Items, Place, Take, Weights, pack};
+use packing::{Choice, ItemPlacement, Items, Take, Weights, pack};
 use symmetry::{Leg, Relative, Subgroup, Torus};
 
 /// What the search tries.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct TranslationConfig {
     /// Slots beyond the bound that are tried first, as a fraction of it.
     pub slack: u32,
     /// The first attempts for each number of slots or phases take this part of the budget.
@@ -55,7 +55,7 @@ pub struct Config {
     pub weights: [Weights; 2],
 }
 
-impl Default for Config {
+impl Default for TranslationConfig {
     fn default() -> Self {
         Self {
             slack: 16,
@@ -83,8 +83,13 @@ const BUDGET: u64 = 3 << 20;
 
 /// Plans a set for time; `None` where the machine is no torus, the set not invariant, has an order
 /// or requirements, or no plan was found within the budget.
-pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
-    let mut search = Search::new(problem, config, budget, seed)?;
+pub fn plan(
+    problem: &Problem<'_>,
+    config: &TranslationConfig,
+    budget: u64,
+    seed: u64,
+) -> Option<Found> {
+    let mut search = TranslationSearch::new(problem, config, budget, seed)?;
     search.plan_slots();
     search.found()
 }
@@ -92,18 +97,18 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
 /// Plans a set for few phases; `None` as [`plan`].
 pub fn plan_phases(
     problem: &Problem<'_>,
-    config: &Config,
+    config: &TranslationConfig,
     budget: u64,
     seed: u64,
 ) -> Option<Found> {
-    let mut search = Search::new(problem, config, budget, seed)?;
+    let mut search = TranslationSearch::new(problem, config, budget, seed)?;
     search.plan_phases();
     search.found()
 }
 
-struct Search<'a> {
+struct TranslationSearch<'a> {
     problem: &'a Problem<'a>,
-    config: &'a Config,
+    config: &'a TranslationConfig,
     torus: Torus,
     /// Steps of subgroups under which the set is invariant, largest subgroups first.
     steps: Vec<Vec<u32>>,
@@ -125,7 +130,7 @@ struct Period {
 }
 
 /// The items of a packing, what they stand for, and where they are.
-struct Packing {
+struct TranslationPacking {
     subgroup: Subgroup,
     items: Items,
     /// For each row of choices their routes.
@@ -134,7 +139,7 @@ struct Packing {
     /// item's mirror image.
     items_of: Vec<Vec<(u32, bool)>>,
     mirror: Option<Mirror>,
-    places: Vec<Place>,
+    places: Vec<ItemPlacement>,
 }
 
 /// A plan that is the same with coordinates and time reversed: cell `-c` at `sum - t` does what
@@ -149,7 +154,7 @@ struct Mirror {
 }
 
 /// What came of a packing.
-enum Packed {
+enum PackingOutcome {
     /// The streams of each slot or phase.
     Streams(Vec<Vec<Stream>>),
     /// Nothing within the budget.
@@ -165,8 +170,13 @@ enum Goal {
     Phases,
 }
 
-impl<'a> Search<'a> {
-    fn new(problem: &'a Problem<'a>, config: &'a Config, budget: u64, seed: u64) -> Option<Self> {
+impl<'a> TranslationSearch<'a> {
+    fn new(
+        problem: &'a Problem<'a>,
+        config: &'a TranslationConfig,
+        budget: u64,
+        seed: u64,
+    ) -> Option<Self> {
         if !problem.is_plain() {
             return None;
         }
@@ -239,14 +249,14 @@ impl<'a> Search<'a> {
                 let row = if slots.is_none() { last } else { (first + last).div_ceil(2) };
                 let period = periods.remove(row);
                 match self.pack(&period, Goal::Slots, share) {
-                    Packed::Never => {}
-                    Packed::NotYet => {
+                    PackingOutcome::Never => {}
+                    PackingOutcome::NotYet => {
                         stuck = period.period;
                         periods.insert(row, period);
                     }
-                    Packed::Streams(streams) => {
+                    PackingOutcome::Streams(streams) => {
                         slots = Some(period.period);
-                        let plan = self.deal(streams);
+                        let plan = self.assign(streams);
                         self.take(plan);
                     }
                 }
@@ -302,12 +312,12 @@ impl<'a> Search<'a> {
                 items.choices = some.choices;
                 let Some(packed) = packed else { continue };
                 packing.places = places.iter().map(|place| place.unwrap_or_default()).collect();
-                for (&item, Place { choice, time }) in rest.iter().zip(packed) {
-                    packing.places[item] = Place { choice, time: slots + time };
+                for (&item, ItemPlacement { choice, time }) in rest.iter().zip(packed) {
+                    packing.places[item] = ItemPlacement { choice, time: slots + time };
                 }
                 packing.items.period = (slots + count) as usize;
                 best = Some(slots + count);
-                let plan = self.deal(self.streams(&packing));
+                let plan = self.assign(self.streams(&packing));
                 self.take(plan);
                 break;
             }
@@ -321,7 +331,7 @@ impl<'a> Search<'a> {
         for phases in fewest..=fewest + fewest / self.config.slack + 1 {
             for period in self.periods(phases..=phases, Goal::Phases) {
                 let share = self.budget / self.config.share;
-                if let Packed::Streams(phases) = self.pack(&period, Goal::Phases, share) {
+                if let PackingOutcome::Streams(phases) = self.pack(&period, Goal::Phases, share) {
                     self.take(Some(Plan { phases, clocks: 0 }));
                     return;
                 }
@@ -400,7 +410,7 @@ impl<'a> Search<'a> {
     }
 
     /// Packs again and again, with other shifts each time.
-    fn pack(&mut self, period: &Period, goal: Goal, share: u64) -> Packed {
+    fn pack(&mut self, period: &Period, goal: Goal, share: u64) -> PackingOutcome {
         let mut share = share.min(self.left);
         self.left -= share;
         let mut refused = 0;
@@ -413,7 +423,7 @@ impl<'a> Search<'a> {
                 refused += 1;
                 if refused == SHIFTS {
                     self.left += share;
-                    return Packed::Never;
+                    return PackingOutcome::Never;
                 }
                 continue;
             };
@@ -422,15 +432,20 @@ impl<'a> Search<'a> {
             if let Some(places) = packed {
                 self.left += share;
                 packing.places = places;
-                return Packed::Streams(self.streams(&packing));
+                return PackingOutcome::Streams(self.streams(&packing));
             }
         }
-        Packed::NotYet
+        PackingOutcome::NotYet
     }
 
     /// The items of a subgroup with random shifts, without places; `None` where every way of a
     /// connection meets itself.
-    fn unpacked(&mut self, period: &Period, goal: Goal, reflect: bool) -> Option<Packing> {
+    fn unpacked(
+        &mut self,
+        period: &Period,
+        goal: Goal,
+        reflect: bool,
+    ) -> Option<TranslationPacking> {
         let Period { period: slots, folds, .. } = *period;
         let shifts: Vec<u32> =
             period.orders.iter().map(|orders| self.shift(orders, folds * slots)).collect();
@@ -457,7 +472,7 @@ impl<'a> Search<'a> {
         subgroup: Subgroup,
         goal: Goal,
         mirror: Option<Mirror>,
-    ) -> Option<Packing> {
+    ) -> Option<TranslationPacking> {
         let classes = subgroup.classes as usize;
         let capacity = self.capacity(goal).iter().flat_map(|&c| vec![c; classes]).collect();
         let mut items = Items {
@@ -505,7 +520,7 @@ impl<'a> Search<'a> {
                 items.row_of.push(items.choices.len() as u32 - 1);
             }
         }
-        Some(Packing { subgroup, items, routes, items_of, mirror, places: Vec::new() })
+        Some(TranslationPacking { subgroup, items, routes, items_of, mirror, places: Vec::new() })
     }
 
     /// How a plan with these shifts may be its own mirror image; `None` where the set is not.
@@ -614,13 +629,13 @@ impl<'a> Search<'a> {
     }
 
     /// The streams of all cells, in the slots or phases of their representatives, shifted.
-    fn streams(&self, packing: &Packing) -> Vec<Vec<Stream>> {
-        let Packing { subgroup, items, routes, items_of, mirror, places } = packing;
+    fn streams(&self, packing: &TranslationPacking) -> Vec<Vec<Stream>> {
+        let TranslationPacking { subgroup, items, routes, items_of, mirror, places } = packing;
         let mut streams = vec![Vec::new(); items.period];
         for (cell, list) in self.torus.lists.iter().enumerate() {
             let items_of = &items_of[subgroup.class_of[cell] as usize];
             for (&Relative { connection, words, .. }, &(item, image)) in list.iter().zip(items_of) {
-                let Place { choice, mut time } = places[item as usize];
+                let ItemPlacement { choice, mut time } = places[item as usize];
                 let ways = &routes[items.row_of[item as usize] as usize];
                 let mut legs = ways[choice as usize].clone();
                 if let Some(mirror) = mirror.as_ref().filter(|_| image) {
@@ -640,7 +655,7 @@ impl<'a> Search<'a> {
 
     /// Puts slots into phases, first fit, those that take the most channels first; `None` where a
     /// slot takes more than there are.
-    fn deal(&self, slots: Vec<Vec<Stream>>) -> Option<Plan> {
+    fn assign(&self, slots: Vec<Vec<Stream>>) -> Option<Plan> {
         let channels = |streams: &Vec<Stream>| {
             let mut taken = vec![0u32; self.problem.cell_count()];
             let cells = streams.iter().flat_map(|stream| &stream.cells);

@@ -20,7 +20,7 @@ use super::paths::Paths;
 const PARTS: [u32; 4] = [1, 2, 3, 4];
 
 /// Phases and paths of a regular set.
-pub(super) struct Orbits {
+pub(super) struct SymmetricPlan {
     pub(super) phases: u32,
     pub(super) phase_of: Vec<u32>,
     pub(super) paths: Paths,
@@ -28,7 +28,11 @@ pub(super) struct Orbits {
 
 /// Divides a regular set; `None` where it is not regular, the topology no torus, or the sides of
 /// the torus leave no parts that are small enough.
-pub(super) fn orbits(topology: &Topology, set: &ConnectionSet, channels: u32) -> Option<Orbits> {
+pub(super) fn plan(
+    topology: &Topology,
+    set: &ConnectionSet,
+    channels: u32,
+) -> Option<SymmetricPlan> {
     if !topology.wraps() || set.is_empty() {
         return None;
     }
@@ -80,7 +84,7 @@ pub(super) fn orbits(topology: &Topology, set: &ConnectionSet, channels: u32) ->
         phase_of_part[(orbit * parts + class_of(c.source.0, &dims, parts)) as usize]
     };
     let phase_of = set.connections().iter().zip(&orbit_of).map(part).collect();
-    Some(Orbits { phases, phase_of, paths })
+    Some(SymmetricPlan { phases, phase_of, paths })
 }
 
 /// The orbit of each connection; `None` if a cell has not its share of an offset.
@@ -224,7 +228,7 @@ mod tests {
         for (n, bound) in [(4, 4), (8, 27), (16, 192)] {
             let all = (0..n * n).flat_map(|s| (0..n * n).map(move |t| (s, t)));
             let set = set(all.filter(|(s, t)| s != t));
-            let orbits = orbits(&torus(n), &set, 12).unwrap();
+            let orbits = plan(&torus(n), &set, 12).unwrap();
             assert_eq!(orbits.phases, bound, "{n}");
             let mut taken = vec![0u32; (orbits.phases * n * n) as usize];
             for (x, c) in set.iter() {
@@ -242,15 +246,15 @@ mod tests {
     fn irregular_sets_have_no_orbits() {
         let ring = Topology::Ring { cells: 6 };
         let shift = |k: u32| (0..6).map(move |s| (s, (s + k) % 6));
-        assert_eq!(orbits(&ring, &set(shift(1).chain(shift(1))), 4).unwrap().phases, 1);
-        assert!(orbits(&ring, &set(shift(1).take(5)), 4).is_none());
+        assert_eq!(plan(&ring, &set(shift(1).chain(shift(1))), 4).unwrap().phases, 1);
+        assert!(plan(&ring, &set(shift(1).take(5)), 4).is_none());
         // As many as cells, but two from one cell.
         let wrong = shift(1).take(5).chain([(0, 1)]);
-        assert!(orbits(&ring, &set(wrong), 4).is_none());
+        assert!(plan(&ring, &set(wrong), 4).is_none());
         // Six routes of four cells with three channels: every second of them at a time.
-        assert_eq!(orbits(&ring, &set(shift(3)), 3).unwrap().phases, 2);
+        assert_eq!(plan(&ring, &set(shift(3)), 3).unwrap().phases, 2);
         let seven = set((0..7).map(|s| (s, (s + 3) % 7)));
-        assert!(orbits(&Topology::Ring { cells: 7 }, &seven, 3).is_none());
-        assert!(orbits(&Topology::Mesh { dims: vec![6] }, &set(shift(1)), 4).is_none());
+        assert!(plan(&Topology::Ring { cells: 7 }, &seven, 3).is_none());
+        assert!(plan(&Topology::Mesh { dims: vec![6] }, &set(shift(1)), 4).is_none());
     }
 }

@@ -30,12 +30,12 @@ use conset_ir::{Bounds, ConnectionSet};
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
 use crate::slot_pathfinder;
-use network::Network;
-use packing::{Packing, Placed, Pooled};
+use network::LaneNetwork;
+use packing::{Placed, Pooled, WindowPacking};
 
 /// The weights of the packing.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct WindowedConfig {
     /// Phases that the pool lasts for at least, and how many more of them, divided by the phases
     /// of the whole set: with few phases a pool is soon too small to choose from.
     pub window: [u32; 2],
@@ -68,7 +68,7 @@ pub struct Config {
     pub last_filled: u32,
 }
 
-impl Default for Config {
+impl Default for WindowedConfig {
     fn default() -> Self {
         Self {
             window: [20, 32],
@@ -106,7 +106,12 @@ const FARTHEST: u16 = 1 << 12;
 
 /// Plans a set; `None` where the set is empty or has an order or requirements, or where routes are
 /// very long.
-pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
+pub fn plan(
+    problem: &Problem<'_>,
+    config: &WindowedConfig,
+    budget: u64,
+    seed: u64,
+) -> Option<Found> {
     let set = problem.set;
     if !problem.is_plain() {
         return None;
@@ -115,8 +120,8 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
     if hops.iter().any(|&hops| hops > FARTHEST) {
         return None;
     }
-    let network = Network::new(problem);
-    let mut packing = Packing::new(problem, config, &network, &hops, seed);
+    let network = LaneNetwork::new(problem);
+    let mut packing = WindowPacking::new(problem, config, &network, &hops, seed);
     let Filled { phases, last } = fill(problem, config, &mut packing, budget, seed)?;
     let mut plan = plan_of(problem, &network, phases);
     plan.compact(problem);
@@ -139,8 +144,8 @@ struct Filled {
 /// Makes phases until every connection has a place, the last ones in two ways.
 fn fill(
     problem: &Problem<'_>,
-    config: &Config,
-    packing: &mut Packing<'_>,
+    config: &WindowedConfig,
+    packing: &mut WindowPacking<'_>,
     budget: u64,
     seed: u64,
 ) -> Option<Filled> {
@@ -263,7 +268,7 @@ impl Needs {
 
 /// Slots of a phase whose longest stream has so many words: as many as make its clocks, the switch
 /// included, fewest for what it carries. Few slots leave channels idle, many links.
-fn slots(problem: &Problem<'_>, config: &Config, needs: &Needs, longest: u32) -> u32 {
+fn slots(problem: &Problem<'_>, config: &WindowedConfig, needs: &Needs, longest: u32) -> u32 {
     let longest = u128::from(longest.max(1));
     let clocks = longest * u128::from(problem.word_clocks) + u128::from(problem.setup);
     let [links, channels] = config.filled.map(u128::from);
@@ -281,7 +286,7 @@ fn slots(problem: &Problem<'_>, config: &Config, needs: &Needs, longest: u32) ->
 }
 
 /// The plan of packed phases, the streams of each in the order of their slots.
-fn plan_of(problem: &Problem<'_>, network: &Network, phases: Vec<Vec<Placed>>) -> Plan {
+fn plan_of(problem: &Problem<'_>, network: &LaneNetwork, phases: Vec<Vec<Placed>>) -> Plan {
     let connections = problem.set.connections();
     let stream = |placed: Placed| {
         let connection = &connections[placed.connection as usize];

@@ -11,10 +11,10 @@ use conset_planner::{Plan, phase_pathfinder};
 use proptest::prelude::*;
 
 fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
-    let config = phase_pathfinder::Config {
+    let config = phase_pathfinder::PhaseConfig {
         last_rounds: 16,
         switches: u64::MAX,
-        ..phase_pathfinder::Config::default()
+        ..phase_pathfinder::PhaseConfig::default()
     };
     common::planned(machine, set, |problem| {
         phase_pathfinder::plan(problem, &config, phase_pathfinder::budget(problem), seed)

@@ -13,10 +13,10 @@ use proptest::prelude::*;
 const BUDGET: u64 = 1 << 17;
 
 fn packed(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, last: u32, seed: u64) -> Option<Plan> {
-    let config = windowed_pathfinder::Config {
+    let config = windowed_pathfinder::WindowedConfig {
         window: [1, 2],
         last: [1, last, last],
-        ..windowed_pathfinder::Config::default()
+        ..windowed_pathfinder::WindowedConfig::default()
     };
     common::planned(machine, set, |problem| {
         windowed_pathfinder::plan(problem, &config, BUDGET, seed)
@@ -59,7 +59,7 @@ fn phases_are_packed_nearly_to_the_last_channel() {
     let set = Arc::new(ConnectionSet::new("s", (0..6_000).map(connect).collect()).unwrap());
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
     let problem = Problem::new(&machine, &set, bounds).unwrap();
-    let config = windowed_pathfinder::Config::default();
+    let config = windowed_pathfinder::WindowedConfig::default();
     let found =
         windowed_pathfinder::plan(&problem, &config, windowed_pathfinder::budget(&problem), 1)
             .unwrap();

@@ -250,7 +250,7 @@ pub(super) fn merged(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
     }
     let bug = |e| CompileError::bug("the router", &e);
     let switch = found.timetable.routing().machine().parameters().switch_clocks();
-    let mut tried = planner::Tried::new();
+    let mut tried = planner::TriedPairs::new();
     let cells = to_u64(found.timetable.routing().machine().cell_count());
     let each = channels(&found.timetable) + to_u64(found.phases.len()) * cells;
     let most = MERGES.min(
@@ -261,11 +261,11 @@ pub(super) fn merged(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         let Some(rounds) = &found.rounds else { break };
         let routing = found.timetable.routing().clone();
         let plan = Routed { routing, rounds: Some(rounds.clone()), starts: None };
-        let pairs = planner::joinable(&plan, &mut tried);
+        let pairs = planner::mergeable(&plan, &mut tried);
         if pairs.is_empty() {
             break;
         }
-        let trial = price(planner::join(&plan, &pairs).map_err(bug)?, seed, found.pricing)?;
+        let trial = price(planner::merge_phases(&plan, &pairs).map_err(bug)?, seed, found.pricing)?;
         let gains = |&(a, b): &(u32, u32)| {
             let place = index(a) - pairs.iter().filter(|pair| pair.1 < a).count();
             let apart = found.phases[index(a)] + found.phases[index(b)] + switch;
@@ -275,7 +275,7 @@ pub(super) fn merged(mut found: Priced, seed: u64) -> Result<Priced, CompileErro
         if good.len() == pairs.len() {
             found = trial;
         } else if !good.is_empty() {
-            found = price(planner::join(&plan, &good).map_err(bug)?, seed, found.pricing)?;
+            found = price(planner::merge_phases(&plan, &good).map_err(bug)?, seed, found.pricing)?;
         }
     }
     if most > 0 && found.rounds.is_some() && found.timetable.routing().set().len() <= BY_LINKS {
@@ -316,7 +316,7 @@ pub(super) fn locally_improved(
         };
         model.finish_times(streams.iter().map(stream))
     };
-    let plan = planner::refine(&base.timetable, even, steps, seed, &mut run)
+    let plan = planner::local_search(&base.timetable, even, steps, seed, &mut run)
         .map_err(|e| CompileError::bug("the router", &e))?;
     plan.map(|plan| price(plan, seed, base.pricing)).transpose()
 }

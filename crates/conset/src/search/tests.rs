@@ -27,7 +27,7 @@ fn with_overlapping_slots(mut plan: Routed) -> Routed {
 fn some_wrong(
     task: &Task<'_>,
     planner: Planner,
-    options: &planner::Options,
+    options: &planner::PlannerOptions,
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let plans = planner::plans(task, planner, options, work)?;
@@ -38,7 +38,7 @@ fn some_wrong(
 fn all_wrong(
     task: &Task<'_>,
     planner: Planner,
-    options: &planner::Options,
+    options: &planner::PlannerOptions,
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let plans = planner::plans(task, planner, options, work)?;
@@ -49,7 +49,7 @@ fn all_wrong(
 fn misshapen(
     task: &Task<'_>,
     planner: Planner,
-    options: &planner::Options,
+    options: &planner::PlannerOptions,
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let mut plans = all_wrong(task, planner, options, work)?;
@@ -107,7 +107,7 @@ fn if_every_plan_is_wrong_the_papers_algorithm_is_used() {
 fn a_plan_that_the_fabric_did_not_run_is_checked_before_it_is_the_best() {
     let (machine, set) = case();
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
-    let route = planner::Options::default();
+    let route = planner::PlannerOptions::default();
     let task = Task::new(&machine, &set, bounds);
     let mut work = Work::unlimited();
     let plans = planner::plans(&task, Planner::LoadAnnealing, &route, &mut work).unwrap();

@@ -1,21 +1,21 @@
 //! What comes of changes is a plan, whatever the set and the machine.
 
 use super::*;
-use crate::{Options, Planner, Task, Work, cases, plans};
+use crate::{Planner, PlannerOptions, Task, Work, cases, plans};
 use conset_ir::{ConnectionSet, Duplex, PhaseTimes, Routing, Slot};
 use proptest::prelude::*;
 
 /// Slots in the order of connections, one stream of an agent after the other.
 fn timetable(routing: Routing) -> Timetable {
     let (machine, set) = (routing.machine().clone(), routing.set().clone());
-    let sides = ports(&machine, &set);
+    let ports = ports(&machine, &set);
     let phases = routing.phases().iter().map(|routes| {
         let mut free = vec![0u64; 2 * machine.cell_count()];
         let mut over = vec![0u64; set.len()];
         let mut slots = Vec::new();
         for route in routes.iter() {
             let x = route.connection;
-            let [a, b] = sides[x.index()].map(|side| side as usize);
+            let [a, b] = ports[x.index()].map(|port| port as usize);
             let before = set.order().iter().filter(|pair| pair.1 == x);
             let start =
                 before.map(|pair| over[pair.0.index()]).fold(free[a].max(free[b]), u64::max);
@@ -33,7 +33,7 @@ fn timetable(routing: Routing) -> Timetable {
 
 /// A rough model: a stream lasts its words times the most streams of its phase on one of its
 /// edges; agents have one at a time.
-fn run(set: &ConnectionSet, sides: &[[u32; 2]], streams: &[Streamed<'_>]) -> Vec<f64> {
+fn run(set: &ConnectionSet, ports: &[[u32; 2]], streams: &[Streamed<'_>]) -> Vec<f64> {
     let mut users = std::collections::BTreeMap::new();
     streams.iter().flat_map(|s| s.2).for_each(|&edge| *users.entry(edge).or_insert(0) += 1);
     let mut free = std::collections::BTreeMap::new();
@@ -41,8 +41,8 @@ fn run(set: &ConnectionSet, sides: &[[u32; 2]], streams: &[Streamed<'_>]) -> Vec
     let mut ends = Vec::new();
     for &(x, words, edges) in streams {
         let share = edges.iter().map(|edge| users[edge]).max().unwrap_or(1);
-        let [a, b] = sides[x.index()];
-        let idle = |side: u32| free.get(&side).copied().unwrap_or(0.0);
+        let [a, b] = ports[x.index()];
+        let idle = |port: u32| free.get(&port).copied().unwrap_or(0.0);
         let before = set.order().iter().filter(|pair| pair.1 == x).map(|pair| over[pair.0.index()]);
         let start = before.fold(f64::max(idle(a), idle(b)), f64::max);
         let end = start + f64::from(2 * words * share);
@@ -56,7 +56,7 @@ fn run(set: &ConnectionSet, sides: &[[u32; 2]], streams: &[Streamed<'_>]) -> Vec
 
 /// Every rule of a plan.
 fn check(machine: &Machine, set: &ConnectionSet, plan: &Routed) {
-    let sides = ports(machine, set);
+    let ports = ports(machine, set);
     let starts = plan.starts.as_ref().expect("starts are planned");
     let mut words = vec![0; set.len()];
     let mut spans: Vec<Vec<(usize, u64, u64)>> = vec![Vec::new(); set.len()];
@@ -71,7 +71,7 @@ fn check(machine: &Machine, set: &ConnectionSet, plan: &Routed) {
             words[x.index()] += route.words;
             assert_eq!((route.cells[0], route.cells[route.cells.len() - 1]), (c.source, c.target));
             route.cells.iter().for_each(|cell| taken[cell.index()] += 1);
-            let [a, b] = sides[x.index()];
+            let [a, b] = ports[x.index()];
             let end = start + cases::duration(machine, route.words, route.hops(), a == b);
             booked.push((a, start, end));
             booked.extend((a != b).then_some((b, start, end)));
@@ -98,16 +98,16 @@ fn balanced(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> Routing {
     let bounds = conset_partition_route::bounds::bounds(machine, set).unwrap().summary();
     let mut work = Work::unlimited();
     let task = Task::new(machine, set, bounds);
-    let plans = plans(&task, Planner::LoadAnnealing, &Options::default(), &mut work);
+    let plans = plans(&task, Planner::LoadAnnealing, &PlannerOptions::default(), &mut work);
     plans.unwrap().pop().unwrap().routing
 }
 
 fn refined(routing: &Routing, seed: u64) -> Option<Routed> {
     let timetable = timetable(routing.clone());
     let (machine, set) = (routing.machine(), routing.set());
-    let sides = ports(machine, set);
+    let ports = ports(machine, set);
     let even = seed.is_multiple_of(2);
-    refine(&timetable, even, 4000, seed, &mut |streams| run(set, &sides, streams)).unwrap()
+    local_search(&timetable, even, 4000, seed, &mut |streams| run(set, &ports, streams)).unwrap()
 }
 
 proptest! {

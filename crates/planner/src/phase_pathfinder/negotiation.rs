@@ -10,13 +10,13 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::Config;
-use super::route::{HOP, RouteSearch};
+use super::PhaseConfig;
+use super::route::{HOP, PhaseRouteSearch};
 use crate::problem::Problem;
 
 /// How a negotiation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RoutingOutcome {
     /// Nothing is overused.
     Settled,
     /// No progress.
@@ -30,29 +30,29 @@ const DEAREST: u64 = 1 << 17;
 
 /// The users of a resource or the clocks that it is busy, and what overuse has cost so far.
 #[derive(Clone, Copy, Default)]
-struct Use {
+struct Occupancy {
     amount: u64,
     history: u32,
 }
 
 /// Resources of one kind in all phases.
 #[derive(Clone)]
-struct Table {
+struct OccupancyTable {
     /// Resources of a phase.
     width: usize,
-    uses: Vec<Use>,
+    uses: Vec<Occupancy>,
     /// The amount of one overuse.
     unit: u64,
     /// By how much all amounts together are above their limits.
     over: u64,
 }
 
-impl Table {
+impl OccupancyTable {
     fn new(width: usize, phases: usize, unit: u64) -> Self {
-        Self { width, uses: vec![Use::default(); width * phases], unit, over: 0 }
+        Self { width, uses: vec![Occupancy::default(); width * phases], unit, over: 0 }
     }
 
-    fn row(&self, phase: u32) -> &[Use] {
+    fn row(&self, phase: u32) -> &[Occupancy] {
         &self.uses[phase as usize * self.width..][..self.width]
     }
 
@@ -78,15 +78,16 @@ impl Table {
 
     fn count(&mut self, limit: impl Fn(usize, usize) -> u64) {
         let width = self.width.max(1);
-        let over =
-            |(row, of): (usize, &Use)| of.amount.saturating_sub(limit(row / width, row % width));
+        let over = |(row, of): (usize, &Occupancy)| {
+            of.amount.saturating_sub(limit(row / width, row % width))
+        };
         self.over = self.uses.iter().enumerate().map(over).sum();
     }
 }
 
 /// What it costs to use `by` more of a resource.
 #[inline]
-fn penalty(of: Use, by: u64, limit: u64, unit: u64, present: u64) -> u32 {
+fn penalty(of: Occupancy, by: u64, limit: u64, unit: u64, present: u64) -> u32 {
     let over = (of.amount + by).saturating_sub(limit);
     if over == 0 {
         return of.history;
@@ -97,37 +98,37 @@ fn penalty(of: Use, by: u64, limit: u64, unit: u64, present: u64) -> u32 {
 }
 
 #[derive(Clone)]
-pub(super) struct Negotiation<'a> {
+pub(super) struct PhaseNegotiation<'a> {
     problem: &'a Problem<'a>,
-    config: &'a Config,
+    config: &'a PhaseConfig,
     /// Clocks that a connection keeps its agents busy, and a link of its route.
     clocks: &'a [[u64; 2]],
     phase_of: Vec<u32>,
     /// The cells of each route; empty while the connection has no place.
     paths: Vec<Vec<u32>>,
-    channels: Table,
-    ports: Table,
-    links: Table,
+    channels: OccupancyTable,
+    ports: OccupancyTable,
+    links: OccupancyTable,
     /// Channels of a cell in a phase.
-    room: u64,
+    channel_capacity: u64,
     /// Clocks that agents and links may be busy in each phase.
     limits: Vec<u64>,
     present: u64,
     rng: ChaCha8Rng,
     pub(super) work: u64,
-    search: RouteSearch,
+    search: PhaseRouteSearch,
     /// Scratch: phases by what their ports cost.
     order: Vec<(u32, u32, u32)>,
 }
 
-impl<'a> Negotiation<'a> {
+impl<'a> PhaseNegotiation<'a> {
     /// All connections without a place.
     pub(super) fn new(
         problem: &'a Problem<'a>,
-        config: &'a Config,
+        config: &'a PhaseConfig,
         clocks: &'a [[u64; 2]],
         phases: usize,
-        room: u64,
+        channel_capacity: u64,
         seed: u64,
     ) -> Self {
         let total: u64 = clocks.iter().map(|clocks| clocks[0]).sum();
@@ -138,15 +139,15 @@ impl<'a> Negotiation<'a> {
             clocks,
             phase_of: vec![0; clocks.len()],
             paths: vec![Vec::new(); clocks.len()],
-            channels: Table::new(problem.cell_count(), phases, 1),
-            ports: Table::new(problem.port_count, phases, mean),
-            links: Table::new(problem.edge_count(), phases, mean),
-            room,
+            channels: OccupancyTable::new(problem.cell_count(), phases, 1),
+            ports: OccupancyTable::new(problem.port_count, phases, mean),
+            links: OccupancyTable::new(problem.edge_count(), phases, mean),
+            channel_capacity,
             limits: vec![u64::MAX >> 16; phases],
             present: u64::from(config.present_first),
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
-            search: RouteSearch::new(problem.cell_count()),
+            search: PhaseRouteSearch::new(problem.cell_count()),
             order: Vec::new(),
         }
     }
@@ -196,14 +197,14 @@ impl<'a> Negotiation<'a> {
     }
 
     fn overuse(&self) -> u64 {
-        let of = |table: &Table| table.over.div_ceil(table.unit);
+        let of = |table: &OccupancyTable| table.over.div_ceil(table.unit);
         of(&self.channels) + of(&self.ports) + of(&self.links)
     }
 
     /// Passes over connections in conflict until nothing is overused, or there is no progress for
     /// some passes so many times. After each time conflicts cost little again, so that connections
     /// may pass through them to where they settle.
-    pub(super) fn settle(&mut self, cycles: u32, budget: u64) -> Outcome {
+    pub(super) fn settle(&mut self, cycles: u32, budget: u64) -> RoutingOutcome {
         let (mut least, mut best) = (u64::MAX, u64::MAX);
         let (mut stalled, mut idle) = (0, 0);
         loop {
@@ -211,12 +212,12 @@ impl<'a> Negotiation<'a> {
             for x in open {
                 self.place(x as usize);
                 if self.work >= budget {
-                    return Outcome::Exhausted;
+                    return RoutingOutcome::Exhausted;
                 }
             }
             let now = self.overuse();
             if now == 0 {
-                return Outcome::Settled;
+                return RoutingOutcome::Settled;
             }
             self.learn();
             stalled = if now < least { 0 } else { stalled + 1 };
@@ -224,7 +225,7 @@ impl<'a> Negotiation<'a> {
             if stalled > self.config.patience {
                 idle = if least < best { 1 } else { idle + 1 };
                 if idle > cycles {
-                    return Outcome::Stalled;
+                    return RoutingOutcome::Stalled;
                 }
                 best = best.min(least);
                 (least, stalled) = (u64::MAX, 0);
@@ -256,7 +257,7 @@ impl<'a> Negotiation<'a> {
         let (phase, path) = (self.phase_of[x], &self.paths[x]);
         let limit = self.limits[phase as usize];
         let row = self.channels.row(phase);
-        let channels = self.room;
+        let channels = self.channel_capacity;
         if path.is_empty() || path.iter().any(|&cell| row[cell as usize].amount > channels) {
             return true;
         }
@@ -275,7 +276,7 @@ impl<'a> Negotiation<'a> {
     fn learn(&mut self) {
         let (history, most) = (self.config.history, self.config.history_most);
         let (limits, capacity) = (&self.limits, &self.problem.capacity);
-        let channels = self.room;
+        let channels = self.channel_capacity;
         self.channels.learn(history, most, |_, _| channels);
         self.ports.learn(history, most, |phase, _| limits[phase]);
         let limit = |phase: usize, edge: usize| limits[phase] * u64::from(capacity[edge]);
@@ -293,7 +294,7 @@ impl<'a> Negotiation<'a> {
         let limit = self.limits[phase as usize];
         let [busy, on_link] = self.clocks[x];
         for &cell in path {
-            self.channels.change(phase, cell as usize, 1, add, self.room);
+            self.channels.change(phase, cell as usize, 1, add, self.channel_capacity);
         }
         let [source, target] = self.problem.ports[x];
         self.ports.change(phase, source as usize, busy, add, limit);
@@ -388,7 +389,7 @@ impl<'a> Negotiation<'a> {
             clocks: self.clocks[x][1],
             limit: self.limits[phase as usize],
             unit: self.links.unit,
-            room: self.room,
+            channel_capacity: self.channel_capacity,
             present: self.present,
             salt,
         }
@@ -398,12 +399,12 @@ impl<'a> Negotiation<'a> {
 /// What links and cells cost a connection in a phase.
 struct Costs<'a> {
     capacity: &'a [u16],
-    links: &'a [Use],
-    cells: &'a [Use],
+    links: &'a [Occupancy],
+    cells: &'a [Occupancy],
     clocks: u64,
     limit: u64,
     unit: u64,
-    room: u64,
+    channel_capacity: u64,
     present: u64,
     /// Breaks ties between links, another way each time.
     salt: u32,
@@ -419,6 +420,6 @@ impl Costs<'_> {
 
     #[inline]
     fn cell(&self, cell: u32) -> u32 {
-        penalty(self.cells[cell as usize], 1, self.room, 1, self.present)
+        penalty(self.cells[cell as usize], 1, self.channel_capacity, 1, self.present)
     }
 }

@@ -13,7 +13,7 @@ pub(super) const HOP: u32 = 64;
 
 /// The search's memory, kept from search to search.
 #[derive(Clone, Default)]
-pub(super) struct RouteSearch {
+pub(super) struct PhaseRouteSearch {
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
     cost: Vec<u32>,
     parent: Vec<u32>,
@@ -24,7 +24,7 @@ pub(super) struct RouteSearch {
     pub(super) work: u64,
 }
 
-impl RouteSearch {
+impl PhaseRouteSearch {
     pub(super) fn new(cells: usize) -> Self {
         Self {
             heap: BinaryHeap::new(),

@@ -94,7 +94,7 @@ impl Lines {
 }
 
 /// The streams of a phase to be scheduled.
-pub(super) struct Phase {
+pub(super) struct PhaseTimetable {
     /// Claims of stream `s` are `first[s]..first[s + 1]`.
     first: Vec<u32>,
     claims: Vec<Claim>,
@@ -104,7 +104,7 @@ pub(super) struct Phase {
     pub(super) work: u64,
 }
 
-impl Phase {
+impl PhaseTimetable {
     pub(super) fn new(problem: &Problem<'_>, streams: &[Stream]) -> Self {
         let mut this = Self {
             first: vec![0],

@@ -6,8 +6,8 @@ use conset_ir::Duplex;
 use proptest::prelude::*;
 
 /// All words once, and at every moment every rule.
-fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Phases) {
-    let (sides, room) = (ports(machine, set), capacities(machine, network));
+fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &FragmentPhases) {
+    let (ports, room) = (ports(machine, set), capacities(machine, network));
     let mut words = vec![0; set.len()];
     for streams in phases {
         assert!(!streams.is_empty());
@@ -20,15 +20,15 @@ fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Pha
             stream.path.iter().for_each(|&cell| taken[cell as usize] += 1);
             // Who is on the way when this one starts.
             let now = stream.start;
-            let end = |s: &Stream| {
-                let [a, b] = sides[s.connection as usize];
+            let end = |s: &Fragment| {
+                let [a, b] = ports[s.connection as usize];
                 s.start + cases::duration(machine, s.words, s.path.len() - 1, a == b)
             };
             let with = streams.iter().filter(|s| s.start <= now && now < end(s));
             let mut busy = std::collections::BTreeSet::new();
             let mut used = std::collections::BTreeMap::new();
             for other in with {
-                let [a, b] = sides[other.connection as usize];
+                let [a, b] = ports[other.connection as usize];
                 assert!(busy.insert(a) && (a == b || busy.insert(b)));
                 for pair in other.path.windows(2) {
                     *used.entry(network.next.edge(pair[0], pair[1])).or_insert(0) += 1;

@@ -1,6 +1,6 @@
 //! Who is where: rounds against links and agents, as bits.
 //!
-//! A row of bits for each edge and each side says in which rounds it is busy. A pass fills the table
+//! A row of bits for each edge and each port says in which rounds it is busy. A pass fills the table
 //! connection by connection; the search goes over all rounds at a time, 64 in a word.
 
 use std::cmp::Reverse;
@@ -10,40 +10,40 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::before::Before;
+use super::precedence::PrecedenceGraph;
 use super::routes::{Hop, Routes};
 use crate::problem::{capacities, ports};
 use conset_partition_route::network::Network;
 
 /// Words of bits that are held.
-const HELD: usize = 1 << 24;
+const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 /// Words that differ by no more than this share of them count as equal.
 const EVEN: u32 = 64;
 
 /// Rounds under construction, and what passes learn from each other.
-pub(super) struct Table<'a> {
+pub(super) struct RoundTable<'a> {
     network: &'a Network,
     pub(super) words: Vec<u32>,
-    sides: Vec<[u32; 2]>,
-    room: Vec<u16>,
+    ports: Vec<[u32; 2]>,
+    link_capacity: Vec<u16>,
     /// Clocks of each connection as a stream.
     clocks: Vec<u64>,
     /// Words of bits in a row of `busy`.
     width: usize,
-    /// By edge, then by side: the rounds in which it is busy.
+    /// By edge, then by port: the rounds in which it is busy.
     busy: Vec<u64>,
     /// By edge and round: connections over it; only where an edge has room for several.
     used: Vec<u16>,
     /// Connections over each edge in this pass.
     carried: Vec<u32>,
     /// What is added to that in this pass, so that passes differ.
-    pub(super) taste: Vec<u8>,
+    pub(super) jitter: Vec<u8>,
     pub(super) round_of: Vec<u32>,
     /// Edges of each connection's route, [`Routes::start`].
     pub(super) taken: Vec<u32>,
     /// The same of the pass before, and who takes its old route where it can.
-    pub(super) guide: Vec<u32>,
-    pub(super) kept: Vec<bool>,
+    pub(super) previous_route: Vec<u32>,
+    pub(super) frozen: Vec<bool>,
     /// Clocks of the longest connection of each round, and the connections in it.
     longest: Vec<u64>,
     count: Vec<u32>,
@@ -51,34 +51,34 @@ pub(super) struct Table<'a> {
     reach: Vec<u64>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> RoundTable<'a> {
     pub(super) fn new(
         machine: &Machine,
         set: &ConnectionSet,
         network: &'a Network,
     ) -> Option<Self> {
         let parameters = machine.parameters();
-        let sides = ports(machine, set);
+        let ports = ports(machine, set);
         let mut load = vec![0u32; 2 * network.cells];
-        for side in sides.iter().flatten() {
-            load[*side as usize] += 1;
+        for port in ports.iter().flatten() {
+            load[*port as usize] += 1;
         }
         let clocks = |c: &Connection| StreamClocks::new(parameters, c).of(c.words);
         let mut this = Self {
             network,
             words: set.connections().iter().map(|c| c.words).collect(),
-            sides,
-            room: capacities(machine, network),
+            ports,
+            link_capacity: capacities(machine, network),
             clocks: set.connections().iter().map(clocks).collect(),
             width: 0,
             busy: Vec::new(),
             used: Vec::new(),
             carried: vec![0; network.next.edge_count()],
-            taste: vec![0; network.next.edge_count()],
+            jitter: vec![0; network.next.edge_count()],
             round_of: vec![0; set.len()],
             taken: Vec::new(),
-            guide: Vec::new(),
-            kept: Vec::new(),
+            previous_route: Vec::new(),
+            frozen: Vec::new(),
             longest: Vec::new(),
             count: Vec::new(),
             reach: Vec::new(),
@@ -90,13 +90,13 @@ impl<'a> Table<'a> {
     /// Makes room for so many rounds at least, all of them empty; whether there is.
     fn widen(&mut self, rounds: usize) -> bool {
         self.width = rounds.div_ceil(64);
-        let rows = self.room.len() + 2 * self.network.cells;
-        let several = self.room.iter().any(|&room| room > 1);
-        if (rows * self.width).saturating_mul(if several { 16 } else { 1 }) > HELD {
+        let rows = self.link_capacity.len() + 2 * self.network.cells;
+        let several = self.link_capacity.iter().any(|&link_capacity| link_capacity > 1);
+        if (rows * self.width).saturating_mul(if several { 16 } else { 1 }) > TABLE_MEMORY_LIMIT {
             return false;
         }
         self.busy = vec![0; rows * self.width];
-        self.used = vec![0; if several { self.room.len() * self.width * 64 } else { 0 }];
+        self.used = vec![0; if several { self.link_capacity.len() * self.width * 64 } else { 0 }];
         self.longest = vec![0; self.width * 64];
         self.count = vec![0; self.width * 64];
         true
@@ -107,7 +107,7 @@ impl<'a> Table<'a> {
     pub(super) fn pass(
         &mut self,
         routes: &Routes,
-        before: &Before,
+        precedence: &PrecedenceGraph,
         sequence: &[u32],
     ) -> Option<usize> {
         self.taken.resize(*routes.kept.last().expect("an end") as usize, 0);
@@ -120,7 +120,7 @@ impl<'a> Table<'a> {
             let (mut rounds, mut steps) = (0, 0);
             for &x in sequence {
                 let x = x as usize;
-                let after = before.of(x).iter().map(|&b| self.round_of[b as usize] + 1).max();
+                let after = precedence.of(x).iter().map(|&b| self.round_of[b as usize] + 1).max();
                 let Some(round) = self.choose(routes, x, after.unwrap_or(0), rounds) else {
                     if !self.widen(2 * 64 * self.width) {
                         return None;
@@ -140,10 +140,10 @@ impl<'a> Table<'a> {
         // One word more than in use has an empty round.
         let width = (rounds.max(after as usize) / 64 + 1).min(self.width);
         let cells = usize::from(routes.cells[x]);
-        let edges = self.room.len();
+        let edges = self.link_capacity.len();
         self.reach.clear();
         self.reach.resize(cells * width, 0);
-        let [a, b] = self.sides[x].map(|side| (edges + side as usize) * self.width);
+        let [a, b] = self.ports[x].map(|port| (edges + port as usize) * self.width);
         for word in 0..width {
             let begun = match (after as usize).checked_sub(64 * word) {
                 Some(skip) if skip >= 64 => 0,
@@ -185,9 +185,9 @@ impl<'a> Table<'a> {
         let cells = usize::from(routes.cells[x]);
         let width = self.reach.len() / cells;
         let (word, bit) = (round as usize / 64, 1u64 << (round % 64));
-        let kept = self.kept.get(x).is_some_and(|&kept| kept);
+        let frozen = self.frozen.get(x).is_some_and(|&frozen| frozen);
         let old: &[u32] =
-            if kept { &self.guide[routes.start(x)..routes.start(x + 1)] } else { &[] };
+            if frozen { &self.previous_route[routes.start(x)..routes.start(x + 1)] } else { &[] };
         let mut at = cells as u16 - 1;
         let mut place = routes.start(x) + routes.hops[x] as usize;
         let mut best: Option<Hop> = None;
@@ -217,17 +217,17 @@ impl<'a> Table<'a> {
         for row in place..routes.start(x) + routes.hops[x] as usize {
             let edge = self.taken[row] as usize;
             self.carried[edge] += 1;
-            let full = self.room[edge] <= 1 || {
+            let full = self.link_capacity[edge] <= 1 || {
                 let used = &mut self.used[edge * self.width * 64 + round as usize];
                 *used += 1;
-                *used >= self.room[edge]
+                *used >= self.link_capacity[edge]
             };
             if full {
                 self.busy[edge * self.width + word] |= bit;
             }
         }
-        for side in self.sides[x] {
-            self.busy[(self.room.len() + side as usize) * self.width + word] |= bit;
+        for port in self.ports[x] {
+            self.busy[(self.link_capacity.len() + port as usize) * self.width + word] |= bit;
         }
         self.round_of[x] = round;
         self.longest[round as usize] = self.longest[round as usize].max(self.clocks[x]);
@@ -239,7 +239,7 @@ impl<'a> Table<'a> {
         if old.contains(&edge) {
             return 0;
         }
-        1 + self.carried[edge as usize] + u32::from(self.taste[edge as usize])
+        1 + self.carried[edge as usize] + u32::from(self.jitter[edge as usize])
     }
 
     /// What the rounds last, and of equal ones what comes late in them.
@@ -263,13 +263,13 @@ impl<'a> Table<'a> {
     pub(super) fn next_sequence(
         &self,
         pass: u32,
-        before: &Before,
-        lateness: &mut [u32],
+        precedence: &PrecedenceGraph,
+        history_cost: &mut [u32],
         rng: &mut ChaCha8Rng,
     ) -> Vec<u32> {
         let used: Vec<usize> = (0..self.count.len()).filter(|&r| self.count[r] > 0).collect();
         let rounds = used.len();
-        for (late, &round) in lateness.iter_mut().zip(&self.round_of) {
+        for (late, &round) in history_cost.iter_mut().zip(&self.round_of) {
             // The last of the rounds are the ones to be got rid of.
             let last = round as usize >= rounds - rounds.div_ceil(16);
             *late = *late - *late / 8 + if last { 8 } else { 0 };
@@ -288,12 +288,12 @@ impl<'a> Table<'a> {
         let (least, most) = (self.words.iter().min(), self.words.iter().max());
         let even = least.zip(most).is_some_and(|(least, most)| most - least <= most / EVEN);
         let key = |x: usize| {
-            let late = lateness[x];
+            let late = history_cost[x];
             let rank = rank[self.round_of[x] as usize];
-            if before.any {
+            if precedence.any {
                 let round = u64::from(self.round_of[x]);
                 let first = rng.random_range(0..1 << 16);
-                return (round, if self.kept[x] { 1 << 16 } else { first });
+                return (round, if self.frozen[x] { 1 << 16 } else { first });
             }
             if even {
                 let bonus = if pass % 8 == 7 { late * rounds as u32 / 64 } else { 0 };
@@ -305,6 +305,6 @@ impl<'a> Table<'a> {
             let words = words + noise + words / 64 * u64::from(late.min(32));
             (u64::MAX - words, rank)
         };
-        before.sorted(&(0..self.words.len()).map(key).collect::<Vec<_>>())
+        precedence.sorted(&(0..self.words.len()).map(key).collect::<Vec<_>>())
     }
 }

@@ -7,22 +7,22 @@ use conset_ir::{CellId, Connection, Duplex, LinkId};
 use proptest::prelude::*;
 
 /// Every rule of a round, link by link.
-fn check(machine: &Machine, set: &ConnectionSet, network: &Network, found: &Found) {
-    let (sides, room) = (ports(machine, set), capacities(machine, network));
+fn check(machine: &Machine, set: &ConnectionSet, network: &Network, found: &RoundPlan) {
+    let (ports, link_capacity) = (ports(machine, set), capacities(machine, network));
     let mut busy = std::collections::BTreeSet::new();
     let mut used = std::collections::BTreeMap::new();
     for (x, c) in set.iter() {
         let (round, path) = (found.round_of[x.index()], found.paths.of(x.index()));
         assert!(round < found.rounds);
         assert_eq!((path[0], path[path.len() - 1]), (c.source.0, c.target.0));
-        let [a, b] = sides[x.index()];
+        let [a, b] = ports[x.index()];
         assert!(busy.insert((round, a)) && (a == b || busy.insert((round, b))));
         for pair in path.windows(2) {
             assert!(network.next.of(pair[0]).contains(&pair[1]), "over live links");
             *used.entry((round, network.next.edge(pair[0], pair[1]))).or_insert(0) += 1;
         }
     }
-    assert!(used.iter().all(|(&(_, edge), &used)| used <= room[edge]));
+    assert!(used.iter().all(|(&(_, edge), &used)| used <= link_capacity[edge]));
     for &(before, after) in set.order() {
         assert!(found.round_of[before.index()] < found.round_of[after.index()]);
     }
@@ -43,7 +43,7 @@ fn narrow_machines_come_near_their_bounds() {
     for (spec, bound, most) in [("mesh:4x4", 16, 19), ("fat-tree:16", 24, 24)] {
         let (machine, set) = all_to_all(spec);
         let network = Network::new(&machine);
-        let found = negotiate(&machine, &set, &network, 18 * bound, 1 << 24, 0).unwrap();
+        let found = search(&machine, &set, &network, 18 * bound, 1 << 24, 0).unwrap();
         check(&machine, &set, &network, &found);
         assert!((bound as u32..=most).contains(&found.rounds), "{spec} {}", found.rounds);
     }
@@ -54,9 +54,9 @@ fn odd_sets_are_no_trouble() {
     let (machine, _) = all_to_all("mesh:2x2");
     let network = Network::new(&machine);
     let none = ConnectionSet::new("none", vec![]).unwrap();
-    assert!(negotiate(&machine, &none, &network, 0, 1000, 0).is_none());
+    assert!(search(&machine, &none, &network, 0, 1000, 0).is_none());
     let same = ConnectionSet::new("same", vec![Connection::new(CellId(0), CellId(3), 1); 200]);
-    let found = negotiate(&machine, &same.unwrap(), &network, 0, 1000, 0).unwrap();
+    let found = search(&machine, &same.unwrap(), &network, 0, 1000, 0).unwrap();
     assert_eq!(found.rounds, 200);
 }
 
@@ -73,8 +73,8 @@ fn a_round_lasts_as_long_as_its_longest_stream() {
     let set = ConnectionSet::new("s", rows).unwrap();
     let network = Network::new(&machine);
     let routes = Routes::new(&network, &set).unwrap();
-    let mut table = Table::new(&machine, &set, &network).unwrap();
-    table.pass(&routes, &Before::new(&set), &[0, 1, 2]).unwrap();
+    let mut table = RoundTable::new(&machine, &set, &network).unwrap();
+    table.pass(&routes, &PrecedenceGraph::new(&set), &[0, 1, 2]).unwrap();
     assert_eq!(table.round_of, [0, 0, 1]);
     let [first, second] = [cases::duration(&machine, 30, 0, true), 2 * (20 * 10 + 7)];
     assert_eq!((first, table.value().0), (2 * (30 * 10 + 7), first + second));
@@ -106,11 +106,11 @@ proptest! {
         let machine = Machine::new(machine.name(), topology, parameters, vec![], dead).unwrap();
         let set = cases::ordered(cases::set(&machine, &pairs), &order);
         let network = Network::new(&machine);
-        let found = negotiate(&machine, &set, &network, 0, 1 << 16, seed);
+        let found = search(&machine, &set, &network, 0, 1 << 16, seed);
         // Without the dead link there may be no way.
         if let Some(found) = found {
             check(&machine, &set, &network, &found);
-            let again = negotiate(&machine, &set, &network, 0, 1 << 16, seed).unwrap();
+            let again = search(&machine, &set, &network, 0, 1 << 16, seed).unwrap();
             prop_assert_eq!(&found.round_of, &again.round_of);
         }
     }

@@ -22,7 +22,7 @@ const PATIENCE: u32 = 2;
 pub(super) fn pack(plan: &mut Plan, problem: &Problem<'_>, order: &Order, work: &mut u64) {
     plan.clocks = 0;
     for streams in &mut plan.phases {
-        let mut packing = Packing::new(streams, problem, order);
+        let mut packing = StartPacking::new(streams, problem, order);
         let (starts, length) = packing.improved(streams.iter().map(|s| s.start).collect());
         *work += packing.work;
         streams.iter_mut().zip(starts).for_each(|(stream, start)| stream.start = start);
@@ -30,7 +30,7 @@ pub(super) fn pack(plan: &mut Plan, problem: &Problem<'_>, order: &Order, work: 
     }
 }
 
-struct Packing {
+struct StartPacking {
     /// Holds of each stream are `first[s]..first[s + 1]`.
     first: Vec<usize>,
     holds: Vec<Hold>,
@@ -44,7 +44,7 @@ struct Packing {
     work: u64,
 }
 
-impl Packing {
+impl StartPacking {
     fn new(streams: &[Stream], problem: &Problem<'_>, order: &Order) -> Self {
         let mut this = Self {
             first: vec![0],

@@ -13,13 +13,13 @@
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::packing::{Items, Place};
+use super::packing::{ItemPlacement, Items};
 
 /// Items that are looked at for a slot, at most.
 const SAMPLE: usize = 1 << 11;
 
 /// Arrays that are looked at for a slot until a hole more is allowed, and for a unit of work.
-const LOOKED_AT: u64 = 1 << 20;
+const EXPANSION_BUDGET: u64 = 1 << 20;
 const UNIT: u64 = 1 << 8;
 
 /// Holes of a slot at most.
@@ -36,7 +36,7 @@ struct Pieces {
 }
 
 /// A slot that is being filled.
-struct Slot<'a> {
+struct PartialSlot<'a> {
     pieces: &'a Pieces,
     tight: &'a [bool],
     /// Tight arrays that may stay empty.
@@ -57,13 +57,13 @@ pub(super) fn fill(
     tight: &[bool],
     budget: &mut u64,
     rng: &mut ChaCha8Rng,
-) -> (Vec<Option<Place>>, u32) {
+) -> (Vec<Option<ItemPlacement>>, u32) {
     let pieces = Pieces::new(items);
     let mut live: Vec<u32> = (0..pieces.of.len() as u32).collect();
     let mut places = vec![None; items.row_of.len()];
     let mut open = vec![0u64; tight.len()];
     pieces.arrays.iter().for_each(|&array| open[array as usize] += 1);
-    let mut slot = Slot {
+    let mut slot = PartialSlot {
         pieces: &pieces,
         tight,
         holes: 0,
@@ -81,10 +81,10 @@ pub(super) fn fill(
             std::cmp::Reverse(each.sum::<u64>())
         });
         let some = some.to_vec();
-        slot.left = LOOKED_AT;
+        slot.left = EXPANSION_BUDGET;
         slot.chosen.clear();
         let is_filled = slot.fill(&some, &vec![0; pieces.words]);
-        let work = LOOKED_AT - slot.left + live.len() as u64;
+        let work = EXPANSION_BUDGET - slot.left + live.len() as u64;
         *budget = budget.saturating_sub(work.div_ceil(UNIT));
         if !is_filled {
             slot.holes += 1;
@@ -92,7 +92,7 @@ pub(super) fn fill(
         }
         for &piece in &slot.chosen {
             let (item, choice) = pieces.of[piece as usize];
-            places[item as usize] = Some(Place { choice, time: slots });
+            places[item as usize] = Some(ItemPlacement { choice, time: slots });
         }
         slots += 1;
         live.retain(|&piece| {
@@ -135,20 +135,20 @@ impl Pieces {
     }
 }
 
-impl Slot<'_> {
+impl PartialSlot<'_> {
     /// Chooses some of the pieces that fit beside those chosen, which take the arrays of a mask;
     /// whether the slot is full then.
     fn fill(&mut self, live: &[u32], mask: &[u64]) -> bool {
         let pieces = self.pieces;
         let is_in = |mask: &[u64], array: usize| mask[array / 64] >> (array % 64) & 1 == 1;
         self.count.fill(0);
-        let mut looked_at = self.count.len();
+        let mut expanded = self.count.len();
         for &piece in live {
             let arrays = pieces.arrays(piece);
             arrays.iter().for_each(|&array| self.count[array as usize] += 1);
-            looked_at += arrays.len();
+            expanded += arrays.len();
         }
-        self.left = self.left.saturating_sub(looked_at as u64);
+        self.left = self.left.saturating_sub(expanded as u64);
         let open = self.count.iter().zip(0..).filter(|&(_, a)| self.tight[a] && !is_in(mask, a));
         let holes = open.clone().filter(|(count, _)| **count == 0).count();
         if holes > self.holes as usize || self.left == 0 {

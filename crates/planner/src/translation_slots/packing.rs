@@ -68,7 +68,7 @@ impl Items {
 
 /// Where an item is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ItemPlacement {
     pub(super) choice: u32,
     pub(super) time: u32,
 }
@@ -95,7 +95,7 @@ const COUNTED: u32 = 8;
 /// Entries that are added up for a unit of work.
 const ENTRIES: u64 = 1 << 10;
 
-struct Search<'a> {
+struct MinConflicts<'a> {
     items: &'a Items,
     weights: &'a Weights,
     /// For each entry, what is taken of it and the additional cost of overusing it.
@@ -104,7 +104,7 @@ struct Search<'a> {
     /// Each array twice in succession: what one more user pays, and what a free entry costs.
     cost: Vec<i16>,
     free: Vec<i16>,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<ItemPlacement>>,
     sums: Vec<i16>,
 }
 
@@ -115,9 +115,9 @@ pub(super) fn pack(
     weights: &Weights,
     budget: &mut u64,
     rng: &mut ChaCha8Rng,
-) -> Option<Vec<Place>> {
+) -> Option<Vec<ItemPlacement>> {
     let entries = items.capacity.len() * items.period;
-    let mut search = Search {
+    let mut search = MinConflicts {
         items,
         weights,
         users: vec![0; entries],
@@ -160,7 +160,7 @@ pub(super) fn pack(
     }
 }
 
-impl Search<'_> {
+impl MinConflicts<'_> {
     /// Renews what one more user of an entry pays.
     fn price(&mut self, entry: usize) {
         let period = self.items.period;
@@ -189,7 +189,7 @@ impl Search<'_> {
         Some(array as usize * period + (sum as usize + period - entry % period) % period)
     }
 
-    fn count(&mut self, item: u32, place: Place, add: bool) {
+    fn count(&mut self, item: u32, place: ItemPlacement, add: bool) {
         let items = self.items;
         let row = &items.choices[items.row_of[item as usize] as usize];
         for take in &row[place.choice as usize].takes {
@@ -212,7 +212,7 @@ impl Search<'_> {
     fn place(&mut self, item: u32, rng: &mut ChaCha8Rng) -> u64 {
         let items = self.items;
         let mut sums = std::mem::take(&mut self.sums);
-        let (mut best, mut ties, mut place) = (i16::MAX, 0, Place::default());
+        let (mut best, mut ties, mut place) = (i16::MAX, 0, ItemPlacement::default());
         let mut work = 0;
         let choices = &items.choices[items.row_of[item as usize] as usize];
         for (row, choice) in choices.iter().enumerate() {
@@ -230,7 +230,7 @@ impl Search<'_> {
             if drawn < here {
                 let equal = sums.iter().enumerate().filter(|&(_, &sum)| sum == cost);
                 let time = equal.map(|(time, _)| time as u32).nth(drawn as usize);
-                place = Place { choice: row as u32, time: time.expect("counted") };
+                place = ItemPlacement { choice: row as u32, time: time.expect("counted") };
             }
         }
         self.sums = sums;

@@ -28,18 +28,18 @@ fn machine(spec: &str, parameters: &[(&str, &str)]) -> Arc<Machine> {
     Arc::new(Machine::new("m", topology, all, Vec::new(), Vec::new()).unwrap())
 }
 
-type Planner = fn(&Problem<'_>, &Config, u64, u64) -> Option<Found>;
+type PlanFunction = fn(&Problem<'_>, &TranslationConfig, u64, u64) -> Option<Found>;
 
 /// Plans, checks that all words are sent and no channels are overused, and returns the plan
 /// with the bounds.
 fn check(
-    planner: Planner,
+    planner: PlanFunction,
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
 ) -> Option<(Plan, conset_ir::Bounds)> {
     let bounds = conset_partition_route::bounds::bounds(machine, set).unwrap().summary();
     let problem = Problem::new(machine, set, bounds)?;
-    let found = planner(&problem, &Config::default(), budget(&problem), 1)?;
+    let found = planner(&problem, &TranslationConfig::default(), budget(&problem), 1)?;
     let mut words = vec![0; set.len()];
     for phase in &found.plan.phases {
         let mut taken = vec![0; machine.cell_count()];

@@ -6,7 +6,7 @@ use crate::problem::{Problem, UNREACHABLE};
 /// Lanes of an edge at most: streams beyond that are not carried at the same time.
 const LANES: u16 = 16;
 
-pub(super) struct Network {
+pub(super) struct LaneNetwork {
     pub(super) cells: usize,
     first: Vec<u32>,
     heads: Vec<u32>,
@@ -18,7 +18,7 @@ pub(super) struct Network {
     row_of: Vec<u32>,
 }
 
-impl Network {
+impl LaneNetwork {
     pub(super) fn new(problem: &Problem<'_>) -> Self {
         let cells = problem.cell_count();
         let mut this = Self {

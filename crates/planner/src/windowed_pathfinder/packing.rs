@@ -4,14 +4,14 @@
 //! them is a word of bits, and one search finds the routes of all slots. A packing is always right:
 //! no lane and no port is used twice in a slot, and routes through a cell are never more than its
 //! channels. Routes are shortest ones. What counts is the *worth* of what is placed
-//! ([`Packing::worth_of`]).
+//! ([`WindowPacking::worth_of`]).
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::Config;
-use super::network::Network;
+use super::WindowedConfig;
+use super::network::LaneNetwork;
 use super::pool::Pool;
 use crate::problem::Problem;
 
@@ -37,10 +37,10 @@ pub(super) struct Pooled {
     pub(super) word_cells: u64,
 }
 
-pub(super) struct Packing<'a> {
+pub(super) struct WindowPacking<'a> {
     problem: &'a Problem<'a>,
-    config: &'a Config,
-    network: &'a Network,
+    config: &'a WindowedConfig,
+    network: &'a LaneNetwork,
     pool: Pool<'a>,
     hops_of: &'a [u16],
     /// What a channel is worth beside the words through it, in words.
@@ -64,13 +64,13 @@ pub(super) struct Packing<'a> {
     worth: u64,
     half: bool,
     rng: ChaCha8Rng,
-    search: Search,
+    search: LaneSearch,
     pub(super) work: u64,
     pub(super) tries: u32,
 }
 
 /// Memory of a search over free lanes.
-struct Search {
+struct LaneSearch {
     hops: Vec<u16>,
     /// Slots in which there is a way to a cell.
     slots: Vec<u64>,
@@ -79,7 +79,7 @@ struct Search {
     queue: Vec<u32>,
 }
 
-impl Search {
+impl LaneSearch {
     fn restart(&mut self) {
         self.now = self.now.checked_add(1).unwrap_or_else(|| {
             self.stamp.fill(0);
@@ -109,11 +109,11 @@ impl Search {
     }
 }
 
-impl<'a> Packing<'a> {
+impl<'a> WindowPacking<'a> {
     pub(super) fn new(
         problem: &'a Problem<'a>,
-        config: &'a Config,
-        network: &'a Network,
+        config: &'a WindowedConfig,
+        network: &'a LaneNetwork,
         hops_of: &'a [u16],
         seed: u64,
     ) -> Self {
@@ -144,7 +144,7 @@ impl<'a> Packing<'a> {
             worth: 0,
             half: problem.port_count == cells,
             rng: ChaCha8Rng::seed_from_u64(seed),
-            search: Search {
+            search: LaneSearch {
                 hops: vec![0; cells],
                 slots: vec![0; cells],
                 stamp: vec![0; cells],

@@ -7,15 +7,15 @@ use std::collections::BinaryHeap;
 use conset_ir::ConnectionSet;
 
 /// What must be finished before each connection, and how much comes after it.
-pub(super) struct Before {
+pub(super) struct PrecedenceGraph {
     first: Vec<u32>,
     ids: Vec<u32>,
     /// Words of the longest chain from each connection on, itself included.
-    pub(super) tail: Vec<u64>,
+    pub(super) critical_path: Vec<u64>,
     pub(super) any: bool,
 }
 
-impl Before {
+impl PrecedenceGraph {
     pub(super) fn new(set: &ConnectionSet) -> Self {
         let count = set.len();
         let mut first = vec![0u32; count + 1];
@@ -34,15 +34,16 @@ impl Before {
             waiting[before.index()] += 1;
         }
         let words = |x: usize| u64::from(set.connections()[x].words);
-        let mut this = Self { first, ids, tail: (0..count).map(words).collect(), any: false };
+        let mut this =
+            Self { first, ids, critical_path: (0..count).map(words).collect(), any: false };
         this.any = !set.order().is_empty();
         // From the ends of the chains to their beginnings.
         let mut ready: Vec<u32> = (0..count as u32).filter(|&x| waiting[x as usize] == 0).collect();
         while let Some(x) = ready.pop() {
             for row in this.first[x as usize]..this.first[x as usize + 1] {
                 let before = this.ids[row as usize] as usize;
-                let tail = words(before) + this.tail[x as usize];
-                this.tail[before] = this.tail[before].max(tail);
+                let tail = words(before) + this.critical_path[x as usize];
+                this.critical_path[before] = this.critical_path[before].max(tail);
                 waiting[before] -= 1;
                 if waiting[before] == 0 {
                     ready.push(before as u32);

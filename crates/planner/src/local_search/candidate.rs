@@ -1,9 +1,9 @@
 //! A plan that is changed a little at a time, and back.
 //!
-//! A draft holds the streams of every phase in the order in which agents open them, with the
+//! A candidate holds the streams of every phase in the order in which agents open them, with the
 //! channels that they take and the words that links carry. A change touches a few phases, whose
 //! state before is kept until it is known whether the change stays. Every change keeps what a plan
-//! must keep: channels of every cell, all words of every connection, at least [`Draft::least`]
+//! must keep: channels of every cell, all words of every connection, at least [`CandidatePlan::least`]
 //! words a stream, and the set's order, by phases and in a phase by the order of streams.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct Route {
 
 /// Some words of a connection on a route.
 #[derive(Clone, Debug)]
-pub(super) struct Stream {
+pub(super) struct CandidateStream {
     pub(super) connection: u32,
     pub(super) words: u32,
     pub(super) route: Arc<Route>,
@@ -35,8 +35,8 @@ pub(super) struct Stream {
 
 /// A phase: its streams in their order, and what they take.
 #[derive(Clone, Debug)]
-pub(super) struct Phase {
-    pub(super) streams: Vec<Stream>,
+pub(super) struct CandidatePhase {
+    pub(super) streams: Vec<CandidateStream>,
     /// When each of them is over, in clocks; as it was when the phase was last run.
     pub(super) ends: Vec<f64>,
     /// Channels taken on each cell.
@@ -46,27 +46,27 @@ pub(super) struct Phase {
 }
 
 /// Phases under change.
-pub(super) struct Draft<'a> {
+pub(super) struct CandidatePlan<'a> {
     set: &'a ConnectionSet,
     network: &'a Network,
     channels: u16,
     /// The fewest words of a part.
     least: u32,
-    sides: Vec<[u32; 2]>,
-    pub(super) phases: Vec<Phase>,
+    ports: Vec<[u32; 2]>,
+    pub(super) phases: Vec<CandidatePhase>,
     /// Phases that are touched, as they were.
-    before: Vec<(usize, Phase)>,
+    before: Vec<(usize, CandidatePhase)>,
     /// For each connection those that come before it, and after it.
     order: Option<[Vec<Vec<u32>>; 2]>,
     /// The first and the last stream of each connection, as phase and row.
-    spans: Vec<Option<(Place, Place)>>,
+    spans: Vec<Option<(StreamPosition, StreamPosition)>>,
     distances: Distances,
-    way: PathSearch,
+    path_search: PathSearch,
     noise: Vec<u32>,
 }
 
 /// A phase and a row.
-type Place = (u32, u32);
+type StreamPosition = (u32, u32);
 
 /// How much of a link's load may be noise, as powers of two of a share.
 const NOISES: u32 = 5;
@@ -76,7 +76,7 @@ const STEEP: u32 = 16;
 /// Ends of two streams that are compared to find one that is late.
 const LATE: usize = 4;
 
-impl<'a> Draft<'a> {
+impl<'a> CandidatePlan<'a> {
     /// The streams of a timetable, in the order of their starts.
     pub(super) fn new(
         machine: &Machine,
@@ -102,20 +102,20 @@ impl<'a> Draft<'a> {
             network,
             channels: u16::try_from(parameters.channels_per_cell).unwrap_or(u16::MAX),
             least: least.clamp(1, 1 << 20) as u32,
-            sides: ports(machine, set),
+            ports: ports(machine, set),
             phases: Vec::new(),
             before: Vec::new(),
             spans: vec![None; if order.is_some() { set.len() } else { 0 }],
             order,
             distances: Distances::new(network, targets),
-            way: PathSearch::new(network.cells),
+            path_search: PathSearch::new(network.cells),
             noise: vec![0; network.next.edge_count()],
         };
         let times = timetable.phases();
         for ((_, routes), times) in timetable.routing().iter().zip(times) {
             let mut rows: Vec<usize> = (0..routes.len()).collect();
             rows.sort_by_key(|&row| (times.slots[row].start, routes.get(row).connection, row));
-            let mut phase = Phase::new(network);
+            let mut phase = CandidatePhase::new(network);
             for row in rows {
                 let route = routes.get(row);
                 let cells = route.cells.iter().map(|cell| cell.0).collect();
@@ -123,7 +123,7 @@ impl<'a> Draft<'a> {
                 let connection = route.connection.0;
                 phase.insert(
                     phase.streams.len(),
-                    Stream { connection, words: route.words, route: route_of },
+                    CandidateStream { connection, words: route.words, route: route_of },
                 );
             }
             this.phases.push(phase);
@@ -143,14 +143,14 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes the last change back.
-    pub(super) fn undo(&mut self) {
+    pub(super) fn rollback(&mut self) {
         for (row, phase) in self.before.drain(..) {
             self.phases[row] = phase;
         }
     }
 
     /// Lets the last change stand.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn commit(&mut self) {
         self.before.clear();
     }
 
@@ -174,7 +174,7 @@ impl<'a> Draft<'a> {
             _ => rng.random_range(0..4u32) == 0 && self.join(rng),
         };
         if !done {
-            self.undo();
+            self.rollback();
         }
         done
     }
@@ -185,7 +185,7 @@ impl<'a> Draft<'a> {
         let any = rng.random_range(0..self.phases.len());
         let phase = (0..self.phases.len()).map(|k| (any + k) % self.phases.len()).find(filled);
         let phase = phase.expect("a set that is not empty");
-        let Phase { streams, ends, .. } = &self.phases[phase];
+        let CandidatePhase { streams, ends, .. } = &self.phases[phase];
         let mut row = rng.random_range(0..streams.len());
         if rng.random_range(0..2u32) == 0 {
             for _ in 0..LATE {
@@ -221,7 +221,7 @@ impl<'a> Draft<'a> {
                     };
                     let found = self.find_by(row, &stream, UNIT, rng, price);
                     let route = found.unwrap_or_else(|| stream.route.clone());
-                    self.phases[row].insert(any, Stream { route, ..stream });
+                    self.phases[row].insert(any, CandidateStream { route, ..stream });
                 }
                 if self.phases[row].busiest() < best.busiest() {
                     best.clone_from(&self.phases[row]);
@@ -237,17 +237,17 @@ impl<'a> Draft<'a> {
         let stream = self.phases[phase].remove(row);
         let Some(route) = self.find(phase, &stream, rng) else { return false };
         let other = route != stream.route;
-        self.phases[phase].insert(row, Stream { route, ..stream });
+        self.phases[phase].insert(row, CandidateStream { route, ..stream });
         other
     }
 
     /// Two streams of an agent change places.
     fn swap(&mut self, phase: usize, row: usize, rng: &mut ChaCha8Rng) -> bool {
         let streams = &self.phases[phase].streams;
-        let [a, b] = self.sides[streams[row].connection as usize];
+        let [a, b] = self.ports[streams[row].connection as usize];
         let meets = |&other: &usize| {
-            let sides = self.sides[streams[other].connection as usize];
-            other != row && (sides.contains(&a) || sides.contains(&b))
+            let ports = self.ports[streams[other].connection as usize];
+            other != row && (ports.contains(&a) || ports.contains(&b))
         };
         let others: Vec<usize> = (0..streams.len()).filter(meets).collect();
         if others.is_empty() {
@@ -269,7 +269,7 @@ impl<'a> Draft<'a> {
             return false;
         }
         let words = rng.random_range(self.least..=stream.words - self.least);
-        let part = Stream { words, ..stream.clone() };
+        let part = CandidateStream { words, ..stream.clone() };
         let to = if rng.random_range(0..2u32) == 0 {
             phase
         } else {
@@ -286,7 +286,7 @@ impl<'a> Draft<'a> {
             true => row + rng.random_range(0..2usize),
             false => rng.random_range(0..=self.phases[to].streams.len()),
         };
-        self.phases[to].insert(place, Stream { route, ..part });
+        self.phases[to].insert(place, CandidateStream { route, ..part });
         self.keeps_order(self.phases[to].streams[place].connection)
     }
 
@@ -341,13 +341,13 @@ impl<'a> Draft<'a> {
         let streams = self.phases[from].clear();
         for stream in &streams {
             let row = self.phases[to].streams.len();
-            let room = |&cell: &u32| self.phases[to].taken[cell as usize] < self.channels;
-            if stream.route.cells.iter().all(room) {
+            let has_channel = |&cell: &u32| self.phases[to].taken[cell as usize] < self.channels;
+            if stream.route.cells.iter().all(has_channel) {
                 self.phases[to].insert(row, stream.clone());
                 continue;
             }
             if let Some(route) = self.find(to, stream, rng) {
-                self.phases[to].insert(row, Stream { route, ..stream.clone() });
+                self.phases[to].insert(row, CandidateStream { route, ..stream.clone() });
                 continue;
             }
             let any = rng.random_range(0..all.len());
@@ -362,17 +362,22 @@ impl<'a> Draft<'a> {
     }
 
     /// Puts a stream at any place of a phase, on a route that fits; whether there is one.
-    fn put(&mut self, to: usize, stream: &Stream, rng: &mut ChaCha8Rng) -> bool {
+    fn put(&mut self, to: usize, stream: &CandidateStream, rng: &mut ChaCha8Rng) -> bool {
         let Some(route) = self.find(to, stream, rng) else { return false };
         self.touch(to);
         let place = rng.random_range(0..=self.phases[to].streams.len());
-        self.phases[to].insert(place, Stream { route, ..stream.clone() });
+        self.phases[to].insert(place, CandidateStream { route, ..stream.clone() });
         true
     }
 
     /// A cheap route over links that carry little, with some chance in it; none where cells have
     /// no channels left.
-    fn find(&mut self, phase: usize, stream: &Stream, rng: &mut ChaCha8Rng) -> Option<Arc<Route>> {
+    fn find(
+        &mut self,
+        phase: usize,
+        stream: &CandidateStream,
+        rng: &mut ChaCha8Rng,
+    ) -> Option<Arc<Route>> {
         let noise = UNIT << rng.random_range(0..NOISES);
         self.find_by(phase, stream, noise, rng, |load, words| {
             // A link that carries as much as the stream has costs half a hop more.
@@ -386,7 +391,7 @@ impl<'a> Draft<'a> {
     fn find_by(
         &mut self,
         phase: usize,
-        stream: &Stream,
+        stream: &CandidateStream,
         noise: u32,
         rng: &mut ChaCha8Rng,
         price: impl Fn(u64, u64) -> u32,
@@ -394,20 +399,20 @@ impl<'a> Draft<'a> {
         let c = self.set.get(ConnectionId(stream.connection));
         let ends = (c.source.0, c.target.0);
         self.distances.aim(self.network, ends.0, ends.1);
-        let Phase { taken, load, .. } = &self.phases[phase];
+        let CandidatePhase { taken, load, .. } = &self.phases[phase];
         let words = u64::from(stream.words.max(1));
         self.noise.fill_with(|| rng.random_range(0..noise));
         let channels = self.channels;
         let cell = |cell: u32| if taken[cell as usize] < channels { UNIT } else { CLOSED };
         let link = |edge: usize| price(load[edge], words) + self.noise[edge];
-        let found = self.way.find(self.network, &self.distances, ends, cell, link);
+        let found = self.path_search.find(self.network, &self.distances, ends, cell, link);
         if !found {
             return None;
         }
-        if self.way.path == stream.route.cells {
+        if self.path_search.path == stream.route.cells {
             return Some(stream.route.clone());
         }
-        Some(self.route(self.way.path.clone()))
+        Some(self.route(self.path_search.path.clone()))
     }
 
     /// Whether a connection's streams come after all of those before it, and before the others.
@@ -432,7 +437,7 @@ impl<'a> Draft<'a> {
 /// The fewest words of a part, as a share of a switch.
 const LEAST: u64 = 4;
 
-impl Phase {
+impl CandidatePhase {
     fn new(network: &Network) -> Self {
         Self {
             streams: Vec::new(),
@@ -442,7 +447,7 @@ impl Phase {
         }
     }
 
-    fn insert(&mut self, row: usize, stream: Stream) {
+    fn insert(&mut self, row: usize, stream: CandidateStream) {
         for &cell in &stream.route.cells {
             self.taken[cell as usize] += 1;
         }
@@ -453,7 +458,7 @@ impl Phase {
         self.ends.insert(row, 0.0);
     }
 
-    fn remove(&mut self, row: usize) -> Stream {
+    fn remove(&mut self, row: usize) -> CandidateStream {
         let stream = self.streams.remove(row);
         self.ends.remove(row);
         for &cell in &stream.route.cells {
@@ -466,7 +471,7 @@ impl Phase {
     }
 
     /// Takes all streams out.
-    fn clear(&mut self) -> Vec<Stream> {
+    fn clear(&mut self) -> Vec<CandidateStream> {
         self.taken.fill(0);
         self.load.fill(0);
         self.ends.clear();
