@@ -133,7 +133,7 @@ pub enum FaultKind {
     },
     /// The operation lists do not deliver every word of the set exactly once.
     #[error(
-        "{connection}: {missing} words missing and {extra} received more than once \
+        "{connection}: {missing} of its words missing and {extra} received more than once \
          ({connections} connections in total are not delivered exactly once)"
     )]
     Coverage {

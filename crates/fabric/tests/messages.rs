@@ -1,4 +1,4 @@
-//! Message passing: closed forms, deadlock, the paper's tables, machines of odd shapes.
+//! Message passing: closed forms, deadlock, the paper's tables, unusual machines.
 
 mod build;
 
@@ -138,7 +138,7 @@ fn a_ring_without_datelines_deadlocks_and_says_how() {
         let machine = build::machine(spec, |_| ());
         let cells = machine.agent_count() as u32;
         let ring = if spec == "torus:4x4" { 4 } else { cells };
-        // Everybody sends half the way round its ring.
+        // Every cell sends half way around its ring.
         let to = |c: u32| c / ring * ring + (c % ring + ring / 2) % ring;
         let pairs: Vec<_> = (0..cells).map(|c| (c, to(c), 100)).collect();
         let set = build::set(&pairs);
@@ -239,7 +239,7 @@ fn the_papers_predictions_come_out() {
     }
 }
 
-/// Nothing of the model is fitted to these.
+/// No parameter of the model is fitted to these.
 #[test]
 fn the_papers_measurements_are_near() {
     let machine = build::machine("iwarp", |_| ());
@@ -362,7 +362,7 @@ fn programs_send_and_receive_one_message_at_a_time() {
     engine.send(message(0, 1, 3, 70)).unwrap();
     engine.send(message(0, 1, 0, 71)).unwrap();
     let mut events = Vec::new();
-    // Nobody receives: the first stands in the network, short enough to have left its sender.
+    // No cell receives: the first message waits in the network, short enough to have left its sender.
     assert_eq!(engine.run(&mut heard), Stop::Finished);
     engine.take_events(&mut events);
     assert_eq!((events.len(), events[0].direction), (1, Direction::Send));

@@ -1,4 +1,4 @@
-//! Skipping whole periods gives what going through every clock gives: clocks, counts, words, and
+//! Runs with skipping give the same results as runs without: clocks, counts, words, and
 //! every time in the trace.
 
 mod build;
@@ -8,7 +8,7 @@ use conset_fabric::{Fabric, FabricOptions, Jitter, SetBuffers, run_with};
 use conset_ir::{ConnectionId, Image};
 use proptest::prelude::*;
 
-/// Runs an image both ways and compares all that can be seen.
+/// Runs an image with and without skipping and compares all results.
 fn both_ways(image: Image) {
     let image = std::sync::Arc::new(image);
     let run = |skip| {
@@ -17,7 +17,7 @@ fn both_ways(image: Image) {
     assert_eq!(run(true), run(false));
 }
 
-/// The same with agents that keep planned starts, some of them late.
+/// The same with timed starts, some of them delayed.
 fn both_ways_timed(
     machine: &std::sync::Arc<conset_ir::Machine>,
     pairs: &[(u32, u32, u32)],
@@ -44,7 +44,7 @@ fn both_ways_timed(
     }
 }
 
-/// Sends a set by messages both ways.
+/// Sends a set by messages with and without skipping.
 fn messages_both_ways(machine: &std::sync::Arc<conset_ir::Machine>, pairs: &[(u32, u32, u32)]) {
     let set = build::set(pairs);
     for order in [MessageOrder::Given, MessageOrder::Random] {
@@ -125,7 +125,7 @@ fn wrong_words_are_counted_one_by_one() {
 
 #[test]
 fn words_without_number_cost_little() {
-    // A thousand million words; going through every clock would take minutes.
+    // 10^9 words; simulating every clock would take minutes.
     let machine = build::machine("ring:4", |p| p.channels_per_cell = 4);
     let most = conset_ir::limits::WORDS;
     let pairs = [(0, 1, most), (1, 3, most), (2, 3, most / 2 + 1)];
@@ -138,7 +138,7 @@ fn words_without_number_cost_little() {
     assert!(machine_set.payload_ok);
 }
 
-/// Cases that were wrong once.
+/// Cases that failed in the past.
 #[test]
 fn streams_that_end_within_a_period_are_skipped_rightly() {
     let set_up = |p: &mut conset_ir::Parameters, setup| {

@@ -1,4 +1,4 @@
-//! Planned starts that agents keep: when streams open, what a late start costs, and that it costs
+//! Timed starts: when streams open, and that a late start costs time and
 //! nothing else.
 
 mod build;

@@ -1,4 +1,4 @@
-//! Times that have a closed form, order between connections, and machines of odd shapes.
+//! Times with a closed form, order between connections, and unusual machines.
 
 mod build;
 

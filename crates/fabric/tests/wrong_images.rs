@@ -1,4 +1,4 @@
-//! Wrong images: every kind of damage shows, as a fault or in the counts, and nothing hangs.
+//! Wrong images: every kind of damage causes a fault or is counted, and no run hangs.
 
 mod build;
 
@@ -101,7 +101,7 @@ fn a_gate_that_belongs_to_another_is_refused() {
 }
 
 #[test]
-fn words_go_astray_where_no_row_listens() {
+fn words_are_misrouted_where_no_row_accepts_them() {
     for change in [
         (|t: &mut PhaseTables| {
             t[2].entries.remove(0);
@@ -162,7 +162,7 @@ fn tables_the_machine_cannot_hold_are_refused() {
     });
     let problem = TableProblem::Link(LinkId(0));
     assert!(matches!(kind, FaultKind::Table { problem: p, .. } if p == problem), "{kind:?}");
-    // Round in a circle between cells 1 and 2.
+    // A cycle between cells 1 and 2.
     let (machine, ..) = row_of_four();
     let back = machine.links_between(CellId(2), CellId(1)).next().unwrap();
     let (kind, _) = damage(|t| {
@@ -192,8 +192,8 @@ fn lists_in_contrary_orders_are_a_deadlock_with_its_cycle() {
     let FaultKind::Deadlock { waits, closed: true, unfinished: 4 } = &fault.kind else {
         panic!("{fault}")
     };
-    // The send of x0 fills its channels, its receive stands behind that of x1, whose send stands
-    // behind that of x0.
+    // The send of x0 fills its channels, its receive is after that of x1, whose send is
+    // after that of x0.
     assert!(
         waits
             .iter()
@@ -378,8 +378,8 @@ proptest! {
         }
     }
 
-    /// Whatever is done to the tables, the run ends, and when it says that all is well then real
-    /// data has arrived whole.
+    /// However the tables are changed, the run ends, and if it reports no error then real
+    /// data has arrived completely.
     #[test]
     fn damaged_images_never_hang_and_never_deliver_wrong_words_in_silence(
         (machine, set, mut tables) in a_case(),
