@@ -16,7 +16,7 @@ use crate::loaded_image::LoadedImage;
 use crate::phase::{PhaseRef, SetRef};
 use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, WireBuffers};
 use crate::requests::Requests;
-use crate::stack::Bounds;
+use crate::stack::StackBounds;
 use crate::word::Word;
 
 /// The payload that unwinds a program which ignores [`CellError::Aborted`].
@@ -37,7 +37,7 @@ pub(crate) struct AbortedProgram;
 /// ```
 pub struct Cell<'w> {
     id: CellId,
-    stack: Bounds,
+    stack: StackBounds,
     loaded: &'w LoadedImage,
     pub(crate) port: &'w mut (dyn CellPort + 'w),
     active: Option<(usize, PhaseId)>,
@@ -61,7 +61,7 @@ pub struct Cell<'w> {
 
 impl<'w> Cell<'w> {
     pub(crate) fn new(
-        (id, stack): (CellId, Bounds),
+        (id, stack): (CellId, StackBounds),
         loaded: &'w LoadedImage,
         port: &'w mut (dyn CellPort + 'w),
     ) -> Self {

@@ -34,9 +34,9 @@ use crate::port::Context;
 use crate::report::RunReport;
 use crate::stack::{AlternateStack, Stacks};
 use crate::store::{PackedExchanges, WordStore};
-use computation::Computation;
+use computation::ProgramClocks;
 use messages::MessageDriver;
-use nonblocking::RequestQueue;
+use nonblocking::ExchangeQueue;
 
 /// What a cell is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +76,8 @@ pub(crate) struct FabricDriver<'w> {
     /// Cells that wait at a context switch, and cells that have ended.
     waiting: usize,
     ended: usize,
-    requests: RequestQueue,
-    computation: Computation,
+    requests: ExchangeQueue,
+    computation: ProgramClocks,
     order: Option<OrderKeeper>,
     active: Option<(usize, PhaseId)>,
     report: RunReport,
@@ -102,8 +102,8 @@ impl<'w> FabricDriver<'w> {
             messages: MessageDriver::new(machine, cells.len()),
             states: vec![CellState::Ready; cells.len()],
             ready: (0..cells.len() as u32).collect(),
-            requests: RequestQueue::new(cells.len()),
-            computation: Computation::new(cells.len()),
+            requests: ExchangeQueue::new(cells.len()),
+            computation: ProgramClocks::new(cells.len()),
             cells,
             place,
             waiting: 0,

@@ -11,7 +11,7 @@
 //! included, or may be in the middle of changing data that other cells read, and cannot be unwound.
 //!
 //! A frame that is larger than the guard and touched only beyond it still skips the guard.
-//! [`Bounds::check`] detects that at the next call of the cell from C, because the stack pointer is
+//! [`StackBounds::check`] detects that at the next call of the cell from C, because the stack pointer is
 //! outside the stack; it also rejects calls from C that would overflow within the library.
 //!
 //! Each stack with a guard takes two of the memory mappings that the system allows a process
@@ -42,7 +42,7 @@ const LEAST_GUARD: usize = 1 << 20;
 
 /// Where a cell's stack lies: from `limit`, above the guard, up to `base`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct StackBounds {
     limit: usize,
     base: usize,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Bounds {
 /// Bytes of a stack that a call of the library is left, unless the stack is small.
 const LEFT_FOR_A_CALL: usize = 32 << 10;
 
-impl Bounds {
+impl StackBounds {
     /// Where nothing is known of a stack: on systems other than Unix, and on those of threads.
     #[cfg(any(test, not(unix)))]
     pub(crate) const UNKNOWN: Self = Self { limit: 0, base: 0 };
@@ -114,10 +114,10 @@ impl Stacks {
         Ok(Self { bytes })
     }
 
-    pub(crate) fn get(&self, cell: CellId, _: usize) -> Result<(CellStack, Bounds), RunError> {
+    pub(crate) fn get(&self, cell: CellId, _: usize) -> Result<(CellStack, StackBounds), RunError> {
         let stack = CellStack::new(self.bytes);
         let stack = stack.map_err(|error| no_stack(cell, self.bytes, error.to_string()))?;
-        Ok((stack, Bounds::UNKNOWN))
+        Ok((stack, StackBounds::UNKNOWN))
     }
 }
 

@@ -25,7 +25,7 @@ const TESTS: u32 = 1 << 12;
 
 /// What programs are at between their calls to the machine; by place of the cell.
 #[derive(Clone, Debug)]
-pub(super) struct Computation {
+pub(super) struct ProgramClocks {
     /// When what the program computes is done.
     until: Vec<u64>,
     /// When the machine does not need the agent of a waiting program any more.
@@ -36,7 +36,7 @@ pub(super) struct Computation {
     tests: Vec<(u64, u32)>,
 }
 
-impl Computation {
+impl ProgramClocks {
     pub(super) fn new(cells: usize) -> Self {
         let none = vec![0; cells];
         Self { until: none.clone(), busy: none, happened: 0, tests: vec![(0, 0); cells] }

@@ -39,9 +39,9 @@ const SWITCHED: u32 = u32::MAX;
 
 /// Nonblocking exchanges.
 #[derive(Clone, Debug)]
-pub(super) struct RequestQueue {
+pub(super) struct ExchangeQueue {
     /// Those that are not over, in order.
-    queue: VecDeque<Request>,
+    queue: VecDeque<QueuedExchange>,
     /// How many are over.
     over: u64,
     /// By place of the cell: how many it has started.
@@ -53,7 +53,7 @@ pub(super) struct RequestQueue {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Request {
+struct QueuedExchange {
     set: usize,
     /// The first cell that began it, and how many have.
     first: CellId,
@@ -71,7 +71,7 @@ enum Stage {
     Phase(PhaseId),
 }
 
-impl RequestQueue {
+impl ExchangeQueue {
     pub(super) fn new(cells: usize) -> Self {
         Self {
             queue: VecDeque::new(),
@@ -106,9 +106,9 @@ impl FabricDriver<'_> {
         // Exchanges that all cells have started may be complete.
         let place = (number - self.requests.over) as usize;
         match self.requests.queue.get_mut(place) {
-            None => self.requests.queue.push_back(Request { set, first: cell, cells: 1 }),
+            None => self.requests.queue.push_back(QueuedExchange { set, first: cell, cells: 1 }),
             Some(request) if request.set == set => request.cells += 1,
-            Some(&mut Request { set: other, first, .. }) => {
+            Some(&mut QueuedExchange { set: other, first, .. }) => {
                 let (phase, other) = (self.nonblocking_name(other), self.nonblocking_name(set));
                 return Err(RunError::Disagree { first, phase, second: cell, other });
             }
@@ -264,7 +264,7 @@ impl FabricDriver<'_> {
     pub(super) fn unstarted(&self) -> Option<(usize, CellId, u64)> {
         let image = &self.setup.loaded.image;
         let mut queue = self.requests.queue.iter().zip(self.requests.over..);
-        let waits = |request: &Request| !image.sets()[request.set].phases.is_empty();
+        let waits = |request: &QueuedExchange| !image.sets()[request.set].phases.is_empty();
         let (request, number) = queue.find(|row| waits(row.0))?;
         self.requests.is_idle().then_some((request.set, request.first, number))
     }

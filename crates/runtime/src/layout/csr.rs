@@ -7,7 +7,7 @@
 
 use conset_ir::limits;
 
-use super::{Entry, Layout, LayoutError, OwnedLayout, check_cells};
+use super::{Layout, LayoutEntry, LayoutError, OwnedLayout, check_cells};
 
 /// A matrix dealt to cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ struct Deal<'a, I> {
     /// The last cell that met each row as a ghost, and the ghost's local number there.
     seen_by: Vec<u32>,
     ghost: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<LayoutEntry>,
 }
 
 impl<I: Copy + TryInto<usize> + std::fmt::Display> Deal<'_, I> {
@@ -143,7 +143,7 @@ impl<I: Copy + TryInto<usize> + std::fmt::Display> Deal<'_, I> {
             let send = self.local[id as usize];
             self.ghost[id as usize] = receive;
             part.ids.push(id);
-            self.entries.push(Entry { source: owner, target: cell, id, send, receive });
+            self.entries.push(LayoutEntry { source: owner, target: cell, id, send, receive });
         }
         for own in 0..part.owned {
             let row = part.ids[own] as usize;

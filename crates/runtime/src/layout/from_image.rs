@@ -6,7 +6,7 @@
 use conset_ir::{CellId, ConnectionId, Image};
 
 use super::shared::shared_entries;
-use super::{Layout, LayoutError, Place, places};
+use super::{IdPlace, Layout, LayoutError, places};
 use crate::phase::SetRef;
 
 impl Layout {
@@ -70,7 +70,7 @@ fn in_blocks(nodes: &[u32], block: usize) -> bool {
 }
 
 /// Whether the layout connects all places of each id with one another, once.
-fn is_shared(layout: &Layout, all: &[Place]) -> bool {
+fn is_shared(layout: &Layout, all: &[IdPlace]) -> bool {
     let Ok(mut expected) = shared_entries(all) else { return false };
     let mut found = layout.entries();
     if found.len() != expected.len() {
@@ -104,7 +104,7 @@ impl NotFound {
 }
 
 impl Finder {
-    fn new(all: &[Place], cells: usize) -> Self {
+    fn new(all: &[IdPlace], cells: usize) -> Self {
         let mut first = vec![0usize; cells + 1];
         for place in all {
             first[place.cell as usize + 1] += 1;

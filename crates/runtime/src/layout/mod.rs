@@ -50,7 +50,7 @@ pub struct Layout {
 
 /// One item on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct LayoutEntry {
     source: u32,
     target: u32,
     id: u64,
@@ -111,7 +111,7 @@ impl Layout {
     /// and ghosts becomes the backward one.
     #[must_use]
     pub fn reversed(&self) -> Self {
-        let back = self.entries().into_iter().map(|e| Entry {
+        let back = self.entries().into_iter().map(|e| LayoutEntry {
             source: e.target,
             target: e.source,
             send: e.receive,
@@ -202,10 +202,10 @@ impl Layout {
         self.first[connection.index()]..self.first[connection.index() + 1]
     }
 
-    fn entries(&self) -> Vec<Entry> {
+    fn entries(&self) -> Vec<LayoutEntry> {
         let mut entries = Vec::with_capacity(self.ids.len());
         for (row, &(source, target)) in self.ends.iter().enumerate() {
-            entries.extend((self.first[row]..self.first[row + 1]).map(|at| Entry {
+            entries.extend((self.first[row]..self.first[row + 1]).map(|at| LayoutEntry {
                 source: source.0,
                 target: target.0,
                 id: self.ids[at],
@@ -217,7 +217,7 @@ impl Layout {
     }
 
     /// Sorts entries into connections.
-    fn from_entries(items: Vec<u32>, mut entries: Vec<Entry>, shared: bool) -> Self {
+    fn from_entries(items: Vec<u32>, mut entries: Vec<LayoutEntry>, shared: bool) -> Self {
         entries.sort_unstable();
         let mut this = Self {
             items,
@@ -257,7 +257,7 @@ fn check_cells(cells: usize) -> Result<(), LayoutError> {
 
 /// Where one id stands in one cell's vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct IdPlace {
     id: u64,
     cell: u32,
     position: u32,
@@ -267,7 +267,7 @@ struct Place {
 ///
 /// # Errors
 /// Too many cells or ids, an id that a cell lists twice.
-fn places<I: AsRef<[u64]>>(ids: &[I]) -> Result<(Vec<Place>, Vec<u32>), LayoutError> {
+fn places<I: AsRef<[u64]>>(ids: &[I]) -> Result<(Vec<IdPlace>, Vec<u32>), LayoutError> {
     check_cells(ids.len())?;
     let mut all = Vec::with_capacity(ids.iter().map(|ids| ids.as_ref().len()).sum());
     let mut items = Vec::with_capacity(ids.len());
@@ -277,7 +277,7 @@ fn places<I: AsRef<[u64]>>(ids: &[I]) -> Result<(Vec<Place>, Vec<u32>), LayoutEr
             return Err(LayoutError::Ids { cell: CellId(cell), ids: ids.len() });
         }
         items.push(ids.len() as u32);
-        all.extend((0u32..).zip(ids).map(|(position, &id)| Place { id, cell, position }));
+        all.extend((0u32..).zip(ids).map(|(position, &id)| IdPlace { id, cell, position }));
     }
     all.sort_unstable();
     let twice =

@@ -2,7 +2,7 @@
 
 use conset_ir::CellId;
 
-use super::{Entry, Layout, LayoutError, Place, places};
+use super::{IdPlace, Layout, LayoutEntry, LayoutError, places};
 
 /// What one cell has: its own ids first, then its ghosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Layout {
         for group in all.chunk_by(|a, b| a.id == b.id) {
             let owner = owner(group, parts)?;
             let ghosts = group.iter().filter(|place| place.cell != owner.cell);
-            entries.extend(ghosts.map(|ghost| Entry {
+            entries.extend(ghosts.map(|ghost| LayoutEntry {
                 source: owner.cell,
                 target: ghost.cell,
                 id: owner.id,
@@ -60,8 +60,8 @@ impl Layout {
 }
 
 /// The one place of an id that owns it.
-fn owner(group: &[Place], parts: &[Owned]) -> Result<Place, LayoutError> {
-    let owns = |place: &&Place| (place.position as usize) < parts[place.cell as usize].owned;
+fn owner(group: &[IdPlace], parts: &[Owned]) -> Result<IdPlace, LayoutError> {
+    let owns = |place: &&IdPlace| (place.position as usize) < parts[place.cell as usize].owned;
     let mut owners = group.iter().filter(owns);
     let id = group[0].id;
     match (owners.next(), owners.next()) {

@@ -10,7 +10,7 @@
 
 use conset_ir::{CellId, ConnectionId, limits};
 
-use super::{Entry, Layout, LayoutError, Place, places};
+use super::{IdPlace, Layout, LayoutEntry, LayoutError, places};
 
 impl Layout {
     /// The layout of shared ids, as in gslib: `ids[c][i]` is the global id of entry `i` of cell
@@ -73,7 +73,7 @@ impl Layout {
 }
 
 /// An entry for each ordered pair of places of one id.
-pub(super) fn shared_entries(all: &[Place]) -> Result<Vec<Entry>, LayoutError> {
+pub(super) fn shared_entries(all: &[IdPlace]) -> Result<Vec<LayoutEntry>, LayoutError> {
     let groups = || all.chunk_by(|a, b| a.id == b.id);
     let (mut count, mut largest) = (0u64, (0usize, 0u64));
     for group in groups() {
@@ -90,7 +90,7 @@ pub(super) fn shared_entries(all: &[Place]) -> Result<Vec<Entry>, LayoutError> {
     for group in groups() {
         for from in group {
             for to in group.iter().filter(|to| to.cell != from.cell) {
-                entries.push(Entry {
+                entries.push(LayoutEntry {
                     source: from.cell,
                     target: to.cell,
                     id: from.id,

@@ -19,7 +19,7 @@ pub(super) struct Address {
 }
 
 /// The messages of a rank.
-pub(super) struct MessageQueue {
+pub(super) struct MpiMessageQueue {
     comm: Comm,
     /// Sends that MPI has not done with.
     pending: RefCell<Vec<SingleRequest>>,
@@ -30,12 +30,12 @@ pub(super) struct MessageQueue {
 }
 
 /// A message being received.
-pub(super) enum Envelope {
+pub(super) enum IncomingMessage {
     Here(Vec<u64>),
     Coming(SingleRequest),
 }
 
-impl MessageQueue {
+impl MpiMessageQueue {
     pub(super) fn new(comm: Comm) -> Self {
         Self {
             comm,
@@ -72,15 +72,15 @@ impl MessageQueue {
         probe(&self.comm, from.rank, from.tag)
     }
 
-    /// Takes the next piece, which [`MessageQueue::look`] has found to have so many words.
-    pub(super) fn take(&self, from: Address, words: usize) -> Result<Envelope, MpiError> {
+    /// Takes the next piece, which [`MpiMessageQueue::look`] has found to have so many words.
+    pub(super) fn take(&self, from: Address, words: usize) -> Result<IncomingMessage, MpiError> {
         self.received.set(self.received.get() + 1);
         if from.rank == self.comm.rank() {
             let mut local = self.local.borrow_mut();
             let words = local.get_mut(&from.tag).and_then(VecDeque::pop_front);
-            return Ok(Envelope::Here(words.expect("there is messages")));
+            return Ok(IncomingMessage::Here(words.expect("there is messages")));
         }
-        Ok(Envelope::Coming(SingleRequest::receive(&self.comm, words, from.rank, from.tag)?))
+        Ok(IncomingMessage::Coming(SingleRequest::receive(&self.comm, words, from.rank, from.tag)?))
     }
 
     /// Forgets the sends that MPI is done with; whether that is all.
@@ -98,12 +98,12 @@ impl MessageQueue {
     }
 }
 
-impl Envelope {
+impl IncomingMessage {
     /// The words, once they are all here.
     pub(super) fn open(&mut self) -> Result<Option<&[u64]>, MpiError> {
         match self {
-            Envelope::Here(words) => Ok(Some(words)),
-            Envelope::Coming(single) => {
+            IncomingMessage::Here(words) => Ok(Some(words)),
+            IncomingMessage::Coming(single) => {
                 Ok(if single.test()? { Some(single.words()) } else { None })
             }
         }

@@ -11,9 +11,9 @@
 //! Two copies can be avoided. If an exchange can start immediately, its words are packed where MPI
 //! sends them from ([`super::port`]). And a cell that waits to complete its oldest request *claims*
 //! it: the words stay where MPI received them until the cell reads them there
-//! ([`RequestQueue::read`]).
+//! ([`MpiRequestQueue::read`]).
 //!
-//! Only [`RequestQueue::progress`] advances requests; it handles those of all cells of the rank and
+//! Only [`MpiRequestQueue::progress`] advances requests; it handles those of all cells of the rank and
 //! never waits. It is called whenever a cell starts or tests an exchange, and repeatedly while the
 //! cells of the rank wait. Between two calls MPI may or may not progress; it does progress messages
 //! that are sent at once.
@@ -34,7 +34,7 @@ use crate::error::MpiError;
 use crate::port::{UnpackFn, WireBuffers};
 
 /// A nonblocking exchange of a cell.
-pub(super) struct Request {
+pub(super) struct MpiRequest {
     /// As the cell counts them.
     pub(super) number: u64,
     /// Its number among all that the cell does together with others ([`super::mismatch`]), and where
@@ -55,7 +55,7 @@ pub(super) struct OldestRequest {
 
 /// A request that has not arrived.
 struct ActiveRequest {
-    request: Request,
+    request: MpiRequest,
     /// It has gone out.
     started: bool,
     /// Its cell waits to read it where it arrives.
@@ -72,13 +72,13 @@ struct CellRequests {
 }
 
 /// The requests of a rank's cells.
-pub(super) struct RequestQueue {
+pub(super) struct MpiRequestQueue {
     rows: RefCell<Vec<CellRequests>>,
-    /// RequestQueue of all rows that have not arrived.
+    /// MpiRequestQueue of all rows that have not arrived.
     active: Slot<usize>,
 }
 
-impl RequestQueue {
+impl MpiRequestQueue {
     pub(super) fn new(cells: usize) -> Self {
         let mut rows = Vec::new();
         rows.resize_with(cells, CellRequests::default);
@@ -86,7 +86,7 @@ impl RequestQueue {
     }
 
     /// Another request of a cell, with a higher number than its last; whether it has gone out.
-    pub(super) fn push(&self, row: usize, request: Request, started: bool) {
+    pub(super) fn push(&self, row: usize, request: MpiRequest, started: bool) {
         let requests = &mut self.rows.borrow_mut()[row];
         requests.active.push_back(ActiveRequest { request, started, claimed: false });
         // Here, so that how words come does not decide when memory is asked for.
@@ -102,7 +102,7 @@ impl RequestQueue {
         rows[row].active.iter().any(|one| one.request.set == set && !one.started)
     }
 
-    /// A cell wants its oldest request that has not arrived for [`RequestQueue::read`].
+    /// A cell wants its oldest request that has not arrived for [`MpiRequestQueue::read`].
     pub(super) fn claim(&self, row: usize) {
         if let Some(oldest) = self.rows.borrow_mut()[row].active.front_mut() {
             oldest.claimed = true;
@@ -166,7 +166,7 @@ impl RequestQueue {
 }
 
 impl CellRequests {
-    /// As [`RequestQueue::progress`], in their order. Where a request cannot go out, later ones of its
+    /// As [`MpiRequestQueue::progress`], in their order. Where a request cannot go out, later ones of its
     /// set are not asked: by then they might, and would overtake it.
     fn progress(&mut self, row: usize, tries: u32) -> Result<bool, MpiError> {
         let (mut at, mut any) = (0, false);
@@ -195,7 +195,7 @@ impl CellRequests {
 impl ActiveRequest {
     /// Sends, receives and copies as far as it can be done at once; whether all has arrived.
     fn progress(&mut self, row: usize, tries: u32) -> Result<bool, MpiError> {
-        let Request { exchange, buffers, call, .. } = &mut self.request;
+        let MpiRequest { exchange, buffers, call, .. } = &mut self.request;
         if !self.started {
             if !exchange.is_ready(row)? {
                 return Ok(false);

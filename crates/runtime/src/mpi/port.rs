@@ -4,9 +4,9 @@ use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::Yielder;
 
 use super::message_layout::WordRun;
-use super::message_queue::{Address, Envelope};
+use super::message_queue::{Address, IncomingMessage};
 use super::mismatch::CollectiveStep;
-use super::nonblocking::Request;
+use super::nonblocking::MpiRequest;
 use super::persistent_requests::PersistentExchange;
 use super::run::{Rank, WaitState};
 use crate::call::Call;
@@ -134,7 +134,7 @@ impl MpiPort<'_> {
         what: WaitState,
         read: impl Fn(&[u64]) -> T,
     ) -> Result<T, Stopped> {
-        let mut envelope: Envelope = self.noted(self.rank.messages.take(from, words))?;
+        let mut envelope: IncomingMessage = self.noted(self.rank.messages.take(from, words))?;
         self.wait_for(what, || Ok(envelope.open()?.map(&read)))
     }
 }
@@ -254,7 +254,7 @@ impl CellPort for MpiPort<'_> {
         } else {
             buffers.fill(pack);
         }
-        requests.push(row, Request { number, call: (step, call), set, exchange, buffers }, out);
+        requests.push(row, MpiRequest { number, call: (step, call), set, exchange, buffers }, out);
         self.noted(self.rank.progress(1))
     }
 

@@ -24,9 +24,9 @@ use super::backoff::Backoff;
 use super::comm::{Comm, check_thread};
 use super::gather_at_root;
 use super::message_layout::{TagAllocator, find_unbalanced};
-use super::message_queue::{Address, MessageQueue};
+use super::message_queue::{Address, MpiMessageQueue};
 use super::mismatch::{CollectiveStep, MismatchDetector, StepLog};
-use super::nonblocking::{OldestRequest, RequestQueue};
+use super::nonblocking::{MpiRequestQueue, OldestRequest};
 use super::persistent_requests::PersistentExchange;
 use super::port::MpiPort;
 use super::rank_map::RankMap;
@@ -60,10 +60,10 @@ pub(super) struct Rank<'w> {
     pub(super) comm: Comm,
     pub(super) loaded: &'w LoadedImage,
     pub(super) rank_map: RankMap,
-    pub(super) messages: MessageQueue,
+    pub(super) messages: MpiMessageQueue,
     exchange: RefCell<BTreeMap<(usize, bool), Rc<PersistentExchange>>>,
     /// The nonblocking exchanges of the cells.
-    pub(super) requests: RequestQueue,
+    pub(super) requests: MpiRequestQueue,
     /// By row of this rank's cells.
     pub(super) waits: RefCell<Vec<WaitState>>,
     /// Switches made.
@@ -135,9 +135,9 @@ impl<'w> Rank<'w> {
             comm: comm.clone(),
             loaded,
             rank_map,
-            messages: MessageQueue::new(comm.clone()),
+            messages: MpiMessageQueue::new(comm.clone()),
             exchange: RefCell::default(),
-            requests: RequestQueue::new(own),
+            requests: MpiRequestQueue::new(own),
             waits: RefCell::new(vec![WaitState::Nothing; own]),
             switches: Slot::new(0),
             steps: RefCell::new(vec![StepLog::new(); own]),

@@ -12,7 +12,7 @@ use conset_ir::CellId;
 use corosensei::stack::{MIN_STACK_SIZE, Stack, StackPointer};
 
 use super::trap::ListedRegion;
-use super::{Bounds, LEAST_GUARD, no_stack};
+use super::{LEAST_GUARD, StackBounds, no_stack};
 use crate::error::RunError;
 
 /// Bytes of a guard where there is address space. Not a multiple of what a page of page tables
@@ -198,7 +198,11 @@ impl Stacks {
     }
 
     /// The stack of a cell, the `row`-th of those that were named. To be asked for once.
-    pub(crate) fn get(&self, cell: CellId, row: usize) -> Result<(CellStack, Bounds), RunError> {
+    pub(crate) fn get(
+        &self,
+        cell: CellId,
+        row: usize,
+    ) -> Result<(CellStack, StackBounds), RunError> {
         let shape = &self.shared.shape;
         assert!(row < shape.cells);
         let at = shape.head + row * shape.stride() + shape.guard;
@@ -211,7 +215,7 @@ impl Stacks {
         let limit = self.shared.region.start.get() + at;
         let base = limit + shape.stack;
         let stack = CellStack { base, bytes: shape.stride(), _shared: self.shared.clone() };
-        Ok((stack, Bounds { limit, base }))
+        Ok((stack, StackBounds { limit, base }))
     }
 }
 
@@ -261,7 +265,7 @@ mod tests {
         unsafe { top.write_volatile(1) };
     }
 
-    fn stacks(count: u32, all: usize) -> Vec<(CellStack, Bounds)> {
+    fn stacks(count: u32, all: usize) -> Vec<(CellStack, StackBounds)> {
         let cells: Vec<CellId> = (0..count).map(CellId).collect();
         let stacks = Stacks::reserve(&cells, all, 1 << 20).unwrap();
         let get = |(row, &cell): (usize, &CellId)| stacks.get(cell, row).unwrap();

@@ -7,7 +7,7 @@ use crate::lists::{Number, Op, greater, smaller};
 use crate::port::RawWords;
 
 /// Words to be read at another cell.
-pub(super) struct Source {
+pub(super) struct RemoteWords {
     pub(super) row: RawWords,
     /// Null where the words follow each other.
     pub(super) positions: *const u32,
@@ -23,7 +23,7 @@ pub(super) unsafe fn combine_from<W: Number>(
     op: Op,
     positions: &[u32],
     block: usize,
-    there: &Source,
+    there: &RemoteWords,
     here: *mut W,
 ) {
     // SAFETY: the promise of the caller.
@@ -43,7 +43,7 @@ pub(super) unsafe fn combine_from<W: Number>(
 unsafe fn with_source<W: Number>(
     positions: &[u32],
     block: usize,
-    there: &Source,
+    there: &RemoteWords,
     here: *mut W,
     keep: impl Fn(W, W) -> W,
 ) {
@@ -72,7 +72,7 @@ unsafe fn with_source<W: Number>(
     }
 }
 
-impl Source {
+impl RemoteWords {
     /// Where a word is in the vector.
     ///
     /// # Safety

@@ -41,7 +41,7 @@ use crate::cell::Cell;
 use crate::error::RunError;
 use crate::executor::RunSetup;
 use crate::report::RunReport;
-use shared_state::{Failure, SharedState};
+use shared_state::{RunFailure, SharedState};
 use worker::{WorkerResult, run_worker};
 
 /// Options of runs on threads.
@@ -124,7 +124,7 @@ fn report_missing_workers(
     error: &std::io::Error,
 ) {
     let cell = cells.first().copied().unwrap_or(CellId(0));
-    state.fail(cell, Failure::Known(RunError::Thread { cell, message: error.to_string() }));
+    state.fail(cell, RunFailure::Known(RunError::Thread { cell, message: error.to_string() }));
     (0..missing).for_each(|_| state.shutdown.acknowledge());
 }
 

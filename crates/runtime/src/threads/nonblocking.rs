@@ -63,7 +63,7 @@ const MAX_UNRETURNED: usize = 3;
 #[derive(Debug, Default)]
 pub(super) struct NonblockingState {
     /// Those not taken back, in the order in which they were started.
-    requests: VecDeque<Request>,
+    requests: VecDeque<ThreadRequest>,
     /// So many of them, the first ones, have arrived.
     arrived: usize,
     /// Published buffers that were not taken back, in the order of steps.
@@ -75,7 +75,7 @@ pub(super) struct NonblockingState {
 }
 
 #[derive(Debug)]
-struct Request {
+struct ThreadRequest {
     number: u64,
     step: u64,
     set: usize,
@@ -139,7 +139,7 @@ impl<'b> ThreadPort<'_, 'b> {
             ended: false,
         });
         let outgoing = None;
-        let request = Request { number, step, set, incoming, unread, left, outgoing };
+        let request = ThreadRequest { number, step, set, incoming, unread, left, outgoing };
         self.nonblocking.requests.push_back(request);
         Ok(())
     }
@@ -186,7 +186,7 @@ impl<'b> ThreadPort<'_, 'b> {
         }
         let at = self.nonblocking.find(number).expect("the exchange has been nonblocking");
         let (state, id) = (self.state, self.id);
-        let Request { step, set, .. } = self.nonblocking.requests[at];
+        let ThreadRequest { step, set, .. } = self.nonblocking.requests[at];
         for (row, &connection) in state.loaded.sets[set].incoming.of(id).iter().enumerate() {
             let request = &self.nonblocking.requests[at];
             if request.unread.binary_search(&(row as u32)).is_err() {
@@ -217,7 +217,7 @@ impl<'b> ThreadPort<'_, 'b> {
     /// [`crate::port::CellPort::take`].
     pub(super) fn take_request(&mut self, number: u64) -> WireBuffers {
         let row = self.nonblocking.find(number).expect("the exchange has been nonblocking");
-        let Request { set, incoming, outgoing, unread, .. } =
+        let ThreadRequest { set, incoming, outgoing, unread, .. } =
             self.nonblocking.requests.remove(row).expect("it was found");
         self.nonblocking.arrived -= 1;
         self.nonblocking.lists.push(unread);
@@ -250,7 +250,8 @@ impl<'b> ThreadPort<'_, 'b> {
     /// Reads of a request what can be read without waiting; whether that is all.
     fn read(&mut self, row: usize) -> Result<bool, Stopped> {
         let (state, id) = (self.state, self.id);
-        let Request { step, set, incoming, unread, left, .. } = &mut self.nonblocking.requests[row];
+        let ThreadRequest { step, set, incoming, unread, left, .. } =
+            &mut self.nonblocking.requests[row];
         let (step, set) = (*step, *set);
         unread.retain(|&row| {
             let connection = state.loaded.sets[set].incoming.of(id)[row as usize];

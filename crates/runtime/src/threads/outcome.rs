@@ -6,8 +6,8 @@
 
 use conset_ir::{CellId, ConnectionId};
 
-use super::shared_state::{Failure, SharedState};
-use super::worker::{CellState, CellStatus, StepEntry, WaitReason, WorkerResult};
+use super::shared_state::{RunFailure, SharedState};
+use super::worker::{CellActivity, CellStatus, StepEntry, WaitReason, WorkerResult};
 use crate::call::{Collective, mismatch};
 use crate::deadlock::follow;
 use crate::error::{Awaiting, CellWait, RunError};
@@ -23,12 +23,12 @@ pub(crate) fn error_of<R>(
     let places: Vec<CellStatus> =
         left.iter().flat_map(|left| left.places.iter().copied()).collect();
     match failure {
-        Some(Failure::Known(error)) => Some(error),
-        Some(Failure::Disagree { step, cell, what, call }) => {
+        Some(RunFailure::Known(error)) => Some(error),
+        Some(RunFailure::Disagree { step, cell, what, call }) => {
             let record = left.iter().flat_map(|left| left.record.iter().copied());
             Some(disagreement(loaded, StepEntry { step, what, call, cell }, record))
         }
-        Some(Failure::Deadlock) => Some(stuck(loaded, &places)),
+        Some(RunFailure::Deadlock) => Some(stuck(loaded, &places)),
         None => ended_early(loaded, &places).or_else(|| unreceived(state)),
     }
 }
@@ -97,13 +97,13 @@ fn stuck(loaded: &LoadedImage, places: &[CellStatus]) -> RunError {
         matches!(reason, WaitReason::Arrival(_) | WaitReason::Rows(..) | WaitReason::Readers(..))
     };
     let all_together = places.iter().all(|place| match place.at {
-        CellState::Waiting(reason) => together(reason),
-        CellState::Running | CellState::Ended => true,
+        CellActivity::Waiting(reason) => together(reason),
+        CellActivity::Running | CellActivity::Ended => true,
     });
-    let waiting = places.iter().find(|place| matches!(place.at, CellState::Waiting(_)));
+    let waiting = places.iter().find(|place| matches!(place.at, CellActivity::Waiting(_)));
     let waiting = waiting.expect("a cell waits where nothing can go on");
     let missing =
-        |place: &&CellStatus| place.at == CellState::Ended && place.step.0 < waiting.step.0;
+        |place: &&CellStatus| place.at == CellActivity::Ended && place.step.0 < waiting.step.0;
     if let (true, Some(ended)) = (all_together, places.iter().find(missing)) {
         return ended_while(loaded, ended, waiting);
     }
@@ -116,22 +116,22 @@ fn stuck(loaded: &LoadedImage, places: &[CellStatus]) -> RunError {
 fn awaiting(loaded: &LoadedImage, place: &CellStatus) -> Awaiting {
     let name = |set: usize| loaded.set(set).name().to_owned();
     match place.at {
-        CellState::Ended => Awaiting::Ended,
-        CellState::Running => Awaiting::Running,
-        CellState::Waiting(WaitReason::Arrival(_)) => {
+        CellActivity::Ended => Awaiting::Ended,
+        CellActivity::Running => Awaiting::Running,
+        CellActivity::Waiting(WaitReason::Arrival(_)) => {
             Awaiting::Switch { phase: Collective::of_number(place.step.1, loaded).name(loaded) }
         }
-        CellState::Waiting(WaitReason::Rows(set, connection)) => {
+        CellActivity::Waiting(WaitReason::Rows(set, connection)) => {
             Awaiting::Exchange { set: name(set), connection }
         }
-        CellState::Waiting(WaitReason::Readers(set, connection)) => {
+        CellActivity::Waiting(WaitReason::Readers(set, connection)) => {
             Awaiting::Readers { set: name(set), connection }
         }
-        CellState::Waiting(WaitReason::Word(set, connection)) => {
+        CellActivity::Waiting(WaitReason::Word(set, connection)) => {
             Awaiting::Word { set: name(set), connection }
         }
-        CellState::Waiting(WaitReason::Message(source)) => Awaiting::Message { source },
-        CellState::Waiting(WaitReason::Order(set, connection, before)) => {
+        CellActivity::Waiting(WaitReason::Message(source)) => Awaiting::Message { source },
+        CellActivity::Waiting(WaitReason::Order(set, connection, before)) => {
             Awaiting::Order { set: name(set), connection, before }
         }
     }
@@ -139,7 +139,7 @@ fn awaiting(loaded: &LoadedImage, place: &CellStatus) -> Awaiting {
 
 /// The place of the cell that a cell waits for.
 fn next(loaded: &LoadedImage, places: &[CellStatus], place: &CellStatus) -> Option<usize> {
-    let CellState::Waiting(reason) = place.at else { return None };
+    let CellActivity::Waiting(reason) = place.at else { return None };
     let ends = |set: usize, connection: ConnectionId| loaded.set(set).get(connection);
     let cell = match reason {
         WaitReason::Arrival(step) => return places.iter().position(|other| other.step.0 < step),

@@ -44,9 +44,9 @@
 
 use conset_ir::{CellId, ConnectionId, Operation};
 
-use super::combine::{Source, combine_from};
+use super::combine::{RemoteWords, combine_from};
 use super::nonblocking::NonblockingState;
-use super::shared_state::{Failure, SharedState, Slot};
+use super::shared_state::{RunFailure, SharedState, WordSlot};
 use super::worker::{Suspend, WaitCondition, WaitReason, Worker};
 use crate::call::{Call, Collective};
 use crate::error::{CellError, RunError};
@@ -159,7 +159,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
 
     fn disagree(&mut self, what: u32) -> Result<(), Stopped> {
         let (step, cell, call) = (self.step, self.id, self.call);
-        let failure = Failure::Disagree { step, cell, what, call };
+        let failure = RunFailure::Disagree { step, cell, what, call };
         self.state.fail(self.id, failure);
         Err(Stopped)
     }
@@ -198,7 +198,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
                 let set = self.state.loaded.set(set).name().to_owned();
                 let words = sent - received;
                 let error = RunError::Unreceived { cell: self.id, set, connection, words };
-                self.state.fail(self.id, Failure::Known(error));
+                self.state.fail(self.id, RunFailure::Known(error));
                 return Err(Stopped);
             }
         }
@@ -239,7 +239,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
 
     /// Waits until the source of a connection has published, and gives its slot.
     #[inline]
-    fn slot_of(&mut self, set: usize, connection: ConnectionId) -> Result<&'b Slot, Stopped> {
+    fn slot_of(&mut self, set: usize, connection: ConnectionId) -> Result<&'b WordSlot, Stopped> {
         let source = self.state.loaded.set(set).get(connection).source;
         let published = &self.state.published[source.index()].0;
         self.wait_for(published, self.step, WaitReason::Rows(set, connection))?;
@@ -296,7 +296,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             // ends have checked that their lists have as many positions as the connection has
             // blocks, each of its own size, and stay within their vectors.
             unsafe {
-                let there = Source { row, positions: there, block: there_block };
+                let there = RemoteWords { row, positions: there, block: there_block };
                 self.worker.moved(positions.len() * block);
                 combine_from(op, positions, block, &there, here);
             }
@@ -338,7 +338,7 @@ impl CellPort for ThreadPort<'_, '_> {
 
     fn fail(&mut self, error: &CellError) {
         let error = RunError::Cell { cell: self.id, error: error.clone() };
-        self.state.fail(self.id, Failure::Known(error));
+        self.state.fail(self.id, RunFailure::Known(error));
     }
 
     fn at(&mut self, call: Call) {
@@ -364,7 +364,7 @@ impl CellPort for ThreadPort<'_, '_> {
             self.meet()?;
         }
         if let Some(error) = self.state.inboxes[self.id.index()].unread(self.id) {
-            self.state.fail(self.id, Failure::Known(error));
+            self.state.fail(self.id, RunFailure::Known(error));
             return Err(Stopped);
         }
         self.worker.switched(self.id);

@@ -20,15 +20,15 @@ pub(crate) type Outgoing = Vec<Vec<u64>>;
 /// The places of one cell; made at its first nonblocking exchange.
 #[derive(Debug, Default)]
 pub(crate) struct PublishedBuffers {
-    places: OnceLock<Box<[CellStatus]>>,
+    places: OnceLock<Box<[StepBuffers]>>,
 }
 
 #[derive(Debug, Default)]
-struct CellStatus(UnsafeCell<Outgoing>);
+struct StepBuffers(UnsafeCell<Outgoing>);
 
 // SAFETY: the buffers are numbers. That nobody reads a place while its owner puts something there
 // or takes it away is what `put`, `take` and `row` ask of those who call them.
-unsafe impl Sync for CellStatus {}
+unsafe impl Sync for StepBuffers {}
 
 impl PublishedBuffers {
     /// Lends what goes out at a step.
@@ -38,7 +38,7 @@ impl PublishedBuffers {
     /// taken back, and this step is published later.
     pub(crate) unsafe fn put(&self, step: u64, outgoing: Outgoing) {
         let places =
-            self.places.get_or_init(|| (0..WINDOW).map(|_| CellStatus::default()).collect());
+            self.places.get_or_init(|| (0..WINDOW).map(|_| StepBuffers::default()).collect());
         // SAFETY: no other cell accesses the place, as the caller says.
         unsafe { *places[(step % WINDOW) as usize].0.get() = outgoing };
     }

@@ -1,7 +1,7 @@
 //! The state that the workers of a run share: the steps of cells, published memory, the shutdown.
 //!
 //! Every cell has two counters, the last step at which it *published* its words and the last at
-//! which it was *done* reading those of others. Each connection has a [`Slot`] in which its source
+//! which it was *done* reading those of others. Each connection has a [`WordSlot`] in which its source
 //! stores where the words are. The values of a slot are plain; the counters order the accesses. The
 //! outgoing words of nonblocking exchanges are in [`PublishedBuffers`].
 
@@ -22,7 +22,7 @@ use crate::sync::{CachePadded, CollectiveLog, Counter, IdleDetector, Shutdown};
 
 /// Where the words of a connection are, said by its source: a row, or a vector and positions.
 #[derive(Debug, Default)]
-pub(crate) struct Slot {
+pub(crate) struct WordSlot {
     pointer: AtomicPtr<u8>,
     words: AtomicUsize,
     size: AtomicUsize,
@@ -32,7 +32,7 @@ pub(crate) struct Slot {
     block: AtomicUsize,
 }
 
-impl Slot {
+impl WordSlot {
     #[inline]
     pub(crate) fn put(&self, row: RawWords, positions: *const u32, block: usize) {
         self.pointer.store(row.pointer, Ordering::Relaxed);
@@ -57,7 +57,7 @@ impl Slot {
 /// Words sent one by one. Every connection has room for all its words; a phase cannot carry more,
 /// and at a switch all have been received.
 #[derive(Debug)]
-pub(crate) struct Elements {
+pub(crate) struct ElementWords {
     words: Box<[OnceLock<Box<[AtomicU64]>>]>,
     /// Words sent and received since the run began, by connection.
     pub(crate) sent: Box<[Counter]>,
@@ -68,7 +68,7 @@ pub(crate) struct Elements {
     sent_before: [Box<[Counter]>; 2],
 }
 
-impl Elements {
+impl ElementWords {
     fn new(connections: usize) -> Self {
         let counters = || (0..connections).map(|_| Counter::default()).collect();
         Self {
@@ -102,25 +102,25 @@ impl Elements {
 /// What is shared for one set.
 #[derive(Debug)]
 pub(crate) struct SetState {
-    pub(crate) slots: Box<[Slot]>,
-    elements: OnceLock<Elements>,
+    pub(crate) slots: Box<[WordSlot]>,
+    elements: OnceLock<ElementWords>,
 }
 
 impl SetState {
     /// The set's elements; made when first asked for.
-    pub(crate) fn elements(&self) -> &Elements {
-        self.elements.get_or_init(|| Elements::new(self.slots.len()))
+    pub(crate) fn elements(&self) -> &ElementWords {
+        self.elements.get_or_init(|| ElementWords::new(self.slots.len()))
     }
 
     /// The set's elements, if any phase of it was instantiated.
-    pub(crate) fn used_elements(&self) -> Option<&Elements> {
+    pub(crate) fn used_elements(&self) -> Option<&ElementWords> {
         self.elements.get()
     }
 }
 
 /// Why a run ends early.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum RunFailure {
     Known(RunError),
     /// A cell does something else at a step than the first to come.
     Disagree {
@@ -156,7 +156,7 @@ pub(crate) struct SharedState<'r> {
     pub(crate) inboxes: Box<[Inbox]>,
     /// How long cells may only test before the run counts as deadlocked.
     pub(crate) test_time_out: Duration,
-    failure: Mutex<Option<(CellId, Failure)>>,
+    failure: Mutex<Option<(CellId, RunFailure)>>,
 }
 
 impl<'r> SharedState<'r> {
@@ -164,7 +164,7 @@ impl<'r> SharedState<'r> {
         let counters = |number| (0..number).map(|_| CachePadded(Counter::default())).collect();
         let cells = loaded.image.machine().cell_count();
         let set_state = |connections: usize| SetState {
-            slots: (0..connections).map(|_| Slot::default()).collect(),
+            slots: (0..connections).map(|_| WordSlot::default()).collect(),
             elements: OnceLock::new(),
         };
         Self {
@@ -186,7 +186,7 @@ impl<'r> SharedState<'r> {
     }
 
     /// Ends the run. Of failures found at the same time that of the first cell is kept.
-    pub(crate) fn fail(&self, cell: CellId, failure: Failure) {
+    pub(crate) fn fail(&self, cell: CellId, failure: RunFailure) {
         let mut kept = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|(other, _)| cell < *other) {
             *kept = Some((cell, failure));
@@ -195,7 +195,7 @@ impl<'r> SharedState<'r> {
         self.shutdown.start();
     }
 
-    pub(crate) fn take_failure(&mut self) -> Option<Failure> {
+    pub(crate) fn take_failure(&mut self) -> Option<RunFailure> {
         let kept = self.failure.get_mut().unwrap_or_else(PoisonError::into_inner);
         kept.take().map(|(_, failure)| failure)
     }

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::port::ThreadPort;
-use super::shared_state::{Failure, SharedState};
+use super::shared_state::{RunFailure, SharedState};
 use super::worker::{Suspend, WaitCondition, Worker};
 use super::*;
 use crate::error::CellError;
@@ -17,7 +17,7 @@ use crate::executor::{ProgramOutcome, Resume, run_program};
 use crate::lists::{CellLists, Number, Op, Positions};
 use crate::loaded_image::LoadedImage;
 use crate::port::{By, WireBuffers, WirePosition};
-use crate::stack::Bounds;
+use crate::stack::StackBounds;
 use conset_ir::{ConnectionId, ConnectionSet};
 
 #[path = "../../../fabric/tests/build/mod.rs"]
@@ -74,11 +74,13 @@ fn run_plainly<R: Send>(
                 let worker = Worker::new(number, &[id]);
                 let spin = Spin { state: shared, acknowledged: AtomicBool::new(false) };
                 let mut port = ThreadPort::new(id, shared, &worker, &spin);
-                let outcome =
-                    run_program(program, &mut Cell::new((id, Bounds::UNKNOWN), loaded, &mut port));
+                let outcome = run_program(
+                    program,
+                    &mut Cell::new((id, StackBounds::UNKNOWN), loaded, &mut port),
+                );
                 if let ProgramOutcome::Panicked(message) = &outcome {
                     let error = RunError::Panic { cell: id, message: message.clone() };
-                    shared.fail(id, Failure::Known(error));
+                    shared.fail(id, RunFailure::Known(error));
                 }
                 spin.acknowledge();
                 outcome
@@ -88,7 +90,7 @@ fn run_plainly<R: Send>(
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     match state.take_failure() {
-        Some(Failure::Known(error)) => Err(error),
+        Some(RunFailure::Known(error)) => Err(error),
         Some(other) => panic!("{other:?}"),
         None => Ok(outcomes
             .into_iter()

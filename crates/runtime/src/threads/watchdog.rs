@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use conset_ir::CellId;
 
-use super::shared_state::{Failure, SharedState};
+use super::shared_state::{RunFailure, SharedState};
 use crate::error::RunError;
 
 /// The least time from the end of a run to the end of the process.
@@ -191,7 +191,7 @@ pub(crate) fn monitor<T>(
                 end_process(&error);
             }
             if since.elapsed() >= time_out && !state.shutdown.has_started() {
-                state.fail(cell, Failure::Known(error));
+                state.fail(cell, RunFailure::Known(error));
             }
         }
     }

@@ -11,7 +11,7 @@ use conset_ir::{CellId, ConnectionId};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::port::ThreadPort;
-use super::shared_state::{Failure, SharedState};
+use super::shared_state::{RunFailure, SharedState};
 use super::watchdog::Watchdog;
 use crate::call::Call;
 use crate::cell::Cell;
@@ -152,13 +152,13 @@ impl Worker {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellStatus {
     pub(crate) cell: CellId,
-    pub(crate) at: CellState,
+    pub(crate) at: CellActivity,
     /// Its last step, and what it was.
     pub(crate) step: (u64, u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CellState {
+pub(crate) enum CellActivity {
     Waiting(WaitReason),
     /// In its own code, or not started.
     Running,
@@ -228,7 +228,7 @@ fn spawn_cells<'b, R>(
     let stacks = match Stacks::reserve(cells, state.published.len(), stack_size) {
         Ok(stacks) => stacks,
         Err(error) => {
-            state.fail(cells.first().copied().unwrap_or_default(), Failure::Known(error));
+            state.fail(cells.first().copied().unwrap_or_default(), RunFailure::Known(error));
             return tasks;
         }
     };
@@ -236,7 +236,7 @@ fn spawn_cells<'b, R>(
         let (stack, bounds) = match stacks.get(cell, row) {
             Ok(stack) => stack,
             Err(error) => {
-                state.fail(cell, Failure::Known(error));
+                state.fail(cell, RunFailure::Known(error));
                 break;
             }
         };
@@ -307,9 +307,9 @@ pub(crate) fn run_worker<R>(
 
 fn place_of<R>(task: &CellTask<'_, R>, worker: &Worker) -> CellStatus {
     let at = match task.waits {
-        _ if task.ended => CellState::Ended,
-        Some(condition) => CellState::Waiting(condition.reason),
-        None => CellState::Running,
+        _ if task.ended => CellActivity::Ended,
+        Some(condition) => CellActivity::Waiting(condition.reason),
+        None => CellActivity::Running,
     };
     let place = worker.places[task.cell.index() - worker.first.index()];
     CellStatus { cell: task.cell, at, step: worker.steps[place as usize].get() }
@@ -353,7 +353,7 @@ fn turn<R>(state: &SharedState<'_>, number: usize, tasks: &mut [CellTask<'_, R>]
             std::thread::yield_now();
             if watchdog.has_expired(state) || tasks.iter().any(|task| task.asks_without_hope(state))
             {
-                state.fail(first_of(tasks), Failure::Deadlock);
+                state.fail(first_of(tasks), RunFailure::Deadlock);
             }
         } else {
             rest(state, number, tasks);
@@ -376,7 +376,7 @@ fn rest<R>(state: &SharedState<'_>, number: usize, tasks: &[CellTask<'_, R>]) {
             IdleState::Runnable => break,
             IdleState::Waiting => std::thread::yield_now(),
             IdleState::Deadlock => {
-                state.fail(first_of(tasks), Failure::Deadlock);
+                state.fail(first_of(tasks), RunFailure::Deadlock);
             }
         }
     }
@@ -395,7 +395,7 @@ fn resume<R>(state: &SharedState<'_>, task: &mut CellTask<'_, R>) {
                 ProgramOutcome::Returned(result) => task.result = Some(result),
                 ProgramOutcome::Panicked(message) => {
                     let error = RunError::Panic { cell: task.cell, message };
-                    state.fail(task.cell, Failure::Known(error));
+                    state.fail(task.cell, RunFailure::Known(error));
                 }
                 // The run has ended already.
                 ProgramOutcome::Aborted => {}
