@@ -70,7 +70,7 @@ pub fn divide(
         return Ok(own);
     }
     let parts = parts.unwrap_or(cells.min(partition::item_count(source)).max(1));
-    let options = partition::PartitionOptions::new(parts).with_seed(seed);
+    let options = partition::PartitionOptions::new(parts).seed(seed);
     Ok(partition::partition(source, &options, "the mesh")?)
 }
 

@@ -398,6 +398,6 @@ fn partition_of(
     // than items are an error only if requested.
     let items = partition::item_count(source).max(1);
     let parts = options.parts.unwrap_or_else(|| machine.endpoints().count().min(items));
-    let partitioning = partition::PartitionOptions::new(parts).with_seed(options.seed);
+    let partitioning = partition::PartitionOptions::new(parts).seed(options.seed);
     partition::partition(source, &partitioning, name)
 }

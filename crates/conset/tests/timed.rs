@@ -44,7 +44,7 @@ fn timed(machine: &Machine) -> Arc<Machine> {
 fn measured(timetable: &Timetable, jitter: Option<Jitter>) -> Checked {
     let verified = conset_verify::timetable(timetable.clone()).unwrap();
     let image = conset_codegen::image::image(timetable.routing().machine(), &[verified]).unwrap();
-    let checked = run_with(image, 0, 3, Run::default().with_jitter(jitter)).unwrap();
+    let checked = run_with(image, 0, 3, Run::default().jitter(jitter)).unwrap();
     assert!(checked.payload_ok);
     checked
 }

@@ -29,7 +29,7 @@ use crate::wait_graph::{ProgramState, Programs};
 /// ```
 /// use conset_fabric::FabricOptions;
 ///
-/// let options = FabricOptions::default().with_trace(true).with_skip(false);
+/// let options = FabricOptions::default().trace(true).skip(false);
 /// assert!(options.trace && !options.skip && !options.count_errors);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,25 +74,25 @@ impl Default for FabricOptions {
 impl FabricOptions {
     /// Sets [`FabricOptions::trace`].
     #[must_use]
-    pub fn with_trace(self, trace: bool) -> Self {
+    pub fn trace(self, trace: bool) -> Self {
         Self { trace, ..self }
     }
 
     /// Sets [`FabricOptions::count_errors`].
     #[must_use]
-    pub fn with_count_errors(self, count_errors: bool) -> Self {
+    pub fn count_errors(self, count_errors: bool) -> Self {
         Self { count_errors, ..self }
     }
 
     /// Sets [`FabricOptions::skip`].
     #[must_use]
-    pub fn with_skip(self, skip: bool) -> Self {
+    pub fn skip(self, skip: bool) -> Self {
         Self { skip, ..self }
     }
 
     /// Sets [`FabricOptions::jitter`].
     #[must_use]
-    pub fn with_jitter(self, jitter: Option<Jitter>) -> Self {
+    pub fn jitter(self, jitter: Option<Jitter>) -> Self {
         Self { jitter, ..self }
     }
 }

@@ -11,9 +11,7 @@ use proptest::prelude::*;
 /// Runs an image with and without skipping and compares all results.
 fn both_ways(image: Image) {
     let image = std::sync::Arc::new(image);
-    let run = |skip| {
-        run_with(image.clone(), 0, 3, FabricOptions::default().with_trace(true).with_skip(skip))
-    };
+    let run = |skip| run_with(image.clone(), 0, 3, FabricOptions::default().trace(true).skip(skip));
     assert_eq!(run(true), run(false));
 }
 
@@ -35,7 +33,7 @@ fn both_ways_timed(
                 image.clone(),
                 0,
                 3,
-                FabricOptions::default().with_trace(true).with_skip(skip).with_jitter(jitter),
+                FabricOptions::default().trace(true).skip(skip).jitter(jitter),
             )
         };
         let skipped = run(true).unwrap();
@@ -48,9 +46,9 @@ fn both_ways_timed(
 fn messages_both_ways(machine: &std::sync::Arc<conset_ir::Machine>, pairs: &[(u32, u32, u32)]) {
     let set = build::set(pairs);
     for order in [MessageOrder::Given, MessageOrder::Random] {
-        let options = MessageOptions::default().with_seed(5).with_order(order).with_trace(true);
+        let options = MessageOptions::default().seed(5).with_order(order).trace(true);
         let skipped = messages::run_checked(machine, &set, &options).unwrap();
-        let options = options.with_skip(false);
+        let options = options.skip(false);
         assert!(skipped.payload_ok);
         assert_eq!(skipped, messages::run_checked(machine, &set, &options).unwrap());
     }

@@ -22,7 +22,7 @@ fn run(
         operation.start = starts[operation.connection.index()];
     }
     let image = build::image(machine, set, &tables);
-    run_with(image, 0, 3, FabricOptions::default().with_trace(true).with_jitter(jitter)).unwrap()
+    run_with(image, 0, 3, FabricOptions::default().trace(true).jitter(jitter)).unwrap()
 }
 
 fn timed(spec: &str, change: impl FnOnce(&mut Parameters)) -> Arc<Machine> {

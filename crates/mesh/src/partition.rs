@@ -49,7 +49,7 @@ impl PartitionOptions {
 
     /// Sets [`PartitionOptions::seed`].
     #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
+    pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 }

@@ -13,7 +13,7 @@ fn use_all(format: Format, bytes: &[u8]) -> bool {
     if let conset_mesh::Source::Graph(graph) = &source {
         let _ = triangles::from_graph(graph);
     }
-    let options = PartitionOptions::new(2).with_seed(0);
+    let options = PartitionOptions::new(2).seed(0);
     let made = partition::partition(&source, &options, "f").ok();
     for partition in [partition::stated(&source), made].into_iter().flatten() {
         let _ = halo(&source, &partition, "halo");

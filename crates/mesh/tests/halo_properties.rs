@@ -158,7 +158,7 @@ proptest! {
         let items = mesh.element_count();
         let parts = given.part_count();
         let source = Source::Mesh(mesh);
-        let made = partition::partition(&source, &PartitionOptions::new(parts).with_seed(seed), "f");
+        let made = partition::partition(&source, &PartitionOptions::new(parts).seed(seed), "f");
         if items < parts {
             prop_assert!(made.is_err());
         } else {

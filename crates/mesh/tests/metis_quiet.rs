@@ -51,8 +51,7 @@ fn nothing_is_printed() {
             let n = 2 + next(&mut state) as usize % 200;
             let parts = 1 + next(&mut state) as usize % n;
             let source = awkward_graph(&mut state, n);
-            partition::partition(&source, &PartitionOptions::new(parts).with_seed(seed), "f")
-                .unwrap();
+            partition::partition(&source, &PartitionOptions::new(parts).seed(seed), "f").unwrap();
         }
         return;
     }

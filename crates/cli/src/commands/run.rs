@@ -68,7 +68,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
             MessageOrderArg::Given => MessageOrder::Given,
             MessageOrderArg::Random => MessageOrder::Random,
         };
-        let options = MessageOptions::default().with_seed(args.input.seed()).with_order(order);
+        let options = MessageOptions::default().seed(args.input.seed()).with_order(order);
         run::compare_with_messages(&compiled, &mut runs, &options, &mut |p| bar.observe(p))
             .map_err(|fault| message_failure(&fault))?;
     }

@@ -127,6 +127,14 @@ impl Priced {
         Ok(self.measure()? < other.measure().unwrap_or(other.clocks))
     }
 
+    /// Clocks on the fabric if they can be measured at moderate cost, else the predicted clocks.
+    pub(super) fn confirmed_clocks(&self) -> u64 {
+        if word_hops(&self.timetable) > CLOSE_MEASURED_WORD_HOPS {
+            return self.clocks;
+        }
+        self.measure().unwrap_or(self.clocks)
+    }
+
     /// Clocks on the fabric.
     fn measure(&self) -> Result<u64, CompileError> {
         if let Some(&clocks) = self.measured.get() {

@@ -93,6 +93,11 @@ impl PlanSearch<'_> {
         let few = best.timetable.phases().len() <= index(self.task.bounds().phases);
         let ratio = bound_ratio(best.clocks, self.task.bounds().clocks);
         match objective {
+            // An optimistic prediction must not end the search of a small set.
+            Objective::Time if set.len() <= SEARCHED && self.has_timed_starts() => {
+                ratio < near
+                    && bound_ratio(best.confirmed_clocks(), self.task.bounds().clocks) < near
+            }
             Objective::Time => ratio < near,
             Objective::Phases if set.len() > CHECKED_AT_ONCE => {
                 few || set.len() > TIMETABLE_VARIANTS

@@ -36,7 +36,7 @@ pub enum MessageOrder {
 /// ```
 /// use conset_fabric::messages::{MessageOptions, MessageOrder};
 ///
-/// let options = MessageOptions::default().with_seed(7).with_order(MessageOrder::Random);
+/// let options = MessageOptions::default().seed(7).with_order(MessageOrder::Random);
 /// assert!(options.datelines && options.skip && !options.trace);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Default for MessageOptions {
 impl MessageOptions {
     /// Sets [`MessageOptions::seed`].
     #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
+    pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
@@ -75,19 +75,19 @@ impl MessageOptions {
 
     /// Sets [`MessageOptions::datelines`].
     #[must_use]
-    pub fn with_datelines(self, datelines: bool) -> Self {
+    pub fn datelines(self, datelines: bool) -> Self {
         Self { datelines, ..self }
     }
 
     /// Sets [`MessageOptions::skip`].
     #[must_use]
-    pub fn with_skip(self, skip: bool) -> Self {
+    pub fn skip(self, skip: bool) -> Self {
         Self { skip, ..self }
     }
 
     /// Sets [`MessageOptions::trace`].
     #[must_use]
-    pub fn with_trace(self, trace: bool) -> Self {
+    pub fn trace(self, trace: bool) -> Self {
         Self { trace, ..self }
     }
 }
