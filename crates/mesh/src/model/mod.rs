@@ -10,11 +10,15 @@
 //! what an exchange moves does not depend on them. An element may name a node twice (collapsed
 //! bricks are common practice); it counts once wherever nodes are shared.
 
+pub mod assembly;
+pub mod element_type;
 mod exchange;
 mod graph;
 
 use conset_ir::{ShapeError, limits};
 
+pub use assembly::{Assembled, Assembly, ElementOrigin, Group, Inventory, TypeCount, Unused};
+pub use element_type::{ElementType, Shape};
 pub use exchange::{ConnectionList, Decomposition, SharedLists};
 pub use graph::Graph;
 

@@ -238,6 +238,31 @@ impl<'a> Cursor<'a> {
     }
 }
 
+impl<'a> Cursor<'a> {
+    /// The token that starts at the next byte; empty at white space or the end.
+    pub(crate) fn peek_token(&self) -> &'a [u8] {
+        self.peek_word()
+    }
+
+    /// The next token, on this line or a later one.
+    ///
+    /// # Errors
+    /// The file ends first.
+    pub(crate) fn token(&mut self, what: &str) -> Result<&'a [u8]> {
+        self.word(what)
+    }
+
+    /// [`Cursor::integer`] for a number that is used as a count.
+    pub(crate) fn count(&mut self, what: &str, max: usize) -> Result<usize> {
+        self.integer(what, conset_ir::convert::to_u64(max)).map(conset_ir::convert::to_usize)
+    }
+
+    /// [`Cursor::integer`] for a number that is stored in 32 bits; `max` must fit.
+    pub(crate) fn number(&mut self, what: &str, max: usize) -> Result<u32> {
+        self.integer(what, conset_ir::convert::to_u64(max)).map(conset_ir::convert::to_u32)
+    }
+}
+
 /// A whole number of decimal digits.
 #[inline]
 fn parse_integer(word: &[u8]) -> Option<u64> {

@@ -17,23 +17,43 @@
 //! | `tetgen` | `.ele` | elements of Triangle and TetGen; their `.node` file is not needed |
 //! | `vtu` | `.vtu` | unstructured grids of VTK: text, base64 or appended, plain or zlib |
 //!
-//! Not read: Medit and Abaqus files (Gmsh and meshio convert them).
+//! | `vtk-legacy` | `.vtk` | unstructured grids in VTK's legacy form, ASCII and binary, versions 1 to 5 |
+//! | `mfem` | `.mesh` | MFEM meshes 1.0, 1.2 and 1.3 |
+//! | `exodus` | `.exo`, `.e`, `.g` | Exodus II in the classic NetCDF formats |
+//! | `abaqus` | `.inp` | nodes and elements of Abaqus and CalculiX input |
+//! | `ucd` | `.ucd`, `.inp` | AVS UCD, ASCII |
+//!
+//! Any of them may be compressed with gzip. [`Format::detect`] finds the format by content first.
+//!
+//! The last five have elements of all dimensions in one list; [`crate::model::assembly`] has the
+//! rule which of them are divided. Not read: Medit files, and HDF5 containers.
 
+mod abaqus;
+mod build;
 mod cursor;
+mod detect;
+mod exodus;
 mod gmsh;
+mod gzip;
 mod matrix_market;
 mod metis;
+mod mfem;
+mod netcdf;
 mod numbering;
 mod spark98;
 mod su2;
 mod tetgen;
+mod ucd;
+mod vtk_legacy;
 mod vtu;
 
+use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError, Result};
 
 pub(crate) use cursor::Cursor;
 
-use crate::model::Source;
+use crate::model::{Assembly, ElementOrigin, Inventory, Source};
+use build::{check_room, push_element, rank_nodes};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +76,21 @@ pub enum Format {
     Tetgen,
     /// VTK unstructured grid, XML.
     Vtu,
+    /// VTK unstructured grid, legacy form.
+    VtkLegacy,
+    /// MFEM mesh.
+    Mfem,
+    /// Exodus II, in the classic NetCDF formats.
+    Exodus,
+    /// Abaqus or CalculiX input.
+    Abaqus,
+    /// AVS UCD, ASCII.
+    Ucd,
 }
 
 impl Format {
     /// Every format, in the order in which help texts list them.
-    pub const ALL: [Format; 9] = [
+    pub const ALL: [Format; 14] = [
         Format::Gmsh,
         Format::MetisGraph,
         Format::GraphConnections,
@@ -70,6 +100,11 @@ impl Format {
         Format::Su2,
         Format::Tetgen,
         Format::Vtu,
+        Format::VtkLegacy,
+        Format::Mfem,
+        Format::Exodus,
+        Format::Abaqus,
+        Format::Ucd,
     ];
 
     /// The name that `--format` takes.
@@ -84,6 +119,11 @@ impl Format {
             Format::Su2 => "su2",
             Format::Tetgen => "tetgen",
             Format::Vtu => "vtu",
+            Format::VtkLegacy => "vtk-legacy",
+            Format::Mfem => "mfem",
+            Format::Exodus => "exodus",
+            Format::Abaqus => "abaqus",
+            Format::Ucd => "ucd",
         }
     }
 
@@ -99,6 +139,12 @@ impl Format {
             Format::Su2 => Some("su2"),
             Format::Tetgen => Some("ele"),
             Format::Vtu => Some("vtu"),
+            Format::VtkLegacy => Some("vtk"),
+            // `.mesh` is METIS's; the content tells.
+            Format::Mfem => None,
+            Format::Exodus => Some("exo"),
+            Format::Abaqus => Some("inp"),
+            Format::Ucd => Some("ucd"),
         }
     }
 
@@ -109,10 +155,30 @@ impl Format {
 
     /// The format that a file's name shows by its ending, in any case.
     pub fn from_file_name(file: &str) -> Option<Self> {
+        let file = file.strip_suffix(".gz").unwrap_or(file);
         let (_, ending) = file.rsplit_once('.')?;
         Self::ALL
             .into_iter()
             .find(|format| format.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending)))
+            .or_else(|| detect::other_extension(ending))
+    }
+
+    /// The format of a file by its content; `None` if the content does not tell, as with the
+    /// formats that begin with numbers.
+    pub fn from_content(bytes: &[u8]) -> Option<Self> {
+        detect::from_content(bytes)
+    }
+
+    /// The format of a file by its content, or if that does not tell by its name.
+    ///
+    /// ```
+    /// use conset_mesh::Format;
+    ///
+    /// assert_eq!(Format::detect("star.mesh", b"MFEM mesh v1.0\n"), Some(Format::Mfem));
+    /// assert_eq!(Format::detect("metis.mesh", b"7434 1\n1 2 3\n"), Some(Format::MetisMesh));
+    /// ```
+    pub fn detect(file: &str, bytes: &[u8]) -> Option<Self> {
+        Self::from_content(bytes).or_else(|| Self::from_file_name(file))
     }
 }
 
@@ -137,10 +203,26 @@ pub fn read(format: Format, file: &str, bytes: &[u8]) -> Result<Source> {
 /// # Errors
 /// As [`read`], and a file that needs more.
 pub fn read_within(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<Source> {
+    read_whole(format, file, bytes, memory).map(|reading| reading.source)
+}
+
+/// [`read_within`] that also says what the file contains and what of it is not used.
+///
+/// # Errors
+/// As [`read_within`].
+pub fn read_whole(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<Reading> {
+    if gzip::is_gzip(bytes) {
+        let plain = gzip::decompress(file, bytes, memory)?;
+        return read_plain(format, file, &plain, memory.saturating_sub(to_u64(plain.len())));
+    }
+    read_plain(format, file, bytes, memory)
+}
+
+fn read_plain(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<Reading> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(InputError::new(file, At::Whole, "the file is empty"));
     }
-    match format {
+    let source = match format {
         Format::Gmsh => gmsh::read(file, bytes).map(Source::Mesh),
         Format::MetisGraph => metis::read_graph(file, bytes).map(Source::Graph),
         Format::GraphConnections => metis::read_connections(file, bytes).map(Source::Connections),
@@ -150,6 +232,35 @@ pub fn read_within(format: Format, file: &str, bytes: &[u8], memory: u64) -> Res
         Format::Su2 => su2::read(file, bytes).map(Source::Mesh),
         Format::Tetgen => tetgen::read(file, bytes).map(Source::Mesh),
         Format::Vtu => vtu::read(file, bytes, memory).map(Source::Mesh),
+        Format::VtkLegacy => return vtk_legacy::read(file, bytes)?.into_reading(file),
+        Format::Mfem => return mfem::read(file, bytes)?.into_reading(file),
+        Format::Exodus => return exodus::read(file, bytes)?.into_reading(file),
+        Format::Abaqus => return abaqus::read(file, bytes)?.into_reading(file),
+        Format::Ucd => return ucd::read(file, bytes)?.into_reading(file),
+    };
+    source.map(|source| Reading { source, inventory: None, origin: None })
+}
+
+/// What was read from a file.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Reading {
+    /// The mesh, graph, matrix, decomposition or list of connections.
+    pub source: Source,
+    /// What the file contains, for formats with elements of several dimensions.
+    pub inventory: Option<Inventory>,
+    /// Which elements of the file those of the mesh are, for the same formats.
+    pub origin: Option<ElementOrigin>,
+}
+
+impl Assembly {
+    fn into_reading(self, file: &str) -> Result<Reading> {
+        let made = self.into_mesh(file)?;
+        Ok(Reading {
+            source: Source::Mesh(made.mesh),
+            inventory: Some(made.inventory),
+            origin: Some(made.origin),
+        })
     }
 }
 
