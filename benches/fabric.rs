@@ -16,7 +16,7 @@ use std::sync::Arc;
 use conset::{Options, compile};
 use conset_benches::{iwarp, machine, pattern};
 use conset_fabric::messages::{self, MessageOptions, MessageOrder};
-use conset_fabric::{Options as Run, run_with};
+use conset_fabric::{FabricOptions as Run, run_with};
 use conset_ir::{Image, Machine, Program};
 use criterion::measurement::WallTime;
 use criterion::{
@@ -50,7 +50,7 @@ fn image(spec: &str, machine: &Arc<Machine>, words: u32) -> Arc<Image> {
 /// Runs a compiled pattern.
 fn connections(group: &mut BenchmarkGroup<'_, WallTime>, (spec, on, words): Case, skip: bool) {
     let image = image(spec, &machine_of(on), words);
-    let options = Run { skip, ..Run::default() };
+    let options = Run::default().with_skip(skip);
     let run = || run_with(black_box(image.clone()), 0, 1, options).expect("it runs");
     group.throughput(Throughput::Elements(run().report.word_hops));
     group.bench_function(BenchmarkId::new(format!("{spec}/{on}"), words), |b| b.iter(run));
@@ -66,7 +66,7 @@ fn message_passing(
     let machine = machine_of(on);
     let set = pattern(spec, &machine, words);
     let order = MessageOrder::Random;
-    let options = MessageOptions { skip, order, ..MessageOptions::default() };
+    let options = MessageOptions::default().with_skip(skip).with_order(order);
     let run = || messages::run_checked(black_box(&machine), &set, &options).expect("it runs");
     group.throughput(Throughput::Elements(run().word_hops));
     group.bench_function(BenchmarkId::new(format!("{spec}/{on}/{name}"), words), |b| b.iter(run));

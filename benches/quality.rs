@@ -261,7 +261,7 @@ fn million() -> String {
     let machine = machine("iwarp:32x32");
     let spec = "plate:1000x1000";
     let mesh = conset_mesh::generate::by_name(spec, 1).expect("a plate");
-    let bytes = conset_mesh::write_msh::write(&mesh, conset_mesh::write_msh::Form::V41Binary)
+    let bytes = conset_mesh::write_msh::write(&mesh, conset_mesh::write_msh::MshFormat::V41Binary)
         .expect("a plate is a mesh");
     let mut stages: Vec<(&str, Instant)> = Vec::new();
     let options = LoadOptions { parts: Some(1024), seed: 1, ..LoadOptions::default() };

@@ -70,7 +70,8 @@ pub fn divide(
         return Ok(own);
     }
     let parts = parts.unwrap_or(cells.min(partition::item_count(source)).max(1));
-    Ok(partition::partition(source, &partition::Options { parts, seed }, "the mesh")?)
+    let options = partition::PartitionOptions::new(parts).with_seed(seed);
+    Ok(partition::partition(source, &options, "the mesh")?)
 }
 
 impl Simplices {

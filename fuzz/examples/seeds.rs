@@ -1,6 +1,6 @@
-//! Writes where each target starts from: the valid files that the tests have, and the fixtures.
+//! Writes the seed corpus of each fuzz target: the valid sample files of the tests, and the fixtures.
 //!
-//! `cargo run --example seeds -- FOLDER` makes a folder for each target in `FOLDER`.
+//! `cargo run --example seeds -- FOLDER` creates a folder for each target in `FOLDER`.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn main() {
     }
 }
 
-/// A fixture as it is, and in the other forms where it is valid.
+/// Writes a fixture unchanged, and in all other forms if it is valid.
 fn document(to: &Path, name: &str, bytes: &[u8]) {
     put(to, "document_any", name, bytes);
     match Document::sniff(bytes) {

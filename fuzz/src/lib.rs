@@ -1,13 +1,12 @@
-//! What the fuzz targets do with their bytes.
+//! The functions that the fuzz targets call with the fuzzer's bytes.
 //!
-//! A reader may accept or refuse. It may not panic, hang, or take memory for what a file only
-//! claims to have (libFuzzer's limits see to the last two). What it accepts has to survive what
-//! comes next: documents are written in every form and read again, and are the same; meshes are
-//! turned into connection sets; schedules and images go to the checker, which may refuse them.
+//! A reader may accept or reject its input. It must not panic, hang, or allocate memory for a count
+//! that a file only declares (libFuzzer's limits detect the last two). Accepted input must pass the
+//! next steps: documents are written in every form, read again and compared; meshes are converted to
+//! connection sets; schedules and images are passed to the checker, which may reject them.
 //!
-//! [`program`] goes the other way: its bytes become a machine and a program that are valid, and then
-//! nothing but delivery of every word is right. The generator is that of the tests
-//! (`crates/testing`).
+//! [`program`] generates a valid machine and a valid program from the bytes, so every word must be
+//! delivered. The generator is that of the tests (`crates/testing`).
 
 mod readers;
 

@@ -1,4 +1,4 @@
-//! The readers of files.
+//! Fuzzing of the readers of files.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use conset_ir::{Document, binary, json, machine_file, text};
 use conset_mesh::partition::{read_file, stated};
 use conset_mesh::{Format, Source, halo, read, triangles};
 
-/// A mesh file: read, and made the exchange of its own partition and of one by blocks.
+/// Reads a mesh file and computes the exchange of its own partition and of a partition into two
+/// blocks.
 pub fn mesh(format: Format, bytes: &[u8]) {
     let Ok(source) = read(format, "fuzz", bytes) else { return };
     if let Source::Graph(graph) = &source {
@@ -21,26 +22,26 @@ pub fn mesh(format: Format, bytes: &[u8]) {
     }
 }
 
-/// A document in the text form.
+/// Reads a document in text form.
 pub fn text(bytes: &[u8]) {
     let Ok(file) = str::from_utf8(bytes) else { return };
     if let Ok(document) = text::parse("fuzz", file) {
-        survives(&document);
+        round_trip(&document);
     }
 }
 
-/// A document in the JSON form.
+/// Reads a document in JSON form.
 pub fn json(bytes: &[u8]) {
     if let Ok(document) = json::parse("fuzz", bytes) {
-        survives(&document);
+        round_trip(&document);
     }
 }
 
-/// A document in the binary form: as it is, and with length and checksum put right, without
-/// which no change would get past the container.
+/// Reads a document in binary form: unchanged, and with corrected length and checksum, because the
+/// container rejects almost all changes otherwise.
 pub fn binary(bytes: &[u8]) {
     if let Ok(document) = binary::parse("fuzz", bytes) {
-        survives(&document);
+        round_trip(&document);
     }
     let Some((header, rest)) = bytes.split_at_checked(20) else { return };
     let payload = &rest[..rest.len().saturating_sub(4)];
@@ -51,30 +52,30 @@ pub fn binary(bytes: &[u8]) {
     let checksum = crc32fast::hash(&file);
     file.extend_from_slice(&checksum.to_le_bytes());
     if let Ok(document) = binary::parse("fuzz", &file) {
-        survives(&document);
+        round_trip(&document);
     }
 }
 
-/// A document of whatever form.
+/// Reads a document of any form.
 pub fn any(bytes: &[u8]) {
     if let Ok(document) = Document::parse_any("fuzz", bytes) {
-        survives(&document);
+        round_trip(&document);
     }
 }
 
-/// A machine file: what is read is written and read again.
+/// Reads a machine file, writes it and reads it again.
 pub fn machine_file(bytes: &[u8]) {
     let Ok(file) = str::from_utf8(bytes) else { return };
     let Ok(machine) = machine_file::parse("fuzz", file) else { return };
-    if machine.cell_count() > LARGE {
+    if machine.cell_count() > MAX_CELLS {
         return;
     }
     let again = machine_file::parse("fuzz", &machine_file::write(&machine));
     assert_eq!(again.as_ref(), Ok(&machine));
-    survives(&Document::Machine(Arc::new(machine)));
+    round_trip(&Document::Machine(Arc::new(machine)));
 }
 
-/// A partition file.
+/// Reads a partition file.
 pub fn partition(bytes: &[u8]) {
     let Some((&[items, parts], file)) = bytes.split_first_chunk() else { return };
     let known = (parts > 0).then_some(usize::from(parts));
@@ -83,13 +84,13 @@ pub fn partition(bytes: &[u8]) {
     assert_eq!(partition.sizes().iter().sum::<usize>(), usize::from(items));
 }
 
-/// Cells beyond which a document is only read: a line of text can ask for a million cells, and
-/// what is done here with each would be all that the fuzzer does.
-const LARGE: usize = 1 << 12;
+/// Documents with more cells are only read: one line of text can declare a million cells, and the
+/// further checks would take all of the fuzzer's time.
+const MAX_CELLS: usize = 1 << 12;
 
-/// The document in every form that can hold it, read again; and what a checker says to it.
-fn survives(document: &Document) {
-    if document.machine().is_some_and(|machine| machine.cell_count() > LARGE) {
+/// Writes the document in every form that supports it, reads it again, and calls the checker.
+fn round_trip(document: &Document) {
+    if document.machine().is_some_and(|machine| machine.cell_count() > MAX_CELLS) {
         return;
     }
     let written = binary::write(document);
@@ -103,7 +104,7 @@ fn survives(document: &Document) {
         Document::Schedule(schedule) => drop(conset::verify::check_schedule(schedule)),
         Document::Image(image) => {
             if conset::verify::check_image(image).is_ok() {
-                conset::verify::lift(image).expect("what was accepted can be followed back");
+                conset::verify::lift(image).expect("an accepted image can be lifted");
             }
         }
         Document::Timetable(timetable) => drop(conset::verify::check_timetable(timetable)),

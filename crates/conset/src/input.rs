@@ -326,5 +326,6 @@ fn partition_of(
     // explicit wish for more parts than there are items is an error.
     let items = partition::item_count(source).max(1);
     let parts = options.parts.unwrap_or_else(|| machine.endpoints().count().min(items));
-    partition::partition(source, &partition::Options { parts, seed: options.seed }, name)
+    let partitioning = partition::PartitionOptions::new(parts).with_seed(options.seed);
+    partition::partition(source, &partitioning, name)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use conset::{Algorithm, Options, compile, run};
-use conset_fabric::{Checked, Jitter, Options as Run, run_with};
+use conset_fabric::{Checked, FabricOptions as Run, Jitter, run_with};
 use conset_ir::{CellId, Connection, ConnectionSet, Machine, Parameters, Program, Timetable};
 use conset_partition_route::apr;
 use conset_scheduler::{best, planned, predict};
@@ -44,7 +44,7 @@ fn timed(machine: &Machine) -> Arc<Machine> {
 fn measured(timetable: &Timetable, jitter: Option<Jitter>) -> Checked {
     let verified = conset_verify::timetable(timetable.clone()).unwrap();
     let image = conset_codegen::image::image(timetable.routing().machine(), &[verified]).unwrap();
-    let checked = run_with(image, 0, 3, Run { jitter, ..Run::default() }).unwrap();
+    let checked = run_with(image, 0, 3, Run::default().with_jitter(jitter)).unwrap();
     assert!(checked.payload_ok);
     checked
 }

@@ -33,7 +33,7 @@ fn main() {
             let order = if random { MessageOrder::Random } else { MessageOrder::Given };
             let mut clocks = Vec::new();
             for seed in 1..=if random { seeds } else { 1 } {
-                let options = MessageOptions { seed, order, ..MessageOptions::default() };
+                let options = MessageOptions::default().with_seed(seed).with_order(order);
                 let report = run_checked(&machine, &set, &options).expect("no deadlock");
                 assert!(report.payload_ok);
                 clocks.push(report.clocks);

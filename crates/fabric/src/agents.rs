@@ -1,85 +1,102 @@
-//! Agents: a cell's own end of the network, where streams of words are sent and received.
+//! Agents: each cell's interface to the network, which sends and receives streams of words.
 //!
-//! An operation list is executed in order. The rules (machine model, rule 4):
+//! An agent executes an operation list in order. The rules (machine model, rule 4):
 //!
-//! * An agent has two *ports*, one for sending and one for receiving (full duplex), or one for
-//!   both (half). A port does one thing at a time: it moves a word, which takes
-//!   `access_clocks_per_word`, or opens a stream, which takes `stream_setup`. Opening goes first.
-//! * Operations open in the order of the list: with full duplex the sends in their order and the
-//!   receives in theirs, with half duplex all in one order. An operation that may not open yet
-//!   holds up those behind it.
-//! * At most `streams` are open on a port; open streams that can move a word take turns, word by
-//!   word. With half duplex `streams` counts both directions: one stream is open at a time where
-//!   `streams` is 1, as in the paper's FEM loops, which send and receive in turn.
-//! * A connection of a cell to itself, with half duplex: its send and its receive open together
-//!   and alternate, wherever they stand in the list, even if `streams` is 1. Otherwise the send
-//!   would fill the channel and wait for ever for the receive behind it.
-//! * A gate carries one stream at a time; a second operation on the same channel waits its turn.
-//! * With timed starts an operation does not open before its planned start. Nobody ticks: the clock
-//!   at which the head of a list may open is an event, after which its port looks again.
-//! * An operation can be *held*: it opens only when it is released. That is how the set's order
-//!   is kept between cells (the token that tells the sender is not priced).
+//! * An agent has two *ports* with full duplex, one for sending and one for receiving, and one port
+//!   for both with half duplex. A port does one thing at a time: it moves a word, which takes
+//!   `access_clocks_per_word`, or opens a stream, which takes `stream_setup`. Opening has priority.
+//! * Operations open in list order: with full duplex the sends in their order and the receives in
+//!   theirs, with half duplex all in one order. An operation that cannot open yet blocks those
+//!   after it.
+//! * At most `streams` streams are open on a port; those that can move a word share the port in
+//!   round-robin order, word by word. With half duplex `streams` counts both directions: if it is
+//!   1, one stream is open at a time, as in the paper's FEM loops, which send and receive
+//!   alternately.
+//! * With half duplex, the send and the receive of a connection of a cell to itself open together
+//!   and alternate, wherever they are in the list, even if `streams` is 1. Otherwise the send would
+//!   fill the channel and wait forever for the receive after it.
+//! * A gate carries one stream at a time; a second operation on the same channel waits for the
+//!   first.
+//! * With timed starts an operation does not open before its planned start. The clock at which the
+//!   operation at the head of a list may open is an event; the port checks its list again then.
+//! * A *held* operation opens only after it is released. This keeps the set's order between cells
+//!   (the token that would tell the sender is not priced).
 //!
-//! A word sent occupies room in its channel from when the port takes it, and is in the queue when
-//! the port is free again; a word received gives up its room when the port takes it, and is
+//! A sent word occupies space in its channel as soon as the port takes it, and is in the queue when
+//! the port is free again. A received word releases its space when the port takes it, and is
 //! delivered when the port is free again.
 
+mod fast_forward;
 mod opening;
-mod period;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, Parameters};
 
-use crate::agenda::Agenda;
-use crate::engine::{Payload, Submission};
 use crate::network::{NONE, Network, Tag};
-use crate::turns::Turns;
-pub(crate) use period::AgentsState;
+use crate::payload::Payload;
+use crate::ready_list::ReadyList;
+use crate::round_robin::RoundRobin;
+pub(crate) use fast_forward::AgentsSnapshot;
 
-/// How far an operation is.
+/// How an operation is submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub struct Submission {
+    /// The operation does not open before [`crate::Engine::release`].
+    pub held: bool,
+    /// Opening it costs `stream_setup`; `false` if it continues a stream that was opened before.
+    pub costs_setup: bool,
+}
+
+impl Submission {
+    /// An operation of an operation list.
+    pub const LISTED: Self = Self { held: false, costs_setup: true };
+}
+
+/// The stage that an operation has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperationStage {
     /// In its port's list.
     Listed,
-    /// The port is opening it, or will next.
+    /// The port opens it, now or next.
     Opening,
-    /// Words move.
+    /// Its words move.
     Open,
-    /// All words have moved.
+    /// All its words have moved.
     Finished,
 }
 
-/// An operation, from when it is submitted to the end of its context.
+/// An operation, from its submission to the end of its context.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stream {
+pub(crate) struct SubmittedOperation {
     pub(crate) cell: CellId,
     pub(crate) connection: ConnectionId,
     pub(crate) direction: Direction,
-    /// The channel behind its gate.
+    /// The channel of its gate.
     pub(crate) row: u32,
-    /// The place in the connection of the first word.
+    /// The index in the connection of the first word.
     pub(crate) first: u32,
     pub(crate) words: u32,
     pub(crate) held: bool,
-    pub(crate) state: State,
+    pub(crate) stage: OperationStage,
     pub(crate) opened: u64,
     pub(crate) slot: u32,
-    /// The clock before which it does not open.
+    /// The earliest clock at which it opens.
     start: u64,
     /// Opening it costs `stream_setup`.
-    costs: bool,
+    costs_setup: bool,
     port: u32,
 }
 
-impl Stream {
+impl SubmittedOperation {
     pub(crate) fn new(
         cell: CellId,
         operation: &conset_ir::Operation,
         row: u32,
         start: u64,
-        how: Submission,
+        submission: Submission,
     ) -> Self {
         Self {
             cell,
@@ -88,94 +105,94 @@ impl Stream {
             row,
             first: operation.first_word,
             words: operation.words,
-            held: how.held,
-            state: State::Listed,
+            held: submission.held,
+            stage: OperationStage::Listed,
             opened: 0,
             slot: NONE,
             start,
-            costs: how.costs_setup,
+            costs_setup: submission.costs_setup,
             port: NONE,
         }
     }
 }
 
-/// An open stream, as far as words are concerned.
+/// The words of an open stream.
 #[derive(Clone, Copy, Debug)]
-struct Flow {
+struct OpenStream {
     /// The operation; `NONE` in an empty slot.
-    stream: u32,
+    operation: u32,
     send: bool,
     row: u32,
     connection: ConnectionId,
-    /// The place in the connection of the next word.
+    /// The index in the connection of the next word.
     next: u32,
-    /// Words that have not begun to move.
+    /// Words that have not started to move.
     left: u32,
 }
 
-/// One side of an agent, or with half duplex all of it.
+/// One direction of an agent, or both with half duplex.
 #[derive(Clone, Debug)]
-struct Port {
-    turns: Turns,
-    slots: Vec<Flow>,
+struct AgentPort {
+    round_robin: RoundRobin,
+    slots: Vec<OpenStream>,
     open: u32,
     /// The slot of the stream that the port is busy with.
     moving: u32,
     tag: Tag,
-    /// Neither busy nor listed to be served.
+    /// It is neither busy nor on the ready list.
     idle: bool,
-    /// Something may open: the list, or what was in its way, has changed.
-    look: bool,
+    /// An operation may be able to open, because the list or what blocked it has changed.
+    check_list: bool,
     words: u64,
     /// Operations were submitted to it in this context.
     used: bool,
 }
 
-impl Port {
+impl AgentPort {
     fn new() -> Self {
         Self {
-            turns: Turns::default(),
+            round_robin: RoundRobin::default(),
             slots: Vec::new(),
             open: 0,
             moving: NONE,
-            tag: Tag::NOTHING,
+            tag: Tag::NONE,
             idle: true,
-            look: false,
+            check_list: false,
             words: 0,
             used: false,
         }
     }
 }
 
-/// Operations of a port that are not open.
+/// The operations of a port that have not opened.
 #[derive(Clone, Debug)]
-struct Waiting {
-    /// In order.
+struct PendingOperations {
+    /// In list order.
     list: VecDeque<u32>,
-    /// Opens next, whatever the list says: the other half of a connection to itself.
+    /// Opens next, before the list: the other end of a connection of the cell to itself.
     partner: u32,
-    /// The last clock at which the port was to look again.
+    /// The latest clock for which a check of the list was scheduled.
     wake: u64,
 }
 
-/// A side of a channel's gate.
+/// One direction of a channel's gate.
 #[derive(Clone, Copy, Debug)]
 struct Gate {
-    /// The operation at it, from when its opening begins.
-    stream: u32,
-    /// Where that is told that words or room have come; no port, `NONE`, while it is not open.
+    /// The operation at the gate, from the start of its opening.
+    operation: u32,
+    /// The port and slot to notify of words or space; `NONE` while the operation is not open.
     port: u32,
     slot: u32,
 }
 
 impl Gate {
-    const FREE: Self = Self { stream: NONE, port: NONE, slot: NONE };
+    const FREE: Self = Self { operation: NONE, port: NONE, slot: NONE };
 }
 
-/// A word that was delivered to an operation it was not sent for.
+/// A word that was delivered to an operation that did not expect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
-    pub(crate) stream: u32,
+pub(crate) struct WrongDelivery {
+    pub(crate) operation: u32,
     /// The word that the operation expected.
     pub(crate) expected: u32,
     pub(crate) tag: Tag,
@@ -184,30 +201,31 @@ pub(crate) struct Wrong {
 /// The agents of all cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Agents {
-    full: bool,
-    limit: u32,
-    setup: bool,
-    ports: Vec<Port>,
-    /// The ports that are used in this context: all others are as they were made.
+    full_duplex: bool,
+    /// Streams that may be open on a port.
+    stream_limit: u32,
+    has_setup: bool,
+    ports: Vec<AgentPort>,
+    /// The ports used in this context; all others have their initial state.
     used: Vec<u32>,
-    waiting: Vec<Waiting>,
-    pub(crate) streams: Vec<Stream>,
+    pending: Vec<PendingOperations>,
+    pub(crate) operations: Vec<SubmittedOperation>,
     /// The feed gate and the sink gate of each channel.
     feeds: Vec<Gate>,
     sinks: Vec<Gate>,
-    /// Free ports that may have something to do.
-    ready: Agenda,
-    /// Ports whose next operation has a planned start that has not come, and when it comes.
+    /// Free ports that may be able to move a word or open a stream.
+    ready: ReadyList,
+    /// Ports whose next operation has a planned start in the future, by that start.
     sleeping: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Ports that began to move a word, and ports that began to open a stream, since these were
-    /// last emptied, in order.
-    pub(crate) begun: Vec<u32>,
+    /// Ports that started to move a word, and ports that started to open a stream, since these
+    /// vectors were last emptied, in order.
+    pub(crate) started: Vec<u32>,
     pub(crate) opening: Vec<u32>,
-    /// Streams finished since this was last emptied.
+    /// Operations finished since this vector was last emptied.
     pub(crate) finished: Vec<u32>,
     pub(crate) unfinished: usize,
-    /// The first wrong word since this was last emptied, and the number of wrong words.
-    pub(crate) wrong: Option<Wrong>,
+    /// The first wrong word since this was last taken, and the number of wrong words.
+    pub(crate) wrong: Option<WrongDelivery>,
     pub(crate) wrong_words: u64,
     pub(crate) injected: u64,
     pub(crate) delivered: u64,
@@ -215,21 +233,24 @@ pub(crate) struct Agents {
 
 impl Agents {
     pub(crate) fn new(agents: usize, parameters: &Parameters) -> Self {
-        let full = parameters.duplex == Duplex::Full;
-        let ports = if full { 2 * agents } else { agents };
+        let full_duplex = parameters.duplex == Duplex::Full;
+        let ports = if full_duplex { 2 * agents } else { agents };
         Self {
-            full,
-            limit: parameters.streams,
-            setup: parameters.stream_setup > 0,
-            ports: vec![Port::new(); ports],
+            full_duplex,
+            stream_limit: parameters.streams,
+            has_setup: parameters.stream_setup > 0,
+            ports: vec![AgentPort::new(); ports],
             used: Vec::new(),
-            waiting: vec![Waiting { list: VecDeque::new(), partner: NONE, wake: 0 }; ports],
-            streams: Vec::new(),
+            pending: vec![
+                PendingOperations { list: VecDeque::new(), partner: NONE, wake: 0 };
+                ports
+            ],
+            operations: Vec::new(),
             feeds: Vec::new(),
             sinks: Vec::new(),
-            ready: Agenda::new(ports),
+            ready: ReadyList::new(ports),
             sleeping: BinaryHeap::new(),
-            begun: Vec::new(),
+            started: Vec::new(),
             opening: Vec::new(),
             finished: Vec::new(),
             unfinished: 0,
@@ -240,234 +261,243 @@ impl Agents {
         }
     }
 
-    /// Forgets every operation; a new context has `channels` channels.
+    /// Removes every operation, for a new context with `channels` channels.
     pub(crate) fn load(&mut self, channels: usize) {
         for number in self.used.drain(..) {
-            let port = &mut self.ports[number as usize];
-            port.turns = Turns::default();
+            let port = &mut self.ports[index(number)];
+            port.round_robin = RoundRobin::default();
             port.slots.clear();
-            (port.open, port.words, port.idle, port.look) = (0, 0, true, false);
+            (port.open, port.words, port.idle, port.check_list) = (0, 0, true, false);
             port.used = false;
-            let waiting = &mut self.waiting[number as usize];
-            waiting.list.clear();
-            (waiting.partner, waiting.wake) = (NONE, 0);
+            let pending = &mut self.pending[index(number)];
+            pending.list.clear();
+            (pending.partner, pending.wake) = (NONE, 0);
         }
         self.sleeping.clear();
-        self.streams.clear();
+        self.operations.clear();
         for gates in [&mut self.feeds, &mut self.sinks] {
             gates.clear();
             gates.resize(channels, Gate::FREE);
         }
         self.ready.clear();
-        self.begun.clear();
+        self.started.clear();
         self.opening.clear();
         self.finished.clear();
         self.unfinished = 0;
         self.wrong = None;
     }
 
-    /// Words that a cell's agent has moved in this phase.
+    /// Number of words that a cell's agent has moved in this context.
     pub(crate) fn words_of(&self, cell: CellId) -> u64 {
-        let port = self.port_of(cell, Direction::Send) as usize;
-        self.ports[port].words + if self.full { self.ports[port + 1].words } else { 0 }
+        let port = index(self.port_of(cell, Direction::Send));
+        self.ports[port].words + if self.full_duplex { self.ports[port + 1].words } else { 0 }
     }
 
-    /// The cell whose agent has moved most words in this phase, of several the first.
+    /// The cell whose agent has moved the most words in this context; the first one of equals.
     pub(crate) fn busiest(&self) -> Option<(CellId, u64)> {
-        let cell = |&port: &u32| CellId(if self.full { port / 2 } else { port });
+        let cell = |&port: &u32| CellId(if self.full_duplex { port / 2 } else { port });
         let words = self.used.iter().map(cell).map(|cell| (cell, self.words_of(cell)));
         words.filter(|cell| cell.1 > 0).max_by_key(|&(cell, words)| (words, Reverse(cell)))
     }
 
     fn port_of(&self, cell: CellId, direction: Direction) -> u32 {
-        if self.full { 2 * cell.0 + u32::from(direction == Direction::Receive) } else { cell.0 }
+        if self.full_duplex {
+            2 * cell.0 + u32::from(direction == Direction::Receive)
+        } else {
+            cell.0
+        }
     }
 
     /// Appends an operation to its agent's list and returns its number.
-    pub(crate) fn submit(&mut self, mut stream: Stream) -> u32 {
-        let number = self.streams.len() as u32;
-        stream.port = self.port_of(stream.cell, stream.direction);
-        self.streams.push(stream);
+    pub(crate) fn submit(&mut self, mut operation: SubmittedOperation) -> u32 {
+        let number = to_u32(self.operations.len());
+        operation.port = self.port_of(operation.cell, operation.direction);
+        self.operations.push(operation);
         self.unfinished += 1;
-        self.waiting[stream.port as usize].list.push_back(number);
-        let port = &mut self.ports[stream.port as usize];
-        port.look = true;
+        self.pending[index(operation.port)].list.push_back(number);
+        let port = &mut self.ports[index(operation.port)];
+        port.check_list = true;
         if !std::mem::replace(&mut port.used, true) {
-            self.used.push(stream.port);
+            self.used.push(operation.port);
         }
-        self.list(stream.port);
+        self.mark_ready(operation.port);
         number
     }
 
-    /// Lets a held operation open.
+    /// Allows a held operation to open.
     pub(crate) fn release(&mut self, number: u32) {
-        let stream = &mut self.streams[number as usize];
-        stream.held = false;
-        let port = stream.port;
-        self.ports[port as usize].look = true;
-        self.list(port);
+        let operation = &mut self.operations[index(number)];
+        operation.held = false;
+        let port = operation.port;
+        self.ports[index(port)].check_list = true;
+        self.mark_ready(port);
     }
 
-    /// When the first planned start comes that a port waits for.
+    /// The earliest planned start that a port waits for.
     #[inline]
     pub(crate) fn next_start(&self) -> Option<u64> {
         self.sleeping.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Lets ports look whose planned start has come; whether there are any.
+    /// Makes the ports whose planned start has come check their lists; returns whether there are
+    /// any.
     pub(crate) fn wake(&mut self, now: u64) -> bool {
         let mut any = false;
         while self.next_start().is_some_and(|at| at <= now) {
             let Some(Reverse((_, port))) = self.sleeping.pop() else { break };
-            self.ports[port as usize].look = true;
-            self.list(port);
+            self.ports[index(port)].check_list = true;
+            self.mark_ready(port);
             any = true;
         }
         any
     }
 
     #[inline]
-    fn list(&mut self, number: u32) {
-        let port = &mut self.ports[number as usize];
+    fn mark_ready(&mut self, number: u32) {
+        let port = &mut self.ports[index(number)];
         self.ready.add_if(number, port.idle);
         port.idle = false;
     }
 
-    /// Whether no port waits to be served in this clock.
+    /// Whether no port has to be served any more in this clock.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         self.ready.is_empty()
     }
 
-    /// The stream in this slot of a port can move a word.
+    /// Marks the stream in a slot of a port as able to move a word.
     #[inline]
-    fn make_ready(&mut self, number: u32, slot: u32) {
-        let port = &mut self.ports[number as usize];
-        port.turns.set(slot);
+    fn make_stream_ready(&mut self, number: u32, slot: u32) {
+        let port = &mut self.ports[index(number)];
+        port.round_robin.set(slot);
         self.ready.add_if(number, port.idle);
         port.idle = false;
     }
 
-    /// Hears what the network has to say: room where there was none, first words.
+    /// Handles the reports of the network: space in full channels, first words in empty ones.
     #[inline]
-    pub(crate) fn listen(&mut self, network: &mut Network) {
-        while let Some(row) = network.room.pop() {
-            let Gate { port, slot, .. } = self.feeds[row as usize];
+    pub(crate) fn handle_reports(&mut self, network: &mut Network) {
+        while let Some(row) = network.space.pop() {
+            let Gate { port, slot, .. } = self.feeds[index(row)];
             if port != NONE {
-                self.make_ready(port, slot);
+                self.make_stream_ready(port, slot);
             }
         }
-        while let Some(row) = network.words.pop() {
-            let Gate { port, slot, .. } = self.sinks[row as usize];
+        while let Some(row) = network.arrivals.pop() {
+            let Gate { port, slot, .. } = self.sinks[index(row)];
             if port != NONE {
-                self.make_ready(port, slot);
+                self.make_stream_ready(port, slot);
             }
         }
     }
 
-    /// Gives every listed port something to do.
+    /// Serves every port on the ready list.
     pub(crate) fn settle(&mut self, now: u64, network: &mut Network) {
         while let Some(port) = self.ready.pop() {
             self.serve(now, port, network);
         }
     }
 
-    /// These ports have moved their words and take the next.
-    pub(crate) fn free(&mut self, now: u64, ports: &[u32], network: &mut Network) {
+    /// Serves ports that have finished an action.
+    pub(crate) fn serve_ports(&mut self, now: u64, ports: &[u32], network: &mut Network) {
         for &port in ports {
             self.serve(now, port, network);
         }
     }
 
-    /// Gives a port that does nothing something to do, or leaves it idle.
+    /// Opens a stream or moves a word on a free port, or leaves the port idle.
     #[inline(always)]
     fn serve(&mut self, now: u64, port: u32, network: &mut Network) {
-        let look = self.ports[port as usize].look;
-        if look && self.open_streams(now, port, network) {
+        let check = self.ports[index(port)].check_list;
+        if check && self.open_streams(now, port, network) {
             return;
         }
         self.move_word(port, network);
     }
 
-    /// Moves a word of the stream whose turn it is through a free port. That its bit is set says
-    /// that it has a word left, so no count passes 0.
+    /// Moves a word of the next ready stream through a free port. A ready stream has a word left, so
+    /// no count passes 0.
     #[inline(always)]
     fn move_word(&mut self, number: u32, network: &mut Network) {
-        let port = &mut self.ports[number as usize];
-        while let Some(slot) = port.turns.next() {
-            let flow = &mut port.slots[slot as usize];
-            let row = flow.row;
-            let left = flow.left.wrapping_sub(1);
-            let stops = if flow.send {
-                if !network.has_room(row) {
-                    port.turns.clear(slot);
-                    network.wait_for_room(row);
+        let port = &mut self.ports[index(number)];
+        while let Some(slot) = port.round_robin.next() {
+            let stream = &mut port.slots[index(slot)];
+            let row = stream.row;
+            let left = stream.left.wrapping_sub(1);
+            let stops = if stream.send {
+                if !network.has_space(row) {
+                    port.round_robin.clear(slot);
+                    network.wait_for_space(row);
                     continue;
                 }
-                let full = network.put(row, Tag::new(flow.connection.0, flow.next));
-                flow.next = flow.next.wrapping_add(1);
+                let full = network.put(row, Tag::new(stream.connection.0, stream.next));
+                stream.next = stream.next.wrapping_add(1);
                 self.injected = self.injected.wrapping_add(1);
                 if full & (left > 0) {
-                    network.wait_for_room(row);
+                    network.wait_for_space(row);
                 }
                 full
             } else {
                 port.tag = network.take(row);
                 network.queued(row) == 0
             };
-            flow.left = left;
-            port.turns.served(slot, stops | (left == 0));
+            stream.left = left;
+            port.round_robin.served(slot, stops | (left == 0));
             port.moving = slot;
             port.words = port.words.wrapping_add(1);
-            self.begun.push(number);
+            self.started.push(number);
             return;
         }
         port.idle = true;
     }
 
-    /// A port has opened the stream it was busy with; it is to be freed then.
+    /// A port has opened a stream. The caller serves the port afterwards.
     pub(crate) fn end_setup(&mut self, number: u32, network: &Network) {
-        let port = &self.ports[number as usize];
-        let stream = port.slots[port.moving as usize].stream;
-        self.opened(stream, network);
+        let port = &self.ports[index(number)];
+        let operation = port.slots[index(port.moving)].operation;
+        self.opened(operation, network);
     }
 
-    /// A port has moved its word; it is to be freed when all words have arrived.
+    /// A port has moved a word. The caller serves the port when all words have arrived.
     #[inline]
     pub(crate) fn end_word(&mut self, number: u32, network: &mut Network, data: &mut dyn Payload) {
-        let port = &mut self.ports[number as usize];
-        let flow = &mut port.slots[port.moving as usize];
-        if flow.send {
-            network.arrive(flow.row);
+        let port = &mut self.ports[index(number)];
+        let stream = &mut port.slots[index(port.moving)];
+        if stream.send {
+            network.arrive(stream.row);
         } else {
-            let (tag, expected) = (port.tag, flow.next);
-            flow.next = flow.next.wrapping_add(1);
+            let (tag, expected) = (port.tag, stream.next);
+            stream.next = stream.next.wrapping_add(1);
             self.delivered = self.delivered.wrapping_add(1);
-            if tag != Tag::new(flow.connection.0, expected) {
-                self.wrong.get_or_insert(Wrong { stream: flow.stream, expected, tag });
+            if tag != Tag::new(stream.connection.0, expected) {
+                self.wrong.get_or_insert(WrongDelivery {
+                    operation: stream.operation,
+                    expected,
+                    tag,
+                });
                 self.wrong_words += 1;
             }
             let from = (ConnectionId(tag.stream()), tag.index());
-            data.transfer(from, (flow.connection, expected));
+            data.transfer(from, (stream.connection, expected));
         }
-        if flow.left == 0 {
-            let stream = flow.stream;
-            self.finish(stream);
+        if stream.left == 0 {
+            let operation = stream.operation;
+            self.finish(operation);
         }
     }
 
     #[cold]
     fn finish(&mut self, number: u32) {
-        let stream = &mut self.streams[number as usize];
-        stream.state = State::Finished;
-        let Stream { direction, row, port, slot, .. } = *stream;
-        self.gates(direction)[row as usize] = Gate::FREE;
-        let port = &mut self.ports[port as usize];
-        port.slots[slot as usize].stream = NONE;
-        // Its channel may have got words or room meanwhile, for who comes next.
-        port.turns.clear(slot);
+        let operation = &mut self.operations[index(number)];
+        operation.stage = OperationStage::Finished;
+        let SubmittedOperation { direction, row, port, slot, .. } = *operation;
+        self.gates(direction)[index(row)] = Gate::FREE;
+        let port = &mut self.ports[index(port)];
+        port.slots[index(slot)].operation = NONE;
+        // Its channel may have words or space by now, which are for the next operation.
+        port.round_robin.clear(slot);
         port.open -= 1;
-        port.look = true;
+        port.check_list = true;
         self.unfinished -= 1;
         self.finished.push(number);
     }

@@ -1,8 +1,8 @@
-//! What both machines, of connections and of messages, are built on: the network, the words on its
-//! links, the clock with its timers, and the watch for periods.
+//! The part that the connection machine and the message machine share: the network, the words on
+//! its links, the clock with its timers, and the detection of periods.
 //!
-//! What is in the agents' hands differs between the two and is not here, and neither is who joins
-//! channels to pathways.
+//! The agents differ between the two machines and are not here, and neither is the code that
+//! connects channels to pathways.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,28 +10,29 @@ use std::sync::Arc;
 
 use conset_ir::{LinkId, Machine};
 
-use crate::lane::{Lane, LaneState};
-use crate::network::{Carried, Network, NetworkState};
-use crate::period::{Allowed, Watch};
+use crate::delay_queue::{DelayQueue, DelayQueueSnapshot};
+use crate::fast_forward::{PeriodDetector, SkipLimit};
+use crate::network::{LinkTransfer, Network, NetworkSnapshot};
 
-/// Network and time; `T` is what timers say when they go off.
+/// Network and time; a timer carries a value of type `T`.
 #[derive(Clone, Debug)]
 pub(crate) struct Base<T> {
     pub(crate) machine: Arc<Machine>,
     pub(crate) now: u64,
     pub(crate) network: Network,
-    pub(crate) links: Lane<Carried>,
-    pub(crate) watch: Watch,
+    /// The words on links.
+    pub(crate) in_flight: DelayQueue<LinkTransfer>,
+    pub(crate) detector: PeriodDetector,
     timers: BinaryHeap<Reverse<(u64, T)>>,
-    /// The driver's timers that went off and were not told yet.
-    pub(crate) rung: Vec<u32>,
+    /// The driver's timers that expired and were not reported yet.
+    pub(crate) expired: Vec<u32>,
 }
 
-/// A snapshot to find periods with.
+/// A snapshot for the detection of periods.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct BaseState {
-    network: NetworkState,
-    links: LaneState<Carried>,
+pub(crate) struct BaseSnapshot {
+    network: NetworkSnapshot,
+    in_flight: DelayQueueSnapshot<LinkTransfer>,
 }
 
 impl<T: Ord> Base<T> {
@@ -42,83 +43,85 @@ impl<T: Ord> Base<T> {
         Self {
             now: 0,
             network: Network::new(machine.link_count(), parameters.channel_depth),
-            links: Lane::new(link),
-            watch: Watch::new(link, access),
+            in_flight: DelayQueue::new(link),
+            detector: PeriodDetector::new(link, access),
             timers: BinaryHeap::new(),
-            rung: Vec::new(),
+            expired: Vec::new(),
             machine,
         }
     }
 
     /// Words that a link has carried in this context.
     pub(crate) fn link_words(&self, link: LinkId) -> u64 {
-        self.network.wires[link.index()].words
+        self.network.links[link.index()].words
     }
 
-    /// In `clocks` clocks `timer` goes off.
+    /// Sets a timer that expires in `clocks` clocks.
     pub(crate) fn set_timer(&mut self, clocks: u64, timer: T) {
         self.timers.push(Reverse((self.now.saturating_add(clocks), timer)));
     }
 
-    /// Forgets the timers of which `keep` says no.
-    pub(crate) fn keep_timers(&mut self, keep: impl Fn(&T) -> bool) {
+    /// Removes the timers for which `keep` returns `false`.
+    pub(crate) fn retain_timers(&mut self, keep: impl Fn(&T) -> bool) {
         self.timers.retain(|Reverse((_, timer))| keep(timer));
     }
 
-    /// The timers that have not gone off, in no order.
+    /// The timers that have not expired, in no particular order.
     pub(crate) fn timers(&self) -> impl Iterator<Item = &T> {
         self.timers.iter().map(|Reverse((_, timer))| timer)
     }
 
-    /// When the first timer goes off.
+    /// The clock at which the first timer expires.
     pub(crate) fn next_timer(&self) -> Option<u64> {
         self.timers.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// The next timer that goes off now.
-    pub(crate) fn ring(&mut self) -> Option<T> {
+    /// Removes a timer that expires now.
+    pub(crate) fn pop_expired(&mut self) -> Option<T> {
         let due = self.next_timer() == Some(self.now);
         due.then(|| self.timers.pop().map(|Reverse((_, timer))| timer)).flatten()
     }
 
-    /// The driver's timers that went off since the last call.
+    /// Moves the driver's timers that expired since the last call into `into`.
     pub(crate) fn take_timers(&mut self, into: &mut Vec<u32>) {
         into.clear();
-        into.append(&mut self.rung);
+        into.append(&mut self.expired);
     }
 
-    /// The words that links were given in this clock are under way.
+    /// Puts the words that links accepted in this clock in flight.
     #[inline]
-    pub(crate) fn begin(&mut self) {
-        self.links.begin(self.now, &mut self.network.begun);
+    pub(crate) fn start_transfers(&mut self) {
+        self.in_flight.start(self.now, &mut self.network.started);
     }
 
-    /// Takes a snapshot, in a settled clock.
-    pub(crate) fn save(&self, state: &mut BaseState) {
-        self.links.save(self.now, &mut state.links);
-        self.network.save(&mut state.network);
+    /// Takes a snapshot; the clock must be settled.
+    pub(crate) fn save(&self, snapshot: &mut BaseSnapshot) {
+        self.in_flight.save(self.now, &mut snapshot.in_flight);
+        self.network.save(&mut snapshot.network);
     }
 
-    /// Whether everything is as in the snapshot but for the words' numbers.
-    pub(crate) fn is_as(&self, state: &BaseState) -> bool {
-        self.links.is_as(self.now, &state.links) && self.network.is_as(&state.network)
+    /// Whether the state equals the snapshot, except for the words' numbers.
+    pub(crate) fn matches(&self, snapshot: &BaseSnapshot) -> bool {
+        self.in_flight.matches(self.now, &snapshot.in_flight)
+            && self.network.matches(&snapshot.network)
     }
 
-    /// How many periods can be jumped as far as timers are concerned.
-    pub(crate) fn allowed(&self, period: u64) -> Allowed {
-        let mut allowed = Allowed::all();
+    /// How many periods the timers allow to skip.
+    pub(crate) fn skip_limit(&self, period: u64) -> SkipLimit {
+        let mut limit = SkipLimit::none();
         if let Some(at) = self.next_timer() {
-            allowed.before(self.now, period, at);
+            limit.before(self.now, period, at);
         }
-        allowed
+        limit
     }
 
-    /// Jumps over so many periods. All that is under way elsewhere must be delayed by as many
-    /// clocks as this returns.
-    pub(crate) fn jump(&mut self, state: &BaseState, period: u64, periods: u64) -> u64 {
+    /// Skips `periods` periods. The caller must delay all other actions in progress by the number
+    /// of clocks returned.
+    #[must_use]
+    pub(crate) fn skip(&mut self, snapshot: &BaseSnapshot, period: u64, periods: u64) -> u64 {
         let clocks = period * periods;
-        self.network.jump(&state.network, periods);
-        self.links.delay(clocks);
+        self.network.skip(&snapshot.network, periods);
+        self.in_flight.delay(clocks);
         self.now += clocks;
         clocks
     }

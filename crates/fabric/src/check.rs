@@ -1,24 +1,25 @@
-//! Running an image with data that gives every word away, and checking every word.
+//! Execution of an image with synthetic data, with a check of every word received.
 //!
-//! The value of a word is a mix of the seed, its connection and its place in it. What a receive
-//! operation gets is compared with the value that its own next word must have, so a word that is
-//! swapped, displaced or sent for another connection is seen by its value. That each word was
-//! received once, and at the connection's target, follows from the operations: each receives its
-//! words in order, they stand at the target, and together they cover every connection exactly
-//! once, which is counted.
+//! The value of a word is a hash of the seed, its connection and its index ([`synthetic_word`]).
+//! The value that a receive operation gets is compared with the value of the word that it expects
+//! next, so a word that is swapped, displaced or sent for another connection is detected. That each
+//! word is received once, and at the connection's target, follows from the operations: each
+//! receives its words in order, it is at the target, and the operations together cover every
+//! connection exactly once, which is checked by counting.
 
 use std::sync::Arc;
 
 use conset_ir::{ConnectionId, Image};
 
-use crate::engine::Payload;
-use crate::exchange::{Fabric, Options};
+use crate::exchange::{Fabric, FabricOptions};
 use crate::fault::Fault;
+use crate::payload::{Payload, synthetic_word};
 use crate::report::ExchangeReport;
 use crate::trace::Trace;
 
-/// The outcome of a checked run.
+/// The result of a checked run.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Checked {
     /// Every word arrived once, in order, at the right cell.
     pub payload_ok: bool,
@@ -26,24 +27,24 @@ pub struct Checked {
     pub wrong: u64,
     /// Words of the set that no operation received.
     pub missing: u64,
-    /// Words received more than once, or left in the channels at a drain.
+    /// Words received more than once, or left in the channels at the end of a phase.
     pub extra: u64,
-    /// What it took.
+    /// Times and counts.
     pub report: ExchangeReport,
-    /// Streams and switches, if asked for.
+    /// Streams and context switches, if requested.
     pub trace: Option<Trace>,
 }
 
-/// The data of a checked run: no memory, every word from its place.
-struct Synthetic {
+/// The data of a checked run. It needs no memory, because a word is a function of its index.
+struct SyntheticPayload {
     seed: u64,
     wrong: u64,
 }
 
-impl Payload for Synthetic {
+impl Payload for SyntheticPayload {
     #[inline]
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
-        // A word is a function of its place, and at the same place stands the same word.
+        // The same connection and index have the same value, so there is nothing to compare.
         if from != to {
             let received = synthetic_word(self.seed, from.0, from.1);
             self.wrong += u64::from(received != synthetic_word(self.seed, to.0, to.1));
@@ -57,32 +58,22 @@ impl Payload for Synthetic {
     }
 }
 
-/// The word at place `index` of a connection in a checked run. Different places have different
-/// words: it is a one-to-one mix of seed-dependent 64 bits.
-#[inline]
-pub fn synthetic_word(seed: u64, connection: ConnectionId, index: u32) -> u64 {
-    let mut bits = (u64::from(connection.0) << 32 | u64::from(index)) ^ seed;
-    bits = (bits ^ (bits >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    bits = (bits ^ (bits >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    bits ^ (bits >> 32)
-}
-
-/// Executes one set of an image with words that are all different and checks each.
+/// Executes set number `set` of an image with words that are all different and checks each.
 ///
 /// # Errors
-/// A fault after which the run cannot go on: a table or an operation that the machine cannot
-/// hold, a word gone astray, a deadlock (which is also how missing words show when a receive
-/// waits for them). Wrong and left-over words are counted instead.
+/// A fault after which the run cannot continue: a table row or an operation that the machine
+/// cannot hold, a misrouted word, or a deadlock (which also occurs where a receive waits for
+/// missing words). Wrong and left-over words are counted instead.
 pub fn run_checked(
     image: impl Into<Arc<Image>>,
     set: usize,
     seed: u64,
     trace: bool,
 ) -> Result<Checked, Fault> {
-    run_with(image, set, seed, Options { trace, ..Options::default() })
+    run_with(image, set, seed, FabricOptions { trace, ..FabricOptions::default() })
 }
 
-/// The same with other options; errors are counted whatever they say.
+/// [`run_checked`] with other options; `count_errors` is always on.
 ///
 /// # Errors
 /// As [`run_checked`].
@@ -90,10 +81,10 @@ pub fn run_with(
     image: impl Into<Arc<Image>>,
     set: usize,
     seed: u64,
-    options: Options,
+    options: FabricOptions,
 ) -> Result<Checked, Fault> {
-    let mut fabric = Fabric::load(image, Options { count_errors: true, ..options });
-    let mut data = Synthetic { seed, wrong: 0 };
+    let mut fabric = Fabric::load(image, FabricOptions { count_errors: true, ..options });
+    let mut data = SyntheticPayload { seed, wrong: 0 };
     let report = fabric.exchange(set, &mut data)?;
     let errors = fabric.errors();
     let wrong = data.wrong.max(errors.wrong);

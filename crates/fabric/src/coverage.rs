@@ -1,7 +1,7 @@
-//! Whether every word of a set was received exactly once.
+//! Check that every word of a set was received exactly once.
 //!
-//! A finished receive has taken out a run of a connection's words. The runs of a connection must
-//! lie side by side from its first word to its last: a gap is words missing, an overlap is words
+//! A finished receive operation has taken a run of a connection's words. The runs of a connection
+//! must be adjacent from its first word to its last: a gap is missing words, an overlap is words
 //! received more than once.
 
 use conset_ir::{ConnectionId, ConnectionSet, Direction, SetImage};
@@ -14,9 +14,9 @@ pub(crate) struct Coverage {
     runs: Vec<(ConnectionId, u32, u32)>,
 }
 
-/// What the runs leave out and cover twice.
+/// The words that the runs leave out or cover more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Gaps {
+pub(crate) struct CoverageGaps {
     pub(crate) missing: u64,
     pub(crate) extra: u64,
     /// The first connection concerned, with its own missing and extra words.
@@ -24,8 +24,8 @@ pub(crate) struct Gaps {
     pub(crate) connections: usize,
 }
 
-/// What the receive operations of a set's image leave out or receive twice, as the fault that
-/// executing it would end in; `None` if every word is received exactly once.
+/// The words that the receive operations of a set's image leave out or receive more than once, as
+/// the fault that its execution would end with; `None` if every word is received exactly once.
 pub fn coverage_fault(image: &SetImage) -> Option<FaultKind> {
     let mut coverage = Coverage::default();
     let cells = image.phases.iter().flat_map(|phase| phase.cells());
@@ -37,7 +37,7 @@ pub fn coverage_fault(image: &SetImage) -> Option<FaultKind> {
     coverage.gaps(&image.set).fault()
 }
 
-impl Gaps {
+impl CoverageGaps {
     pub(crate) fn fault(&self) -> Option<FaultKind> {
         let (connection, missing, extra) = self.first?;
         let connections = self.connections;
@@ -46,15 +46,15 @@ impl Gaps {
 }
 
 impl Coverage {
-    /// A receive operation was finished.
+    /// Records a finished receive operation.
     pub(crate) fn add(&mut self, connection: ConnectionId, first_word: u32, words: u32) {
         self.runs.push((connection, first_word, words));
     }
 
-    /// Compares the runs with what the set asks for. O(runs log runs + connections).
-    pub(crate) fn gaps(mut self, set: &ConnectionSet) -> Gaps {
+    /// Compares the runs with the words of the set. O(runs log runs + connections).
+    pub(crate) fn gaps(mut self, set: &ConnectionSet) -> CoverageGaps {
         self.runs.sort_unstable();
-        let mut gaps = Gaps::default();
+        let mut gaps = CoverageGaps::default();
         let mut runs = self.runs.iter().peekable();
         for (id, connection) in set.iter() {
             let (mut end, mut missing, mut extra) = (0u64, 0u64, 0u64);

@@ -1,64 +1,50 @@
-//! The machine itself: network, agents and time, one clock in which something happens after
-//! another.
+//! The emulated connection machine: network, agents and time, simulated event by event.
 //!
-//! The engine knows contexts and operations and nothing of what drives it: an exchange that hands
-//! over whole operation lists, or a runtime whose cells ask for one word at a time. The driver
-//! writes a context ([`Engine::switch`]), submits operations ([`Engine::submit`]) and lets the
-//! machine run until something is finished, something is wrong, or nothing is under way
-//! ([`Engine::run`]). Then it may submit more, in the same clock, and run on.
+//! The engine knows contexts and operations, and nothing about the driver: an exchange that submits
+//! whole operation lists, or a runtime whose cells request one word at a time. The driver writes a
+//! context ([`Engine::switch`]), submits operations ([`Engine::submit`]) and runs the machine until
+//! an operation finishes, a fault occurs, a timer expires or nothing is in progress
+//! ([`Engine::run`]). It may then submit more operations in the same clock and run on.
 //!
-//! Words are not carried along: queues hold tags, and the moment a word is delivered the driver's
-//! [`Payload`] moves it from the sender's data to the receiver's. Data that is still under way
-//! must therefore not be changed by the sender.
+//! Queues hold tags, not data. When a word is delivered, the driver's [`Payload`] copies it from
+//! the sender's data to the receiver's, so the sender must not change data that is still in transit.
 
 use std::sync::Arc;
 
+use conset_ir::convert::index;
 use conset_ir::{
     CellId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Operation, PhaseImage,
 };
 
-use crate::agents::{Agents, AgentsState, Stream};
-use crate::base::{Base, BaseState};
+pub use crate::agents::Submission;
+use crate::agents::{Agents, AgentsSnapshot, SubmittedOperation};
+use crate::base::{Base, BaseSnapshot};
+use crate::delay_queue::{DelayQueue, DelayQueueSnapshot};
+use crate::fast_forward::DetectorAction;
 use crate::fault::{FaultKind, GateProblem};
-use crate::lane::{Lane, LaneState};
-use crate::period::Look;
-use crate::tables::{Row, Tables};
-
-/// The data that connections carry.
-pub trait Payload {
-    /// A word was delivered: move word `from.1` of what the source of connection `from.0` sends
-    /// to place `to.1` of what the target of connection `to.0` receives. The two are equal where
-    /// the image is right.
-    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32));
-
-    /// Words that follow each other were delivered: as many times [`Payload::transfer`], from word
-    /// to word.
-    fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
-        for word in 0..words {
-            self.transfer((from.0, from.1 + word), (to.0, to.1 + word));
-        }
-    }
-}
+use crate::payload::Payload;
+use crate::tables::{LoadedTables, TableRow};
 
 /// Number of an operation, from 0 after each context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(pub(crate) u32);
 
-/// Why [`Engine::run`] came back.
+/// Why [`Engine::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Operations were finished; [`Engine::take_finished`] says which.
+    /// Operations have finished; [`Engine::take_finished`] returns them.
     Finished,
-    /// Timers went off; [`Engine::take_timers`] says which.
+    /// Timers have expired; [`Engine::take_timers`] returns them.
     Timer,
-    /// A word went astray or reached the wrong operation; [`Engine::take_fault`] says which.
+    /// A word was misrouted or reached the wrong operation; [`Engine::take_fault`] returns the fault.
     Fault,
-    /// Nothing is under way: everything is finished, or will never be.
+    /// Nothing is in progress: every operation has finished, or is deadlocked.
     Idle,
 }
 
-/// An operation as the engine sees it.
+/// The state of a submitted operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OperationState {
     /// The cell.
     pub cell: CellId,
@@ -68,51 +54,53 @@ pub struct OperationState {
     pub connection: ConnectionId,
     /// Words to move.
     pub words: u32,
-    /// The first word's place in the connection.
+    /// The index of the first word in the connection.
     pub first_word: u32,
-    /// When it was opened, in clocks.
+    /// When it was opened, in clocks since the engine was created; 0 before that.
     pub opened: u64,
-    /// Which of its port's streams it was, from 0; below the machine's `streams`, or 2.
+    /// Its slot among the port's open streams, below the larger of the machine's `streams` and 2;
+    /// `u32::MAX` before it is opened.
     pub slot: u32,
 }
 
-/// How an operation is submitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Submission {
-    /// It does not open before [`Engine::release`].
-    pub held: bool,
-    /// Opening it costs `stream_setup`. Not so where a stream was opened before and this is more
-    /// of it.
-    pub costs_setup: bool,
-}
-
-impl Submission {
-    /// An operation of an operation list.
-    pub const LISTED: Self = Self { held: false, costs_setup: true };
-}
-
-/// The last clock at which a planned start is kept, so that no clock overflows after it.
-const LAST_START: u64 = 1 << 63;
+/// Planned starts are at most this clock, so that no later clock overflows.
+const LATEST_START: u64 = 1 << 63;
 
 /// Links, channels, agents and time.
+///
+/// ```
+/// use std::sync::Arc;
+/// use conset_fabric::{Engine, SetBuffers, Stop};
+/// use conset_ir::{ConnectionSet, Machine};
+///
+/// let mut engine = Engine::new(Arc::new(Machine::from_spec("ring:4")?));
+/// engine.set_timer(10, 7);
+/// let mut data = SetBuffers::new(&ConnectionSet::new("empty", vec![])?);
+/// assert_eq!(engine.run(&mut data), Stop::Timer);
+/// assert_eq!(engine.now(), 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub(crate) base: Base<u32>,
     pub(crate) agents: Agents,
-    pub(crate) tables: Tables,
-    access: Lane<u32>,
-    setup: Lane<u32>,
-    /// The clock that planned starts count from, where they are kept: the end of the switch.
+    pub(crate) tables: LoadedTables,
+    /// Ports that move a word.
+    access: DelayQueue<u32>,
+    /// Ports that open a stream.
+    setup: DelayQueue<u32>,
+    /// The clock from which planned starts count, the end of the switch; `None` on a machine
+    /// without timed starts.
     epoch: Option<u64>,
-    past: Box<Past>,
+    snapshot: Box<EngineSnapshot>,
 }
 
-/// A snapshot to find periods with.
+/// A snapshot for the detection of periods.
 #[derive(Clone, Debug, Default)]
-struct Past {
-    base: BaseState,
-    agents: AgentsState,
-    access: LaneState<u32>,
+struct EngineSnapshot {
+    base: BaseSnapshot,
+    agents: AgentsSnapshot,
+    access: DelayQueueSnapshot<u32>,
 }
 
 impl Engine {
@@ -121,20 +109,20 @@ impl Engine {
         let parameters = machine.parameters();
         Self {
             agents: Agents::new(machine.agent_count(), parameters),
-            tables: Tables::default(),
-            access: Lane::new(parameters.access_clocks_per_word),
-            setup: Lane::new(parameters.stream_setup),
+            tables: LoadedTables::default(),
+            access: DelayQueue::new(parameters.access_clocks_per_word),
+            setup: DelayQueue::new(parameters.stream_setup),
             epoch: parameters.has_timed_starts().then_some(0),
-            past: Box::default(),
+            snapshot: Box::default(),
             base: Base::new(machine),
         }
     }
 
-    /// The same engine, going through every clock in which something happens. It gives the same
-    /// results, only later: whole periods are skipped otherwise, where the machine repeats itself.
+    /// The engine without skipping of periods: it simulates every clock in which something happens.
+    /// The results are the same; the simulation takes longer.
     #[must_use]
     pub fn without_skipping(mut self) -> Self {
-        self.base.watch.switch_off();
+        self.base.detector.disable();
         self
     }
 
@@ -143,37 +131,37 @@ impl Engine {
         &self.base.machine
     }
 
-    /// Clocks since the engine was made.
+    /// Clocks since the engine was created.
     pub fn now(&self) -> u64 {
         self.base.now
     }
 
-    /// Words carried over links since the engine was made.
+    /// Words carried over links since the engine was created.
     pub fn word_hops(&self) -> u64 {
         self.base.network.word_hops
     }
 
-    /// Words delivered since the engine was made.
+    /// Words delivered since the engine was created.
     pub fn delivered(&self) -> u64 {
         self.agents.delivered
     }
 
-    /// Words delivered to operations they were not sent for, since the engine was made.
+    /// Words delivered to operations that did not expect them, since the engine was created.
     pub fn wrong_words(&self) -> u64 {
         self.agents.wrong_words
     }
 
-    /// Operations submitted in this context that are not finished.
+    /// Number of operations submitted in this context that have not finished.
     pub fn unfinished(&self) -> usize {
         self.agents.unfinished
     }
 
-    /// Writes a context into every cell and forgets the one before: its tables, its operations,
-    /// its counts. The clock moves on by `t_sync + t_phase`; timers that go off before that would
-    /// be passed over, so none may be set ([`Engine::load`] is for who has some).
+    /// Writes a context into every cell and discards the previous one: its tables, operations and
+    /// counts. The clock advances by `t_sync + t_phase`. No timer may expire within these clocks,
+    /// because it would be missed; a driver with timers uses [`Engine::load`].
     ///
     /// # Errors
-    /// As [`Engine::load`]; the clock then stands still.
+    /// As [`Engine::load`]; the clock does not advance then.
     pub fn switch(&mut self, phase: &PhaseImage) -> Result<(), FaultKind> {
         self.load(phase)?;
         self.base.now =
@@ -182,8 +170,8 @@ impl Engine {
         Ok(())
     }
 
-    /// [`Engine::switch`] in no time: for who has let the clocks of the switch pass, while
-    /// something else went on beside it.
+    /// [`Engine::switch`] without advancing the clock, for a driver that has let the clocks of the
+    /// switch pass while other actions were in progress.
     ///
     /// # Errors
     /// Words left in any channel ([`FaultKind::Undrained`]), or a table that the machine cannot
@@ -193,28 +181,29 @@ impl Engine {
             return Err(fault);
         }
         let written = self.tables.write(&self.base.machine, phase)?;
-        self.base.watch.disturb();
+        self.base.detector.reset();
         self.agents.load(written.channels.len());
         self.base.network.load(written.channels, written.served);
-        self.base.links.clear();
+        self.base.in_flight.clear();
         self.access.clear();
         self.setup.clear();
         self.epoch = self.epoch.map(|_| self.base.now);
         Ok(())
     }
 
-    /// Whether a word or the opening of a stream is under way, or a planned start is waited for, as
-    /// [`Engine::run`] left the machine. If not, only timers and new operations can change anything.
+    /// Whether a word or the opening of a stream is in progress, or a port waits for a planned start,
+    /// after [`Engine::run`] has returned. If not, only timers and new operations can change the
+    /// state.
     pub fn is_moving(&self) -> bool {
-        let opening = [self.setup.next(), self.agents.next_start()];
-        let words = [self.base.links.next(), self.access.next()];
+        let opening = [self.setup.next_end(), self.agents.next_start()];
+        let words = [self.base.in_flight.next_end(), self.access.next_end()];
         words.iter().chain(&opening).any(Option::is_some)
     }
 
-    /// The words left in channels, as a fault, or `None` where all are empty.
+    /// The words left in channels, as a fault; `None` if all channels are empty.
     pub fn undrained(&self) -> Option<FaultKind> {
         let (row, _) = self.base.network.occupied().next()?;
-        let Row { cell, channel, .. } = self.tables.rows[row as usize];
+        let TableRow { cell, channel, .. } = self.tables.rows[index(row)];
         let stream = self.base.network.head(row).expect("it holds words").stream();
         let words = self.base.network.occupied().map(|(_, words)| u64::from(words)).sum();
         let channels = self.base.network.occupied().count();
@@ -222,35 +211,35 @@ impl Engine {
         Some(FaultKind::Undrained { cell, channel, connection, words, channels })
     }
 
-    /// Throws away every word in the channels, and says how many there were. For who counts
-    /// errors and goes on; a real machine has no such thing.
+    /// Discards every word in the channels and returns their number. A real machine cannot do this;
+    /// it is for a driver that counts errors and continues.
     pub fn discard(&mut self) -> u64 {
         let words = self.base.network.occupied().map(|(_, words)| u64::from(words)).sum();
-        self.base.watch.disturb();
+        self.base.detector.reset();
         self.base.network.load(Vec::new(), []);
         self.agents.load(0);
-        self.base.links.clear();
+        self.base.in_flight.clear();
         self.access.clear();
         self.setup.clear();
         words
     }
 
-    /// Appends an operation of `set` to its cell's list. On a machine with timed starts it does
-    /// not open before its planned start, in clocks from the end of the context switch; no start
-    /// is kept beyond clock 2^63.
+    /// Appends an operation of `set` to its cell's list. On a machine with timed starts it does not
+    /// open before its planned start, in clocks from the end of the context switch; a start after
+    /// clock 2^63 is taken as clock 2^63.
     ///
     /// # Errors
-    /// A cell without a live agent or at the wrong end of the connection, or a gate that the
-    /// cell's table has not.
+    /// A cell that has no live agent or is not that end of the connection, or a gate that the cell's
+    /// table does not have.
     ///
     /// # Panics
-    /// If the operation moves no words, which no image has.
+    /// If the operation moves no words; images have no such operations.
     pub fn submit(
         &mut self,
         set: &ConnectionSet,
         cell: CellId,
         operation: &Operation,
-        how: Submission,
+        submission: Submission,
     ) -> Result<OperationId, FaultKind> {
         let Operation { direction, connection, channel, words, .. } = *operation;
         assert!(words > 0, "an operation moves words");
@@ -265,40 +254,41 @@ impl Engine {
         }
         let row = self.tables.gate(cell, operation)?;
         let start = self.epoch.map_or(0, |epoch| epoch.saturating_add(operation.start));
-        let stream = Stream::new(cell, operation, row, start.min(LAST_START), how);
-        self.base.watch.disturb();
-        Ok(OperationId(self.agents.submit(stream)))
+        let operation =
+            SubmittedOperation::new(cell, operation, row, start.min(LATEST_START), submission);
+        self.base.detector.reset();
+        Ok(OperationId(self.agents.submit(operation)))
     }
 
-    /// Lets an operation that was submitted as held open when its turn comes.
+    /// Allows an operation that was submitted as held to open.
     pub fn release(&mut self, operation: OperationId) {
-        self.base.watch.disturb();
+        self.base.detector.reset();
         self.agents.release(operation.0);
     }
 
-    /// Sets a timer that goes off in `clocks` clocks, under the number `key`.
+    /// Sets a timer that expires in `clocks` clocks and is reported as `key`.
     pub fn set_timer(&mut self, clocks: u64, key: u32) {
         self.base.set_timer(clocks, key);
     }
 
-    /// Runs until there is something to tell. Whatever can happen in the present clock has
+    /// Runs until there is something to report. Everything that can happen in the present clock has
     /// happened then.
     pub fn run(&mut self, data: &mut dyn Payload) -> Stop {
         loop {
             self.settle();
-            if self.base.network.stray.is_some() || self.agents.wrong.is_some() {
+            if self.base.network.misrouted.is_some() || self.agents.wrong.is_some() {
                 return Stop::Fault;
             }
             if !self.agents.finished.is_empty() {
-                self.base.watch.disturb();
+                self.base.detector.reset();
                 return Stop::Finished;
             }
-            if !self.base.rung.is_empty() {
-                self.base.watch.disturb();
+            if !self.base.expired.is_empty() {
+                self.base.detector.reset();
                 return Stop::Timer;
             }
-            if self.base.now >= self.base.watch.next {
-                self.look(data);
+            if self.base.now >= self.base.detector.next {
+                self.check_period(data);
             }
             if !self.advance(data) {
                 return Stop::Idle;
@@ -306,143 +296,147 @@ impl Engine {
         }
     }
 
-    /// Looks whether the machine repeats itself, and jumps over whole periods if so.
+    /// Skips whole periods if the machine repeats its state.
     #[cold]
-    fn look(&mut self, data: &mut dyn Payload) {
+    fn check_period(&mut self, data: &mut dyn Payload) {
         let now = self.base.now;
-        let found = match self.base.watch.look(now) {
-            Look::Compare(period) => self.is_as_before().then_some(period),
-            Look::Take => None,
-            Look::Wait => return,
+        let found = match self.base.detector.check(now) {
+            DetectorAction::Compare(period) => self.matches_snapshot().then_some(period),
+            DetectorAction::TakeSnapshot => None,
+            DetectorAction::Wait => return,
         };
         if let Some(period) = found {
-            self.jump(period, data);
-            self.base.watch.jumped(self.base.now, period);
-        } else if self.base.watch.is_to_take(now) {
-            self.base.save(&mut self.past.base);
-            self.access.save(now, &mut self.past.access);
-            self.agents.save(&mut self.past.agents);
+            self.skip(period, data);
+            self.base.detector.skipped(self.base.now, period);
+        } else if self.base.detector.should_snapshot(now) {
+            self.base.save(&mut self.snapshot.base);
+            self.access.save(now, &mut self.snapshot.access);
+            self.agents.save(&mut self.snapshot.agents);
         }
     }
 
-    fn is_as_before(&self) -> bool {
-        let past = &*self.past;
-        self.access.is_as(self.base.now, &past.access)
-            && self.agents.is_as(&past.agents)
-            && self.base.is_as(&past.base)
+    fn matches_snapshot(&self) -> bool {
+        let past = &*self.snapshot;
+        self.access.matches(self.base.now, &past.access)
+            && self.agents.matches(&past.agents)
+            && self.base.matches(&past.base)
     }
 
-    /// Jumps as many periods as can be.
-    fn jump(&mut self, period: u64, data: &mut dyn Payload) {
-        let past = &*self.past;
-        let mut allowed = self.base.allowed(period);
-        for at in [self.setup.next(), self.agents.next_start()].into_iter().flatten() {
-            allowed.before(self.base.now, period, at);
+    /// Skips as many periods as possible.
+    fn skip(&mut self, period: u64, data: &mut dyn Payload) {
+        let past = &*self.snapshot;
+        let mut limit = self.base.skip_limit(period);
+        for at in [self.setup.next_end(), self.agents.next_start()].into_iter().flatten() {
+            limit.before(self.base.now, period, at);
         }
-        self.agents.allow(&past.agents, &mut allowed);
-        let periods = allowed.periods();
+        self.agents.limit_skip(&past.agents, &mut limit);
+        let periods = limit.periods();
         if periods > 0 {
-            self.agents.jump(&past.agents, periods, data);
-            let clocks = self.base.jump(&past.base, period, periods);
+            self.agents.skip(&past.agents, periods, data);
+            let clocks = self.base.skip(&past.base, period, periods);
             self.access.delay(clocks);
         }
     }
 
-    /// Lets everything move that can in the present clock.
+    /// Starts every action that can start in the present clock.
     fn settle(&mut self) {
         loop {
             self.base.network.settle();
-            self.agents.listen(&mut self.base.network);
+            self.agents.handle_reports(&mut self.base.network);
             self.agents.settle(self.base.now, &mut self.base.network);
-            let heard = self.base.network.words.is_empty() && self.base.network.room.is_empty();
-            if heard && self.base.network.is_settled() && self.agents.is_settled() {
+            let network = &self.base.network;
+            let handled = network.arrivals.is_empty() && network.space.is_empty();
+            if handled && network.is_settled() && self.agents.is_settled() {
                 break;
             }
         }
-        self.base.begin();
-        self.access.begin(self.base.now, &mut self.agents.begun);
-        self.setup.begin(self.base.now, &mut self.agents.opening);
+        self.base.start_transfers();
+        self.access.start(self.base.now, &mut self.agents.started);
+        self.setup.start(self.base.now, &mut self.agents.opening);
     }
 
-    /// Goes on to the next clock in which something ends; `false` if nothing is under way.
+    /// Advances to the next clock in which an action ends; `false` if nothing is in progress.
     fn advance(&mut self, data: &mut dyn Payload) -> bool {
-        let words = [self.base.links.next(), self.access.next()];
-        let next = words.into_iter().chain([self.setup.next(), self.base.next_timer()]);
+        let words = [self.base.in_flight.next_end(), self.access.next_end()];
+        let next = words.into_iter().chain([self.setup.next_end(), self.base.next_timer()]);
         let next = next.chain([self.agents.next_start()]);
         let Some(now) = next.flatten().min() else { return false };
         self.base.now = now;
-        // Everything arrives before anything new begins.
-        let links = self.base.links.end(now);
-        self.base.network.end(&links);
-        let ports = self.access.end(now);
+        // All words arrive before any action starts.
+        let transfers = self.base.in_flight.take_ended(now);
+        self.base.network.arrive_all(&transfers);
+        let ports = self.access.take_ended(now);
         for &port in &ports {
             self.agents.end_word(port, &mut self.base.network, data);
         }
-        let opened = self.setup.end(now);
+        let opened = self.setup.take_ended(now);
         for &port in &opened {
             self.agents.end_setup(port, &self.base.network);
         }
-        self.base.network.free(&links);
-        self.agents.listen(&mut self.base.network);
-        for freed in [&ports, &opened] {
-            self.agents.free(now, freed, &mut self.base.network);
+        self.base.network.serve_links(&transfers);
+        self.agents.handle_reports(&mut self.base.network);
+        for free in [&ports, &opened] {
+            self.agents.serve_ports(now, free, &mut self.base.network);
         }
-        self.base.links.recycle(links);
+        self.base.in_flight.recycle(transfers);
         self.access.recycle(ports);
         if self.agents.wake(now) | !opened.is_empty() {
-            self.base.watch.disturb();
+            self.base.detector.reset();
         }
         self.setup.recycle(opened);
-        while let Some(key) = self.base.ring() {
-            self.base.rung.push(key);
+        while let Some(key) = self.base.pop_expired() {
+            self.base.expired.push(key);
         }
         true
     }
 
-    /// The operations finished since the last call, in the order in which they were.
+    /// Moves the operations that finished since the last call into `into`, in order.
     pub fn take_finished(&mut self, into: &mut Vec<OperationId>) {
         into.clear();
         into.extend(self.agents.finished.drain(..).map(OperationId));
     }
 
-    /// The timers that went off since the last call.
+    /// Moves the keys of the timers that expired since the last call into `into`.
     pub fn take_timers(&mut self, into: &mut Vec<u32>) {
         self.base.take_timers(into);
     }
 
-    /// What made [`Engine::run`] stop with [`Stop::Fault`]. Wrong words can be passed over by
-    /// running on; a word that went astray cannot.
+    /// The fault for which [`Engine::run`] returned [`Stop::Fault`]. The machine can run on after a
+    /// wrong word, but not after a misrouted one.
     pub fn take_fault(&mut self) -> Option<FaultKind> {
-        if let Some(row) = self.base.network.stray {
-            let Row { cell, channel, feed, .. } = self.tables.rows[row as usize];
+        if let Some(row) = self.base.network.misrouted {
+            let TableRow { cell, channel, feed, .. } = self.tables.rows[index(row)];
             let tag = self.base.network.head(row).expect("a word is there");
             let link = if let Feed::Link(link) = feed { link } else { LinkId::NONE };
             let (connection, word) = (ConnectionId(tag.stream()), tag.index());
-            return Some(FaultKind::Stray { cell, channel, link, connection, word });
+            return Some(FaultKind::Misrouted { cell, channel, link, connection, word });
         }
         let wrong = self.agents.wrong.take()?;
-        let stream = &self.agents.streams[wrong.stream as usize];
+        let operation = &self.agents.operations[index(wrong.operation)];
         Some(FaultKind::WrongWord {
-            cell: stream.cell,
-            channel: self.tables.rows[stream.row as usize].channel,
-            expected: stream.connection,
+            cell: operation.cell,
+            channel: self.tables.rows[index(operation.row)].channel,
+            expected: operation.connection,
             expected_word: wrong.expected,
             connection: ConnectionId(wrong.tag.stream()),
             word: wrong.tag.index(),
         })
     }
 
-    /// An operation of the present context.
+    /// The state of an operation of the present context.
+    ///
+    /// # Panics
+    /// If `id` is of an earlier context that had more operations.
     pub fn operation(&self, id: OperationId) -> OperationState {
-        let stream = &self.agents.streams[id.0 as usize];
+        let operation = &self.agents.operations[index(id.0)];
         OperationState {
-            cell: stream.cell,
-            direction: stream.direction,
-            connection: stream.connection,
-            words: stream.words,
-            first_word: stream.first,
-            opened: stream.opened,
-            slot: stream.slot,
+            cell: operation.cell,
+            direction: operation.direction,
+            connection: operation.connection,
+            words: operation.words,
+            first_word: operation.first,
+            opened: operation.opened,
+            slot: operation.slot,
         }
     }
 
@@ -456,30 +450,31 @@ impl Engine {
         self.agents.words_of(cell)
     }
 
-    /// The link that carried most words in this context, of several the first.
+    /// The link that carried the most words in this context; the first one of equals.
     pub(crate) fn busiest_link(&self) -> Option<(LinkId, u64)> {
         self.base.network.busiest_link().map(|(link, words)| (LinkId(link), words))
     }
 
-    /// The cell whose agent moved most words in this context, of several the first.
+    /// The cell whose agent moved the most words in this context; the first one of equals.
     pub(crate) fn busiest_agent(&self) -> Option<(CellId, u64)> {
         self.agents.busiest()
     }
 
-    /// One clock in which something happens, for tests that look at every one.
+    /// Simulates one clock in which something happens, for tests that examine each of them.
     #[cfg(test)]
     pub(crate) fn step(&mut self, data: &mut dyn Payload) -> bool {
         self.settle();
         self.advance(data)
     }
 
-    /// Conservation: what was injected was delivered, is in a queue, or is in an agent's hands.
+    /// Checks conservation: each injected word was delivered, is in a queue, or is being moved by an
+    /// agent.
     #[cfg(test)]
     pub(crate) fn audit(&self) {
-        self.base.network.audit(self.base.links.iter());
+        self.base.network.audit(self.base.in_flight.iter());
         let queued: u64 = self.base.network.occupied().map(|(_, words)| u64::from(words)).sum();
-        let under_way = self.agents.injected - self.agents.delivered - queued;
-        let busy = self.access.iter().count() + self.agents.begun.len();
-        assert!(under_way <= busy as u64, "{under_way} words nowhere");
+        let in_transit = self.agents.injected - self.agents.delivered - queued;
+        let busy = self.access.iter().count() + self.agents.started.len();
+        assert!(in_transit <= conset_ir::convert::to_u64(busy), "{in_transit} words are lost");
     }
 }

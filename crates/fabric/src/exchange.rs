@@ -1,52 +1,61 @@
-//! Executing a set: the phases of an image one after the other, by their operation lists.
+//! Execution of a set: the phases of an image in order, each by its operation lists.
 //!
-//! For each phase the fabric switches context, gives every agent its operation list, and lets the
-//! machine run until nothing is under way. The time of an exchange is the sum over its phases of
+//! For each phase the fabric switches the context, submits every agent's operation list, and runs
+//! the machine until nothing is in progress. The time of an exchange is the sum over its phases of
 //! the switch and the clocks until the last word arrived.
 //!
 //! The set's order holds across cells ([`crate::order`]).
 //!
-//! On a machine with timed starts agents keep planned starts, and [`Options::jitter`] makes them
-//! late: by a random number of clocks for each end of each stream, as clocks that drift apart or
-//! slow programs would. A late start costs time and nothing else.
+//! On a machine with timed starts the agents wait for the planned starts.
+//! [`FabricOptions::jitter`] delays them by a random number of clocks for each end of each stream,
+//! to model drifting clocks and slow programs. A late start costs time and nothing else.
 
 use std::sync::Arc;
 
+use conset_ir::convert::to_u32;
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId, SetImage};
 
-use crate::check::synthetic_word;
 use crate::coverage::Coverage;
-use crate::engine::{Engine, OperationId, Payload, Stop};
+use crate::engine::{Engine, OperationId, Stop};
 use crate::fault::{Fault, FaultKind};
 use crate::order::OrderKeeper;
+use crate::payload::{Payload, synthetic_word};
 use crate::report::{ExchangeReport, PhaseReport};
 use crate::trace::{StreamSpan, Trace};
-use crate::waits::{Doing, Programs};
+use crate::wait_graph::{ProgramState, Programs};
 
-/// How a fabric runs.
+/// Options of a [`Fabric`].
+///
+/// ```
+/// use conset_fabric::FabricOptions;
+///
+/// let options = FabricOptions::default().with_trace(true).with_skip(false);
+/// assert!(options.trace && !options.skip && !options.count_errors);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Keep a [`Trace`] of streams and switches.
+#[non_exhaustive]
+pub struct FabricOptions {
+    /// Record a [`Trace`] of streams and context switches.
     pub trace: bool,
-    /// Count wrong words and words left over, and go on, instead of stopping at the first.
+    /// Count wrong and left-over words and continue, instead of stopping at the first.
     pub count_errors: bool,
-    /// Skip whole periods where the machine repeats itself: the same results, sooner.
+    /// Skip whole periods where the state of the machine repeats; the results are the same.
     pub skip: bool,
-    /// Makes planned starts late, on a machine that keeps them.
+    /// Delay planned starts, on a machine with timed starts.
     pub jitter: Option<Jitter>,
 }
 
-/// How late planned starts are: each end of each stream by 0 to `most` clocks, at random.
+/// Random delays of planned starts: 0 to `most` clocks for each end of each stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jitter {
-    /// The same seed gives the same lateness.
+    /// The same seed gives the same delays.
     pub seed: u64,
-    /// The most clocks.
+    /// The largest delay in clocks.
     pub most: u32,
 }
 
 impl Jitter {
-    /// The operation with its start as late as it is.
+    /// The operation with its delayed start.
     fn delay(self, phase: PhaseId, operation: &Operation) -> Operation {
         let Operation { connection, first_word, direction, start, .. } = *operation;
         let seed = self.seed ^ u64::from(phase.0) << 1 ^ u64::from(direction == Direction::Send);
@@ -56,16 +65,43 @@ impl Jitter {
     }
 }
 
-impl Default for Options {
+impl Default for FabricOptions {
     fn default() -> Self {
         Self { trace: false, count_errors: false, skip: true, jitter: None }
     }
 }
 
-/// What went wrong in an exchange that went on ([`Options::count_errors`]).
+impl FabricOptions {
+    /// Sets [`FabricOptions::trace`].
+    #[must_use]
+    pub fn with_trace(self, trace: bool) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// Sets [`FabricOptions::count_errors`].
+    #[must_use]
+    pub fn with_count_errors(self, count_errors: bool) -> Self {
+        Self { count_errors, ..self }
+    }
+
+    /// Sets [`FabricOptions::skip`].
+    #[must_use]
+    pub fn with_skip(self, skip: bool) -> Self {
+        Self { skip, ..self }
+    }
+
+    /// Sets [`FabricOptions::jitter`].
+    #[must_use]
+    pub fn with_jitter(self, jitter: Option<Jitter>) -> Self {
+        Self { jitter, ..self }
+    }
+}
+
+/// Error counts of an exchange that continued after errors ([`FabricOptions::count_errors`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Errors {
-    /// Words delivered to operations they were not sent for.
+#[non_exhaustive]
+pub struct ErrorCounts {
+    /// Words delivered to operations that did not expect them.
     pub wrong: u64,
     /// Words that no operation received.
     pub missing: u64,
@@ -73,19 +109,22 @@ pub struct Errors {
     pub extra: u64,
 }
 
-/// A machine with an image loaded.
+/// An emulated machine with an image loaded.
+///
+/// [`crate::run_checked`] executes an image with synthetic words; a `Fabric` executes it with the
+/// caller's own [`Payload`].
 #[derive(Clone, Debug)]
 pub struct Fabric {
     image: Arc<Image>,
     engine: Engine,
-    options: Options,
+    options: FabricOptions,
     trace: Trace,
-    errors: Errors,
+    errors: ErrorCounts,
 }
 
 impl Fabric {
     /// Loads an image into its machine; the clock is 0 and no context is active.
-    pub fn load(image: impl Into<Arc<Image>>, options: Options) -> Self {
+    pub fn load(image: impl Into<Arc<Image>>, options: FabricOptions) -> Self {
         let image = image.into();
         let trace = Trace {
             clock_hz: image.machine().parameters().clock_hz,
@@ -96,7 +135,7 @@ impl Fabric {
         if !options.skip {
             engine = engine.without_skipping();
         }
-        Self { image, engine, options, trace, errors: Errors::default() }
+        Self { image, engine, options, trace, errors: ErrorCounts::default() }
     }
 
     /// The image.
@@ -109,25 +148,25 @@ impl Fabric {
         self.engine.now()
     }
 
-    /// What was traced so far; empty without [`Options::trace`].
+    /// The trace so far; empty without [`FabricOptions::trace`].
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// Takes the trace out.
+    /// Returns the trace.
     pub fn into_trace(self) -> Trace {
         self.trace
     }
 
-    /// What was counted so far; nothing without [`Options::count_errors`].
-    pub fn errors(&self) -> Errors {
+    /// The error counts so far; all 0 without [`FabricOptions::count_errors`].
+    pub fn errors(&self) -> ErrorCounts {
         self.errors
     }
 
-    /// Executes set number `set` of the image: every phase, every operation, every word.
+    /// Executes set number `set` of the image.
     ///
     /// # Errors
-    /// A fault, with the place where it showed. The fabric must then not be used again.
+    /// A fault, with the place where it was detected. The fabric must not be used afterwards.
     pub fn exchange(
         &mut self,
         set: usize,
@@ -139,7 +178,7 @@ impl Fabric {
             return Err(self.fault("<image>", None, kind));
         };
         let name = set_image.set.name();
-        let mut run = SetRun::new(set, set_image);
+        let mut run = SetExecution::new(set, set_image);
         let mut phases = Vec::with_capacity(set_image.phases.len().min(1 << 16));
         for phase in 0..set_image.phases.len() {
             let phase = PhaseId::from_index(phase);
@@ -166,7 +205,7 @@ impl Fabric {
 
     fn phase(
         &mut self,
-        run: &mut SetRun<'_>,
+        run: &mut SetExecution<'_>,
         phase: PhaseId,
         data: &mut dyn Payload,
     ) -> Result<PhaseReport, FaultKind> {
@@ -174,14 +213,14 @@ impl Fabric {
         self.engine.switch(&run.image.phases[phase.index()])?;
         if self.options.trace {
             let p = self.image.machine().parameters();
-            self.trace.switch(run.row, phase, before.0, p.t_sync, p.t_phase);
+            self.trace.switch(run.set, phase, before.0, p.t_sync, p.t_phase);
         }
         run.submit(&mut self.engine, phase, self.options.jitter)?;
         let start = self.engine.now();
         let last_word = self.run_phase(run, phase, data)?;
         if self.engine.unfinished() > 0 {
-            let stuck = self.engine.explain(&*run);
-            return Err(stuck.expect("operations are unfinished"));
+            let deadlock = self.engine.explain(&*run);
+            return Err(deadlock.expect("operations are unfinished"));
         }
         let busiest_link = self.engine.busiest_link();
         let busiest_agent = self.engine.busiest_agent();
@@ -202,10 +241,10 @@ impl Fabric {
         })
     }
 
-    /// Runs until nothing is under way; returns when the last operation was finished.
+    /// Runs until nothing is in progress; returns the clock at which the last operation finished.
     fn run_phase(
         &mut self,
-        run: &mut SetRun<'_>,
+        run: &mut SetExecution<'_>,
         phase: PhaseId,
         data: &mut dyn Payload,
     ) -> Result<Option<u64>, FaultKind> {
@@ -221,7 +260,7 @@ impl Fabric {
                     }
                 }
                 Stop::Fault => {
-                    let fault = self.engine.take_fault().expect("the engine stopped for it");
+                    let fault = self.engine.take_fault().expect("the engine stopped with a fault");
                     let countable = matches!(fault, FaultKind::WrongWord { .. });
                     if !(self.options.count_errors && countable) {
                         return Err(fault);
@@ -233,10 +272,10 @@ impl Fabric {
         }
     }
 
-    fn finish(&mut self, run: &mut SetRun<'_>, phase: PhaseId, id: OperationId) {
+    fn finish(&mut self, run: &mut SetExecution<'_>, phase: PhaseId, id: OperationId) {
         let done = self.engine.operation(id);
         if self.options.trace {
-            let span = StreamSpan::new(run.row, phase, &done, self.engine.now());
+            let span = StreamSpan::new(run.set, phase, &done, self.engine.now());
             self.trace.streams.push(span);
         }
         if done.direction == Direction::Receive {
@@ -246,18 +285,18 @@ impl Fabric {
     }
 }
 
-/// A set being executed.
-struct SetRun<'a> {
-    row: u32,
+/// The execution of a set.
+struct SetExecution<'a> {
+    set: u32,
     image: &'a SetImage,
     coverage: Coverage,
     order: OrderKeeper,
 }
 
-impl<'a> SetRun<'a> {
-    fn new(row: usize, image: &'a SetImage) -> Self {
+impl<'a> SetExecution<'a> {
+    fn new(set: usize, image: &'a SetImage) -> Self {
         let (coverage, order) = (Coverage::default(), OrderKeeper::new(image.set.clone()));
-        Self { row: row as u32, image, coverage, order }
+        Self { set: to_u32(set), image, coverage, order }
     }
 
     fn submit(
@@ -277,9 +316,9 @@ impl<'a> SetRun<'a> {
     }
 }
 
-impl Programs for SetRun<'_> {
-    fn doing(&self, _: CellId) -> Doing {
-        Doing::Listed
+impl Programs for SetExecution<'_> {
+    fn state(&self, _: CellId) -> ProgramState {
+        ProgramState::ListSubmitted
     }
 
     fn waiting_cell(&self) -> Option<CellId> {

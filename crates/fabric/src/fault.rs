@@ -1,24 +1,24 @@
-//! What can go wrong on the fabric: which rule, at which cell, channel and connection, when.
+//! Faults of the emulated machine: the broken rule, with the cell, channel, connection and clock.
 //!
-//! A schedule that the checker accepted never meets any of these. A wrong image does, and then
-//! the fabric says where, and never hangs: channels that forward in a circle are refused when the
-//! context is written, every word has finitely many hops, and when nothing is under way although
-//! something is unfinished, that is a deadlock, which is reported with the waits that make it.
+//! An image that the checker accepted causes none of these. A wrong image may, and the fabric then
+//! reports where. It never hangs: channels that forward in a cycle are rejected when the context is
+//! loaded, so every word has finitely many hops; and if nothing is in progress although operations
+//! are unfinished, that is a deadlock, which is reported with its waits.
 
 use std::fmt;
 
 use conset_ir::{CellId, ChannelId, ConnectionId, Direction, LinkId, PhaseId};
 
-/// The fabric could not do what the image or the program asked.
+/// A fault of the emulated machine: the image or the program asked for something impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The set.
+    /// The name of the set.
     pub set: String,
-    /// The phase, where one was active.
+    /// The phase, if one was active.
     pub phase: Option<PhaseId>,
-    /// When, in clocks since the fabric was loaded.
+    /// The time of detection, in clocks since the image was loaded.
     pub clock: u64,
-    /// What.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
@@ -34,23 +34,24 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// What went wrong.
+/// The kind of a fault, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FaultKind {
-    /// There is no such set.
-    #[error("the image has {sets} sets, number {index} is not one of them")]
+    /// The image has no such set.
+    #[error("no set number {index}: the image has {sets} sets")]
     NoSet {
-        /// The number asked for.
+        /// The requested number.
         index: usize,
-        /// Sets there are.
+        /// Number of sets.
         sets: usize,
     },
-    /// There is no such phase.
-    #[error("the set has {phases} phases, {phase} is not one of them")]
+    /// The set has no such phase.
+    #[error("no phase {phase}: the set has {phases} phases")]
     NoPhase {
-        /// The phase asked for.
+        /// The requested phase.
         phase: PhaseId,
-        /// Phases there are.
+        /// Number of phases.
         phases: usize,
     },
     /// A row of a forwarding table that the machine cannot hold.
@@ -74,27 +75,27 @@ pub enum FaultKind {
         connection: ConnectionId,
         /// Send or receive.
         direction: Direction,
-        /// What is wrong.
+        /// The reason.
         problem: GateProblem,
     },
-    /// A word arrived where no forwarding table takes it on.
+    /// A word arrived at a channel for which the cell's table has no row.
     #[error(
-        "word {word} of {connection} went astray: it came to {cell} {channel} over {link}, \
-         and no row of the table takes words from there"
+        "word {word} of {connection} was misrouted: it arrived at {cell} {channel} over {link}, \
+         but no table row accepts words from there"
     )]
-    Stray {
-        /// The cell it came to.
+    Misrouted {
+        /// The cell where it arrived.
         cell: CellId,
-        /// The channel it was sent to.
+        /// The channel where it arrived.
         channel: ChannelId,
-        /// The link it came over.
+        /// The link that carried it there.
         link: LinkId,
         /// The connection it was sent for.
         connection: ConnectionId,
-        /// Its place in the connection.
+        /// Its index in the connection.
         word: u32,
     },
-    /// A receive operation took out a word that is not the one it is for.
+    /// A receive operation got a word that it did not expect.
     #[error(
         "{cell} {channel}: expected word {expected_word} of {expected}, \
          received word {word} of {connection}"
@@ -106,39 +107,39 @@ pub enum FaultKind {
         channel: ChannelId,
         /// The connection that the operation receives.
         expected: ConnectionId,
-        /// The place in it of the word expected next.
+        /// The index in that connection of the expected word.
         expected_word: u32,
-        /// The connection of the word that came.
+        /// The connection of the word received.
         connection: ConnectionId,
-        /// Its place in that connection.
+        /// Its index in that connection.
         word: u32,
     },
-    /// Words are left in the channels where a context switch needs them empty.
+    /// The channels hold words at a context switch, which requires them to be empty.
     #[error(
-        "switch before drain: {words} words left in {channels} channels, \
-         the first of them of {connection} at {cell} {channel}"
+        "context switch before the channels are empty: {words} words left in {channels} channels, \
+         the first one of {connection} at {cell} {channel}"
     )]
     Undrained {
-        /// The first cell with words left.
+        /// The cell of the first channel with words.
         cell: CellId,
-        /// The channel.
+        /// The first channel with words.
         channel: ChannelId,
         /// The connection of its first word.
         connection: ConnectionId,
-        /// Words left in all.
+        /// Number of words left in all channels.
         words: u64,
-        /// Channels that hold them.
+        /// Number of channels with words.
         channels: usize,
     },
-    /// The operation lists do not deliver what the set asks for.
+    /// The operation lists do not deliver every word of the set exactly once.
     #[error(
-        "{connection}: {missing} of its words missing and {extra} received more than once \
-         ({connections} connections in all are not delivered exactly once)"
+        "{connection}: {missing} words missing and {extra} received more than once \
+         ({connections} connections in total are not delivered exactly once)"
     )]
     Coverage {
         /// The first such connection.
         connection: ConnectionId,
-        /// Its words that no operation received.
+        /// Its words that no operation receives.
         missing: u64,
         /// Its words received more than once.
         extra: u64,
@@ -154,37 +155,40 @@ pub enum FaultKind {
         source_cell: CellId,
         /// The cell that would receive it.
         target: CellId,
-        /// What is wrong.
+        /// The reason.
         problem: MessageProblem,
     },
-    /// Nothing is under way, and something is unfinished.
+    /// Nothing is in progress, and operations are unfinished.
     #[error("deadlock, {unfinished} operations unfinished: {}", chain(.waits, *.closed))]
     Deadlock {
-        /// Who waits for what; each waits for the next.
-        waits: Vec<Wait>,
-        /// Whether the last waits for the first. If not, the last waits for what nobody does.
+        /// The chain of waits; each waits for the next.
+        waits: Vec<WaitEdge>,
+        /// Whether the chain is a cycle. If not, the last one waits for something that no program or
+        /// operation list does.
         closed: bool,
-        /// Operations that are not finished.
+        /// Number of unfinished operations.
         unfinished: usize,
     },
 }
 
-/// What is wrong with a row of a forwarding table.
+/// The reason why a table row was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TableProblem {
-    /// Two rows for one channel.
+    /// The table has two rows for one channel.
     #[error("the table has two rows for this channel")]
     Twice,
-    /// The link it forwards over does not start here, or is dead.
-    #[error("it forwards over {0}, which is no live link out of this cell")]
+    /// The link that it forwards over is dead or does not start at the cell.
+    #[error("it forwards over {0}, which is not a live link out of this cell")]
     Link(LinkId),
-    /// Following the tables from here comes back to here.
-    #[error("following the tables from here leads round in a circle")]
-    Circle,
+    /// The channel forwards in a cycle.
+    #[error("the tables forward from this channel in a cycle")]
+    Cycle,
 }
 
-/// What is wrong with the gate of an operation.
+/// The reason why an operation cannot use its gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GateProblem {
     /// The cell is dead or a switch.
     #[error("the cell has no live agent")]
@@ -203,161 +207,166 @@ pub enum GateProblem {
     Other(ConnectionId),
 }
 
-/// What is wrong with a message.
+/// The reason why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MessageProblem {
     /// One of its ends is dead or a switch.
     #[error("{0} has no live agent")]
     NoAgent(CellId),
-    /// No route of the kind that cannot deadlock joins its ends.
-    #[error("no route of live links goes up and then down between them")]
+    /// No deadlock-free (up*/down*) route connects its ends.
+    #[error("no up*/down* route of live links connects them")]
     NoRoute,
 }
 
-/// One wait of a deadlock.
+/// An edge of the wait-for graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// The cell where something waits.
+pub struct WaitEdge {
+    /// The cell of the waiting operation, channel, message or program.
     pub cell: CellId,
-    /// What waits for what.
-    pub waiting: Waiting,
+    /// What waits, and for what.
+    pub cause: WaitCause,
 }
 
 /// What waits, and for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
-    /// A stream is open and cannot send: its channel is full.
-    Room {
+#[non_exhaustive]
+pub enum WaitCause {
+    /// An open stream cannot send, because its channel is full.
+    Space {
         /// The connection.
         connection: ConnectionId,
         /// The full channel.
         channel: ChannelId,
     },
-    /// A stream is open and cannot receive: its channel is empty.
+    /// An open stream cannot receive, because its channel is empty.
     Words {
         /// The connection.
         connection: ConnectionId,
         /// The empty channel.
         channel: ChannelId,
     },
-    /// An operation is not open yet: the one before it in the list is not, or is not finished.
+    /// An operation cannot open before another one of its list opens or finishes.
     Turn {
         /// Send or receive.
         direction: Direction,
         /// The connection.
         connection: ConnectionId,
     },
-    /// An operation is not open yet: a connection ordered before it is not finished.
+    /// An operation cannot open before a connection that the set's order puts first is complete.
     Order {
         /// The connection that waits.
         connection: ConnectionId,
-        /// The connection it waits for, where it is known.
+        /// The connection it waits for, if known.
         before: Option<ConnectionId>,
     },
-    /// A channel with words cannot forward: the channel ahead is full.
+    /// A channel cannot forward its words, because the next channel is full.
     Ahead {
         /// The channel.
         channel: ChannelId,
         /// The link.
         link: LinkId,
     },
-    /// A channel holds words for a gate through which the agent does not receive.
-    Taken {
+    /// A channel holds words that the agent does not receive.
+    Unreceived {
         /// The channel.
         channel: ChannelId,
         /// The connection of its first word.
         connection: ConnectionId,
     },
-    /// A message's header waits for a channel that another message holds.
+    /// The header of a message waits for a channel that another message holds.
     Header {
         /// The message that waits.
         message: ConnectionId,
-        /// The link that its route goes on over.
+        /// The next link of its route.
         link: LinkId,
         /// The pool of the channel it waits for.
         pool: u32,
         /// The message that holds that channel.
         holder: ConnectionId,
     },
-    /// A message waits to be sent until its cell has sent another.
+    /// A message cannot be launched before its cell has sent another one.
     Launch {
         /// The message that waits.
         message: ConnectionId,
-        /// The one that is being sent, or is to be sent before it.
+        /// The message that is sent before it.
         before: ConnectionId,
     },
-    /// A message has arrived and waits until its cell has received another.
+    /// A message has arrived at a cell that receives another one first.
     Reception {
         /// The message that waits.
         message: ConnectionId,
-        /// The one that is being received, or is to be received before it.
+        /// The message that is received before it.
         before: ConnectionId,
     },
-    /// A message has arrived at a cell that does not ask for any.
+    /// A message has arrived at a cell that does not receive any.
     Unwanted {
         /// The message.
         message: ConnectionId,
     },
-    /// The cell's program must send or receive a connection and does something else.
+    /// The cell's program does not send or receive the connection, although others wait for it.
     Program {
         /// Send or receive.
         direction: Direction,
         /// The connection.
         connection: ConnectionId,
     },
-    /// The cell's program waits for all cells at a context switch.
+    /// The cell's program waits at a context switch for all other cells.
     Switch,
     /// The cell's program has ended.
     Ended,
-    /// The cell's operation lists hold nothing else that would.
-    Nothing,
+    /// The cell's operation list has no such operation.
+    NotListed,
 }
 
-impl fmt::Display for Wait {
+impl fmt::Display for WaitEdge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cell = self.cell;
-        match self.waiting {
-            Waiting::Room { connection, channel } => {
-                write!(f, "{cell} sends {connection} and waits for room in {channel}")
+        match self.cause {
+            WaitCause::Space { connection, channel } => {
+                write!(f, "{cell} sends {connection} and waits for space in {channel}")
             }
-            Waiting::Words { connection, channel } => {
+            WaitCause::Words { connection, channel } => {
                 write!(f, "{cell} receives {connection} and waits for words in {channel}")
             }
-            Waiting::Turn { direction, connection } => {
-                write!(f, "{cell} does not yet {} {connection}", verb(&direction))
+            WaitCause::Turn { direction, connection } => {
+                write!(f, "{cell} cannot {} {connection} yet", verb(&direction))
             }
-            Waiting::Order { connection, before: Some(before) } => {
+            WaitCause::Order { connection, before: Some(before) } => {
                 write!(f, "{cell} holds {connection} back until {before} is finished")
             }
-            Waiting::Order { connection, before: None } => {
-                write!(f, "{cell} holds {connection} back for one ordered before it")
+            WaitCause::Order { connection, before: None } => {
+                write!(f, "{cell} holds {connection} back for a connection ordered before it")
             }
-            Waiting::Ahead { channel, link } => {
-                write!(f, "{cell} {channel} waits for room beyond {link}")
+            WaitCause::Ahead { channel, link } => {
+                write!(f, "{cell} {channel} waits for space beyond {link}")
             }
-            Waiting::Taken { channel, connection } => {
-                write!(f, "{cell} {channel} holds words of {connection} that wait to be received")
+            WaitCause::Unreceived { channel, connection } => {
+                write!(
+                    f,
+                    "{cell} {channel} holds words of {connection} that the cell does not receive"
+                )
             }
-            Waiting::Header { message, link, pool, holder } => write!(
+            WaitCause::Header { message, link, pool, holder } => write!(
                 f,
                 "the header of {message} is at {cell} and waits for pool {pool} of {link}, \
                  which {holder} holds"
             ),
-            Waiting::Launch { message, before } => {
-                write!(f, "{cell} does not send {message} before {before} has left")
+            WaitCause::Launch { message, before } => {
+                write!(f, "{cell} sends {message} only after {before}")
             }
-            Waiting::Reception { message, before } => {
-                write!(f, "{message} has arrived at {cell}, which has {before} to receive first")
+            WaitCause::Reception { message, before } => {
+                write!(f, "{message} has arrived at {cell}, which receives {before} first")
             }
-            Waiting::Unwanted { message } => {
+            WaitCause::Unwanted { message } => {
                 write!(f, "{message} has arrived at {cell}, which does not receive it")
             }
-            Waiting::Program { direction, connection } => {
+            WaitCause::Program { direction, connection } => {
                 write!(f, "{cell} does not {} {connection}", verb(&direction))
             }
-            Waiting::Switch => write!(f, "{cell} waits for all cells at a context switch"),
-            Waiting::Ended => write!(f, "{cell} has ended"),
-            Waiting::Nothing => write!(f, "{cell} has no such operation in its list"),
+            WaitCause::Switch => write!(f, "{cell} waits for all cells at a context switch"),
+            WaitCause::Ended => write!(f, "{cell} has ended"),
+            WaitCause::NotListed => write!(f, "{cell} has no such operation in its list"),
         }
     }
 }
@@ -369,15 +378,15 @@ fn verb(direction: &Direction) -> &'static str {
     }
 }
 
-/// The waits as one sentence; long chains are cut in the middle.
-fn chain(waits: &[Wait], closed: bool) -> String {
+/// The waits as one sentence; only the first ones of a long chain.
+fn chain(waits: &[WaitEdge], closed: bool) -> String {
     const SHOWN: usize = 12;
-    let mut parts: Vec<String> = waits.iter().take(SHOWN).map(Wait::to_string).collect();
+    let mut parts: Vec<String> = waits.iter().take(SHOWN).map(WaitEdge::to_string).collect();
     if waits.len() > SHOWN {
         parts.push(format!("({} more)", waits.len() - SHOWN));
     }
     if closed {
-        parts.push("which is where this began".to_owned());
+        parts.push("back to the start of the cycle".to_owned());
     }
     parts.join(" <- ")
 }

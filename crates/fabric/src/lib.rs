@@ -1,19 +1,18 @@
-//! The emulated iWarp: links, channels, agents, barrier and context switch.
+//! The emulated iWarp machine: links, channels, agents, barrier and context switch.
 //!
 //! The fabric executes an [`Image`](conset_ir::Image) word by word with the caller's own data. It
-//! follows the tables and operation lists and nothing else: where a connection goes, how long it
-//! takes and whether it arrives is what comes out. It implements rules 3 to 7 of the machine
-//! model; each rule is stated where it is implemented:
+//! reads only the forwarding tables and the operation lists; the routes of the words, the times and
+//! the delivered data are results. It implements rules 3 to 7 of the machine model:
 //!
 //! | module | rules |
 //! |---|---|
-//! | `network` | links and channels: queues, turns, room |
+//! | `network` | links and channels: queues, arbitration, space |
 //! | `agents` | agents: ports, streams, the order of an operation list, duplex |
-//! | `tables` | writing a context |
-//! | [`engine`] | time; what drives the machine and what it tells |
+//! | `tables` | loading a context |
+//! | [`engine`] | time; the interface to the driver |
 //! | [`exchange`] | the phases of a set: context switch, operation lists |
 //! | [`order`] | the set's order between cells |
-//! | `waits` | deadlocks: who waits for whom |
+//! | [`wait_graph`] | the explanation of deadlocks |
 //!
 //! Times are exact in clocks. With nothing else in the network, `m` words over `d` links take
 //!
@@ -23,46 +22,91 @@
 //! 2 * setup + 2 * m * access                                            d = 0, half duplex
 //! ```
 //!
-//! whatever the depth of the queues, where the receiver opens its stream as the sender does.
+//! for any queue depth, if the receiver opens its stream in the same clock as the sender.
 //!
 //! [`messages`] is the machine's other model, message passing, on the same links and channels.
 //!
-//! What it does not do: the reserved channels (no operation uses them), faults of the hardware,
-//! and judging an image as such. A wrong image may run well by luck; the checker is where it is
-//! refused.
+//! Not modelled: the reserved channels (no operation uses them) and hardware faults. The fabric
+//! does not judge an image: a wrong image may run without a fault by chance. Only the checker
+//! rejects wrong images.
+//!
+//! # Example
+//!
+//! A word from cell 0 to its neighbour on a ring, first by an image written by hand and then as a
+//! message:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use conset_fabric::messages::{self, MessageOptions};
+//! use conset_ir::{
+//!     CellContext, CellId, ChannelEntry, ChannelId, Connection, ConnectionId, ConnectionSet,
+//!     Direction, Feed, Image, Machine, Operation, PhaseImage, SetImage, Sink,
+//! };
+//!
+//! let machine = Arc::new(Machine::from_spec("ring:4")?);
+//! let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(1), 1)])?;
+//! let (x0, channel) = (ConnectionId(0), ChannelId(0));
+//! let link = machine.links_between(CellId(0), CellId(1)).next().expect("neighbours");
+//! let forward = Sink::Forward { link, channel };
+//! let rows = [
+//!     ChannelEntry { channel, feed: Feed::Gate(x0), sink: forward },
+//!     ChannelEntry { channel, feed: Feed::Link(link), sink: Sink::Gate(x0) },
+//! ];
+//! let send = Operation {
+//!     direction: Direction::Send, connection: x0, channel, first_word: 0, words: 1, start: 0,
+//! };
+//! let receive = Operation { direction: Direction::Receive, ..send };
+//! let phase = PhaseImage::from_cells([
+//!     CellContext { entries: &rows[..1], operations: &[send] },
+//!     CellContext { entries: &rows[1..], operations: &[receive] },
+//!     CellContext { entries: &[], operations: &[] },
+//!     CellContext { entries: &[], operations: &[] },
+//! ]);
+//! let sets = vec![SetImage { set: Arc::new(set.clone()), phases: vec![phase] }];
+//! let checked = conset_fabric::run_checked(Image::new(machine.clone(), sets)?, 0, 1, false)?;
+//! assert!(checked.payload_ok);
+//!
+//! let report = messages::run_checked(&machine, &set, &MessageOptions::default())?;
+//! assert!(report.payload_ok);
+//! // Each message has `message_extra_words` more than its connection.
+//! assert!(report.word_hops > checked.report.word_hops);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
+#![cfg_attr(test, allow(clippy::as_conversions))]
 
-mod agenda;
 mod agents;
 mod base;
 pub mod check;
 mod coverage;
+mod delay_queue;
 pub mod engine;
 pub mod exchange;
+mod fast_forward;
 pub mod fault;
-mod lane;
 pub mod messages;
 mod network;
 pub mod order;
 pub mod payload;
-mod period;
+mod ready_list;
 pub mod report;
+mod round_robin;
 mod tables;
 pub mod trace;
-mod turns;
-pub mod waits;
+pub mod wait_graph;
 
 #[cfg(test)]
 mod tests;
 
-pub use check::{Checked, run_checked, run_with, synthetic_word};
+pub use check::{Checked, run_checked, run_with};
 pub use coverage::coverage_fault;
-pub use engine::{Engine, OperationId, OperationState, Payload, Stop, Submission};
-pub use exchange::{Errors, Fabric, Jitter, Options};
-pub use fault::{Fault, FaultKind, GateProblem, MessageProblem, TableProblem, Wait, Waiting};
+pub use engine::{Engine, OperationId, OperationState, Stop, Submission};
+pub use exchange::{ErrorCounts, Fabric, FabricOptions, Jitter};
+pub use fault::{Fault, FaultKind, GateProblem, MessageProblem, TableProblem, WaitCause, WaitEdge};
 pub use order::OrderKeeper;
-pub use payload::Buffers;
+pub use payload::{Payload, SetBuffers, synthetic_word};
 pub use report::{ExchangeReport, PhaseReport};
 pub use trace::{Trace, to_perfetto};
-pub use waits::{Doing, Programs};
+pub use wait_graph::{ProgramState, Programs};

@@ -1,11 +1,11 @@
-//! The set's order, kept across cells: the send of a connection is held back until every
+//! Enforcement of the set's order across cells: the send of a connection is held until every
 //! connection ordered before it has been received completely.
 //!
-//! Operation lists keep an order only within a cell. Between cells that share none, the runtime
-//! knows when a connection is finished and releases those that waited for it; the token that
-//! would tell their senders is not priced. Operations behind a held one in the same list wait
-//! with it, because lists are kept in order. The order is of one execution of the set: a
-//! connection finished in an earlier phase counts, one of an earlier execution does not.
+//! Operation lists ensure an order only within a cell. Between cells, the fabric knows when a
+//! connection is complete and releases the sends that waited for it; the token that would tell
+//! their cells is not priced. Operations after a held one in the same list wait too, because lists
+//! are executed in order. The order applies to one execution of the set: connections completed in
+//! earlier phases count, those of earlier executions do not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use conset_ir::{CellId, ConnectionId, ConnectionSet, Direction, Operation};
 use crate::engine::{Engine, OperationId, Submission};
 use crate::fault::FaultKind;
 
-/// What of a set's order is still open in one execution of the set.
+/// The state of a set's order in one execution of the set.
 #[derive(Clone, Debug)]
 pub struct OrderKeeper {
     set: Arc<ConnectionSet>,
-    /// Per connection: words to receive yet, and connections before it that are not finished.
-    /// Empty where the set has no order.
+    /// Per connection: the words still to be received, and the number of incomplete connections
+    /// before it. Empty if the set has no order.
     to_receive: Vec<u64>,
     before: Vec<u32>,
     /// Held operations of the phase, by connection.
@@ -28,7 +28,7 @@ pub struct OrderKeeper {
 }
 
 impl OrderKeeper {
-    /// The order of a set of which nothing has been received.
+    /// The order of a set at the start of its execution.
     pub fn new(set: Arc<ConnectionSet>) -> Self {
         let (mut to_receive, mut before) = (Vec::new(), Vec::new());
         if !set.order().is_empty() {
@@ -41,13 +41,12 @@ impl OrderKeeper {
         Self { set, to_receive, before, held: BTreeSet::new() }
     }
 
-    /// The context was switched: the operations held until now are gone.
+    /// To be called after a context switch: the held operations of the last context are gone.
     pub fn switched(&mut self) {
         self.held.clear();
     }
 
-    /// Submits an operation, held back where the order asks for it. `costs_setup` as in
-    /// [`Submission`].
+    /// Submits an operation, as held if the order requires it. `costs_setup` as in [`Submission`].
     ///
     /// # Errors
     /// As [`Engine::submit`].
@@ -68,7 +67,8 @@ impl OrderKeeper {
         Ok(id)
     }
 
-    /// Words of a connection were received; releases what waited for the last of them.
+    /// Records that words of a connection were received; releases the operations that waited for the
+    /// last of them.
     pub fn received(&mut self, engine: &mut Engine, connection: ConnectionId, words: u32) {
         let Some(left) = self.to_receive.get_mut(connection.index()) else { return };
         if *left == 0 {
@@ -91,7 +91,7 @@ impl OrderKeeper {
         }
     }
 
-    /// A connection ordered before `connection` that is not finished.
+    /// An incomplete connection that is ordered before `connection`.
     pub fn unfinished_before(&self, connection: ConnectionId) -> Option<ConnectionId> {
         let pairs = self.set.order().iter();
         let mut before = pairs.filter(|pair| pair.1 == connection).map(|pair| pair.0);

@@ -1,27 +1,54 @@
-//! Buffers for the data of a whole set: a row of words to send and one to receive for each
-//! connection.
+//! The data that connections carry: the [`Payload`] trait, buffers for a whole set, and synthetic
+//! words for checked runs.
 
+use conset_ir::convert::index;
 use conset_ir::{ConnectionId, ConnectionSet};
 
-use crate::engine::Payload;
+/// Moves the data of connections. The engine calls it when a word is delivered.
+pub trait Payload {
+    /// A word was delivered: copies word `from.1` of the data that the source of connection
+    /// `from.0` sends to word `to.1` of the data that the target of connection `to.0` receives.
+    /// `from` and `to` are equal unless the image is wrong.
+    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32));
 
-/// The words of every connection of a set, as sent and as received. Words are 64 bits here,
-/// whatever the machine's word holds.
+    /// `words` consecutive words were delivered. Equivalent to one [`Payload::transfer`] for each.
+    fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
+        for word in 0..words {
+            self.transfer((from.0, from.1 + word), (to.0, to.1 + word));
+        }
+    }
+}
+
+/// The words of every connection of a set, as sent and as received. Words have 64 bits here,
+/// whatever the word size of the machine.
+///
+/// ```
+/// use conset_fabric::{Payload, SetBuffers};
+/// use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet};
+///
+/// let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(1), 2)])?;
+/// let x0 = ConnectionId(0);
+/// let mut buffers = SetBuffers::new(&set);
+/// buffers.outgoing(x0).copy_from_slice(&[7, 8]);
+/// buffers.transfer_run((x0, 0), (x0, 0), 2);
+/// assert_eq!(buffers.incoming(x0), [7, 8]);
+/// # Ok::<(), conset_ir::ShapeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Buffers {
+pub struct SetBuffers {
     first: Vec<usize>,
     outgoing: Vec<u64>,
     incoming: Vec<u64>,
 }
 
-impl Buffers {
-    /// Buffers of zeros for a set: two words for each of the set's words.
+impl SetBuffers {
+    /// Zeroed buffers for a set: one outgoing and one incoming word for each of the set's words.
     pub fn new(set: &ConnectionSet) -> Self {
         let mut first = Vec::with_capacity(set.len() + 1);
         let mut end = 0usize;
         first.push(0);
         for connection in set.connections() {
-            end += connection.words as usize;
+            end += index(connection.words);
             first.push(end);
         }
         Self { first, outgoing: vec![0; end], incoming: vec![0; end] }
@@ -32,29 +59,45 @@ impl Buffers {
     }
 
     /// The words that a connection's source sends.
+    ///
+    /// # Panics
+    /// If the set has no such connection.
     pub fn outgoing(&mut self, connection: ConnectionId) -> &mut [u64] {
         let row = self.row(connection);
         &mut self.outgoing[row]
     }
 
-    /// The words that a connection's target received.
+    /// The words that a connection's target has received.
+    ///
+    /// # Panics
+    /// If the set has no such connection.
     pub fn incoming(&self, connection: ConnectionId) -> &[u64] {
         &self.incoming[self.row(connection)]
     }
 }
 
-impl Payload for Buffers {
+impl Payload for SetBuffers {
     #[inline]
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
-        let word = self.outgoing[self.first[from.0.index()] + from.1 as usize];
-        self.incoming[self.first[to.0.index()] + to.1 as usize] = word;
+        let word = self.outgoing[self.first[from.0.index()] + index(from.1)];
+        self.incoming[self.first[to.0.index()] + index(to.1)] = word;
     }
 
     fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
-        let start = self.first[from.0.index()] + from.1 as usize;
-        let place = self.first[to.0.index()] + to.1 as usize;
-        let words = words as usize;
+        let start = self.first[from.0.index()] + index(from.1);
+        let place = self.first[to.0.index()] + index(to.1);
+        let words = index(words);
         let run = &self.outgoing[start..start + words];
         self.incoming[place..place + words].copy_from_slice(run);
     }
+}
+
+/// The value of word `index` of a connection in a checked run. It is a one-to-one function of the
+/// connection and the index for each seed, so different words have different values.
+#[inline]
+pub fn synthetic_word(seed: u64, connection: ConnectionId, index: u32) -> u64 {
+    let mut bits = (u64::from(connection.0) << 32 | u64::from(index)) ^ seed;
+    bits = (bits ^ (bits >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    bits = (bits ^ (bits >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    bits ^ (bits >> 32)
 }

@@ -1,9 +1,10 @@
-//! What an exchange took, phase by phase.
+//! Times and counts of an exchange, phase by phase.
 
 use conset_ir::{CellId, LinkId, PhaseId};
 
-/// What one phase took.
+/// Times and counts of one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PhaseReport {
     /// The phase.
     pub phase: PhaseId,
@@ -13,16 +14,17 @@ pub struct PhaseReport {
     pub clocks: u64,
     /// Words delivered.
     pub words: u64,
-    /// Words carried, counted once on every link.
+    /// Word-hops: words carried, counted once on every link.
     pub word_hops: u64,
-    /// The link that carried most words, and how many; the first where several did.
+    /// The link that carried the most words, and their number; the first one of equals.
     pub busiest_link: Option<(LinkId, u64)>,
-    /// The agent that moved most words, both directions together, and how many.
+    /// The cell whose agent moved the most words, and their number in both directions together.
     pub busiest_agent: Option<(CellId, u64)>,
 }
 
-/// What the exchange of one set took.
+/// Times and counts of the exchange of one set.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExchangeReport {
     /// The set's name.
     pub set: String,
@@ -32,12 +34,12 @@ pub struct ExchangeReport {
     pub phases: Vec<PhaseReport>,
     /// Words delivered.
     pub words: u64,
-    /// Words carried, counted once on every link.
+    /// Word-hops: words carried, counted once on every link.
     pub word_hops: u64,
 }
 
 impl ExchangeReport {
-    /// Puts the phases of a set together.
+    /// Sums up the phases of a set.
     pub fn new(set: &str, phases: Vec<PhaseReport>) -> Self {
         Self {
             set: set.to_owned(),

@@ -1,56 +1,57 @@
-//! Writing a context: a phase's forwarding tables become the network's channels.
+//! Context loading: the forwarding tables of a phase become the channels of the network.
 //!
-//! Every row of every cell's table becomes a channel, numbered through cell by cell. A row that
-//! forwards looks its next channel up on the neighbour; if the neighbour has no such row, or the
-//! row listens elsewhere, the words run into a *void*, which is a channel of its own that serves
-//! as the place where they are found astray. The tables are taken at their word: only what could
-//! not be written into the machine, or would let a word run for ever, is refused here.
+//! Every row of every cell's table becomes a channel; the channels are numbered cell by cell. The
+//! next channel of a row that forwards is looked up in the neighbour's table. If the neighbour has
+//! no such row, or the row is fed by another link, the words go to an additional *unmapped*
+//! channel, where they are reported as misrouted. The tables are not checked otherwise: only a row
+//! that cannot be written into the machine, or that would forward a word forever, is rejected here.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{
     CellId, ChannelId, ConnectionId, Direction, Feed, LinkId, Machine, Operation, PhaseImage, Sink,
 };
 
 use crate::fault::{FaultKind, GateProblem, TableProblem};
-use crate::network::{Channel, GATE, NONE, VOID};
+use crate::network::{Channel, GATE, NONE, UNMAPPED};
 
-/// Where a channel is and what its row says; only looked at when streams open or fail.
+/// The cell of a channel and the contents of its row; read only when a stream opens or fails.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     pub(crate) cell: CellId,
     pub(crate) channel: ChannelId,
     pub(crate) feed: Feed,
-    /// The connection of its sink gate.
+    /// The connection of its sink gate, if the sink is a gate.
     pub(crate) sink: Option<ConnectionId>,
 }
 
-/// A context as it is written.
+/// The tables of the present context.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tables {
-    pub(crate) rows: Vec<Row>,
-    /// The cells that take part, ascending.
+pub(crate) struct LoadedTables {
+    pub(crate) rows: Vec<TableRow>,
+    /// The cells that have table rows, ascending.
     listed: Vec<CellId>,
-    /// Rows of the `c`th of them: `first[c]..first[c + 1]`, of `rows` and of `by_channel`.
+    /// The rows of cell `listed[c]` are `first[c]..first[c + 1]`, in `rows` and in `by_channel`.
     first: Vec<u32>,
     /// (channel, row), sorted within each cell.
     by_channel: Vec<(u32, u32)>,
-    /// Scratch: channels that each link serves; nothing between two contexts.
+    /// Scratch: the number of channels that each link serves; all 0 between calls.
     counts: Vec<u32>,
 }
 
-/// What [`Tables::write`] hands to the network.
-pub(crate) struct Written {
+/// The channels of a context, for the network.
+pub(crate) struct ChannelLayout {
     pub(crate) channels: Vec<Channel>,
-    /// The links that serve channels, and how many.
+    /// The links that serve channels, and the number of channels of each.
     pub(crate) served: Vec<(u32, u32)>,
 }
 
-impl Tables {
-    /// Writes a phase's tables. O(rows log rows), however large the machine is.
+impl LoadedTables {
+    /// Loads a phase's tables. O(rows log rows), independent of the size of the machine.
     pub(crate) fn write(
         &mut self,
         machine: &Machine,
         phase: &PhaseImage,
-    ) -> Result<Written, FaultKind> {
+    ) -> Result<ChannelLayout, FaultKind> {
         self.index(phase)?;
         self.counts.resize(machine.link_count(), 0);
         let mut served = Vec::new();
@@ -81,11 +82,11 @@ impl Tables {
             }
         }
         for (link, count) in &mut served {
-            *count = std::mem::take(&mut self.counts[*link as usize]);
+            *count = std::mem::take(&mut self.counts[index(*link)]);
         }
-        channels.resize(self.rows.len(), Channel::new(VOID, 0, NONE));
-        self.refuse_circles(&channels)?;
-        Ok(Written { channels, served })
+        channels.resize(self.rows.len(), Channel::new(UNMAPPED, 0, NONE));
+        self.reject_cycles(&channels)?;
+        Ok(ChannelLayout { channels, served })
     }
 
     /// Numbers the rows and sorts each cell's by channel.
@@ -97,11 +98,11 @@ impl Tables {
         for (cell, context) in phase.cells() {
             let start = self.rows.len();
             self.listed.push(cell);
-            self.first.push(start as u32);
+            self.first.push(to_u32(start));
             for entry in context.entries {
-                self.by_channel.push((entry.channel.0, self.rows.len() as u32));
+                self.by_channel.push((entry.channel.0, to_u32(self.rows.len())));
                 let sink = if let Sink::Gate(x) = entry.sink { Some(x) } else { None };
-                self.rows.push(Row { cell, channel: entry.channel, feed: entry.feed, sink });
+                self.rows.push(TableRow { cell, channel: entry.channel, feed: entry.feed, sink });
             }
             let own = &mut self.by_channel[start..];
             own.sort_unstable();
@@ -110,66 +111,66 @@ impl Tables {
                 return Err(FaultKind::Table { cell, channel, problem: TableProblem::Twice });
             }
         }
-        self.first.push(self.rows.len() as u32);
+        self.first.push(to_u32(self.rows.len()));
         Ok(())
     }
 
-    /// The channel of `cell` that takes words from `link` into channel number `channel`; a new
-    /// void if there is none.
+    /// The row of channel `channel` of `cell` if it is fed by `link`; otherwise a new unmapped
+    /// channel.
     fn listener(&mut self, cell: CellId, link: LinkId, channel: ChannelId) -> u32 {
         let feed = Feed::Link(link);
         if let Some(row) = self.find(cell, channel)
-            && self.rows[row as usize].feed == feed
+            && self.rows[index(row)].feed == feed
         {
             return row;
         }
-        self.rows.push(Row { cell, channel, feed, sink: None });
-        self.rows.len() as u32 - 1
+        self.rows.push(TableRow { cell, channel, feed, sink: None });
+        to_u32(self.rows.len()) - 1
     }
 
     /// The row of a cell's channel.
     fn find(&self, cell: CellId, channel: ChannelId) -> Option<u32> {
-        // Where all cells take part it is where it is looked for first, and never behind that.
+        // If all cells have rows, the cell is at this position; otherwise it is before it.
         let most = self.listed.len().min(cell.index() + 1);
         let listed = match self.listed[..most].last() {
             Some(&last) if last == cell => most - 1,
             _ => self.listed[..most].binary_search(&cell).ok()?,
         };
         let (from, to) = (self.first[listed], self.first[listed + 1]);
-        let own = &self.by_channel[from as usize..to as usize];
+        let own = &self.by_channel[index(from)..index(to)];
         own.binary_search_by_key(&channel.0, |pair| pair.0).ok().map(|at| own[at].1)
     }
 
-    /// A word on a circle of channels would run for ever.
-    fn refuse_circles(&self, channels: &[Channel]) -> Result<(), FaultKind> {
-        // 0 is not seen yet; any other number names the walk that saw the channel first.
-        let mut seen = vec![0u32; channels.len()];
+    /// Rejects cycles of channels, which would forward a word forever.
+    fn reject_cycles(&self, channels: &[Channel]) -> Result<(), FaultKind> {
+        // 0: not visited; any other number is the walk that visited the channel first.
+        let mut visited = vec![0u32; channels.len()];
         for start in 0..channels.len() {
-            let walk = start as u32 + 1;
+            let walk = to_u32(start + 1);
             let mut at = start;
-            while seen[at] == 0 {
-                seen[at] = walk;
+            while visited[at] == 0 {
+                visited[at] = walk;
                 match channels[at].next() {
-                    Some(next) => at = next as usize,
+                    Some(next) => at = index(next),
                     None => break,
                 }
             }
-            if seen[at] == walk && channels[at].next().is_some() {
-                let Row { cell, channel, .. } = self.rows[at];
-                return Err(FaultKind::Table { cell, channel, problem: TableProblem::Circle });
+            if visited[at] == walk && channels[at].next().is_some() {
+                let TableRow { cell, channel, .. } = self.rows[at];
+                return Err(FaultKind::Table { cell, channel, problem: TableProblem::Cycle });
             }
         }
         Ok(())
     }
 
-    /// The channel behind the gate of an operation.
+    /// The channel at the gate of an operation.
     pub(crate) fn gate(&self, cell: CellId, operation: &Operation) -> Result<u32, FaultKind> {
         let Operation { direction, connection, channel, .. } = *operation;
         let fail = |problem| FaultKind::Gate { cell, channel, connection, direction, problem };
         let row = self.find(cell, channel).ok_or_else(|| fail(GateProblem::NoEntry))?;
-        let gate = match (direction, self.rows[row as usize]) {
-            (Direction::Send, Row { feed: Feed::Gate(x), .. }) => Some(x),
-            (Direction::Receive, Row { sink, .. }) => sink,
+        let gate = match (direction, self.rows[index(row)]) {
+            (Direction::Send, TableRow { feed: Feed::Gate(x), .. }) => Some(x),
+            (Direction::Receive, TableRow { sink, .. }) => sink,
             _ => None,
         };
         match gate {

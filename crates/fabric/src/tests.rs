@@ -1,11 +1,13 @@
-//! Tests that look into the engine between two clocks.
+//! Tests that inspect the engine between two clocks.
 
 #[path = "../tests/build/mod.rs"]
 mod build;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, LinkId};
 
-use crate::engine::{Engine, Payload, Stop, Submission};
+use crate::engine::{Engine, Stop, Submission};
+use crate::payload::Payload;
 use build::PhaseTables;
 
 /// Counts the words delivered per connection.
@@ -45,7 +47,7 @@ fn every_word_is_somewhere_in_every_clock() {
             p.streams = 2;
             p.channels_per_cell = 40;
         });
-        let cells = machine.cell_count() as u32;
+        let cells = to_u32(machine.cell_count());
         let pairs: Vec<_> = (0..3 * cells).map(|i| (i % cells, i * i * 7 % cells, 9)).collect();
         let set = build::set(&pairs);
         let image = build::build(&machine, set.clone());
@@ -61,7 +63,7 @@ fn every_word_is_somewhere_in_every_clock() {
             // Words may begin at both ends of the interval.
             let at_most = clocks / u64::from(machine.parameters().link_clocks_per_word) + 1;
             for (row, last) in last.iter_mut().enumerate() {
-                let words = engine.link_words(LinkId(row as u32));
+                let words = engine.link_words(LinkId::from_index(row));
                 assert!(words - *last <= at_most, "l{row} carried {} in {clocks}", words - *last);
                 *last = words;
             }
@@ -81,9 +83,9 @@ fn streams_on_a_link_share_it_evenly() {
             p.link_clocks_per_word = 3;
             p.channel_depth = 4;
         });
-        let image = build::build(&machine, build::set(&vec![(0, 2, 20); streams as usize]));
+        let image = build::build(&machine, build::set(&vec![(0, 2, 20); index(streams)]));
         let mut engine = start(&image, |_, _| false);
-        let mut count = Count(vec![0; streams as usize]);
+        let mut count = Count(vec![0; index(streams)]);
         while engine.step(&mut count) {
             let (least, most) = (count.0.iter().min().unwrap(), count.0.iter().max().unwrap());
             assert!(most - least <= 1, "{streams} streams: {:?}", count.0);
@@ -157,11 +159,11 @@ fn timers_go_off_in_order() {
     for (clocks, key) in [(30, 1), (10, 7), (10, 3), (u64::MAX, 9)] {
         engine.set_timer(clocks, key);
     }
-    let mut rung = Vec::new();
+    let mut expired = Vec::new();
     let mut seen = Vec::new();
     while engine.run(&mut count) == Stop::Timer {
-        engine.take_timers(&mut rung);
-        seen.push((engine.now(), rung.clone()));
+        engine.take_timers(&mut expired);
+        seen.push((engine.now(), expired.clone()));
     }
     assert_eq!(seen, [(10, vec![3, 7]), (30, vec![1]), (u64::MAX, vec![9])]);
 }
@@ -183,10 +185,10 @@ fn a_context_can_be_loaded_when_its_time_has_passed() {
         let mut stops = Vec::new();
         loop {
             let stop = engine.run(&mut count);
-            let (mut rung, mut finished) = (Vec::new(), Vec::new());
-            engine.take_timers(&mut rung);
+            let (mut expired, mut finished) = (Vec::new(), Vec::new());
+            engine.take_timers(&mut expired);
             engine.take_finished(&mut finished);
-            stops.push((stop, engine.now(), rung, finished, engine.is_moving()));
+            stops.push((stop, engine.now(), expired, finished, engine.is_moving()));
             if stop == Stop::Idle {
                 return stops;
             }
@@ -202,9 +204,9 @@ fn a_context_can_be_loaded_when_its_time_has_passed() {
     for (clock, key) in [(100, 7), (528, 8)] {
         assert!(!engine.is_moving());
         assert_eq!(engine.run(&mut Count(Vec::new())), Stop::Timer);
-        let mut rung = Vec::new();
-        engine.take_timers(&mut rung);
-        assert_eq!((engine.now(), rung), (clock, vec![key]));
+        let mut expired = Vec::new();
+        engine.take_timers(&mut expired);
+        assert_eq!((engine.now(), expired), (clock, vec![key]));
     }
     engine.load(&set.phases[0]).unwrap();
     assert_eq!(engine.now(), 528);
@@ -213,5 +215,5 @@ fn a_context_can_be_loaded_when_its_time_has_passed() {
     assert_eq!(timer, (Stop::Timer, 1000, vec![9], vec![], false));
     found.last_mut().unwrap().1 = expected.last().unwrap().1;
     assert_eq!(found, expected);
-    assert!(expected[0].4, "the other connection is under way");
+    assert!(expected[0].4, "the other connection is in progress");
 }

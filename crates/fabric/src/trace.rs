@@ -1,9 +1,9 @@
-//! A record of when streams were open and when contexts were switched.
+//! Traces: when streams were open and when contexts were switched.
 //!
-//! [`to_perfetto`] writes it in the trace event format that Perfetto and Chrome read: an array of
-//! complete events with a beginning and a duration in microseconds. A set is a process, an
-//! agent's port is a thread (several where it has several streams open), and one more thread
-//! holds the context switches.
+//! [`to_perfetto`] writes a trace in the trace event format that Perfetto and Chrome read: an array
+//! of complete events with a start and a duration in microseconds. A set is a process, an agent's
+//! port is a thread (several if it has several streams open at once), and one more thread has the
+//! context switches.
 
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ pub const SWITCH_STEPS: [&str; 7] = [
 /// A stream, from its opening to its last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamSpan {
-    /// The set's row in the image.
+    /// The set's position in the image.
     pub set: u32,
     /// The phase.
     pub phase: PhaseId,
@@ -37,7 +37,7 @@ pub struct StreamSpan {
     pub connection: ConnectionId,
     /// Words of the stream.
     pub words: u32,
-    /// Which of its port's streams, from 0.
+    /// Its slot among the port's open streams, from 0.
     pub slot: u32,
     /// When it was opened, in clocks.
     pub open: u64,
@@ -46,8 +46,8 @@ pub struct StreamSpan {
 }
 
 impl StreamSpan {
-    /// The stream of operation `done`, whose last word moved at clock `close` in phase `phase` of
-    /// set number `set`.
+    /// The stream of the finished operation `done`, whose last word moved at clock `close` in phase
+    /// `phase` of set number `set`.
     pub fn new(set: u32, phase: PhaseId, done: &OperationState, close: u64) -> Self {
         let OperationState { cell, direction, connection, words, opened: open, slot, .. } = *done;
         Self { set, phase, cell, direction, connection, words, slot, open, close }
@@ -57,22 +57,22 @@ impl StreamSpan {
 /// A step of a context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchStep {
-    /// The set's row in the image.
+    /// The set's position in the image.
     pub set: u32,
     /// The phase switched to.
     pub phase: PhaseId,
-    /// Which of [`SWITCH_STEPS`].
+    /// Index in [`SWITCH_STEPS`].
     pub step: usize,
-    /// When it began, in clocks.
+    /// When it started, in clocks.
     pub start: u64,
-    /// Clocks it took.
+    /// Its duration in clocks.
     pub clocks: u64,
 }
 
-/// What happened, in the order in which it ended.
+/// The recorded events, in the order in which they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// Clock frequency.
+    /// Clock frequency in Hz.
     pub clock_hz: u32,
     /// The names of the image's sets.
     pub sets: Vec<String>,
@@ -83,8 +83,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Notes a context switch that began at `start`. Synchronising takes `t_sync`, writing the
-    /// tables `t_phase`; the other steps are in those prices.
+    /// Records a context switch that started at clock `start`. Synchronising takes `t_sync` clocks
+    /// and writing the tables `t_phase`; these include the other steps.
     pub fn switch(&mut self, set: u32, phase: PhaseId, start: u64, t_sync: u32, t_phase: u32) {
         let mut at = start;
         for step in 0..SWITCH_STEPS.len() {
@@ -100,18 +100,19 @@ impl Trace {
 }
 
 /// The trace as a JSON array of events with `ph`, `ts`, `dur`, `pid`, `tid` and `name`. `pid` is
-/// the set's row in the image; `ts` and `dur` are microseconds at the machine's clock frequency.
+/// the set's position in the image; `ts` and `dur` are microseconds at the machine's clock frequency.
 pub fn to_perfetto(trace: &Trace) -> String {
-    // Threads: 0 is the switches, then a row of slots for each cell's sends and receives.
+    // Thread 0 has the switches; then each cell has `slots` threads for its sends and as many for
+    // its receives.
     let slots = trace.streams.iter().map(|s| u64::from(s.slot) + 1).max().unwrap_or(1);
     let thread = |cell: CellId, direction: Direction, slot: u32| {
         let side = u64::from(direction == Direction::Receive);
         1 + (2 * u64::from(cell.0) + side) * slots + u64::from(slot)
     };
     let mut out = Writer { text: String::from("["), clock_hz: u128::from(trace.clock_hz.max(1)) };
-    for (pid, set) in trace.sets.iter().enumerate() {
-        out.name("process_name", pid as u64, 0, set);
-        out.name("thread_name", pid as u64, 0, "context switches");
+    for (pid, set) in (0..).zip(&trace.sets) {
+        out.name("process_name", pid, 0, set);
+        out.name("thread_name", pid, 0, "context switches");
     }
     let mut threads: Vec<(u64, u64, String)> = trace
         .streams
@@ -158,8 +159,8 @@ impl Writer {
         self.text.push_str(if first { "\n" } else { ",\n" });
     }
 
-    /// A metadata event that names a process or thread. Names are set names, ids and fixed
-    /// words, none of which needs escaping in JSON.
+    /// A metadata event that names a process or thread. Names are set names, ids and fixed words;
+    /// none of them needs escaping in JSON.
     fn name(&mut self, what: &str, pid: u64, tid: u64, name: &str) {
         self.separate();
         write!(
@@ -180,7 +181,7 @@ impl Writer {
             .expect("strings take all writes");
     }
 
-    /// Clocks as microseconds with six decimals, in whole-number arithmetic.
+    /// Clocks as microseconds with six decimals, in integer arithmetic.
     fn microseconds(&mut self, clocks: u64) {
         let picoseconds = u128::from(clocks) * 1_000_000_000_000 / self.clock_hz;
         let (whole, rest) = (picoseconds / 1_000_000, picoseconds % 1_000_000);

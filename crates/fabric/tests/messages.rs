@@ -8,7 +8,7 @@ use conset_fabric::messages::{
     Message, MessageEngine, MessageOptions, MessageOrder, MessagesReport, SendLists, predict,
     run_checked, run_lists,
 };
-use conset_fabric::{FaultKind, MessageProblem, Payload, Stop, Waiting, to_perfetto};
+use conset_fabric::{FaultKind, MessageProblem, Payload, Stop, WaitCause, to_perfetto};
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Direction, LinkId, Machine, Parameters,
     Topology,
@@ -23,7 +23,7 @@ fn run(machine: &Arc<Machine>, set: &ConnectionSet) -> MessagesReport {
 }
 
 fn random(seed: u64) -> MessageOptions {
-    MessageOptions { seed, order: MessageOrder::Random, ..MessageOptions::default() }
+    MessageOptions::default().with_seed(seed).with_order(MessageOrder::Random)
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn half_duplex_copies_first_and_receives_in_the_foreground() {
 #[test]
 fn launches_and_receptions_share_a_processor() {
     let machine = build::machine("ring:8", |_| ());
-    let options = MessageOptions { trace: true, ..MessageOptions::default() };
+    let options = MessageOptions::default().with_trace(true);
     // The second launch of cell 0 could begin when the first message, short enough to stand in
     // queues, has left. But then the message from cell 1 is there, and its software has begun.
     let set = build::set(&[(0, 2, 4), (0, 2, 4), (1, 0, 100)]);
@@ -93,7 +93,7 @@ fn messages_are_received_one_after_the_other_in_order_of_arrival() {
     let machine = build::machine("mesh:5x1", |_| ());
     // The last comes over the same links as the first, which is nearer.
     let set = build::set(&[(4, 2, 10), (1, 2, 10), (0, 2, 10)]);
-    let options = MessageOptions { trace: true, ..MessageOptions::default() };
+    let options = MessageOptions::default().with_trace(true);
     let report = run_checked(&machine, &set, &options).unwrap();
     let trace = report.trace.unwrap();
     let received: Vec<_> =
@@ -121,7 +121,7 @@ fn two_pools_of_a_link_share_it_and_one_pool_does_not() {
     assert!(shared.abs_diff(share) < 40, "{shared}");
     // The same pool: one after the other; the second has to wait for the tail of the first.
     let set = build::set(&[(3, 5, words), (4, 6, words)]);
-    let options = MessageOptions { trace: true, ..MessageOptions::default() };
+    let options = MessageOptions::default().with_trace(true);
     let trace = run_checked(&machine, &set, &options).unwrap().trace.unwrap();
     let ends: Vec<u64> = trace
         .streams
@@ -142,7 +142,7 @@ fn a_ring_without_datelines_deadlocks_and_says_how() {
         let to = |c: u32| c / ring * ring + (c % ring + ring / 2) % ring;
         let pairs: Vec<_> = (0..cells).map(|c| (c, to(c), 100)).collect();
         let set = build::set(&pairs);
-        let without = MessageOptions { datelines: false, ..MessageOptions::default() };
+        let without = MessageOptions::default().with_datelines(false);
         let fault = run_checked(&machine, &set, &without).unwrap_err();
         let FaultKind::Deadlock { waits, closed: true, unfinished } = &fault.kind else {
             panic!("{fault}")
@@ -150,11 +150,11 @@ fn a_ring_without_datelines_deadlocks_and_says_how() {
         assert_eq!(*unfinished, cells as usize);
         assert_eq!(waits.len(), ring as usize);
         for (row, wait) in waits.iter().enumerate() {
-            let Waiting::Header { holder, link, pool: 0, .. } = wait.waiting else {
+            let WaitCause::Header { holder, link, pool: 0, .. } = wait.cause else {
                 panic!("{fault}")
             };
             let next = &waits[(row + 1) % waits.len()];
-            let Waiting::Header { message, .. } = next.waiting else { panic!("{fault}") };
+            let WaitCause::Header { message, .. } = next.cause else { panic!("{fault}") };
             assert_eq!(holder, message, "each waits for the next");
             assert_eq!(machine.link(link).source, wait.cell);
         }
@@ -273,7 +273,7 @@ fn the_sets_order_is_kept_whatever_the_lists_say() {
         let set = patterns::generate(pattern, &machine, 20).unwrap();
         assert!(!set.order().is_empty());
         for seed in 0..4 {
-            let options = MessageOptions { trace: true, ..random(seed) };
+            let options = random(seed).with_trace(true);
             let report = run_checked(&machine, &set, &options).unwrap();
             assert!(report.payload_ok);
             let trace = report.trace.unwrap();
@@ -371,7 +371,7 @@ fn programs_send_and_receive_one_message_at_a_time() {
     else {
         panic!()
     };
-    assert_eq!(waits[0].waiting, Waiting::Unwanted { message: ConnectionId(70) });
+    assert_eq!(waits[0].cause, WaitCause::Unwanted { message: ConnectionId(70) });
     engine.set_timer(1000, 5);
     assert_eq!(engine.run(&mut heard), Stop::Timer);
     let mut keys = Vec::new();
@@ -400,7 +400,7 @@ fn lists_of_the_callers_are_followed() {
     let set = build::set(&[(0, 1, 5), (0, 2, 5), (0, 3, 5)]);
     let mut lists = SendLists::in_order(&set, 6);
     lists.of_mut(0).reverse();
-    let options = MessageOptions { trace: true, ..MessageOptions::default() };
+    let options = MessageOptions::default().with_trace(true);
     let trace = run_lists(&machine, &set, &lists, &options).unwrap().trace.unwrap();
     let sent = trace.streams.iter().filter(|s| s.direction == Direction::Send);
     assert_eq!(sent.map(|s| s.connection.0).collect::<Vec<_>>(), [2, 1, 0]);

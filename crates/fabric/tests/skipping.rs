@@ -4,15 +4,16 @@
 mod build;
 
 use conset_fabric::messages::{self, MessageOptions, MessageOrder};
-use conset_fabric::{Buffers, Fabric, Jitter, Options, run_with};
+use conset_fabric::{Fabric, FabricOptions, Jitter, SetBuffers, run_with};
 use conset_ir::{ConnectionId, Image};
 use proptest::prelude::*;
 
 /// Runs an image both ways and compares all that can be seen.
 fn both_ways(image: Image) {
     let image = std::sync::Arc::new(image);
-    let run =
-        |skip| run_with(image.clone(), 0, 3, Options { trace: true, skip, ..Options::default() });
+    let run = |skip| {
+        run_with(image.clone(), 0, 3, FabricOptions::default().with_trace(true).with_skip(skip))
+    };
     assert_eq!(run(true), run(false));
 }
 
@@ -34,7 +35,7 @@ fn both_ways_timed(
                 image.clone(),
                 0,
                 3,
-                Options { trace: true, skip, jitter, ..Options::default() },
+                FabricOptions::default().with_trace(true).with_skip(skip).with_jitter(jitter),
             )
         };
         let skipped = run(true).unwrap();
@@ -47,9 +48,9 @@ fn both_ways_timed(
 fn messages_both_ways(machine: &std::sync::Arc<conset_ir::Machine>, pairs: &[(u32, u32, u32)]) {
     let set = build::set(pairs);
     for order in [MessageOrder::Given, MessageOrder::Random] {
-        let options = MessageOptions { seed: 5, order, trace: true, ..MessageOptions::default() };
+        let options = MessageOptions::default().with_seed(5).with_order(order).with_trace(true);
         let skipped = messages::run_checked(machine, &set, &options).unwrap();
-        let options = MessageOptions { skip: false, ..options };
+        let options = options.with_skip(false);
         assert!(skipped.payload_ok);
         assert_eq!(skipped, messages::run_checked(machine, &set, &options).unwrap());
     }
@@ -85,8 +86,8 @@ fn skipped_words_are_moved() {
     let machine = build::machine("torus:3x3", |p| p.streams = 2);
     let set = build::set(&[(0, 1, 5000), (0, 4, 6000), (8, 8, 3000), (2, 1, 1)]);
     let image = build::build(&machine, set.clone());
-    let mut fabric = Fabric::load(image, Options::default());
-    let mut data = Buffers::new(&set);
+    let mut fabric = Fabric::load(image, FabricOptions::default());
+    let mut data = SetBuffers::new(&set);
     for (id, connection) in set.iter() {
         let words = data.outgoing(id);
         for (i, word) in words.iter_mut().enumerate() {
@@ -117,7 +118,7 @@ fn wrong_words_are_counted_one_by_one() {
     tables[0][2].operations[0].channel = channels[1];
     tables[0][2].operations[1].channel = channels[0];
     let image = build::image(&machine, set, &tables);
-    let checked = run_with(image.clone(), 0, 3, Options::default()).unwrap();
+    let checked = run_with(image.clone(), 0, 3, FabricOptions::default()).unwrap();
     assert_eq!((checked.payload_ok, checked.wrong), (false, 1800));
     both_ways(image);
 }
@@ -129,7 +130,8 @@ fn words_without_number_cost_little() {
     let most = conset_ir::limits::WORDS;
     let pairs = [(0, 1, most), (1, 3, most), (2, 3, most / 2 + 1)];
     let set = build::set(&pairs);
-    let checked = run_with(build::build(&machine, set.clone()), 0, 3, Options::default()).unwrap();
+    let checked =
+        run_with(build::build(&machine, set.clone()), 0, 3, FabricOptions::default()).unwrap();
     assert!(checked.payload_ok);
     assert_eq!(checked.report.words, set.words());
     let machine_set = messages::run_checked(&machine, &set, &MessageOptions::default()).unwrap();

@@ -5,7 +5,7 @@ mod build;
 
 use std::sync::Arc;
 
-use conset_fabric::{Checked, Jitter, Options, run_with};
+use conset_fabric::{Checked, FabricOptions, Jitter, run_with};
 use conset_ir::{ConnectionId, Direction, Machine, Parameters};
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn run(
         operation.start = starts[operation.connection.index()];
     }
     let image = build::image(machine, set, &tables);
-    run_with(image, 0, 3, Options { trace: true, jitter, ..Options::default() }).unwrap()
+    run_with(image, 0, 3, FabricOptions::default().with_trace(true).with_jitter(jitter)).unwrap()
 }
 
 fn timed(spec: &str, change: impl FnOnce(&mut Parameters)) -> Arc<Machine> {

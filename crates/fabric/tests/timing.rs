@@ -2,7 +2,7 @@
 
 mod build;
 
-use conset_fabric::{Buffers, Fabric, FaultKind, Options, run_checked, to_perfetto};
+use conset_fabric::{Fabric, FabricOptions, FaultKind, SetBuffers, run_checked, to_perfetto};
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Duplex, Image, PhaseId, StreamClocks};
 use proptest::prelude::*;
 
@@ -189,8 +189,8 @@ fn a_connection_split_over_two_phases_arrives_whole() {
         );
     }
     let image = build::image(&machine, set.clone(), &tables);
-    let mut fabric = Fabric::load(image, Options::default());
-    let mut data = Buffers::new(&set);
+    let mut fabric = Fabric::load(image, FabricOptions::default());
+    let mut data = SetBuffers::new(&set);
     let words: Vec<u64> = (0..10).map(|i| i * i + 3).collect();
     data.outgoing(ConnectionId(0)).copy_from_slice(&words);
     let report = fabric.exchange(0, &mut data).unwrap();
@@ -200,7 +200,8 @@ fn a_connection_split_over_two_phases_arrives_whole() {
     assert_eq!(report.phases[1].busiest_agent, Some((CellId(0), 6)));
     // With one part missing, the run is clean and the words are not there.
     let part = build::image(&machine, set, &tables[..1]);
-    let fault = Fabric::load(part.clone(), Options::default()).exchange(0, &mut data).unwrap_err();
+    let fault =
+        Fabric::load(part.clone(), FabricOptions::default()).exchange(0, &mut data).unwrap_err();
     assert!(matches!(fault.kind, FaultKind::Coverage { missing: 6, extra: 0, .. }), "{fault}");
     let checked = run_checked(part, 0, 0, false).unwrap();
     assert_eq!((checked.payload_ok, checked.missing), (false, 6));
@@ -212,8 +213,8 @@ fn repeated_runs_are_the_same_and_so_are_repeated_exchanges() {
     let image = std::sync::Arc::new(build::build(&machine, build::all_to_all(16, 30)));
     let first = run_checked(image.clone(), 0, 1, true).unwrap();
     assert_eq!(first, run_checked(image.clone(), 0, 1, true).unwrap());
-    let mut fabric = Fabric::load(image.clone(), Options::default());
-    let mut data = Buffers::new(&image.sets()[0].set);
+    let mut fabric = Fabric::load(image.clone(), FabricOptions::default());
+    let mut data = SetBuffers::new(&image.sets()[0].set);
     for round in 1..4 {
         assert_eq!(fabric.exchange(0, &mut data).unwrap(), first.report);
         assert_eq!(fabric.now(), round * first.report.clocks);

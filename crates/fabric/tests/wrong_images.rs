@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use build::PhaseTables;
 use conset_fabric::{
-    Buffers, Fabric, FaultKind, GateProblem, Options, TableProblem, Waiting, run_checked,
+    Fabric, FabricOptions, FaultKind, GateProblem, SetBuffers, TableProblem, WaitCause, run_checked,
 };
 use conset_ir::{
     CellId, ChannelId, ConnectionId, ConnectionSet, Direction, Feed, LinkId, Machine, Sink,
@@ -33,8 +33,9 @@ fn damage(
     let (machine, set, mut tables) = row_of_four();
     change(&mut tables[0]);
     let image = build::image(&machine, set.clone(), &tables);
-    let mut data = Buffers::new(&set);
-    let fault = Fabric::load(image.clone(), Options::default()).exchange(0, &mut data).unwrap_err();
+    let mut data = SetBuffers::new(&set);
+    let fault =
+        Fabric::load(image.clone(), FabricOptions::default()).exchange(0, &mut data).unwrap_err();
     assert!(!fault.to_string().is_empty());
     let checked = run_checked(image, 0, 3, false).map(|c| {
         assert!(!c.payload_ok);
@@ -114,7 +115,7 @@ fn words_go_astray_where_no_row_listens() {
     ] {
         let (kind, checked) = damage(change);
         assert!(
-            matches!(kind, FaultKind::Stray { cell: CellId(2), connection, word: 0, .. }
+            matches!(kind, FaultKind::Misrouted { cell: CellId(2), connection, word: 0, .. }
                 if connection == x(0)),
             "{kind:?}"
         );
@@ -130,9 +131,9 @@ fn a_receive_without_a_send_names_what_is_missing() {
     let FaultKind::Deadlock { waits, closed: false, unfinished: 1 } = &kind else {
         panic!("{kind:?}")
     };
-    let send = Waiting::Program { direction: Direction::Send, connection: x(0) };
+    let send = WaitCause::Program { direction: Direction::Send, connection: x(0) };
     assert_eq!(waits[0].cell, CellId(3));
-    assert_eq!((waits[1].cell, waits[1].waiting), (CellId(0), send));
+    assert_eq!((waits[1].cell, waits[1].cause), (CellId(0), send));
     assert_eq!(checked, Err(kind));
 }
 
@@ -168,7 +169,7 @@ fn tables_the_machine_cannot_hold_are_refused() {
         *sink_of(t, 2, 0) = Sink::Forward { link: back, channel: ChannelId(0) };
         t[1].entries[0].feed = Feed::Link(back);
     });
-    assert!(matches!(kind, FaultKind::Table { problem: TableProblem::Circle, .. }), "{kind:?}");
+    assert!(matches!(kind, FaultKind::Table { problem: TableProblem::Cycle, .. }), "{kind:?}");
 }
 
 #[test]
@@ -196,14 +197,14 @@ fn lists_in_contrary_orders_are_a_deadlock_with_its_cycle() {
     assert!(
         waits
             .iter()
-            .any(|w| matches!(w.waiting, Waiting::Room { connection, .. } if connection == x(0)))
+            .any(|w| matches!(w.cause, WaitCause::Space { connection, .. } if connection == x(0)))
     );
     assert!(
         waits
             .iter()
-            .any(|w| matches!(w.waiting, Waiting::Words { connection, .. } if connection == x(1)))
+            .any(|w| matches!(w.cause, WaitCause::Words { connection, .. } if connection == x(1)))
     );
-    assert!(waits.iter().any(|w| matches!(w.waiting, Waiting::Ahead { .. })), "{fault}");
+    assert!(waits.iter().any(|w| matches!(w.cause, WaitCause::Ahead { .. })), "{fault}");
 }
 
 #[test]
@@ -363,13 +364,13 @@ proptest! {
             .map(|c| u64::from(c.words * machine.hops_from(c.source)[c.target.index()]))
             .sum();
         prop_assert_eq!((checked.report.words, checked.report.word_hops), (set.words(), hops));
-        let mut data = Buffers::new(&set);
+        let mut data = SetBuffers::new(&set);
         for (id, connection) in set.iter() {
             for word in 0..connection.words {
                 data.outgoing(id)[word as usize] = conset_fabric::synthetic_word(4, id, word);
             }
         }
-        let report = Fabric::load(image, Options::default()).exchange(0, &mut data).unwrap();
+        let report = Fabric::load(image, FabricOptions::default()).exchange(0, &mut data).unwrap();
         prop_assert_eq!(report, checked.report);
         for (id, _) in set.iter() {
             let sent = data.outgoing(id).to_vec();
@@ -389,13 +390,13 @@ proptest! {
         }
         let image = build::image(&machine, set.clone(), &tables);
         let checked = run_checked(image.clone(), 0, 9, true);
-        let mut data = Buffers::new(&set);
+        let mut data = SetBuffers::new(&set);
         for (id, connection) in set.iter() {
             for word in 0..connection.words {
                 data.outgoing(id)[word as usize] = conset_fabric::synthetic_word(4, id, word);
             }
         }
-        let outcome = Fabric::load(image.clone(), Options::default()).exchange(0, &mut data);
+        let outcome = Fabric::load(image.clone(), FabricOptions::default()).exchange(0, &mut data);
         prop_assert_eq!(outcome.is_ok(), checked.as_ref().is_ok_and(|c| c.payload_ok));
         if outcome.is_ok() {
             for (id, _) in set.iter() {

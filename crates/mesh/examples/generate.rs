@@ -26,7 +26,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
     };
     let seed = seed.parse().map_err(|_| format!("`{seed}` is not a seed"))?;
     let mesh = generate::by_name(spec, seed).map_err(|e| e.to_string())?;
-    let form = write_msh::Form::V41Text;
+    let form = write_msh::MshFormat::V41Text;
     let bytes = write_msh::write(&mesh, form).map_err(|e| e.to_string())?;
     std::fs::write(file, bytes).map_err(|e| format!("{file}: {e}"))
 }

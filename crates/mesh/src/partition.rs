@@ -1,45 +1,68 @@
-//! Which part each item is in. Items are the elements of a mesh, the vertices of a graph, the
-//! rows of a matrix.
+//! Partitions: the part of each item, where items are the elements of a mesh, the vertices of a graph
+//! or the rows of a matrix.
 //!
-//! A partition comes from the input itself (a partitioned Gmsh mesh, a decomposition), from a
-//! file (one number per line, as METIS writes), or from METIS: multilevel k-way partitioning of
-//! the graph of items (module `dual`), with the option that lowers the largest number of
-//! neighbours, which is what phases pay for (METIS manual, `METIS_OPTION_MINCONN`). The seed and
-//! the input determine the result.
+//! A partition comes from the input itself (a partitioned Gmsh mesh, a decomposition), from a file
+//! (one number per line, as METIS writes), or from METIS: multilevel k-way partitioning of the graph
+//! of items (module `dual`), with the option that reduces the maximum number of neighbours, because
+//! that determines the number of phases (METIS manual, `METIS_OPTION_MINCONN`). The input and the
+//! seed determine the result.
 //!
-//! What is done around METIS, which is C with habits:
+//! METIS is a C library with restrictions, which this module works around:
 //!
-//! * it keeps global state (the C library's random numbers, signal handlers), so one call runs at
-//!   a time;
-//! * with one part it divides by zero, and with about as many parts as items (or very many parts of
-//!   few items) it prints and leaves parts empty, so those cases are cut here: items in depth-first
-//!   order, evenly;
-//! * its k-way refinement takes minutes beyond some thousand parts; recursive bisection is used
-//!   there, which does not lower the number of neighbours;
-//! * it sums weights in 31 bits, so larger ones are scaled; and it prints where a few weights
-//!   outweigh all others or most are 0, so a weight beyond a part's fair share (which could not be
-//!   balanced anyway) is cut to it, and none is 0;
-//! * it may leave parts empty; these get items of the largest parts. A partition made here has no
+//! * METIS has global state (the C library's random numbers, signal handlers), so calls are
+//!   serialised by a lock.
+//! * With one part METIS divides by zero, and with about as many parts as items (or very many parts
+//!   with few items each) it prints messages and leaves parts empty. In these cases the items are
+//!   divided here: evenly, in depth-first order.
+//! * The k-way refinement takes minutes for more than some thousand parts. Recursive bisection is used
+//!   there, which does not reduce the number of neighbours.
+//! * METIS adds weights in 31 bits, so larger ones are scaled. It prints messages if a few weights
+//!   dominate or most are 0, so a weight above a part's fair share (which cannot be balanced anyway)
+//!   is reduced to that share, and no weight is 0.
+//! * METIS may leave parts empty; these get items of the largest parts. A partition made here has no
 //!   empty part.
 
 use std::sync::{Mutex, PoisonError};
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{At, InputError, Result, ShapeError, limits};
 
 use crate::dual::{ItemGraph, item_graph};
 use crate::model::{Matrix, Source};
-use crate::read::Cursor;
+use crate::read::{Cursor, MAX_INT};
 
-/// What to partition into.
+/// Options of [`partition`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+#[non_exhaustive]
+pub struct PartitionOptions {
     /// Number of parts.
     pub parts: usize,
-    /// Another seed may give another partition.
+    /// Seed of METIS's random numbers.
     pub seed: u64,
 }
 
+impl PartitionOptions {
+    /// A partition into `parts` parts, with seed 1.
+    pub fn new(parts: usize) -> Self {
+        Self { parts, seed: 1 }
+    }
+
+    /// Sets [`PartitionOptions::seed`].
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+}
+
 /// The part of each item.
+///
+/// ```
+/// use conset_mesh::Partition;
+///
+/// let partition = Partition::new(2, vec![0, 0, 1])?;
+/// assert_eq!(partition.sizes(), [2, 1]);
+/// # Ok::<(), conset_ir::ShapeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     part_count: usize,
@@ -58,7 +81,7 @@ impl Partition {
                 format!("{part_count} parts, expected 1 to {}", limits::PARTS),
             ));
         }
-        if let Some(item) = part_of.iter().position(|&part| part as usize >= part_count) {
+        if let Some(item) = part_of.iter().position(|&part| index(part) >= part_count) {
             return Err(ShapeError::new(
                 format!("parts[{item}]"),
                 format!("part {} of {part_count}", part_of[item]),
@@ -81,14 +104,14 @@ impl Partition {
     pub fn sizes(&self) -> Vec<usize> {
         let mut sizes = vec![0; self.part_count];
         for &part in &self.part_of {
-            sizes[part as usize] += 1;
+            sizes[index(part)] += 1;
         }
         sizes
     }
 }
 
-/// Number of things in `source` that a partition distributes; 0 for connections, whose parts are
-/// given.
+/// Number of items of `source` that a partition distributes; 0 for a list of connections, whose parts
+/// are given.
 pub fn item_count(source: &Source) -> usize {
     match source {
         Source::Mesh(mesh) => mesh.element_count(),
@@ -99,8 +122,7 @@ pub fn item_count(source: &Source) -> usize {
     }
 }
 
-/// The partition that the input itself states, if it does. Connections state their parts, and
-/// have no items.
+/// The partition that the input itself has, if any. A list of connections has parts but no items.
 pub fn stated(source: &Source) -> Option<Partition> {
     let mesh = match source {
         Source::Mesh(mesh) => mesh,
@@ -114,11 +136,11 @@ pub fn stated(source: &Source) -> Option<Partition> {
     Some(Partition { part_count: mesh.part_count(), part_of: mesh.parts().to_vec() })
 }
 
-/// Reads a partition file: the part of each item, one to a line, from 0. `parts` is the number of
-/// parts, where it is known; else it is one more than the largest. Parts may be empty.
+/// Reads a partition file: one line with the part of each item, from 0. `parts` is the number of
+/// parts; `None` means one more than the largest part in the file. Parts may be empty.
 ///
 /// # Errors
-/// Anything but numbers, a part out of range, more or fewer lines than `items`.
+/// A token that is not a number, a part out of range, or a number of lines other than `items`.
 pub fn read_file(
     file: &str,
     bytes: &[u8],
@@ -126,7 +148,7 @@ pub fn read_file(
     parts: Option<usize>,
 ) -> Result<Partition> {
     let mut cursor = Cursor::new(file, bytes);
-    let mut part_of = Vec::with_capacity(cursor.capacity(items as u64, 2));
+    let mut part_of = Vec::with_capacity(cursor.capacity(to_u64(items), 2));
     let limit = parts.unwrap_or(limits::PARTS).min(limits::PARTS);
     loop {
         cursor.skip_space();
@@ -135,70 +157,73 @@ pub fn read_file(
         }
         let part = cursor.integer("the number of a part", u64::MAX)?;
         if part_of.len() == items {
-            return Err(cursor.error(format!("more lines than the input's {items} items")));
+            return Err(cursor.error(format!("more lines than the {items} items of the input")));
         }
-        if part >= limit as u64 {
+        if part >= to_u64(limit) {
             let error = cursor.error(format!("part {part}; expected 0 to {}", limit.max(1) - 1));
-            let from_one = part == limit as u64 && !part_of.contains(&0);
+            let from_one = part == to_u64(limit) && !part_of.contains(&0);
             return Err(match from_one {
-                true => error.help("parts count from 0; these seem to count from 1"),
+                true => error.help("parts must count from 0; these seem to count from 1"),
                 false => error,
             });
         }
-        cursor.end_line("one part in each line")?;
-        part_of.push(part as u32);
+        cursor.end_line("one part per line")?;
+        part_of.push(to_u32(part));
     }
     if part_of.len() < items {
         return Err(cursor
             .error_at(cursor.offset(), format!("{} lines for {items} items", part_of.len()))
             .help("a partition has one line for each element, vertex or row"));
     }
-    let largest = part_of.iter().max().map_or(0, |&part| part as usize + 1);
+    let largest = part_of.iter().max().map_or(0, |&part| index(part) + 1);
     Partition::new(parts.unwrap_or(largest), part_of).map_err(|error| error.in_file(file))
 }
 
-/// Partitions the items of `source`, read from `file`, with METIS. No part is empty.
+/// Partitions the items of `source` with METIS; `file` is its name for errors. No part is empty.
 ///
 /// # Errors
-/// No parts, more parts than items, a matrix that is not square, an input whose parts are given
+/// No parts, more parts than items, a matrix that is not square, or an input whose parts are given
 /// (a list of connections).
-pub fn partition(source: &Source, options: &Options, file: &str) -> Result<Partition> {
-    let wrong = |message: String| InputError::new(file, At::Whole, message);
+pub fn partition(source: &Source, options: &PartitionOptions, file: &str) -> Result<Partition> {
+    let fail = |message: String| InputError::new(file, At::Whole, message);
     if let Source::Connections(list) = source {
-        return Err(wrong(format!("its {} parts are given", list.part_count()))
-            .help("leave out --parts and --partition"));
+        return Err(fail(format!("the input already has {} parts", list.part_count()))
+            .help("remove --parts and --partition"));
     }
     if let Source::Matrix(matrix) = source {
         check_square(matrix, file)?;
     }
     let items = item_count(source);
     if options.parts == 0 || options.parts > limits::PARTS {
-        return Err(wrong(format!("{} parts; expected 1 to {}", options.parts, limits::PARTS)));
+        return Err(fail(format!("{} parts; expected 1 to {}", options.parts, limits::PARTS)));
     }
     if options.parts > items {
-        return Err(wrong(format!("{} parts for {items} items", options.parts)).help(format!(
-            "ask for at most {items} parts (--parts {items}) or a smaller machine"
-        )));
+        return Err(fail(format!("{} parts for {items} items", options.parts))
+            .help(format!("use at most {items} parts (--parts {items}) or a smaller machine")));
     }
     if options.parts == 1 {
         return Ok(Partition { part_count: 1, part_of: vec![0; items] });
     }
     let graph = item_graph(source);
-    // Measured: with this many items to a part METIS neither prints nor leaves most parts empty.
-    let enough = if options.parts > KWAY_PARTS { 16 } else { 2 };
+    // Measured: with this many items per part METIS neither prints messages nor leaves most parts
+    // empty.
+    let enough = if options.parts > MAX_KWAY_PARTS { 16 } else { 2 };
     let mut part_of = if items < enough * options.parts {
-        cut_evenly(&graph, options.parts)
+        divide_evenly(&graph, options.parts)
     } else {
         call_metis(&graph, options).map_err(|error| {
-            let told = wrong(format!("METIS fails: {error}"));
-            if error.contains("memory") { told.help("allow more with --memory") } else { told }
+            let failure = fail(format!("METIS failed: {error}"));
+            match error.contains("memory") {
+                true => failure.help("increase the limit with --memory"),
+                false => failure,
+            }
         })?
     };
     fill_empty_parts(&graph, options.parts, &mut part_of);
     Ok(Partition { part_count: options.parts, part_of })
 }
 
-/// Rows and columns are distributed alike, so a matrix must be square.
+/// Checks that a matrix is square, because its columns are distributed as its rows are.
 pub(crate) fn check_square(matrix: &Matrix, file: &str) -> Result<()> {
     let (rows, columns) = (matrix.row_count(), matrix.column_count());
     if rows == columns {
@@ -206,21 +231,26 @@ pub(crate) fn check_square(matrix: &Matrix, file: &str) -> Result<()> {
     }
     let message = format!("a matrix of {rows} rows and {columns} columns is not square");
     Err(InputError::new(file, At::Whole, message)
-        .help("its rows and columns are distributed alike, so it must be square"))
+        .help("rows and columns have the same distribution, so the matrix must be square"))
 }
 
-/// METIS is not made for several threads: it seeds and reads the C library's random numbers.
+/// METIS is not thread-safe: it seeds and uses the C library's random numbers.
 static METIS: Mutex<()> = Mutex::new(());
 
-/// The largest sum of weights that METIS is given: it adds in 31 bits.
-const SUM: u128 = 1 << 29;
+/// The largest sum of weights that is passed to METIS, which adds in 31 bits.
+const MAX_WEIGHT_SUM: u128 = 1 << 29;
 
-/// Beyond so many parts k-way refinement takes minutes (it was a minute for 65536 parts of two
-/// million triangles), and recursive bisection seconds.
-const KWAY_PARTS: usize = 8192;
+/// The largest number of parts for k-way partitioning. Above it k-way refinement takes minutes (one
+/// minute for 65536 parts of two million triangles) and recursive bisection seconds.
+const MAX_KWAY_PARTS: usize = 8192;
 
-fn call_metis(graph: &ItemGraph, options: &Options) -> Result<Vec<u32>, String> {
-    let signed = |values: &[u32]| values.iter().map(|&v| v as i32).collect::<Vec<i32>>();
+/// A number as METIS's `idx_t`. All counts are within [`limits::NODES`], which fits 31 bits.
+fn metis_int<N: TryInto<i32>>(number: N) -> i32 {
+    number.try_into().unwrap_or_else(|_| unreachable!("the limits fit 31 bits"))
+}
+
+fn call_metis(graph: &ItemGraph, options: &PartitionOptions) -> Result<Vec<u32>, String> {
+    let signed = |values: &[u32]| values.iter().map(|&v| metis_int(v)).collect::<Vec<i32>>();
     let (first, neighbours) = (signed(&graph.first), signed(&graph.neighbours));
     let weights_per_item = graph.weights.as_ref().map_or(1, |weights| weights.1);
     let weights = graph
@@ -229,12 +259,16 @@ fn call_metis(graph: &ItemGraph, options: &Options) -> Result<Vec<u32>, String> 
         .map(|(weights, per_item)| fair_weights(weights, *per_item, options.parts));
     let wide = |values: &Vec<u32>| values.iter().map(|&v| u64::from(v)).collect::<Vec<u64>>();
     let edge_weights = graph.edge_weights.as_ref().map(|weights| scaled(&wide(weights)));
-    let _one_at_a_time = METIS.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut call =
-        metis::Graph::new(weights_per_item as i32, options.parts as i32, &first, &neighbours)
-            .map_err(|error| error.to_string())?
-            .set_option(metis::option::Seed((options.seed & 0x7fff_ffff) as i32))
-            .set_option(metis::option::MinConn(true));
+    let _guard = METIS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut call = metis::Graph::new(
+        metis_int(weights_per_item),
+        metis_int(options.parts),
+        &first,
+        &neighbours,
+    )
+    .map_err(|error| error.to_string())?
+    .set_option(metis::option::Seed(metis_int(options.seed & MAX_INT)))
+    .set_option(metis::option::MinConn(true));
     if let Some(weights) = &weights {
         call = call.set_vwgt(weights);
     }
@@ -242,23 +276,23 @@ fn call_metis(graph: &ItemGraph, options: &Options) -> Result<Vec<u32>, String> 
         call = call.set_adjwgt(weights);
     }
     let mut part_of = vec![0i32; graph.len()];
-    let done = if options.parts > KWAY_PARTS {
+    let done = if options.parts > MAX_KWAY_PARTS {
         call.part_recursive(&mut part_of)
     } else {
         call.part_kway(&mut part_of)
     };
     done.map_err(|error| error.to_string())?;
-    Ok(part_of.into_iter().map(|part| part as u32).collect())
+    Ok(part_of.into_iter().map(to_u32).collect())
 }
 
-/// Weights that METIS can balance, each constraint on its own: no weight is beyond the fair share
-/// of a part, and an item without weight has a thousandth of the least.
+/// Weights that METIS can balance, separately for each constraint: no weight is above the fair share of
+/// a part, and a weight of 0 becomes a thousandth of the smallest other weight.
 fn fair_weights(weights: &[u32], per_item: usize, parts: usize) -> Vec<i32> {
     let mut fair = vec![0i32; weights.len()];
     for constraint in 0..per_item {
         let column = weights.iter().skip(constraint).step_by(per_item);
         let mut column: Vec<u64> = column.map(|&w| 1 + 1000 * u64::from(w)).collect();
-        cut_to_fair_share(&mut column, parts as u64);
+        limit_to_fair_share(&mut column, to_u64(parts));
         for (item, weight) in scaled(&column).into_iter().enumerate() {
             fair[item * per_item + constraint] = weight;
         }
@@ -266,12 +300,12 @@ fn fair_weights(weights: &[u32], per_item: usize, parts: usize) -> Vec<i32> {
     fair
 }
 
-/// Cuts weights to the share that a part would have of their sum, which the cut itself makes
-/// smaller, until it settles.
-fn cut_to_fair_share(weights: &mut [u64], parts: u64) {
-    // It settles in a few rounds; what is left after 64 is not worth more.
+/// Reduces weights to the fair share of a part in their sum, repeatedly, because the reduction makes
+/// the share smaller.
+fn limit_to_fair_share(weights: &mut [u64], parts: u64) {
+    // This converges in a few rounds; what remains after 64 rounds is insignificant.
     for _ in 0..64 {
-        let share = sum(weights).div_ceil(u128::from(parts)) as u64;
+        let share = to_u64(sum(weights).div_ceil(u128::from(parts)));
         if weights.iter().all(|&w| w <= share) {
             return;
         }
@@ -285,41 +319,42 @@ fn sum(weights: &[u64]) -> u128 {
     weights.iter().map(|&w| u128::from(w)).sum()
 }
 
-/// The same weights, in proportion, small enough to be added up; at least 1 each.
+/// The weights scaled so that their sum fits 31 bits; at least 1 each.
 fn scaled(weights: &[u64]) -> Vec<i32> {
-    let total = sum(weights).max(SUM);
-    // A weight is at most the sum, so its share of `SUM` fits, and all shares together do.
-    let scale = |w: u64| (u128::from(w) * SUM / total).max(1) as i32;
+    let total = sum(weights).max(MAX_WEIGHT_SUM);
+    // A weight is at most the sum, so its share of `MAX_WEIGHT_SUM` fits, and so does the sum of all
+    // shares.
+    let scale = |w: u64| metis_int((u128::from(w) * MAX_WEIGHT_SUM / total).max(1));
     weights.iter().map(|&w| scale(w)).collect()
 }
 
-/// Items in depth-first order of the graph, cut into parts of even size.
-fn cut_evenly(graph: &ItemGraph, parts: usize) -> Vec<u32> {
+/// Divides the items, in depth-first order of the graph, into parts of equal size.
+fn divide_evenly(graph: &ItemGraph, parts: usize) -> Vec<u32> {
     let items = graph.len();
     let mut part_of = vec![u32::MAX; items];
     let mut stack = Vec::new();
-    let mut done = 0usize;
-    for start in 0..items as u32 {
+    let mut done = 0;
+    for start in 0..to_u32(items) {
         stack.push(start);
         while let Some(item) = stack.pop() {
-            if part_of[item as usize] != u32::MAX {
+            if part_of[index(item)] != u32::MAX {
                 continue;
             }
-            part_of[item as usize] = (done as u64 * parts as u64 / items as u64) as u32;
+            part_of[index(item)] = to_u32(done * to_u64(parts) / to_u64(items));
             done += 1;
-            let unseen = graph.neighbours_of(item as usize).iter().rev();
-            stack.extend(unseen.filter(|&&next| part_of[next as usize] == u32::MAX));
+            let neighbours = graph.neighbours_of(index(item)).iter().rev();
+            stack.extend(neighbours.filter(|&&next| part_of[index(next)] == u32::MAX));
         }
     }
     part_of
 }
 
-/// Gives each empty part an item of a part that has most: the one with the fewest neighbours at
-/// home.
+/// Moves an item of a largest part to each empty part: the item with the fewest neighbours in its own
+/// part.
 fn fill_empty_parts(graph: &ItemGraph, parts: usize, part_of: &mut [u32]) {
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); parts];
-    for (item, &part) in part_of.iter().enumerate() {
-        members[part as usize].push(item as u32);
+    for (item, &part) in (0..).zip(&*part_of) {
+        members[index(part)].push(item);
     }
     let empty: Vec<usize> = (0..parts).filter(|&part| members[part].is_empty()).collect();
     if empty.is_empty() {
@@ -329,13 +364,13 @@ fn fill_empty_parts(graph: &ItemGraph, parts: usize, part_of: &mut [u32]) {
         members.iter().enumerate().map(|(part, items)| (items.len(), part)).collect();
     for part in empty {
         let Some((size, from)) = largest.pop() else { return };
-        let at_home = |item: u32| {
-            let home = |&&next: &&u32| part_of[next as usize] as usize == from;
-            graph.neighbours_of(item as usize).iter().filter(home).count()
+        let inside = |item: u32| {
+            let same_part = |&&next: &&u32| index(part_of[index(next)]) == from;
+            graph.neighbours_of(index(item)).iter().filter(same_part).count()
         };
-        let Some(row) = (0..size).min_by_key(|&row| at_home(members[from][row])) else { return };
+        let Some(row) = (0..size).min_by_key(|&row| inside(members[from][row])) else { return };
         let item = members[from].swap_remove(row);
-        part_of[item as usize] = part as u32;
+        part_of[index(item)] = to_u32(part);
         largest.push((size - 1, from));
     }
 }
@@ -360,7 +395,7 @@ mod tests {
     }
 
     fn parts_of(source: &Source, parts: usize, seed: u64) -> Partition {
-        partition(source, &Options { parts, seed }, "f").unwrap()
+        partition(source, &PartitionOptions { parts, seed }, "f").unwrap()
     }
 
     #[test]
@@ -377,9 +412,9 @@ mod tests {
                     assert!(partition.sizes().iter().all(|&s| s > 0), "{n} into {parts}");
                     assert_eq!(partition.sizes().iter().sum::<usize>(), n);
                 }
-                let error = partition(&source, &Options { parts: n + 1, seed: 0 }, "f");
+                let error = partition(&source, &PartitionOptions { parts: n + 1, seed: 0 }, "f");
                 assert!(error.unwrap_err().help.unwrap().contains(&format!("at most {n}")));
-                assert!(partition(&source, &Options { parts: 0, seed: 0 }, "f").is_err());
+                assert!(partition(&source, &PartitionOptions { parts: 0, seed: 0 }, "f").is_err());
             }
         }
     }
@@ -401,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_beyond_all_reason_are_balanced() {
+    fn extreme_weights_are_balanced() {
         let n = 400;
         for weights in [
             vec![u32::MAX >> 1; n],
@@ -418,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn many_equal_elements_stay_within_bounds() {
+    fn many_equal_elements_stay_within_the_limits() {
         let n = 1 << 17;
         let nodes = [0u32, 1, 2].repeat(n);
         let first = (0..=n as u32).map(|e| 3 * e).collect();
@@ -431,7 +466,7 @@ mod tests {
     fn parts_of_connections_are_given() {
         let source = Source::Connections(ConnectionList::new(3, vec![(0, 1, 5)]).unwrap());
         assert_eq!(stated(&source).unwrap().part_count(), 3);
-        assert!(partition(&source, &Options { parts: 3, seed: 0 }, "f").is_err());
+        assert!(partition(&source, &PartitionOptions { parts: 3, seed: 0 }, "f").is_err());
     }
 
     #[test]

@@ -1,73 +1,73 @@
-//! The triangles of a nodal graph.
+//! Reconstruction of a triangle mesh from its nodal graph.
 //!
-//! Archives of test graphs often keep of a triangle mesh only its nodal graph: the nodes, and an
-//! edge between two that share a triangle. Where every edge lies in one or two cycles of three
-//! (on the rim in one, inside in two), these cycles are the triangles, and the mesh is known
-//! again but for its coordinates. Where an edge lies in none or in more than two, a three-cycle
-//! may be a hole or a cut through the mesh, nothing tells which, and the graph is refused.
+//! Archives of test graphs often contain only the nodal graph of a triangle mesh: the nodes, and an
+//! edge between two nodes of the same triangle. If every edge is in one three-cycle (on the boundary)
+//! or two (inside), these cycles are the triangles, and the mesh is determined except for its
+//! coordinates. If an edge is in none or in more than two, a three-cycle may be a hole in the mesh;
+//! the graph is ambiguous and is rejected.
 //!
-//! Finding the cycles takes O(edges * sqrt(edges)) at worst: of each edge the end with fewer
-//! neighbours is searched.
+//! Finding the cycles takes O(edges * sqrt(edges)) time: for each edge the end with fewer neighbours
+//! is searched.
 
 use conset_ir::ShapeError;
+use conset_ir::convert::{index, to_u32};
 
 use crate::model::{Graph, Mesh};
 
-/// The mesh whose nodal graph this is; its triangles ascend, and so do the nodes of each.
+/// The triangle mesh with this nodal graph. The triangles ascend, and so do the nodes of each.
 ///
 /// # Errors
 /// A directed graph, an edge of a vertex with itself, or an edge that is not in one or two
-/// three-cycles; vertices are named as in a METIS file, from 1.
+/// three-cycles. Errors count vertices from 1, as METIS files do.
 pub fn from_graph(graph: &Graph) -> Result<Mesh, ShapeError> {
-    if graph.directed() {
+    if graph.is_directed() {
         return Err(ShapeError::new("graph", "the nodal graph of a mesh is undirected"));
     }
     let vertices = graph.vertex_count();
-    let rank = |v: usize| (graph.neighbours_of(v).len(), v);
+    let rank = |v: u32| (graph.neighbours_of(index(v)).len(), v);
     let mut triangles: Vec<[u32; 3]> = Vec::new();
-    // The vertex that last marked each one as its neighbour.
+    // The last vertex that has each one as a neighbour.
     let mut marked_by = vec![u32::MAX; vertices];
-    for u in 0..vertices {
-        for &v in graph.neighbours_of(u) {
-            marked_by[v as usize] = u as u32;
+    for u in 0..to_u32(vertices) {
+        for &v in graph.neighbours_of(index(u)) {
+            marked_by[index(v)] = u;
         }
-        if marked_by[u] == u as u32 {
+        if marked_by[index(u)] == u {
             return Err(ShapeError::new(edge(u, u), "an edge of a vertex with itself"));
         }
-        for &v in graph.neighbours_of(u) {
-            if rank(v as usize) > rank(u) {
+        for &v in graph.neighbours_of(index(u)) {
+            if rank(v) > rank(u) {
                 continue;
             }
-            let cycles = graph
-                .neighbours_of(v as usize)
-                .iter()
-                .filter(|&&w| marked_by[w as usize] == u as u32);
+            let neighbours = graph.neighbours_of(index(v)).iter();
+            let cycles = neighbours.filter(|&&w| marked_by[index(w)] == u);
             let mut count = 0;
             for &w in cycles {
                 count += 1;
-                // Of its three edges, only the one opposite the last corner notes a triangle.
-                if rank(w as usize) < rank(v as usize) && count <= 2 {
-                    let mut corners = [u as u32, v, w];
+                // Each triangle is recorded at one of its three edges, the one opposite the corner of
+                // the lowest rank.
+                if rank(w) < rank(v) && count <= 2 {
+                    let mut corners = [u, v, w];
                     corners.sort_unstable();
                     triangles.push(corners);
                 }
             }
             if !(1..=2).contains(&count) {
                 return Err(ShapeError::new(
-                    edge(u, v as usize),
+                    edge(u, v),
                     format!(
-                        "it lies in {count} three-cycles; an edge of a triangle mesh in 1 or 2"
+                        "it is in {count} three-cycles; an edge of a triangle mesh is in 1 or 2"
                     ),
                 ));
             }
         }
     }
     triangles.sort_unstable();
-    let first = (0..=triangles.len() as u32).map(|t| 3 * t).collect();
+    let first = (0..=to_u32(triangles.len())).map(|t| 3 * t).collect();
     Mesh::new(2, vertices, Vec::new(), first, triangles.into_flattened())
 }
 
-fn edge(u: usize, v: usize) -> String {
+fn edge(u: u32, v: u32) -> String {
     format!("edge between vertices {} and {}", u.min(v) + 1, u.max(v) + 1)
 }
 
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strip_gives_its_triangles_and_lone_vertices_stay() {
+    fn a_strip_gives_its_triangles_and_keeps_isolated_vertices() {
         let strip = graph(&[&[1, 2], &[0, 2, 3], &[0, 1, 3], &[1, 2], &[]]);
         let mesh = from_graph(&strip).unwrap();
         assert_eq!(mesh.elements().collect::<Vec<_>>(), [[0, 1, 2], [1, 2, 3]]);

@@ -1,51 +1,54 @@
-//! Meshes as Gmsh `.msh` files, so that other programs can read what is generated here.
+//! Writer of Gmsh `.msh` files, so that other programs can read generated meshes.
 //!
-//! Versions 2.2 and 4.1, as text and in binary (little endian, and said so in the file). Nodes and
-//! elements are numbered from 1, nodes by their names in the mesh where it has some. All of them
-//! belong to one geometric entity with the tag 1 of the mesh's dimension; there are no physical
-//! groups. Coordinates are written with as many digits as it takes to read the same number back.
+//! Versions 2.2 and 4.1, as text and as binary (little-endian, as declared in the file). Nodes and
+//! elements are numbered from 1; nodes have the mesh's own node ids if it has any. All of them belong
+//! to one geometric entity with tag 1 of the mesh's dimension; there are no physical groups.
+//! Coordinates are written with enough digits to read back the same number.
 //!
-//! The parts that a mesh may state are not written.
+//! The parts of a mesh are not written.
 
 use std::io::Write;
 
 use conset_ir::ShapeError;
+use conset_ir::convert::{index, to_u64};
 
 use crate::model::Mesh;
 
-/// Version and encoding of a `.msh` file.
+/// The version and encoding of a `.msh` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum MshFormat {
     /// Version 4.1, text.
     V41Text,
     /// Version 4.1, binary.
     V41Binary,
-    /// Version 2.2, text; the version that most programs know.
+    /// Version 2.2, text; the version that most programs support.
     V22Text,
     /// Version 2.2, binary.
     V22Binary,
 }
 
-/// The file's bytes.
+/// The bytes of the file.
 ///
 /// # Errors
-/// A mesh without coordinates, an element whose dimension and number of nodes are those of no
-/// element type of the format, more nodes or node names than version 2.2 can number (2^31 - 1).
-pub fn write(mesh: &Mesh, form: Form) -> Result<Vec<u8>, ShapeError> {
+/// A mesh without coordinates, an element whose dimension and number of nodes match no element type
+/// of the format, nodes, elements or node ids above 2^31 - 1 in version 2.2.
+pub fn write(mesh: &Mesh, form: MshFormat) -> Result<Vec<u8>, ShapeError> {
     if mesh.coordinates().len() != mesh.node_count() {
-        return Err(ShapeError::new("coordinates", "none, which a .msh file must have"));
+        return Err(ShapeError::new("coordinates", "none; a .msh file requires coordinates"));
     }
     let runs = runs(mesh)?;
-    let old = matches!(form, Form::V22Text | Form::V22Binary);
-    if old && (1..=mesh.node_count()).any(|n| name(mesh, n - 1) > i32::MAX as u64) {
-        return Err(ShapeError::new("node_ids", "too large for version 2.2, use 4.1"));
+    let old = matches!(form, MshFormat::V22Text | MshFormat::V22Binary);
+    if old && (0..mesh.node_count()).any(|node| i32::try_from(node_id(mesh, node)).is_err()) {
+        return Err(ShapeError::new("node_ids", "too large for version 2.2; use version 4.1"));
     }
-    let mut out =
-        Out { bytes: Vec::new(), binary: form == Form::V41Binary || form == Form::V22Binary };
+    let mut out = MshWriter {
+        bytes: Vec::new(),
+        binary: form == MshFormat::V41Binary || form == MshFormat::V22Binary,
+    };
     let (version, kind) = (if old { "2.2" } else { "4.1" }, u8::from(out.binary));
     out.text(&format!("$MeshFormat\n{version} {kind} 8\n"));
     if out.binary {
-        // By this number readers recognise the byte order.
+        // Readers detect the byte order by this number.
         out.bytes.extend(1i32.to_le_bytes());
         out.text("\n");
     }
@@ -65,21 +68,21 @@ pub fn write(mesh: &Mesh, form: Form) -> Result<Vec<u8>, ShapeError> {
     Ok(out.bytes)
 }
 
-/// Neighbouring elements of one type.
-struct Run {
+/// Consecutive elements of the same type.
+struct ElementRun {
     /// Gmsh's number of the type.
     kind: i32,
     elements: std::ops::Range<usize>,
 }
 
-fn runs(mesh: &Mesh) -> Result<Vec<Run>, ShapeError> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs(mesh: &Mesh) -> Result<Vec<ElementRun>, ShapeError> {
+    let mut runs: Vec<ElementRun> = Vec::new();
     for (e, element) in mesh.elements().enumerate() {
         let kind = element_type(mesh.dimension(), element.len()).ok_or_else(|| {
             ShapeError::new(
                 format!("elements[{e}]"),
                 format!(
-                    "no .msh type has {} nodes in {} dimensions",
+                    "no .msh element type has {} nodes in {} dimensions",
                     element.len(),
                     mesh.dimension()
                 ),
@@ -87,7 +90,7 @@ fn runs(mesh: &Mesh) -> Result<Vec<Run>, ShapeError> {
         })?;
         match runs.last_mut() {
             Some(run) if run.kind == kind => run.elements.end = e + 1,
-            _ => runs.push(Run { kind, elements: e..e + 1 }),
+            _ => runs.push(ElementRun { kind, elements: e..e + 1 }),
         }
     }
     Ok(runs)
@@ -119,17 +122,17 @@ fn element_type(dimension: u8, nodes: usize) -> Option<i32> {
     })
 }
 
-/// The number of a node in the file.
-fn name(mesh: &Mesh, node: usize) -> u64 {
-    mesh.node_ids().get(node).copied().unwrap_or(node as u64 + 1)
+/// The id of a node in the file.
+fn node_id(mesh: &Mesh, node: usize) -> u64 {
+    mesh.node_ids().get(node).copied().unwrap_or_else(|| to_u64(node) + 1)
 }
 
-fn nodes_41(mesh: &Mesh, out: &mut Out) {
+fn nodes_41(mesh: &Mesh, out: &mut MshWriter) {
     let count = mesh.node_count();
-    let names = || (0..count).map(|node| name(mesh, node));
-    let (least, most) = (names().min().unwrap_or(0), names().max().unwrap_or(0));
+    let ids = || (0..count).map(|node| node_id(mesh, node));
+    let (least, most) = (ids().min().unwrap_or(0), ids().max().unwrap_or(0));
     out.row(|row| {
-        for number in [u64::from(count > 0), count as u64, least, most] {
+        for number in [u64::from(count > 0), to_u64(count), least, most] {
             row.size(number);
         }
     });
@@ -140,20 +143,20 @@ fn nodes_41(mesh: &Mesh, out: &mut Out) {
         for number in [i32::from(mesh.dimension()), 1, 0] {
             row.int(number);
         }
-        row.size(count as u64);
+        row.size(to_u64(count));
     });
-    for name in names() {
-        out.row(|row| row.size(name));
+    for id in ids() {
+        out.row(|row| row.size(id));
     }
     for point in mesh.coordinates() {
         out.row(|row| point.iter().for_each(|&x| row.real(x)));
     }
 }
 
-fn elements_41(mesh: &Mesh, runs: &[Run], out: &mut Out) {
-    let count = mesh.element_count() as u64;
+fn elements_41(mesh: &Mesh, runs: &[ElementRun], out: &mut MshWriter) {
+    let count = to_u64(mesh.element_count());
     out.row(|row| {
-        for number in [runs.len() as u64, count, u64::from(count > 0), count] {
+        for number in [to_u64(runs.len()), count, u64::from(count > 0), count] {
             row.size(number);
         }
     });
@@ -162,68 +165,74 @@ fn elements_41(mesh: &Mesh, runs: &[Run], out: &mut Out) {
             for number in [i32::from(mesh.dimension()), 1, run.kind] {
                 row.int(number);
             }
-            row.size(run.elements.len() as u64);
+            row.size(to_u64(run.elements.len()));
         });
         for e in run.elements.clone() {
             out.row(|row| {
-                row.size(e as u64 + 1);
-                mesh.element(e).iter().for_each(|&node| row.size(name(mesh, node as usize)));
+                row.size(to_u64(e) + 1);
+                mesh.element(e).iter().for_each(|&node| row.size(node_id(mesh, index(node))));
             });
         }
     }
 }
 
-fn nodes_22(mesh: &Mesh, out: &mut Out) {
+fn nodes_22(mesh: &Mesh, out: &mut MshWriter) {
     out.text(&format!("{}\n", mesh.node_count()));
     for (node, point) in mesh.coordinates().iter().enumerate() {
         out.row(|row| {
-            row.int(name(mesh, node) as i32);
+            row.int(int(node_id(mesh, node)));
             point.iter().for_each(|&x| row.real(x));
         });
     }
 }
 
-fn elements_22(mesh: &Mesh, runs: &[Run], out: &mut Out) {
-    // Two tags each: the physical group, for which Gmsh needs a number above 0, and the entity.
+fn elements_22(mesh: &Mesh, runs: &[ElementRun], out: &mut MshWriter) {
+    // Each element has two tags: the physical group, which Gmsh requires to be positive, and the
+    // entity.
     const TAGS: [i32; 3] = [2, 1, 1];
     out.text(&format!("{}\n", mesh.element_count()));
     for run in runs {
         if out.binary {
-            // A header tells the type and the number of tags for all elements of the run.
-            for number in [run.kind, run.elements.len() as i32, TAGS[0]] {
+            // A header gives the type and the number of tags of all elements of the run.
+            for number in [run.kind, int(run.elements.len()), TAGS[0]] {
                 out.int(number);
             }
         }
         for e in run.elements.clone() {
             out.row(|row| {
-                row.int(e as i32 + 1);
+                row.int(int(e + 1));
                 if !row.binary {
                     row.int(run.kind);
                     row.int(TAGS[0]);
                 }
                 TAGS[1..].iter().for_each(|&tag| row.int(tag));
-                mesh.element(e).iter().for_each(|&node| row.int(name(mesh, node as usize) as i32));
+                mesh.element(e).iter().for_each(|&node| row.int(int(node_id(mesh, index(node)))));
             });
         }
     }
 }
 
-/// Numbers, as text in rows or in binary.
-struct Out {
+/// A number as an `int`. [`write()`] has checked that it fits.
+fn int<N: TryInto<i32>>(number: N) -> i32 {
+    number.try_into().unwrap_or_else(|_| unreachable!("checked before"))
+}
+
+/// Writes numbers, as rows of text or as binary.
+struct MshWriter {
     bytes: Vec<u8>,
     binary: bool,
 }
 
-impl Out {
+impl MshWriter {
     fn text(&mut self, text: &str) {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// Writes the numbers of one line; in binary there are no lines.
+    /// Writes the numbers of one line; binary files have no lines.
     fn row(&mut self, numbers: impl FnOnce(&mut Self)) {
         numbers(self);
         if !self.binary {
-            // In place of the space after the last number.
+            // Replaces the space after the last number.
             self.bytes.pop();
             self.text("\n");
         }
@@ -263,16 +272,16 @@ mod tests {
     use crate::generate::{bricks, plate};
 
     #[test]
-    fn text_is_as_the_manual_says() {
+    fn text_follows_the_manual() {
         let text = |form| String::from_utf8(write(&plate(1, 1).unwrap(), form).unwrap()).unwrap();
         assert_eq!(
-            text(Form::V41Text),
+            text(MshFormat::V41Text),
             "$MeshFormat\n4.1 0 8\n$EndMeshFormat\n\
              $Nodes\n1 4 1 4\n2 1 0 4\n1\n2\n3\n4\n0 0 0\n1 0 0\n0 1 0\n1 1 0\n$EndNodes\n\
              $Elements\n1 2 1 2\n2 1 2 2\n1 1 2 4\n2 1 4 3\n$EndElements\n"
         );
         assert_eq!(
-            text(Form::V22Text),
+            text(MshFormat::V22Text),
             "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n\
              $Nodes\n4\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 1 1 0\n$EndNodes\n\
              $Elements\n2\n1 2 2 1 1 1 2 4\n2 2 2 1 1 1 4 3\n$EndElements\n"
@@ -286,9 +295,9 @@ mod tests {
                      $Nodes\n\n$EndNodes\n$Elements\n\n$EndElements\n";
         let nodes = 4 * 8 + (3 * 4 + 8) + 8 * 8 + 8 * 24;
         let elements = 4 * 8 + (3 * 4 + 8) + 9 * 8;
-        let bytes = write(&mesh, Form::V41Binary).unwrap();
+        let bytes = write(&mesh, MshFormat::V41Binary).unwrap();
         assert_eq!(bytes.len(), frame.len() + nodes + elements);
-        let bytes = write(&mesh, Form::V22Binary).unwrap();
+        let bytes = write(&mesh, MshFormat::V22Binary).unwrap();
         assert_eq!(bytes.len(), frame.len() + 2 + 8 * 28 + 2 + 3 * 4 + 11 * 4);
     }
 
@@ -298,31 +307,33 @@ mod tests {
         let nodes = vec![0, 1, 2, 1, 2, 3, 0, 1, 2, 3, 2, 3, 4];
         let mesh = Mesh::new(2, 5, coordinates, vec![0, 3, 6, 10, 13], nodes).unwrap();
         let mesh = mesh.with_node_ids(vec![10, 20, 30, 40, 5_000_000_000]).unwrap();
-        let text = String::from_utf8(write(&mesh, Form::V41Text).unwrap()).unwrap();
+        let text = String::from_utf8(write(&mesh, MshFormat::V41Text).unwrap()).unwrap();
         assert!(text.contains("$Nodes\n1 5 10 5000000000\n"), "{text}");
         assert!(text.contains("$Elements\n3 4 1 4\n2 1 2 2\n1 10 20 30\n"), "{text}");
         assert!(text.contains("\n2 1 3 1\n3 10 20 30 40\n2 1 2 1\n4 30 40 5000000000\n"), "{text}");
-        assert!(write(&mesh, Form::V22Text).unwrap_err().message.contains("4.1"));
+        assert!(write(&mesh, MshFormat::V22Text).unwrap_err().message.contains("4.1"));
     }
 
     #[test]
-    fn what_the_format_cannot_say_is_refused() {
+    fn meshes_that_the_format_cannot_represent_are_rejected() {
         let mesh = |dimension, coordinates: Vec<[f64; 3]>| {
             Mesh::new(dimension, 3, coordinates, vec![0, 3], vec![0, 1, 2]).unwrap()
         };
         let points = vec![[0.0; 3]; 3];
-        assert!(write(&mesh(2, points.clone()), Form::V41Text).is_ok());
-        assert_eq!(write(&mesh(2, vec![]), Form::V41Text).unwrap_err().place, "coordinates");
-        assert_eq!(write(&mesh(0, points), Form::V41Text).unwrap_err().place, "elements[0]");
+        assert!(write(&mesh(2, points.clone()), MshFormat::V41Text).is_ok());
+        assert_eq!(write(&mesh(2, vec![]), MshFormat::V41Text).unwrap_err().place, "coordinates");
+        assert_eq!(write(&mesh(0, points), MshFormat::V41Text).unwrap_err().place, "elements[0]");
     }
 
     #[test]
     fn an_empty_mesh_has_empty_sections() {
         let empty = Mesh::new(2, 0, vec![], vec![0], vec![]).unwrap();
-        for form in [Form::V41Text, Form::V41Binary, Form::V22Text, Form::V22Binary] {
+        for form in
+            [MshFormat::V41Text, MshFormat::V41Binary, MshFormat::V22Text, MshFormat::V22Binary]
+        {
             assert!(write(&empty, form).is_ok());
         }
-        let text = String::from_utf8(write(&empty, Form::V41Text).unwrap()).unwrap();
+        let text = String::from_utf8(write(&empty, MshFormat::V41Text).unwrap()).unwrap();
         assert!(text.contains("$Nodes\n0 0 0 0\n$EndNodes\n$Elements\n0 0 0 0\n"), "{text}");
     }
 }

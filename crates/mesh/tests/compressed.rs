@@ -173,12 +173,12 @@ fn lengths_that_are_not_so_are_refused() {
         wrong(4, 2, &with(change), &["array `connectivity`", words]);
     };
     // 48 bytes in blocks of 11, the last of 4.
-    is(&|a| a.header[2] = 3, "its header says 47 bytes, expected 48");
-    is(&|a| a.header[0] = 4, "its header says 37 bytes, expected 48");
+    is(&|a| a.header[2] = 3, "the header declares 47 bytes, expected 48");
+    is(&|a| a.header[0] = 4, "the header declares 37 bytes, expected 48");
     is(&|a| a.header[..3].copy_from_slice(&[1 << 60, 1 << 60, 0]), "bytes, expected 48");
     // Blocks of nothing, more than the file could list.
-    is(&|a| a.header[..3].copy_from_slice(&[1 << 60, 0, 48]), "the list of blocks is cut short");
-    is(&|a| a.header[7] = u64::MAX >> 1, "block 4 of 5 is cut short");
+    is(&|a| a.header[..3].copy_from_slice(&[1 << 60, 0, 48]), "the list of blocks is truncated");
+    is(&|a| a.header[7] = u64::MAX >> 1, "block 4 of 5 is truncated");
     is(&|a| a.blocks[0] ^= 0xff, "block 0 of 5 is damaged");
     // Its checksum.
     is(&|a| *a.blocks.last_mut().unwrap() ^= 0xff, "block 4 of 5 is damaged");
@@ -188,11 +188,11 @@ fn lengths_that_are_not_so_are_refused() {
         let header = vec![1, length, 0, blocks.len() as u64];
         move |a: &mut Array| (a.header, a.blocks) = (header.clone(), blocks.clone())
     };
-    is(&one(&[0; 49], 48), "block 0 of 1 is longer than the header says");
-    is(&one(&[0; 1 << 20], 48), "block 0 of 1 is longer than the header says");
-    is(&one(&[0; 47], 48), "block 0 of 1 is shorter than the header says");
+    is(&one(&[0; 49], 48), "block 0 of 1 is longer than the header declares");
+    is(&one(&[0; 1 << 20], 48), "block 0 of 1 is longer than the header declares");
+    is(&one(&[0; 47], 48), "block 0 of 1 is shorter than the header declares");
     // What is packed twice is unpacked once.
-    is(&one(&packed(&[0; 48]), 48), "block 0 of 1 is shorter than the header says");
+    is(&one(&packed(&[0; 48]), 48), "block 0 of 1 is shorter than the header declares");
     let twice = packed(&packed(&vec![0; 1 << 20]));
     is(&one(&twice, 48), "the number");
 }
@@ -204,7 +204,7 @@ fn cells_without_nodes_and_numbers_that_do_not_fit_are_refused() {
     arrays[3] = array("types", "UInt8", &[7, 7], 2);
     wrong(4, 2, &arrays, &["cell 1 of type 7 has 0 nodes"]);
     arrays[3] = array("types", "Int32", &[5i32, 300].map(i32::to_le_bytes).concat(), 8);
-    wrong(4, 2, &arrays, &["array `types`: the number 300 is too large here"]);
+    wrong(4, 2, &arrays, &["array `types`: the number 300 is too large"]);
     arrays[3] = array("types", "Int32", &[5i32, -5].map(i32::to_le_bytes).concat(), 8);
-    wrong(4, 2, &arrays, &["array `types`: a number below 0"]);
+    wrong(4, 2, &arrays, &["array `types`: a negative number"]);
 }

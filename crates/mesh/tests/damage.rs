@@ -4,7 +4,7 @@
 mod common;
 
 use common::samples;
-use conset_mesh::partition::{self, Options};
+use conset_mesh::partition::{self, PartitionOptions};
 use conset_mesh::{Format, halo, read, triangles};
 
 /// Reads, and where something was read does everything that the crate can do with it.
@@ -13,7 +13,7 @@ fn use_all(format: Format, bytes: &[u8]) -> bool {
     if let conset_mesh::Source::Graph(graph) = &source {
         let _ = triangles::from_graph(graph);
     }
-    let options = Options { parts: 2, seed: 0 };
+    let options = PartitionOptions::new(2).with_seed(0);
     let made = partition::partition(&source, &options, "f").ok();
     for partition in [partition::stated(&source), made].into_iter().flatten() {
         let _ = halo(&source, &partition, "halo");

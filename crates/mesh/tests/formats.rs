@@ -65,10 +65,10 @@ fn gmsh_errors_have_their_place() {
     check(&replaced("$Nodes\n4", "$Nodes\n3"), 12, 1, "more entries than its count");
     check(&replaced("$Elements\n4", "$Elements\n5"), 20, 1, "not a whole number");
     check(&replaced("9 1 1 2", "9 1 1 0"), 19, 13, "partition 0");
-    check(&replaced("4 2 4 9 1 1 2", "4 2 2 9 1"), 24, 1, "some elements are in a part");
+    check(&replaced("4 2 4 9 1 1 2", "4 2 2 9 1"), 24, 1, "some elements have a partition");
     check(&replaced("$Periodic\n", "$Periodic2\n"), 21, 1, "has no $EndPeriodic2");
     let error = refused(Format::Gmsh, "solid x\n");
-    check(&error, 1, 1, "does not begin with $MeshFormat");
+    check(&error, 1, 1, "does not start with $MeshFormat");
     let error = refused(Format::Gmsh, &common::GMSH_41.replacen("2 4 10 40", "2 5 10 40", 1));
     check(&error, 15, 3, "5 nodes are declared");
 }
@@ -84,7 +84,7 @@ fn binary_errors_name_bytes() {
 }
 
 #[test]
-fn graphs_keep_weights_sizes_and_lone_vertices() {
+fn graphs_keep_weights_sizes_and_isolated_vertices() {
     let Source::Graph(graph) =
         source(Format::MetisGraph, "3 2 111 2\n1 5 6 2 9\n2 0 7 1 9 3 4\n3 1 1 2 4\n")
     else {
@@ -111,7 +111,7 @@ fn graph_errors_have_their_place() {
         &error("3 2\n2\n1 3\n\n"),
         3,
         3,
-        "vertex 2 names vertex 3, but 3 does not name 2 (1 entries",
+        "vertex 2 lists 3 as a neighbour, but 3 does not list 2 (1 entries",
     );
     assert!(error("3 2\n2\n1 3\n\n").help.unwrap().contains("graph-connections"));
     check(&error("3 2 1\n2 5\n1 5 3 6\n2 7\n"), 3, 5, "another weight");
@@ -153,7 +153,7 @@ fn metis_meshes_have_weights_and_dense_or_ranked_nodes() {
     let mesh = crate::mesh(Format::MetisMesh, b"1\n2147483646 5 9\n");
     assert_eq!((mesh.node_count(), mesh.node_ids()), (3, &[5, 9, 2147483646][..]));
     let error = |text| refused(Format::MetisMesh, text);
-    check(&error("2 1\n1 2 3\n2 3 4\n"), 1, 3, "in METIS 4 this 1 is a type");
+    check(&error("2 1\n1 2 3\n2 3 4\n"), 1, 3, "in METIS 4 this 1 is an element type");
     check(&error("2\n1 2 3\n\n"), 3, 1, "an element of 0 nodes");
     check(&error("2\n1 2 3\n"), 3, 1, "ends after 1 of 2 elements");
     check(&error("1\n1 2 0\n"), 2, 5, "count from 1");
@@ -186,7 +186,7 @@ fn matrices_of_all_kinds_give_patterns() {
     check(&error(&format!("{head}2 2 1\n3 1 5\n")), 3, 1, "at most 2");
     check(&error(&format!("{head}2 2 1\n0 1 5\n")), 3, 1, "count from 1");
     check(&error(&format!("{head}2 2 1\n1 1\n")), 3, 4, "the line ends early");
-    check(&error(&format!("{head}2 2 1\n1 1 5 6\n")), 3, 7, "too much");
+    check(&error(&format!("{head}2 2 1\n1 1 5 6\n")), 3, 7, "unexpected");
     check(&error(&format!("{head}2 2 2\n1 1 5\n")), 4, 1, "the file ends");
     check(&error(&format!("{head}2 2 1\n1 1 5\n1 2 5\n")), 4, 1, "more than the 1 entries");
     check(&error(&format!("{head}1000000000 2 1\n1 1 5\n")), 2, 1, "in a file of");
@@ -209,21 +209,21 @@ fn packs_give_mesh_parts_and_lists() {
     };
     // Part 0 lists nodes 3, 2 and part 1 lists 2, 3.
     check(&replaced("2\n0\n2\n1\n2\n2\n1\n0", "2\n0\n2\n2\n1\n2\n1\n0"), 25, 1, "same order");
-    check(&replaced("3 0 1\n2 1 0\n4", "3 0 2\n2 1 0\n4"), 10, 1, "another place in part 0");
+    check(&replaced("3 0 1\n2 1 0\n4", "3 0 2\n2 1 0\n4"), 10, 1, "other coordinates in part 0");
     check(&replaced("3 0 1\n2 1 0\n4", "4 1 1\n2 1 0\n4"), 12, 1, "twice in part 1");
     check(&replaced("\n2 1 2 0", "\n1 1 2 0"), 16, 1, "already in part 0");
     check(&replaced("\n2 1 2 0", "\n2 1 2 3"), 16, 7, "at most 2");
-    assert!(refused(Format::Spark98, &format!("{pack}7\n")).message.contains("goes on"));
+    assert!(refused(Format::Spark98, &format!("{pack}7\n")).message.contains("continues"));
 }
 
 #[test]
-fn vtu_files_give_meshes_in_every_coding() {
-    for coding in ["ascii", "binary", "raw", "base64"] {
+fn vtu_files_give_meshes_in_every_encoding() {
+    for encoding in ["ascii", "binary", "raw", "base64"] {
         for (zlib, header, big) in
             [(false, 4, false), (true, 4, true), (false, 8, true), (true, 8, false)]
         {
-            let mesh = mesh(Format::Vtu, &common::vtu(coding, zlib, header, big));
-            assert_eq!(mesh.elements().collect::<Vec<_>>(), [[0, 1, 2], [1, 3, 2]], "{coding}");
+            let mesh = mesh(Format::Vtu, &common::vtu(encoding, zlib, header, big));
+            assert_eq!(mesh.elements().collect::<Vec<_>>(), [[0, 1, 2], [1, 3, 2]], "{encoding}");
             assert_eq!((mesh.dimension(), mesh.node_count()), (2, 4));
             assert_eq!(mesh.coordinates()[3], [1.0, 1.0, 0.5]);
         }
@@ -235,21 +235,21 @@ fn vtu_files_give_meshes_in_every_coding() {
     };
     check(&replaced("UnstructuredGrid\" b", "PolyData\" b"), 2, 1, "expected UnstructuredGrid");
     check(&replaced("0 1 0 1 2 1 3 2<", "0 1 0 1 2 1 4 2<"), 9, 1, "cell 2 has node 4 of 4");
-    check(&replaced("0 1 0 1 2 1 3 2<", "0 1 0 1 2 1 3<"), 9, 1, "should have 8 numbers, it has 7");
+    check(&replaced("0 1 0 1 2 1 3 2<", "0 1 0 1 2 1 3<"), 9, 1, "expected 8 numbers, found 7");
     check(&replaced("2 5 8<", "2 6 8<"), 10, 1, "cell 1 of type 5 has 4 nodes");
     check(&replaced("2 5 8<", "2 1 8<"), 10, 1, "cell 1 ends at 1");
     check(&replaced("3 5 5<", "3 5 42<"), 11, 1, "type 42");
     check(&replaced("</Piece>", "</Piece><Piece/>"), 13, 9, "a second Piece");
     check(&replaced("NumberOfPoints=\"4\"", "NumberOfPoints=\"-4\""), 4, 1, "NumberOfPoints");
-    check(&replaced("</Points>", ""), 13, 1, "no XML");
+    check(&replaced("</Points>", ""), 13, 1, "invalid XML");
     let packed = String::from_utf8(common::vtu("binary", true, 4, false)).unwrap();
     let other = packed.replacen("vtkZLib", "vtkLZ4", 1);
     check(&refused(Format::Vtu, &other), 2, 1, "vtkLZ4DataCompressor");
     // A cut file ends where it is cut.
     let cut = text.find("</Points>").unwrap();
     let error = refused(Format::Vtu, &text[..cut]);
-    check(&error, 7, 1, "ends before its XML does");
-    assert!(error.help.unwrap().contains("cut or damaged"));
+    check(&error, 7, 1, "ends before the end of its XML");
+    assert!(error.help.unwrap().contains("truncated or damaged"));
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn su2_and_tetgen_files_give_meshes() {
     }
     let error = |text| refused(Format::Su2, text);
     check(&error("NDIME= 2\nNELEM= 1\n10 0 1 2 3\n"), 3, 1, "type 10 is not an element");
-    check(&error("NELEM= 1\n5 0 1 2\n"), 1, 1, "NDIME must stand before");
+    check(&error("NELEM= 1\n5 0 1 2\n"), 1, 1, "NDIME must come before");
     check(&error("NDIME= 2\nNELEM= 1\n5 0 1 3\nNPOIN= 3\n0 0\n1 0\n0 1\n"), 3, 7, "node 3 of 3");
     check(&error("NDIME= 2\nNELEM= 1\n5 0 1 2\n5 0 1 2\n"), 4, 1, "expected `KEY= value`");
     check(&error("NDIME= 2\nNELEM= 1\n5 0 1\n"), 3, 6, "ends early");

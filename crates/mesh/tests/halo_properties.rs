@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use conset_mesh::partition::{self, Options, Partition};
+use conset_mesh::partition::{self, Partition, PartitionOptions};
 use conset_mesh::{Graph, Halo, Matrix, Mesh, Source, halo, triangles};
 use proptest::prelude::*;
 
@@ -158,7 +158,7 @@ proptest! {
         let items = mesh.element_count();
         let parts = given.part_count();
         let source = Source::Mesh(mesh);
-        let made = partition::partition(&source, &Options { parts, seed }, "f");
+        let made = partition::partition(&source, &PartitionOptions::new(parts).with_seed(seed), "f");
         if items < parts {
             prop_assert!(made.is_err());
         } else {

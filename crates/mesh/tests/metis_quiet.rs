@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use conset_mesh::partition::{self, Options};
+use conset_mesh::partition::{self, PartitionOptions};
 use conset_mesh::{Graph, Source};
 
 const CHILD: &str = "CONSET_METIS_QUIET_CHILD";
@@ -51,7 +51,8 @@ fn nothing_is_printed() {
             let n = 2 + next(&mut state) as usize % 200;
             let parts = 1 + next(&mut state) as usize % n;
             let source = awkward_graph(&mut state, n);
-            partition::partition(&source, &Options { parts, seed }, "f").unwrap();
+            partition::partition(&source, &PartitionOptions::new(parts).with_seed(seed), "f")
+                .unwrap();
         }
         return;
     }

@@ -7,7 +7,7 @@
 #[path = "../../../fixtures/shared_meshes.rs"]
 mod shared_meshes;
 
-use conset_mesh::partition::{self, Options};
+use conset_mesh::partition::{self, PartitionOptions};
 use conset_mesh::{Decomposition, Format, Graph, Mesh, Partition, Source, halo, read, triangles};
 use shared_meshes::bytes;
 
@@ -247,7 +247,7 @@ fn every_input_can_be_partitioned() {
         "spark98/sf10.8.pack",
     ] {
         let Some(source) = source(name) else { continue };
-        let options = Options { parts: 64, seed: 1 };
+        let options = PartitionOptions::new(64);
         let partition = partition::partition(&source, &options, name).unwrap();
         assert_eq!(partition, partition::partition(&source, &options, name).unwrap());
         check_balance(name, &source, &partition);

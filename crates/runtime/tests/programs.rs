@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{build, from_left, message, own, ring_image, ring_image_with};
-use conset_fabric::{FaultKind, Waiting};
+use conset_fabric::{FaultKind, WaitCause};
 use conset_ir::{CellId, ConnectionId, PhaseId};
 use conset_runtime::{Cell, CellError, PhaseName, RunError, World};
 
@@ -324,7 +324,7 @@ fn a_ring_of_receives_is_a_deadlock_with_its_cycle() {
     assert!(closed, "{fault}");
     let cells: Vec<u32> = waits
         .iter()
-        .filter(|w| matches!(w.waiting, Waiting::Words { .. }))
+        .filter(|w| matches!(w.cause, WaitCause::Words { .. }))
         .map(|w| w.cell.0)
         .collect();
     assert_eq!(cells.len(), 3, "{fault}");

@@ -1,70 +1,72 @@
-//! What is generated: small and valid, with the values at the edges of what is allowed among it.
+//! Generator of random cases: small, valid, and including the limits of valid values.
 //!
-//! Half duplex or full; any topology, with dead cells and links; connections of a cell to itself;
-//! words that are equal, uneven, or up to the limit of 2^30; several sets; orders; least and
-//! greatest values of the machine's parameters; both algorithms and both objectives.
+//! Half or full duplex; any topology, with dead cells and links; connections of a cell to itself;
+//! equal and unequal numbers of words, up to the limit of 2^30; several sets; orders; minimum and
+//! maximum values of the machine's parameters; both algorithms and both objectives.
 //!
-//! A set lasts less than 2^60 clocks: slow words are not put together with very many of them.
+//! An exchange takes less than 2^60 clocks: slow machines do not get very large numbers of words.
 
 use std::fmt;
 use std::sync::Arc;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
+use conset::ir::convert::to_u32;
 use conset::ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, Machine, Parameters,
     Program, Topology, limits, text,
 };
 use conset::{Algorithm, Objective, Options};
 
-/// A machine, a program for it, and how it is compiled.
+/// A machine, a program for it, and compiler options.
 pub struct Case {
     /// The machine.
     pub machine: Arc<Machine>,
-    /// Sets `s0`, `s1`, ... for it.
+    /// The program, with sets `s0`, `s1`, ...
     pub program: Program,
-    /// How they are compiled.
+    /// The compiler options.
     pub options: Options,
 }
 
-/// What cases are generated.
+/// The kind of cases to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// All of them.
+pub enum CaseKind {
+    /// All cases.
     Any,
-    /// Half-duplex machines and sets of uneven words with connections of cells to themselves,
-    /// compiled by the default algorithm.
+    /// Half-duplex machines and sets with unequal numbers of words and connections of cells to
+    /// themselves, compiled by the default algorithm.
     HalfDuplexToItself,
 }
 
-/// Bytes from which a case of a seed is made; what comes after them is all zeros.
-const BYTES: usize = 1 << 12;
+/// Number of random bytes for the case of a seed.
+const SEED_BYTES: usize = 1 << 12;
 
 impl Case {
-    /// The case of a seed: always the same.
+    /// The case of a seed. The same seed gives the same case.
     ///
     /// # Panics
-    /// Never: the bytes are enough for any case.
-    pub fn of_seed(seed: u64, kind: Kind) -> Self {
+    /// Never: the bytes suffice for any case.
+    pub fn of_seed(seed: u64, kind: CaseKind) -> Self {
         let mut state = seed;
-        let bytes: Vec<u8> = (0..BYTES / 8).flat_map(|_| next(&mut state).to_le_bytes()).collect();
+        let bytes: Vec<u8> =
+            (0..SEED_BYTES / 8).flat_map(|_| next(&mut state).to_le_bytes()).collect();
         Self::from_bytes(&mut Unstructured::new(&bytes), kind).expect("bytes do not run out")
     }
 
-    /// A case made of some bytes.
+    /// Generates a case from bytes.
     ///
     /// # Errors
-    /// Too few bytes.
-    pub fn from_bytes(u: &mut Unstructured<'_>, kind: Kind) -> Result<Self> {
+    /// There are too few bytes.
+    pub fn from_bytes(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Self> {
         let machine = Arc::new(machine(u, kind)?);
         let sets = match kind {
-            Kind::Any => *u.choose(&[1, 1, 1, 2, 3])?,
-            Kind::HalfDuplexToItself => 1,
+            CaseKind::Any => *u.choose(&[1, 1, 1, 2, 3])?,
+            CaseKind::HalfDuplexToItself => 1,
         };
         let sets = (0..sets).map(|row| set(u, &machine, row, kind).map(Arc::new));
         let program = Program::new(sets.collect::<Result<_>>()?).expect("names differ");
         let options = Options {
             algorithm: match kind {
-                Kind::Any if u.ratio(1, 8)? => Algorithm::Paper,
+                CaseKind::Any if u.ratio(1, 8)? => Algorithm::Paper,
                 _ => Algorithm::Best,
             },
             objective: *u.choose(&[Objective::Time, Objective::Time, Objective::Phases])?,
@@ -79,7 +81,7 @@ impl Case {
 
 impl<'a> Arbitrary<'a> for Case {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        Self::from_bytes(u, Kind::Any)
+        Self::from_bytes(u, CaseKind::Any)
     }
 }
 
@@ -92,7 +94,7 @@ impl fmt::Debug for Case {
     }
 }
 
-/// The next of a sequence of random numbers (splitmix64).
+/// The next random number of a SplitMix64 generator.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -126,7 +128,7 @@ fn topology(u: &mut Unstructured<'_>) -> Result<Topology> {
     })
 }
 
-/// Mostly a usual value from `least` on, sometimes the least or the greatest that is allowed.
+/// Usually a value from `least` to `usual`, sometimes `least` or `most`.
 fn number(u: &mut Unstructured<'_>, least: u32, usual: u32, most: u32) -> Result<u32> {
     Ok(match u.int_in_range(0..=31)? {
         0 => most,
@@ -135,9 +137,9 @@ fn number(u: &mut Unstructured<'_>, least: u32, usual: u32, most: u32) -> Result
     })
 }
 
-fn parameters(u: &mut Unstructured<'_>, kind: Kind) -> Result<Parameters> {
+fn parameters(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Parameters> {
     let iwarp = Parameters::iwarp();
-    let half = kind == Kind::HalfDuplexToItself || u.arbitrary()?;
+    let half = kind == CaseKind::HalfDuplexToItself || u.arbitrary()?;
     Ok(Parameters {
         duplex: if half { Duplex::Half } else { Duplex::Full },
         channels_per_cell: number(u, 1, 13, limits::CHANNELS_PER_CELL)?,
@@ -153,7 +155,7 @@ fn parameters(u: &mut Unstructured<'_>, kind: Kind) -> Result<Parameters> {
     })
 }
 
-fn machine(u: &mut Unstructured<'_>, kind: Kind) -> Result<Machine> {
+fn machine(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Machine> {
     let (topology, parameters) = (topology(u)?, parameters(u, kind)?);
     let build = |cells, links| {
         Machine::new("random", topology.clone(), parameters.clone(), cells, links)
@@ -161,7 +163,7 @@ fn machine(u: &mut Unstructured<'_>, kind: Kind) -> Result<Machine> {
     };
     let whole = build(vec![], vec![]);
     let mut dead = (Vec::new(), Vec::new());
-    let agents = whole.agent_count() as u32;
+    let agents = to_u32(whole.agent_count());
     if agents > 1 && u.ratio(1, 6)? {
         dead.0.push(CellId(u.int_in_range(0..=agents - 1)?));
     }
@@ -179,62 +181,67 @@ fn machine(u: &mut Unstructured<'_>, kind: Kind) -> Result<Machine> {
     Ok(build(dead.0, dead.1))
 }
 
-/// How long the connections of a set are.
+/// The distribution of the numbers of words of a set's connections.
 #[derive(Clone, Copy)]
-enum Words {
+enum WordCounts {
     Equal(u32),
     UpTo(u32),
-    /// Mostly short, some long.
+    /// Mostly small, some large.
     Mixed,
 }
 
-/// Clocks for a word at most, for sets of very many words.
-const QUICK: u32 = 1 << 20;
+/// Machines below this number of clocks per word may get very large numbers of words.
+const FAST_CLOCKS: u32 = 1 << 20;
 
-fn words(u: &mut Unstructured<'_>, machine: &Machine, kind: Kind) -> Result<Words> {
+fn words(u: &mut Unstructured<'_>, machine: &Machine, kind: CaseKind) -> Result<WordCounts> {
     let parameters = machine.parameters();
-    let quick = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word) < QUICK;
+    let fast = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word) < FAST_CLOCKS;
     Ok(match u.int_in_range(0..=15)? {
-        0..=2 if kind == Kind::Any => Words::Equal(u.int_in_range(1..=300)?),
-        0..=4 => Words::UpTo(4000),
-        5..=6 => Words::UpTo(1 << 16),
-        7 if quick => Words::UpTo(limits::WORDS),
-        8..=10 => Words::UpTo(24),
-        _ => Words::Mixed,
+        0..=2 if kind == CaseKind::Any => WordCounts::Equal(u.int_in_range(1..=300)?),
+        0..=4 => WordCounts::UpTo(4000),
+        5..=6 => WordCounts::UpTo(1 << 16),
+        7 if fast => WordCounts::UpTo(limits::WORDS),
+        8..=10 => WordCounts::UpTo(24),
+        _ => WordCounts::Mixed,
     })
 }
 
-fn set(u: &mut Unstructured<'_>, machine: &Machine, row: u32, kind: Kind) -> Result<ConnectionSet> {
+fn set(
+    u: &mut Unstructured<'_>,
+    machine: &Machine,
+    row: u32,
+    kind: CaseKind,
+) -> Result<ConnectionSet> {
     let cells: Vec<CellId> = machine.endpoints().collect();
-    let lengths = words(u, machine, kind)?;
-    // Searches take time in proportion to the connections, and few of them meet as well as many.
+    let counts = words(u, machine, kind)?;
+    // The time of a search is proportional to the connections, and few are enough for conflicts.
     let count = match kind {
         _ if u.ratio(1, 8)? => u.int_in_range(2..=40)?,
-        Kind::Any => u.int_in_range(0..=12)?,
-        Kind::HalfDuplexToItself => u.int_in_range(2..=8)?,
+        CaseKind::Any => u.int_in_range(0..=12)?,
+        CaseKind::HalfDuplexToItself => u.int_in_range(2..=8)?,
     };
     let mut connections = Vec::new();
-    for place in 0..count {
+    for number in 0..count {
         let source = *u.choose(&cells)?;
-        let to_itself = (kind != Kind::Any && place == 0) || u.ratio(1, 6)?;
+        let to_itself = (kind != CaseKind::Any && number == 0) || u.ratio(1, 6)?;
         let target = if to_itself { source } else { *u.choose(&cells)? };
-        let words = match lengths {
-            Words::Equal(words) => words,
-            Words::UpTo(most) => u.int_in_range(1..=most)?,
-            Words::Mixed if u.ratio(1, 6)? => u.int_in_range(1..=2000)?,
-            Words::Mixed => u.int_in_range(1..=24)?,
+        let words = match counts {
+            WordCounts::Equal(words) => words,
+            WordCounts::UpTo(most) => u.int_in_range(1..=most)?,
+            WordCounts::Mixed if u.ratio(1, 6)? => u.int_in_range(1..=2000)?,
+            WordCounts::Mixed => u.int_in_range(1..=24)?,
         };
         connections.push(Connection::new(source, target, words));
     }
     let mut order = Vec::new();
-    if connections.len() > 1 && kind == Kind::Any && u.ratio(1, 3)? {
-        let last = connections.len() as u32 - 1;
+    if connections.len() > 1 && kind == CaseKind::Any && u.ratio(1, 3)? {
+        let last = to_u32(connections.len()) - 1;
         for _ in 0..u.int_in_range(1..=5)? {
             let before = u.int_in_range(0..=last - 1)?;
-            // The smaller id before the larger, so there is no circle.
+            // The smaller id is before the larger one, so there is no cycle.
             order.push((ConnectionId(before), ConnectionId(u.int_in_range(before + 1..=last)?)));
         }
     }
     let set = ConnectionSet::new(format!("s{row}"), connections).expect("small and valid");
-    Ok(set.with_order(order).expect("the order has no circle"))
+    Ok(set.with_order(order).expect("the order has no cycle"))
 }

@@ -1,44 +1,48 @@
-//! What must hold for every program: it is compiled, or refused because a connection has no way,
-//! no channel or no phase left; no plan is refused on the way; the checker accepts the result; no
-//! run and no prediction beats a bound; every word arrives, on the fabric and on threads.
+//! The properties that must hold for every program.
+//!
+//! The program is compiled, or rejected because a connection has no route, no channel or no phase
+//! left. The checker rejects no plan and accepts the result. No run and no prediction is below a
+//! bound. Every word arrives, on the fabric and on threads.
 
+use conset::ir::convert::{index, to_u64};
 use conset::ir::{ConnectionId, ConnectionSet, Program};
 use conset::{CompileError, compile, run};
 use conset_runtime::{ThreadOptions, Transport, World};
 
 use crate::case::Case;
 
-/// Words of a program up to which it is run: data are held word by word, however quickly the
-/// fabric skips over them.
-const RUN: u64 = 1 << 17;
+/// The largest number of words of a program that is run: buffers hold every word, however fast the
+/// fabric skips.
+const MAX_RUN_WORDS: u64 = 1 << 17;
 
-/// Words of a program up to which it is run once more by programs that look at every word.
-const LOOKED_AT: u64 = 1 << 13;
+/// The largest number of words of a program that is also run by cell programs, which examine every
+/// word.
+const MAX_EXAMINED_WORDS: u64 = 1 << 13;
 
-/// Compiles, checks and runs.
+/// Compiles, verifies and runs a case.
 ///
 /// # Panics
-/// Where anything is not as it must be.
+/// If a property does not hold.
 pub fn check(case: &Case) {
     let Case { machine, program, options } = case;
     let compiled = match compile(machine, program, options, &mut |_| ()) {
         Ok(compiled) => compiled,
         Err(CompileError::Infeasible(refused)) => {
-            assert!(!refused.connections.is_empty(), "refused without saying what: {refused}");
+            assert!(!refused.connections.is_empty(), "rejected without a connection: {refused}");
             return;
         }
         Err(other) => panic!("{other}"),
     };
     assert_eq!(compiled.candidates_refused(), 0, "plans were refused");
     conset::verify::check_schedule(compiled.schedule()).expect("the schedule is accepted");
-    // The image alone has to pass as well.
+    // The checker must accept the image alone too.
     conset::verify::check_image(compiled.image()).expect("the image is accepted");
     for schedule in compiled.schedule().sets() {
         let phases = schedule.timetable.phases().len();
-        assert!(phases >= schedule.bounds.phases as usize, "{:?}", schedule.bounds);
+        assert!(phases >= index(schedule.bounds.phases), "{:?}", schedule.bounds);
     }
     let words: u64 = program.sets().iter().map(|set| set.words()).sum();
-    if words > RUN {
+    if words > MAX_RUN_WORDS {
         return;
     }
     let runs = run::run(&compiled, options.seed, false, &mut |_| ());
@@ -46,9 +50,9 @@ pub fn check(case: &Case) {
         assert!(run.summary.payload_ok, "{:?}", run.checked);
         assert_eq!(run.summary.words, set.words());
         assert!(run.summary.clocks >= run.summary.bound_clocks, "{:?}", run.summary);
-        assert!(run.summary.phases >= run.summary.bound_phases as usize, "{:?}", run.summary);
+        assert!(run.summary.phases >= index(run.summary.bound_phases), "{:?}", run.summary);
     }
-    if words > LOOKED_AT {
+    if words > MAX_EXAMINED_WORDS {
         return;
     }
     for transport in [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))] {
@@ -56,13 +60,13 @@ pub fn check(case: &Case) {
     }
 }
 
-/// Every cell sends words that say which they are, and looks at all that come.
+/// Every cell sends words that identify themselves and compares all words that it receives.
 fn every_word(world: &World, program: &Program) {
     let word =
-        |connection: ConnectionId, index: usize| (u64::from(connection.0) << 32) + index as u64;
+        |connection: ConnectionId, number: usize| (u64::from(connection.0) << 32) + to_u64(number);
     let row = |set: &ConnectionSet, connection: ConnectionId| -> Vec<u64> {
-        let words = set.get(connection).words as usize;
-        (0..words).map(|index| word(connection, index)).collect()
+        let words = index(set.get(connection).words);
+        (0..words).map(|number| word(connection, number)).collect()
     };
     let (_, report) = world
         .try_run(|cell| {

@@ -1,18 +1,26 @@
-//! Random programs, and what must hold for every one of them.
+//! Random programs for tests and fuzzing, and the properties that every program must have.
 //!
-//! A [`Case`] is a machine, a program for it and options of a compile, all of them valid. [`check`]
-//! compiles it, has it checked, runs it and looks at every word. The fuzz target `program`
-//! (`fuzz/`) makes cases from the fuzzer's bytes; `tests/programs.rs` makes them from fixed seeds,
-//! in every run of the tests. Nothing that is shipped depends on this crate.
+//! A [`Case`] is a machine, a program for it and compiler options, all of them valid. [`check`]
+//! compiles it, verifies the result, runs it and examines every word. The fuzz target `program`
+//! (`fuzz/`) generates cases from the fuzzer's bytes; `tests/programs.rs` generates them from fixed
+//! seeds in every test run. No published crate depends on this one.
 //!
-//! # What is not generated
+//! Not generated: required bandwidths and latencies, machines with more than a few dozen cells,
+//! message passing.
 //!
-//! Required bandwidths and latencies; machines above a few dozen cells; message passing.
+//! # Example
+//!
+//! ```
+//! use conset_testing::{Case, CaseKind, check};
+//!
+//! check(&Case::of_seed(1, CaseKind::Any));
+//! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
 
 mod case;
 mod check;
 
-pub use case::{Case, Kind};
+pub use case::{Case, CaseKind};
 pub use check::check;

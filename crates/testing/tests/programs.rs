@@ -1,33 +1,33 @@
-//! Random programs with fixed seeds, in every run of the tests; as many more as one likes by hand:
+//! Random programs with fixed seeds, in every test run. To test more programs by hand:
 //!
 //! ```text
 //! CONSET_PROGRAMS=20000 cargo test --release -p conset-testing -- --ignored half_duplex
 //! ```
 //!
-//! `CONSET_FIRST=SEED` begins with another seed. A program that fails is shown as a file with its
-//! seed; `Case::of_seed(SEED, KIND)` is that program again.
+//! `CONSET_FIRST=SEED` starts with another seed. A failing program is printed as a file with its
+//! seed; `Case::of_seed(SEED, KIND)` generates it again.
 
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use conset::ir::{Connection, ConnectionSet, Duplex};
 use conset::{Algorithm, Objective};
-use conset_testing::{Case, Kind, check};
+use conset_testing::{Case, CaseKind, check};
 
-/// Programs of any kind in every run of the tests.
+/// Number of programs of any kind in every test run.
 const PROGRAMS: u64 = 1200;
 
-/// Programs that are shown when many fail.
-const SHOWN: usize = 5;
+/// Number of failing programs that are printed.
+const MAX_SHOWN: usize = 5;
 
-/// Checks the programs of some seeds; shows those that fail.
-fn all_hold(seeds: std::ops::Range<u64>, kind: Kind) {
+/// Checks the programs of a range of seeds and prints those that fail.
+fn all_hold(seeds: std::ops::Range<u64>, kind: CaseKind) {
     let (mut shown, mut failed) = (String::new(), 0);
     for seed in seeds.clone() {
         let case = Case::of_seed(seed, kind);
         let Err(cause) = catch_unwind(AssertUnwindSafe(|| check(&case))) else { continue };
         failed += 1;
-        if failed <= SHOWN {
+        if failed <= MAX_SHOWN {
             let cause = cause.downcast::<String>().map_or_else(
                 |other| other.downcast::<&str>().map_or_else(|_| String::new(), |s| s.to_string()),
                 |cause| *cause,
@@ -38,8 +38,8 @@ fn all_hold(seeds: std::ops::Range<u64>, kind: Kind) {
     assert_eq!(failed, 0, "of {} programs ({kind:?}):\n{shown}", seeds.end - seeds.start);
 }
 
-/// Seeds as the environment asks for them.
-fn asked() -> std::ops::Range<u64> {
+/// The seeds given by the environment.
+fn requested_seeds() -> std::ops::Range<u64> {
     let number = |name: &str, default: u64| match std::env::var(name) {
         Ok(value) => value.parse().unwrap_or_else(|_| panic!("{name} is a whole number")),
         Err(_) => default,
@@ -48,10 +48,10 @@ fn asked() -> std::ops::Range<u64> {
     first..first + number("CONSET_PROGRAMS", 1000)
 }
 
-/// What [`Case`] promises is there, or the tests below would not say much.
+/// The generated cases cover what [`Case`] documents; otherwise the tests below prove little.
 #[test]
-fn the_programs_have_what_they_should_try() {
-    let cases: Vec<Case> = (0..PROGRAMS).map(|seed| Case::of_seed(seed, Kind::Any)).collect();
+fn the_programs_cover_the_documented_range() {
+    let cases: Vec<Case> = (0..PROGRAMS).map(|seed| Case::of_seed(seed, CaseKind::Any)).collect();
     let many = |what: &str, least: usize, is: &dyn Fn(&Case) -> bool| {
         let found = cases.iter().filter(|case| is(case)).count();
         assert!(found >= least, "{found} programs with {what}");
@@ -91,22 +91,22 @@ fn the_programs_have_what_they_should_try() {
 
 #[test]
 fn any_program_is_compiled_and_every_word_arrives() {
-    all_hold(0..PROGRAMS, Kind::Any);
+    all_hold(0..PROGRAMS, CaseKind::Any);
 }
 
 #[test]
-fn half_duplex_cells_that_send_to_themselves_are_no_trouble() {
-    all_hold(0..100, Kind::HalfDuplexToItself);
+fn half_duplex_cells_can_send_to_themselves() {
+    all_hold(0..100, CaseKind::HalfDuplexToItself);
 }
 
 #[test]
-#[ignore = "as many as one likes, by hand: see above"]
+#[ignore = "run by hand with any number of programs: see above"]
 fn many_programs_of_any_kind() {
-    all_hold(asked(), Kind::Any);
+    all_hold(requested_seeds(), CaseKind::Any);
 }
 
 #[test]
-#[ignore = "as many as one likes, by hand: see above"]
+#[ignore = "run by hand with any number of programs: see above"]
 fn many_half_duplex_cells_that_send_to_themselves() {
-    all_hold(asked(), Kind::HalfDuplexToItself);
+    all_hold(requested_seeds(), CaseKind::HalfDuplexToItself);
 }

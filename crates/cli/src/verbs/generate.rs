@@ -45,10 +45,10 @@ pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), Failur
     Target::new(path).check(&[])?;
     let mesh = generate::by_name(spec, args.seed)?;
     let form = match args.msh {
-        Msh::V41 => write_msh::Form::V41Text,
-        Msh::V41Binary => write_msh::Form::V41Binary,
-        Msh::V22 => write_msh::Form::V22Text,
-        Msh::V22Binary => write_msh::Form::V22Binary,
+        Msh::V41 => write_msh::MshFormat::V41Text,
+        Msh::V41Binary => write_msh::MshFormat::V41Binary,
+        Msh::V22 => write_msh::MshFormat::V22Text,
+        Msh::V22Binary => write_msh::MshFormat::V22Binary,
     };
     let bytes = write_msh::write(&mesh, form).map_err(|e| e.in_file(spec))?;
     Target::new(path).write(|out| out.write_all(&bytes))?;

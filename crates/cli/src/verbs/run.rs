@@ -68,8 +68,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
             MessageOrderArg::Given => MessageOrder::Given,
             MessageOrderArg::Random => MessageOrder::Random,
         };
-        let options =
-            MessageOptions { seed: args.input.seed(), order, ..MessageOptions::default() };
+        let options = MessageOptions::default().with_seed(args.input.seed()).with_order(order);
         run::against_messages(&compiled, &mut runs, &options, &mut |p| bar.observe(p))
             .map_err(|fault| message_failure(&fault))?;
     }

@@ -118,7 +118,7 @@ fn by_messages(
     let orders = if order == MessageOrder::Random { RANDOM_ORDERS } else { 1 };
     let (mut clocks, mut arrived) = (0, true);
     for seed in SEED..SEED + orders {
-        let options = MessageOptions { seed, order, ..MessageOptions::default() };
+        let options = MessageOptions::default().with_seed(seed).with_order(order);
         let report =
             messages::run_checked(machine, set, &options).map_err(|fault| stopped(&fault))?;
         clocks += report.clocks;

@@ -1,51 +1,55 @@
-//! Opening streams: which operation of a port's list may open, and what else is known of lists and
+//! Opening of streams: which operation of a port's list may open next, and queries about lists and
 //! gates. The rules are those of [`super`].
 
 use std::cmp::Reverse;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Direction};
 
-use super::{Agents, Flow, Gate, State, Stream};
+use super::{Agents, Gate, OpenStream, OperationStage, SubmittedOperation};
 use crate::network::{NONE, Network};
 
 impl Agents {
-    /// Opens what may open on a free port; whether the port is now busy with it.
+    /// Opens the streams that may open on a free port; returns whether the port is now busy with an
+    /// opening.
     #[cold]
     pub(super) fn open_streams(&mut self, now: u64, number: u32, network: &Network) -> bool {
-        while let Some(stream) = self.next_to_open(now, number) {
-            let this = &mut self.streams[stream as usize];
-            let port = &mut self.ports[number as usize];
-            let free = port.slots.iter().position(|flow| flow.stream == NONE);
+        while let Some(opened) = self.next_to_open(now, number) {
+            let operation = &mut self.operations[index(opened)];
+            let port = &mut self.ports[index(number)];
+            let free = port.slots.iter().position(|stream| stream.operation == NONE);
             let slot = free.unwrap_or(port.slots.len());
-            let flow = Flow {
-                stream,
-                send: this.direction == Direction::Send,
-                row: this.row,
-                connection: this.connection,
-                next: this.first,
-                left: this.words,
+            let stream = OpenStream {
+                operation: opened,
+                send: operation.direction == Direction::Send,
+                row: operation.row,
+                connection: operation.connection,
+                next: operation.first,
+                left: operation.words,
             };
             if slot == port.slots.len() {
-                port.slots.push(flow);
-                port.turns.grow(slot + 1);
+                port.slots.push(stream);
+                port.round_robin.grow(slot + 1);
             }
-            port.slots[slot] = flow;
+            port.slots[slot] = stream;
             port.open += 1;
-            (this.slot, this.state, this.opened) = (slot as u32, State::Opening, now);
-            let (costs, direction, row) = (this.costs, this.direction, this.row);
-            self.gates(direction)[row as usize].stream = stream;
-            if costs && self.setup {
-                self.ports[number as usize].moving = slot as u32;
+            let slot = to_u32(slot);
+            operation.slot = slot;
+            (operation.stage, operation.opened) = (OperationStage::Opening, now);
+            let SubmittedOperation { costs_setup, direction, row, .. } = *operation;
+            self.gates(direction)[index(row)].operation = opened;
+            if costs_setup && self.has_setup {
+                self.ports[index(number)].moving = slot;
                 self.opening.push(number);
                 return true;
             }
-            self.opened(stream, network);
+            self.opened(opened, network);
         }
-        self.ports[number as usize].look = false;
+        self.ports[index(number)].check_list = false;
         false
     }
 
-    /// The gates that operations of one direction open at.
+    /// The gates at which operations of one direction open.
     pub(super) fn gates(&mut self, direction: Direction) -> &mut [Gate] {
         match direction {
             Direction::Send => &mut self.feeds,
@@ -54,102 +58,105 @@ impl Agents {
     }
 
     /// The operation at a gate, if there is one.
-    pub(super) fn stream_at(&self, row: u32, direction: Direction) -> Option<u32> {
+    pub(super) fn operation_at(&self, row: u32, direction: Direction) -> Option<u32> {
         let gates = match direction {
             Direction::Send => &self.feeds,
             Direction::Receive => &self.sinks,
         };
-        Some(gates[row as usize].stream).filter(|&stream| stream != NONE)
+        Some(gates[index(row)].operation).filter(|&operation| operation != NONE)
     }
 
-    /// Takes the operation that may open next out of a port's list.
+    /// Removes the operation that may open next from a port's list.
     pub(super) fn next_to_open(&mut self, now: u64, number: u32) -> Option<u32> {
-        let waiting = &mut self.waiting[number as usize];
-        if waiting.partner != NONE {
-            return Some(std::mem::replace(&mut waiting.partner, NONE));
+        let pending = &mut self.pending[index(number)];
+        if pending.partner != NONE {
+            return Some(std::mem::replace(&mut pending.partner, NONE));
         }
-        let open = self.ports[number as usize].open;
-        if open >= self.limit.max(2) {
+        let open = self.ports[index(number)].open;
+        if open >= self.stream_limit.max(2) {
             return None;
         }
-        let head = *waiting.list.front()?;
-        let Stream { held, row, direction, mut start, .. } = self.streams[head as usize];
-        if held || self.stream_at(row, direction).is_some() {
+        let head = *pending.list.front()?;
+        let SubmittedOperation { held, row, direction, mut start, .. } =
+            self.operations[index(head)];
+        if held || self.operation_at(row, direction).is_some() {
             return None;
         }
-        let partner = if self.full { None } else { self.partner_of(number, head) };
+        let partner = if self.full_duplex { None } else { self.partner_of(number, head) };
         let (need, limit) = match partner {
-            Some(_) => (2, self.limit.max(2)),
-            None => (1, self.limit),
+            Some(_) => (2, self.stream_limit.max(2)),
+            None => (1, self.stream_limit),
         };
         if open + need > limit {
             return None;
         }
-        let waiting = &mut self.waiting[number as usize];
+        let pending = &mut self.pending[index(number)];
         if let Some(place) = partner {
-            let other = &self.streams[waiting.list[place] as usize];
+            let other = &self.operations[index(pending.list[place])];
             if other.held {
                 return None;
             }
             start = start.max(other.start);
         }
         if start > now {
-            if waiting.wake != start {
-                waiting.wake = start;
+            if pending.wake != start {
+                pending.wake = start;
                 self.sleeping.push(Reverse((start, number)));
             }
             return None;
         }
         if let Some(place) = partner {
-            waiting.partner = waiting.list.remove(place).expect("found in the list");
+            pending.partner = pending.list.remove(place).expect("found in the list");
         }
-        waiting.list.pop_front()
+        pending.list.pop_front()
     }
 
-    /// Where in the list of a half-duplex port the other half of a connection to itself stands.
+    /// The position in a half-duplex port's list of the other end of a connection of the cell to
+    /// itself.
     pub(super) fn partner_of(&self, number: u32, head: u32) -> Option<usize> {
-        let Stream { connection, row, direction, .. } = self.streams[head as usize];
+        let SubmittedOperation { connection, row, direction, .. } = self.operations[index(head)];
         let other = match direction {
             Direction::Send => Direction::Receive,
             Direction::Receive => Direction::Send,
         };
-        if self.stream_at(row, other).is_some() {
+        if self.operation_at(row, other).is_some() {
             return None;
         }
-        self.waiting[number as usize].list.iter().position(|&other| {
-            let other = &self.streams[other as usize];
+        self.pending[index(number)].list.iter().position(|&other| {
+            let other = &self.operations[index(other)];
             other.row == row && other.connection == connection && other.direction != direction
         })
     }
 
     pub(super) fn opened(&mut self, number: u32, network: &Network) {
-        let stream = &mut self.streams[number as usize];
-        stream.state = State::Open;
-        let Stream { direction, row, port, slot, .. } = *stream;
-        self.gates(direction)[row as usize] = Gate { stream: number, port, slot };
-        // A send finds out by trying whether there is room.
+        let operation = &mut self.operations[index(number)];
+        operation.stage = OperationStage::Open;
+        let SubmittedOperation { direction, row, port, slot, .. } = *operation;
+        self.gates(direction)[index(row)] = Gate { operation: number, port, slot };
+        // A send finds out whether there is space when it is served.
         if direction == Direction::Send || network.queued(row) > 0 {
-            self.make_ready(port, slot);
+            self.make_stream_ready(port, slot);
         }
     }
 
-    /// The operation that a channel's words come from (`Send`) or go to (`Receive`): the open
-    /// one, or the first listed one.
+    /// The operation that a channel's words come from (`Send`) or go to (`Receive`): the one at the
+    /// gate, or the first one in the list.
     pub(crate) fn at_gate(&self, row: u32, cell: CellId, direction: Direction) -> Option<u32> {
         let listed = || {
-            let waiting = self.waiting.get(self.port_of(cell, direction) as usize)?;
-            waiting.list.iter().copied().find(|&number| {
-                let stream = &self.streams[number as usize];
-                stream.row == row && stream.direction == direction
+            let pending = self.pending.get(index(self.port_of(cell, direction)))?;
+            pending.list.iter().copied().find(|&number| {
+                let operation = &self.operations[index(number)];
+                operation.row == row && operation.direction == direction
             })
         };
-        self.stream_at(row, direction).or_else(listed)
+        self.operation_at(row, direction).or_else(listed)
     }
 
-    /// What keeps a listed operation from opening: one before it in the list, or an open one.
-    pub(crate) fn in_front_of(&self, number: u32) -> Option<u32> {
-        let port = self.streams[number as usize].port as usize;
-        let head = self.waiting[port].list.front().copied().filter(|&head| head != number);
-        head.or_else(|| self.ports[port].open().map(|flow| flow.stream).next())
+    /// The operation that prevents a listed one from opening: one before it in the list, or an open
+    /// one.
+    pub(crate) fn blocker_of(&self, number: u32) -> Option<u32> {
+        let port = index(self.operations[index(number)].port);
+        let head = self.pending[port].list.front().copied().filter(|&head| head != number);
+        head.or_else(|| self.ports[port].open().map(|stream| stream.operation).next())
     }
 }

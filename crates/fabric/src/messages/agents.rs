@@ -1,55 +1,55 @@
-//! Agents of the message-passing side: one sender and one receiver per cell.
+//! The agents of the message-passing machine: one sender and one receiver per cell.
 //!
 //! The rules (paper, sections 3.1 and 4.3; machine model, rule 7), with full duplex:
 //!
-//! * **Sending** is a background task. The sender takes its cell's messages one after the other:
-//!   `c_send` clocks of software, then it spools the words into the channel it launches from, one
-//!   each `access_clocks_per_word` where there is room. The next message has to wait until the
-//!   tail of this one has left the cell.
+//! * **Sending** is a background task. The sender takes its cell's messages in order: `c_send` clocks
+//!   of software, then it spools the words into the launch channel, one per
+//!   `access_clocks_per_word` while there is space. The next message waits until the tail of this
+//!   one has left the cell.
 //! * **Receiving** is serial. The receiver takes the message whose header arrived first: `c_receive`
-//!   clocks of software, *while the message stands in the network* and holds its channels, then
-//!   it spools one word each `access_clocks_per_word` where there is one. It receives only as
-//!   often as it is asked to.
-//! * **One processor** runs the software of both; the spooling is done for it. So a cell's launches
-//!   and receptions overlap in their words but never in their software: "overlapping of sending
-//!   and receiving can at best reduce the message passing time by one transfer time" (4.3.1), and
-//!   the paper's predictions add both overheads up. What the processor has begun it finishes; of
-//!   what it can begin, a launch goes first, as it is an event's handler.
+//!   clocks of software, *while the message waits in the network* and holds its channels, then it
+//!   spools one word per `access_clocks_per_word` while there is one. It receives only as many
+//!   messages as the driver allows.
+//! * **One processor** runs the software of both; the spools work in the background. So a cell's
+//!   launches and receptions overlap in their words but never in their software: "overlapping of
+//!   sending and receiving can at best reduce the message passing time by one transfer time"
+//!   (4.3.1), and the paper's predictions add both overheads. The processor is not preempted; if it
+//!   can start either, a launch has priority, because an event handler performs it.
 //!
-//! With half duplex (the FEM loops, section 5.2) the processor does more:
+//! With half duplex (the FEM loops, section 5.2) the processor has more to do:
 //!
 //! * "The data is copied to a buffer before sending rather than transferred directly": a launch
-//!   takes it `c_send` and one link time for each word copied. The buffer is spooled out in the
+//!   takes `c_send` and one link time for each word copied. The buffer is spooled out in the
 //!   background at the rate of the link.
 //! * "The receiver actively receives and processes messages in the foreground": from `c_receive`
-//!   to the last word, one word each `access_clocks_per_word`, the processor is at nothing else.
+//!   to the last word, at one word per `access_clocks_per_word`, the processor does nothing else.
 //!
-//! These costs give the paper's four predictions for the finite element meshes (Table 6) within
-//! 2 % from the degrees and words of its Table 4 ([`super::predict`]).
+//! With the degrees and words of the paper's Table 4, these costs reproduce its four predictions for
+//! the finite element meshes (Table 6) within 2 % ([`super::predict`]).
 //!
-//! Nothing here can deadlock by itself: a message whose reception has begun holds all its
-//! channels and is put into them by the background sender.
+//! The agents cannot cause a deadlock: a message whose reception has started holds all its channels,
+//! and the background sender fills them.
 
 use std::collections::VecDeque;
 
 use crate::network::NONE;
 
-/// A first-come-first-served queue of channels, linked through `Slot::after`.
+/// A first-in, first-out queue of channels, linked through `PathwayChannel::next_waiter`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Queue {
+pub(crate) struct WaitQueue {
     pub(crate) head: u32,
     pub(crate) tail: u32,
 }
 
-impl Queue {
+impl WaitQueue {
     pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-/// What a sender does.
+/// The state of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sending {
-    Nothing,
-    /// The software of a launch.
+pub(crate) enum SenderState {
+    Idle,
+    /// The software of a launch runs.
     Software,
     /// A word is on its way into the channel.
     Word,
@@ -59,77 +59,78 @@ pub(crate) enum Sending {
     Leaving,
 }
 
-/// What a receiver does.
+/// The state of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Receiving {
-    Nothing,
-    /// The software of a reception.
+pub(crate) enum ReceiverState {
+    Idle,
+    /// The software of a reception runs.
     Software,
-    /// A word is being taken out.
+    /// A word is being received.
     Word,
     /// The channel is empty.
     Empty,
 }
 
-/// The message-passing side of a cell.
+/// The message-passing agent of a cell.
 #[derive(Clone, Debug)]
-pub(crate) struct Agent {
-    pub(crate) sending: Sending,
-    pub(crate) receiving: Receiving,
-    /// The messages that are sent and received, and since when.
+pub(crate) struct MessageAgent {
+    pub(crate) sending: SenderState,
+    pub(crate) receiving: ReceiverState,
+    /// The messages being sent and received, and when their software started.
     pub(crate) sent: u32,
     pub(crate) received: u32,
-    pub(crate) send_began: u64,
-    pub(crate) receive_began: u64,
-    /// Places of the next word to send and of the next to deliver.
+    pub(crate) send_start: u64,
+    pub(crate) receive_start: u64,
+    /// Indices of the next word to send and of the next word to deliver.
     pub(crate) send_next: u32,
     pub(crate) receive_next: u32,
-    /// The channel received from.
+    /// The channel from which the receiver takes words.
     pub(crate) receive_row: u32,
-    /// The word being taken out: its message and its place in it.
+    /// The word being received: its message and its index.
     pub(crate) taken: (u32, u32),
-    /// Messages to send after this one.
+    /// Messages to send after `sent`.
     pub(crate) pending: VecDeque<u32>,
     /// Channels in which a header waits for the receiver.
-    pub(crate) arrivals: Queue,
-    /// Messages that the cell still asks for.
-    pub(crate) wanted: u64,
+    pub(crate) arrivals: WaitQueue,
+    /// Number of messages that the cell may still receive.
+    pub(crate) to_receive: u64,
 }
 
-impl Agent {
+impl MessageAgent {
     pub(crate) fn new() -> Self {
         Self {
-            sending: Sending::Nothing,
-            receiving: Receiving::Nothing,
+            sending: SenderState::Idle,
+            receiving: ReceiverState::Idle,
             sent: NONE,
             received: NONE,
-            send_began: 0,
-            receive_began: 0,
+            send_start: 0,
+            receive_start: 0,
             send_next: 0,
             receive_next: 0,
             receive_row: NONE,
             taken: (NONE, 0),
             pending: VecDeque::new(),
-            arrivals: Queue::EMPTY,
-            wanted: 0,
+            arrivals: WaitQueue::EMPTY,
+            to_receive: 0,
         }
     }
 
-    /// Whether a launch may begin; `half`: receiving takes the processor to the last word.
-    pub(crate) fn can_send(&self, half: bool) -> bool {
+    /// Whether a launch may start. With half duplex, receiving occupies the processor up to the last
+    /// word.
+    pub(crate) fn can_send(&self, half_duplex: bool) -> bool {
         let free = match self.receiving {
-            Receiving::Nothing => true,
-            Receiving::Software => false,
-            Receiving::Word | Receiving::Empty => !half,
+            ReceiverState::Idle => true,
+            ReceiverState::Software => false,
+            ReceiverState::Word | ReceiverState::Empty => !half_duplex,
         };
-        self.sending == Sending::Nothing && free && !self.pending.is_empty()
+        self.sending == SenderState::Idle && free && !self.pending.is_empty()
     }
 
-    /// Whether a reception may begin.
+    /// Whether a reception may start.
     pub(crate) fn can_receive(&self) -> bool {
-        self.receiving == Receiving::Nothing
-            && self.sending != Sending::Software
-            && self.wanted > 0
+        self.receiving == ReceiverState::Idle
+            && self.sending != SenderState::Software
+            && self.to_receive > 0
             && self.arrivals.head != NONE
     }
 }

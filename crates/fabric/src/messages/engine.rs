@@ -1,137 +1,158 @@
-//! The message-passing machine: wormholes through the network, agents, and time.
+//! The emulated message-passing machine: wormhole routing, agents and time.
 //!
-//! It stands beside [`crate::Engine`] on the same links, queues and word-by-word turns
-//! (`network`); what differs is who joins channels to pathways. There it is a context's tables,
-//! here the messages themselves:
+//! It uses the same links, queues and round-robin arbitration (`network`) as [`crate::Engine`].
+//! There the tables of a context connect the channels; here the messages themselves do:
 //!
-//! * A message is launched from a channel of its own at the source (one of those kept for
-//!   launching; an agent launches one message at a time). Its header is its first word.
-//! * A header that arrives in a channel asks for the channel of its pool on the next link of its
-//!   route. If that is free, the two are joined and the message flows on; if not, the header waits
-//!   in order of arrival, and the words behind it stand in their queues.
-//! * A channel is free again when the tail has left its queue. The first header in its line takes
-//!   it in the same clock.
+//! * A message is launched from the launch channel of its source cell; a cell launches one message
+//!   at a time. The first word of a message is its header.
+//! * A header that arrives in a channel requests the channel of its pool on the next link of its
+//!   route. If that channel is free, the two are connected and the message flows on; if not, the
+//!   header waits in order of arrival, and the words behind it wait in their queues.
+//! * A channel is released when the tail has left its queue. The first header that waits for it
+//!   takes it in the same clock.
 //! * A header that arrives at its target waits for the receiver, in order of arrival.
-//! * Messages in different pools of a link share it word by word.
+//! * Messages in different pools of a link share the link word by word.
 //!
-//! Nothing is dropped and nothing times out. Whoever drives the engine hands over messages
-//! ([`MessageEngine::send`]), says how many messages a cell is ready to receive
-//! ([`MessageEngine::receive`]) and lets the machine run until messages have left or were received.
+//! No message is dropped and none times out. The driver submits messages ([`MessageEngine::send`]),
+//! allows cells to receive a number of messages ([`MessageEngine::receive`]) and runs the machine
+//! until messages have left or were received.
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, LinkId, Machine};
 
-use super::agents::{Agent, Queue, Receiving, Sending};
-use super::pathways::{Slot, Worm};
-use super::period::Past;
+use super::agents::{MessageAgent, ReceiverState, SenderState, WaitQueue};
+use super::fast_forward::MessageSnapshot;
+use super::pathways::{PathwayChannel, Worm};
 use super::routes::Router;
 use crate::base::Base;
-use crate::engine::{Payload, Stop};
+use crate::delay_queue::DelayQueue;
+use crate::engine::Stop;
 use crate::fault::{FaultKind, MessageProblem};
-use crate::lane::Lane;
 use crate::network::{Channel, GATE, NONE};
+use crate::payload::Payload;
 
-/// A message as it is handed over.
+/// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The cell that sends it.
     pub source: CellId,
-    /// The cell that receives it; may be the source.
+    /// The cell that receives it; it may be the source.
     pub target: CellId,
-    /// Words of data. The machine's `message_extra_words` go in front of them.
+    /// Words of data. The machine sends `message_extra_words` more before them.
     pub words: u32,
-    /// What the payload and the events call it; any number.
+    /// Identifies the message in the payload and in events; need not be unique.
     pub label: ConnectionId,
 }
 
-/// Something that happened to a message.
+/// The end of the sending or receiving of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageEvent {
-    /// `Send`: its tail left the source. `Receive`: its last word was received.
+    /// `Send`: the tail has left the source. `Receive`: the last word was received.
     pub direction: Direction,
     /// The message.
     pub message: Message,
-    /// When the software of this side began, in clocks. It ended now.
-    pub began: u64,
+    /// When the software of this end started, in clocks. The event occurs at the present clock.
+    pub start: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The software of a launch or of a reception is over, at this cell.
-    Sent(u32),
-    Received(u32),
-    /// The driver's.
+    /// The software of a launch ends at this cell.
+    Launch(u32),
+    /// The software of a reception ends at this cell.
+    Reception(u32),
+    /// A timer of the driver.
     Driver(u32),
 }
 
 /// Links, channels, messages, agents and time.
+///
+/// ```
+/// use std::sync::Arc;
+/// use conset_fabric::messages::{Message, MessageEngine};
+/// use conset_fabric::{SetBuffers, Stop};
+/// use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine};
+///
+/// let (source, target, label) = (CellId(0), CellId(2), ConnectionId(0));
+/// let set = ConnectionSet::new("s", vec![Connection::new(source, target, 5)])?;
+/// let mut engine = MessageEngine::new(Arc::new(Machine::from_spec("ring:4")?), true);
+/// engine.send(Message { source, target, words: 5, label })?;
+/// engine.receive(target, 1);
+/// let (mut data, mut events) = (SetBuffers::new(&set), Vec::new());
+/// while engine.run(&mut data) == Stop::Finished {
+///     engine.take_events(&mut events);
+/// }
+/// assert_eq!((engine.unfinished(), engine.delivered()), (0, 5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct MessageEngine {
     pub(crate) base: Base<Timer>,
-    pub(crate) half: bool,
+    pub(crate) half_duplex: bool,
     pub(crate) router: Router,
-    pub(crate) slots: Vec<Slot>,
-    /// The first of the channels that cells launch from, which come after those of the links.
+    pub(crate) channels: Vec<PathwayChannel>,
+    /// The first launch channel; they come after the channels of the links, one per cell.
     pub(crate) launch: u32,
-    pub(crate) agents: Vec<Agent>,
+    pub(crate) agents: Vec<MessageAgent>,
     pub(crate) worms: Vec<Worm>,
-    /// Numbers of worms that are over.
+    /// Numbers of `worms` that are free for new messages.
     pub(crate) free: Vec<u32>,
     pub(crate) unfinished: usize,
-    pub(crate) sends: Lane<u32>,
-    pub(crate) receives: Lane<u32>,
-    /// Cells whose sender or receiver began to move a word in this clock, in order.
-    pub(crate) putting: Vec<u32>,
-    pub(crate) taking: Vec<u32>,
+    pub(crate) sends: DelayQueue<u32>,
+    pub(crate) receives: DelayQueue<u32>,
+    /// Cells whose sender, and cells whose receiver, started to move a word in this clock, in order.
+    pub(crate) sends_started: Vec<u32>,
+    pub(crate) receives_started: Vec<u32>,
     pub(crate) events: Vec<MessageEvent>,
     pub(crate) delivered: u64,
     pub(crate) wrong_words: u64,
-    pub(crate) past: Box<Past>,
+    pub(crate) snapshot: Box<MessageSnapshot>,
 }
 
 impl MessageEngine {
-    /// The machine at clock 0. Without `datelines` all messages stay in pool 0, and rings can
-    /// deadlock.
+    /// The machine at clock 0. Without `datelines` all messages stay in pool 0, and messages on
+    /// rings can deadlock.
     pub fn new(machine: Arc<Machine>, datelines: bool) -> Self {
         let parameters = machine.parameters();
-        let half = parameters.duplex == Duplex::Half;
+        let half_duplex = parameters.duplex == Duplex::Half;
         let access = parameters.access_clocks_per_word;
-        let sending = if half { parameters.link_clocks_per_word } else { access };
+        let sending = if half_duplex { parameters.link_clocks_per_word } else { access };
         let router = Router::new(&machine, datelines);
-        let launch = machine.link_count() as u32 * router.pools;
-        let rows = launch as usize + machine.agent_count();
-        let served = (0..machine.link_count() as u32).map(|link| (link, router.pools));
-        let slot = Slot { owner: NONE, line: Queue::EMPTY, after: NONE };
-        let agents = vec![Agent::new(); machine.agent_count()];
+        let launch = to_u32(machine.link_count()) * router.pools;
+        let rows = index(launch) + machine.agent_count();
+        let served = (0..to_u32(machine.link_count())).map(|link| (link, router.pools));
+        let channel = PathwayChannel { owner: NONE, waiters: WaitQueue::EMPTY, next_waiter: NONE };
+        let agents = vec![MessageAgent::new(); machine.agent_count()];
         let mut base = Base::new(machine);
         base.network.load(vec![Channel::new(GATE, 0, NONE); rows], served);
         Self {
             base,
-            half,
+            half_duplex,
             router,
-            slots: vec![slot; rows],
+            channels: vec![channel; rows],
             launch,
             agents,
             worms: Vec::new(),
             free: Vec::new(),
             unfinished: 0,
-            sends: Lane::new(sending),
-            receives: Lane::new(access),
-            putting: Vec::new(),
-            taking: Vec::new(),
+            sends: DelayQueue::new(sending),
+            receives: DelayQueue::new(access),
+            sends_started: Vec::new(),
+            receives_started: Vec::new(),
             events: Vec::new(),
             delivered: 0,
             wrong_words: 0,
-            past: Box::default(),
+            snapshot: Box::default(),
         }
     }
 
-    /// The same engine, going through every clock in which something happens. It gives the same
-    /// results, only later: whole periods are skipped otherwise, where the machine repeats itself.
+    /// The engine without skipping of periods: it simulates every clock in which something happens.
+    /// The results are the same; the simulation takes longer.
     #[must_use]
     pub fn without_skipping(mut self) -> Self {
-        self.base.watch.switch_off();
+        self.base.detector.disable();
         self
     }
 
@@ -140,27 +161,27 @@ impl MessageEngine {
         &self.base.machine
     }
 
-    /// Clocks since the engine was made.
+    /// Clocks since the engine was created.
     pub fn now(&self) -> u64 {
         self.base.now
     }
 
-    /// Words carried over links, headers and trailers included.
+    /// Word-hops: words carried over links, including headers and trailers.
     pub fn word_hops(&self) -> u64 {
         self.base.network.word_hops
     }
 
-    /// Words of data delivered.
+    /// Number of words of data delivered.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Words delivered that were not the next of the message being received.
+    /// Number of words delivered that were not the expected ones.
     pub fn wrong_words(&self) -> u64 {
         self.wrong_words
     }
 
-    /// Messages handed over and not received yet.
+    /// Number of messages submitted that were not received yet.
     pub fn unfinished(&self) -> usize {
         self.unfinished
     }
@@ -170,11 +191,10 @@ impl MessageEngine {
         self.base.link_words(link)
     }
 
-    /// Hands a message over. Messages of a cell are sent in the order in which they are handed
-    /// over.
+    /// Submits a message. The messages of a cell are sent in the order of submission.
     ///
     /// # Errors
-    /// An end without a live agent, or no route between the ends.
+    /// An end has no live agent, or there is no route between the ends.
     pub fn send(&mut self, message: Message) -> Result<(), FaultKind> {
         let Message { source, target, words, label } = message;
         let fail = |problem| {
@@ -191,10 +211,10 @@ impl MessageEngine {
         let mut route = Vec::new();
         let number = match self.free.last() {
             Some(&number) => {
-                std::mem::swap(&mut route, &mut self.worms[number as usize].route);
+                std::mem::swap(&mut route, &mut self.worms[index(number)].route);
                 number
             }
-            None => self.worms.len() as u32,
+            None => to_u32(self.worms.len()),
         };
         if !self.router.route(&self.base.machine, source, target, &mut route) {
             return Err(fail(MessageProblem::NoRoute));
@@ -203,62 +223,63 @@ impl MessageEngine {
         let length = words.saturating_add(extra).max(1);
         let worm = Worm { message, length, route, hops: 0, head: NONE, live: true };
         if self.free.pop().is_some() {
-            self.worms[number as usize] = worm;
+            self.worms[index(number)] = worm;
         } else {
             self.worms.push(worm);
         }
         self.unfinished += 1;
         self.agents[source.index()].pending.push_back(number);
-        self.attend(source.0);
+        self.start_software(source.0);
         Ok(())
     }
 
-    /// The cell is ready to receive `messages` more messages, whichever arrive.
+    /// Allows `cell` to receive `messages` more messages, in order of arrival.
     pub fn receive(&mut self, cell: CellId, messages: u64) {
         if let Some(agent) = self.agents.get_mut(cell.index()) {
-            agent.wanted = agent.wanted.saturating_add(messages);
-            self.attend(cell.0);
+            agent.to_receive = agent.to_receive.saturating_add(messages);
+            self.start_software(cell.0);
         }
     }
 
-    /// Whether a cell neither sends a message nor has one to send.
+    /// Whether a cell neither sends a message nor has one pending.
     pub fn is_quiet(&self, cell: CellId) -> bool {
         let agent = self.agents.get(cell.index());
-        agent.is_none_or(|a| a.sending == Sending::Nothing && a.pending.is_empty())
+        agent.is_none_or(|a| a.sending == SenderState::Idle && a.pending.is_empty())
     }
 
-    /// Sets a timer that goes off in `clocks` clocks, under the number `key`.
+    /// Sets a timer that expires in `clocks` clocks and is reported as `key`.
     pub fn set_timer(&mut self, clocks: u64, key: u32) {
         self.base.set_timer(clocks, Timer::Driver(key));
     }
 
-    /// Forgets the timers that were set, and those that have gone off and were not taken.
+    /// Removes all timers of the driver, including expired ones that were not taken.
     pub fn clear_timers(&mut self) {
-        self.base.rung.clear();
-        self.base.keep_timers(|timer| !matches!(timer, Timer::Driver(_)));
+        self.base.expired.clear();
+        self.base.retain_timers(|timer| !matches!(timer, Timer::Driver(_)));
     }
 
-    /// Whether words are under way or the software of a message is at work, as
-    /// [`MessageEngine::run`] left the machine. If not, only the driver can change anything.
+    /// Whether a word is in transit or the software of a message is running, after
+    /// [`MessageEngine::run`] has returned. If not, only the driver can change the state.
     pub fn is_moving(&self) -> bool {
-        let words = [self.base.links.next(), self.sends.next(), self.receives.next()];
+        let words =
+            [self.base.in_flight.next_end(), self.sends.next_end(), self.receives.next_end()];
         words.iter().any(Option::is_some)
             || self.base.timers().any(|timer| !matches!(timer, Timer::Driver(_)))
     }
 
-    /// The events since the last call, in order.
+    /// Moves the events since the last call into `into`, in order.
     pub fn take_events(&mut self, into: &mut Vec<MessageEvent>) {
         into.clear();
         into.append(&mut self.events);
     }
 
-    /// The timers that went off since the last call.
+    /// Moves the keys of the timers that expired since the last call into `into`.
     pub fn take_timers(&mut self, into: &mut Vec<u32>) {
         self.base.take_timers(into);
     }
 
-    /// Runs until there is something to tell ([`Stop::Finished`]: events, [`Stop::Timer`]) or
-    /// nothing is under way ([`Stop::Idle`]). Whatever can happen in the present clock has
+    /// Runs until there is something to report ([`Stop::Finished`] for events, [`Stop::Timer`]) or
+    /// nothing is in progress ([`Stop::Idle`]). Everything that can happen in the present clock has
     /// happened then.
     pub fn run(&mut self, data: &mut dyn Payload) -> Stop {
         loop {
@@ -266,11 +287,11 @@ impl MessageEngine {
             if !self.events.is_empty() {
                 return Stop::Finished;
             }
-            if !self.base.rung.is_empty() {
+            if !self.base.expired.is_empty() {
                 return Stop::Timer;
             }
-            if self.base.now >= self.base.watch.next {
-                self.look(data);
+            if self.base.now >= self.base.detector.next {
+                self.check_period(data);
             }
             if !self.advance(data) {
                 return Stop::Idle;
@@ -281,97 +302,99 @@ impl MessageEngine {
     fn settle(&mut self) {
         loop {
             self.base.network.settle();
-            if !self.listen() && self.base.network.is_settled() {
+            if !self.handle_reports() && self.base.network.is_settled() {
                 break;
             }
         }
-        self.base.begin();
-        self.sends.begin(self.base.now, &mut self.putting);
-        self.receives.begin(self.base.now, &mut self.taking);
+        self.base.start_transfers();
+        self.sends.start(self.base.now, &mut self.sends_started);
+        self.receives.start(self.base.now, &mut self.receives_started);
     }
 
-    /// Goes on to the next clock in which something ends; `false` if nothing is under way.
+    /// Advances to the next clock in which an action ends; `false` if nothing is in progress.
     fn advance(&mut self, data: &mut dyn Payload) -> bool {
-        let words = [self.base.links.next(), self.sends.next(), self.receives.next()];
+        let words =
+            [self.base.in_flight.next_end(), self.sends.next_end(), self.receives.next_end()];
         let next = words.into_iter().chain([self.base.next_timer()]);
         let Some(now) = next.flatten().min() else { return false };
         self.base.now = now;
-        // Everything arrives before anything new begins.
-        let links = self.base.links.end(now);
-        self.base.network.end(&links);
-        let sends = self.sends.end(now);
+        // All words arrive before any action starts.
+        let transfers = self.base.in_flight.take_ended(now);
+        self.base.network.arrive_all(&transfers);
+        let sends = self.sends.take_ended(now);
         for &cell in &sends {
             self.base.network.arrive(self.launch + cell);
         }
-        let receives = self.receives.end(now);
+        let receives = self.receives.take_ended(now);
         for &cell in &receives {
             self.deliver(cell, data);
         }
-        self.base.network.free(&links);
-        self.base.links.recycle(links);
+        self.base.network.serve_links(&transfers);
+        self.base.in_flight.recycle(transfers);
         for &cell in &sends {
             self.send_word(cell);
         }
         self.sends.recycle(sends);
         for &cell in &receives {
-            // With its last word the receiver may have gone on to another message.
-            if self.agents[cell as usize].receiving == Receiving::Word {
+            // After the last word of a message the receiver may have started another one.
+            if self.agents[index(cell)].receiving == ReceiverState::Word {
                 self.receive_word(cell);
             }
         }
         self.receives.recycle(receives);
-        while let Some(timer) = self.base.ring() {
-            self.ring(timer);
+        while let Some(timer) = self.base.pop_expired() {
+            self.handle_timer(timer);
         }
         true
     }
 
-    /// Hears what the network has to say; whether it said anything.
-    fn listen(&mut self) -> bool {
-        let mut heard = false;
-        while let Some(row) = self.base.network.room.pop() {
-            heard = true;
+    /// Handles the reports of the network; returns whether there were any.
+    fn handle_reports(&mut self) -> bool {
+        let mut any = false;
+        while let Some(row) = self.base.network.space.pop() {
+            any = true;
             self.send_word(row - self.launch);
         }
         while !self.base.network.tails.is_empty() {
-            heard = true;
+            any = true;
             let mut tails = std::mem::take(&mut self.base.network.tails);
             for row in tails.drain(..) {
-                let behind = self.base.network.disconnect(self.client(row));
-                self.release(behind);
+                let previous = self.base.network.disconnect(self.client(row));
+                self.release_channel(previous);
             }
-            // Nothing is pushed meanwhile: words move in `settle`.
+            // Nothing was added in the loop: words move only in `settle`.
             self.base.network.tails = tails;
         }
-        if !self.base.network.words.is_empty() {
-            heard = true;
-            let mut words = std::mem::take(&mut self.base.network.words);
-            for row in words.drain(..) {
-                self.hear_word(row);
+        if !self.base.network.arrivals.is_empty() {
+            any = true;
+            let mut arrivals = std::mem::take(&mut self.base.network.arrivals);
+            for row in arrivals.drain(..) {
+                self.word_arrived(row);
             }
-            self.base.network.words = words;
+            self.base.network.arrivals = arrivals;
         }
-        heard
+        any
     }
 
-    /// A word came to a channel that leads nowhere yet: a header, or more for the receiver.
-    fn hear_word(&mut self, row: u32) {
-        // The receiver may have taken it already, and another be on its way.
+    /// Handles the arrival of a word in a channel that is not connected: a header, or a word for the
+    /// receiver.
+    fn word_arrived(&mut self, row: u32) {
+        // The receiver may have taken the word already.
         if self.base.network.queued(row) == 0 {
             return;
         }
-        let tag = self.base.network.head(row).expect("a word is here");
+        let tag = self.base.network.head(row).expect("a word is queued");
         if tag.index() == 0 {
-            self.worms[tag.stream() as usize].head = row;
-            return self.header(row, tag.stream());
+            self.worms[index(tag.stream())].head = row;
+            return self.route_header(row, tag.stream());
         }
         let cell = self.cell_of(row);
-        if self.agents[cell as usize].receiving == Receiving::Empty {
+        if self.agents[index(cell)].receiving == ReceiverState::Empty {
             self.receive_word(cell);
         }
     }
 
-    /// One clock in which something happens, for tests that look at every one.
+    /// Simulates one clock in which something happens, for tests that examine each of them.
     #[cfg(test)]
     pub(crate) fn step(&mut self, data: &mut dyn Payload) -> bool {
         self.settle();

@@ -1,46 +1,47 @@
-//! The machine's other model: message passing (paper, sections 3 and 4.3; machine model, rule 7).
+//! Message passing on the emulated machine (paper, sections 3 and 4.3; machine model, rule 7).
 //!
-//! Wormhole messages over short-lived pathways, on the same links and queues as connections, with
-//! the software's cost where it is spent. The rules stand where they are implemented:
+//! Wormhole-routed messages over short-lived pathways use the same links and queues as connections;
+//! the cost of the software is charged to the sending and the receiving cell. Each rule is
+//! documented where it is implemented:
 //!
 //! | module | rules |
 //! |---|---|
-//! | `routes`, `updown` | which way, which pool, why nothing deadlocks |
-//! | [`engine`] | time; what drives the machine and what it tells |
+//! | `routes`, `updown` | routes and pools; why nothing deadlocks |
+//! | [`engine`] | time; the interface to the driver |
 //! | `pathways` | headers, channels, tails |
-//! | `agents`, `service` | what sending and receiving cost and when; half duplex |
-//! | [`order`] | in which order a cell sends |
-//! | [`run`] | a whole set, checked word by word |
+//! | `agents`, `endpoints` | the cost of sending and receiving; half duplex |
+//! | [`order`] | the order in which a cell sends |
+//! | [`run`] | execution of a whole set, with a check of every word |
 //! | [`mod@predict`] | the paper's cost model |
-//! | `waits` | deadlocks: who holds what and waits for whom |
+//! | `wait_graph` | the explanation of deadlocks |
 //!
 //! With nothing else in the network, a message of `m` words and `e` extra words over `d` links
-//! takes, where access is not faster than the link and with full duplex,
+//! takes, with full duplex and if access is not faster than the link,
 //!
 //! ```text
 //! c_send + access + d * link + c_receive + (m + e) * access
 //! ```
 //!
-//! whatever the depth of the queues.
+//! for any queue depth.
 //!
-//! A message takes channels of its own: one per pool on each link, and one to launch from at its
-//! source. They are not counted against `channels_per_cell`, which is for connections; the paper's
-//! system kept other channels for messages too.
+//! Messages have channels of their own: one per pool on each link, and one launch channel per cell.
+//! These do not count towards `channels_per_cell`, which is for connections; the paper's system
+//! also kept separate channels for messages.
 //!
-//! Nothing of this is fitted to the paper's measurements. What it does not do: adaptive routes,
-//! messages to many, priorities, and buffers at the receiver.
+//! No parameter is fitted to the paper's measurements. Not modelled: adaptive routing, multicast,
+//! priorities, and buffers at the receiver.
 
 mod agents;
+mod endpoints;
 pub mod engine;
+mod fast_forward;
 pub mod order;
 mod pathways;
-mod period;
 pub mod predict;
 mod routes;
 pub mod run;
-mod service;
 mod updown;
-mod waits;
+mod wait_graph;
 
 #[cfg(test)]
 mod tests;

@@ -1,78 +1,78 @@
-//! In which order each cell sends its messages.
+//! The order in which each cell sends its messages.
 //!
-//! A list per cell; by default a cell's connections in the order of the set. Sending everything in
-//! one and the same order makes all cells pass on through the same links at the same time, so
-//! all-to-all "messages were sent in random order" in the paper (section 5.1.3):
-//! [`SendLists::shuffle`].
+//! There is one list per cell; by default it has the cell's connections in the order of the set. If
+//! all cells send in the same order, they use the same links at the same time. For all-to-all,
+//! "messages were sent in random order" in the paper (section 5.1.3): [`SendLists::shuffle`].
 
+use conset_ir::convert::{index, to_u64, to_usize};
 use conset_ir::{ConnectionId, ConnectionSet};
 
 /// The messages of each cell, in the order of sending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendLists {
-    /// List of cell `c`: `ids[first[c]..first[c + 1]]`.
+    /// The list of cell `c` is `ids[first[c]..first[c + 1]]`.
     first: Vec<u32>,
     ids: Vec<ConnectionId>,
 }
 
 impl SendLists {
-    /// Each of `cells` cells sends its connections in the order of the set. Connections of other
-    /// cells are left out. O(connections + cells).
+    /// The lists of the first `cells` cells, each in the order of the set. Connections of other cells
+    /// are omitted. O(connections + cells).
     pub fn in_order(set: &ConnectionSet, cells: usize) -> Self {
         let mut first = vec![0u32; cells + 1];
-        let ours = || set.iter().filter(|(_, c)| c.source.index() < cells);
-        for (_, connection) in ours() {
+        let included = || set.iter().filter(|(_, c)| c.source.index() < cells);
+        for (_, connection) in included() {
             first[connection.source.index() + 1] += 1;
         }
         for cell in 0..cells {
             first[cell + 1] += first[cell];
         }
         let mut next = first.clone();
-        let mut ids = vec![ConnectionId(0); first[cells] as usize];
-        for (id, connection) in ours() {
+        let mut ids = vec![ConnectionId(0); index(first[cells])];
+        for (id, connection) in included() {
             let at = &mut next[connection.source.index()];
-            ids[*at as usize] = id;
+            ids[index(*at)] = id;
             *at += 1;
         }
         Self { first, ids }
     }
 
-    /// The list of a cell, to look at or to put into another order.
+    /// The list of a cell, for reordering.
     pub fn of_mut(&mut self, cell: usize) -> &mut [ConnectionId] {
-        &mut self.ids[self.first[cell] as usize..self.first[cell + 1] as usize]
+        &mut self.ids[index(self.first[cell])..index(self.first[cell + 1])]
     }
 
     /// The list of a cell.
     pub fn of(&self, cell: usize) -> &[ConnectionId] {
-        &self.ids[self.first[cell] as usize..self.first[cell + 1] as usize]
+        &self.ids[index(self.first[cell])..index(self.first[cell + 1])]
     }
 
     /// Number of cells.
-    pub fn cells(&self) -> usize {
+    pub fn cell_count(&self) -> usize {
         self.first.len() - 1
     }
 
-    /// Puts every list into an order of its own, each as likely as any other. The same seed gives
-    /// the same orders.
+    /// Shuffles every list independently; all orders are equally likely. The same seed gives the same
+    /// orders.
     pub fn shuffle(&mut self, seed: u64) {
-        for cell in 0..self.cells() {
-            let mut random = Random(mix(seed ^ mix(cell as u64)));
+        for cell in 0..self.cell_count() {
+            let mut random = Random(mix(seed ^ mix(to_u64(cell))));
             let list = self.of_mut(cell);
             for last in (1..list.len()).rev() {
-                list.swap(last, random.below(last as u64 + 1) as usize);
+                list.swap(last, random.below(last + 1));
             }
         }
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): a counter, and a mix of it.
+/// The SplitMix64 generator (Steele, Lea and Flood, 2014): a hash of a counter.
 struct Random(u64);
 
 impl Random {
-    /// An even choice below `count`, but for a share of at most `count` in 2^64.
-    fn below(&mut self, count: u64) -> u64 {
+    /// A random number below `count`, uniform up to a bias of at most `count` in 2^64.
+    fn below(&mut self, count: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        ((u128::from(mix(self.0)) * u128::from(count)) >> 64) as u64
+        to_usize((u128::from(mix(self.0)) * u128::from(to_u64(count))) >> 64)
     }
 }
 

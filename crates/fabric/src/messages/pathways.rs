@@ -1,50 +1,52 @@
-//! Pathways: how a message takes channels, one after the other, and gives them back.
+//! Pathways: how messages acquire and release channels.
 //!
-//! A header takes the channel of its pool on the next link of its route as soon as that is free,
-//! and stands in line for it, in order of arrival, until then. A channel is given back when the
-//! tail has left its queue; the first header in its line takes it in the same clock. A header that
-//! has come to its target stands in the receiver's line. All lines are linked through the channels
-//! that the headers are in, since no header waits for two things.
+//! A header acquires the channel of its pool on the next link of its route when that is free; until
+//! then it waits in the channel's queue, in order of arrival. A channel is released when the tail
+//! has left it; the first waiting header acquires it in the same clock. A header that has reached
+//! its target waits in the receiver's queue. The queues are linked lists through the channels that
+//! the headers occupy, because no header waits in two queues.
 
+use conset_ir::convert::index;
 use conset_ir::{Direction, LinkId};
 
-use super::agents::{Queue, Sending};
+use super::agents::{SenderState, WaitQueue};
 use super::engine::{Message, MessageEngine};
 use crate::network::NONE;
 
-/// A message under way.
+/// A message from its submission to its reception.
 #[derive(Clone, Debug)]
 pub(crate) struct Worm {
     pub(crate) message: Message,
-    /// All words, the extra ones included; at least the header.
+    /// Number of words, including the extra ones; at least 1, the header.
     pub(crate) length: u32,
-    /// The channels after the one it is launched from.
+    /// The channels after the launch channel.
     pub(crate) route: Vec<u32>,
-    /// How many of them its header has been given.
+    /// Number of channels of the route that its header has acquired.
     pub(crate) hops: usize,
-    /// The channel its header is in; `NONE` before the launch and while it is received.
+    /// The channel of its header; `NONE` before the launch and during the reception.
     pub(crate) head: u32,
     pub(crate) live: bool,
 }
 
-/// What a channel is to messages.
+/// The message that holds a channel and those that wait for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct PathwayChannel {
     /// The message that holds it.
     pub(crate) owner: u32,
-    /// Channels whose headers wait for it.
-    pub(crate) line: Queue,
-    /// The channel behind this one in the line that this one stands in.
-    pub(crate) after: u32,
+    /// Channels whose headers wait for this one.
+    pub(crate) waiters: WaitQueue,
+    /// The next channel in the queue in which this channel waits.
+    pub(crate) next_waiter: u32,
 }
 
 impl MessageEngine {
-    /// The link to a channel, and which of its clients leads there.
+    /// The link that feeds a channel, and the link's client that forwards to it.
     pub(crate) fn client(&self, row: u32) -> (u32, u16) {
-        (row / self.router.pools, (row % self.router.pools) as u16)
+        let pool = u16::try_from(row % self.router.pools).expect("a link has one or two pools");
+        (row / self.router.pools, pool)
     }
 
-    /// The cell that a channel is on.
+    /// The cell of a channel.
     pub(crate) fn cell_of(&self, row: u32) -> u32 {
         if row >= self.launch {
             row - self.launch
@@ -53,75 +55,77 @@ impl MessageEngine {
         }
     }
 
-    /// The header of a message is in channel `row` and wants to go on.
-    pub(crate) fn header(&mut self, row: u32, number: u32) {
-        self.base.watch.disturb();
-        let worm = &self.worms[number as usize];
+    /// Advances the header of a message, which is in channel `row`, or makes it wait.
+    pub(crate) fn route_header(&mut self, row: u32, number: u32) {
+        self.base.detector.reset();
+        let worm = &self.worms[index(number)];
         match worm.route.get(worm.hops) {
-            Some(&next) if self.slots[next as usize].owner == NONE => self.join(row, next, number),
+            Some(&next) if self.channels[index(next)].owner == NONE => {
+                self.acquire_channel(row, next, number);
+            }
             Some(&next) => {
-                let mut line = self.slots[next as usize].line;
-                self.stand(&mut line, row);
-                self.slots[next as usize].line = line;
+                let mut queue = self.channels[index(next)].waiters;
+                self.enqueue(&mut queue, row);
+                self.channels[index(next)].waiters = queue;
             }
             None => {
                 let cell = worm.message.target.0;
-                let mut line = self.agents[cell as usize].arrivals;
-                self.stand(&mut line, row);
-                self.agents[cell as usize].arrivals = line;
-                self.attend(cell);
+                let mut queue = self.agents[index(cell)].arrivals;
+                self.enqueue(&mut queue, row);
+                self.agents[index(cell)].arrivals = queue;
+                self.start_software(cell);
             }
         }
     }
 
-    /// A message takes a free channel.
-    pub(crate) fn join(&mut self, row: u32, next: u32, number: u32) {
-        self.slots[next as usize].owner = number;
-        let worm = &mut self.worms[number as usize];
+    /// A message whose header is in channel `row` acquires the free channel `next`.
+    fn acquire_channel(&mut self, row: u32, next: u32, number: u32) {
+        self.channels[index(next)].owner = number;
+        let worm = &mut self.worms[index(number)];
         worm.hops += 1;
         let last = worm.length - 1;
         self.base.network.connect(row, self.client(next), next, last);
     }
 
-    /// The tail of a message has left channel `row`.
-    pub(crate) fn release(&mut self, row: u32) {
-        self.base.watch.disturb();
+    /// Releases channel `row`, which the tail of a message has left.
+    pub(crate) fn release_channel(&mut self, row: u32) {
+        self.base.detector.reset();
         if row >= self.launch {
             let cell = row - self.launch;
-            let agent = &mut self.agents[cell as usize];
-            agent.sending = Sending::Nothing;
-            let (number, began) = (agent.sent, agent.send_began);
-            self.tell(Direction::Send, number, began);
-            return self.attend(cell);
+            let agent = &mut self.agents[index(cell)];
+            agent.sending = SenderState::Idle;
+            let (number, start) = (agent.sent, agent.send_start);
+            self.push_event(Direction::Send, number, start);
+            return self.start_software(cell);
         }
-        self.slots[row as usize].owner = NONE;
-        let mut line = self.slots[row as usize].line;
-        if let Some(first) = self.leave(&mut line) {
-            self.slots[row as usize].line = line;
-            let tag = self.base.network.head(first).expect("its header waits in it");
-            self.join(first, row, tag.stream());
+        self.channels[index(row)].owner = NONE;
+        let mut queue = self.channels[index(row)].waiters;
+        if let Some(first) = self.dequeue(&mut queue) {
+            self.channels[index(row)].waiters = queue;
+            let tag = self.base.network.head(first).expect("a header waits in it");
+            self.acquire_channel(first, row, tag.stream());
         }
     }
 
-    /// Channel `row` joins a line.
-    pub(crate) fn stand(&mut self, line: &mut Queue, row: u32) {
-        self.slots[row as usize].after = NONE;
-        match line.tail {
-            NONE => line.head = row,
-            last => self.slots[last as usize].after = row,
+    /// Appends channel `row` to a queue.
+    fn enqueue(&mut self, queue: &mut WaitQueue, row: u32) {
+        self.channels[index(row)].next_waiter = NONE;
+        match queue.tail {
+            NONE => queue.head = row,
+            last => self.channels[index(last)].next_waiter = row,
         }
-        line.tail = row;
+        queue.tail = row;
     }
 
-    /// Takes the first channel out of a line.
-    pub(crate) fn leave(&mut self, line: &mut Queue) -> Option<u32> {
-        let first = line.head;
+    /// Removes the first channel of a queue.
+    pub(crate) fn dequeue(&mut self, queue: &mut WaitQueue) -> Option<u32> {
+        let first = queue.head;
         if first == NONE {
             return None;
         }
-        line.head = self.slots[first as usize].after;
-        if line.head == NONE {
-            line.tail = NONE;
+        queue.head = self.channels[index(first)].next_waiter;
+        if queue.head == NONE {
+            queue.tail = NONE;
         }
         Some(first)
     }

@@ -1,21 +1,21 @@
-//! The paper's cost model of message passing: software and access, no network.
+//! The paper's cost model of message passing: software and access times, without the network.
 
 use conset_ir::{ConnectionSet, Duplex, Machine};
 
-/// Predicted clocks of a set by message passing: the largest over all cells of
+/// Predicted clocks of an exchange by message passing: the maximum over all cells of the sum of
 ///
 /// * `c_send` for each message it sends and `c_receive` for each it receives (section 4.3.1);
-/// * full duplex: access time for the words it sends or those it receives, whichever are more
+/// * full duplex: access time for the words it sends or for those it receives, whichever are more
 ///   ("overlapping of sending and receiving can at best reduce the message passing time by one
 ///   transfer time");
 /// * half duplex: access time for the words it receives, and two link times for each it sends:
 ///   one to copy it into the buffer, one to spool it out.
 ///
-/// Congestion "is not included in performance predictions" (section 5.1.4), nor are the extra
-/// words. This gives all message-passing predictions of Tables 1 to 3 exactly, if for all-to-all
-/// a message of each cell to itself is counted, as the paper does. It gives those of Table 6
-/// within 2 % from the degrees and words of Table 4; that the copy runs at the link's rate is
-/// read from them, as the paper does not say it.
+/// Congestion "is not included in performance predictions" (section 5.1.4), and neither are the
+/// extra words. This reproduces all message-passing predictions of Tables 1 to 3 exactly, if
+/// all-to-all includes a message of each cell to itself, as in the paper. With the degrees and words
+/// of Table 4 it reproduces those of Table 6 within 2 %; the paper does not state the rate of the
+/// copy, and the rate of the link is inferred from these figures.
 pub fn predict(machine: &Machine, set: &ConnectionSet) -> u64 {
     let parameters = machine.parameters();
     let (access, link) =

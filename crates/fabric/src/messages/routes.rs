@@ -1,42 +1,42 @@
-//! Which way a message goes, and through which pool on each link.
+//! Message routes: the links of each route, and the pool on each link.
 //!
-//! Routes are fixed by source and target (paper, section 4.3: deterministic, non-adaptive). A
-//! route is a list of *rows*: row `link * pools + pool` is the channel at the far end of `link`
-//! that pool `pool` has there. There is one channel per pool and link.
+//! Routes depend only on source and target (paper, section 4.3: deterministic, non-adaptive). A
+//! route is a list of *rows*: row `link * pools + pool` is the channel of pool `pool` at the target
+//! of `link`. There is one channel per pool and link.
 //!
-//! Deadlock is prevented as Dally and Seitz do it: the channels are numbered so that every route
-//! goes through them in ascending order, and then no ring of messages can wait for each other.
+//! Deadlock is prevented by the method of Dally and Seitz: the channels are numbered so that every
+//! route uses them in ascending order, and then no cycle of waiting messages can exist.
 //!
-//! * **Grids and hypercubes:** dimension after dimension, the first dimension first, the shorter
-//!   way round, the positive way where both are equally long. On a mesh or a hypercube this alone
-//!   is an ascending order. On a ring it is not: each ring has a *dateline* between its last and
-//!   its first cell. A message enters every dimension in pool 0; the link that crosses the
-//!   dateline and those after it are taken in pool 1. The order is: dimension, pool, place on the
-//!   ring. (The paper's machine has three pools and says what two of them are for; the third is
-//!   not modelled.)
-//! * **Everything else** (fat-trees, graphs, and any machine with dead cells or links, where the
-//!   one route of a pair may be gone): up, then down ([`super::updown`]), in pool 0.
+//! * **Grids and hypercubes:** dimension order from the first dimension on, in each dimension the
+//!   shorter direction, the positive one if both are equally long. On a mesh or a hypercube this
+//!   alone is an ascending order. On a ring it is not: each ring has a *dateline* between its last
+//!   and its first cell. A message enters every dimension in pool 0 and uses pool 1 on the link that
+//!   crosses the dateline and on those after it. The order is: dimension, pool, position on the
+//!   ring. (The paper's machine has three pools, of which the paper explains two; the third is not
+//!   modelled.)
+//! * **All other machines** (fat-trees, graphs, and machines with dead cells or links, on which the
+//!   dimension-ordered route may be broken): up*/down* routes ([`super::updown`]) in pool 0.
 //!
-//! Switching datelines off leaves all in pool 0. Rings then deadlock, which is how the detection
-//! of deadlocks is tested.
+//! Without datelines all messages use pool 0. Rings can then deadlock, which tests of the deadlock
+//! detection use.
 
 use conset_ir::{CellId, LinkId, Machine};
 
-use super::updown::UpDown;
+use super::updown::UpDownRouter;
 
 /// Finds routes on one machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Router {
-    ways: Ways,
+    method: RoutingMethod,
     /// Channels per link.
     pub(crate) pools: u32,
 }
 
 #[derive(Clone, Debug)]
-enum Ways {
-    /// Sizes of the dimensions; whether they close to rings.
+enum RoutingMethod {
+    /// Dimension order: the sizes of the dimensions, and whether they are rings.
     Grid(Vec<u32>, bool),
-    UpDown(Box<UpDown>),
+    UpDown(Box<UpDownRouter>),
 }
 
 impl Router {
@@ -46,14 +46,20 @@ impl Router {
         match machine.topology().dims().filter(|_| whole) {
             Some(dims) => {
                 let wraps = machine.topology().wraps();
-                Self { ways: Ways::Grid(dims, wraps), pools: 1 + u32::from(wraps && datelines) }
+                Self {
+                    method: RoutingMethod::Grid(dims, wraps),
+                    pools: 1 + u32::from(wraps && datelines),
+                }
             }
-            None => Self { ways: Ways::UpDown(Box::new(UpDown::new(machine))), pools: 1 },
+            None => Self {
+                method: RoutingMethod::UpDown(Box::new(UpDownRouter::new(machine))),
+                pools: 1,
+            },
         }
     }
 
-    /// Writes the rows of the route into `rows`; `false` if there is no route. Both cells must be
-    /// live.
+    /// Replaces `rows` by the rows of the route; returns `false` if there is none. Both cells must
+    /// be live.
     pub(crate) fn route(
         &mut self,
         machine: &Machine,
@@ -62,14 +68,14 @@ impl Router {
         rows: &mut Vec<u32>,
     ) -> bool {
         rows.clear();
-        match &mut self.ways {
-            Ways::UpDown(ways) => ways.route(machine, source, target, rows),
-            Ways::Grid(dims, wraps) => {
+        match &mut self.method {
+            RoutingMethod::UpDown(router) => router.route(machine, source, target, rows),
+            RoutingMethod::Grid(dims, wraps) => {
                 let mut at = source.0;
                 let mut stride = 1;
                 for &size in &*dims {
-                    let grid = Axis { size, stride, wraps: *wraps };
-                    at = grid.route(machine, at, target.0, self.pools, rows);
+                    let axis = Axis { size, stride, wraps: *wraps };
+                    at = axis.route(machine, at, target.0, self.pools, rows);
                     stride *= size;
                 }
                 true
@@ -87,8 +93,8 @@ struct Axis {
 }
 
 impl Axis {
-    /// Goes from cell `at` to the coordinate that `target` has in this dimension; returns the
-    /// cell it comes to.
+    /// Appends the rows from cell `at` to the target's coordinate in this dimension; returns the cell
+    /// reached.
     fn route(
         self,
         machine: &Machine,
@@ -100,9 +106,9 @@ impl Axis {
         let Self { size, stride, wraps } = self;
         let (mut from, to) = (at / stride % size, target / stride % size);
         let base = at - from * stride;
-        let ahead = (to + size - from) % size;
-        let back = size - ahead;
-        let positive = if wraps { ahead <= back } else { to > from };
+        let forward = (to + size - from) % size;
+        let backward = size - forward;
+        let positive = if wraps { forward <= backward } else { to > from };
         let mut pool = 0;
         while from != to {
             let next = if positive { (from + 1) % size } else { (from + size - 1) % size };
@@ -118,8 +124,8 @@ impl Axis {
     }
 }
 
-/// The link between neighbours. Of the two parallel links in a ring of two the first is the
-/// positive one, and no route takes the other: both ways are equally long.
+/// The link between neighbours. In a ring of two cells the first of the two parallel links is the
+/// positive direction, and no route uses the other: both directions are equally long.
 fn first_link(machine: &Machine, from: u32, to: u32) -> LinkId {
     let mut links = machine.links_between(CellId(from), CellId(to));
     links.next().expect("neighbours in a grid without holes")

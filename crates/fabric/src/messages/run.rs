@@ -1,13 +1,13 @@
-//! Executing a set by message passing: a message per connection, every word checked.
+//! Execution of a set by message passing: one message per connection, with a check of every word.
 //!
-//! Each cell sends its list, one message after the other, and receives whatever arrives until it
-//! has as many messages as are addressed to it. The set's order is kept as on the connection side:
-//! a message is not sent before all that are ordered before it have been received, at the price
-//! of nothing; a cell sends the first message of its list that may be sent.
+//! Each cell sends the messages of its list in order and receives messages in order of arrival
+//! until it has all that are addressed to it. The set's order is kept as by the connection machine:
+//! a message is not sent before all those ordered before it have been received, which costs
+//! nothing; a cell sends the first message of its list that may be sent.
 //!
-//! The words are those of [`synthetic_word`], so every word that a message delivers is known by
-//! its value. A message is received as a whole and by its label, so nothing can be missing or
-//! double when all messages have been received, which the run waits for.
+//! The words are those of [`synthetic_word`], so the value of a word identifies it. A message is
+//! received as a whole and by its label, so no word is missing or duplicated once all messages have
+//! been received, which the run waits for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,33 +16,41 @@ use conset_ir::{CellId, ConnectionId, ConnectionSet, Direction, LinkId, Machine,
 
 use super::engine::{Message, MessageEngine, MessageEvent};
 use super::order::SendLists;
-use crate::check::synthetic_word;
-use crate::engine::{Payload, Stop};
+use crate::engine::Stop;
 use crate::fault::{Fault, FaultKind};
+use crate::payload::{Payload, synthetic_word};
 use crate::trace::{StreamSpan, Trace};
 
-/// In which order cells send.
+/// The order in which cells send their messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MessageOrder {
-    /// In the order of the set.
+    /// The order of the set.
     #[default]
     Given,
-    /// In a random order of each cell's own, by the seed.
+    /// A random order for each cell, determined by the seed.
     Random,
 }
 
-/// How messages are run.
+/// Options of an exchange by message passing.
+///
+/// ```
+/// use conset_fabric::messages::{MessageOptions, MessageOrder};
+///
+/// let options = MessageOptions::default().with_seed(7).with_order(MessageOrder::Random);
+/// assert!(options.datelines && options.skip && !options.trace);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessageOptions {
-    /// Of the words' values and of the random order.
+    /// Seed of the words' values and of the random order.
     pub seed: u64,
     /// The order of sending.
     pub order: MessageOrder,
-    /// Change pools at datelines. Without it rings can deadlock.
+    /// Change pools at datelines. Without this, messages on rings can deadlock.
     pub datelines: bool,
-    /// Skip whole periods where the machine repeats itself: the same results, sooner.
+    /// Skip whole periods where the state of the machine repeats; the results are the same.
     pub skip: bool,
-    /// Keep a [`Trace`] of when messages were sent and received.
+    /// Record a [`Trace`] of when messages were sent and received.
     pub trace: bool,
 }
 
@@ -52,8 +60,41 @@ impl Default for MessageOptions {
     }
 }
 
-/// What an exchange by messages took.
+impl MessageOptions {
+    /// Sets [`MessageOptions::seed`].
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Sets [`MessageOptions::order`].
+    #[must_use]
+    pub fn with_order(self, order: MessageOrder) -> Self {
+        Self { order, ..self }
+    }
+
+    /// Sets [`MessageOptions::datelines`].
+    #[must_use]
+    pub fn with_datelines(self, datelines: bool) -> Self {
+        Self { datelines, ..self }
+    }
+
+    /// Sets [`MessageOptions::skip`].
+    #[must_use]
+    pub fn with_skip(self, skip: bool) -> Self {
+        Self { skip, ..self }
+    }
+
+    /// Sets [`MessageOptions::trace`].
+    #[must_use]
+    pub fn with_trace(self, trace: bool) -> Self {
+        Self { trace, ..self }
+    }
+}
+
+/// Times and counts of an exchange by message passing.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessagesReport {
     /// The set's name.
     pub set: String,
@@ -63,22 +104,22 @@ pub struct MessagesReport {
     pub messages: usize,
     /// Words of data received.
     pub words: u64,
-    /// Words carried, counted once on every link, headers and trailers included.
+    /// Word-hops: words carried, counted once on every link, including headers and trailers.
     pub word_hops: u64,
     /// Every word of every message arrived, in order, at the right cell.
     pub payload_ok: bool,
-    /// Words whose value or place was not the expected one.
+    /// Words whose value or index was not the expected one.
     pub wrong: u64,
-    /// The link that carried most words, and how many; the first where several did.
+    /// The link that carried the most words, and their number; the first one of equals.
     pub busiest_link: Option<(LinkId, u64)>,
-    /// Messages as streams, if asked for.
+    /// The messages as streams, if requested.
     pub trace: Option<Trace>,
 }
 
 /// Executes a set by message passing with words that are all different and checks each.
 ///
 /// # Errors
-/// A message without a live agent or a route, or a deadlock, with its circle of waits.
+/// A message without a live agent or a route, or a deadlock, with its cycle of waits.
 pub fn run_checked(
     machine: &Arc<Machine>,
     set: &ConnectionSet,
@@ -91,8 +132,8 @@ pub fn run_checked(
     run_lists(machine, set, &lists, options)
 }
 
-/// The same with lists of the caller's, in which every connection of the set stands once, at its
-/// source; `options.order` is not looked at.
+/// [`run_checked`] with the caller's own lists, which must have every connection of the set once, at
+/// its source; `options.order` is ignored.
 ///
 /// # Errors
 /// As [`run_checked`].
@@ -106,7 +147,7 @@ pub fn run_lists(
     if !options.skip {
         engine = engine.without_skipping();
     }
-    let mut run = Run::new(engine, set, lists, options);
+    let mut run = MessageRun::new(engine, set, lists, options);
     match run.execute() {
         Ok(()) => Ok(run.report()),
         Err(kind) => {
@@ -116,48 +157,49 @@ pub fn run_lists(
     }
 }
 
-/// The data of a checked run: no memory, every word from its place.
-struct Synthetic<'a> {
+/// The data of a checked run. It needs no memory, because a word is a function of its index.
+struct MessagePayload<'a> {
     set: &'a ConnectionSet,
     seed: u64,
     wrong: u64,
 }
 
-impl Payload for Synthetic<'_> {
+impl Payload for MessagePayload<'_> {
     #[inline]
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
         let received = synthetic_word(self.seed, from.0, from.1);
-        let there = to.1 < self.set.get(to.0).words;
-        self.wrong += u64::from(!there || received != synthetic_word(self.seed, to.0, to.1));
+        let exists = to.1 < self.set.get(to.0).words;
+        self.wrong += u64::from(!exists || received != synthetic_word(self.seed, to.0, to.1));
     }
 
     fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
-        let there = u64::from(self.set.get(to.0).words) >= u64::from(to.1) + u64::from(words);
-        // A word is a function of its place, and at the same places stand the same words.
-        if from != to || !there {
+        let exist = u64::from(self.set.get(to.0).words) >= u64::from(to.1) + u64::from(words);
+        // The same connections and indices have the same values, so there is nothing to compare.
+        if from != to || !exist {
             (0..words).for_each(|i| self.transfer((from.0, from.1 + i), (to.0, to.1 + i)));
         }
     }
 }
 
-struct Run<'a> {
+struct MessageRun<'a> {
     engine: MessageEngine,
     set: &'a ConnectionSet,
-    data: Synthetic<'a>,
-    /// Place of each connection in the lists, counted through; only where the set has an order.
-    places: Vec<u32>,
-    /// Messages before each connection that were not received; only where the set has an order.
+    data: MessagePayload<'a>,
+    /// The position of each connection in the concatenated lists; empty if the set has no order.
+    positions: Vec<u32>,
+    /// Number of messages before each connection that were not received; empty if the set has no
+    /// order.
     before: Vec<u32>,
-    /// Per cell, what may be sent, by place in the lists.
+    /// Per cell, the messages that may be sent, by position; empty if the set has no order.
     ready: Vec<BTreeSet<(u32, ConnectionId)>>,
     lists: &'a SendLists,
-    /// Per cell, how much of its list has been sent; only where the set has no order.
-    sent: Vec<u32>,
+    /// Per cell, the number of messages of its list already sent; used if the set has no order.
+    sent: Vec<usize>,
     received: usize,
     trace: Option<Trace>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> MessageRun<'a> {
     fn new(
         engine: MessageEngine,
         set: &'a ConnectionSet,
@@ -172,58 +214,58 @@ impl<'a> Run<'a> {
         let mut run = Self {
             engine,
             set,
-            data: Synthetic { set, seed: options.seed, wrong: 0 },
-            places: Vec::new(),
+            data: MessagePayload { set, seed: options.seed, wrong: 0 },
+            positions: Vec::new(),
             before: Vec::new(),
             ready: Vec::new(),
             lists,
-            sent: vec![0; lists.cells()],
+            sent: vec![0; lists.cell_count()],
             received: 0,
             trace: options.trace.then_some(trace),
         };
         if !set.order().is_empty() {
-            run.hold_back();
+            run.prepare_order();
         }
         run
     }
 
-    /// Prepares for a set with an order.
-    fn hold_back(&mut self) {
-        self.places = vec![0; self.set.len()];
+    /// Prepares the fields for a set with an order.
+    fn prepare_order(&mut self) {
+        self.positions = vec![0; self.set.len()];
         self.before = vec![0; self.set.len()];
         for (_, after) in self.set.order() {
             self.before[after.index()] += 1;
         }
-        let mut place = 0;
-        for cell in 0..self.lists.cells() {
+        let mut position = 0;
+        for cell in 0..self.lists.cell_count() {
             let mut ready = BTreeSet::new();
             for &id in self.lists.of(cell) {
-                self.places[id.index()] = place;
+                self.positions[id.index()] = position;
                 if self.before[id.index()] == 0 {
-                    ready.insert((place, id));
+                    ready.insert((position, id));
                 }
-                place += 1;
+                position += 1;
             }
             self.ready.push(ready);
         }
     }
 
     fn execute(&mut self) -> Result<(), FaultKind> {
-        let mut wanted = vec![0u64; self.engine.machine().agent_count()];
+        let mut expected = vec![0u64; self.engine.machine().agent_count()];
         for (id, connection) in self.set.iter() {
-            // A source without an agent has no list in which it would be missed.
-            if connection.source.index() >= wanted.len() {
+            // A source without an agent has no list, so its message is sent here and fails.
+            if connection.source.index() >= expected.len() {
                 self.send(id)?;
             }
-            if let Some(cell) = wanted.get_mut(connection.target.index()) {
+            if let Some(cell) = expected.get_mut(connection.target.index()) {
                 *cell += 1;
             }
         }
-        for (cell, &messages) in wanted.iter().enumerate() {
-            self.engine.receive(CellId(cell as u32), messages);
+        for (cell, &messages) in expected.iter().enumerate() {
+            self.engine.receive(CellId::from_index(cell), messages);
         }
-        for cell in 0..self.lists.cells() {
-            self.next(cell)?;
+        for cell in 0..self.lists.cell_count() {
+            self.send_next(cell)?;
         }
         let mut events = Vec::new();
         loop {
@@ -250,11 +292,11 @@ impl<'a> Run<'a> {
         self.engine.send(Message { source, target, words, label: id })
     }
 
-    /// Hands over the next message that a cell may send.
-    fn next(&mut self, cell: usize) -> Result<(), FaultKind> {
+    /// Submits the next message that a cell may send.
+    fn send_next(&mut self, cell: usize) -> Result<(), FaultKind> {
         let id = if self.ready.is_empty() {
             let sent = &mut self.sent[cell];
-            let id = self.lists.of(cell).get(*sent as usize).copied();
+            let id = self.lists.of(cell).get(*sent).copied();
             *sent += 1;
             id
         } else {
@@ -275,12 +317,12 @@ impl<'a> Run<'a> {
                 connection: label,
                 words,
                 slot: 0,
-                open: event.began,
+                open: event.start,
                 close: self.engine.now(),
             });
         }
         match event.direction {
-            Direction::Send => self.next(cell.index()),
+            Direction::Send => self.send_next(cell.index()),
             Direction::Receive => {
                 self.received += 1;
                 self.release(label)
@@ -288,7 +330,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A message was received: those that waited for it alone may be sent.
+    /// Records that a message was received; those that waited only for it may be sent.
     fn release(&mut self, id: ConnectionId) -> Result<(), FaultKind> {
         let order = self.set.order();
         let from = order.partition_point(|pair| pair.0 < id);
@@ -296,9 +338,9 @@ impl<'a> Run<'a> {
             self.before[after.index()] -= 1;
             if self.before[after.index()] == 0 {
                 let cell = self.set.get(after).source;
-                self.ready[cell.index()].insert((self.places[after.index()], after));
+                self.ready[cell.index()].insert((self.positions[after.index()], after));
                 if self.engine.is_quiet(cell) {
-                    self.next(cell.index())?;
+                    self.send_next(cell.index())?;
                 }
             }
         }
@@ -306,7 +348,7 @@ impl<'a> Run<'a> {
     }
 
     fn report(self) -> MessagesReport {
-        let links = (0..self.engine.machine().link_count() as u32).map(LinkId);
+        let links = (0..self.engine.machine().link_count()).map(LinkId::from_index);
         let words = links.map(|link| (link, self.engine.link_words(link)));
         let wrong = self.data.wrong.max(self.engine.wrong_words());
         let complete =
@@ -319,7 +361,7 @@ impl<'a> Run<'a> {
             word_hops: self.engine.word_hops(),
             payload_ok: wrong == 0 && complete,
             wrong,
-            // The last of equals in reverse is the first.
+            // `max_by_key` returns the last of equals, which is the first in reverse.
             busiest_link: words.rev().max_by_key(|link| link.1).filter(|link| link.1 > 0),
             trace: self.trace,
         }

@@ -1,13 +1,15 @@
-//! Tests that look into the message-passing machine between two clocks.
+//! Tests that inspect the message-passing machine between two clocks.
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, LinkId, Machine};
 
-use super::agents::{Receiving, Sending};
+use super::agents::{ReceiverState, SenderState};
 use super::engine::{Message, MessageEngine};
-use crate::engine::{Payload, Stop};
+use crate::engine::Stop;
 use crate::network::NONE;
+use crate::payload::Payload;
 
 /// Checks that words of a message keep their order.
 struct Ordered(Vec<u32>);
@@ -21,18 +23,18 @@ impl Payload for Ordered {
 
 /// Words of a message that are in the network.
 fn under_way(engine: &MessageEngine, number: u32) -> u32 {
-    let worm = &engine.worms[number as usize];
+    let worm = &engine.worms[index(number)];
     let source = &engine.agents[worm.message.source.index()];
     let target = &engine.agents[worm.message.target.index()];
     let put = match source.sending {
         _ if source.pending.contains(&number) => 0,
-        Sending::Software if source.sent == number => 0,
-        Sending::Word | Sending::Full if source.sent == number => source.send_next,
+        SenderState::Software if source.sent == number => 0,
+        SenderState::Word | SenderState::Full if source.sent == number => source.send_next,
         _ => worm.length,
     };
     let taken = match target.receiving {
-        Receiving::Word if target.received == number => target.receive_next + 1,
-        Receiving::Empty if target.received == number => target.receive_next,
+        ReceiverState::Word if target.received == number => target.receive_next + 1,
+        ReceiverState::Empty if target.received == number => target.receive_next,
         _ => 0,
     };
     put - taken
@@ -47,7 +49,7 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
         parameters.c_send = 30;
         let machine = Arc::new(machine.with_parameters(parameters).unwrap());
         let mut engine = MessageEngine::new(machine.clone(), true);
-        let cells = machine.agent_count() as u32;
+        let cells = to_u32(machine.agent_count());
         let count = 4 * cells;
         for i in 0..count {
             let (source, target) = (CellId(i % cells), CellId(i * i * 7 % cells));
@@ -55,23 +57,23 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
             engine.send(Message { source, target, words: 9, label }).unwrap();
             engine.receive(target, 1);
         }
-        let mut data = Ordered(vec![0; count as usize]);
+        let mut data = Ordered(vec![0; index(count)]);
         let mut carried = vec![0; machine.link_count()];
         let mut then = 0;
         loop {
             let on = engine.step(&mut data);
-            engine.base.network.audit(engine.base.links.iter());
+            engine.base.network.audit(engine.base.in_flight.iter());
             let queued: u32 = engine.base.network.occupied().map(|(_, words)| words).sum();
-            let live = (0..engine.worms.len() as u32).filter(|&n| engine.worms[n as usize].live);
+            let live = (0..to_u32(engine.worms.len())).filter(|&n| engine.worms[index(n)].live);
             assert_eq!(live.map(|n| under_way(&engine, n)).sum::<u32>(), queued, "{spec}");
             for (row, _) in engine.base.network.occupied().filter(|&(row, _)| row < engine.launch) {
                 let words = engine.base.network.head(row).unwrap();
-                assert_eq!(engine.slots[row as usize].owner, words.stream(), "{spec}");
+                assert_eq!(engine.channels[index(row)].owner, words.stream(), "{spec}");
             }
             let most = (engine.now() - then) / u64::from(link) + 1;
             then = engine.now();
             for (row, last) in carried.iter_mut().enumerate() {
-                let words = engine.link_words(LinkId(row as u32));
+                let words = engine.link_words(LinkId::from_index(row));
                 assert!(words - *last <= most, "{spec}");
                 *last = words;
             }
@@ -80,7 +82,12 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
             }
         }
         assert_eq!(engine.unfinished(), 0, "{spec}");
-        assert!(engine.slots.iter().all(|slot| slot.owner == NONE && slot.line.head == NONE));
+        assert!(
+            engine
+                .channels
+                .iter()
+                .all(|channel| channel.owner == NONE && channel.waiters.head == NONE)
+        );
         assert!(data.0.iter().all(|&words| words == 9));
     }
 }

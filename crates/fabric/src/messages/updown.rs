@@ -1,71 +1,73 @@
-//! Up*/down* routes: where a machine has no coordinates, or holes in them.
+//! Up*/down* routing, for machines without complete grid coordinates.
 //!
-//! Cells are put in an order, and a link that leads to a later one goes *up*, any other *down*. A
-//! route goes up as far as it likes, then down, and never up again, so the channels it takes
-//! ascend in the order "up links by height, then down links by depth", and no ring of messages
-//! can wait for each other.
+//! The cells are ordered. A link to a later cell is an *up* link, any other a *down* link. A route
+//! uses up links first, then down links, and never an up link again. The channels it uses ascend in
+//! the order "up links by height, then down links by depth", so no cycle of waiting messages can
+//! exist.
 //!
-//! * In a fat-tree the order is the height over the leaves, then the number. Every shortest route
-//!   is up and down.
-//! * Otherwise it is nearness to the first live cell over links that come in both directions, for
-//!   each part that those connect, then the number. Within a part every pair has a route (over the
-//!   first cell, if need be); it may be longer than the shortest. A pair that only one-way links
-//!   connect may have none, and the message is refused.
+//! * In a fat-tree the order is by height over the leaves, then by number. Every shortest route is an
+//!   up*/down* route.
+//! * Otherwise the order is by closeness to a root, then by number. The root is the first live cell
+//!   of each component that bidirectional links connect, and only these links count. Every pair
+//!   within a component has a route (through the root, if necessary), which may be longer than the
+//!   shortest path. A pair that only unidirectional links connect may have none, and the message is
+//!   rejected.
 //!
-//! The route is a shortest one of its kind. Of several next links that are equally good, the
-//! target's number picks one (`target >> hops` modulo their count), so that a fat-tree's many
-//! parallel ways are all used and the route is still fixed by its ends.
+//! The route is a shortest up*/down* route. Of several next links that are equally good, the
+//! target's number selects one (`target >> hops` modulo their number), so that all parallel paths of
+//! a fat-tree are used and the route still depends only on its ends.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, LinkId, Machine, Topology};
 
-/// Distance of what cannot be reached.
-const FAR: u32 = u32::MAX;
-/// Distances kept, over all targets.
-const KEPT: usize = 1 << 24;
+/// The distance of an unreachable cell.
+const UNREACHABLE: u32 = u32::MAX;
+/// Distances that the cache holds, over all targets.
+const CACHE_LIMIT: usize = 1 << 24;
 
-/// Finds up*/down* routes; keeps the distances to the targets it has met.
+/// Finds up*/down* routes; caches the distances to earlier targets.
 #[derive(Clone, Debug)]
-pub(crate) struct UpDown {
-    /// The cells in order, and the place of each.
+pub(crate) struct UpDownRouter {
+    /// The cells in order, and the position of each.
     order: Vec<u32>,
-    place: Vec<u32>,
+    position: Vec<u32>,
     distances: BTreeMap<CellId, Vec<Distance>>,
 }
 
 /// Hops from a cell to a target.
 #[derive(Clone, Copy, Debug)]
 struct Distance {
-    /// By up links, then down links.
+    /// Over up links, then down links.
     any: u32,
-    /// By down links alone.
+    /// Over down links only.
     down: u32,
 }
 
-impl UpDown {
+impl UpDownRouter {
     /// Orders the cells. O(cells log cells + links).
     pub(crate) fn new(machine: &Machine) -> Self {
         let heights = match machine.topology() {
             Topology::FatTree { .. } => heights(machine),
             _ => nearness(machine),
         };
-        let mut order: Vec<u32> = (0..machine.cell_count() as u32).collect();
-        order.sort_by_key(|&cell| (heights[cell as usize], cell));
-        let mut place = vec![0; order.len()];
+        let mut order: Vec<u32> = (0..to_u32(machine.cell_count())).collect();
+        order.sort_by_key(|&cell| (heights[index(cell)], cell));
+        let mut position = vec![0; order.len()];
         for (at, &cell) in order.iter().enumerate() {
-            place[cell as usize] = at as u32;
+            position[index(cell)] = to_u32(at);
         }
-        Self { order, place, distances: BTreeMap::new() }
+        Self { order, position, distances: BTreeMap::new() }
     }
 
     fn is_up(&self, machine: &Machine, link: LinkId) -> bool {
         let ends = machine.link(link);
-        self.place[ends.target.index()] > self.place[ends.source.index()]
+        self.position[ends.target.index()] > self.position[ends.source.index()]
     }
 
-    /// Appends the links of the route; `false` if there is none. O(cells + links) for a target
-    /// that was not met before.
+    /// Appends the links of the route; returns `false` if there is none. O(cells + links) for a
+    /// target that is not cached.
     pub(crate) fn route(
         &mut self,
         machine: &Machine,
@@ -74,7 +76,7 @@ impl UpDown {
         links: &mut Vec<u32>,
     ) -> bool {
         if !self.distances.contains_key(&target) {
-            if self.distances.len() * self.place.len() >= KEPT {
+            if self.distances.len() * self.position.len() >= CACHE_LIMIT {
                 self.distances.clear();
             }
             let distances = self.distances_to(machine, target);
@@ -82,9 +84,9 @@ impl UpDown {
         }
         let distances = &self.distances[&target];
         let (mut at, mut up) = (source, true);
-        let left = |d: Distance, up: bool| if up { d.any } else { d.down };
-        let length = left(distances[source.index()], true);
-        if length == FAR {
+        let remaining = |d: Distance, up: bool| if up { d.any } else { d.down };
+        let length = remaining(distances[source.index()], true);
+        if length == UNREACHABLE {
             return false;
         }
         for hop in 0..length {
@@ -92,13 +94,13 @@ impl UpDown {
             let leads = |link: LinkId| {
                 let rises = self.is_up(machine, link);
                 let there = distances[machine.link(link).target.index()];
-                (up || !rises) && left(there, rises) == rest
+                (up || !rises) && remaining(there, rises) == rest
             };
             let good = |link: &LinkId| leads(*link);
             let count = machine.outgoing(at).iter().filter(|l| leads(**l)).count();
-            let pick = target.0.checked_shr(hop).unwrap_or(0) as usize % count.max(1);
+            let pick = index(target.0.checked_shr(hop).unwrap_or(0)) % count.max(1);
             let link = machine.outgoing(at).iter().copied().filter(good).nth(pick);
-            let link = link.expect("distances go down hop by hop");
+            let link = link.expect("the distance decreases with each hop");
             up = up && self.is_up(machine, link);
             links.push(link.0);
             at = machine.link(link).target;
@@ -106,49 +108,51 @@ impl UpDown {
         true
     }
 
-    /// Backwards from the target: first down links alone, then up links in front of them.
+    /// Distances of all cells to the target: first over down links only, then with up links before
+    /// them.
     fn distances_to(&self, machine: &Machine, target: CellId) -> Vec<Distance> {
-        let mut distances = vec![Distance { any: FAR, down: FAR }; machine.cell_count()];
+        let mut distances =
+            vec![Distance { any: UNREACHABLE, down: UNREACHABLE }; machine.cell_count()];
         distances[target.index()] = Distance { any: 0, down: 0 };
         let mut queue = VecDeque::from([target]);
         while let Some(cell) = queue.pop_front() {
             let hops = distances[cell.index()].down + 1;
             for &link in machine.incoming(cell) {
                 let from = &mut distances[machine.link(link).source.index()];
-                if !self.is_up(machine, link) && from.down == FAR {
+                if !self.is_up(machine, link) && from.down == UNREACHABLE {
                     (from.down, from.any) = (hops, hops);
                     queue.push_back(machine.link(link).source);
                 }
             }
         }
-        // An up link leads to a later cell, so later cells are final before earlier ones.
+        // An up link leads to a later cell, so the distances of later cells are final first.
         for &cell in self.order.iter().rev() {
             let ups = machine.outgoing(CellId(cell)).iter().filter(|l| self.is_up(machine, **l));
             let nearest = ups.map(|&l| distances[machine.link(l).target.index()].any).min();
-            let hops = nearest.unwrap_or(FAR).saturating_add(1);
-            distances[cell as usize].any = distances[cell as usize].any.min(hops);
+            let hops = nearest.unwrap_or(UNREACHABLE).saturating_add(1);
+            distances[index(cell)].any = distances[index(cell)].any.min(hops);
         }
         distances
     }
 }
 
-/// Levels above the leaves of a fat-tree, dead parts or not.
+/// Levels of the cells above the leaves of a fat-tree, including dead cells and links.
 fn heights(machine: &Machine) -> Vec<u32> {
-    let links = (0..machine.link_count() as u32).map(|l| machine.link(LinkId(l)));
+    let links = (0..machine.link_count()).map(|l| machine.link(LinkId::from_index(l)));
     let mut near = vec![Vec::new(); machine.cell_count()];
     for link in links {
         near[link.source.index()].push(link.target.0);
     }
-    let mut heights = vec![FAR; machine.cell_count()];
-    let leaves = 0..machine.agent_count() as u32;
+    let mut heights = vec![UNREACHABLE; machine.cell_count()];
+    let leaves = 0..to_u32(machine.agent_count());
     for leaf in leaves.clone() {
-        heights[leaf as usize] = 0;
+        heights[index(leaf)] = 0;
     }
     let mut queue: VecDeque<u32> = leaves.collect();
     while let Some(cell) = queue.pop_front() {
-        for &next in &near[cell as usize] {
-            if heights[next as usize] == FAR {
-                heights[next as usize] = heights[cell as usize] + 1;
+        for &next in &near[index(cell)] {
+            if heights[index(next)] == UNREACHABLE {
+                heights[index(next)] = heights[index(cell)] + 1;
                 queue.push_back(next);
             }
         }
@@ -156,7 +160,7 @@ fn heights(machine: &Machine) -> Vec<u32> {
     heights
 }
 
-/// How near to the first live cell of its part each cell is, larger for nearer.
+/// The closeness of each cell to the root of its component; a larger number is closer.
 fn nearness(machine: &Machine) -> Vec<u32> {
     let mut nearness = vec![0; machine.cell_count()];
     let mut back: Vec<CellId> = Vec::new();
@@ -164,7 +168,7 @@ fn nearness(machine: &Machine) -> Vec<u32> {
         if nearness[root.index()] > 0 {
             continue;
         }
-        nearness[root.index()] = FAR;
+        nearness[root.index()] = UNREACHABLE;
         let mut queue = VecDeque::from([root]);
         while let Some(cell) = queue.pop_front() {
             back.clear();
@@ -188,19 +192,19 @@ mod tests {
     use conset_ir::Parameters;
 
     fn routes(machine: &Machine) -> Vec<Vec<u32>> {
-        let mut ways = UpDown::new(machine);
+        let mut router = UpDownRouter::new(machine);
         let mut all = Vec::new();
         for source in machine.endpoints() {
             for target in machine.endpoints() {
                 let mut links = Vec::new();
-                assert!(ways.route(machine, source, target, &mut links), "{source} {target}");
+                assert!(router.route(machine, source, target, &mut links), "{source} {target}");
                 let mut at = source;
                 let mut down = false;
                 for &link in &links {
                     let ends = machine.link(LinkId(link));
                     assert_eq!(ends.source, at);
                     at = ends.target;
-                    let up = ways.is_up(machine, LinkId(link));
+                    let up = router.is_up(machine, LinkId(link));
                     assert!(!(up && down), "{source} {target}: up again");
                     down |= !up;
                 }
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fat_tree_is_crossed_by_shortest_routes_over_all_its_tops() {
+    fn a_fat_tree_has_shortest_routes_over_all_its_top_switches() {
         for leaves in [1, 4, 5, 64] {
             let machine = Machine::from_spec(&format!("fat-tree:{leaves}")).unwrap();
             let hops: Vec<Vec<u32>> = machine.endpoints().map(|c| machine.hops_from(c)).collect();
@@ -220,7 +224,7 @@ mod tests {
             for (row, links) in routes(&machine).iter().enumerate() {
                 let (source, target) = (row / leaves, row % leaves);
                 assert_eq!(links.len() as u32, hops[source][target]);
-                links.iter().for_each(|&l| used[l as usize] = true);
+                links.iter().for_each(|&l| used[index(l)] = true);
             }
             let unused = used.iter().filter(|u| !**u).count();
             assert!(leaves != 64 || unused == 0, "{unused} links are never used");
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_walked_round_and_islands_are_refused() {
+    fn routes_avoid_dead_cells_and_components_are_separate() {
         let torus = Topology::Torus { dims: vec![4, 4] };
         let dead = vec![CellId(5), CellId(10)];
         let machine = Machine::new("holed", torus, Parameters::iwarp(), dead, vec![]).unwrap();
@@ -236,9 +240,9 @@ mod tests {
         let pairs = vec![(0, 1), (1, 0), (2, 3), (3, 2)];
         let graph = Topology::Graph { cells: 5, switches: 0, links: pairs };
         let machine = Machine::new("two", graph, Parameters::iwarp(), vec![], vec![]).unwrap();
-        let mut ways = UpDown::new(&machine);
+        let mut router = UpDownRouter::new(&machine);
         for (source, target, there) in [(0, 1, true), (3, 2, true), (0, 2, false), (4, 4, true)] {
-            let found = ways.route(&machine, CellId(source), CellId(target), &mut Vec::new());
+            let found = router.route(&machine, CellId(source), CellId(target), &mut Vec::new());
             assert_eq!(found, there, "{source} {target}");
         }
     }

@@ -1,23 +1,24 @@
-//! Regular meshes: plates of triangles, boxes of bricks and of tetrahedra, the valley.
+//! Generators of regular meshes: plates of triangles, boxes of bricks or tetrahedra, the valley.
 //!
 //! Squares and bricks have sides of length 1. Nodes and elements are numbered with x fastest, then
-//! y, then z, skipping what is not there.
+//! y, then z; missing bricks have no numbers.
 
 use conset_ir::ShapeError;
+use conset_ir::convert::{index, to_u32};
 
 use super::MAX_ELEMENTS;
 use crate::model::Mesh;
 
-/// The six ways from corner 0 of a brick to the opposite corner along three edges, as corner
-/// numbers (bit 0 is x, bit 1 is y, bit 2 is z): Kuhn's tetrahedra. Where the way is an odd
-/// permutation of the axes its two middle corners change places, which makes the volume positive.
-const KUHN: [[usize; 4]; 6] =
+/// Kuhn's tetrahedra: the six paths from corner 0 of a brick to the opposite corner along three edges,
+/// as corner numbers (bit 0 is x, bit 1 is y, bit 2 is z). If the path is an odd permutation of the
+/// axes, its two middle corners are swapped, which makes the volume positive.
+const KUHN: [[u32; 4]; 6] =
     [[0, 1, 3, 7], [0, 2, 6, 7], [0, 4, 5, 7], [0, 3, 2, 7], [0, 5, 1, 7], [0, 6, 4, 7]];
 
-/// The corners of a brick in the order that mesh formats use: around the bottom, around the top.
-const BRICK: [usize; 8] = [0, 1, 3, 2, 4, 5, 7, 6];
+/// The corners of a brick in the order of mesh formats: around the bottom, then around the top.
+const BRICK: [u32; 8] = [0, 1, 3, 2, 4, 5, 7, 6];
 
-/// A plate of `nx` times `ny` squares, each cut into two triangles by its rising diagonal.
+/// A plate of `nx` times `ny` squares, each divided into two triangles by its rising diagonal.
 ///
 /// # Errors
 /// A size of 0, or more than 2^24 triangles.
@@ -39,43 +40,43 @@ pub fn two_plates(nx: u32, ny: u32) -> Result<Mesh, ShapeError> {
 /// A size of 0, or more than 2^24 bricks.
 pub fn bricks(nx: u32, ny: u32, nz: u32) -> Result<Mesh, ShapeError> {
     check_size(&[nx, ny, nz], 1)?;
-    Blocks { dims: [nx, ny, nz], solid: |_, _, _| true }.mesh(&[BRICK])
+    BrickLattice { dims: [nx, ny, nz], solid: |_, _, _| true }.mesh(&[BRICK])
 }
 
-/// The same box with each brick cut into Kuhn's six tetrahedra around its diagonal, in the same
-/// way in every brick, so that faces meet.
+/// [`bricks`] with each brick divided into Kuhn's six tetrahedra around its diagonal, in the same way
+/// for every brick, so that the faces match.
 ///
 /// # Errors
 /// A size of 0, or more than 2^24 tetrahedra.
 pub fn tetrahedra(nx: u32, ny: u32, nz: u32) -> Result<Mesh, ShapeError> {
     check_size(&[nx, ny, nz], 6)?;
-    Blocks { dims: [nx, ny, nz], solid: |_, _, _| true }.mesh(&KUHN)
+    BrickLattice { dims: [nx, ny, nz], solid: |_, _, _| true }.mesh(&KUHN)
 }
 
-/// A mesh with the numbers of the paper's q20k: 20000 bricks on 22451 nodes.
+/// A mesh with the numbers of nodes and elements of the paper's q20k: 20000 bricks on 22451 nodes.
 ///
 /// A box of 25 x 40 x 20 bricks has 20000 bricks and 26 * 41 * 21 = 22386 nodes, 65 too few. A
-/// valley through the whole length of its top, 3 bricks wide and 1 deep, takes away 120 bricks
-/// and the 2 * 41 nodes over its inside. These 120 bricks lie as a hill of 6 x 20 on the bank,
-/// with 7 * 21 nodes of their own: 22386 - 82 + 147 = 22451.
+/// valley along the whole length of its top, 3 bricks wide and 1 deep, removes 120 bricks and the
+/// 2 * 41 nodes above its inside. These 120 bricks form a hill of 6 x 20 beside the valley, with
+/// 7 * 21 additional nodes: 22386 - 82 + 147 = 22451.
 ///
 /// # Errors
-/// None; the type is that of the other generators.
+/// None; the result type is that of the other generators.
 pub fn valley() -> Result<Mesh, ShapeError> {
     let solid = |x: u32, y: u32, z: u32| match z {
         0..19 => true,
         19 => !(10..13).contains(&x),
         _ => (15..21).contains(&x) && (10..30).contains(&y),
     };
-    Blocks { dims: [25, 40, 21], solid }.mesh(&[BRICK])
+    BrickLattice { dims: [25, 40, 21], solid }.mesh(&[BRICK])
 }
 
 fn plates(nx: u32, ny: u32, pieces: u32) -> Result<Mesh, ShapeError> {
-    check_size(&[nx, ny], 2 * pieces as usize)?;
+    check_size(&[nx, ny], 2 * index(pieces))?;
     let width = nx + 1;
     let nodes_per_piece = width * (ny + 1);
-    let mut coordinates = Vec::with_capacity((nodes_per_piece * pieces) as usize);
-    let mut corners = Vec::with_capacity((nx * ny * pieces) as usize * 6);
+    let mut coordinates = Vec::with_capacity(index(nodes_per_piece * pieces));
+    let mut corners = Vec::with_capacity(index(nx * ny * pieces) * 6);
     for piece in 0..pieces {
         let left = piece * (nx + 1);
         for y in 0..=ny {
@@ -91,15 +92,16 @@ fn plates(nx: u32, ny: u32, pieces: u32) -> Result<Mesh, ShapeError> {
     mesh(2, 3, coordinates, corners)
 }
 
-/// Unit bricks on a lattice, some of which may be missing.
-struct Blocks<F> {
+/// A lattice of unit bricks, some of which may be missing.
+struct BrickLattice<F> {
     dims: [u32; 3],
+    /// Whether there is a brick at these coordinates.
     solid: F,
 }
 
-impl<F: Fn(u32, u32, u32) -> bool> Blocks<F> {
-    /// Cuts each brick into the elements of `shapes`, given by the brick's corners.
-    fn mesh<const N: usize>(&self, shapes: &[[usize; N]]) -> Result<Mesh, ShapeError> {
+impl<F: Fn(u32, u32, u32) -> bool> BrickLattice<F> {
+    /// Divides each brick into the elements of `shapes`, given by the brick's corners.
+    fn mesh<const N: usize>(&self, shapes: &[[u32; N]]) -> Result<Mesh, ShapeError> {
         let [nx, ny, nz] = self.dims;
         let (row, layer) = (nx + 1, (nx + 1) * (ny + 1));
         let corner = |i: u32| (i & 1) + (i >> 1 & 1) * row + (i >> 2) * layer;
@@ -109,24 +111,24 @@ impl<F: Fn(u32, u32, u32) -> bool> Blocks<F> {
                 for x in (0..nx).filter(|&x| (self.solid)(x, y, z)) {
                     let at = x + y * row + z * layer;
                     for shape in shapes {
-                        corners.extend(shape.iter().map(|&i| at + corner(i as u32)));
+                        corners.extend(shape.iter().map(|&i| at + corner(i)));
                     }
                 }
             }
         }
-        let mut number = vec![u32::MAX; (layer * (nz + 1)) as usize];
+        let mut number = vec![u32::MAX; index(layer * (nz + 1))];
         for &lattice_node in &corners {
-            number[lattice_node as usize] = 0;
+            number[index(lattice_node)] = 0;
         }
         let mut coordinates = Vec::new();
         for (at, number) in (0u32..).zip(&mut number).filter(|(_, number)| **number == 0) {
-            *number = coordinates.len() as u32;
+            *number = to_u32(coordinates.len());
             coordinates.push([at % row, at / row % (ny + 1), at / layer].map(f64::from));
         }
         for node in &mut corners {
-            *node = number[*node as usize];
+            *node = number[index(*node)];
         }
-        mesh(3, N as u32, coordinates, corners)
+        mesh(3, to_u32(N), coordinates, corners)
     }
 }
 
@@ -137,19 +139,18 @@ pub(super) fn mesh(
     coordinates: Vec<[f64; 3]>,
     corners: Vec<u32>,
 ) -> Result<Mesh, ShapeError> {
-    let elements = corners.len() as u32 / per_element;
+    let elements = to_u32(corners.len()) / per_element;
     let first = (0..=elements).map(|e| e * per_element).collect();
     Mesh::new(dimension, coordinates.len(), coordinates, first, corners)
 }
 
-/// Checks that there are no more than [`MAX_ELEMENTS`]; then there are at most four times as many
-/// nodes, and all numbers fit 32 bits.
+/// Checks that there are at most [`MAX_ELEMENTS`]; then there are at most four times as many nodes, and
+/// all numbers fit 32 bits.
 fn check_size(dims: &[u32], elements_per_block: usize) -> Result<(), ShapeError> {
-    let count =
-        dims.iter().try_fold(elements_per_block, |all, &size| all.checked_mul(size as usize));
+    let count = dims.iter().try_fold(elements_per_block, |all, &size| all.checked_mul(index(size)));
     match count {
         Some(1..=MAX_ELEMENTS) => Ok(()),
-        Some(0) => Err(ShapeError::new("size", "0 in one direction, expected at least 1")),
+        Some(0) => Err(ShapeError::new("size", "0 in one direction; expected at least 1")),
         _ => Err(ShapeError::new("size", format!("more than {MAX_ELEMENTS} elements"))),
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use conset_ir::convert::{index, to_f64};
 use proptest::prelude::*;
 
 use super::{LIST, by_name, cracked_plate, random_plate};
 use crate::model::Mesh;
-use crate::write_msh::{Form, write};
+use crate::write_msh::{MshFormat, write};
 
 fn made(spec: &str) -> Mesh {
     by_name(spec, 1).unwrap_or_else(|e| panic!("{e}"))
@@ -50,7 +51,7 @@ fn assert_sound(mesh: &Mesh) -> usize {
     let mut elements: Vec<Vec<u32>> = Vec::new();
     let mut count_of: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
     for element in mesh.elements() {
-        element.iter().for_each(|&node| used[node as usize] = true);
+        element.iter().for_each(|&node| used[index(node)] = true);
         let mut sorted = element.to_vec();
         sorted.sort_unstable();
         assert!(sorted.is_sorted_by(|a, b| a < b), "a node twice");
@@ -60,7 +61,7 @@ fn assert_sound(mesh: &Mesh) -> usize {
             face.sort_unstable();
             *count_of.entry(face).or_default() += 1;
         }
-        let corner = |&i: &usize| mesh.coordinates()[element[i] as usize];
+        let corner = |&i: &usize| mesh.coordinates()[index(element[i])];
         // Of a brick, the tetrahedron at its first corner.
         let shape: &[usize] = if element.len() == 3 { &[0, 1, 2] } else { &[0, 1, 3, 4] };
         let shape = if element.len() == 4 { &[0, 1, 2, 3] } else { shape };
@@ -89,7 +90,7 @@ fn pieces(mesh: &Mesh) -> usize {
     }
     for element in mesh.elements() {
         for &node in element {
-            let (a, b) = (find(&mut leader, element[0] as usize), find(&mut leader, node as usize));
+            let (a, b) = (find(&mut leader, index(element[0])), find(&mut leader, index(node)));
             leader[b] = a;
         }
     }
@@ -137,9 +138,7 @@ fn regular_meshes_have_their_counts() {
     let box_of_tets = made("tets:2x3x4");
     let volume: f64 = box_of_tets
         .elements()
-        .map(|e| {
-            size(&e.iter().map(|&n| box_of_tets.coordinates()[n as usize]).collect::<Vec<_>>())
-        })
+        .map(|e| size(&e.iter().map(|&n| box_of_tets.coordinates()[index(n)]).collect::<Vec<_>>()))
         .sum();
     assert_eq!(volume, 6.0 * 24.0);
     assert_eq!(counts(&made("plate:1000x1000")), (2, 1_002_001, 2_000_000));
@@ -184,7 +183,7 @@ fn seeds_decide() {
 #[test]
 fn cracked_plates_are_refined_at_the_tip_and_have_few_needles() {
     let mesh = made("c10k");
-    let at = |node: u32| mesh.coordinates()[node as usize];
+    let at = |node: u32| mesh.coordinates()[index(node)];
     let length = |a: [f64; 3], b: [f64; 3]| (a[0] - b[0]).hypot(a[1] - b[1]);
     let (mut near, mut far, mut needles) = (Vec::new(), Vec::new(), 0);
     for element in mesh.elements() {
@@ -199,7 +198,7 @@ fn cracked_plates_are_refined_at_the_tip_and_have_few_needles() {
             _ => {}
         }
     }
-    let mean = |sizes: &[f64]| sizes.iter().sum::<f64>() / sizes.len() as f64;
+    let mean = |sizes: &[f64]| sizes.iter().sum::<f64>() / to_f64(sizes.len());
     assert!(near.len() > 100 && far.len() > 1000, "{} {}", near.len(), far.len());
     assert!(mean(&near) * 8.0 < mean(&far), "{} {}", mean(&near), mean(&far));
     assert!(needles * 100 < mesh.element_count(), "{needles}");
@@ -263,7 +262,7 @@ fn fixtures_are_what_their_readme_says() {
         let command = format!("`conset generate {spec} --seed 1 -o {file}`");
         assert!(readme.contains(&command), "{command}");
         let path = format!("{folder}/{file}");
-        let bytes = write(&made(spec), Form::V41Text).unwrap();
+        let bytes = write(&made(spec), MshFormat::V41Text).unwrap();
         if std::env::var_os("CONSET_BLESS").is_some() {
             std::fs::write(&path, &bytes).unwrap();
         }
@@ -275,7 +274,9 @@ fn fixtures_are_what_their_readme_says() {
 fn every_form_reads_back_to_the_same_mesh() {
     for spec in ["cracked:300", "random:50", "tets:3x2x1", "bricks:2x2x2", "two-plates:2x2"] {
         let mesh = made(spec);
-        for form in [Form::V41Text, Form::V41Binary, Form::V22Text, Form::V22Binary] {
+        for form in
+            [MshFormat::V41Text, MshFormat::V41Binary, MshFormat::V22Text, MshFormat::V22Binary]
+        {
             let bytes = write(&mesh, form).unwrap();
             let source = crate::read(crate::Format::Gmsh, "made.msh", &bytes).unwrap();
             let crate::Source::Mesh(back) = source else { panic!("{spec} {form:?}: no mesh") };

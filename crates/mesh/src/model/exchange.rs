@@ -1,5 +1,6 @@
-//! Inputs that say themselves what their parts exchange: decompositions and lists of connections.
+//! Inputs that define the exchange of their parts: decompositions and lists of connections.
 
+use conset_ir::convert::index;
 use conset_ir::{ShapeError, limits};
 
 use super::{Mesh, check_count, check_length, check_range, check_rows, row};
@@ -9,20 +10,23 @@ use super::{Mesh, check_count, check_length, check_range, check_rows, row};
 pub struct SharedLists {
     /// `(source, target)`, strictly ascending.
     pub pairs: Vec<(u32, u32)>,
-    /// Where each pair's nodes start; one entry more than pairs.
+    /// The start of each pair's nodes; one entry more than pairs.
     pub first: Vec<u32>,
-    /// Global node numbers, in the order in which the words travel.
+    /// Global node numbers, in the order of the words sent.
     pub nodes: Vec<u32>,
 }
 
 impl SharedLists {
-    /// The nodes behind pair `pair`, in the order in which their words travel.
+    /// The nodes of pair number `pair`, in the order of the words sent.
+    ///
+    /// # Panics
+    /// If there is no such pair.
     pub fn of(&self, pair: usize) -> &[u32] {
         row(&self.first, &self.nodes, pair)
     }
 }
 
-/// A mesh that comes already cut into parts, with the lists of what the parts exchange.
+/// A partitioned mesh with the lists of nodes that its parts exchange.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decomposition {
     mesh: Mesh,
@@ -32,12 +36,12 @@ pub struct Decomposition {
 }
 
 impl Decomposition {
-    /// A decomposition of `mesh` (which states the part of each element) where part `p` holds the
+    /// A decomposition of `mesh`, which must have parts. Part `p` holds the
     /// nodes `nodes[node_first[p]..node_first[p + 1]]`.
     ///
     /// # Errors
-    /// A mesh without parts, starts that do not fit, a node or part out of range, pairs that do
-    /// not ascend, a pair of a part with itself.
+    /// A mesh without parts, row starts that do not match, a node or part out of range, pairs that are
+    /// not strictly ascending, a pair of a part with itself.
     pub fn new(
         mesh: Mesh,
         node_first: Vec<u32>,
@@ -53,8 +57,7 @@ impl Decomposition {
         check_range("shared", &shared.first, &shared.nodes, mesh.node_count())?;
         for (i, &(source, target)) in shared.pairs.iter().enumerate() {
             let ascends = i == 0 || shared.pairs[i - 1] < (source, target);
-            if source as usize >= parts || target as usize >= parts || source == target || !ascends
-            {
+            if index(source) >= parts || index(target) >= parts || source == target || !ascends {
                 return Err(ShapeError::new(
                     format!("shared[{i}]"),
                     format!("({source}, {target}), expected ascending pairs of {parts} parts"),
@@ -64,7 +67,7 @@ impl Decomposition {
         Ok(Self { mesh, node_first, nodes, shared })
     }
 
-    /// The whole mesh, put together again; it states the part of each element.
+    /// The whole mesh, with the part of each element.
     pub fn mesh(&self) -> &Mesh {
         &self.mesh
     }
@@ -75,17 +78,20 @@ impl Decomposition {
     }
 
     /// The nodes that a part holds, in the file's order.
+    ///
+    /// # Panics
+    /// If there is no such part.
     pub fn nodes_of(&self, part: usize) -> &[u32] {
         row(&self.node_first, &self.nodes, part)
     }
 
-    /// What each ordered pair of parts exchanges, as in the file.
+    /// The nodes that each ordered pair of parts exchanges, as in the file.
     pub fn shared(&self) -> &SharedLists {
         &self.shared
     }
 }
 
-/// Who sends how many words to whom, without a mesh behind it.
+/// Connections between parts, without a mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionList {
     part_count: usize,
@@ -93,8 +99,8 @@ pub struct ConnectionList {
 }
 
 impl ConnectionList {
-    /// Connections `(source, target, words)` between `part_count` parts; kept sorted by source
-    /// and target, repeated pairs in their order. A part may send to itself.
+    /// Connections `(source, target, words)` between `part_count` parts. They are sorted by source and
+    /// target; repeated pairs keep their order. A part may send to itself.
     ///
     /// # Errors
     /// A part out of range, 0 words or more than [`limits::WORDS`], too many parts or entries.
@@ -102,7 +108,7 @@ impl ConnectionList {
         check_count("parts", part_count, limits::PARTS)?;
         check_count("connections", entries.len(), limits::CONNECTIONS)?;
         for (i, &(source, target, words)) in entries.iter().enumerate() {
-            if source.max(target) as usize >= part_count || words == 0 || words > limits::WORDS {
+            if index(source.max(target)) >= part_count || words == 0 || words > limits::WORDS {
                 return Err(ShapeError::new(
                     format!("connections[{i}]"),
                     format!("{words} words from part {source} to {target} of {part_count}"),

@@ -1,10 +1,10 @@
-//! Graphs: adjacency lists with the weights that a partition balances.
+//! Graphs: adjacency lists, with weights for partitioning.
 
 use conset_ir::{ShapeError, limits};
 
 use super::{check_length, check_range, check_rows, check_weights, row};
 
-/// A graph as adjacency lists. Entry `v` of row `u` says that `u` needs the value of `v`.
+/// A graph as adjacency lists. An entry `v` in row `u` means that `u` needs the value of `v`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     first: Vec<u32>,
@@ -18,11 +18,11 @@ pub struct Graph {
 
 impl Graph {
     /// A graph whose vertex `v` has the neighbours `neighbours[first[v]..first[v + 1]]`.
-    /// `directed` says that an entry need not have its reverse; where it is false, whoever makes
-    /// the graph has checked that each has.
+    /// `directed` means that an entry need not have a reverse entry; if it is false, the caller has
+    /// checked that each has one.
     ///
     /// # Errors
-    /// Starts that do not fit the neighbours, or a neighbour out of range.
+    /// Row starts that do not match the neighbours, or a neighbour out of range.
     pub fn new(first: Vec<u32>, neighbours: Vec<u32>, directed: bool) -> Result<Self, ShapeError> {
         check_rows("vertices", &first, neighbours.len(), limits::NODES)?;
         check_range("vertices", &first, &neighbours, first.len() - 1)?;
@@ -40,18 +40,18 @@ impl Graph {
     /// Adds a weight to each entry of [`Graph::neighbours`].
     ///
     /// # Errors
-    /// Not one per entry.
+    /// The number of weights is not the number of entries.
     pub fn with_edge_weights(mut self, weights: Vec<u32>) -> Result<Self, ShapeError> {
         check_length("edge_weights", weights.len(), self.neighbours.len())?;
         self.edge_weights = Some(weights);
         Ok(self)
     }
 
-    /// Adds `per_vertex` weights to each vertex, one vertex behind the other. A partition
-    /// balances each of them on its own.
+    /// Adds `per_vertex` weights to each vertex, in vertex order. A partition balances each of the
+    /// weights separately.
     ///
     /// # Errors
-    /// Not `per_vertex` (at least 1) for each vertex.
+    /// The number of weights is not `per_vertex` (at least 1) for each vertex.
     pub fn with_vertex_weights(
         mut self,
         weights: Vec<u32>,
@@ -63,10 +63,10 @@ impl Graph {
         Ok(self)
     }
 
-    /// Adds the number of words that each vertex's value has; without it each has one.
+    /// Adds the number of words of each vertex's value; the default is one.
     ///
     /// # Errors
-    /// Not one per vertex.
+    /// The number of sizes is not the number of vertices.
     pub fn with_vertex_sizes(mut self, sizes: Vec<u32>) -> Result<Self, ShapeError> {
         check_length("vertex_sizes", sizes.len(), self.vertex_count())?;
         self.vertex_sizes = Some(sizes);
@@ -78,33 +78,36 @@ impl Graph {
         self.first.len() - 1
     }
 
-    /// Where each vertex's neighbours start; one entry more than vertices.
+    /// The start of each vertex's neighbours; one entry more than vertices.
     pub fn first(&self) -> &[u32] {
         &self.first
     }
 
-    /// The neighbours of all vertices, one vertex behind the other.
+    /// The neighbours of all vertices, in vertex order.
     pub fn neighbours(&self) -> &[u32] {
         &self.neighbours
     }
 
     /// The neighbours of one vertex.
+    ///
+    /// # Panics
+    /// If there is no such vertex.
     #[inline]
     pub fn neighbours_of(&self, vertex: usize) -> &[u32] {
         row(&self.first, &self.neighbours, vertex)
     }
 
-    /// Whether an entry may be without its reverse.
-    pub fn directed(&self) -> bool {
+    /// Whether entries need not have a reverse entry.
+    pub fn is_directed(&self) -> bool {
         self.directed
     }
 
-    /// A weight for each entry of [`Graph::neighbours`].
+    /// A weight for each entry of [`Graph::neighbours`], if edges have weights.
     pub fn edge_weights(&self) -> Option<&[u32]> {
         self.edge_weights.as_deref()
     }
 
-    /// [`Graph::weights_per_vertex`] weights for each vertex.
+    /// [`Graph::weights_per_vertex`] weights for each vertex, if vertices have weights.
     pub fn vertex_weights(&self) -> Option<&[u32]> {
         self.vertex_weights.as_deref()
     }
@@ -114,7 +117,7 @@ impl Graph {
         self.weights_per_vertex
     }
 
-    /// Words of each vertex's value.
+    /// The number of words of each vertex's value, if given.
     pub fn vertex_sizes(&self) -> Option<&[u32]> {
         self.vertex_sizes.as_deref()
     }

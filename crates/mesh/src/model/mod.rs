@@ -1,20 +1,20 @@
-//! What an input file can describe: a mesh, a graph, a matrix, a decomposition, connections.
+//! The types that readers produce: mesh, graph, matrix, decomposition, list of connections.
 //!
-//! All numbers are dense and start at 0, all lists of lists are flat: row `i` of a list with
-//! starts `first` and entries `items` is `items[first[i]..first[i + 1]]`, so `first` has one entry
-//! more than there are rows. A million-node mesh is a few arrays of `u32`.
+//! All numbers are dense and start at 0. Lists of lists are in compressed row form: row `i` of a list
+//! with row starts `first` and entries `items` is `items[first[i]..first[i + 1]]`, so `first` has one
+//! entry more than there are rows. A mesh with a million nodes is a few arrays of `u32`.
 //!
-//! Constructors check shape (starts ascending and closed, numbers in range, one length where
-//! arrays go together, counts within [`limits`]), so later stages index without asking. They do
-//! not judge geometry: degenerate or overlapping elements are the mesh generator's business, and
-//! what an exchange moves does not depend on them. An element may name a node twice (collapsed
-//! bricks are common practice); it counts once wherever nodes are shared.
+//! Constructors check the shape (ascending row starts, numbers in range, equal lengths of related
+//! arrays, counts within [`limits`]), so later stages index without checks. They do not check the
+//! geometry: an exchange does not depend on degenerate or overlapping elements. An element may have
+//! a node twice (collapsed bricks are common); the node counts once where nodes are shared.
 
 pub mod assembly;
 pub mod element_type;
 mod exchange;
 mod graph;
 
+use conset_ir::convert::index;
 use conset_ir::{ShapeError, limits};
 
 pub use assembly::{Assembled, Assembly, ElementOrigin, Group, Inventory, TypeCount, Unused};
@@ -23,6 +23,16 @@ pub use exchange::{ConnectionList, Decomposition, SharedLists};
 pub use graph::Graph;
 
 /// A finite element mesh: nodes, and elements as lists of node numbers.
+///
+/// ```
+/// use conset_mesh::Mesh;
+///
+/// // Two triangles that share the edge between nodes 1 and 2.
+/// let mesh = Mesh::new(2, 4, vec![], vec![0, 3, 6], vec![0, 1, 2, 1, 3, 2])?;
+/// assert_eq!(mesh.element_count(), 2);
+/// assert_eq!(mesh.element(1), [1, 3, 2]);
+/// # Ok::<(), conset_ir::ShapeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mesh {
     dimension: u8,
@@ -41,13 +51,13 @@ impl Mesh {
     /// A mesh of `node_count` nodes whose element `e` has the nodes
     /// `element_nodes[element_first[e]..element_first[e + 1]]`.
     ///
-    /// `dimension` is the elements' own (2 for triangles in space), 0 where the file does not say.
-    /// Together with the number of nodes it tells the kind of an element: 2 and 4 is a
-    /// quadrilateral, 3 and 4 a tetrahedron. `coordinates` has one entry per node, or none where
-    /// the file has no coordinates.
+    /// `dimension` is that of the elements (2 for triangles in space), 0 if it is unknown. Together with
+    /// the number of nodes it determines the type of an element: dimension 2 and 4 nodes is a
+    /// quadrilateral, dimension 3 and 4 nodes a tetrahedron. `coordinates` has one entry per node, or
+    /// is empty if the file has no coordinates.
     ///
     /// # Errors
-    /// Starts that do not fit the nodes, an element without nodes or with more than
+    /// Row starts that do not match the nodes, an element without nodes or with more than
     /// [`limits::ELEMENT_NODES`], a node out of range, a coordinate that is not finite.
     pub fn new(
         dimension: u8,
@@ -72,7 +82,7 @@ impl Mesh {
         check_rows("elements", &element_first, element_nodes.len(), limits::ELEMENTS)?;
         check_range("elements", &element_first, &element_nodes, node_count)?;
         for (e, ends) in element_first.windows(2).enumerate() {
-            let count = (ends[1] - ends[0]) as usize;
+            let count = index(ends[1] - ends[0]);
             if count == 0 || count > limits::ELEMENT_NODES {
                 return Err(ShapeError::new(
                     format!("elements[{e}]"),
@@ -94,11 +104,11 @@ impl Mesh {
         })
     }
 
-    /// Adds the file's own name of each node, where these are not simply 1, 2, 3 and so on (or
-    /// 0, 1, 2 in formats that count from 0).
+    /// Adds the file's own id of each node, if these are not 1, 2, 3 and so on (or 0, 1, 2 in formats
+    /// that count from 0).
     ///
     /// # Errors
-    /// Not one per node.
+    /// The number of ids is not the number of nodes.
     pub fn with_node_ids(mut self, ids: Vec<u64>) -> Result<Self, ShapeError> {
         if ids.len() != self.node_count {
             return Err(ShapeError::new(
@@ -110,11 +120,11 @@ impl Mesh {
         Ok(self)
     }
 
-    /// Adds `per_element` weights to each element, one element behind the other. A partition
-    /// balances each of them on its own.
+    /// Adds `per_element` weights to each element, in element order. A partition balances each of the
+    /// weights separately.
     ///
     /// # Errors
-    /// Not `per_element` (at least 1) for each element.
+    /// The number of weights is not `per_element` (at least 1) for each element.
     pub fn with_element_weights(
         mut self,
         weights: Vec<u32>,
@@ -126,10 +136,11 @@ impl Mesh {
         Ok(self)
     }
 
-    /// Adds the part of each element, as stated in the file; parts are `0..part_count`.
+    /// Adds the part of each element, as given by the file; parts are `0..part_count`.
     ///
     /// # Errors
-    /// Not one per element, a part out of range, more parts than [`limits::PARTS`].
+    /// The number of entries is not the number of elements, a part is out of range, or there are more
+    /// parts than [`limits::PARTS`].
     pub fn with_parts(mut self, parts: Vec<u32>, part_count: usize) -> Result<Self, ShapeError> {
         check_count("parts", part_count, limits::PARTS)?;
         if parts.len() != self.element_count() {
@@ -138,7 +149,7 @@ impl Mesh {
                 format!("{} for {} elements", parts.len(), self.element_count()),
             ));
         }
-        if let Some(e) = parts.iter().position(|&p| p as usize >= part_count) {
+        if let Some(e) = parts.iter().position(|&p| index(p) >= part_count) {
             return Err(ShapeError::new(
                 format!("parts[{e}]"),
                 format!("part {} of {part_count}", parts[e]),
@@ -149,12 +160,12 @@ impl Mesh {
         Ok(self)
     }
 
-    /// The elements' own dimension, 1 to 3; 0 for points and where the file does not say.
+    /// The dimension of the elements, 1 to 3; 0 for points and if it is unknown.
     pub fn dimension(&self) -> u8 {
         self.dimension
     }
 
-    /// Number of nodes; those that no element uses count too.
+    /// Number of nodes, including those that no element uses.
     pub fn node_count(&self) -> usize {
         self.node_count
     }
@@ -164,22 +175,26 @@ impl Mesh {
         self.element_first.len() - 1
     }
 
-    /// One point per node; empty where the file has none. Plane meshes have 0 in the third place.
+    /// The coordinates of each node; empty if the file has none. In plane meshes the third coordinate
+    /// is 0.
     pub fn coordinates(&self) -> &[[f64; 3]] {
         &self.coordinates
     }
 
-    /// Where each element's nodes start in [`Mesh::element_nodes`]; one entry more than elements.
+    /// The start of each element's nodes in [`Mesh::element_nodes`]; one entry more than elements.
     pub fn element_first(&self) -> &[u32] {
         &self.element_first
     }
 
-    /// The nodes of all elements, one element behind the other.
+    /// The nodes of all elements, in element order.
     pub fn element_nodes(&self) -> &[u32] {
         &self.element_nodes
     }
 
     /// The nodes of one element.
+    ///
+    /// # Panics
+    /// If there is no such element.
     #[inline]
     pub fn element(&self, element: usize) -> &[u32] {
         row(&self.element_first, &self.element_nodes, element)
@@ -190,12 +205,12 @@ impl Mesh {
         (0..self.element_count()).map(|e| self.element(e))
     }
 
-    /// The file's own name of each node; empty where they are numbered in order.
+    /// The file's own id of each node; empty if they are numbered in order.
     pub fn node_ids(&self) -> &[u64] {
         &self.node_ids
     }
 
-    /// [`Mesh::weights_per_element`] weights for each element.
+    /// [`Mesh::weights_per_element`] weights for each element, if they have weights.
     pub fn element_weights(&self) -> Option<&[u32]> {
         self.element_weights.as_deref()
     }
@@ -205,19 +220,19 @@ impl Mesh {
         self.weights_per_element
     }
 
-    /// The part of each element as stated in the file; empty where it states none.
+    /// The part of each element as given by the file; empty if it gives none.
     pub fn parts(&self) -> &[u32] {
         &self.parts
     }
 
-    /// Number of parts stated in the file, 0 where it states none.
+    /// Number of parts given by the file; 0 if it gives none.
     pub fn part_count(&self) -> usize {
         self.part_count
     }
 }
 
-/// The pattern of a sparse matrix; row `i` needs the values of its columns. Its values, if the
-/// file has any, play no part in communication and are dropped.
+/// The sparsity pattern of a matrix: row `i` needs the values of its columns. Communication does not
+/// depend on the values of the entries, which are not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
     column_count: usize,
@@ -230,7 +245,8 @@ impl Matrix {
     /// ascending.
     ///
     /// # Errors
-    /// Starts that do not fit, a column out of range, columns of a row not strictly ascending.
+    /// Row starts that do not match, a column out of range, columns of a row that are not strictly
+    /// ascending.
     pub fn new(
         column_count: usize,
         first: Vec<u32>,
@@ -257,54 +273,57 @@ impl Matrix {
         self.column_count
     }
 
-    /// Where each row's columns start; one entry more than rows.
+    /// The start of each row's columns; one entry more than rows.
     pub fn first(&self) -> &[u32] {
         &self.first
     }
 
-    /// The columns of all entries, row behind row.
+    /// The columns of all entries, in row order.
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
 
     /// The columns of one row, ascending.
+    ///
+    /// # Panics
+    /// If there is no such row.
     #[inline]
     pub fn columns_of(&self, row_number: usize) -> &[u32] {
         row(&self.first, &self.columns, row_number)
     }
 }
 
-/// What was read.
+/// The result of reading a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// A mesh; its elements are distributed over the parts.
+    /// A mesh; a partition distributes its elements.
     Mesh(Mesh),
-    /// A graph; its vertices are distributed over the parts.
+    /// A graph; a partition distributes its vertices.
     Graph(Graph),
-    /// A matrix; its rows are distributed over the parts, and its columns the same way.
+    /// A matrix; a partition distributes its rows, and its columns in the same way.
     Matrix(Matrix),
-    /// A mesh cut into parts by somebody else.
+    /// A partitioned mesh with the lists of its exchange.
     Decomposition(Decomposition),
-    /// The parts' exchange itself; there is nothing left to distribute.
+    /// The connections between parts; there is nothing to distribute.
     Connections(ConnectionList),
 }
 
-/// Row `i` of a flat list of lists.
+/// Row `i` of a list of lists in compressed row form.
 #[inline]
 pub(crate) fn row<'a>(first: &[u32], items: &'a [u32], i: usize) -> &'a [u32] {
-    &items[first[i] as usize..first[i + 1] as usize]
+    &items[index(first[i])..index(first[i + 1])]
 }
 
 fn check_count(place: &str, count: usize, limit: usize) -> Result<(), ShapeError> {
     if count > limit {
-        return Err(ShapeError::new(place, format!("{count}, at most {limit}")));
+        return Err(ShapeError::new(place, format!("{count}; the limit is {limit}")));
     }
     Ok(())
 }
 
-fn check_length(place: &str, length: usize, wanted: usize) -> Result<(), ShapeError> {
-    if length != wanted {
-        return Err(ShapeError::new(place, format!("{length} entries, expected {wanted}")));
+fn check_length(place: &str, length: usize, expected: usize) -> Result<(), ShapeError> {
+    if length != expected {
+        return Err(ShapeError::new(place, format!("{length} entries, expected {expected}")));
     }
     Ok(())
 }
@@ -316,17 +335,16 @@ fn check_weights(
     items: usize,
 ) -> Result<(), ShapeError> {
     if per_item == 0 {
-        return Err(ShapeError::new(place, "0 weights for each, expected at least 1"));
+        return Err(ShapeError::new(place, "0 weights per item, expected at least 1"));
     }
     check_length(place, weights.len(), items.saturating_mul(per_item))
 }
 
-/// Checks the starts of a flat list: from 0, not descending, closed by the number of items, which
-/// METIS counts in 31 bits.
+/// Checks row starts: they must ascend from 0 to the number of entries, which METIS counts in 31 bits.
 fn check_rows(place: &str, first: &[u32], items: usize, limit: usize) -> Result<(), ShapeError> {
     check_count(place, first.len().saturating_sub(1), limit)?;
     check_count(place, items, limits::NODES)?;
-    let ends = (first.first().copied(), first.last().map(|&end| end as usize));
+    let ends = (first.first().copied(), first.last().map(|&end| index(end)));
     if ends != (Some(0), Some(items)) || !first.is_sorted() {
         return Err(ShapeError::new(
             place,
@@ -337,8 +355,8 @@ fn check_rows(place: &str, first: &[u32], items: usize, limit: usize) -> Result<
 }
 
 fn check_range(place: &str, first: &[u32], items: &[u32], count: usize) -> Result<(), ShapeError> {
-    if let Some(at) = items.iter().position(|&item| item as usize >= count) {
-        let number = first.partition_point(|&start| start as usize <= at) - 1;
+    if let Some(at) = items.iter().position(|&item| index(item) >= count) {
+        let number = first.partition_point(|&start| index(start) <= at) - 1;
         return Err(ShapeError::new(
             format!("{place}[{number}]"),
             format!("number {} is not below {count}", items[at]),
@@ -352,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn meshes_that_do_not_fit_are_refused() {
+    fn invalid_meshes_are_rejected() {
         let mesh = |first: &[u32], nodes: &[u32]| {
             Mesh::new(2, 4, Vec::new(), first.to_vec(), nodes.to_vec())
         };
@@ -379,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn graphs_matrices_and_decompositions_that_do_not_fit_are_refused() {
+    fn invalid_graphs_matrices_and_decompositions_are_rejected() {
         assert!(Graph::new(vec![0, 1, 2], vec![1, 2], false).is_err());
         let graph = Graph::new(vec![0, 1, 2], vec![1, 0], false).unwrap();
         assert!(graph.clone().with_edge_weights(vec![1]).is_err());

@@ -1,33 +1,38 @@
-//! The definition of each pattern.
+//! The definitions of the patterns.
 //!
-//! A builder takes its parameters, announces how many connections it will make at most (so that
-//! a hopeless request is refused before it costs memory), and sends.
+//! Each pattern function takes its parameters, reserves space for its connections (so that a request
+//! above the limit is rejected before it uses memory), and adds them. A *position* is a position in
+//! the grid of cells (`cells`).
 
+use conset_ir::convert::{index, to_f64, to_i64, to_u64, to_usize, truncate};
 use conset_ir::{CellId, Connection, ConnectionId, Result, limits};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::cells::{Cells, Grid, near_square};
+use super::cells::{CellGrid, PatternCells, near_square};
 use super::spec::Spec;
 
-/// The connections of a pattern under construction.
-pub(super) struct Sends {
+/// Collects the connections of a pattern.
+pub(super) struct PatternBuilder {
     pub(super) connections: Vec<Connection>,
     pub(super) order: Vec<(ConnectionId, ConnectionId)>,
     /// Words of the next connection.
     words: u32,
 }
 
-impl Sends {
+impl PatternBuilder {
     pub(super) fn new(words: u32) -> Self {
         Self { connections: Vec::new(), order: Vec::new(), words }
     }
 
-    /// Makes room for at most `count` connections, or refuses.
+    /// Reserves space for at most `count` connections.
+    ///
+    /// # Errors
+    /// More than [`limits::CONNECTIONS`].
     fn reserve(&mut self, spec: &Spec<'_>, count: usize) -> Result<()> {
         if count > limits::CONNECTIONS {
             return Err(spec.error(format!(
-                "{count} connections on this machine, at most {}",
+                "{count} connections on this machine; the limit is {}",
                 limits::CONNECTIONS
             )));
         }
@@ -35,7 +40,7 @@ impl Sends {
         Ok(())
     }
 
-    /// Adds a connection; `None` from a cell to itself.
+    /// Adds a connection; returns `None` and adds nothing from a cell to itself.
     fn send(&mut self, source: CellId, target: CellId) -> Option<ConnectionId> {
         if source == target {
             return None;
@@ -45,44 +50,57 @@ impl Sends {
         Some(id)
     }
 
-    /// Adds a connection between two places; `None` also if one of them is dead.
-    fn send_places(&mut self, grid: &Grid, source: usize, target: usize) -> Option<ConnectionId> {
-        self.send(grid.places[source]?, grid.places[target]?)
+    /// Adds a connection between two positions; returns `None` also if one of the cells is dead.
+    fn send_between(
+        &mut self,
+        grid: &CellGrid,
+        source: usize,
+        target: usize,
+    ) -> Option<ConnectionId> {
+        self.send(grid.positions[source]?, grid.positions[target]?)
     }
 }
 
-/// Each place to the next and the previous one in every dimension, around the backloop at the
-/// ends, even where the machine has no link there. In a dimension of 2 both neighbours are the
-/// same cell: it gets two connections, one for each of the torus's two parallel links. A
-/// dimension of 1 has no neighbours. Sends are in the order of the torus's links.
-pub(super) fn torus(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+/// Each position to the next and the previous one in every dimension, cyclically, even where the
+/// machine has no wrap-around link. In a dimension of 2 both neighbours are the same cell: it gets
+/// two connections, one for each of the two parallel links of a torus. A dimension of 1 has no
+/// neighbours. The connections are in the order of the links of a torus.
+pub(super) fn torus(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let grid = cells.grid_or(spec)?;
     let axes = grid.axes();
-    sends.reserve(spec, grid.len() * axes.len() * 2)?;
-    for place in 0..grid.len() {
+    builder.reserve(spec, grid.len() * axes.len() * 2)?;
+    for position in 0..grid.len() {
         for &(size, stride) in &axes {
             for step in [1, size - 1] {
-                sends.send_places(&grid, place, moved(place, size, stride, step));
+                builder.send_between(&grid, position, moved(position, size, stride, step));
             }
         }
     }
     Ok(())
 }
 
-/// Each place to the up to 3^d - 1 places whose coordinates differ by at most one, without
-/// backloops: the halo of a grid with a nine-point (27-point) stencil.
-pub(super) fn stencil(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+/// Each position to the up to 3^d - 1 positions whose coordinates differ by at most one, without
+/// wrap-around: the halo of a grid with a nine-point (27-point) stencil.
+pub(super) fn stencil(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let grid = cells.grid_or(spec)?;
     let axes = grid.axes();
-    // Along one dimension of n places there are 3n - 2 pairs, counting each place with itself.
+    // Along one dimension of n positions there are 3n - 2 pairs, counting each position with itself.
     let pairs = axes.iter().try_fold(1usize, |all, &(size, _)| all.checked_mul(3 * size - 2));
-    sends.reserve(spec, pairs.unwrap_or(usize::MAX) - grid.len())?;
+    builder.reserve(spec, pairs.unwrap_or(usize::MAX) - grid.len())?;
     let mut near = Vec::new();
-    for place in 0..grid.len() {
+    for position in 0..grid.len() {
         near.clear();
-        near.push(place);
+        near.push(position);
         for &(size, stride) in &axes {
-            let at = place / stride % size;
+            let at = position / stride % size;
             for i in 0..near.len() {
                 let from = near[i];
                 if at > 0 {
@@ -95,17 +113,21 @@ pub(super) fn stencil(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends)
         }
         near.sort_unstable();
         for &target in &near {
-            sends.send_places(&grid, place, target);
+            builder.send_between(&grid, position, target);
         }
     }
     Ok(())
 }
 
-/// Each cell to every cell at the far end of one of its live links, once, in id order. Switches
-/// are no cells: the leaves of a fat-tree have no neighbours, and it is refused.
-pub(super) fn nearest(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+/// Each cell to every cell that one of its live links leads to, once, in id order. Switches do not
+/// count as cells: the leaves of a fat-tree have no neighbours, so a fat-tree is rejected.
+pub(super) fn nearest(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let machine = cells.machine;
-    sends.reserve(spec, cells.live.iter().map(|&cell| machine.outgoing(cell).len()).sum())?;
+    builder.reserve(spec, cells.live.iter().map(|&cell| machine.outgoing(cell).len()).sum())?;
     let mut targets = Vec::new();
     for &source in &cells.live {
         targets.clear();
@@ -113,19 +135,23 @@ pub(super) fn nearest(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends)
         targets.sort_unstable();
         targets.dedup();
         for &target in targets.iter().filter(|&&target| machine.is_endpoint(target)) {
-            sends.send(source, target);
+            builder.send(source, target);
         }
     }
-    if sends.connections.is_empty() && machine.cell_count() > machine.agent_count() {
+    if builder.connections.is_empty() && machine.cell_count() > machine.agent_count() {
         return Err(spec
-            .error("no link of this machine joins two cells directly, they all end at switches")
-            .help("torus, stencil and ring-shift make neighbours of cells by their numbers"));
+            .error("no link of this machine connects two cells directly; all links end at switches")
+            .help("torus, stencil and ring-shift define neighbours by cell numbers instead"));
     }
     Ok(())
 }
 
-/// Each place to the one at a fixed offset, around the backloops.
-pub(super) fn shift(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+/// Each position to the one at a fixed offset, cyclically.
+pub(super) fn shift(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let grid = &cells.grid;
     let mut offsets: Vec<i32> = spec.numbers("offsets", i32::MIN, i32::MAX)?;
     if offsets.is_empty() {
@@ -138,80 +164,92 @@ pub(super) fn shift(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -
             offsets.len()
         )));
     }
-    sends.reserve(spec, grid.len())?;
-    for place in 0..grid.len() {
-        let mut target = place;
+    builder.reserve(spec, grid.len())?;
+    for position in 0..grid.len() {
+        let mut target = position;
         let mut stride = 1;
         for (&size, &offset) in grid.dims.iter().zip(&offsets) {
-            let step = i64::from(offset).rem_euclid(i64::from(size)) as usize;
-            target = moved(target, size as usize, stride, step);
-            stride *= size as usize;
+            let step = to_usize(i64::from(offset).rem_euclid(i64::from(size)));
+            target = moved(target, index(size), stride, step);
+            stride *= index(size);
         }
-        sends.send_places(grid, place, target);
+        builder.send_between(grid, position, target);
     }
     Ok(())
 }
 
 /// Rank r to rank (r + k) modulo the number of live cells.
-pub(super) fn ring_shift(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+pub(super) fn ring_shift(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let k: i32 = spec.number("k", 1, i32::MIN, i32::MAX)?;
     let count = cells.live.len();
-    let step = i64::from(k).rem_euclid(count as i64) as usize;
-    sends.reserve(spec, count)?;
+    let step = to_usize(i64::from(k).rem_euclid(to_i64(count)));
+    builder.reserve(spec, count)?;
     for rank in 0..count {
-        sends.send(cells.live[rank], cells.live[(rank + step) % count]);
+        builder.send(cells.live[rank], cells.live[(rank + step) % count]);
     }
     Ok(())
 }
 
-/// Each place to the places whose *hypercube number* differs in one bit, lowest bit first: the
-/// embedding of a hypercube in a torus behind the paper's 5.1.2 ([Str92] there). The number of a
-/// place is, dimension by dimension (the first in the lowest bits), the binary-reflected Gray
-/// code of its coordinate, so that neighbours on a ring are neighbours in the hypercube. On a
-/// hypercube, and on machines without coordinates, it is the place itself. Every dimension must be
-/// a power of two, which is to say that the number of places is.
-pub(super) fn hypercube(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+/// Each position to the positions whose *hypercube number* differs in one bit, lowest bit first: the
+/// embedding of a hypercube in a torus of section 5.1.2 of the paper ([Str92] there). The number of a
+/// position consists, dimension by dimension (the first in the lowest bits), of the binary-reflected
+/// Gray code of its coordinate, so that neighbours on a ring are neighbours in the hypercube. On a
+/// hypercube, and on machines without coordinates, it is the position itself. The number of positions,
+/// and so the size of each dimension, must be a power of two.
+pub(super) fn hypercube(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let grid = &cells.grid;
     let bits = power_of_two(spec, grid)?;
     let axes = grid.axes();
-    let number = |place| if cells.coordinates { gray_number(place, &axes) } else { place };
+    let number = |position| if cells.coordinates { gray_number(position, &axes) } else { position };
     let numbers: Vec<usize> = (0..grid.len()).map(number).collect();
-    let mut place_of = vec![0; grid.len()];
-    for (place, &number) in numbers.iter().enumerate() {
-        place_of[number] = place;
+    let mut position_of = vec![0; grid.len()];
+    for (position, &number) in numbers.iter().enumerate() {
+        position_of[number] = position;
     }
-    sends.reserve(spec, grid.len() * bits as usize)?;
+    builder.reserve(spec, grid.len() * index(bits))?;
     for bit in 0..bits {
-        for (place, &number) in numbers.iter().enumerate() {
-            sends.send_places(grid, place, place_of[number ^ (1 << bit)]);
+        for (position, &number) in numbers.iter().enumerate() {
+            builder.send_between(grid, position, position_of[number ^ (1 << bit)]);
         }
     }
     Ok(())
 }
 
-/// In stage s each place exchanges with the one whose number differs in bit s. All stages
-/// together are ordered: what a cell sends in a stage it sends after its receive of the stage
-/// before. Sends are by stage, then by source.
-pub(super) fn butterfly(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+/// In stage s each position exchanges with the one whose number differs in bit s. The stages are
+/// ordered: a cell sends in a stage after its receive of the previous stage. Connections are in the
+/// order of stage, then source.
+pub(super) fn butterfly(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let grid = &cells.grid;
     let bits = power_of_two(spec, grid)?;
     let stages = match spec.text("stage") {
         None => 0..bits,
-        Some(_) if bits == 0 => return Err(spec.error("one cell has no stages")),
+        Some(_) if bits == 0 => return Err(spec.error("a machine with one cell has no stages")),
         Some(text) => {
             let stage = spec.parse_number("stage", text, 0, bits - 1)?;
             stage..stage + 1
         }
     };
-    sends.reserve(spec, grid.len() * stages.len())?;
+    builder.reserve(spec, grid.len() * stages.len())?;
     let mut received: Vec<Option<ConnectionId>> = vec![None; grid.len()];
     let mut receives = received.clone();
     for stage in stages {
-        for (place, &before) in received.iter().enumerate() {
-            let partner = place ^ (1 << stage);
-            let sent = sends.send_places(grid, place, partner);
+        for (position, &before) in received.iter().enumerate() {
+            let partner = position ^ (1 << stage);
+            let sent = builder.send_between(grid, position, partner);
             if let (Some(before), Some(after)) = (before, sent) {
-                sends.order.push((before, after));
+                builder.order.push((before, after));
             }
             receives[partner] = sent;
         }
@@ -220,33 +258,37 @@ pub(super) fn butterfly(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Send
     Ok(())
 }
 
-/// Each place to the one with its log2(places) bits in reverse.
+/// Each position to the one whose log2(positions) bits are reversed.
 pub(super) fn bit_reversal(
-    cells: &Cells<'_>,
+    cells: &PatternCells<'_>,
     spec: &mut Spec<'_>,
-    sends: &mut Sends,
+    builder: &mut PatternBuilder,
 ) -> Result<()> {
     let grid = &cells.grid;
     let bits = power_of_two(spec, grid)?;
-    sends.reserve(spec, grid.len())?;
-    for place in 0..grid.len() {
-        // Shifting out all bits of the only place 0 would overflow.
-        let reversed = place.reverse_bits().checked_shr(usize::BITS - bits).unwrap_or(0);
-        sends.send_places(grid, place, reversed);
+    builder.reserve(spec, grid.len())?;
+    for position in 0..grid.len() {
+        // With one position, all bits would be shifted out, which overflows.
+        let reversed = position.reverse_bits().checked_shr(usize::BITS - bits).unwrap_or(0);
+        builder.send_between(grid, position, reversed);
     }
     Ok(())
 }
 
-/// The places in order fill a matrix row by row; each sends to the place that its number has in
-/// the transposed matrix: x + columns * y to y + rows * x. The columns are by default the first
-/// dimension of a machine of two dimensions, so that cell (x, y) of a square machine sends to
-/// (y, x); else the largest divisor of the number of places that is not above its root. (For a
-/// prime number of places the matrix is one column and nothing moves.)
-pub(super) fn transpose(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+/// The positions fill a matrix row by row; each sends to its position in the transposed matrix:
+/// x + columns * y to y + rows * x. On a machine of two dimensions the default number of columns is
+/// the first dimension, so that cell (x, y) of a square machine sends to (y, x). On other machines it
+/// is the largest divisor of the number of positions that is not above its square root. (For a prime
+/// number of positions the matrix has one column, and no cell sends.)
+pub(super) fn transpose(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let grid = &cells.grid;
     let count = grid.len();
     let natural = match grid.dims[..] {
-        [columns, _] => columns as usize,
+        [columns, _] => index(columns),
         _ => near_square(count),
     };
     let columns: usize = spec.number("columns", natural, 1, count)?;
@@ -254,41 +296,53 @@ pub(super) fn transpose(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Send
         return Err(spec.error(format!("columns: {columns} does not divide {count} cells")));
     }
     let rows = count / columns;
-    sends.reserve(spec, count)?;
-    for place in 0..count {
-        sends.send_places(grid, place, place / columns + rows * (place % columns));
+    builder.reserve(spec, count)?;
+    for position in 0..count {
+        builder.send_between(grid, position, position / columns + rows * (position % columns));
     }
     Ok(())
 }
 
 /// Every cell to every other, by source, then by target.
-pub(super) fn all_to_all(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+pub(super) fn all_to_all(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let count = cells.live.len();
-    sends.reserve(spec, count.saturating_mul(count - 1))?;
+    builder.reserve(spec, count.saturating_mul(count - 1))?;
     for &source in &cells.live {
         for &target in &cells.live {
-            sends.send(source, target);
+            builder.send(source, target);
         }
     }
     Ok(())
 }
 
 /// The root to every other cell, by target.
-pub(super) fn one_to_all(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+pub(super) fn one_to_all(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let root = cells.live[cells.root(spec)?];
-    sends.reserve(spec, cells.live.len() - 1)?;
+    builder.reserve(spec, cells.live.len() - 1)?;
     for &target in &cells.live {
-        sends.send(root, target);
+        builder.send(root, target);
     }
     Ok(())
 }
 
 /// Every other cell to the root, by source.
-pub(super) fn all_to_one(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+pub(super) fn all_to_one(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let root = cells.live[cells.root(spec)?];
-    sends.reserve(spec, cells.live.len() - 1)?;
+    builder.reserve(spec, cells.live.len() - 1)?;
     for &source in &cells.live {
-        sends.send(source, root);
+        builder.send(source, root);
     }
     Ok(())
 }
@@ -296,85 +350,89 @@ pub(super) fn all_to_one(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sen
 /// Parents to children of the binomial tree, the longest edges first. A cell sends after it has
 /// received.
 pub(super) fn broadcast_tree(
-    cells: &Cells<'_>,
+    cells: &PatternCells<'_>,
     spec: &mut Spec<'_>,
-    sends: &mut Sends,
+    builder: &mut PatternBuilder,
 ) -> Result<()> {
     let root = cells.root(spec)?;
     let count = cells.live.len();
-    sends.reserve(spec, count - 1)?;
+    builder.reserve(spec, count - 1)?;
     let ranked = |rank: usize| cells.live[(rank + root) % count];
     let mut received: Vec<Option<ConnectionId>> = vec![None; count];
     for (parent, child) in binomial_edges(count) {
-        let sent = sends.send(ranked(parent), ranked(child));
+        let sent = builder.send(ranked(parent), ranked(child));
         if let (Some(before), Some(after)) = (received[parent], sent) {
-            sends.order.push((before, after));
+            builder.order.push((before, after));
         }
         received[child] = sent;
     }
     Ok(())
 }
 
-/// The broadcast tree backwards: children to parents, the shortest edges first. A cell sends
+/// The reverse of the broadcast tree: children to parents, the shortest edges first. A cell sends
 /// after it has received from all its children.
 pub(super) fn reduction_tree(
-    cells: &Cells<'_>,
+    cells: &PatternCells<'_>,
     spec: &mut Spec<'_>,
-    sends: &mut Sends,
+    builder: &mut PatternBuilder,
 ) -> Result<()> {
     let root = cells.root(spec)?;
     let count = cells.live.len();
-    sends.reserve(spec, count - 1)?;
+    builder.reserve(spec, count - 1)?;
     let ranked = |rank: usize| cells.live[(rank + root) % count];
     let mut up: Vec<Option<ConnectionId>> = vec![None; count];
     let mut edges = binomial_edges(count);
     edges.reverse();
     for (parent, child) in edges {
-        let sent = sends.send(ranked(child), ranked(parent));
+        let sent = builder.send(ranked(child), ranked(parent));
         up[child] = sent;
         // The children of `child` are those whose lowest bit, below its own, was cleared.
         for bit in 0..child.trailing_zeros() {
             let received = up.get(child + (1 << bit)).copied().flatten();
             if let (Some(before), Some(after)) = (received, sent) {
-                sends.order.push((before, after));
+                builder.order.push((before, after));
             }
         }
     }
     Ok(())
 }
 
-/// round(density * p * (p - 1)) different ordered pairs of different cells, every choice as
-/// likely as any other; each pair carries a number of words drawn evenly from 1 to `words`.
-/// By source, then by target.
-pub(super) fn random(cells: &Cells<'_>, spec: &mut Spec<'_>, sends: &mut Sends) -> Result<()> {
+/// round(density * p * (p - 1)) distinct ordered pairs of different cells, drawn uniformly; the number
+/// of words of each pair is uniform from 1 to `words`. By source, then by target.
+pub(super) fn random(
+    cells: &PatternCells<'_>,
+    spec: &mut Spec<'_>,
+    builder: &mut PatternBuilder,
+) -> Result<()> {
     let density: f64 = spec.number("density", 0.1, 0.0, 1.0)?;
     let seed: u64 = spec.number("seed", 1, 0, u64::MAX)?;
-    let others = cells.live.len() as u64 - 1;
-    let pairs = cells.live.len() as u64 * others;
-    let count = (density * pairs as f64).round() as u64;
-    sends.reserve(spec, count as usize)?;
+    let others = to_u64(cells.live.len()) - 1;
+    let pairs = to_u64(cells.live.len()) * others;
+    let count = truncate((density * to_f64(pairs)).round());
+    builder.reserve(spec, to_usize(count))?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let most = sends.words;
+    let most = builder.words;
     for pair in distinct(&mut rng, pairs, count) {
         let (source, other) = (pair / others, pair % others);
         let target = other + u64::from(other >= source);
-        sends.words = rng.random_range(1..=most);
-        sends.send(cells.live[source as usize], cells.live[target as usize]);
+        builder.words = rng.random_range(1..=most);
+        builder.send(cells.live[to_usize(source)], cells.live[to_usize(target)]);
     }
     Ok(())
 }
 
-/// `count` different numbers below `all`, ascending. O(count log count), except where nearly all
-/// numbers below a small `all` are wanted.
+/// `count` distinct random numbers below `all`, ascending. O(count log count); if `count` is more than
+/// half of `all`, O(all log all).
 fn distinct(rng: &mut ChaCha8Rng, all: u64, count: u64) -> Vec<u64> {
     if count > all / 2 {
-        // Draw the few that are left out. `count` is limited, so `all` is too.
-        let mut left_out = distinct(rng, all, all - count).into_iter().peekable();
-        return (0..all).filter(|n| left_out.next_if_eq(n).is_none()).collect();
+        // Draws the numbers to omit. `count` is limited, so `all` is too.
+        let mut omitted = distinct(rng, all, all - count).into_iter().peekable();
+        return (0..all).filter(|n| omitted.next_if_eq(n).is_none()).collect();
     }
-    let mut drawn: Vec<u64> = Vec::with_capacity(count as usize);
-    while drawn.len() < count as usize {
-        for _ in drawn.len()..count as usize {
+    let count = to_usize(count);
+    let mut drawn: Vec<u64> = Vec::with_capacity(count);
+    while drawn.len() < count {
+        for _ in drawn.len()..count {
             drawn.push(rng.random_range(0..all));
         }
         drawn.sort_unstable();
@@ -383,36 +441,40 @@ fn distinct(rng: &mut ChaCha8Rng, all: u64, count: u64) -> Vec<u64> {
     drawn
 }
 
-/// The place `step` further along the dimension of `size` places that are `stride` apart, around
-/// the backloop.
-fn moved(place: usize, size: usize, stride: usize, step: usize) -> usize {
-    let at = place / stride % size;
-    place - at * stride + (at + step) % size * stride
+/// The position `step` further along a dimension of `size` positions that are `stride` apart,
+/// cyclically.
+fn moved(position: usize, size: usize, stride: usize, step: usize) -> usize {
+    let at = position / stride % size;
+    position - at * stride + (at + step) % size * stride
 }
 
-/// Bits that number the places, whose count must be a power of two.
-fn power_of_two(spec: &Spec<'_>, grid: &Grid) -> Result<u32> {
+/// The base-2 logarithm of the number of positions.
+///
+/// # Errors
+/// The number is not a power of two.
+fn power_of_two(spec: &Spec<'_>, grid: &CellGrid) -> Result<u32> {
     if !grid.len().is_power_of_two() {
         return Err(spec
             .error(format!("expected a power of two as number of cells, found {}", grid.len()))
-            .help("its partners are found by the bits of a cell's number"));
+            .help("the pattern pairs cells by the bits of their numbers"));
     }
     Ok(grid.len().trailing_zeros())
 }
 
-fn gray_number(place: usize, axes: &[(usize, usize)]) -> usize {
+/// The hypercube number of a position.
+fn gray_number(position: usize, axes: &[(usize, usize)]) -> usize {
     let mut number = 0;
     let mut bits = 0;
     for &(size, stride) in axes {
-        let at = place / stride % size;
+        let at = position / stride % size;
         number |= (at ^ (at >> 1)) << bits;
         bits += size.trailing_zeros();
     }
     number
 }
 
-/// `(parent, child)` of the binomial tree over ranks 0 to count - 1 with root 0, the longest
-/// edges first: the parent of a rank is the rank with its lowest bit cleared.
+/// The edges `(parent, child)` of the binomial tree over ranks 0 to count - 1 with root 0, the longest
+/// edges first. The parent of a rank is the rank with its lowest set bit cleared.
 fn binomial_edges(count: usize) -> Vec<(usize, usize)> {
     let mut edges = Vec::with_capacity(count - 1);
     let mut length = count.next_power_of_two() / 2;

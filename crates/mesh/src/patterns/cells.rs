@@ -1,52 +1,55 @@
-//! The cells of a pattern and the two ways of numbering them.
+//! The cells of a pattern, numbered by rank and by grid position.
 //!
-//! *Ranks* count the live cells in id order; patterns that only need "the next cell" use them.
-//! *Places* are positions of a grid, first dimension fastest; patterns that have a geometry use
-//! them. On a machine with coordinates the places are the cell numbers, and a dead cell leaves
-//! its place empty: what would begin or end there is left out. A machine without coordinates
-//! (fat-tree, graph) is seen as the most nearly square grid of its ranks.
+//! *Ranks* number the live cells in id order; patterns without geometry use them. *Positions* are the
+//! positions of a grid, first dimension fastest; patterns with geometry use them. On a machine with
+//! coordinates the positions are the cell numbers; the position of a dead cell is empty, and
+//! connections from or to it are omitted. On a machine without coordinates (fat-tree, graph) the
+//! ranks form the most nearly square grid.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Machine, Result, limits};
 
 use super::spec::Spec;
 
 /// The live cells of a machine.
-pub(super) struct Cells<'m> {
+pub(super) struct PatternCells<'m> {
     pub(super) machine: &'m Machine,
     /// By rank.
     pub(super) live: Vec<CellId>,
     /// The machine's own grid.
-    pub(super) grid: Grid,
+    pub(super) grid: CellGrid,
     /// Whether the machine itself has coordinates.
     pub(super) coordinates: bool,
 }
 
-/// Places in rows and columns.
-pub(super) struct Grid {
-    /// Places in each dimension; their product is the number of places.
+/// A grid of cells.
+pub(super) struct CellGrid {
+    /// The size of each dimension; the product is the number of positions.
     pub(super) dims: Vec<u32>,
-    /// The cell of each place, first dimension fastest; `None` where it is dead.
-    pub(super) places: Vec<Option<CellId>>,
+    /// The cell of each position, first dimension fastest; `None` if it is dead.
+    pub(super) positions: Vec<Option<CellId>>,
 }
 
-impl<'m> Cells<'m> {
+impl<'m> PatternCells<'m> {
+    /// The cells of a machine.
+    ///
     /// # Errors
-    /// A machine without a live cell.
+    /// The machine has no live cell.
     pub(super) fn new(machine: &'m Machine, spec: &Spec<'_>) -> Result<Self> {
         let live: Vec<CellId> = machine.endpoints().collect();
         if live.is_empty() {
-            return Err(spec.error("every cell of the machine is marked dead"));
+            return Err(spec.error("every cell of the machine is dead"));
         }
         match machine.topology().dims() {
             Some(dims) => {
-                let place = |id: u32| Some(CellId(id)).filter(|&cell| machine.is_endpoint(cell));
-                let places = (0..machine.agent_count() as u32).map(place).collect();
-                Ok(Self { machine, live, grid: Grid { dims, places }, coordinates: true })
+                let position = |id: u32| Some(CellId(id)).filter(|&cell| machine.is_endpoint(cell));
+                let positions = (0..to_u32(machine.agent_count())).map(position).collect();
+                Ok(Self { machine, live, grid: CellGrid { dims, positions }, coordinates: true })
             }
             None => {
                 let columns = near_square(live.len());
-                let rows = (live.len() / columns) as u32;
-                let grid = Grid::of_ranks(&live, vec![columns as u32, rows]);
+                let dims = [columns, live.len() / columns].map(to_u32);
+                let grid = CellGrid::of_ranks(&live, dims.to_vec());
                 Ok(Self { machine, live, grid, coordinates: false })
             }
         }
@@ -56,7 +59,7 @@ impl<'m> Cells<'m> {
         self.live.len()
     }
 
-    /// The rank of the cell that parameter `root` names (`5` or `c5`); 0 where it is not given.
+    /// The rank of the cell given by parameter `root` (`5` or `c5`); 0 by default.
     pub(super) fn root(&self, spec: &mut Spec<'_>) -> Result<usize> {
         let Some(text) = spec.text("root") else { return Ok(0) };
         let id = text.parse().ok().map(CellId).or_else(|| CellId::parse(text));
@@ -66,43 +69,45 @@ impl<'m> Cells<'m> {
         })
     }
 
-    /// The grid that parameter `dims` describes over the ranks; the machine's own where it is not
-    /// given.
-    pub(super) fn grid_or(&self, spec: &mut Spec<'_>) -> Result<Grid> {
-        let Some(dims) = spec.sizes("dims", limits::CELLS as u32)? else {
-            return Ok(Grid { dims: self.grid.dims.clone(), places: self.grid.places.clone() });
+    /// The grid of the ranks with the sizes of parameter `dims`; the machine's own grid by default.
+    pub(super) fn grid_or(&self, spec: &mut Spec<'_>) -> Result<CellGrid> {
+        let Some(dims) = spec.sizes("dims", to_u32(limits::CELLS))? else {
+            return Ok(CellGrid {
+                dims: self.grid.dims.clone(),
+                positions: self.grid.positions.clone(),
+            });
         };
-        let product = dims.iter().try_fold(1usize, |all, &d| all.checked_mul(d as usize));
+        let product = dims.iter().try_fold(1usize, |all, &d| all.checked_mul(index(d)));
         if dims.len() > limits::DIMENSIONS || product != Some(self.len()) {
             let text: Vec<String> = dims.iter().take(20).map(u32::to_string).collect();
             return Err(spec.error(format!(
-                "dims: {} does not have as many places as the machine has live cells ({})",
+                "dims: the number of positions of {} is not the number of live cells ({})",
                 text.join("x"),
                 self.len()
             )));
         }
-        Ok(Grid::of_ranks(&self.live, dims))
+        Ok(CellGrid::of_ranks(&self.live, dims))
     }
 }
 
-impl Grid {
+impl CellGrid {
     fn of_ranks(live: &[CellId], dims: Vec<u32>) -> Self {
-        Self { dims, places: live.iter().copied().map(Some).collect() }
+        Self { dims, positions: live.iter().copied().map(Some).collect() }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.positions.len()
     }
 
-    /// Size and stride of each dimension that has more than one place.
+    /// Size and stride of each dimension that has more than one position.
     pub(super) fn axes(&self) -> Vec<(usize, usize)> {
         let mut stride = 1;
         let mut axes = Vec::with_capacity(self.dims.len());
         for &size in &self.dims {
             if size > 1 {
-                axes.push((size as usize, stride));
+                axes.push((index(size), stride));
             }
-            stride *= size as usize;
+            stride *= index(size);
         }
         axes
     }

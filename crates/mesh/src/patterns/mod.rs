@@ -1,22 +1,22 @@
 //! Regular and random communication patterns as connection sets (paper, section 5.1).
 //!
-//! A pattern is made for a machine: its cells are the machine's live cells with an agent, and
-//! patterns with a geometry use the machine's coordinates (`cells` says how cells are numbered,
-//! `build` defines each pattern). The rules that hold for all of them:
+//! A pattern is generated for a machine: its cells are the machine's live cells with an agent, and
+//! patterns with geometry use the machine's coordinates (`cells` describes how cells are numbered,
+//! `build` defines each pattern). Common rules:
 //!
-//! * A cell that would send to itself (the diagonal of a transpose, the fixed points of
-//!   bit-reversal, any shift on one cell) does not: it has the words already.
-//! * Every connection carries `words` words, except in `random`, where that is the most.
-//! * Connections come in a fixed order, by source unless a pattern says otherwise; equal
-//!   specifications give equal sets, on any computer.
-//! * Patterns whose steps depend on each other (trees, the whole butterfly) say so by order; the
-//!   others let a cell send before it has received.
+//! * Connections from a cell to itself (the diagonal of a transpose, the fixed points of bit-reversal,
+//!   any shift on one cell) are omitted: the cell already has the words.
+//! * Every connection has `words` words, except in `random`, where `words` is the maximum.
+//! * The order of the connections is fixed: by source unless a pattern's documentation differs. Equal
+//!   specifications give equal sets on any computer.
+//! * Patterns whose steps depend on each other (trees, the complete butterfly) have an order; in the
+//!   others a cell may send before it receives.
 //!
-//! A specification is `name` or `name:parameter,...`; see [`LIST`]. The set's name is the
-//! specification with `-` for the characters that names cannot have: `ring-shift:3` makes the set
-//! `ring-shift-3`.
+//! A specification is `name` or `name:parameter,...`; see [`LIST`]. The name of the set is the
+//! specification with `-` in place of characters that names cannot have: `ring-shift:3` generates
+//! the set `ring-shift-3`.
 //!
-//! This module routes nothing and knows no channels.
+//! This module computes no routes and no channels.
 
 mod build;
 mod cells;
@@ -26,35 +26,36 @@ mod tests;
 
 use conset_ir::{Connection, ConnectionId, ConnectionSet, Machine, Result, limits};
 
-use build::Sends;
-use cells::Cells;
+use build::PatternBuilder;
+use cells::PatternCells;
 use spec::Spec;
 
-/// A parameter of a pattern, or of a generated mesh.
+/// A parameter of a pattern or of a mesh generator.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Parameter {
-    /// Its key.
+    /// Its name in specifications.
     pub name: &'static str,
-    /// What it is where it is not given.
+    /// Its default value, as text.
     pub default: &'static str,
-    /// What it means.
+    /// Its meaning, in one line.
     pub summary: &'static str,
 }
 
-/// A pattern that [`generate`] knows.
+/// A pattern of [`generate`].
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern {
     /// Its name in specifications.
     pub name: &'static str,
-    /// Its parameters, in the order in which bare values are given to them.
+    /// Its parameters, in the order of values without a name.
     pub parameters: &'static [Parameter],
-    /// What it is, in one line.
+    /// Its description, in one line.
     pub summary: &'static str,
-    build: Builder,
+    build: BuildFn,
 }
 
-/// Adds a pattern's connections to `Sends`, in the pattern's order.
-type Builder = fn(&Cells<'_>, &mut Spec<'_>, &mut Sends) -> Result<()>;
+/// Adds the connections of a pattern to the builder, in the pattern's order.
+type BuildFn = fn(&PatternCells<'_>, &mut Spec<'_>, &mut PatternBuilder) -> Result<()>;
 
 impl Parameter {
     pub(crate) const fn new(
@@ -70,7 +71,7 @@ const fn pattern(
     name: &'static str,
     parameters: &'static [Parameter],
     summary: &'static str,
-    build: Builder,
+    build: BuildFn,
 ) -> Pattern {
     Pattern { name, parameters, summary, build }
 }
@@ -81,24 +82,29 @@ const ROOT: Parameter = Parameter::new("root", "the first live cell", "a cell, s
 
 /// All patterns.
 pub const LIST: &[Pattern] = &[
-    pattern("torus", &[DIMS], "to both neighbours in each dimension, backloops too", build::torus),
+    pattern(
+        "torus",
+        &[DIMS],
+        "to both neighbours in each dimension, with wrap-around",
+        build::torus,
+    ),
     pattern(
         "stencil",
         &[DIMS],
-        "to all neighbours of a grid, diagonal ones too, no backloops",
+        "to all neighbours in a grid, including diagonal ones, without wrap-around",
         build::stencil,
     ),
     pattern("nearest", &[], "to every cell that a link leads to", build::nearest),
     pattern(
         "shift",
-        &[Parameter::new("offsets", "1,0,...", "how far in each dimension, such as 1,-2")],
-        "one message by a fixed offset in the grid, backloops too",
+        &[Parameter::new("offsets", "1,0,...", "offset in each dimension, such as 1,-2")],
+        "to the cell at a fixed offset in the grid, with wrap-around",
         build::shift,
     ),
     pattern(
         "ring-shift",
-        &[Parameter::new("k", "1", "how far, modulo the number of cells; may be negative")],
-        "one message to the cell k ranks further",
+        &[Parameter::new("k", "1", "number of ranks, modulo the number of cells; may be negative")],
+        "to the cell k ranks further",
         build::ring_shift,
     ),
     pattern(
@@ -109,15 +115,20 @@ pub const LIST: &[Pattern] = &[
     ),
     pattern(
         "butterfly",
-        &[Parameter::new("stage", "all, in order", "one stage alone: exchange across bit `stage`")],
-        "exchange across each bit of the cell's number, stage after stage",
+        &[Parameter::new("stage", "all, in order", "only this stage: exchange across bit `stage`")],
+        "exchange across each bit of the cell's number, in ordered stages",
         build::butterfly,
     ),
-    pattern("bit-reversal", &[], "to the cell with the bits reversed", build::bit_reversal),
+    pattern(
+        "bit-reversal",
+        &[],
+        "to the cell whose number has the bits reversed",
+        build::bit_reversal,
+    ),
     pattern(
         "transpose",
         &[Parameter::new("columns", "as square as possible", "columns of the matrix of cells")],
-        "to the cell at the transposed place of the matrix of cells",
+        "to the cell at the transposed position of the matrix of cells",
         build::transpose,
     ),
     pattern("all-to-all", &[], "every ordered pair of different cells", build::all_to_all),
@@ -126,32 +137,42 @@ pub const LIST: &[Pattern] = &[
     pattern(
         "broadcast-tree",
         &[ROOT],
-        "binomial tree from the root, receive before send",
+        "binomial tree from the root; a cell sends after it has received",
         build::broadcast_tree,
     ),
     pattern(
         "reduction-tree",
         &[ROOT],
-        "binomial tree to the root, receive before send",
+        "binomial tree to the root; a cell sends after it has received",
         build::reduction_tree,
     ),
     pattern(
         "random",
         &[
-            Parameter::new("density", "0.1", "share of all ordered pairs, 0 to 1"),
-            Parameter::new("seed", "1", "any whole number below 2^64"),
+            Parameter::new("density", "0.1", "fraction of all ordered pairs, 0 to 1"),
+            Parameter::new("seed", "1", "an integer below 2^64"),
         ],
         "random pairs with 1 to --words words each",
         build::random,
     ),
 ];
 
-/// Makes the pattern of a specification for a machine, with `words` words per connection.
+/// Generates the pattern of a specification for a machine, with `words` words per connection.
+///
+/// ```
+/// use conset_ir::Machine;
+/// use conset_mesh::patterns;
+///
+/// let machine = Machine::from_spec("torus:4x4")?;
+/// let set = patterns::generate("all-to-all", &machine, 8)?;
+/// assert_eq!(set.len(), 16 * 15);
+/// # Ok::<(), conset_ir::InputError>(())
+/// ```
 ///
 /// # Errors
-/// An unknown pattern (the help lists the known ones and guesses), a parameter that is not one of
-/// the pattern's, out of range or given twice, `words` of 0 or beyond the limit, a machine that
-/// the pattern does not fit, more connections than the limit.
+/// An unknown pattern (the help lists the known ones and suggests one), an unknown, repeated or
+/// out-of-range parameter, 0 words or more than the limit, a machine for which the pattern is not
+/// defined, more connections than the limit.
 pub fn generate(spec: &str, machine: &Machine, words: u32) -> Result<ConnectionSet> {
     let mut spec = Spec::parse("pattern", spec)?;
     let Some(pattern) = LIST.iter().find(|pattern| pattern.name == spec.name()) else {
@@ -159,13 +180,13 @@ pub fn generate(spec: &str, machine: &Machine, words: u32) -> Result<ConnectionS
         return Err(spec.unknown_name(&names));
     };
     if words == 0 || words > limits::WORDS {
-        return Err(spec.error(format!("{words} words, expected 1 to {}", limits::WORDS)));
+        return Err(spec.error(format!("{words} words; expected 1 to {}", limits::WORDS)));
     }
-    let cells = Cells::new(machine, &spec)?;
-    let mut sends = Sends::new(words);
-    (pattern.build)(&cells, &mut spec, &mut sends)?;
+    let cells = PatternCells::new(machine, &spec)?;
+    let mut builder = PatternBuilder::new(words);
+    (pattern.build)(&cells, &mut spec, &mut builder)?;
     spec.finish()?;
-    finish(&spec, sends.connections, sends.order)
+    finish(&spec, builder.connections, builder.order)
 }
 
 fn finish(

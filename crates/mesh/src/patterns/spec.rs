@@ -1,34 +1,34 @@
-//! The little language in which patterns and generated meshes are asked for.
+//! Parser of the specifications of patterns and generated meshes.
 //!
-//! `name`, or `name:item,item,...` where an item is `key=value` or a bare value; bare values go to
-//! the parameters that no key names, in the order in which the thing declares them. So
-//! `ring-shift:3` is `ring-shift:k=3`. Nothing is ignored: a key that is not known, a value too
-//! many and a parameter given twice are errors.
+//! A specification is `name` or `name:item,item,...`, where an item is `key=value` or a value without
+//! key. Values without key are assigned to the parameters that have no item with their key, in the
+//! order of declaration: `ring-shift:3` is `ring-shift:k=3`. Unknown keys, surplus values and repeated
+//! parameters are errors.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
 use conset_ir::{At, InputError, Result, limits};
 
-/// A parsed specification whose items are taken out one by one.
+/// A parsed specification, from which the items are taken one by one.
 pub(crate) struct Spec<'a> {
-    /// What is being asked for, in words: `pattern`, `mesh`.
+    /// What the specification describes, for errors: `pattern`, `mesh`.
     what: &'static str,
     text: &'a str,
     name: &'a str,
-    items: Vec<Item<'a>>,
-    /// The parameters asked about so far, for messages.
+    items: Vec<SpecItem<'a>>,
+    /// The parameters queried so far, for errors.
     known: Vec<&'static str>,
 }
 
 #[derive(Clone, Copy)]
-struct Item<'a> {
+struct SpecItem<'a> {
     key: Option<&'a str>,
     value: &'a str,
 }
 
 impl<'a> Spec<'a> {
-    /// Splits a specification; `what` says what it names in messages.
+    /// Parses a specification; `what` is what it describes, for errors.
     pub(crate) fn parse(what: &'static str, text: &'a str) -> Result<Self> {
         let (name, rest) = match text.split_once(':') {
             Some((name, rest)) => (name, Some(rest)),
@@ -45,7 +45,7 @@ impl<'a> Spec<'a> {
                     .error(format!("`{}` has an empty parameter", shorten(text)))
                     .help("write name:value,value or name:key=value,key=value"));
             }
-            this.items.push(Item { key, value });
+            this.items.push(SpecItem { key, value });
         }
         Ok(this)
     }
@@ -55,7 +55,7 @@ impl<'a> Spec<'a> {
         self.name
     }
 
-    /// The specification as a name in the vocabulary's sense (letters, digits, `_`, `-`, `.`).
+    /// The specification as a valid name (letters, digits, `_`, `-`, `.`).
     pub(crate) fn identifier(&self) -> String {
         let legal = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         let legalised = self.text.chars().map(|c| if legal(c) { c } else { '-' });
@@ -68,18 +68,18 @@ impl<'a> Spec<'a> {
         InputError::new(file, At::Path(shorten(self.text)), message)
     }
 
-    /// The error for a name that is not in `names`: what was probably meant, or what there is.
+    /// The error for a name that is not in `names`, with a suggestion and the list of names.
     pub(crate) fn unknown_name(&self, names: &[&str]) -> InputError {
-        let error = self.error(format!("`{}` is not a {}", shorten(self.name), self.what));
+        let error = self.error(format!("unknown {} `{}`", self.what, shorten(self.name)));
         match closest(self.name, names) {
             Some(name) => {
-                error.help(format!("did you mean {name}? there are: {}", names.join(", ")))
+                error.help(format!("did you mean {name}? known names: {}", names.join(", ")))
             }
-            None => error.help(format!("there are: {}", names.join(", "))),
+            None => error.help(format!("known names: {}", names.join(", "))),
         }
     }
 
-    /// Takes the text of a parameter: the item with its key, else the first bare value.
+    /// Takes the text of a parameter: the item with its key, else the first value without key.
     pub(crate) fn text(&mut self, key: &'static str) -> Option<&'a str> {
         self.known.push(key);
         let named = self.items.iter().position(|item| item.key == Some(key));
@@ -87,7 +87,7 @@ impl<'a> Spec<'a> {
         Some(self.items.remove(at).value)
     }
 
-    /// Takes a number from `least` to `most`, or `default` where it is not given.
+    /// Takes a number from `least` to `most`, or `default` if it is not given.
     pub(crate) fn number<T>(
         &mut self,
         key: &'static str,
@@ -104,7 +104,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Takes all bare values that are left, as numbers.
+    /// Takes all remaining values without key, as numbers.
     pub(crate) fn numbers<T>(&mut self, key: &'static str, least: T, most: T) -> Result<Vec<T>>
     where
         T: FromStr + PartialOrd + Display + Copy,
@@ -116,7 +116,7 @@ impl<'a> Spec<'a> {
         Ok(numbers)
     }
 
-    /// Takes sizes written `8x8`, each from 1 to `most`; `None` where they are not given.
+    /// Takes sizes in the form `8x8`, each from 1 to `most`; `None` if they are not given.
     pub(crate) fn sizes(&mut self, key: &'static str, most: u32) -> Result<Option<Vec<u32>>> {
         match self.text(key) {
             None => Ok(None),
@@ -128,7 +128,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Reads a number that [`Spec::text`] gave.
+    /// Parses a number that [`Spec::text`] returned.
     pub(crate) fn parse_number<T>(&self, key: &str, text: &str, least: T, most: T) -> Result<T>
     where
         T: FromStr + PartialOrd + Display + Copy,
@@ -150,20 +150,20 @@ impl<'a> Spec<'a> {
         let message = match item.key {
             Some(key) if self.known.contains(&key) => format!("`{}` is given twice", shorten(key)),
             Some(key) => format!("`{}` is not a parameter of {}", shorten(key), self.name),
-            None => format!("`{}` is one value too many", shorten(item.value)),
+            None => format!("surplus value `{}`", shorten(item.value)),
         };
         Err(self.error(message).help(known))
     }
 }
 
-/// A user's text for a message: without control characters and of bounded length.
+/// A user's text for an error message: without control characters and of limited length.
 fn shorten(text: &str) -> String {
     text.escape_debug().take(60).collect()
 }
 
-/// The name that differs least from `wrong`, if it differs by no more than half of it.
+/// The name with the smallest edit distance to `wrong`, if that is at most half of its length.
 fn closest<'n>(wrong: &str, names: &[&'n str]) -> Option<&'n str> {
-    // Every name is short; a long text resembles none, and its table would cost memory.
+    // All names are short; a long text resembles none of them.
     if wrong.len() > 40 {
         return None;
     }
@@ -172,7 +172,7 @@ fn closest<'n>(wrong: &str, names: &[&'n str]) -> Option<&'n str> {
     (best.0 * 2 <= wrong.len().max(best.1.len())).then_some(best.1)
 }
 
-/// Insertions, deletions and replacements of bytes that make `a` into `b`.
+/// The number of insertions, deletions and replacements of bytes that convert `a` to `b`.
 fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_come_before_places() {
+    fn keys_have_priority_over_order() {
         let mut spec = Spec::parse("pattern", "random:seed=7,0.5").unwrap();
         assert_eq!(spec.number("density", 0.1, 0.0, 1.0).unwrap(), 0.5);
         assert_eq!(spec.number("seed", 1u64, 0, u64::MAX).unwrap(), 7);
@@ -200,11 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_ignored() {
+    fn invalid_items_are_errors() {
         for (text, word) in [
             ("a:k=1,k=2", "twice"),
             ("a:j=1", "not a parameter"),
-            ("a:1,2", "too many"),
+            ("a:1,2", "surplus"),
             ("a:k=x", "not a number"),
             ("a:k=99", "from 0 to 9"),
         ] {

@@ -3,7 +3,7 @@
 use conset_ir::{Result, limits};
 
 use super::cursor::Cursor;
-use super::numbering::Numbering;
+use super::numbering::NodeNumbering;
 use crate::model::{Assembly, ElementType};
 
 /// Adds an element, unless 31 bits cannot count the nodes of all elements.
@@ -30,7 +30,7 @@ pub(super) fn rank_nodes(
     cursor: &Cursor<'_>,
     mut nodes: Vec<(u64, [f64; 3], usize)>,
     assembly: &mut Assembly,
-) -> Result<Numbering> {
+) -> Result<NodeNumbering> {
     // By place too, so that the second of two is the one in the error.
     nodes.sort_unstable_by_key(|&(id, _, offset)| (id, offset));
     if let Some(pair) = nodes.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -40,8 +40,8 @@ pub(super) fn rank_nodes(
     let ids: Vec<u64> = nodes.iter().map(|node| node.0).collect();
     let points = nodes.into_iter().map(|node| node.1).collect();
     let count = ids.len();
-    assembly.set_nodes(count, Numbering::new(ids.clone()).into_ids(), points);
-    Ok(Numbering::new(ids))
+    assembly.set_nodes(count, NodeNumbering::new(ids.clone()).into_ids(), points);
+    Ok(NodeNumbering::new(ids))
 }
 
 /// Checks that a declared count of items of `size` bytes each can be in the rest of a binary file.

@@ -1,19 +1,23 @@
-//! A place in the bytes of a file, for all readers.
+//! The tokenizer of all readers: a position in the bytes of a file.
 //!
-//! Readers pull words, whole numbers and reals straight from the bytes; nothing is split into
-//! lines or copied into strings. Line and column are counted only when an error is made. A
-//! carriage return counts as blank, so files from any system read alike.
+//! Readers take tokens, integers and floating-point numbers directly from the bytes; nothing is
+//! split into lines or copied into strings. Line and column are computed only for errors. A carriage
+//! return counts as white space, so line ends of any system are accepted.
 
+use conset_ir::convert::{to_u32, to_u64, to_usize};
 use conset_ir::{At, InputError, Result};
 
-/// Where a reader is in its file.
+/// The largest value of a signed 32-bit integer, which several formats and METIS use.
+pub(crate) const MAX_INT: u64 = 0x7fff_ffff;
+
+/// The position of a reader in its file.
 pub(crate) struct Cursor<'a> {
     file: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// Where the word read last began.
+    /// Where the last token starts.
     last: usize,
-    /// Errors name byte offsets instead of lines.
+    /// Errors give byte offsets instead of lines.
     binary: bool,
 }
 
@@ -23,7 +27,7 @@ impl<'a> Cursor<'a> {
         Self { file, bytes, at, last: at, binary: false }
     }
 
-    /// From here on the file is binary.
+    /// Declares the rest of the file binary.
     pub(crate) fn set_binary(&mut self) {
         self.binary = true;
     }
@@ -33,13 +37,13 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// Goes to a byte.
+    /// Moves to a byte offset.
     pub(crate) fn seek(&mut self, offset: usize) {
         self.at = offset.min(self.bytes.len());
         self.last = self.at;
     }
 
-    /// Where the word read last began.
+    /// Where the last token starts.
     pub(crate) fn last(&self) -> usize {
         self.last
     }
@@ -49,14 +53,14 @@ impl<'a> Cursor<'a> {
         &self.bytes[self.at..]
     }
 
-    /// Room to reserve for `declared` rows of at least `row_bytes` each: never more than the rest
-    /// of the file can hold.
+    /// The capacity to reserve for `declared` rows of at least `row_bytes` each: never more than the
+    /// rest of the file can hold.
     pub(crate) fn capacity(&self, declared: u64, row_bytes: usize) -> usize {
         let possible = self.rest().len() / row_bytes.max(1) + 1;
         usize::try_from(declared).unwrap_or(usize::MAX).min(possible)
     }
 
-    /// An error at a byte of the file.
+    /// An error at a byte offset.
     pub(crate) fn error_at(&self, offset: usize, message: impl Into<String>) -> InputError {
         let at = if self.binary {
             At::Byte(offset)
@@ -72,12 +76,12 @@ impl<'a> Cursor<'a> {
         InputError::new(self.file, at, message)
     }
 
-    /// An error at the word read last.
+    /// An error at the last token.
     pub(crate) fn error(&self, message: impl Into<String>) -> InputError {
         self.error_at(self.last, message)
     }
 
-    /// Skips blanks and line ends.
+    /// Skips white space, including line ends.
     #[inline]
     pub(crate) fn skip_space(&mut self) {
         while self.bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
@@ -85,7 +89,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips blanks within the line; whether the line (or the file) ends here.
+    /// Skips white space within the line; returns whether the line (or the file) ends here.
     #[inline]
     pub(crate) fn at_line_end(&mut self) -> bool {
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -100,12 +104,12 @@ impl<'a> Cursor<'a> {
         true
     }
 
-    /// Whether nothing is left.
+    /// Whether the file ends here.
     pub(crate) fn at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// Goes to the start of the next line.
+    /// Moves to the start of the next line.
     pub(crate) fn next_line(&mut self) {
         self.at = match self.rest().iter().position(|&b| b == b'\n') {
             Some(n) => self.at + n + 1,
@@ -113,21 +117,23 @@ impl<'a> Cursor<'a> {
         };
     }
 
-    /// Goes to the next line.
+    /// Moves to the next line.
     ///
     /// # Errors
-    /// Something is left on this one; `expected` says what should have been all.
+    /// This line has another token; `expected` describes the complete line.
     pub(crate) fn end_line(&mut self, expected: &str) -> Result<()> {
         if !self.at_line_end() {
             let offset = self.at;
-            let word = show(self.peek_word());
-            return Err(self.error_at(offset, format!("`{word}` is too much here: {expected}")));
+            let token = show(self.peek_token());
+            let message =
+                format!("unexpected `{token}` at the end of the line: expected {expected}");
+            return Err(self.error_at(offset, message));
         }
         self.next_line();
         Ok(())
     }
 
-    /// From the start of a line, goes past lines that are empty or begin with `mark`.
+    /// At the start of a line: skips lines that are empty or start with `mark`.
     pub(crate) fn skip_blank_and_comment_lines(&mut self, mark: u8) {
         while !self.at_end() {
             if self.at_line_end() || self.bytes[self.at] == mark {
@@ -138,86 +144,98 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// From the start of a line, goes past lines that begin with `mark`.
+    /// At the start of a line: skips lines that start with `mark`.
     pub(crate) fn skip_comment_lines(&mut self, mark: u8) {
         while self.bytes.get(self.at) == Some(&mark) {
             self.next_line();
         }
     }
 
-    /// The word that begins at the next byte, empty at a blank or the end.
-    pub(crate) fn peek_word(&self) -> &'a [u8] {
+    /// The token that starts at the next byte; empty at white space or the end.
+    pub(crate) fn peek_token(&self) -> &'a [u8] {
         let rest = self.rest();
         let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
         &rest[..end]
     }
 
-    /// The next word, on this line or a later one.
+    /// The next token, on this line or a later one.
     ///
     /// # Errors
     /// The file ends first.
     #[inline]
-    pub(crate) fn word(&mut self, what: &str) -> Result<&'a [u8]> {
+    pub(crate) fn token(&mut self, what: &str) -> Result<&'a [u8]> {
         self.skip_space();
         self.last = self.at;
-        let word = self.peek_word();
-        if word.is_empty() {
+        let token = self.peek_token();
+        if token.is_empty() {
             return Err(self.error(format!("the file ends where {what} was expected")));
         }
-        self.at += word.len();
-        Ok(word)
+        self.at += token.len();
+        Ok(token)
     }
 
-    /// The next whole number, from 0 to `max`.
+    /// The next integer, from 0 to `max`.
     ///
     /// # Errors
-    /// No number, or a larger one.
+    /// The token is not an integer or is larger than `max`.
     #[inline]
     pub(crate) fn integer(&mut self, what: &str, max: u64) -> Result<u64> {
-        let word = self.word(what)?;
-        match parse_integer(word) {
+        let token = self.token(what)?;
+        match parse_integer(token) {
             Some(value) if value <= max => Ok(value),
-            _ => Err(self.wrong_integer(word, what, max)),
+            _ => Err(self.integer_error(token, what, max)),
         }
+    }
+
+    /// [`Cursor::integer`] for a number that is used as a count.
+    #[inline]
+    pub(crate) fn count(&mut self, what: &str, max: usize) -> Result<usize> {
+        self.integer(what, to_u64(max)).map(to_usize)
+    }
+
+    /// [`Cursor::integer`] for a number that is stored in 32 bits; `max` must fit.
+    #[inline]
+    pub(crate) fn number(&mut self, what: &str, max: usize) -> Result<u32> {
+        self.integer(what, to_u64(max)).map(to_u32)
     }
 
     #[cold]
-    fn wrong_integer(&self, word: &[u8], what: &str, max: u64) -> InputError {
-        let shown = show(word);
-        if !word.is_empty() && word.iter().all(u8::is_ascii_digit) {
+    fn integer_error(&self, token: &[u8], what: &str, max: u64) -> InputError {
+        let shown = show(token);
+        if !token.is_empty() && token.iter().all(u8::is_ascii_digit) {
             self.error(format!("`{shown}` is too large for {what}; expected at most {max}"))
         } else {
             self.error(format!("`{shown}` is not a whole number; expected {what}"))
         }
     }
 
-    /// The next whole number with sign.
+    /// The next signed integer.
     ///
     /// # Errors
-    /// No number, or one beyond 32 bits.
+    /// The token is not an integer or does not fit 32 bits.
     pub(crate) fn signed(&mut self, what: &str) -> Result<i32> {
-        let word = self.word(what)?;
-        let (negative, digits) = match word {
+        let token = self.token(what)?;
+        let (negative, digits) = match token {
             [b'-', rest @ ..] => (true, rest),
-            _ => (false, word),
+            _ => (false, token),
         };
         parse_integer(digits)
             .and_then(|value| i64::try_from(value).ok())
             .and_then(|value| i32::try_from(if negative { -value } else { value }).ok())
-            .ok_or_else(|| self.wrong_integer(word, what, i32::MAX as u64))
+            .ok_or_else(|| self.integer_error(token, what, MAX_INT))
     }
 
-    /// The next number, which must be finite.
+    /// The next floating-point number.
     ///
     /// # Errors
-    /// No number, or `nan` or `inf`.
+    /// The token is not a number or is not finite.
     pub(crate) fn real(&mut self, what: &str) -> Result<f64> {
-        let word = self.word(what)?;
-        let value = std::str::from_utf8(word).ok().and_then(|text| text.parse::<f64>().ok());
+        let token = self.token(what)?;
+        let value = std::str::from_utf8(token).ok().and_then(|text| text.parse::<f64>().ok());
         match value {
             Some(value) if value.is_finite() => Ok(value),
-            Some(_) => Err(self.error(format!("`{}` is not finite; expected {what}", show(word)))),
-            None => Err(self.error(format!("`{}` is not a number; expected {what}", show(word)))),
+            Some(_) => Err(self.error(format!("`{}` is not finite; expected {what}", show(token)))),
+            None => Err(self.error(format!("`{}` is not a number; expected {what}", show(token)))),
         }
     }
 
@@ -238,39 +256,14 @@ impl<'a> Cursor<'a> {
     }
 }
 
-impl<'a> Cursor<'a> {
-    /// The token that starts at the next byte; empty at white space or the end.
-    pub(crate) fn peek_token(&self) -> &'a [u8] {
-        self.peek_word()
-    }
-
-    /// The next token, on this line or a later one.
-    ///
-    /// # Errors
-    /// The file ends first.
-    pub(crate) fn token(&mut self, what: &str) -> Result<&'a [u8]> {
-        self.word(what)
-    }
-
-    /// [`Cursor::integer`] for a number that is used as a count.
-    pub(crate) fn count(&mut self, what: &str, max: usize) -> Result<usize> {
-        self.integer(what, conset_ir::convert::to_u64(max)).map(conset_ir::convert::to_usize)
-    }
-
-    /// [`Cursor::integer`] for a number that is stored in 32 bits; `max` must fit.
-    pub(crate) fn number(&mut self, what: &str, max: usize) -> Result<u32> {
-        self.integer(what, conset_ir::convert::to_u64(max)).map(conset_ir::convert::to_u32)
-    }
-}
-
-/// A whole number of decimal digits.
+/// An unsigned integer in decimal digits.
 #[inline]
-fn parse_integer(word: &[u8]) -> Option<u64> {
-    if word.is_empty() {
+fn parse_integer(token: &[u8]) -> Option<u64> {
+    if token.is_empty() {
         return None;
     }
     let mut value = 0u64;
-    for &byte in word {
+    for &byte in token {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return None;
@@ -280,11 +273,11 @@ fn parse_integer(word: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// A word as an error shows it: printable and not long.
-pub(crate) fn show(word: &[u8]) -> String {
-    let cut = &word[..word.len().min(40)];
+/// A token for an error message: printable and of limited length.
+pub(crate) fn show(token: &[u8]) -> String {
+    let cut = &token[..token.len().min(40)];
     let text: String = String::from_utf8_lossy(cut).escape_debug().collect();
-    if word.len() > cut.len() { text + "..." } else { text }
+    if token.len() > cut.len() { text + "..." } else { text }
 }
 
 #[cfg(test)]
@@ -302,23 +295,23 @@ mod tests {
         assert!(c.real("x").unwrap_err().message.contains("not finite"));
         assert!(c.integer("n", 9).unwrap_err().message.contains("not a whole number"));
         assert!(c.integer("n", 4).unwrap_err().message.contains("at most 4"));
-        assert!(c.word("n").unwrap_err().message.contains("ends where n"));
+        assert!(c.token("n").unwrap_err().message.contains("ends where n"));
     }
 
     #[test]
     fn positions_are_line_column_and_offset() {
         let mut c = Cursor::new("f", b"ab\n  cd x");
-        c.word("w").unwrap();
-        c.word("w").unwrap();
+        c.token("w").unwrap();
+        c.token("w").unwrap();
         assert_eq!(c.error("e").at, At::Text { line: 2, column: 3, offset: 5 });
-        let error = c.end_line("one word").unwrap_err();
+        let error = c.end_line("one token").unwrap_err();
         assert_eq!(error.at, At::Text { line: 2, column: 6, offset: 8 });
         c.set_binary();
         assert_eq!(c.error("e").at, At::Byte(5));
     }
 
     #[test]
-    fn room_is_never_reserved_for_a_claim() {
+    fn capacity_never_exceeds_the_file() {
         let c = Cursor::new("f", b"0123456789");
         assert_eq!(c.capacity(u64::MAX, 2), 6);
         assert_eq!(c.capacity(3, 2), 3);

@@ -1,11 +1,12 @@
 //! Matrix Market coordinate matrices (Boisvert, Pozo, Remington: The Matrix Market Exchange
 //! Formats, NISTIR 5935).
 //!
-//! Only the pattern is kept: a row needs the values of its columns whatever the entries are, also
-//! where a stored entry is 0. Of a symmetric, skew-symmetric or Hermitian matrix one triangle is
-//! in the file and the other is added. An entry given twice counts once (assembled matrices are
-//! often written so). Dense matrices (`array`) are refused: there is no pattern in them.
+//! Only the sparsity pattern is kept: a row needs the values of its columns for any values of the
+//! entries, including stored zeros. The file of a symmetric, skew-symmetric or Hermitian matrix has
+//! one triangle; the other is added. A repeated entry counts once (assembled matrices are often
+//! written this way). Dense matrices (`array`) are rejected, because they have no pattern.
 
+use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 use conset_ir::{Result, limits};
 
 use super::cursor::{Cursor, show};
@@ -16,11 +17,11 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Matrix> {
     let mut cursor = Cursor::new(file, bytes);
     let (values, symmetric) = banner(&mut cursor)?;
     cursor.skip_blank_and_comment_lines(b'%');
-    let rows = cursor.integer("the number of rows", limits::NODES as u64)?;
+    let rows = cursor.integer("the number of rows", to_u64(limits::NODES))?;
     let rows_at = cursor.last();
-    let columns = cursor.integer("the number of columns", limits::NODES as u64)?;
+    let columns = cursor.integer("the number of columns", to_u64(limits::NODES))?;
     let columns_at = cursor.last();
-    let count = cursor.integer("the number of entries", limits::NODES as u64)?;
+    let count = cursor.integer("the number of entries", to_u64(limits::NODES))?;
     cursor.end_line("rows, columns and entries")?;
     if symmetric && rows != columns {
         return Err(cursor.error_at(
@@ -28,9 +29,9 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Matrix> {
             format!("{columns} columns for {rows} rows; a symmetric matrix is square"),
         ));
     }
-    // An entry takes at least 4 bytes, so beyond this almost all rows or columns are empty.
-    let sane = bytes.len() as u64 + (1 << 20);
-    if rows.max(columns) > sane {
+    // An entry takes at least 4 bytes, so in a larger matrix almost all rows or columns are empty.
+    let most = to_u64(bytes.len()) + (1 << 20);
+    if rows.max(columns) > most {
         return Err(cursor.error_at(
             rows_at,
             format!("{rows} rows and {columns} columns in a file of {} bytes", bytes.len()),
@@ -47,7 +48,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Matrix> {
             }
             cursor.real("a value")?;
         }
-        cursor.end_line("an entry is a row, a column and the values that the first line says")?;
+        cursor.end_line("a row, a column and the values declared in the first line")?;
         entries.push((row, column));
         if symmetric && row != column {
             entries.push((column, row));
@@ -55,29 +56,30 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Matrix> {
     }
     cursor.skip_blank_and_comment_lines(b'%');
     if !cursor.at_end() {
-        let message = format!("more than the {count} entries declared");
+        let message = format!("the file has more than the {count} entries declared");
         return Err(cursor.error_at(cursor.offset(), message));
     }
-    let (first, columns_of_rows) = compress(rows as usize, columns as usize, entries);
-    Matrix::new(columns as usize, first, columns_of_rows).map_err(|error| error.in_file(file))
+    let (rows, columns) = (to_usize(rows), to_usize(columns));
+    let (first, columns_of_rows) = compress(rows, columns, entries);
+    Matrix::new(columns, first, columns_of_rows).map_err(|error| error.in_file(file))
 }
 
-/// The first line: values per entry, and whether one triangle stands for both.
+/// Reads the first line: the values per entry, and whether the file has only one triangle.
 fn banner(cursor: &mut Cursor<'_>) -> Result<(usize, bool)> {
-    let is = |word: &[u8], wanted: &str| word.eq_ignore_ascii_case(wanted.as_bytes());
-    if !is(cursor.word("%%MatrixMarket")?, "%%MatrixMarket") {
+    let is = |token: &[u8], expected: &str| token.eq_ignore_ascii_case(expected.as_bytes());
+    if !is(cursor.token("%%MatrixMarket")?, "%%MatrixMarket") {
         return Err(cursor.error("not a Matrix Market file: it does not begin with %%MatrixMarket"));
     }
-    let object = cursor.word("`matrix`")?;
+    let object = cursor.token("`matrix`")?;
     if !is(object, "matrix") {
         return Err(cursor.error(format!("`{}`; expected `matrix`", show(object))));
     }
-    let layout = cursor.word("`coordinate`")?;
+    let layout = cursor.token("`coordinate`")?;
     if !is(layout, "coordinate") {
         let error = cursor.error(format!("`{}`; expected `coordinate`", show(layout)));
         return Err(error.help("write the matrix in sparse (coordinate) form"));
     }
-    let field = cursor.word("the kind of values")?;
+    let field = cursor.token("the kind of values")?;
     let kinds = [("pattern", 0), ("real", 1), ("double", 1), ("integer", 1), ("complex", 2)];
     let Some(&(_, values)) = kinds.iter().find(|kind| is(field, kind.0)) else {
         let field = show(field);
@@ -85,7 +87,7 @@ fn banner(cursor: &mut Cursor<'_>) -> Result<(usize, bool)> {
             cursor.error(format!("`{field}`; expected `pattern`, `real`, `integer` or `complex`"))
         );
     };
-    let symmetry = cursor.word("the symmetry")?;
+    let symmetry = cursor.token("the symmetry")?;
     let kinds =
         [("general", false), ("symmetric", true), ("skew-symmetric", true), ("hermitian", true)];
     let Some(&(_, symmetric)) = kinds.iter().find(|kind| is(symmetry, kind.0)) else {
@@ -98,22 +100,22 @@ fn banner(cursor: &mut Cursor<'_>) -> Result<(usize, bool)> {
     Ok((values, symmetric))
 }
 
-/// A row or column, counted from 1 in the file and from 0 here.
+/// Reads a row or column number, which counts from 1 in the file and from 0 here.
 fn position(cursor: &mut Cursor<'_>, what: &str, count: u64) -> Result<u32> {
     let number = cursor.integer(what, count)?;
     if number == 0 {
         return Err(cursor.error("rows and columns count from 1"));
     }
-    Ok(number as u32 - 1)
+    Ok(to_u32(number - 1))
 }
 
-/// Sorts entries by row and column and drops repetitions: two passes of counting sort, first by
+/// Sorts entries by row and column and removes repetitions: two passes of counting sort, first by
 /// column, then by row.
 fn compress(rows: usize, columns: usize, entries: Vec<(u32, u32)>) -> (Vec<u32>, Vec<u32>) {
     let mut by_column = vec![(0, 0); entries.len()];
     let mut next = starts(columns, entries.iter().map(|entry| entry.1));
     for &entry in &entries {
-        let place = &mut next[entry.1 as usize];
+        let place = &mut next[index(entry.1)];
         by_column[*place] = entry;
         *place += 1;
     }
@@ -121,7 +123,7 @@ fn compress(rows: usize, columns: usize, entries: Vec<(u32, u32)>) -> (Vec<u32>,
     let mut next = starts(rows, by_column.iter().map(|entry| entry.0));
     let mut sorted = vec![0u32; by_column.len()];
     for &(row, column) in &by_column {
-        let place = &mut next[row as usize];
+        let place = &mut next[index(row)];
         sorted[*place] = column;
         *place += 1;
     }
@@ -137,16 +139,17 @@ fn compress(rows: usize, columns: usize, entries: Vec<(u32, u32)>) -> (Vec<u32>,
             }
         }
         start = end;
-        first.push(kept as u32);
+        first.push(to_u32(kept));
     }
     sorted.truncate(kept);
     (first, sorted)
 }
 
+/// The start of each key's run in a counting sort.
 fn starts(count: usize, keys: impl Iterator<Item = u32>) -> Vec<usize> {
     let mut starts = vec![0usize; count + 1];
     for key in keys {
-        starts[key as usize + 1] += 1;
+        starts[index(key) + 1] += 1;
     }
     for i in 0..count {
         starts[i + 1] += starts[i];

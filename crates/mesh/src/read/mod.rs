@@ -1,22 +1,21 @@
-//! Readers: the bytes of a file become a [`Source`].
+//! Readers: convert the bytes of a file to a [`Source`].
 //!
-//! A reader takes a name and bytes and opens nothing itself; the name is used in errors only. One
-//! file per format. All of them are strict: what a format's own description forbids is an error
-//! that names its place, since a mesh read wrongly gives an exchange that is wrong everywhere.
-//! Nothing is reserved for a count that a file only claims to have.
+//! A reader gets a name and bytes and opens no file; the name is used only in errors. There is one
+//! module per format. All readers are strict: a violation of the format's specification is an error
+//! with its position, because a mesh that is read incorrectly makes the whole exchange incorrect.
+//! Readers never trust a declared count: they allocate memory only for entries that the file has.
 //!
 //! | format | file | what is read |
 //! |---|---|---|
 //! | `gmsh` | `.msh` | Gmsh 2.2 and 4.1, ASCII and binary; elements of the highest dimension; the partition if there is one |
 //! | `metis-graph` | `.graph` | METIS graph with any weights; must be undirected |
-//! | `graph-connections` | | the same syntax read as who sends how many words to whom |
+//! | `graph-connections` | | METIS graph syntax; each entry is a connection and its weight the number of words |
 //! | `metis-mesh` | `.mesh` | METIS 5 mesh: the nodes of each element |
 //! | `matrix-market` | `.mtx` | pattern of a sparse matrix |
-//! | `spark98` | `.pack` | a mesh cut into parts, with its lists of shared nodes |
+//! | `spark98` | `.pack` | a partitioned mesh with its lists of shared nodes |
 //! | `su2` | `.su2` | nodes and elements of one zone |
 //! | `tetgen` | `.ele` | elements of Triangle and TetGen; their `.node` file is not needed |
-//! | `vtu` | `.vtu` | unstructured grids of VTK: text, base64 or appended, plain or zlib |
-//!
+//! | `vtu` | `.vtu` | unstructured grids of VTK: text, base64 or appended, uncompressed or zlib |
 //! | `vtk-legacy` | `.vtk` | unstructured grids in VTK's legacy form, ASCII and binary, versions 1 to 5 |
 //! | `mfem` | `.mesh` | MFEM meshes 1.0, 1.2 and 1.3 |
 //! | `exodus` | `.exo`, `.e`, `.g` | Exodus II in the classic NetCDF formats |
@@ -50,19 +49,27 @@ mod vtu;
 use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError, Result};
 
-pub(crate) use cursor::Cursor;
+pub(crate) use cursor::{Cursor, MAX_INT};
 
 use crate::model::{Assembly, ElementOrigin, Inventory, Source};
 use build::{check_room, push_element, rank_nodes};
 
 /// A file format.
+///
+/// ```
+/// use conset_mesh::Format;
+///
+/// assert_eq!(Format::from_file_name("wing.msh"), Some(Format::Gmsh));
+/// assert_eq!(Format::from_name("metis-graph"), Some(Format::MetisGraph));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// Gmsh MSH 2.2 and 4.1.
     Gmsh,
     /// METIS graph, undirected.
     MetisGraph,
-    /// METIS graph syntax, each entry a connection.
+    /// METIS graph syntax; each entry is a connection.
     GraphConnections,
     /// METIS mesh.
     MetisMesh,
@@ -89,7 +96,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format, in the order in which help texts list them.
+    /// All formats, in the order of help texts.
     pub const ALL: [Format; 14] = [
         Format::Gmsh,
         Format::MetisGraph,
@@ -107,7 +114,7 @@ impl Format {
         Format::Ucd,
     ];
 
-    /// The name that `--format` takes.
+    /// The name of the format, as on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Gmsh => "gmsh",
@@ -127,7 +134,8 @@ impl Format {
         }
     }
 
-    /// The ending of file names in this format, without dot; none where it must be named.
+    /// The file name extension of the format, without dot; `None` if it has none and must be given by
+    /// name.
     pub fn extension(self) -> Option<&'static str> {
         match self {
             Format::Gmsh => Some("msh"),
@@ -148,19 +156,19 @@ impl Format {
         }
     }
 
-    /// The format called `name` by `--format`.
+    /// The format with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The format that a file's name shows by its ending, in any case.
+    /// The format of a file by its extension, ignoring case.
     pub fn from_file_name(file: &str) -> Option<Self> {
         let file = file.strip_suffix(".gz").unwrap_or(file);
-        let (_, ending) = file.rsplit_once('.')?;
+        let (_, extension) = file.rsplit_once('.')?;
         Self::ALL
             .into_iter()
-            .find(|format| format.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending)))
-            .or_else(|| detect::other_extension(ending))
+            .find(|format| format.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension)))
+            .or_else(|| detect::other_extension(extension))
     }
 
     /// The format of a file by its content; `None` if the content does not tell, as with the
@@ -188,20 +196,19 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// Reads a file's bytes.
+/// Reads the bytes of a file; `file` is its name for errors.
 ///
 /// # Errors
-/// The first thing in the file that is not as the format says, with its place.
+/// The first violation of the format, with its position.
 pub fn read(format: Format, file: &str, bytes: &[u8]) -> Result<Source> {
     read_within(format, file, bytes, u64::MAX)
 }
 
-/// Reads a file's bytes where it says of itself that it needs no more than `memory` bytes. This is
-/// asked of formats that can hold more than their size shows, as they are compressed; what the
-/// others need is in proportion to their bytes.
+/// [`read`] with a limit of `memory` bytes for the arrays of compressed formats. For all other formats
+/// the memory is proportional to the size of the file.
 ///
 /// # Errors
-/// As [`read`], and a file that needs more.
+/// As [`read`], and a file that needs more memory.
 pub fn read_within(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<Source> {
     read_whole(format, file, bytes, memory).map(|reading| reading.source)
 }
@@ -269,11 +276,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_known_by_ending_and_by_name() {
+    fn formats_are_found_by_extension_and_by_name() {
         for format in Format::ALL {
             assert_eq!(Format::from_name(format.name()), Some(format));
-            if let Some(ending) = format.extension() {
-                assert_eq!(Format::from_file_name(&format!("a.b/c.{ending}")), Some(format));
+            if let Some(extension) = format.extension() {
+                assert_eq!(Format::from_file_name(&format!("a.b/c.{extension}")), Some(format));
             }
         }
         assert_eq!(Format::from_file_name("X.MSH"), Some(Format::Gmsh));
@@ -283,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_files_are_refused() {
+    fn empty_files_are_rejected() {
         for format in Format::ALL {
             assert!(read(format, "f", b" \n\n").unwrap_err().message.contains("empty"));
         }

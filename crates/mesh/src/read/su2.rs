@@ -1,10 +1,11 @@
 //! SU2 meshes (SU2 documentation, "Mesh file").
 //!
-//! Lines `KEY= value` and the rows that follow some of them: `NDIME` (2 or 3), `NELEM` with a row
-//! `type nodes... [number]` for each element, `NPOIN` with a row `coordinates... [number]` for
-//! each node. `%` begins a comment line. Nodes count from 0 and are numbered by their rows.
-//! Boundary markers and all other keys are skipped. Several zones in one file are refused.
+//! A file has lines `KEY= value`; rows of data follow some of them: `NDIME` (2 or 3), `NELEM` with a
+//! row `type nodes... [number]` for each element, `NPOIN` with a row `coordinates... [number]` for
+//! each node. `%` starts a comment line. Nodes count from 0 and are numbered by their rows. Boundary
+//! markers and all other keys are skipped. Files with several zones are rejected.
 
+use conset_ir::convert::{to_u32, to_u64};
 use conset_ir::{Result, limits};
 
 use super::cursor::{Cursor, show};
@@ -25,52 +26,52 @@ fn element_type(number: u64) -> Option<(u8, usize)> {
 }
 
 #[derive(Default)]
-struct Draft {
+struct Su2Data {
     dimension: Option<u8>,
     first: Option<Vec<u32>>,
     nodes: Vec<u32>,
-    /// The largest node named by an element, and where.
+    /// The largest node number of an element, and its position.
     largest: (u64, usize),
     coordinates: Option<Vec<[f64; 3]>>,
-    /// The key read last is one that is skipped, and so are its rows.
+    /// The last key is skipped, and so are its rows.
     skipping: bool,
 }
 
 /// Reads a mesh.
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
     let mut cursor = Cursor::new(file, bytes);
-    let mut draft = Draft::default();
+    let mut data = Su2Data::default();
     loop {
         cursor.skip_blank_and_comment_lines(b'%');
         if cursor.at_end() {
             break;
         }
-        read_entry(&mut cursor, &mut draft)?;
+        read_entry(&mut cursor, &mut data)?;
     }
     let missing = |key: &str| cursor.error_at(cursor.offset(), format!("the file has no {key}"));
-    let dimension = draft.dimension.ok_or_else(|| missing("NDIME"))?;
-    let first = draft.first.ok_or_else(|| missing("NELEM"))?;
-    let coordinates = draft.coordinates.ok_or_else(|| missing("NPOIN"))?;
+    let dimension = data.dimension.ok_or_else(|| missing("NDIME"))?;
+    let first = data.first.ok_or_else(|| missing("NELEM"))?;
+    let coordinates = data.coordinates.ok_or_else(|| missing("NPOIN"))?;
     if first.len() == 1 {
         return Err(missing("elements"));
     }
-    let (largest, place) = draft.largest;
-    if largest >= coordinates.len() as u64 {
+    let (largest, place) = data.largest;
+    if largest >= to_u64(coordinates.len()) {
         let count = coordinates.len();
         let message = format!("node {largest} of {count}; nodes count from 0");
         return Err(cursor.error_at(place, message));
     }
-    Mesh::new(dimension, coordinates.len(), coordinates, first, draft.nodes)
+    Mesh::new(dimension, coordinates.len(), coordinates, first, data.nodes)
         .map_err(|error| error.in_file(file))
 }
 
-/// A line `KEY= value` and the rows that belong to it.
-fn read_entry(cursor: &mut Cursor<'_>, draft: &mut Draft) -> Result<()> {
+/// Reads a line `KEY= value` and its rows.
+fn read_entry(cursor: &mut Cursor<'_>, data: &mut Su2Data) -> Result<()> {
     let start = cursor.offset();
     let rest = cursor.rest();
     let line = &rest[..rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len())];
     let Some(equals) = line.iter().position(|&b| b == b'=') else {
-        if draft.skipping {
+        if data.skipping {
             cursor.next_line();
             return Ok(());
         }
@@ -79,29 +80,30 @@ fn read_entry(cursor: &mut Cursor<'_>, draft: &mut Draft) -> Result<()> {
     let key = line[..equals].trim_ascii();
     cursor.seek(start + equals + 1);
     let twice = match key {
-        b"NDIME" => draft.dimension.is_some(),
-        b"NELEM" => draft.first.is_some(),
-        b"NPOIN" => draft.coordinates.is_some(),
+        b"NDIME" => data.dimension.is_some(),
+        b"NELEM" => data.first.is_some(),
+        b"NPOIN" => data.coordinates.is_some(),
         _ => false,
     };
     if twice {
         return Err(cursor.error_at(start, format!("a second {}", show(key))));
     }
-    draft.skipping = !matches!(key, b"NDIME" | b"NELEM" | b"NPOIN" | b"NZONE");
+    data.skipping = !matches!(key, b"NDIME" | b"NELEM" | b"NPOIN" | b"NZONE");
     match key {
         b"NDIME" => {
-            let dimension = cursor.integer("the dimension", 3)? as u8;
-            if dimension < 2 {
-                return Err(cursor.error(format!("dimension {dimension}; expected 2 or 3")));
-            }
-            draft.dimension = Some(dimension);
+            let dimension = match cursor.integer("the dimension", 3)? {
+                2 => 2,
+                3 => 3,
+                other => return Err(cursor.error(format!("dimension {other}; expected 2 or 3"))),
+            };
+            data.dimension = Some(dimension);
         }
         b"NZONE" => {
             let zones = cursor.integer("the number of zones", u64::MAX)?;
             check_zones(cursor, zones)?;
         }
-        b"NELEM" => read_elements(cursor, draft, start)?,
-        b"NPOIN" => read_points(cursor, draft, start)?,
+        b"NELEM" => read_elements(cursor, data, start)?,
+        b"NPOIN" => read_points(cursor, data, start)?,
         _ => {}
     }
     cursor.next_line();
@@ -115,19 +117,19 @@ fn check_zones(cursor: &Cursor<'_>, zones: u64) -> Result<()> {
     Err(cursor.error(format!("{zones} zones in one file")).help("write each zone to its own file"))
 }
 
-fn dimension(cursor: &Cursor<'_>, draft: &Draft, start: usize) -> Result<u8> {
-    draft.dimension.ok_or_else(|| cursor.error_at(start, "NDIME must stand before this"))
+fn dimension(cursor: &Cursor<'_>, data: &Su2Data, start: usize) -> Result<u8> {
+    data.dimension.ok_or_else(|| cursor.error_at(start, "NDIME must come before this"))
 }
 
-/// Goes to the next row of data.
+/// Moves to the next row of data.
 fn next_row(cursor: &mut Cursor<'_>) {
     cursor.next_line();
     cursor.skip_blank_and_comment_lines(b'%');
 }
 
-fn read_elements(cursor: &mut Cursor<'_>, draft: &mut Draft, start: usize) -> Result<()> {
-    let dimension = dimension(cursor, draft, start)?;
-    let count = cursor.integer("the number of elements", limits::ELEMENTS as u64)?;
+fn read_elements(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Result<()> {
+    let dimension = dimension(cursor, data, start)?;
+    let count = cursor.integer("the number of elements", to_u64(limits::ELEMENTS))?;
     let mut first = Vec::with_capacity(cursor.capacity(count, 6) + 1);
     first.push(0);
     for _ in 0..count {
@@ -145,25 +147,25 @@ fn read_elements(cursor: &mut Cursor<'_>, draft: &mut Draft, start: usize) -> Re
                     format!("the row ends early; an element of type {number} has {nodes} nodes");
                 return Err(cursor.error_at(cursor.offset(), message));
             }
-            let node = cursor.integer("a node", limits::NODES as u64)?;
-            if node > draft.largest.0 {
-                draft.largest = (node, cursor.last());
+            let node = cursor.integer("a node", to_u64(limits::NODES))?;
+            if node > data.largest.0 {
+                data.largest = (node, cursor.last());
             }
-            draft.nodes.push(node as u32);
+            data.nodes.push(to_u32(node));
         }
-        if draft.nodes.len() > limits::NODES {
-            return Err(cursor.error("more element nodes than 31 bits can count"));
+        if data.nodes.len() > limits::NODES {
+            return Err(cursor.error("more element nodes than fit 31 bits"));
         }
-        first.push(draft.nodes.len() as u32);
+        first.push(to_u32(data.nodes.len()));
         end_row(cursor)?;
     }
-    draft.first = Some(first);
+    data.first = Some(first);
     Ok(())
 }
 
-fn read_points(cursor: &mut Cursor<'_>, draft: &mut Draft, start: usize) -> Result<()> {
-    let dimension = dimension(cursor, draft, start)?;
-    let count = cursor.integer("the number of nodes", limits::NODES as u64)?;
+fn read_points(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Result<()> {
+    let dimension = dimension(cursor, data, start)?;
+    let count = cursor.integer("the number of nodes", to_u64(limits::NODES))?;
     let mut points = Vec::with_capacity(cursor.capacity(count, 4));
     for _ in 0..count {
         next_row(cursor);
@@ -178,18 +180,19 @@ fn read_points(cursor: &mut Cursor<'_>, draft: &mut Draft, start: usize) -> Resu
         points.push(point);
         end_row(cursor)?;
     }
-    draft.coordinates = Some(points);
+    data.coordinates = Some(points);
     Ok(())
 }
 
-/// A row may end with its own number, which is not used.
+/// Ends a row, which may have its own number at the end; the number is not used.
 fn end_row(cursor: &mut Cursor<'_>) -> Result<()> {
     if !cursor.at_line_end() {
         cursor.integer("the row's number", u64::MAX)?;
     }
     if !cursor.at_line_end() {
-        let word = show(cursor.peek_word());
-        return Err(cursor.error_at(cursor.offset(), format!("`{word}` is too much for this row")));
+        let token = show(cursor.peek_token());
+        let message = format!("unexpected `{token}` at the end of the row");
+        return Err(cursor.error_at(cursor.offset(), message));
     }
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! Elements of Triangle and TetGen (`.ele`; Shewchuk's and Si's manuals).
 //!
-//! `elements nodes-per-element attributes`, then for each element its number, its nodes and its
-//! attributes. `#` begins a comment. Everything counts from 0 or from 1, as the first element's
-//! number shows. Attributes are passed over. The `.node` file beside it holds the coordinates,
-//! which communication does not need, so it is not read; the mesh has no coordinates.
+//! The first line is `elements nodes-per-element attributes`; each other line has the number of an
+//! element, its nodes and its attributes. `#` starts a comment. All numbers count from 0 or from 1,
+//! according to the first element's number. Attributes are ignored. The coordinates are in a separate
+//! `.node` file, which communication does not need and which is not read; the mesh has no
+//! coordinates.
 
+use conset_ir::convert::{to_u32, to_u64, to_usize};
 use conset_ir::{Result, limits};
 
 use super::cursor::Cursor;
@@ -15,7 +17,7 @@ use crate::model::Mesh;
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
     let mut cursor = Cursor::new(file, bytes);
     cursor.skip_blank_and_comment_lines(b'#');
-    let count = cursor.integer("the number of elements", limits::ELEMENTS as u64)?;
+    let count = cursor.integer("the number of elements", to_u64(limits::ELEMENTS))?;
     if count == 0 {
         return Err(cursor.error("the mesh has no elements"));
     }
@@ -32,7 +34,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
     let attributes =
         if cursor.at_line_end() { 0 } else { cursor.integer("attributes", 1 << 16)? };
     end_line(&mut cursor, "elements, nodes of each and attributes of each")?;
-    let mut nodes: Vec<u32> = Vec::with_capacity(cursor.capacity(count, 8) * per_element as usize);
+    let mut nodes: Vec<u32> = Vec::with_capacity(cursor.capacity(count, 8) * to_usize(per_element));
     let mut base = 0;
     for element in 0..count {
         cursor.skip_blank_and_comment_lines(b'#');
@@ -53,27 +55,27 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
                 );
                 return Err(cursor.error_at(cursor.offset(), message));
             }
-            if nodes.len() as u64 == (element + 1) * per_element {
+            if to_u64(nodes.len()) == (element + 1) * per_element {
                 cursor.real("an attribute")?;
                 continue;
             }
-            let node = cursor.integer("a node", limits::NODES as u64)?;
+            let node = cursor.integer("a node", to_u64(limits::NODES))?;
             let Some(node) = node.checked_sub(base) else {
-                return Err(cursor.error("node 0 where elements count from 1"));
+                return Err(cursor.error("node 0, but elements count from 1"));
             };
-            nodes.push(node as u32);
+            nodes.push(to_u32(node));
         }
         if nodes.len() > limits::NODES {
-            return Err(cursor.error("more element nodes than 31 bits can count"));
+            return Err(cursor.error("more element nodes than fit 31 bits"));
         }
         end_line(&mut cursor, "an element's number, nodes and attributes")?;
     }
     cursor.skip_blank_and_comment_lines(b'#');
     if !cursor.at_end() {
-        let message = format!("more than the {count} elements declared");
+        let message = format!("the file has more than the {count} elements declared");
         return Err(cursor.error_at(cursor.offset(), message));
     }
-    let first = (0..=count).map(|e| (e * per_element) as u32).collect();
+    let first = (0..=count).map(|e| to_u32(e * per_element)).collect();
     let (node_count, ids) = renumber_if_sparse(&mut nodes);
     let mesh = Mesh::new(dimension, node_count, Vec::new(), first, nodes);
     let mesh = match ids.is_empty() {
@@ -84,7 +86,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
     mesh.map_err(|error| error.in_file(file))
 }
 
-/// Ends a line that may close with a comment.
+/// Ends a line that may have a comment at its end.
 fn end_line(cursor: &mut Cursor<'_>, expected: &str) -> Result<()> {
     if !cursor.at_line_end() && cursor.rest().first() == Some(&b'#') {
         cursor.next_line();

@@ -324,7 +324,7 @@ impl Run<'_> {
             connection,
             words: event.message.words,
             slot: 0,
-            open: event.began,
+            open: event.start,
             close,
         });
     }

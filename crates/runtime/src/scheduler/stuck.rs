@@ -4,7 +4,7 @@
 //! begun; for words and messages they wait for one other. Where all wait for all, a cell that has
 //! ended or that wants something else is to blame; otherwise the waits are followed.
 
-use conset_fabric::{Doing, Programs};
+use conset_fabric::{ProgramState, Programs};
 use conset_ir::{CellId, ConnectionId};
 
 use super::{At, Run};
@@ -67,13 +67,13 @@ impl Run<'_> {
 }
 
 impl Programs for Run<'_> {
-    fn doing(&self, cell: CellId) -> Doing {
+    fn state(&self, cell: CellId) -> ProgramState {
         let row = self.place[cell.index()] as usize;
         match self.at[row] {
-            At::Element(id) => Doing::Operation(id),
-            At::Ended => Doing::Ended,
-            _ if self.waits_for_all(row) => Doing::Switch,
-            _ => Doing::Listed,
+            At::Element(id) => ProgramState::Operation(id),
+            At::Ended => ProgramState::Ended,
+            _ if self.waits_for_all(row) => ProgramState::Switch,
+            _ => ProgramState::ListSubmitted,
         }
     }
 

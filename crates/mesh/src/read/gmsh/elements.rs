@@ -1,18 +1,19 @@
-//! `$Elements` of both versions, and in 4.1 `$PartitionedEntities`.
+//! The sections `$Elements` of both versions and `$PartitionedEntities` of 4.1.
 //!
-//! 2.2 writes with each element (in binary with each block) its type and its tags, among them the
-//! partitions; 4.1 writes blocks of elements of one type and one entity, and the entities'
-//! partitions apart.
+//! In 2.2 each element (in binary files each block) has its type and its tags, including the
+//! partitions. In 4.1 there are blocks of elements of one type and one entity, and a separate section
+//! with the partitions of the entities.
 
+use conset_ir::convert::{to_u32, to_usize};
 use conset_ir::{Result, limits};
 
-use super::coding::{Coding, Reader, Version, section_count_22, wrong_total};
-use crate::read::numbering::Numbering;
+use super::encoding::{Encoding, Reader, Version, section_count_22, wrong_total};
+use crate::read::numbering::NodeNumbering;
 
-/// Part of an element that is in no part.
+/// The part of an element without a partition.
 pub(super) const NO_PART: u32 = u32::MAX;
 
-/// Dimension and number of nodes of an element type.
+/// The dimension and the number of nodes of an element type.
 fn element_type(number: u64) -> Option<(u8, usize)> {
     Some(match number {
         15 => (0, 1),
@@ -58,9 +59,9 @@ fn element_type(number: u64) -> Option<(u8, usize)> {
     })
 }
 
-/// Elements of the highest dimension met so far.
+/// The elements of the highest dimension so far.
 #[derive(Default)]
-pub(super) struct Elements {
+pub(super) struct KeptElements {
     pub(super) dimension: u8,
     pub(super) first: Vec<u32>,
     pub(super) nodes: Vec<u32>,
@@ -68,9 +69,9 @@ pub(super) struct Elements {
     pub(super) any_part: bool,
 }
 
-impl Elements {
-    /// Makes room for an element of `dimension`; whether it is to be kept.
-    fn wants(&mut self, dimension: u8) -> bool {
+impl KeptElements {
+    /// Whether to keep an element of `dimension`. Discards the elements of lower dimensions.
+    fn accepts(&mut self, dimension: u8) -> bool {
         if dimension > self.dimension {
             *self = Self { dimension, ..Self::default() };
         }
@@ -80,18 +81,18 @@ impl Elements {
     fn push_part(&mut self, part: u32) {
         self.any_part |= part != NO_PART;
         self.parts.push(part);
-        self.first.push(self.nodes.len() as u32);
+        self.first.push(to_u32(self.nodes.len()));
     }
 }
 
-/// Partition of each entity that has one: `(dimension, tag, part)`, sorted.
+/// The partition of each entity that has exactly one: `(dimension, tag, part)`, sorted.
 #[derive(Default)]
-pub(super) struct Partition {
+pub(super) struct EntityParts {
     pub(super) count: usize,
     entities: Vec<(u8, i32, u32)>,
 }
 
-impl Partition {
+impl EntityParts {
     fn part(&self, dimension: u8, tag: i32) -> u32 {
         match self.entities.binary_search_by_key(&(dimension, tag), |&(d, t, _)| (d, t)) {
             Ok(row) => self.entities[row].2,
@@ -100,9 +101,9 @@ impl Partition {
     }
 }
 
-/// The partition of each entity. Only entities in exactly one partition matter: the interfaces
-/// between partitions, which are in several, are of a lower dimension than the mesh.
-pub(super) fn partitioned_entities(reader: &mut Reader<'_>) -> Result<Partition> {
+/// Reads the partition of each entity. Only entities in exactly one partition matter: the interfaces
+/// between partitions, which are in several, have a lower dimension than the mesh.
+pub(super) fn partitioned_entities(reader: &mut Reader<'_>) -> Result<EntityParts> {
     let count = reader.size("the number of partitions")?;
     let count = reader.checked(count, limits::PARTS, "partitions")?;
     let ghosts = reader.size("the number of ghost entities")?;
@@ -126,12 +127,14 @@ pub(super) fn partitioned_entities(reader: &mut Reader<'_>) -> Result<Partition>
             let mut part = NO_PART;
             for _ in 0..partitions {
                 let number = reader.int("a partition")?;
-                if number < 1 || number as u64 > count {
-                    return Err(reader
-                        .cursor
-                        .error(format!("partition {number}; expected 1 to {count}")));
-                }
-                part = number as u32 - 1;
+                part = u32::try_from(number)
+                    .ok()
+                    .filter(|&number| (1..=count).contains(&u64::from(number)))
+                    .ok_or_else(|| {
+                        let message = format!("partition {number}; expected 1 to {count}");
+                        reader.cursor.error(message)
+                    })?
+                    - 1;
             }
             if partitions == 1 {
                 entities.push((dimension, tag, part));
@@ -154,7 +157,7 @@ pub(super) fn partitioned_entities(reader: &mut Reader<'_>) -> Result<Partition>
             .cursor
             .error(format!("the entity of dimension {dimension} with tag {tag} is given twice")));
     }
-    Ok(Partition { count: count as usize, entities })
+    Ok(EntityParts { count: to_usize(count), entities })
 }
 
 fn skip_tags(reader: &mut Reader<'_>, what: &str) -> Result<()> {
@@ -165,18 +168,17 @@ fn skip_tags(reader: &mut Reader<'_>, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Dimension and nodes of the element type just read.
+/// The dimension and the number of nodes of the element type just read.
 fn known_type(reader: &Reader<'_>, number: u64) -> Result<(u8, usize)> {
-    element_type(number).ok_or_else(|| {
-        reader.cursor.error(format!("element type {number} is not one that Gmsh meshes have"))
-    })
+    element_type(number)
+        .ok_or_else(|| reader.cursor.error(format!("unknown element type {number}")))
 }
 
-/// Reads an element's nodes and keeps them, or passes over them.
+/// Reads an element's nodes; appends their numbers to `keep` or skips them.
 fn element_nodes(
     reader: &mut Reader<'_>,
     version: Version,
-    numbering: &Numbering,
+    numbering: &NodeNumbering,
     count: usize,
     keep: Option<&mut Vec<u32>>,
 ) -> Result<()> {
@@ -191,7 +193,7 @@ fn element_nodes(
         return Ok(());
     };
     if kept.len() + count > limits::NODES {
-        return Err(reader.cursor.error("more element nodes than 31 bits can count"));
+        return Err(reader.cursor.error("more element nodes than fit 31 bits"));
     }
     for _ in 0..count {
         let tag = next(reader)?;
@@ -205,15 +207,15 @@ fn element_nodes(
 
 pub(super) fn elements_22(
     reader: &mut Reader<'_>,
-    numbering: &Numbering,
-    partition: &mut Partition,
-) -> Result<Elements> {
+    numbering: &NodeNumbering,
+    partition: &mut EntityParts,
+) -> Result<KeptElements> {
     let count = section_count_22(reader, limits::ELEMENTS, "the number of elements")?;
-    let mut elements = Elements::default();
-    let binary = matches!(reader.coding, Coding::Binary { .. });
+    let mut elements = KeptElements::default();
+    let binary = matches!(reader.encoding, Encoding::Binary { .. });
     let mut done = 0;
     while done < count {
-        // In text each element says its own type and number of tags, in binary each block does.
+        // In text files each element has its type and number of tags, in binary files each block.
         if !binary {
             reader.count("the number of an element")?;
         }
@@ -222,7 +224,7 @@ pub(super) fn elements_22(
         let rows = if binary { reader.count("the number of elements in a block")? } else { 1 };
         if rows == 0 || rows > count - done {
             return Err(reader.cursor.error(format!(
-                "a block of {rows} elements; expected 1 to {} to make the {count} declared",
+                "a block of {rows} elements; expected 1 to {} of the {count} declared",
                 count - done
             )));
         }
@@ -232,7 +234,7 @@ pub(super) fn elements_22(
                 reader.count("the number of an element")?;
             }
             let part = element_tags_22(reader, tags, partition)?;
-            let keep = elements.wants(dimension);
+            let keep = elements.accepts(dimension);
             let kept = keep.then_some(&mut elements.nodes);
             element_nodes(reader, Version::V22, numbering, nodes, kept)?;
             if keep {
@@ -244,9 +246,9 @@ pub(super) fn elements_22(
     Ok(elements)
 }
 
-/// An element's tags: physical entity, geometrical entity, number of partitions, the partition
-/// that has it, and, negative, those that have it as a ghost.
-fn element_tags_22(reader: &mut Reader<'_>, tags: u64, partition: &mut Partition) -> Result<u32> {
+/// Reads an element's tags: physical entity, geometrical entity, number of partitions, the partition
+/// of the element, and, as negative numbers, those in which it is a ghost. Returns the part.
+fn element_tags_22(reader: &mut Reader<'_>, tags: u64, partition: &mut EntityParts) -> Result<u32> {
     let mut part = NO_PART;
     let mut partitions = 0;
     for tag in 0..tags {
@@ -255,13 +257,14 @@ fn element_tags_22(reader: &mut Reader<'_>, tags: u64, partition: &mut Partition
             partitions = value;
         }
         if tag == 3 && partitions > 0 {
-            if value < 1 || value as usize > limits::PARTS {
-                return Err(reader
-                    .cursor
-                    .error(format!("partition {value}; expected 1 to {}", limits::PARTS)));
-            }
-            part = value as u32 - 1;
-            partition.count = partition.count.max(value as usize);
+            let number = usize::try_from(value).ok();
+            let number = number.filter(|number| (1..=limits::PARTS).contains(number));
+            let number = number.ok_or_else(|| {
+                let message = format!("partition {value}; expected 1 to {}", limits::PARTS);
+                reader.cursor.error(message)
+            })?;
+            part = to_u32(number - 1);
+            partition.count = partition.count.max(number);
         }
     }
     Ok(part)
@@ -269,16 +272,16 @@ fn element_tags_22(reader: &mut Reader<'_>, tags: u64, partition: &mut Partition
 
 pub(super) fn elements_41(
     reader: &mut Reader<'_>,
-    numbering: &Numbering,
-    partition: &Partition,
-) -> Result<Elements> {
+    numbering: &NodeNumbering,
+    partition: &EntityParts,
+) -> Result<KeptElements> {
     let blocks = reader.size("the number of blocks of elements")?;
     let count = reader.size("the number of elements")?;
     reader.checked(count, limits::ELEMENTS, "elements")?;
     let declared_at = reader.cursor.last();
     reader.size("the smallest tag")?;
     reader.size("the largest tag")?;
-    let mut elements = Elements::default();
+    let mut elements = KeptElements::default();
     let mut done = 0;
     for _ in 0..blocks {
         reader.int("the dimension of an entity")?;
@@ -293,7 +296,7 @@ pub(super) fn elements_41(
         let part = partition.part(dimension, entity);
         for _ in 0..rows {
             reader.size("the tag of an element")?;
-            let keep = elements.wants(dimension);
+            let keep = elements.accepts(dimension);
             let kept = keep.then_some(&mut elements.nodes);
             element_nodes(reader, Version::V41, numbering, nodes, kept)?;
             if keep {

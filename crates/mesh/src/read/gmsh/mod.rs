@@ -1,39 +1,39 @@
 //! Gmsh MSH files, versions 2.2 and 4.1, ASCII and binary (Gmsh manual, "File formats").
 //!
-//! A file is a row of sections `$Name ... $EndName`. `$Nodes` and `$Elements` are read, in 4.1
-//! also `$PartitionedEntities`; every other section is skipped unread. Of the elements only those
-//! of the highest dimension in the file are kept: the lower ones are boundaries that the geometry
-//! drew, and take no part in an exchange. The kind of element matters by dimension and node count
-//! only, and nodes stay in the file's order.
+//! A file is a sequence of sections `$Name ... $EndName`. `$Nodes` and `$Elements` are read, in 4.1
+//! also `$PartitionedEntities`; all other sections are skipped. Only the elements of the highest
+//! dimension in the file are kept: those of lower dimensions are boundaries of the geometry and do
+//! not affect an exchange. Of an element's type only the dimension and the number of nodes are used,
+//! and an element's nodes keep their order.
 //!
-//! Nodes are numbered by the rank of their tags, so tags may have gaps and come in any order. If
-//! Gmsh partitioned the mesh, the part of each element is kept: in 2.2 the first of an element's
-//! partition tags, in 4.1 the partition of its entity.
+//! Nodes are numbered by the rank of their tags, so tags may have gaps and be in any order. If Gmsh
+//! partitioned the mesh, the part of each element is kept: in 2.2 the first of an element's partition
+//! tags, in 4.1 the partition of its entity.
 //!
-//! Binary files of either byte order are read, and in 4.1 of either size of `size_t`. Not read:
-//! versions other than these two, parametric nodes of 2.2 (`$ParametricNodes`).
+//! Binary files of either byte order are supported, in 4.1 with either size of `size_t`. Not
+//! supported: other versions, and parametric nodes of 2.2 (`$ParametricNodes`).
 
-mod coding;
 mod elements;
+mod encoding;
 mod nodes;
 
 use conset_ir::{InputError, Result};
 
-use self::coding::{Coding, Reader, Version};
 use self::elements::{
-    Elements, NO_PART, Partition, elements_22, elements_41, partitioned_entities,
+    EntityParts, KeptElements, NO_PART, elements_22, elements_41, partitioned_entities,
 };
+use self::encoding::{Encoding, Reader, Version};
 use self::nodes::read_nodes;
 use super::cursor::{Cursor, show};
-use super::numbering::Numbering;
+use super::numbering::NodeNumbering;
 use crate::model::Mesh;
 
 /// Reads a mesh.
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
     let (mut reader, version) = header(file, bytes)?;
-    let mut nodes: Option<(Numbering, Vec<[f64; 3]>)> = None;
-    let mut elements: Option<Elements> = None;
-    let mut partition = Partition::default();
+    let mut nodes: Option<(NodeNumbering, Vec<[f64; 3]>)> = None;
+    let mut elements: Option<KeptElements> = None;
+    let mut partition = EntityParts::default();
     while let Some(name) = reader.section()? {
         match name {
             b"Nodes" if nodes.is_some() => return Err(reader.cursor.error("a second $Nodes")),
@@ -43,7 +43,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
             }
             b"Elements" => {
                 let Some((numbering, _)) = &nodes else {
-                    return Err(reader.cursor.error("$Elements stands before $Nodes"));
+                    return Err(reader.cursor.error("$Elements comes before $Nodes"));
                 };
                 elements = Some(match version {
                     Version::V22 => elements_22(&mut reader, numbering, &mut partition)?,
@@ -71,7 +71,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
     if elements.any_part && elements.parts.contains(&NO_PART) {
         return Err(reader
             .cursor
-            .error_at(end, "some elements are in a part and some are not")
+            .error_at(end, "some elements have a partition and others do not")
             .help("partition the whole mesh, or save it without partitions"));
     }
     elements.first.insert(0, 0);
@@ -89,18 +89,18 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
     Ok(mesh)
 }
 
-/// `$MeshFormat`: version, ASCII or binary, size of a number; in binary files then the number 1,
-/// which tells the byte order.
+/// Reads `$MeshFormat`: version, ASCII or binary, size of a number; then, in binary files, the number
+/// 1, which shows the byte order.
 fn header<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Reader<'a>, Version)> {
     let mut cursor = Cursor::new(file, bytes);
     let convert = |error: InputError| {
         error
             .help("open it in Gmsh and save it as MSH 4.1 (`gmsh FILE -save -format msh41 -o OUT`)")
     };
-    if cursor.word("$MeshFormat")? != b"$MeshFormat" {
-        return Err(cursor.error("not a Gmsh file: it does not begin with $MeshFormat"));
+    if cursor.token("$MeshFormat")? != b"$MeshFormat" {
+        return Err(cursor.error("not a Gmsh file: it does not start with $MeshFormat"));
     }
-    let version = match cursor.word("the format's version")? {
+    let version = match cursor.token("the format's version")? {
         b"2.2" => Version::V22,
         b"4.1" => Version::V41,
         other => {
@@ -114,22 +114,22 @@ fn header<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Reader<'a>, Version)> {
         return Err(convert(cursor.error(format!("numbers of {size} bytes; expected 8"))));
     }
     cursor.end_line("version, file type and size of a number")?;
-    let mut coding = Coding::Text;
+    let mut encoding = Encoding::Text;
     if binary {
         cursor.set_binary();
-        let one: [u8; 4] = cursor.take("the number 1 that tells the byte order")?;
+        let one: [u8; 4] = cursor.take("the number 1 that shows the byte order")?;
         let big_endian = match one {
             [1, 0, 0, 0] => false,
             [0, 0, 0, 1] => true,
             _ => {
                 return Err(cursor
-                    .error("expected the 4-byte number 1, which tells the byte order")
-                    .help("the file may have been changed by a transfer in text mode"));
+                    .error("expected the 4-byte number 1, which shows the byte order")
+                    .help("the file may have been damaged by a transfer in text mode"));
             }
         };
-        coding = Coding::Binary { big_endian, wide: size == 8 };
+        encoding = Encoding::Binary { big_endian, wide: size == 8 };
     }
-    let mut reader = Reader { cursor, coding };
+    let mut reader = Reader { cursor, encoding };
     reader.end_section("MeshFormat")?;
     Ok((reader, version))
 }

@@ -1,74 +1,76 @@
-//! `$Nodes` of both versions.
+//! The section `$Nodes` of both versions.
 //!
-//! 2.2 lists node by node; 4.1 lists blocks of nodes, in each first all tags, then all places.
+//! Version 2.2 lists node by node; 4.1 lists blocks of nodes, each with all tags first and then all
+//! coordinates.
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Result, limits};
 
-use super::coding::{Reader, Version, section_count_22, wrong_total};
-use crate::read::numbering::Numbering;
+use super::encoding::{Reader, Version, section_count_22, wrong_total};
+use crate::read::numbering::NodeNumbering;
 
-/// Nodes as they come.
+/// The nodes in the order of the file.
 #[derive(Default)]
-struct Nodes {
+struct NodeList {
     tags: Vec<u64>,
     points: Vec<[f64; 3]>,
-    /// Note where this tag stands.
-    watch: Option<u64>,
-    watched: Vec<usize>,
+    /// The tag whose positions are recorded, and these positions.
+    searched: Option<u64>,
+    positions: Vec<usize>,
 }
 
-impl Nodes {
+impl NodeList {
     #[inline]
-    fn note_tag(&mut self, tag: u64, offset: usize) {
-        if self.watch == Some(tag) {
-            self.watched.push(offset);
+    fn push_tag(&mut self, tag: u64, offset: usize) {
+        if self.searched == Some(tag) {
+            self.positions.push(offset);
         }
         self.tags.push(tag);
     }
 }
 
-/// Reads the section: the tags' ranks and the nodes' places in that order.
+/// Reads the section: the numbering of the tags, and the coordinates in that order.
 pub(super) fn read_nodes(
     reader: &mut Reader<'_>,
     version: Version,
-) -> Result<(Numbering, Vec<[f64; 3]>)> {
+) -> Result<(NodeNumbering, Vec<[f64; 3]>)> {
     let start = reader.cursor.offset();
-    let mut nodes = Nodes::default();
+    let mut nodes = NodeList::default();
     parse_nodes(reader, version, &mut nodes)?;
     reader.end_section("Nodes")?;
-    let Nodes { mut tags, mut points, .. } = nodes;
+    let NodeList { mut tags, mut points, .. } = nodes;
     if !tags.is_sorted() {
-        let mut order: Vec<u32> = (0..tags.len() as u32).collect();
-        order.sort_unstable_by_key(|&row| tags[row as usize]);
-        tags = order.iter().map(|&row| tags[row as usize]).collect();
-        points = order.iter().map(|&row| points[row as usize]).collect();
+        let mut order: Vec<u32> = (0..to_u32(tags.len())).collect();
+        order.sort_unstable_by_key(|&row| tags[index(row)]);
+        tags = order.iter().map(|&row| tags[index(row)]).collect();
+        points = order.iter().map(|&row| points[index(row)]).collect();
     }
     if let Some(pair) = tags.windows(2).find(|pair| pair[0] == pair[1]) {
-        // Rare, so the place is found by reading once more rather than kept for every node.
-        let mut nodes = Nodes { watch: Some(pair[0]), ..Nodes::default() };
+        // This is rare, so the file is read again to find the position instead of storing all of them.
+        let mut nodes = NodeList { searched: Some(pair[0]), ..NodeList::default() };
         reader.cursor.seek(start);
         parse_nodes(reader, version, &mut nodes)?;
-        let again = nodes.watched.get(1).copied().unwrap_or(start);
+        let again = nodes.positions.get(1).copied().unwrap_or(start);
         return Err(reader.cursor.error_at(again, format!("node {} is given twice", pair[0])));
     }
-    Ok((Numbering::new(tags), points))
+    Ok((NodeNumbering::new(tags), points))
 }
 
-fn parse_nodes(reader: &mut Reader<'_>, version: Version, nodes: &mut Nodes) -> Result<()> {
+fn parse_nodes(reader: &mut Reader<'_>, version: Version, nodes: &mut NodeList) -> Result<()> {
     match version {
         Version::V22 => nodes_22(reader, nodes),
         Version::V41 => nodes_41(reader, nodes),
     }
 }
 
-fn nodes_22(reader: &mut Reader<'_>, nodes: &mut Nodes) -> Result<()> {
+fn nodes_22(reader: &mut Reader<'_>, nodes: &mut NodeList) -> Result<()> {
     let count = section_count_22(reader, limits::NODES, "the number of nodes")?;
-    let room = reader.cursor.capacity(count, 8);
-    nodes.tags.reserve(room);
-    nodes.points.reserve(room);
+    let capacity = reader.cursor.capacity(count, 8);
+    nodes.tags.reserve(capacity);
+    nodes.points.reserve(capacity);
     for _ in 0..count {
         let tag = reader.count("the number of a node")?;
-        nodes.note_tag(tag, reader.cursor.last());
+        nodes.push_tag(tag, reader.cursor.last());
         let point = read_point(reader)?;
         nodes.points.push(point);
     }
@@ -83,16 +85,16 @@ fn read_point(reader: &mut Reader<'_>) -> Result<[f64; 3]> {
     ])
 }
 
-fn nodes_41(reader: &mut Reader<'_>, nodes: &mut Nodes) -> Result<()> {
+fn nodes_41(reader: &mut Reader<'_>, nodes: &mut NodeList) -> Result<()> {
     let blocks = reader.size("the number of blocks of nodes")?;
     let count = reader.size("the number of nodes")?;
     reader.checked(count, limits::NODES, "nodes")?;
     let declared_at = reader.cursor.last();
     reader.size("the smallest tag")?;
     reader.size("the largest tag")?;
-    let room = reader.cursor.capacity(count, 8);
-    nodes.tags.reserve(room);
-    nodes.points.reserve(room);
+    let capacity = reader.cursor.capacity(count, 8);
+    nodes.tags.reserve(capacity);
+    nodes.points.reserve(capacity);
     for _ in 0..blocks {
         let dimension = reader.int("the dimension of an entity")?;
         reader.int("the tag of an entity")?;
@@ -103,12 +105,12 @@ fn nodes_41(reader: &mut Reader<'_>, nodes: &mut Nodes) -> Result<()> {
             )));
         }
         let rows = reader.size("the number of nodes in the block")?;
-        if rows > count - nodes.tags.len() as u64 {
+        if rows > count - to_u64(nodes.tags.len()) {
             return Err(wrong_total(reader, declared_at, "nodes", count));
         }
         for _ in 0..rows {
             let tag = reader.size("the tag of a node")?;
-            nodes.note_tag(tag, reader.cursor.last());
+            nodes.push_tag(tag, reader.cursor.last());
         }
         for _ in 0..rows {
             let point = read_point(reader)?;
@@ -118,7 +120,7 @@ fn nodes_41(reader: &mut Reader<'_>, nodes: &mut Nodes) -> Result<()> {
             }
         }
     }
-    if nodes.tags.len() as u64 != count {
+    if to_u64(nodes.tags.len()) != count {
         return Err(wrong_total(reader, declared_at, "nodes", count));
     }
     Ok(())

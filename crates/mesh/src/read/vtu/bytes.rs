@@ -1,47 +1,49 @@
-//! How the bytes of an array of a VTU file are stored: as base64, and in compressed blocks.
+//! Decoders for the bytes of a VTU array: base64 and compressed blocks.
 //!
-//! Both are streams: what was decoded or unpacked is handed on before more is, so that a file needs
-//! no more memory than itself and one buffer, whatever its blocks would unpack to. A block must
-//! unpack to as many bytes as the header of the array says, and is not unpacked any further.
+//! Both are streams: they pass on decoded bytes before they decode more, so a file needs no more
+//! memory than its own size and one buffer, whatever its blocks would decompress to. A block must
+//! decompress to exactly the number of bytes that the header of the array declares; it is not
+//! decompressed any further.
 
 use std::io::{self, Read};
 use std::iter::Fuse;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use conset_ir::convert::to_u64;
 use flate2::bufread::ZlibDecoder;
 
-/// Letters of base64 that stand for three bytes.
+/// Characters of base64 that encode three bytes.
 const GROUP: usize = 4;
 
-/// Letters that are decoded at once.
+/// Characters that are decoded at once.
 const RUN: usize = 1024 * GROUP;
 
 fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Decodes base64 that may be padded within, up to the first byte that is none. A last group that
-/// is not whole is left out.
-pub(super) struct Base64<I: Iterator> {
-    letters: Fuse<I>,
+/// Decodes base64, which may be padded in the middle, up to the first byte that is not base64. An
+/// incomplete last group is ignored.
+pub(super) struct Base64Reader<I: Iterator> {
+    characters: Fuse<I>,
     run: Vec<u8>,
     bytes: Vec<u8>,
-    /// How many of the bytes were handed on.
+    /// Number of bytes that were passed on.
     used: usize,
 }
 
-impl<I: Iterator<Item = u8>> Base64<I> {
-    pub(super) fn new(letters: I) -> Self {
-        Self { letters: letters.fuse(), run: Vec::new(), bytes: Vec::new(), used: 0 }
+impl<I: Iterator<Item = u8>> Base64Reader<I> {
+    pub(super) fn new(characters: I) -> Self {
+        Self { characters: characters.fuse(), run: Vec::new(), bytes: Vec::new(), used: 0 }
     }
 
-    /// Whole groups, as many as fit; behind padding, base64 begins anew.
+    /// Decodes the next complete groups; after padding a new group starts.
     fn decode(&mut self) -> io::Result<()> {
         self.run.clear();
         let legal = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
-        let blank = |b: &u8| !b.is_ascii_whitespace();
-        for byte in self.letters.by_ref().filter(blank).take_while(legal) {
+        let visible = |b: &u8| !b.is_ascii_whitespace();
+        for byte in self.characters.by_ref().filter(visible).take_while(legal) {
             self.run.push(byte);
             if self.run.len() == RUN || (self.run.len().is_multiple_of(GROUP) && byte == b'=') {
                 break;
@@ -52,11 +54,11 @@ impl<I: Iterator<Item = u8>> Base64<I> {
         let whole = self.run.len() / GROUP * GROUP;
         STANDARD
             .decode_vec(&self.run[..whole], &mut self.bytes)
-            .map_err(|e| invalid(format!("no base64: {e}")))
+            .map_err(|e| invalid(format!("invalid base64: {e}")))
     }
 }
 
-impl<I: Iterator<Item = u8>> Read for Base64<I> {
+impl<I: Iterator<Item = u8>> Read for Base64Reader<I> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.used == self.bytes.len() {
             self.decode()?;
@@ -67,48 +69,48 @@ impl<I: Iterator<Item = u8>> Read for Base64<I> {
     }
 }
 
-/// Unpacks the blocks of an array, one behind the other.
-pub(super) struct Blocks<'s> {
+/// Decompresses the blocks of an array, one after the other.
+pub(super) struct ZlibBlocks<'s> {
     stored: Box<dyn Read + 's>,
-    /// Bytes of the blocks, packed and plain.
+    /// Compressed and decompressed sizes of the blocks in bytes.
     sizes: Vec<(usize, usize)>,
     next: usize,
-    open: Option<Block>,
+    open: Option<OpenBlock>,
 }
 
-/// A block that is being unpacked.
-struct Block {
+/// A block that is being decompressed.
+struct OpenBlock {
     decoder: ZlibDecoder<io::Cursor<Vec<u8>>>,
-    /// Plain bytes that are still to come.
+    /// Decompressed bytes still to be produced.
     left: usize,
 }
 
-impl<'s> Blocks<'s> {
-    /// The blocks of these sizes, packed and plain, which `stored` has one behind the other.
+impl<'s> ZlibBlocks<'s> {
+    /// The blocks in `stored`, with their compressed and decompressed sizes.
     pub(super) fn new(stored: Box<dyn Read + 's>, sizes: Vec<(usize, usize)>) -> Self {
         Self { stored, sizes, next: 0, open: None }
     }
 
-    /// Says which block is wrong; the open one was taken already.
+    /// An error about the block opened last.
     fn wrong(&self, what: &str) -> io::Error {
         invalid(format!("block {} of {} {what}", self.next - 1, self.sizes.len()))
     }
 
-    /// Takes the packed bytes of the next block, if there is one.
-    fn open(&mut self) -> io::Result<Option<Block>> {
+    /// Reads the compressed bytes of the next block, if there is one.
+    fn open(&mut self) -> io::Result<Option<OpenBlock>> {
         let Some(&(packed, plain)) = self.sizes.get(self.next) else { return Ok(None) };
         self.next += 1;
-        // Grown as the bytes really arrive.
+        // The vector grows only as far as there are bytes.
         let mut bytes = Vec::new();
-        self.stored.by_ref().take(packed as u64).read_to_end(&mut bytes)?;
+        self.stored.by_ref().take(to_u64(packed)).read_to_end(&mut bytes)?;
         if bytes.len() < packed {
-            return Err(self.wrong("is cut short"));
+            return Err(self.wrong("is truncated"));
         }
-        Ok(Some(Block { decoder: ZlibDecoder::new(io::Cursor::new(bytes)), left: plain }))
+        Ok(Some(OpenBlock { decoder: ZlibDecoder::new(io::Cursor::new(bytes)), left: plain }))
     }
 }
 
-impl Read for Blocks<'_> {
+impl Read for ZlibBlocks<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while !into.is_empty() {
             let open = match self.open.take() {
@@ -121,10 +123,10 @@ impl Read for Blocks<'_> {
             let count =
                 block.decoder.read(part).map_err(|e| self.wrong(&format!("is damaged: {e}")))?;
             match (most, count) {
-                // Its last byte was there, and the stream is at its end as well.
+                // All bytes were produced, and the compressed stream ends too.
                 (0, 0) => {}
-                (0, _) => return Err(self.wrong("is longer than the header says")),
-                (_, 0) => return Err(self.wrong("is shorter than the header says")),
+                (0, _) => return Err(self.wrong("is longer than the header declares")),
+                (_, 0) => return Err(self.wrong("is shorter than the header declares")),
                 _ => {
                     block.left -= count;
                     self.open = Some(block);

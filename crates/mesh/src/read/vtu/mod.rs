@@ -9,27 +9,28 @@
 //!   AppendedData
 //! ```
 //!
-//! Elements are the cells of the highest dimension, as with Gmsh's files; nodes keep the file's
-//! numbers. `arrays` decodes the arrays, which come as text, as base64, or behind the tree, plain
-//! or compressed (`bytes`). Point and cell data are not looked at. Several pieces are refused: each has its
-//! own points, and which of them are the same the file does not say. Polyhedra, whose faces are
-//! listed elsewhere, are refused too.
+//! Elements are the cells of the highest dimension, as for Gmsh files; nodes keep the file's numbers.
+//! `arrays` decodes the arrays, which are text, base64, or appended after the tree, uncompressed or
+//! compressed (`bytes`). Point and cell data are ignored. Files with several pieces are rejected:
+//! each piece has its own points, and the file does not say which of them coincide. Polyhedra, whose
+//! faces are listed elsewhere, are rejected too.
 
 mod arrays;
 mod bytes;
 
 use std::borrow::Cow;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{At, InputError, Result, limits};
 use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::model::Mesh;
-use arrays::Arrays;
+use arrays::ArrayReader;
 
-/// Elements of the XML tree. Meshes are in arrays, so a tree is small.
-const NODES_OF_TREE: u32 = 1 << 20;
+/// The largest number of nodes of the XML tree. Meshes are in arrays, so a tree is small.
+const MAX_XML_NODES: u32 = 1 << 20;
 
-/// Dimension and number of nodes of a VTK cell type; no number where the cell may have any.
+/// The dimension and the number of nodes of a VTK cell type; `None` if the number of nodes varies.
 fn cell_type(number: u8) -> Option<(u8, Option<usize>)> {
     Some(match number {
         1 => (0, Some(1)),
@@ -67,13 +68,13 @@ fn cell_type(number: u8) -> Option<(u8, Option<usize>)> {
     })
 }
 
-/// The file: its name, its tree as text, and what is appended behind.
-struct File<'a> {
+/// A file: its name and its XML tree as text.
+struct VtuFile<'a> {
     name: &'a str,
     tree: &'a str,
 }
 
-impl File<'_> {
+impl VtuFile<'_> {
     fn error_at(&self, offset: usize, message: impl Into<String>) -> InputError {
         let before = &self.tree.as_bytes()[..offset.min(self.tree.len())];
         let line = 1 + before.iter().filter(|&&b| b == b'\n').count();
@@ -85,17 +86,21 @@ impl File<'_> {
         self.error_at(node.range().start, message)
     }
 
-    fn no_tree(&self, error: &roxmltree::Error) -> InputError {
+    fn xml_error(&self, error: &roxmltree::Error) -> InputError {
         if matches!(error, roxmltree::Error::UnclosedRootNode) {
             return self
-                .error_at(self.tree.len(), "the file ends before its XML does")
-                .help("the file was cut or damaged; write it again");
+                .error_at(self.tree.len(), "the file ends before the end of its XML")
+                .help("the file was truncated or damaged; write it again");
         }
         let pos = error.pos();
-        let (line, column) = (pos.row as usize, pos.col as usize);
+        let (line, column) = (index(pos.row), index(pos.col));
         let lines = self.tree.split_inclusive('\n').take(line.saturating_sub(1));
         let offset = lines.map(str::len).sum::<usize>() + column.saturating_sub(1);
-        InputError::new(self.name, At::Text { line, column, offset }, format!("no XML: {error}"))
+        InputError::new(
+            self.name,
+            At::Text { line, column, offset },
+            format!("invalid XML: {error}"),
+        )
     }
 
     fn child<'d>(&self, of: Node<'d, 'd>, name: &str) -> Result<Node<'d, 'd>> {
@@ -126,16 +131,17 @@ impl File<'_> {
 pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Mesh> {
     let (bytes, appended) = arrays::split(bytes);
     let tree = std::str::from_utf8(bytes).map_err(|e| {
-        InputError::new(name, At::Byte(e.valid_up_to()), "not UTF-8, expected an XML text")
+        InputError::new(name, At::Byte(e.valid_up_to()), "not UTF-8; expected XML text")
     })?;
-    let file = File { name, tree };
-    let options = ParsingOptions { nodes_limit: NODES_OF_TREE, ..ParsingOptions::default() };
-    // The appended bytes are no XML and were cut out; the tree is closed for the parser.
+    let file = VtuFile { name, tree };
+    let options = ParsingOptions { nodes_limit: MAX_XML_NODES, ..ParsingOptions::default() };
+    // The appended bytes are not XML and were removed, so the tree needs end tags for the parser.
     let closed = match appended {
         Some(_) => Cow::Owned(format!("{tree}{}", arrays::CLOSING)),
         None => Cow::Borrowed(tree),
     };
-    let document = Document::parse_with_options(&closed, options).map_err(|e| file.no_tree(&e))?;
+    let document =
+        Document::parse_with_options(&closed, options).map_err(|e| file.xml_error(&e))?;
     let root = document.root_element();
     if !root.has_tag_name("VTKFile") {
         return Err(file.error(root, "expected VTKFile"));
@@ -150,16 +156,16 @@ pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Mesh> {
     if cells == 0 {
         return Err(file.error(piece, "the file has no cells"));
     }
-    let arrays = Arrays::new(&file, root, appended, memory)?;
+    let arrays = ArrayReader::new(&file, root, appended, memory)?;
     let coordinates = coordinates(&file, &arrays, piece, points)?;
-    let draft = elements(&file, &arrays, piece, points, cells)?;
-    let mesh = Mesh::new(draft.dimension, points, coordinates, draft.first, draft.nodes);
+    let kept = elements(&file, &arrays, piece, points, cells)?;
+    let mesh = Mesh::new(kept.dimension, points, coordinates, kept.first, kept.nodes);
     mesh.map_err(|error| error.in_file(name))
 }
 
 fn coordinates<'d>(
-    file: &File<'_>,
-    arrays: &Arrays<'_, '_>,
+    file: &VtuFile<'_>,
+    arrays: &ArrayReader<'_, '_>,
     piece: Node<'d, 'd>,
     points: usize,
 ) -> Result<Vec<[f64; 3]>> {
@@ -171,21 +177,21 @@ fn coordinates<'d>(
     arrays.points(array, points)
 }
 
-/// The elements of the highest dimension so far.
+/// The cells of the highest dimension so far.
 #[derive(Default)]
-struct Draft {
+struct KeptCells {
     dimension: u8,
     first: Vec<u32>,
     nodes: Vec<u32>,
 }
 
 fn elements<'d>(
-    file: &File<'_>,
-    arrays: &Arrays<'_, '_>,
+    file: &VtuFile<'_>,
+    arrays: &ArrayReader<'_, '_>,
     piece: Node<'d, 'd>,
     points: usize,
     cells: usize,
-) -> Result<Draft> {
+) -> Result<KeptCells> {
     let node = file.child(piece, "Cells")?;
     let named = |name: &str| {
         node.children()
@@ -194,50 +200,53 @@ fn elements<'d>(
     };
     let (at_types, at_offsets, at_nodes) =
         (named("types")?, named("offsets")?, named("connectivity")?);
-    // The larger first, so that too many cells are refused before their types are unpacked.
+    // The larger array first, so that too many cells are rejected before their types are decompressed.
     let offsets: Vec<u32> = arrays.integers(at_offsets, cells)?;
     let types: Vec<u8> = arrays.integers(at_types, cells)?;
-    let ends = offsets.last().map_or(0, |&end| end as usize);
+    let ends = offsets.last().map_or(0, |&end| index(end));
     if ends > limits::NODES {
-        return Err(file.error(at_offsets, format!("cells end at {ends}, which is too many nodes")));
+        return Err(file.error(
+            at_offsets,
+            format!("the cells have {ends} nodes; the limit is {}", limits::NODES),
+        ));
     }
     let nodes: Vec<u32> = arrays.integers(at_nodes, ends)?;
-    let mut draft = Draft { first: vec![0], ..Draft::default() };
+    let mut kept = KeptCells { first: vec![0], ..KeptCells::default() };
     let mut start = 0;
     for (cell, (&number, &end)) in types.iter().zip(&offsets).enumerate() {
-        let own = nodes.get(start as usize..end as usize).ok_or_else(|| {
+        let own = nodes.get(index(start)..index(end)).ok_or_else(|| {
             file.error(
                 at_offsets,
-                format!("cell {cell} ends at {end}, before it begins at {start}"),
+                format!("cell {cell} ends at {end}, before its start at {start}"),
             )
         })?;
         let (dimension, count) = cell_type(number).ok_or_else(|| {
             let error =
-                file.error(at_types, format!("cell {cell} is of type {number}, which is not read"));
+                file.error(at_types, format!("cell {cell} has the unsupported type {number}"));
             if number == 42 { error.help("write polyhedra as tetrahedra or bricks") } else { error }
         })?;
         if own.is_empty() || count.is_some_and(|count| count != own.len()) {
             let message = format!("cell {cell} of type {number} has {} nodes", own.len());
             return Err(file.error(at_offsets, message));
         }
-        if let Some(node) = own.iter().find(|&&node| node as usize >= points) {
+        if let Some(node) = own.iter().find(|&&node| index(node) >= points) {
             let message = format!("cell {cell} has node {node} of {points}; nodes count from 0");
             return Err(file.error(at_nodes, message));
         }
-        draft.add(dimension, own);
+        kept.add(dimension, own);
         start = end;
     }
-    Ok(draft)
+    Ok(kept)
 }
 
-impl Draft {
+impl KeptCells {
     fn add(&mut self, dimension: u8, nodes: &[u32]) {
         if dimension > self.dimension || (self.first.len() == 1 && dimension == 0) {
             *self = Self { dimension, first: vec![0], nodes: Vec::new() };
         }
         if dimension == self.dimension {
             self.nodes.extend_from_slice(nodes);
-            self.first.push(self.nodes.len() as u32);
+            self.first.push(to_u32(self.nodes.len()));
         }
     }
 }

@@ -1,46 +1,53 @@
-//! How numbers and sections are written in a Gmsh file: text or binary, in either byte order.
+//! The encoding of numbers and sections in a Gmsh file: text or binary, in either byte order.
 
+use conset_ir::convert::to_u64;
 use conset_ir::{InputError, Result};
 
-use super::super::cursor::{Cursor, show};
+use crate::read::cursor::{Cursor, MAX_INT, show};
 
+/// The version of the format.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Version {
     V22,
     V41,
 }
 
-/// How numbers are written.
+/// The encoding of numbers.
 #[derive(Clone, Copy)]
-pub(super) enum Coding {
+pub(super) enum Encoding {
     Text,
-    Binary { big_endian: bool, wide: bool },
+    /// `wide`: a `size_t` has 8 bytes, else 4.
+    Binary {
+        big_endian: bool,
+        wide: bool,
+    },
 }
 
+/// A cursor that decodes numbers.
 pub(super) struct Reader<'a> {
     pub(super) cursor: Cursor<'a>,
-    pub(super) coding: Coding,
+    pub(super) encoding: Encoding,
 }
 
 impl<'a> Reader<'a> {
-    /// An `int`: 4 bytes.
+    /// Reads an `int`, which has 4 bytes.
     #[inline]
     pub(super) fn int(&mut self, what: &str) -> Result<i32> {
-        match self.coding {
-            Coding::Text => self.cursor.signed(what),
-            Coding::Binary { big_endian, .. } => {
+        match self.encoding {
+            Encoding::Text => self.cursor.signed(what),
+            Encoding::Binary { big_endian, .. } => {
                 let bytes = self.cursor.take(what)?;
                 Ok(if big_endian { i32::from_be_bytes(bytes) } else { i32::from_le_bytes(bytes) })
             }
         }
     }
 
-    /// An `int` that cannot be negative.
+    /// Reads an `int` that must not be negative.
     #[inline]
     pub(super) fn count(&mut self, what: &str) -> Result<u64> {
-        match self.coding {
-            Coding::Text => self.cursor.integer(what, i32::MAX as u64),
-            Coding::Binary { .. } => {
+        match self.encoding {
+            Encoding::Text => self.cursor.integer(what, MAX_INT),
+            Encoding::Binary { .. } => {
                 let value = self.int(what)?;
                 u64::try_from(value)
                     .map_err(|_| self.cursor.error(format!("{value} is negative; expected {what}")))
@@ -48,16 +55,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A `size_t`.
+    /// Reads a `size_t`.
     #[inline]
     pub(super) fn size(&mut self, what: &str) -> Result<u64> {
-        match self.coding {
-            Coding::Text => self.cursor.integer(what, u64::MAX),
-            Coding::Binary { big_endian, wide: true } => {
+        match self.encoding {
+            Encoding::Text => self.cursor.integer(what, u64::MAX),
+            Encoding::Binary { big_endian, wide: true } => {
                 let bytes = self.cursor.take(what)?;
                 Ok(if big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
             }
-            Coding::Binary { big_endian, wide: false } => {
+            Encoding::Binary { big_endian, wide: false } => {
                 let bytes = self.cursor.take(what)?;
                 let value =
                     if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
@@ -66,10 +73,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A `double`, finite.
+    /// Reads a `double`, which must be finite.
     #[inline]
     pub(super) fn real(&mut self, what: &str) -> Result<f64> {
-        let Coding::Binary { big_endian, .. } = self.coding else {
+        let Encoding::Binary { big_endian, .. } = self.encoding else {
             return self.cursor.real(what);
         };
         let bytes = self.cursor.take(what)?;
@@ -81,46 +88,45 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks a declared count before anything believes it.
+    /// Checks a declared count against a limit.
     pub(super) fn checked(&self, count: u64, limit: usize, what: &str) -> Result<u64> {
-        if count > limit as u64 {
-            return Err(self.cursor.error(format!("{count} {what}, at most {limit}")));
+        if count > to_u64(limit) {
+            return Err(self.cursor.error(format!("{count} {what}; the limit is {limit}")));
         }
         Ok(count)
     }
 
-    /// The name of the next section, or nothing at the end of the file.
+    /// Reads the name of the next section; `None` at the end of the file.
     pub(super) fn section(&mut self) -> Result<Option<&'a [u8]>> {
         self.cursor.skip_space();
         if self.cursor.at_end() {
             return Ok(None);
         }
-        let name = self.cursor.word("a section")?;
+        let name = self.cursor.token("a section")?;
         if name.len() < 2 || name[0] != b'$' || name.starts_with(b"$End") {
             return Err(self.cursor.error(format!(
-                "`{}` where a section (`$Name`) was expected; the section before it may have more \
-                 entries than its count says",
+                "expected a section (`$Name`), found `{}`; the previous section may have more entries \
+                 than its count declares",
                 show(name)
             )));
         }
-        self.cursor.end_line("the name of a section stands alone")?;
+        self.cursor.end_line("only the name of a section")?;
         Ok(Some(&name[1..]))
     }
 
-    /// The end of the section `name`.
+    /// Reads the end of the section `name`.
     pub(super) fn end_section(&mut self, name: &str) -> Result<()> {
-        let word = self.cursor.word(&format!("$End{name}"))?;
-        if word.strip_prefix(b"$End") != Some(name.as_bytes()) {
+        let token = self.cursor.token(&format!("$End{name}"))?;
+        if token.strip_prefix(b"$End") != Some(name.as_bytes()) {
             return Err(self.cursor.error(format!(
-                "`{}` where $End{name} was expected; the section has more entries than its count \
-                 says",
-                show(word)
+                "expected $End{name}, found `{}`; the section has more entries than its count declares",
+                show(token)
             )));
         }
         Ok(())
     }
 
-    /// Goes past the end of a section that is not read.
+    /// Skips a section.
     pub(super) fn skip_section(&mut self, name: &[u8]) -> Result<()> {
         let start = self.cursor.last();
         let end = [b"$End", name].concat();
@@ -130,7 +136,7 @@ impl<'a> Reader<'a> {
                 return Err(self.cursor.error_at(start, format!("${name} has no $End{name}")));
             };
             self.cursor.seek(self.cursor.offset() + at);
-            if self.cursor.peek_word() == end {
+            if self.cursor.peek_token() == end {
                 self.cursor.seek(self.cursor.offset() + end.len());
                 return Ok(());
             }
@@ -139,13 +145,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The count that begins a section of 2.2, written as text in binary files too.
+/// Reads the count at the start of a section of version 2.2, which is text in binary files too.
 pub(super) fn section_count_22(reader: &mut Reader<'_>, limit: usize, what: &str) -> Result<u64> {
-    let count = reader.cursor.integer(what, limit as u64)?;
+    let count = reader.cursor.integer(what, to_u64(limit))?;
     reader.cursor.end_line(what)?;
     Ok(count)
 }
 
+/// The error for blocks whose sizes do not add up to the declared total.
 pub(super) fn wrong_total(
     reader: &Reader<'_>,
     declared_at: usize,
@@ -154,6 +161,6 @@ pub(super) fn wrong_total(
 ) -> InputError {
     reader.cursor.error_at(
         declared_at,
-        format!("{count} {what} are declared, but the blocks do not have as many"),
+        format!("{count} {what} are declared, but the blocks have a different number"),
     )
 }

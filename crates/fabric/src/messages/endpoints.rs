@@ -1,0 +1,132 @@
+//! Sending and receiving at a cell: the software of launches and receptions, and the transfer of
+//! words between the agent and the network (rules in `agents`).
+
+use conset_ir::Direction;
+use conset_ir::convert::index;
+
+use super::agents::{ReceiverState, SenderState};
+use super::engine::{MessageEngine, MessageEvent, Timer};
+use crate::network::{NONE, Tag};
+use crate::payload::Payload;
+
+impl MessageEngine {
+    /// Starts the software of a launch, or of a reception, if the cell's processor is free for it.
+    pub(crate) fn start_software(&mut self, cell: u32) {
+        self.base.detector.reset();
+        let parameters = self.base.machine.parameters();
+        if self.agents[index(cell)].can_send(self.half_duplex) {
+            let agent = &mut self.agents[index(cell)];
+            agent.sent = agent.pending.pop_front().expect("a message is pending");
+            (agent.sending, agent.send_start, agent.send_next) =
+                (SenderState::Software, self.base.now, 0);
+            let words = u64::from(self.worms[index(agent.sent)].message.words);
+            let copy =
+                if self.half_duplex { u64::from(parameters.link_clocks_per_word) } else { 0 };
+            self.base.set_timer(u64::from(parameters.c_send) + words * copy, Timer::Launch(cell));
+        }
+        if self.agents[index(cell)].can_receive() {
+            let mut queue = self.agents[index(cell)].arrivals;
+            let row = self.dequeue(&mut queue).expect("a header waits");
+            let number = self.base.network.head(row).expect("a header waits").stream();
+            self.worms[index(number)].head = NONE;
+            let clocks = self.base.machine.parameters().c_receive;
+            let agent = &mut self.agents[index(cell)];
+            agent.arrivals = queue;
+            agent.to_receive -= 1;
+            (agent.receiving, agent.receive_start) = (ReceiverState::Software, self.base.now);
+            (agent.receive_row, agent.received, agent.receive_next) = (row, number, 0);
+            self.base.set_timer(u64::from(clocks), Timer::Reception(cell));
+        }
+    }
+
+    pub(crate) fn handle_timer(&mut self, timer: Timer) {
+        self.base.detector.reset();
+        match timer {
+            Timer::Driver(key) => self.base.expired.push(key),
+            Timer::Launch(cell) => {
+                self.send_word(cell);
+                self.start_software(cell);
+            }
+            Timer::Reception(cell) => {
+                self.receive_word(cell);
+                self.start_software(cell);
+            }
+        }
+    }
+
+    /// Starts to move the next word of a cell's sender into the network, if it has one and there is
+    /// space.
+    #[inline]
+    pub(crate) fn send_word(&mut self, cell: u32) {
+        let agent = &mut self.agents[index(cell)];
+        let row = self.launch + cell;
+        if agent.send_next == self.worms[index(agent.sent)].length {
+            agent.sending = SenderState::Leaving;
+        } else if self.base.network.has_space(row) {
+            self.base.network.put(row, Tag::new(agent.sent, agent.send_next));
+            agent.send_next += 1;
+            agent.sending = SenderState::Word;
+            self.sends_started.push(cell);
+        } else {
+            agent.sending = SenderState::Full;
+            self.base.network.wait_for_space(row);
+        }
+    }
+
+    /// Starts to move the next word out of the network to a cell's receiver, if there is one.
+    #[inline]
+    pub(crate) fn receive_word(&mut self, cell: u32) {
+        let agent = &mut self.agents[index(cell)];
+        let row = agent.receive_row;
+        if self.base.network.queued(row) == 0 {
+            agent.receiving = ReceiverState::Empty;
+            return;
+        }
+        agent.receiving = ReceiverState::Word;
+        let tag = self.base.network.take(row);
+        agent.taken = (tag.stream(), tag.index());
+        let last = tag.index() + 1 == self.worms[index(agent.received)].length;
+        self.receives_started.push(cell);
+        if last {
+            self.release_channel(row);
+        }
+    }
+
+    /// Delivers the word that a receiver has moved.
+    #[inline]
+    pub(crate) fn deliver(&mut self, cell: u32, data: &mut dyn Payload) {
+        let extra = self.base.machine.parameters().message_extra_words;
+        let agent = &mut self.agents[index(cell)];
+        let ((from, word), expected) = (agent.taken, agent.receive_next);
+        let number = agent.received;
+        agent.receive_next += 1;
+        self.wrong_words += u64::from((from, word) != (number, expected));
+        let worm = &self.worms[index(number)];
+        let (length, to) = (worm.length, worm.message.label);
+        if expected >= extra && worm.message.words > 0 {
+            self.delivered += 1;
+            let from = self.worms[index(from)].message.label;
+            data.transfer((from, word.wrapping_sub(extra)), (to, expected - extra));
+        }
+        if expected + 1 == length {
+            self.finish(cell, number);
+        }
+    }
+
+    /// Ends the reception of a message.
+    fn finish(&mut self, cell: u32, number: u32) {
+        let agent = &mut self.agents[index(cell)];
+        agent.receiving = ReceiverState::Idle;
+        let start = agent.receive_start;
+        self.push_event(Direction::Receive, number, start);
+        self.worms[index(number)].live = false;
+        self.free.push(number);
+        self.unfinished -= 1;
+        self.start_software(cell);
+    }
+
+    pub(crate) fn push_event(&mut self, direction: Direction, number: u32, start: u64) {
+        let message = self.worms[index(number)].message;
+        self.events.push(MessageEvent { direction, message, start });
+    }
+}
