@@ -139,7 +139,7 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<Kind, Inpu
     if OWN_FORMATS.contains(&extension.as_str()) {
         return Ok(Kind::Document);
     }
-    if let Some(format) = Format::from_file_name(name) {
+    if let Some(format) = Format::detect(name, bytes) {
         return Ok(Kind::Mesh(format));
     }
     // Our own forms say what they are; a machine file could be any text with an equals sign.

@@ -4,11 +4,11 @@ mod common;
 
 use common::assembled::{self, ABAQUS, MFEM, MFEM_CURVED, UCD, VTK_3, VTK_5, VTK_FACES};
 use conset_ir::{At, InputError};
-use conset_mesh::read::{Reading, read_whole, read_within};
+use conset_mesh::read::{ReadOptions, Reading, read_with, read_within};
 use conset_mesh::{Format, Mesh, Source};
 
 fn reading(format: Format, bytes: &[u8]) -> Reading {
-    read_whole(format, "f", bytes, u64::MAX).unwrap_or_else(|error| panic!("{error}"))
+    read_with(format, "f", bytes, &ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn mesh(reading: &Reading) -> &Mesh {
@@ -19,7 +19,7 @@ fn mesh(reading: &Reading) -> &Mesh {
 }
 
 fn refused(format: Format, text: &str) -> InputError {
-    match read_whole(format, "f", text.as_bytes(), u64::MAX) {
+    match read_with(format, "f", text.as_bytes(), &ReadOptions::default()) {
         Err(error) => error,
         Ok(reading) => panic!("accepted: {reading:?}"),
     }
@@ -112,7 +112,7 @@ fn mfem_files_say_where_they_are_wrong() {
             ("dimension", "dimensions", 4, "`dimensions` where `dimension`"),
             ("1 2 0 1 2", "1 9 0 1 2", 9, "geometry 9"),
             ("1 2 0 1 2", "1 2 0 1", 9, "row ends early"),
-            ("1 2 0 1 2", "1 2 0 1 2 3", 9, "too much here"),
+            ("1 2 0 1 2", "1 2 0 1 2 3", 9, "unexpected `3`"),
             ("7 2 1 3 2", "7 2 1 4 2", 10, "vertex 4 of 4"),
             ("4\n2\n0 0", "4\n0\n0 0", 18, "space dimension 0"),
             ("4\n2\n0 0", "5\n2\n0 0", 23, "the file ends"),
@@ -223,6 +223,7 @@ fn abaqus_files_say_where_they_are_wrong() {
                 24,
                 "a second instance",
             ),
+            ("*END ASSEMBLY\n", "", 26, "without *END ASSEMBLY"),
             ("*END INSTANCE\n*NODE", "*NODE", 23, "a second part"),
             ("*NODE\n1, 5., 5.", "*ELEMENT, TYPE=B31\n1, 10, 20", 24, "elements of the assembly"),
         ],
@@ -241,7 +242,8 @@ fn abaqus_files_say_where_they_are_wrong() {
 #[test]
 fn exodus_files_say_where_they_are_wrong() {
     use assembled::{NetCdf, exodus, ints};
-    let error = |bytes: &[u8]| read_whole(Format::Exodus, "f", bytes, u64::MAX).unwrap_err();
+    let error =
+        |bytes: &[u8]| read_with(Format::Exodus, "f", bytes, &ReadOptions::default()).unwrap_err();
     let hdf5 = error(b"\x89HDF\r\n\x1a\n and more");
     assert!(hdf5.message.contains("HDF5") && hdf5.help.unwrap().contains("nccopy -k cdf5"));
     assert!(error(b"CDF\x03 and more").message.contains("not a NetCDF file"));
@@ -286,4 +288,70 @@ fn exodus_files_say_where_they_are_wrong() {
     let inventory = reading(Format::Exodus, &bytes).inventory.unwrap();
     assert_eq!(inventory.groups[1].name, "block 200 (BEAM)");
     assert_eq!(inventory.unused[0].what, "1 node sets");
+}
+
+#[test]
+fn versions_of_gmsh_have_groups_and_their_own_numbers() {
+    for sample in assembled::gmsh() {
+        let (reading, name) = (reading(Format::Gmsh, &sample.bytes), sample.name);
+        let mesh = mesh(&reading);
+        assert_eq!(mesh.elements().collect::<Vec<_>>(), [[2, 0, 1], [0, 3, 1]], "{name}");
+        assert_eq!(mesh.coordinates()[3], [1.0, 1.0, 0.5], "{name}");
+        let origin = reading.origin.as_ref().unwrap();
+        let file_numbers: Vec<u64> = origin
+            .divided
+            .iter()
+            .map(|&e| origin.ids.get(e as usize).copied().unwrap_or(u64::from(e) + 1))
+            .collect();
+        let first = if name == "40b.msh" { 1 } else { 2 };
+        assert_eq!(file_numbers, [first, first + 1], "{name}");
+        let inventory = reading.inventory.unwrap();
+        let groups: Vec<_> =
+            inventory.groups.iter().map(|g| (g.name.as_str(), g.element_count)).collect();
+        match name {
+            "1.msh" => assert_eq!(groups, [("physical group 7", 1), ("physical group 9", 1)]),
+            "parametric.msh" => assert_eq!(groups, [("a plate", 2)]),
+            "40b.msh" => assert_eq!(groups, []),
+            _ => assert_eq!(groups, [("physical group 5", 2)], "{name}"),
+        }
+    }
+    check_errors(
+        Format::Gmsh,
+        assembled::GMSH_1,
+        &[
+            ("$ENDNOD", "5", 7, "expected $ENDNOD, found `5`"),
+            ("2 2 0 1 3", "2 2 0 1 4", 11, "4 nodes for type 2"),
+            ("2 2 0 1 3", "2 78 0 1 3", 11, "unknown element type 78"),
+            ("10 40 20", "10 40 21", 12, "node 21 is not in $Nodes"),
+            ("$ENDELM\n", "$ENDELM\nmore", 14, "expected the end of the file"),
+        ],
+    );
+}
+
+#[test]
+fn periodic_nodes_are_one_unless_that_is_turned_off() {
+    let periodic = common::GMSH_22.replace(
+        "$Periodic\n0\n",
+        "$Periodic\n2\n0 1 2\n1\n40 10\n1 1 2\nAffine 1 0 0 0\n1\n10 30\n",
+    );
+    let joined = reading(Format::Gmsh, periodic.as_bytes());
+    // Nodes 10, 30 and 40 are numbers 0, 2 and 3.
+    assert_eq!(mesh(&joined).elements().collect::<Vec<_>>(), [[0, 0, 1], [0, 0, 1]]);
+    assert_eq!(joined.inventory.unwrap().joined_nodes, 2);
+    let options = ReadOptions::default().with_join_periodic(false);
+    let apart = read_with(Format::Gmsh, "f", periodic.as_bytes(), &options).unwrap();
+    assert_eq!(mesh(&apart).elements().collect::<Vec<_>>(), [[2, 0, 1], [0, 3, 1]]);
+    let inventory = apart.inventory.unwrap();
+    assert_eq!(inventory.unused.last().unwrap().what, "2 pairs of periodic nodes");
+    let wrong = periodic.replace("40 10\n", "41 10\n");
+    assert!(refused(Format::Gmsh, &wrong).message.contains("node 41 is not in $Nodes"));
+}
+
+#[test]
+fn one_file_of_a_split_mesh_is_refused() {
+    // Only the elements of partition 2.
+    let split =
+        common::GMSH_41.replace("3 3 1 3\n1 6 1 1\n1 10 20\n2 3 2 1\n2 30 10 20\n", "1 1 3 3\n");
+    let error = refused(Format::Gmsh, &split);
+    assert!(error.message.contains("partition 2 of 2 only"), "{error}");
 }

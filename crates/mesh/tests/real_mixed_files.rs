@@ -1,21 +1,21 @@
 //! The formats with elements of all dimensions on files that other people made.
 //!
-//! The counts are independent of conset: those of meshio 5.3.5 (Abaqus, UCD, VTK), of the NetCDF
-//! library (Exodus), of the rows of the file (MFEM). `fixtures/shared_meshes.rs` says where the
+//! The counts are independent of conset: those of meshio 5.3.5 (Abaqus, UCD, VTK), of Gmsh 4
+//! (Gmsh), of the NetCDF library (Exodus), and of the rows of the file (MFEM). `fixtures/shared_meshes.rs` says where the
 //! files are.
 
 #[path = "../../../fixtures/shared_meshes.rs"]
 mod shared_meshes;
 
 use conset_mesh::partition::{self, PartitionOptions};
-use conset_mesh::read::{Reading, read_whole};
+use conset_mesh::read::{ReadOptions, Reading, read_with};
 use conset_mesh::{Format, Source, halo};
 use shared_meshes::bytes;
 
 fn read(name: &str) -> Option<Result<Reading, conset_ir::InputError>> {
     let bytes = bytes(name)?;
     let format = Format::detect(name, &bytes).unwrap_or_else(|| panic!("{name}: no format"));
-    Some(read_whole(format, name, &bytes, u64::MAX))
+    Some(read_with(format, name, &bytes, &ReadOptions::default()))
 }
 
 /// Nodes, elements by type, and how many are attached.
@@ -132,5 +132,51 @@ fn abaqus_and_ucd() {
             "24 4-node quadrilateral, 8 8-node hexahedron",
             24,
         ),
+    ]);
+}
+
+/// d2o1r0_v20a and v21b are of version 2.2 as they say; the periodic meshes have their nodes joined.
+#[test]
+fn gmsh_versions() {
+    check(&[
+        (
+            "gmsh-versions/compass.msh",
+            13,
+            "8 2-node line, 8 3-node triangle, 4 4-node quadrilateral",
+            8,
+        ),
+        ("gmsh-versions/d2o1r0_v10a.msh", 116, "47 2-node line, 185 3-node triangle", 47),
+        ("gmsh-versions/d2o1r0_v20a.msh", 116, "47 2-node line, 185 3-node triangle", 47),
+        ("gmsh-versions/d2o1r0_v21b.msh", 116, "47 2-node line, 185 3-node triangle", 47),
+        ("gmsh-versions/nested_cubes.msh", 138, "240 3-node triangle, 520 4-node tetrahedron", 240),
+        (
+            "gmsh-versions/hybrid_3d_cube.msh",
+            91,
+            "82 3-node triangle, 24 4-node quadrilateral, 117 4-node tetrahedron, 60 6-node prism",
+            106,
+        ),
+        (
+            "gmsh-versions/periodic-annulus-sector.msh",
+            136,
+            "12 4-node line, 26 10-node triangle",
+            12,
+        ),
+        ("gmsh-versions/periodic-square.msh", 25, "16 2-node line, 16 4-node quadrilateral", 16),
+        ("gmsh-versions/shell_beam.msh", 65, "40 2-node line, 16 4-node quadrilateral", 0),
+        ("gmsh-versions/sparse.msh", 4, "2 3-node triangle", 0),
+        (
+            "petsc/cube_q2.msh",
+            63,
+            "8 point, 12 3-node line, 24 6-node triangle, 24 10-node tetrahedron",
+            44,
+        ),
+        ("petsc/hybrid_hexwedge.msh", 224, "18 6-node prism, 84 8-node hexahedron", 0),
+        ("petsc/square_bin.msh", 30, "16 2-node line, 42 3-node triangle", 16),
+        ("petsc/square_periodic.msh", 109, "4 point, 36 2-node line, 180 3-node triangle", 40),
+    ]);
+    check_refused(&[
+        ("gmsh-versions/d2o1r0_v40b.msh", "the file is empty"),
+        ("gmsh-versions/split_1.msh", "partition 1 of 4 only"),
+        ("gmsh-versions/lshaped_1.msh", "partition 1 of 2 only"),
     ]);
 }

@@ -217,6 +217,15 @@ impl Assembly {
         self.same_nodes.push((a, b));
     }
 
+    /// Discards what [`Assembly::join`] stated.
+    pub fn discard_joined(&mut self) {
+        if !self.same_nodes.is_empty() {
+            let what = format!("{} pairs of periodic nodes", self.same_nodes.len());
+            self.same_nodes = Vec::new();
+            self.add_unused(what, "they are not to be joined");
+        }
+    }
+
     /// Notes something that is not used, and why.
     pub fn add_unused(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.unused.push(Unused { what: what.into(), why: why.into() });
@@ -273,7 +282,7 @@ impl Assembly {
             .collect();
         let some_part = parts.iter().any(|&part| part != NO_PART);
         if some_part && parts.contains(&NO_PART) {
-            return Err(whole("some elements are in a part and some are not".to_owned())
+            return Err(whole("some elements have a partition and others do not".to_owned())
                 .help("partition the whole mesh, or save it without partitions"));
         }
         let dimensions = || divided.iter().map(|&element| self.types[index(element)].dimension());
@@ -502,7 +511,9 @@ mod tests {
         assert_eq!((made.mesh.parts(), made.mesh.part_count()), (&[1][..], 2));
         let mut some = assembly(4, &[(Shape::Triangle, &[0, 1, 2]), (Shape::Line, &[0, 3])]);
         some.set_parts(vec![1, NO_PART], 2);
-        assert!(some.into_mesh("f").unwrap_err().message.contains("some elements are in a part"));
+        assert!(
+            some.into_mesh("f").unwrap_err().message.contains("some elements have a partition")
+        );
     }
 
     #[test]

@@ -296,6 +296,16 @@ impl<'a> Reader<'a> {
 
     fn finish(self) -> Result<Assembly> {
         let cursor = self.cursor;
+        let open = match self.scope {
+            Scope::Model => None,
+            Scope::Part(_) => Some("*END PART"),
+            Scope::Instance(_) => Some("*END INSTANCE"),
+            Scope::Assembly => Some("*END ASSEMBLY"),
+        };
+        if let Some(keyword) = open {
+            let message = format!("the file ends without {keyword}");
+            return Err(cursor.error_at(cursor.offset(), message));
+        }
         if let Some(Scope::Part(part)) = &self.meshed {
             let mut own = self.instances.iter().filter(|(of, _)| of == part);
             if let Some((_, second)) = own.nth(1) {

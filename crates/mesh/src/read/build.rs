@@ -39,9 +39,9 @@ pub(super) fn rank_nodes(
     }
     let ids: Vec<u64> = nodes.iter().map(|node| node.0).collect();
     let points = nodes.into_iter().map(|node| node.1).collect();
-    let count = ids.len();
-    assembly.set_nodes(count, NodeNumbering::new(ids.clone()).into_ids(), points);
-    Ok(NodeNumbering::new(ids))
+    let numbering = NodeNumbering::new(ids);
+    assembly.set_nodes(numbering.len(), numbering.ids(), points);
+    Ok(numbering)
 }
 
 /// Checks that a declared count of items of `size` bytes each can be in the rest of a binary file.

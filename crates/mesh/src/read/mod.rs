@@ -7,7 +7,7 @@
 //!
 //! | format | file | what is read |
 //! |---|---|---|
-//! | `gmsh` | `.msh` | Gmsh 2.2 and 4.1, ASCII and binary; elements of the highest dimension; the partition if there is one |
+//! | `gmsh` | `.msh` | Gmsh 1, 2.0 to 2.2, 4.0 and 4.1, ASCII and binary; the partition if there is one |
 //! | `metis-graph` | `.graph` | METIS graph with any weights; must be undirected |
 //! | `graph-connections` | | METIS graph syntax; each entry is a connection and its weight the number of words |
 //! | `metis-mesh` | `.mesh` | METIS 5 mesh: the nodes of each element |
@@ -65,7 +65,7 @@ use build::{check_room, push_element, rank_nodes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
-    /// Gmsh MSH 2.2 and 4.1.
+    /// Gmsh MSH 1, 2 and 4.
     Gmsh,
     /// METIS graph, undirected.
     MetisGraph,
@@ -210,27 +210,76 @@ pub fn read(format: Format, file: &str, bytes: &[u8]) -> Result<Source> {
 /// # Errors
 /// As [`read`], and a file that needs more memory.
 pub fn read_within(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<Source> {
-    read_whole(format, file, bytes, memory).map(|reading| reading.source)
+    let options = ReadOptions { memory, ..ReadOptions::default() };
+    read_with(format, file, bytes, &options).map(|reading| reading.source)
 }
 
-/// [`read_within`] that also says what the file contains and what of it is not used.
+/// How a file is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// Bytes that compressed formats can take for what they decompress to.
+    pub memory: u64,
+    /// Whether the nodes of a pair on a periodic boundary are one node, as the file says.
+    pub join_periodic: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { memory: u64::MAX, join_periodic: true }
+    }
+}
+
+impl ReadOptions {
+    /// Sets [`ReadOptions::memory`].
+    pub fn with_memory(mut self, memory: u64) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// Sets [`ReadOptions::join_periodic`].
+    pub fn with_join_periodic(mut self, join: bool) -> Self {
+        self.join_periodic = join;
+        self
+    }
+}
+
+/// [`read`] that also returns what the file contains and what of it is not used.
+///
+/// ```
+/// use conset_mesh::Format;
+/// use conset_mesh::read::{ReadOptions, read_with};
+///
+/// let file = "MFEM mesh v1.0\ndimension 2\nelements 1\n1 2 0 1 2\nboundary 1\n1 1 0 1\n\
+///     vertices 3 2\n0 0\n1 0\n0 1\n";
+/// let reading = read_with(Format::Mfem, "a.mesh", file.as_bytes(), &ReadOptions::default())?;
+/// let inventory = reading.inventory.unwrap();
+/// assert_eq!((inventory.node_count, inventory.attached()), (3, 1));
+/// # Ok::<(), conset_ir::InputError>(())
+/// ```
 ///
 /// # Errors
 /// As [`read_within`].
-pub fn read_whole(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<Reading> {
-    if gzip::is_gzip(bytes) {
-        let plain = gzip::decompress(file, bytes, memory)?;
-        return read_plain(format, file, &plain, memory.saturating_sub(to_u64(plain.len())));
+pub fn read_with(
+    format: Format,
+    file: &str,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<Reading> {
+    if !gzip::is_gzip(bytes) {
+        return read_plain(format, file, bytes, options);
     }
-    read_plain(format, file, bytes, memory)
+    let plain = gzip::decompress(file, bytes, options.memory)?;
+    let memory = options.memory.saturating_sub(to_u64(plain.len()));
+    read_plain(format, file, &plain, &options.clone().with_memory(memory))
 }
 
-fn read_plain(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<Reading> {
+fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Reading> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(InputError::new(file, At::Whole, "the file is empty"));
     }
     let source = match format {
-        Format::Gmsh => gmsh::read(file, bytes).map(Source::Mesh),
+        Format::Gmsh => return gmsh::read(file, bytes)?.into_reading(file, options),
         Format::MetisGraph => metis::read_graph(file, bytes).map(Source::Graph),
         Format::GraphConnections => metis::read_connections(file, bytes).map(Source::Connections),
         Format::MetisMesh => metis::read_mesh(file, bytes).map(Source::Mesh),
@@ -238,12 +287,12 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<R
         Format::Spark98 => spark98::read(file, bytes).map(Source::Decomposition),
         Format::Su2 => su2::read(file, bytes).map(Source::Mesh),
         Format::Tetgen => tetgen::read(file, bytes).map(Source::Mesh),
-        Format::Vtu => vtu::read(file, bytes, memory).map(Source::Mesh),
-        Format::VtkLegacy => return vtk_legacy::read(file, bytes)?.into_reading(file),
-        Format::Mfem => return mfem::read(file, bytes)?.into_reading(file),
-        Format::Exodus => return exodus::read(file, bytes)?.into_reading(file),
-        Format::Abaqus => return abaqus::read(file, bytes)?.into_reading(file),
-        Format::Ucd => return ucd::read(file, bytes)?.into_reading(file),
+        Format::Vtu => vtu::read(file, bytes, options.memory).map(Source::Mesh),
+        Format::VtkLegacy => return vtk_legacy::read(file, bytes)?.into_reading(file, options),
+        Format::Mfem => return mfem::read(file, bytes)?.into_reading(file, options),
+        Format::Exodus => return exodus::read(file, bytes)?.into_reading(file, options),
+        Format::Abaqus => return abaqus::read(file, bytes)?.into_reading(file, options),
+        Format::Ucd => return ucd::read(file, bytes)?.into_reading(file, options),
     };
     source.map(|source| Reading { source, inventory: None, origin: None })
 }
@@ -261,7 +310,10 @@ pub struct Reading {
 }
 
 impl Assembly {
-    fn into_reading(self, file: &str) -> Result<Reading> {
+    fn into_reading(mut self, file: &str, options: &ReadOptions) -> Result<Reading> {
+        if !options.join_periodic {
+            self.discard_joined();
+        }
         let made = self.into_mesh(file)?;
         Ok(Reading {
             source: Source::Mesh(made.mesh),

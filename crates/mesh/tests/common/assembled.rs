@@ -36,6 +36,97 @@ pub(crate) const ABAQUS: &str = "** comment\n*HEADING\nany text\n*Part, name=P\n
     *ELEMENT, TYPE=B31\n9, 30, 10\n*ELSET, ELSET=E, GENERATE\n1, 2, 1\n*End Part\n\
     *ASSEMBLY, NAME=A\n*INSTANCE, NAME=I, PART=P\n*END INSTANCE\n*NODE\n1, 5., 5.\n*END ASSEMBLY\n";
 
+pub(crate) const GMSH_1: &str = "$NOD\n4\n30 0 0 0\n10 1 0 0\n20 0 1 0\n40 1 1 0.5\n$ENDNOD\n$ELM\n3\n\
+    1 1 7 1 2 30 10\n2 2 0 1 3 30 10 20\n3 2 9 1 3 10 40 20\n$ENDELM\n";
+
+/// The third tag is the partition.
+const GMSH_20: &str = "$MeshFormat\n2 0 8\n$EndMeshFormat\n$Nodes\n4\n30 0 0 0\n10 1 0 0\n\
+    20 0 1 0\n40 1 1 0.5\n$EndNodes\n$Elements\n3\n1 1 3 0 1 0 30 10\n2 2 3 5 9 1 30 10 20\n\
+    3 2 3 5 9 2 10 40 20\n$EndElements\n";
+
+const GMSH_PARAMETRIC: &str = "$Comments\nany\n$EndComments\n$MeshFormat\n2.2 0 8\n$EndMeshFormat\n\
+    $PhysicalNames\n1\n2 5 \"a plate\"\n$EndPhysicalNames\n\
+    $ParametricNodes\n4\n30 0 0 0 0 1\n10 1 0 0 1 2 .5\n20 0 1 0 2 1 .5 .5\n40 1 1 0.5 3 1\n\
+    $EndParametricNodes\n$Elements\n2\n2 2 4 5 9 1 1 30 10 20\n3 2 4 5 9 1 2 10 40 20\n\
+    $EndElements\n";
+
+const GMSH_40: &str = "$MeshFormat\n4 0 8\n$EndMeshFormat\n$Entities\n0 0 1 0\n\
+    1 0 0 0 1 1 1 1 5 0\n$EndEntities\n$PartitionedEntities\n2\n0\n0 1 2 0\n\
+    6 1 1 2 1 2 0 0 0 1 1 1 0 0\n\
+    3 2 1 1 1 0 0 0 1 1 1 1 5 1 6\n4 2 1 1 2 0 0 0 1 1 1 1 5 0\n$EndPartitionedEntities\n\
+    $Nodes\n2 4\n3 2 0 2\n30 0 0 0\n10 1 0 0\n4 2 1 2\n20 0 1 0 .5 .5\n40 1 1 0.5 .5 .5\n\
+    $EndNodes\n$Elements\n3 3\n6 1 1 1\n1 30 10\n3 2 2 1\n2 30 10 20\n4 2 2 1\n3 10 40 20\n\
+    $EndElements\n$Periodic\n1\n1 6 6\nAffine 1 0 0 0\n0\n$EndPeriodic\n";
+
+/// [`GMSH_20`] and [`GMSH_40`] in binary.
+fn gmsh_binary(version: &str) -> Vec<u8> {
+    let mut bytes = format!("$MeshFormat\n{version} 1 8\n").into_bytes();
+    let ints = |bytes: &mut Vec<u8>, values: &[i32]| {
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    };
+    let sizes = |bytes: &mut Vec<u8>, values: &[u64]| {
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    };
+    let node = |bytes: &mut Vec<u8>, tag: i32, point: [f64; 3], parameters: usize| {
+        bytes.extend(tag.to_le_bytes());
+        bytes.extend(point.iter().chain(&[0.5; 2][..parameters]).flat_map(|x| x.to_le_bytes()));
+    };
+    ints(&mut bytes, &[1]);
+    if version == "2.1" {
+        bytes.extend(b"\n$EndMeshFormat\n$Nodes\n4\n");
+        node(&mut bytes, 30, [0.0, 0.0, 0.0], 0);
+        node(&mut bytes, 10, [1.0, 0.0, 0.0], 0);
+        node(&mut bytes, 20, [0.0, 1.0, 0.0], 0);
+        node(&mut bytes, 40, [1.0, 1.0, 0.5], 0);
+        bytes.extend(b"\n$EndNodes\n$Elements\n2\n");
+        ints(&mut bytes, &[2, 2, 3, 2, 5, 9, 1, 30, 10, 20, 3, 5, 9, 2, 10, 40, 20]);
+        bytes.extend(b"\n$EndElements\n");
+        return bytes;
+    }
+    bytes.extend(b"\n$EndMeshFormat\n$PartitionedEntities\n");
+    sizes(&mut bytes, &[2, 0, 0, 0, 2, 0]);
+    for (tag, part) in [(3, 1), (4, 2)] {
+        ints(&mut bytes, &[tag, 2, 1]);
+        sizes(&mut bytes, &[1]);
+        ints(&mut bytes, &[part]);
+        sizes(&mut bytes, &[0; 6]);
+        sizes(&mut bytes, &[0, 0]);
+    }
+    bytes.extend(b"\n$EndPartitionedEntities\n$Nodes\n");
+    sizes(&mut bytes, &[2, 4]);
+    ints(&mut bytes, &[3, 2, 0]);
+    sizes(&mut bytes, &[2]);
+    node(&mut bytes, 30, [0.0, 0.0, 0.0], 0);
+    node(&mut bytes, 10, [1.0, 0.0, 0.0], 0);
+    ints(&mut bytes, &[4, 2, 1]);
+    sizes(&mut bytes, &[2]);
+    node(&mut bytes, 20, [0.0, 1.0, 0.0], 2);
+    node(&mut bytes, 40, [1.0, 1.0, 0.5], 2);
+    bytes.extend(b"\n$EndNodes\n$Elements\n");
+    sizes(&mut bytes, &[2, 2]);
+    for (tag, row) in [(3, [1, 30, 10, 20]), (4, [2, 10, 40, 20])] {
+        ints(&mut bytes, &[tag, 2, 2]);
+        sizes(&mut bytes, &[1]);
+        ints(&mut bytes, &row);
+    }
+    bytes.extend(b"\n$EndElements\n");
+    bytes
+}
+
+/// More versions of Gmsh files than [`super::samples`] has.
+pub(crate) fn gmsh() -> Vec<Sample> {
+    let sample = |name, bytes: Vec<u8>| Sample { name, format: Format::Gmsh, bytes };
+    let text = |name, text: &str| sample(name, text.as_bytes().to_vec());
+    vec![
+        text("1.msh", GMSH_1),
+        text("20a.msh", GMSH_20),
+        text("parametric.msh", GMSH_PARAMETRIC),
+        text("40a.msh", GMSH_40),
+        sample("21b.msh", gmsh_binary("2.1")),
+        sample("40b.msh", gmsh_binary("4.0")),
+    ]
+}
+
 pub(crate) fn samples() -> Vec<Sample> {
     let sample = |name, format, bytes: Vec<u8>| Sample { name, format, bytes };
     let text = |name, format, text: &str| sample(name, format, text.as_bytes().to_vec());
@@ -85,9 +176,11 @@ fn vtk_binary(offsets: bool) -> Vec<u8> {
 pub(crate) struct NetCdf<'a> {
     pub(crate) version: u8,
     pub(crate) dimensions: &'a [(&'a str, u64)],
-    /// Name, dimensions, text attribute, type and big-endian values.
-    pub(crate) variables: Vec<(&'a str, &'a [u64], Option<(&'a str, &'a str)>, u32, Vec<u8>)>,
+    pub(crate) variables: Vec<Variable<'a>>,
 }
+
+/// Name, dimensions, text attribute, type and big-endian values.
+type Variable<'a> = (&'a str, &'a [u64], Option<(&'a str, &'a str)>, u32, Vec<u8>);
 
 impl NetCdf<'_> {
     pub(crate) fn bytes(&self) -> Vec<u8> {

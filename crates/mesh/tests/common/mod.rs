@@ -38,6 +38,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         sample("appended.vtu", Format::Vtu, vtu("base64", true, 4, false)),
     ];
     all.extend(assembled::samples());
+    all.extend(assembled::gmsh());
     all
 }
 
