@@ -22,10 +22,13 @@
 //! | `abaqus` | `.inp` | nodes and elements of Abaqus and CalculiX input |
 //! | `ucd` | `.ucd`, `.inp` | AVS UCD, ASCII |
 //!
+//! An OpenFOAM mesh is a folder of files; [`read_openfoam`] takes these.
+//!
 //! Any of them may be compressed with gzip. [`Format::detect`] finds the format by content first.
 //!
-//! The last five have elements of all dimensions in one list; [`crate::model::assembly`] has the
-//! rule which of them are divided. Not read: Medit files, and HDF5 containers.
+//! Gmsh's formats, VTK's and the last four have elements of all dimensions in one list;
+//! [`crate::model::assembly`] has the rule which of them are divided. Not supported: Medit files, and
+//! HDF5 containers.
 
 mod abaqus;
 mod build;
@@ -39,6 +42,7 @@ mod metis;
 mod mfem;
 mod netcdf;
 mod numbering;
+mod openfoam;
 mod spark98;
 mod su2;
 mod tetgen;
@@ -50,6 +54,7 @@ use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError, Result};
 
 pub(crate) use cursor::{Cursor, MAX_INT};
+pub use openfoam::{PolyMesh, read_openfoam};
 
 use crate::model::{Assembly, ElementOrigin, Inventory, Source};
 use build::{check_room, push_element, rank_nodes};
@@ -287,7 +292,7 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
         Format::Spark98 => spark98::read(file, bytes).map(Source::Decomposition),
         Format::Su2 => su2::read(file, bytes).map(Source::Mesh),
         Format::Tetgen => tetgen::read(file, bytes).map(Source::Mesh),
-        Format::Vtu => vtu::read(file, bytes, options.memory).map(Source::Mesh),
+        Format::Vtu => return vtu::read(file, bytes, options.memory)?.into_reading(file, options),
         Format::VtkLegacy => return vtk_legacy::read(file, bytes)?.into_reading(file, options),
         Format::Mfem => return mfem::read(file, bytes)?.into_reading(file, options),
         Format::Exodus => return exodus::read(file, bytes)?.into_reading(file, options),
