@@ -188,3 +188,18 @@ fn gmsh_versions() {
         ("gmsh-versions/lshaped_1.msh", "partition 1 of 2 only"),
     ]);
 }
+
+/// Against a count of the classes of nodes that the pairs of `$Periodic` make.
+#[test]
+fn periodic_nodes_are_joined() {
+    for (name, joined) in [
+        ("gmsh-versions/periodic-annulus-sector.msh", 3),
+        ("gmsh-versions/periodic-square.msh", 9),
+        ("gmsh-versions/periodic_v41a.msh", 9),
+        ("petsc/square_periodic.msh", 19),
+    ] {
+        let Some(reading) = read(name) else { continue };
+        let inventory = reading.unwrap().inventory.unwrap();
+        assert_eq!((inventory.joined_nodes, inventory.unused_nodes), (joined, 0), "{name}");
+    }
+}
