@@ -206,7 +206,7 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<InputKind,
     if OWN_FORMATS.contains(&extension.as_str()) {
         return Ok(InputKind::Document);
     }
-    if let Some(format) = Format::from_file_name(name) {
+    if let Some(format) = Format::detect(name, bytes) {
         return Ok(InputKind::Mesh(format));
     }
     // Our own formats identify themselves; a machine file could be any text with an equals sign.

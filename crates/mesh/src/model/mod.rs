@@ -9,12 +9,16 @@
 //! geometry: an exchange does not depend on degenerate or overlapping elements. An element may have
 //! a node twice (collapsed bricks are common); the node counts once where nodes are shared.
 
+pub mod assembly;
+pub mod element_type;
 mod exchange;
 mod graph;
 
 use conset_ir::convert::index;
 use conset_ir::{ShapeError, limits};
 
+pub use assembly::{Assembled, Assembly, ElementOrigin, Group, Inventory, TypeCount, Unused};
+pub use element_type::{ElementType, Shape};
 pub use exchange::{ConnectionList, Decomposition, SharedLists};
 pub use graph::Graph;
 

@@ -7,7 +7,7 @@
 //!
 //! | format | file | what is read |
 //! |---|---|---|
-//! | `gmsh` | `.msh` | Gmsh 2.2 and 4.1, ASCII and binary; elements of the highest dimension; the partition if there is one |
+//! | `gmsh` | `.msh` | Gmsh 1, 2.0 to 2.2, 4.0 and 4.1, ASCII and binary; the partition if there is one |
 //! | `metis-graph` | `.graph` | METIS graph with any weights; must be undirected |
 //! | `graph-connections` | | METIS graph syntax; each entry is a connection and its weight the number of words |
 //! | `metis-mesh` | `.mesh` | METIS 5 mesh: the nodes of each element |
@@ -16,25 +16,48 @@
 //! | `su2` | `.su2` | nodes and elements of one zone |
 //! | `tetgen` | `.ele` | elements of Triangle and TetGen; their `.node` file is not needed |
 //! | `vtu` | `.vtu` | unstructured grids of VTK: text, base64 or appended, uncompressed or zlib |
+//! | `vtk-legacy` | `.vtk` | unstructured grids in VTK's legacy form, ASCII and binary, versions 1 to 5 |
+//! | `mfem` | `.mesh` | MFEM meshes 1.0, 1.2 and 1.3 |
+//! | `exodus` | `.exo`, `.e`, `.g` | Exodus II in the classic NetCDF formats |
+//! | `abaqus` | `.inp` | nodes and elements of Abaqus and CalculiX input |
+//! | `ucd` | `.ucd`, `.inp` | AVS UCD, ASCII |
 //!
-//! Not supported: Medit and Abaqus files (Gmsh and meshio convert them).
+//! An OpenFOAM mesh is a folder of files; [`read_openfoam`] takes these.
+//!
+//! Any of them may be compressed with gzip. [`Format::detect`] finds the format by content first.
+//!
+//! Gmsh's formats, VTK's and the last four have elements of all dimensions in one list;
+//! [`crate::model::assembly`] has the rule which of them are divided. Not supported: Medit files, and
+//! HDF5 containers.
 
+mod abaqus;
+mod build;
 mod cursor;
+mod detect;
+mod exodus;
 mod gmsh;
+mod gzip;
 mod matrix_market;
 mod metis;
+mod mfem;
+mod netcdf;
 mod numbering;
+mod openfoam;
 mod spark98;
 mod su2;
 mod tetgen;
-mod top_elements;
+mod ucd;
+mod vtk_legacy;
 mod vtu;
 
+use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError, Result};
 
 pub(crate) use cursor::{Cursor, MAX_INT};
+pub use openfoam::{PolyMesh, read_openfoam};
 
-use crate::model::Source;
+use crate::model::{Assembly, ElementOrigin, Inventory, Source};
+use build::{check_room, push_element, rank_nodes};
 
 /// A file format.
 ///
@@ -47,7 +70,7 @@ use crate::model::Source;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
-    /// Gmsh MSH 2.2 and 4.1.
+    /// Gmsh MSH 1, 2 and 4.
     Gmsh,
     /// METIS graph, undirected.
     MetisGraph,
@@ -65,11 +88,21 @@ pub enum Format {
     Tetgen,
     /// VTK unstructured grid, XML.
     Vtu,
+    /// VTK unstructured grid, legacy form.
+    VtkLegacy,
+    /// MFEM mesh.
+    Mfem,
+    /// Exodus II, in the classic NetCDF formats.
+    Exodus,
+    /// Abaqus or CalculiX input.
+    Abaqus,
+    /// AVS UCD, ASCII.
+    Ucd,
 }
 
 impl Format {
     /// All formats, in the order of help texts.
-    pub const ALL: [Format; 9] = [
+    pub const ALL: [Format; 14] = [
         Format::Gmsh,
         Format::MetisGraph,
         Format::GraphConnections,
@@ -79,6 +112,11 @@ impl Format {
         Format::Su2,
         Format::Tetgen,
         Format::Vtu,
+        Format::VtkLegacy,
+        Format::Mfem,
+        Format::Exodus,
+        Format::Abaqus,
+        Format::Ucd,
     ];
 
     /// The name of the format, as on the command line.
@@ -93,6 +131,11 @@ impl Format {
             Format::Su2 => "su2",
             Format::Tetgen => "tetgen",
             Format::Vtu => "vtu",
+            Format::VtkLegacy => "vtk-legacy",
+            Format::Mfem => "mfem",
+            Format::Exodus => "exodus",
+            Format::Abaqus => "abaqus",
+            Format::Ucd => "ucd",
         }
     }
 
@@ -109,6 +152,12 @@ impl Format {
             Format::Su2 => Some("su2"),
             Format::Tetgen => Some("ele"),
             Format::Vtu => Some("vtu"),
+            Format::VtkLegacy => Some("vtk"),
+            // `.mesh` is METIS's; the content tells.
+            Format::Mfem => None,
+            Format::Exodus => Some("exo"),
+            Format::Abaqus => Some("inp"),
+            Format::Ucd => Some("ucd"),
         }
     }
 
@@ -119,10 +168,30 @@ impl Format {
 
     /// The format of a file by its extension, ignoring case.
     pub fn from_file_name(file: &str) -> Option<Self> {
+        let file = file.strip_suffix(".gz").unwrap_or(file);
         let (_, extension) = file.rsplit_once('.')?;
         Self::ALL
             .into_iter()
             .find(|format| format.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension)))
+            .or_else(|| detect::other_extension(extension))
+    }
+
+    /// The format of a file by its content; `None` if the content does not tell, as with the
+    /// formats that begin with numbers.
+    pub fn from_content(bytes: &[u8]) -> Option<Self> {
+        detect::from_content(bytes)
+    }
+
+    /// The format of a file by its content, or if that does not tell by its name.
+    ///
+    /// ```
+    /// use conset_mesh::Format;
+    ///
+    /// assert_eq!(Format::detect("star.mesh", b"MFEM mesh v1.0\n"), Some(Format::Mfem));
+    /// assert_eq!(Format::detect("metis.mesh", b"7434 1\n1 2 3\n"), Some(Format::MetisMesh));
+    /// ```
+    pub fn detect(file: &str, bytes: &[u8]) -> Option<Self> {
+        Self::from_content(bytes).or_else(|| Self::from_file_name(file))
     }
 }
 
@@ -146,11 +215,76 @@ pub fn read(format: Format, file: &str, bytes: &[u8]) -> Result<Source> {
 /// # Errors
 /// As [`read`], and a file that needs more memory.
 pub fn read_within(format: Format, file: &str, bytes: &[u8], memory: u64) -> Result<Source> {
+    let options = ReadOptions { memory, ..ReadOptions::default() };
+    read_with(format, file, bytes, &options).map(|reading| reading.source)
+}
+
+/// How a file is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// Bytes that compressed formats can take for what they decompress to.
+    pub memory: u64,
+    /// Whether the nodes of a pair on a periodic boundary are one node, as the file says.
+    pub join_periodic: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { memory: u64::MAX, join_periodic: true }
+    }
+}
+
+impl ReadOptions {
+    /// Sets [`ReadOptions::memory`].
+    pub fn with_memory(mut self, memory: u64) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// Sets [`ReadOptions::join_periodic`].
+    pub fn with_join_periodic(mut self, join: bool) -> Self {
+        self.join_periodic = join;
+        self
+    }
+}
+
+/// [`read`] that also returns what the file contains and what of it is not used.
+///
+/// ```
+/// use conset_mesh::Format;
+/// use conset_mesh::read::{ReadOptions, read_with};
+///
+/// let file = "MFEM mesh v1.0\ndimension 2\nelements 1\n1 2 0 1 2\nboundary 1\n1 1 0 1\n\
+///     vertices 3 2\n0 0\n1 0\n0 1\n";
+/// let reading = read_with(Format::Mfem, "a.mesh", file.as_bytes(), &ReadOptions::default())?;
+/// let inventory = reading.inventory.unwrap();
+/// assert_eq!((inventory.node_count, inventory.attached()), (3, 1));
+/// # Ok::<(), conset_ir::InputError>(())
+/// ```
+///
+/// # Errors
+/// As [`read_within`].
+pub fn read_with(
+    format: Format,
+    file: &str,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<Reading> {
+    if !gzip::is_gzip(bytes) {
+        return read_plain(format, file, bytes, options);
+    }
+    let plain = gzip::decompress(file, bytes, options.memory)?;
+    let memory = options.memory.saturating_sub(to_u64(plain.len()));
+    read_plain(format, file, &plain, &options.clone().with_memory(memory))
+}
+
+fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Reading> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(InputError::new(file, At::Whole, "the file is empty"));
     }
-    match format {
-        Format::Gmsh => gmsh::read(file, bytes).map(Source::Mesh),
+    let source = match format {
+        Format::Gmsh => return gmsh::read(file, bytes)?.into_reading(file, options),
         Format::MetisGraph => metis::read_graph(file, bytes).map(Source::Graph),
         Format::GraphConnections => metis::read_connections(file, bytes).map(Source::Connections),
         Format::MetisMesh => metis::read_mesh(file, bytes).map(Source::Mesh),
@@ -158,7 +292,39 @@ pub fn read_within(format: Format, file: &str, bytes: &[u8], memory: u64) -> Res
         Format::Spark98 => spark98::read(file, bytes).map(Source::Decomposition),
         Format::Su2 => su2::read(file, bytes).map(Source::Mesh),
         Format::Tetgen => tetgen::read(file, bytes).map(Source::Mesh),
-        Format::Vtu => vtu::read(file, bytes, memory).map(Source::Mesh),
+        Format::Vtu => return vtu::read(file, bytes, options.memory)?.into_reading(file, options),
+        Format::VtkLegacy => return vtk_legacy::read(file, bytes)?.into_reading(file, options),
+        Format::Mfem => return mfem::read(file, bytes)?.into_reading(file, options),
+        Format::Exodus => return exodus::read(file, bytes)?.into_reading(file, options),
+        Format::Abaqus => return abaqus::read(file, bytes)?.into_reading(file, options),
+        Format::Ucd => return ucd::read(file, bytes)?.into_reading(file, options),
+    };
+    source.map(|source| Reading { source, inventory: None, origin: None })
+}
+
+/// What was read from a file.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Reading {
+    /// The mesh, graph, matrix, decomposition or list of connections.
+    pub source: Source,
+    /// What the file contains, for formats with elements of several dimensions.
+    pub inventory: Option<Inventory>,
+    /// Which elements of the file those of the mesh are, for the same formats.
+    pub origin: Option<ElementOrigin>,
+}
+
+impl Assembly {
+    fn into_reading(mut self, file: &str, options: &ReadOptions) -> Result<Reading> {
+        if !options.join_periodic {
+            self.discard_joined();
+        }
+        let made = self.into_mesh(file)?;
+        Ok(Reading {
+            source: Source::Mesh(made.mesh),
+            inventory: Some(made.inventory),
+            origin: Some(made.origin),
+        })
     }
 }
 

@@ -56,7 +56,16 @@ impl NodeNumbering {
 
     /// The ids; empty if they are 1, 2, 3 and so on.
     pub(crate) fn into_ids(self) -> Vec<u64> {
-        if self.consecutive && self.ids.first() == Some(&1) { Vec::new() } else { self.ids }
+        if self.is_in_order() { Vec::new() } else { self.ids }
+    }
+
+    /// [`NodeNumbering::into_ids`] of a numbering that is still needed.
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        if self.is_in_order() { Vec::new() } else { self.ids.clone() }
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.consecutive && self.ids.first() == Some(&1)
     }
 }
 

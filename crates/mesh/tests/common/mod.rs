@@ -1,5 +1,7 @@
 //! One small, valid file of each format, used by several tests.
 
+pub(crate) mod assembled;
+
 use conset_mesh::Format;
 
 /// A named file and its format.
@@ -13,7 +15,7 @@ pub(crate) struct Sample {
 pub(crate) fn samples() -> Vec<Sample> {
     let sample = |name, format, bytes: Vec<u8>| Sample { name, format, bytes };
     let text = |name, format, text: &str| sample(name, format, text.as_bytes().to_vec());
-    vec![
+    let mut all = vec![
         text("22a.msh", Format::Gmsh, GMSH_22),
         text("41a.msh", Format::Gmsh, GMSH_41),
         sample("22b.msh", Format::Gmsh, gmsh_22_binary(false)),
@@ -34,7 +36,10 @@ pub(crate) fn samples() -> Vec<Sample> {
         sample("z.vtu", Format::Vtu, vtu("binary", true, 8, true)),
         sample("raw.vtu", Format::Vtu, vtu("raw", false, 8, false)),
         sample("appended.vtu", Format::Vtu, vtu("base64", true, 4, false)),
-    ]
+    ];
+    all.extend(assembled::samples());
+    all.extend(assembled::gmsh());
+    all
 }
 
 pub(crate) const GMSH_22: &str = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Comments\nany $End\n$EndComments\n\

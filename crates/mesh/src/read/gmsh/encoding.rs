@@ -8,7 +8,9 @@ use crate::read::cursor::{Cursor, MAX_INT, show};
 /// The version of the format.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Version {
-    V22,
+    /// 2.0, 2.1 and 2.2.
+    V2,
+    V40,
     V41,
 }
 
@@ -27,9 +29,27 @@ pub(super) enum Encoding {
 pub(super) struct Reader<'a> {
     pub(super) cursor: Cursor<'a>,
     pub(super) encoding: Encoding,
+    /// Tags of nodes and elements are `size_t` (4.1), else `int`.
+    pub(super) wide_tags: bool,
 }
 
 impl<'a> Reader<'a> {
+    /// Whether numbers are text.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.encoding, Encoding::Text)
+    }
+
+    /// From here on numbers are text.
+    pub(super) fn set_text(&mut self) {
+        self.encoding = Encoding::Text;
+    }
+
+    /// Reads the tag of a node or an element.
+    #[inline]
+    pub(super) fn node_tag(&mut self, what: &str) -> Result<u64> {
+        if self.wide_tags { self.size(what) } else { self.count(what) }
+    }
+
     /// Reads an `int`, which has 4 bytes.
     #[inline]
     pub(super) fn int(&mut self, what: &str) -> Result<i32> {
@@ -145,8 +165,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads the count at the start of a section of version 2.2, which is text in binary files too.
-pub(super) fn section_count_22(reader: &mut Reader<'_>, limit: usize, what: &str) -> Result<u64> {
+/// Reads the count at the start of a section of version 2, which is text in binary files too.
+pub(super) fn section_count_2(reader: &mut Reader<'_>, limit: usize, what: &str) -> Result<u64> {
     let count = reader.cursor.integer(what, to_u64(limit))?;
     reader.cursor.end_line(what)?;
     Ok(count)

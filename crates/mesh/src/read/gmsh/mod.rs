@@ -1,119 +1,176 @@
-//! Gmsh MSH files, versions 2.2 and 4.1, ASCII and binary (Gmsh manual, "File formats").
+//! Gmsh MSH files, versions 1, 2.0 to 2.2, 4.0 and 4.1, ASCII and binary (Gmsh manual, "File formats").
 //!
-//! A file is a sequence of sections `$Name ... $EndName`. `$Nodes` and `$Elements` are read, in 4.1
-//! also `$PartitionedEntities`; all other sections are skipped. Only the elements of the highest
-//! dimension in the file are kept: those of lower dimensions are boundaries of the geometry and do
-//! not affect an exchange. Of an element's type only the dimension and the number of nodes are used,
-//! and an element's nodes keep their order.
+//! A file is a sequence of sections `$Name ... $EndName`. Nodes, elements, entities, physical names
+//! and periodic nodes are read, the other sections are named in the inventory and skipped. Of an
+//! element's type only the shape and the number of nodes are used, and an element's nodes keep their
+//! order.
 //!
 //! Nodes are numbered by the rank of their tags, so tags may have gaps and be in any order. If Gmsh
 //! partitioned the mesh, the part of each element is kept: in 2.2 the first of an element's partition
-//! tags, in 4.1 the partition of its entity.
+//! tags, before it the third tag, in version 4 the partition of its entity. One file of a mesh that
+//! was split into one file for each partition is refused.
 //!
-//! Binary files of either byte order are supported, in 4.1 with either size of `size_t`. Not
-//! supported: other versions, and parametric nodes of 2.2 (`$ParametricNodes`).
+//! Binary files of either byte order are supported, in 4.1 with either size of `size_t`.
 
 mod elements;
 mod encoding;
+mod entities;
 mod nodes;
+mod periodic;
+mod version1;
+
+use std::collections::BTreeMap;
 
 use conset_ir::{InputError, Result};
 
-use self::elements::{
-    EntityParts, KeptElements, NO_PART, elements_22, elements_41, partitioned_entities,
-};
+use self::elements::{Elements, elements_2, elements_4};
 use self::encoding::{Encoding, Reader, Version};
+use self::entities::{Entities, read_entities, read_names};
 use self::nodes::read_nodes;
+use self::periodic::read_periodic;
 use super::cursor::{Cursor, show};
 use super::numbering::NodeNumbering;
-use super::top_elements::TopElements;
-use crate::model::Mesh;
+use crate::model::Assembly;
 
-/// Reads a mesh.
-pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
-    let (mut reader, version) = header(file, bytes)?;
-    let mut nodes: Option<(NodeNumbering, Vec<[f64; 3]>)> = None;
-    let mut kept: Option<KeptElements> = None;
-    let mut partition = EntityParts::default();
+/// Reads all elements of a file.
+pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
+    let mut cursor = Cursor::new(file, bytes);
+    cursor.skip_space();
+    if cursor.peek_token() == b"$NOD" {
+        return version1::read(cursor);
+    }
+    let Header { mut reader, version, old, name } = header(cursor)?;
+    let mut assembly = Assembly::new(name);
+    let mut numbering: Option<NodeNumbering> = None;
+    let mut elements: Option<Elements> = None;
+    let mut entities = Entities::default();
+    let mut names = BTreeMap::new();
     while let Some(name) = reader.section()? {
         match name {
-            b"Nodes" if nodes.is_some() => return Err(reader.cursor.error("a second $Nodes")),
-            b"Nodes" => nodes = Some(read_nodes(&mut reader, version)?),
-            b"Elements" if kept.is_some() => {
+            b"Nodes" | b"ParametricNodes" if numbering.is_some() => {
+                return Err(reader.cursor.error("a second $Nodes"));
+            }
+            b"Nodes" | b"ParametricNodes" => {
+                let parametric = name != b"Nodes";
+                let (ranks, points) = read_nodes(&mut reader, version, parametric)?;
+                assembly.set_nodes(ranks.len(), ranks.ids(), points);
+                numbering = Some(ranks);
+            }
+            b"Elements" if elements.is_some() => {
                 return Err(reader.cursor.error("a second $Elements"));
             }
             b"Elements" => {
-                let Some((numbering, _)) = &nodes else {
+                let Some(ranks) = &numbering else {
                     return Err(reader.cursor.error("$Elements comes before $Nodes"));
                 };
-                kept = Some(match version {
-                    Version::V22 => elements_22(&mut reader, numbering, &mut partition)?,
-                    Version::V41 => elements_41(&mut reader, numbering, &partition)?,
+                let parts = &mut entities.part_count;
+                elements = Some(match version {
+                    Version::V2 => elements_2(&mut reader, old, ranks, &mut assembly, parts)?,
+                    Version::V40 | Version::V41 => {
+                        elements_4(&mut reader, version, ranks, &mut assembly, &entities)?
+                    }
                 });
                 reader.end_section("Elements")?;
             }
-            b"PartitionedEntities" if version == Version::V41 => {
-                partition = partitioned_entities(&mut reader)?;
-                reader.end_section("PartitionedEntities")?;
+            b"Periodic" => {
+                let Some(ranks) = &numbering else {
+                    return Err(reader.cursor.error("$Periodic comes before $Nodes"));
+                };
+                read_periodic(&mut reader, version, ranks, &mut assembly)?;
+                reader.end_section("Periodic")?;
             }
-            _ => reader.skip_section(name)?,
+            b"Entities" | b"PartitionedEntities" if version != Version::V2 => {
+                let partitioned = name != b"Entities";
+                read_entities(&mut reader, version, partitioned, &mut entities)?;
+                reader.end_section(if partitioned { "PartitionedEntities" } else { "Entities" })?;
+            }
+            b"PhysicalNames" => {
+                names = read_names(&mut reader)?;
+                reader.end_section("PhysicalNames")?;
+            }
+            _ => {
+                reader.skip_section(name)?;
+                let why = match name {
+                    b"Comments" => continue,
+                    b"GhostElements" => "the exchange has its own lists of shared nodes",
+                    b"NodeData" | b"ElementData" | b"ElementNodeData" => "values are not needed",
+                    _ => "no nodes and no elements",
+                };
+                assembly.add_unused(format!("${}", show(name)), why);
+            }
         }
     }
     let end = reader.cursor.offset();
-    let Some((numbering, points)) = nodes else {
+    if numbering.is_none() {
         return Err(reader.cursor.error_at(end, "the file ends without $Nodes"));
-    };
-    let Some(kept) = kept.filter(|kept| !kept.elements.is_empty()) else {
+    }
+    let Some(elements) = elements.filter(|_| assembly.element_count() > 0) else {
         return Err(reader
             .cursor
             .error_at(end, "the file has no elements")
             .help("mesh the model before saving it, and save all elements"));
     };
-    if kept.any_part && kept.parts.contains(&NO_PART) {
-        return Err(reader
-            .cursor
-            .error_at(end, "some elements have a partition and others do not")
-            .help("partition the whole mesh, or save it without partitions"));
+    if let Some(part) = elements.only_part().filter(|_| entities.part_count > 1) {
+        let (part, count) = (part + 1, entities.part_count);
+        let message = format!("one file of a split mesh: it has partition {part} of {count} only");
+        return Err(reader.cursor.error_at(end, message).help(
+            "save the partitioned mesh in one file (Gmsh: Mesh.PartitionSplitMeshFiles = 0)",
+        ));
     }
-    let shape = |error: conset_ir::ShapeError| error.in_file(file);
-    let TopElements { dimension, first, nodes } = kept.elements;
-    let mut mesh = Mesh::new(dimension, numbering.len(), points, first, nodes).map_err(shape)?;
-    let ids = numbering.into_ids();
-    if !ids.is_empty() {
-        mesh = mesh.with_node_ids(ids).map_err(shape)?;
-    }
-    if kept.any_part {
-        mesh = mesh.with_parts(kept.parts, partition.count).map_err(shape)?;
-    }
-    Ok(mesh)
+    elements.finish(&mut assembly, entities.part_count, &names);
+    Ok(assembly)
+}
+
+/// What `$MeshFormat` says.
+struct Header<'a> {
+    reader: Reader<'a>,
+    version: Version,
+    /// 2.0 or 2.1.
+    old: bool,
+    /// Format and version, for people.
+    name: String,
 }
 
 /// Reads `$MeshFormat`: version, ASCII or binary, size of a number; then, in binary files, the number
-/// 1, which shows the byte order.
-fn header<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Reader<'a>, Version)> {
-    let mut cursor = Cursor::new(file, bytes);
+/// 1, which shows the byte order. Other sections may come before it.
+fn header(cursor: Cursor<'_>) -> Result<Header<'_>> {
     let convert = |error: InputError| {
         error
             .help("open it in Gmsh and save it as MSH 4.1 (`gmsh FILE -save -format msh41 -o OUT`)")
     };
-    if cursor.token("$MeshFormat")? != b"$MeshFormat" {
-        return Err(cursor.error("not a Gmsh file: it does not start with $MeshFormat"));
+    let mut reader = Reader { cursor, encoding: Encoding::Text, wide_tags: false };
+    loop {
+        let token = reader.cursor.token("$MeshFormat")?;
+        if token == b"$MeshFormat" {
+            break;
+        }
+        let name = token.strip_prefix(b"$").filter(|_| token == b"$Comments");
+        let Some(name) = name else {
+            let message = "not a Gmsh file: it does not start with $MeshFormat";
+            return Err(reader.cursor.error(message));
+        };
+        reader.skip_section(name)?;
     }
-    let version = match cursor.token("the format's version")? {
-        b"2.2" => Version::V22,
-        b"4.1" => Version::V41,
+    let cursor = &mut reader.cursor;
+    let token = cursor.token("the format's version")?;
+    let (version, old) = match token {
+        b"2" | b"2.0" | b"2.1" => (Version::V2, true),
+        b"2.2" => (Version::V2, false),
+        b"4" | b"4.0" => (Version::V40, false),
+        b"4.1" => (Version::V41, false),
         other => {
             let other = show(other);
-            return Err(convert(cursor.error(format!("version `{other}`; expected 2.2 or 4.1"))));
+            let message = format!("version `{other}`; expected 1, 2 to 2.2, 4.0 or 4.1");
+            return Err(convert(cursor.error(message)));
         }
     };
     let binary = cursor.integer("0 for ASCII or 1 for binary", 1)? == 1;
+    let name = format!("Gmsh {}, {}", show(token), if binary { "binary" } else { "ASCII" });
     let size = cursor.integer("the size of a number in bytes", 8)?;
     if size != 8 && !(size == 4 && version == Version::V41) {
         return Err(convert(cursor.error(format!("numbers of {size} bytes; expected 8"))));
     }
     cursor.end_line("version, file type and size of a number")?;
-    let mut encoding = Encoding::Text;
     if binary {
         cursor.set_binary();
         let one: [u8; 4] = cursor.take("the number 1 that shows the byte order")?;
@@ -126,9 +183,9 @@ fn header<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Reader<'a>, Version)> {
                     .help("the file may have been damaged by a transfer in text mode"));
             }
         };
-        encoding = Encoding::Binary { big_endian, wide: size == 8 };
+        reader.encoding = Encoding::Binary { big_endian, wide: size == 8 };
     }
-    let mut reader = Reader { cursor, encoding };
+    reader.wide_tags = version == Version::V41;
     reader.end_section("MeshFormat")?;
-    Ok((reader, version))
+    Ok(Header { reader, version, old, name })
 }

@@ -1,12 +1,12 @@
-//! The section `$Nodes` of both versions.
+//! The sections `$Nodes` of versions 2 and 4, and `$ParametricNodes` of version 2.
 //!
-//! Version 2.2 lists node by node; 4.1 lists blocks of nodes, each with all tags first and then all
-//! coordinates.
+//! Version 2 lists node by node. 4.0 lists blocks of nodes, 4.1 too, but there a block has all tags
+//! first and then all coordinates.
 
 use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Result, limits};
 
-use super::encoding::{Reader, Version, section_count_22, wrong_total};
+use super::encoding::{Reader, Version, section_count_2, wrong_total};
 use crate::read::numbering::NodeNumbering;
 
 /// The nodes in the order of the file.
@@ -33,11 +33,12 @@ impl NodeList {
 pub(super) fn read_nodes(
     reader: &mut Reader<'_>,
     version: Version,
+    parametric: bool,
 ) -> Result<(NodeNumbering, Vec<[f64; 3]>)> {
     let start = reader.cursor.offset();
     let mut nodes = NodeList::default();
-    parse_nodes(reader, version, &mut nodes)?;
-    reader.end_section("Nodes")?;
+    parse_nodes(reader, version, parametric, &mut nodes)?;
+    reader.end_section(if parametric { "ParametricNodes" } else { "Nodes" })?;
     let NodeList { mut tags, mut points, .. } = nodes;
     if !tags.is_sorted() {
         let mut order: Vec<u32> = (0..to_u32(tags.len())).collect();
@@ -49,22 +50,27 @@ pub(super) fn read_nodes(
         // This is rare, so the file is read again to find the position instead of storing all of them.
         let mut nodes = NodeList { searched: Some(pair[0]), ..NodeList::default() };
         reader.cursor.seek(start);
-        parse_nodes(reader, version, &mut nodes)?;
+        parse_nodes(reader, version, parametric, &mut nodes)?;
         let again = nodes.positions.get(1).copied().unwrap_or(start);
         return Err(reader.cursor.error_at(again, format!("node {} is given twice", pair[0])));
     }
     Ok((NodeNumbering::new(tags), points))
 }
 
-fn parse_nodes(reader: &mut Reader<'_>, version: Version, nodes: &mut NodeList) -> Result<()> {
+fn parse_nodes(
+    reader: &mut Reader<'_>,
+    version: Version,
+    parametric: bool,
+    nodes: &mut NodeList,
+) -> Result<()> {
     match version {
-        Version::V22 => nodes_22(reader, nodes),
-        Version::V41 => nodes_41(reader, nodes),
+        Version::V2 => nodes_2(reader, parametric, nodes),
+        Version::V40 | Version::V41 => nodes_4(reader, version, nodes),
     }
 }
 
-fn nodes_22(reader: &mut Reader<'_>, nodes: &mut NodeList) -> Result<()> {
-    let count = section_count_22(reader, limits::NODES, "the number of nodes")?;
+fn nodes_2(reader: &mut Reader<'_>, parametric: bool, nodes: &mut NodeList) -> Result<()> {
+    let count = section_count_2(reader, limits::NODES, "the number of nodes")?;
     let capacity = reader.cursor.capacity(count, 8);
     nodes.tags.reserve(capacity);
     nodes.points.reserve(capacity);
@@ -73,6 +79,14 @@ fn nodes_22(reader: &mut Reader<'_>, nodes: &mut NodeList) -> Result<()> {
         nodes.push_tag(tag, reader.cursor.last());
         let point = read_point(reader)?;
         nodes.points.push(point);
+        if parametric {
+            let dimension = reader.int("the dimension of an entity")?;
+            reader.int("the tag of an entity")?;
+            // Curves have one parameter and surfaces two.
+            for _ in 0..if matches!(dimension, 1 | 2) { dimension } else { 0 } {
+                reader.real("a parametric coordinate")?;
+            }
+        }
     }
     Ok(())
 }
@@ -85,19 +99,26 @@ fn read_point(reader: &mut Reader<'_>) -> Result<[f64; 3]> {
     ])
 }
 
-fn nodes_41(reader: &mut Reader<'_>, nodes: &mut NodeList) -> Result<()> {
+fn nodes_4(reader: &mut Reader<'_>, version: Version, nodes: &mut NodeList) -> Result<()> {
     let blocks = reader.size("the number of blocks of nodes")?;
     let count = reader.size("the number of nodes")?;
     reader.checked(count, limits::NODES, "nodes")?;
     let declared_at = reader.cursor.last();
-    reader.size("the smallest tag")?;
-    reader.size("the largest tag")?;
+    let tags_first = version == Version::V41;
+    if tags_first {
+        reader.size("the smallest tag")?;
+        reader.size("the largest tag")?;
+    }
     let capacity = reader.cursor.capacity(count, 8);
     nodes.tags.reserve(capacity);
     nodes.points.reserve(capacity);
     for _ in 0..blocks {
-        let dimension = reader.int("the dimension of an entity")?;
-        reader.int("the tag of an entity")?;
+        let mut dimension = reader.int("the dimension of an entity")?;
+        let second = reader.int("the tag of an entity")?;
+        if !tags_first {
+            // 4.0 has the tag first.
+            dimension = second;
+        }
         let parametric = reader.int("1 for parametric nodes, else 0")?;
         if !(0..=3).contains(&dimension) || !(0..=1).contains(&parametric) {
             return Err(reader.cursor.error(format!(
@@ -108,14 +129,22 @@ fn nodes_41(reader: &mut Reader<'_>, nodes: &mut NodeList) -> Result<()> {
         if rows > count - to_u64(nodes.tags.len()) {
             return Err(wrong_total(reader, declared_at, "nodes", count));
         }
-        for _ in 0..rows {
-            let tag = reader.size("the tag of a node")?;
-            nodes.push_tag(tag, reader.cursor.last());
+        if tags_first {
+            for _ in 0..rows {
+                let tag = reader.node_tag("the tag of a node")?;
+                nodes.push_tag(tag, reader.cursor.last());
+            }
         }
+        // 4.0 has parameters on curves and surfaces only.
+        let parameters = if tags_first || dimension < 3 { parametric * dimension } else { 0 };
         for _ in 0..rows {
+            if !tags_first {
+                let tag = reader.node_tag("the tag of a node")?;
+                nodes.push_tag(tag, reader.cursor.last());
+            }
             let point = read_point(reader)?;
             nodes.points.push(point);
-            for _ in 0..parametric * dimension {
+            for _ in 0..parameters {
                 reader.real("a parametric coordinate")?;
             }
         }

@@ -9,11 +9,10 @@
 //!   AppendedData
 //! ```
 //!
-//! Elements are the cells of the highest dimension, as for Gmsh files; nodes keep the file's numbers.
-//! `arrays` decodes the arrays, which are text, base64, or appended after the tree, uncompressed or
+//! Nodes keep the file's numbers. A polyhedron has its nodes in `connectivity` as other cells do; the
+//! arrays of its faces are not needed. `arrays` decodes the arrays, which are text, base64, or appended after the tree, uncompressed or
 //! compressed (`bytes`). Point and cell data are ignored. Files with several pieces are rejected:
-//! each piece has its own points, and the file does not say which of them coincide. Polyhedra, whose
-//! faces are listed elsewhere, are rejected too.
+//! each piece has its own points, and the file does not say which of them coincide.
 
 mod arrays;
 mod bytes;
@@ -24,50 +23,14 @@ use conset_ir::convert::index;
 use conset_ir::{At, InputError, Result, limits};
 use roxmltree::{Document, Node, ParsingOptions};
 
-use super::top_elements::TopElements;
-use crate::model::Mesh;
+use super::cursor::Cursor;
+use super::push_element;
+use crate::model::element_type::from_vtk;
+use crate::model::{Assembly, ElementType};
 use arrays::ArrayReader;
 
 /// The largest number of nodes of the XML tree. Meshes are in arrays, so a tree is small.
 const MAX_XML_NODES: u32 = 1 << 20;
-
-/// The dimension and the number of nodes of a VTK cell type; `None` if the number of nodes varies.
-fn cell_type(number: u8) -> Option<(u8, Option<usize>)> {
-    Some(match number {
-        1 => (0, Some(1)),
-        2 => (0, None),
-        3 => (1, Some(2)),
-        4 => (1, None),
-        5 => (2, Some(3)),
-        6 | 7 => (2, None),
-        8 | 9 => (2, Some(4)),
-        10 => (3, Some(4)),
-        11 | 12 => (3, Some(8)),
-        13 => (3, Some(6)),
-        14 => (3, Some(5)),
-        15 => (3, Some(10)),
-        16 => (3, Some(12)),
-        21 => (1, Some(3)),
-        22 => (2, Some(6)),
-        23 => (2, Some(8)),
-        24 => (3, Some(10)),
-        25 => (3, Some(20)),
-        26 => (3, Some(15)),
-        27 => (3, Some(13)),
-        28 => (2, Some(9)),
-        29 => (3, Some(27)),
-        30 => (2, Some(6)),
-        31 => (3, Some(12)),
-        32 => (3, Some(18)),
-        33 => (3, Some(24)),
-        34 => (2, Some(7)),
-        35 => (1, Some(4)),
-        68 | 75 => (1, None),
-        69 | 70 | 76 | 77 => (2, None),
-        71..=73 | 78..=80 => (3, None),
-        _ => return None,
-    })
-}
 
 /// A file: its name and its XML tree as text.
 struct VtuFile<'a> {
@@ -128,8 +91,8 @@ impl VtuFile<'_> {
     }
 }
 
-/// Reads a mesh whose arrays take `memory` bytes at most.
-pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Mesh> {
+/// Reads all elements of a file whose arrays take `memory` bytes at most.
+pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Assembly> {
     let (bytes, appended) = arrays::split(bytes);
     let tree = std::str::from_utf8(bytes).map_err(|e| {
         InputError::new(name, At::Byte(e.valid_up_to()), "not UTF-8; expected XML text")
@@ -159,9 +122,18 @@ pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Mesh> {
     }
     let arrays = ArrayReader::new(&file, root, appended, memory)?;
     let coordinates = coordinates(&file, &arrays, piece, points)?;
-    let kept = elements(&file, &arrays, piece, points, cells)?;
-    let mesh = Mesh::new(kept.dimension, points, coordinates, kept.first, kept.nodes);
-    mesh.map_err(|error| error.in_file(name))
+    let version = root.attribute("version").unwrap_or("0.1");
+    let mut assembly = Assembly::new(format!("VTU {version}"));
+    assembly.set_nodes(points, Vec::new(), coordinates);
+    elements(&file, &arrays, piece, cells, &mut assembly)?;
+    for data in ["PointData", "CellData"] {
+        let found = piece.children().find(|node| node.has_tag_name(data));
+        let count = found.map_or(0, |node| node.children().filter(Node::is_element).count());
+        if count > 0 {
+            assembly.add_unused(format!("{count} arrays of {data}"), "values are not needed");
+        }
+    }
+    Ok(assembly)
 }
 
 fn coordinates<'d>(
@@ -182,9 +154,10 @@ fn elements<'d>(
     file: &VtuFile<'_>,
     arrays: &ArrayReader<'_, '_>,
     piece: Node<'d, 'd>,
-    points: usize,
     cells: usize,
-) -> Result<TopElements> {
+    assembly: &mut Assembly,
+) -> Result<()> {
+    let points = assembly.node_count();
     let node = file.child(piece, "Cells")?;
     let named = |name: &str| {
         node.children()
@@ -204,7 +177,7 @@ fn elements<'d>(
         ));
     }
     let nodes: Vec<u32> = arrays.integers(at_nodes, ends)?;
-    let mut kept = TopElements::new();
+    let cursor = Cursor::new(file.name, file.tree.as_bytes());
     let mut start = 0;
     for (cell, (&number, &end)) in types.iter().zip(&offsets).enumerate() {
         let own = nodes.get(index(start)..index(end)).ok_or_else(|| {
@@ -213,24 +186,21 @@ fn elements<'d>(
                 format!("cell {cell} ends at {end}, before its start at {start}"),
             )
         })?;
-        let (dimension, count) = cell_type(number).ok_or_else(|| {
-            let error =
-                file.error(at_types, format!("cell {cell} has the unsupported type {number}"));
-            if number == 42 { error.help("write polyhedra as tetrahedra or bricks") } else { error }
+        let (shape, count) = from_vtk(number.into()).ok_or_else(|| {
+            file.error(at_types, format!("cell {cell} has the unsupported type {number}"))
         })?;
-        if own.is_empty() || count.is_some_and(|count| count != own.len()) {
-            let message = format!("cell {cell} of type {number} has {} nodes", own.len());
-            return Err(file.error(at_offsets, message));
-        }
+        let element_type = ElementType::new(shape, own.len())
+            .filter(|of| count.is_none_or(|count| count == of.node_count()))
+            .ok_or_else(|| {
+                let message = format!("cell {cell} of type {number} has {} nodes", own.len());
+                file.error(at_offsets, message)
+            })?;
         if let Some(node) = own.iter().find(|&&node| index(node) >= points) {
             let message = format!("cell {cell} has node {node} of {points}; nodes count from 0");
             return Err(file.error(at_nodes, message));
         }
-        if kept.accepts(dimension) {
-            kept.nodes.extend_from_slice(own);
-            kept.end_element();
-        }
+        push_element(&cursor, assembly, element_type, own)?;
         start = end;
     }
-    Ok(kept)
+    Ok(())
 }

@@ -1,0 +1,53 @@
+//! The section `$Periodic`: pairs of nodes on the two sides of a periodic boundary, which are one
+//! node of the solution.
+
+use conset_ir::Result;
+
+use super::encoding::{Reader, Version};
+use crate::model::Assembly;
+use crate::read::numbering::NodeNumbering;
+
+/// Reads the section and joins the nodes of each pair. In versions up to 2.2 it is text in binary
+/// files too.
+pub(super) fn read_periodic(
+    reader: &mut Reader<'_>,
+    version: Version,
+    numbering: &NodeNumbering,
+    assembly: &mut Assembly,
+) -> Result<()> {
+    let text = reader.is_text() || version == Version::V2;
+    let encoding = reader.encoding;
+    if text {
+        reader.set_text();
+    }
+    let links = reader.size("the number of periodic links")?;
+    for _ in 0..links {
+        reader.int("the dimension of an entity")?;
+        reader.int("the tag of an entity")?;
+        reader.int("the tag of the master entity")?;
+        if version == Version::V41 || !text {
+            let count = reader.size("the number of values of the transformation")?;
+            for _ in 0..count {
+                reader.real("a value of the transformation")?;
+            }
+        } else {
+            reader.cursor.skip_space();
+            if reader.cursor.peek_token() == b"Affine" {
+                reader.cursor.next_line();
+            }
+        }
+        let pairs = reader.size("the number of pairs of nodes")?;
+        for _ in 0..pairs {
+            let mut pair = [0; 2];
+            for node in &mut pair {
+                let tag = reader.node_tag("a node")?;
+                *node = numbering
+                    .rank(tag)
+                    .ok_or_else(|| reader.cursor.error(format!("node {tag} is not in $Nodes")))?;
+            }
+            assembly.join(pair[0], pair[1]);
+        }
+    }
+    reader.encoding = encoding;
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! The reader of `vtk-legacy` files.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(
+    conset_mesh::Format::VtkLegacy,
+    bytes
+));
