@@ -15,6 +15,7 @@
 //! Only for agents with independent directions: with half duplex the coloring is not of a
 //! bipartite graph. Unequal words are allowed; a round then lasts as long as its longest.
 
+use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -60,29 +61,33 @@ pub(super) fn search(
         return None;
     }
     let rounds = busiest_port(set, network.cells).max(rounds);
-    let table = network.cells.checked_mul(rounds as usize).filter(|&n| n <= TABLE_MEMORY_LIMIT)?;
-    (network.next.edge_count().checked_mul(rounds as usize)? <= TABLE_MEMORY_LIMIT).then_some(())?;
+    let table = network.cells.checked_mul(index(rounds)).filter(|&n| n <= TABLE_MEMORY_LIMIT)?;
+    (network.next.edge_count().checked_mul(index(rounds))? <= TABLE_MEMORY_LIMIT).then_some(())?;
     let mut search = ColoringSearch {
         network,
         set,
-        rounds: rounds as usize,
+        rounds: index(rounds),
         sends: vec![NONE; table],
         receives: vec![NONE; table],
         round_of: vec![NONE; set.len()],
         paths: vec![Vec::new(); set.len()],
-        used: vec![0; network.next.edge_count() * rounds as usize],
-        parallel: network.links.iter().map(|&links| links.min(1 << 12) as u16).collect(),
+        used: vec![0; network.next.edge_count() * index(rounds)],
+        parallel: network
+            .links
+            .iter()
+            .map(|&links| u16::try_from(links).unwrap_or(u16::MAX).min(1 << 12))
+            .collect(),
         path_search: PathSearch::new(network.cells),
         distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
         chain: Vec::new(),
         spent: 0,
         expanded: 0,
     };
-    for x in 0..set.len() as u32 {
+    for x in 0..to_u32(set.len()) {
         search.color(x);
     }
     let mut shared: i64 = 0;
-    for x in 0..set.len() as u32 {
+    for x in 0..to_u32(set.len()) {
         search.find(x);
         shared += search.book(x);
     }
@@ -92,16 +97,17 @@ pub(super) fn search(
     while shared > 0 {
         let used = search.spent.max(search.expanded / ROUTE_EXPANSION_BUDGET);
         // The share of the work, in routes.
-        let worked = (search.expanded as u128 * routes as u128 / u128::from(most)) as usize;
+        let product = u128::from(to_u64(search.expanded)) * u128::from(to_u64(routes));
+        let worked = usize::try_from(product / u128::from(most)).unwrap_or(usize::MAX);
         stopped |= worked > used && worked >= routes;
         let used = used.max(worked);
         if used >= routes {
             break;
         }
-        let heat = HOT * (COLD / HOT).powf(used as f64 / routes as f64);
+        let heat = HOT * (COLD / HOT).powf(to_f64(used) / to_f64(routes));
         shared += search.propose(&mut rng, heat);
     }
-    let expanded = search.expanded as u64;
+    let expanded = to_u64(search.expanded);
     let mut paths = Paths::with_capacity(set.len());
     for path in &search.paths {
         paths.push(path.iter().copied());
@@ -150,9 +156,9 @@ impl ColoringSearch<'_> {
 
     fn place(&mut self, x: u32, round: u32) {
         let (source, target) = self.ends(x);
-        self.sends[source + round as usize] = x;
-        self.receives[target + round as usize] = x;
-        self.round_of[x as usize] = round;
+        self.sends[source + index(round)] = x;
+        self.receives[target + index(round)] = x;
+        self.round_of[index(x)] = round;
     }
 
     /// Gives a connection the first round that is free at both ends, after swapping rounds along
@@ -171,12 +177,12 @@ impl ColoringSearch<'_> {
                 let b = free(receives).expect("a free round at the target");
                 // The path from the target that begins with round a does not reach the source.
                 let first = self.receives[target + a];
-                self.collect(first, a as u32, b as u32);
-                self.swap_chain(a as u32, b as u32);
+                self.collect(first, to_u32(a), to_u32(b));
+                self.swap_chain(to_u32(a), to_u32(b));
                 a
             }
         };
-        self.place(x, round as u32);
+        self.place(x, to_u32(round));
     }
 
     /// All connections on the alternating path or cycle of rounds `a` and `b` through `x`.
@@ -186,7 +192,7 @@ impl ColoringSearch<'_> {
         for at_source in [true, false] {
             let (mut at, mut at_source) = (x, at_source);
             loop {
-                let other = if self.round_of[at as usize] == a { b } else { a } as usize;
+                let other = index(if self.round_of[index(at)] == a { b } else { a });
                 let (source, target) = self.ends(at);
                 let next = match at_source {
                     true => self.sends[source + other],
@@ -209,13 +215,13 @@ impl ColoringSearch<'_> {
         for row in 0..self.chain.len() {
             let x = self.chain[row];
             let (source, target) = self.ends(x);
-            let round = self.round_of[x as usize] as usize;
+            let round = index(self.round_of[index(x)]);
             self.sends[source + round] = NONE;
             self.receives[target + round] = NONE;
         }
         for row in 0..self.chain.len() {
             let x = self.chain[row];
-            let round = if self.round_of[x as usize] == a { b } else { a };
+            let round = if self.round_of[index(x)] == a { b } else { a };
             self.place(x, round);
         }
     }
@@ -231,9 +237,9 @@ impl ColoringSearch<'_> {
     }
 
     fn change(&mut self, x: u32, add: bool) -> i64 {
-        let round = self.round_of[x as usize] as usize;
+        let round = index(self.round_of[index(x)]);
         let mut change = 0;
-        for pair in self.paths[x as usize].windows(2) {
+        for pair in self.paths[index(x)].windows(2) {
             let edge = self.network.next.edge(pair[0], pair[1]);
             let used = &mut self.used[edge * self.rounds + round];
             if add {
@@ -248,8 +254,8 @@ impl ColoringSearch<'_> {
     }
 
     fn shares(&self, x: u32) -> bool {
-        let round = self.round_of[x as usize] as usize;
-        self.paths[x as usize].windows(2).any(|pair| {
+        let round = index(self.round_of[index(x)]);
+        self.paths[index(x)].windows(2).any(|pair| {
             let edge = self.network.next.edge(pair[0], pair[1]);
             self.used[edge * self.rounds + round] > self.parallel[edge]
         })
@@ -260,7 +266,7 @@ impl ColoringSearch<'_> {
         let c = self.set.get(conset_ir::ConnectionId(x));
         let (source, target) = (c.source.0, c.target.0);
         self.distances.aim(self.network, source, target);
-        let (rounds, round) = (self.rounds, self.round_of[x as usize] as usize);
+        let (rounds, round) = (self.rounds, index(self.round_of[index(x)]));
         let (used, parallel) = (&self.used, &self.parallel);
         let link = |edge: usize| {
             let used = used[edge * rounds + round];
@@ -270,7 +276,7 @@ impl ColoringSearch<'_> {
             self.path_search.find(self.network, &self.distances, (source, target), |_| UNIT, link);
         debug_assert!(found, "ways were found before");
         self.expanded += self.path_search.expanded();
-        self.paths[x as usize].clone_from(&self.path_search.path);
+        self.paths[index(x)].clone_from(&self.path_search.path);
     }
 
     fn length(&self) -> u32 {
@@ -285,7 +291,7 @@ impl ColoringSearch<'_> {
 
     /// Proposes a move; by how much it makes sharing greater.
     fn propose(&mut self, rng: &mut ChaCha8Rng, heat: f64) -> i64 {
-        let count = self.set.len() as u32;
+        let count = to_u32(self.set.len());
         let mut x = rng.random_range(0..count);
         for _ in 0..64 {
             if self.shares(x) {
@@ -293,8 +299,8 @@ impl ColoringSearch<'_> {
             }
             x = rng.random_range(0..count);
         }
-        let a = self.round_of[x as usize];
-        let b = rng.random_range(0..self.rounds as u32);
+        let a = self.round_of[index(x)];
+        let b = rng.random_range(0..to_u32(self.rounds));
         self.chain.clear();
         if a == b {
             self.chain.push(x);
@@ -311,14 +317,14 @@ impl ColoringSearch<'_> {
         for &x in &chain {
             if a == b || self.shares(x) {
                 change += self.unbook(x);
-                old.push((x, std::mem::take(&mut self.paths[x as usize])));
+                old.push((x, std::mem::take(&mut self.paths[index(x)])));
                 self.find(x);
                 change += self.book(x);
             }
         }
         self.spent += 1 + old.len() + chain.len() / 8;
         let allowed = -heat * f64::ln(rng.random_range(1e-9..1.0));
-        if change as f64 <= allowed {
+        if change <= 0 || to_f64(change) <= allowed {
             return change;
         }
         for &x in &chain {
@@ -328,7 +334,7 @@ impl ColoringSearch<'_> {
             self.swap_chain(a, b);
         }
         for (x, path) in old {
-            self.paths[x as usize] = path;
+            self.paths[index(x)] = path;
         }
         for &x in &chain {
             self.book(x);

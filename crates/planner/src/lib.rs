@@ -17,6 +17,7 @@
 //! long it takes is for the cost model and the fabric.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
 
 #[cfg(test)]
 mod cases;
@@ -36,6 +37,8 @@ mod preemptive_list;
 mod problem;
 mod ring_aapc;
 mod round_pathfinder;
+// The module and its `negotiation` still convert with `as`; the other modules below it do not.
+#[allow(clippy::as_conversions)]
 pub mod slot_pathfinder;
 mod torus_aapc;
 pub mod translation_slots;

@@ -18,6 +18,7 @@
 //! ends, too, at a division that takes no more than the busiest port alone. Sets with an order or with
 //! required bandwidths or latencies are left as they are.
 
+use conset_ir::convert::{index, to_f64, to_u32, to_u64, truncate};
 use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -60,7 +61,7 @@ pub(super) fn anneal(
     (moves, work): (usize, &mut Work),
     seed: u64,
 ) -> Division {
-    let held = network.cells.saturating_mul(division.phases as usize);
+    let held = network.cells.saturating_mul(index(division.phases));
     if division.phases == 0 || set.is_empty() || held > TABLE_MEMORY_LIMIT {
         return division;
     }
@@ -68,13 +69,13 @@ pub(super) fn anneal(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut best = (search.time(), search.division.clone());
     let mut changed = false;
-    let most = EXPANSION_LIMIT.min(MOVE_EXPANSION_LIMIT.saturating_mul(moves as u64));
+    let most = EXPANSION_LIMIT.min(MOVE_EXPANSION_LIMIT.saturating_mul(to_u64(moves)));
     for step in 0..moves {
-        let used = search.expanded as f64 / most as f64;
+        let used = to_f64(search.expanded) / to_f64(most);
         if used >= 1.0 || best.0 <= search.least {
             break;
         }
-        let heat = HOT * (COLD / HOT).powf((step as f64 / moves as f64).max(used));
+        let heat = HOT * (COLD / HOT).powf((to_f64(step) / to_f64(moves)).max(used));
         changed |= search.propose(&mut rng, heat);
         if changed && step % CHECK == 0 {
             changed = false;
@@ -132,7 +133,7 @@ impl<'a> Annealing<'a> {
         let ports = ports(machine, set);
         let mut first = vec![0u32; port_count + 1];
         for port in ports.iter().flatten() {
-            first[*port as usize + 1] += 1;
+            first[index(*port) + 1] += 1;
         }
         for port in 0..port_count {
             first[port + 1] += first[port];
@@ -141,14 +142,14 @@ impl<'a> Annealing<'a> {
         let mut ids = vec![0; 2 * ports.len()];
         for (x, both) in ports.iter().enumerate() {
             for &port in both {
-                ids[next[port as usize] as usize] = x as u32;
-                next[port as usize] += 1;
+                ids[index(next[index(port)])] = to_u32(x);
+                next[index(port)] += 1;
             }
         }
         let words = || set.connections().iter().map(|c| c.words);
         let link = u64::from(parameters.link_clocks_per_word);
         let parallel: Vec<u64> = network.links.iter().map(|&links| links.into()).collect();
-        let phases = division.phases as usize;
+        let phases = index(division.phases);
         let mut this = Self {
             network,
             set,
@@ -178,23 +179,23 @@ impl<'a> Annealing<'a> {
             |port: usize| (0..phases).map(|p| this.port_load[p * port_count + port]).sum::<u64>();
         let busiest = (0..port_count).map(total).max().unwrap_or(1);
         this.least = busiest;
-        this.unit = (busiest as f64 / phases as f64).max(1.0);
+        this.unit = (to_f64(busiest) / to_f64(phases)).max(1.0);
         this
     }
 
     /// Adds a connection to its phase, or takes it away.
     fn book(&mut self, x: usize, add: bool) {
-        let phase = self.division.phase_of[x] as usize;
+        let phase = index(self.division.phase_of[x]);
         let change = |loads: &mut MaxTree, at: usize, by: u64| {
             loads.set(at, if add { loads[at] + by } else { loads[at] - by });
         };
         for port in self.ports[x] {
-            let at = phase * self.port_count + port as usize;
+            let at = phase * self.port_count + index(port);
             change(&mut self.port_load, at, self.agent_clocks[x]);
         }
         let path = &self.division.paths[x];
         for &cell in path {
-            let taken = &mut self.taken[phase * self.cells + cell as usize];
+            let taken = &mut self.taken[phase * self.cells + index(cell)];
             *taken = if add { *taken + 1 } else { *taken - 1 };
         }
         for pair in path.windows(2) {
@@ -212,7 +213,7 @@ impl<'a> Annealing<'a> {
     }
 
     fn weight(&self, load: u64) -> f64 {
-        let u = load as f64 / self.unit;
+        let u = to_f64(load) / self.unit;
         let square = u * u;
         let fourth = square * square;
         fourth * fourth
@@ -221,12 +222,12 @@ impl<'a> Annealing<'a> {
     /// What the loads of the ports and links of a connection weigh in a phase. Two places of
     /// one connection are never the same, except for a half-duplex connection to itself.
     fn weight_of_ports(&self, x: usize, phase: u32) -> f64 {
-        let at = |port: u32| self.port_load[phase as usize * self.port_count + port as usize];
+        let at = |port: u32| self.port_load[index(phase) * self.port_count + index(port)];
         self.ports[x].iter().map(|&port| self.weight(at(port))).sum()
     }
 
     fn weight_of_links(&self, x: usize) -> f64 {
-        let base = self.division.phase_of[x] as usize * self.parallel.len();
+        let base = index(self.division.phase_of[x]) * self.parallel.len();
         self.division.paths[x]
             .windows(2)
             .map(|pair| {
@@ -241,9 +242,9 @@ impl<'a> Annealing<'a> {
         let from = self.division.phase_of[x];
         let allowed = -heat * f64::ln(rng.random_range(1e-9..1.0));
         let partner = if rng.random_range(0..4) > 0 {
-            let port = self.ports[x][rng.random_range(0..2)] as usize;
+            let port = index(self.ports[x][rng.random_range(0..2)]);
             let (first, end) = (self.first[port], self.first[port + 1]);
-            let other = self.ids[rng.random_range(first..end) as usize] as usize;
+            let other = index(self.ids[index(rng.random_range(first..end))]);
             if self.division.phase_of[other] == from {
                 return false;
             }
@@ -307,7 +308,7 @@ impl<'a> Annealing<'a> {
     }
 
     fn loss_of_ports(&self, x: usize, phase: u32) -> f64 {
-        let at = |port: u32| self.port_load[phase as usize * self.port_count + port as usize];
+        let at = |port: u32| self.port_load[index(phase) * self.port_count + index(port)];
         let clocks = self.agent_clocks[x];
         self.ports[x]
             .iter()
@@ -317,13 +318,13 @@ impl<'a> Annealing<'a> {
 
     /// A route in a phase: round full cells, away from cells and links that are nearly full.
     fn find(&mut self, x: usize, phase: u32) -> bool {
-        let c = self.set.get(conset_ir::ConnectionId(x as u32));
+        let c = self.set.get(conset_ir::ConnectionId(to_u32(x)));
         let (source, target) = (c.source.0, c.target.0);
         self.distances.aim(self.network, source, target);
-        let (taken, links) = (phase as usize * self.cells, phase as usize * self.parallel.len());
-        let (channels, unit) = (self.channels, self.unit as u64);
+        let (taken, links) = (index(phase) * self.cells, index(phase) * self.parallel.len());
+        let (channels, unit) = (self.channels, truncate(self.unit));
         let cell = |at: u32| {
-            let used = self.taken[taken + at as usize];
+            let used = self.taken[taken + index(at)];
             if used >= channels {
                 CLOSED
             } else {
@@ -332,12 +333,12 @@ impl<'a> Annealing<'a> {
         };
         let link = |edge: usize| {
             let load = self.link_load[links + edge] + self.link_clocks[x];
-            let share = (load * 4 / unit.max(1)).min(16) as u32;
+            let share = to_u32((load * 4 / unit.max(1)).min(16));
             share * share
         };
         let found =
             self.path_search.find(self.network, &self.distances, (source, target), cell, link);
-        self.expanded += self.path_search.expanded() as u64;
+        self.expanded += to_u64(self.path_search.expanded());
         found
     }
 }

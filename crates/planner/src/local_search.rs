@@ -22,6 +22,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 use conset_ir::{ConnectionId, Infeasible, Machine, StreamClocks, Timetable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -69,12 +70,12 @@ pub fn local_search(
     let candidate = CandidatePlan::new(machine, set, &network, timetable);
     let mut search = LocalSearch {
         candidate,
-        switch: machine.parameters().switch_clocks() as f64,
+        switch: to_f64(machine.parameters().switch_clocks()),
         ports: ports(machine, set),
         last: vec![0.0; 2 * network.cells],
         costs: Vec::new(),
         spent: 0,
-        width: row as u64 / ROW,
+        width: to_u64(row) / ROW,
         run,
     };
     let better = search.anneal(even, steps, seed);
@@ -123,10 +124,10 @@ impl LocalSearch<'_, '_> {
             self.note(&mut best);
         }
         let mut now = sum(&self.costs, |cost| cost.all);
-        let slack = SLACK * first / self.costs.len() as f64;
+        let slack = SLACK * first / to_f64(self.costs.len());
         self.spent = 0;
         while self.spent < steps {
-            let left = 1.0 - self.spent as f64 / steps as f64;
+            let left = 1.0 - to_f64(self.spent) / to_f64(steps);
             self.spent += 1;
             if !self.candidate.change(&mut rng) {
                 continue;
@@ -165,7 +166,7 @@ impl LocalSearch<'_, '_> {
         if phase.streams.is_empty() {
             return Cost::default();
         }
-        self.spent += phase.streams.len() as u64 + self.width;
+        self.spent += to_u64(phase.streams.len()) + self.width;
         let mut streams: Vec<Streamed<'_>> = Vec::with_capacity(phase.streams.len());
         for CandidateStream { connection, words, route } in &phase.streams {
             streams.push((ConnectionId(*connection), *words, &route.edges));
@@ -173,8 +174,8 @@ impl LocalSearch<'_, '_> {
         let ends = (self.run)(&streams);
         self.last.fill(0.0);
         for (stream, &end) in phase.streams.iter().zip(&ends) {
-            for port in self.ports[stream.connection as usize] {
-                let last = &mut self.last[port as usize];
+            for port in self.ports[index(stream.connection)] {
+                let last = &mut self.last[index(port)];
                 *last = end.max(*last);
             }
         }
@@ -182,7 +183,7 @@ impl LocalSearch<'_, '_> {
         let length = phase.length();
         let eighth = |x: f64| ((x * x) * (x * x)) * ((x * x) * (x * x));
         let sum: f64 = self.last.iter().map(|&last| eighth(last / length.max(1.0))).sum();
-        let late = length * (sum / self.last.len() as f64).sqrt().sqrt().sqrt();
+        let late = length * (sum / to_f64(self.last.len())).sqrt().sqrt().sqrt();
         let clocks = self.switch + length;
         Cost { clocks, all: clocks + late }
     }
@@ -209,13 +210,13 @@ fn plan_of(
         over.fill(0);
         let mut phase = Vec::with_capacity(streams.len());
         for stream in streams {
-            let [a, b] = ports[stream.connection as usize].map(|port| port as usize);
-            let before = before.get(stream.connection as usize).into_iter().flatten();
-            let start = before.map(|&x| over[x as usize]).fold(free[a].max(free[b]), u64::max);
+            let [a, b] = ports[index(stream.connection)].map(index);
+            let before = before.get(index(stream.connection)).into_iter().flatten();
+            let start = before.map(|&x| over[index(x)]).fold(free[a].max(free[b]), u64::max);
             let connection = set.get(ConnectionId(stream.connection));
             let end = start + StreamClocks::new(parameters, connection).of(stream.words);
             (free[a], free[b]) = (end, end);
-            if let Some(over) = over.get_mut(stream.connection as usize) {
+            if let Some(over) = over.get_mut(index(stream.connection)) {
                 *over = end.max(*over);
             }
             phase.push((start, stream));
@@ -224,8 +225,8 @@ fn plan_of(
         phase.sort_by_key(|(start, stream)| (stream.connection, *start));
         started.push(phase);
     }
-    let routing = channels::number_parts(machine, set, network, started.len() as u32, |phase| {
-        let streams = started[phase as usize].iter();
+    let routing = channels::number_parts(machine, set, network, to_u32(started.len()), |phase| {
+        let streams = started[index(phase)].iter();
         streams.map(|(_, stream)| (stream.connection, stream.words, stream.route.cells.as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;

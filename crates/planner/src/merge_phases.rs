@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use conset_ir::Infeasible;
+use conset_ir::convert::{index, to_u32};
 
 use crate::portfolio::{Part, Routed, plan_of_parts};
 
@@ -56,7 +57,7 @@ pub fn mergeable(plan: &Routed, tried: &mut TriedPairs) -> Vec<(u32, u32)> {
         if let Some(b) = (a + 1..end).find(free) {
             paired[b] = true;
             tried.insert((names[a], names[b]));
-            pairs.push((a as u32, b as u32));
+            pairs.push((to_u32(a), to_u32(b)));
         }
     }
     pairs
@@ -80,8 +81,8 @@ pub fn merge_phases(plan: &Routed, pairs: &[(u32, u32)]) -> Result<Routed, Infea
         phases.push(routes.iter().enumerate().map(part).collect());
     }
     for &(a, b) in pairs {
-        let more = std::mem::take(&mut phases[b as usize]);
-        phases[a as usize].extend(more);
+        let more = std::mem::take(&mut phases[index(b)]);
+        phases[index(a)].extend(more);
     }
     phases.retain(|parts| !parts.is_empty());
     plan_of_parts(plan.routing.machine(), plan.routing.set(), phases)

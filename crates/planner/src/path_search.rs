@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use conset_ir::convert::index;
 use conset_partition_route::network::{Distances, Network, UNREACHABLE};
 
 /// The least price of a cell.
@@ -45,7 +46,7 @@ impl PathSearch {
         link: impl Fn(usize) -> u32,
     ) -> bool {
         for at in self.touched.drain(..) {
-            self.cost[at as usize] = CLOSED;
+            self.cost[index(at)] = CLOSED;
         }
         self.heap.clear();
         let hops = distances.to_target(source);
@@ -54,7 +55,7 @@ impl PathSearch {
         }
         self.reach(source, cell(source), source, hops);
         while let Some(Reverse((_, cost, at))) = self.heap.pop() {
-            if cost > self.cost[at as usize] {
+            if cost > self.cost[index(at)] {
                 continue;
             }
             if at == target {
@@ -68,7 +69,7 @@ impl PathSearch {
                     continue;
                 }
                 let reached = cost.saturating_add(step).saturating_add(over);
-                if reached < self.cost[next as usize] {
+                if reached < self.cost[index(next)] {
                     self.reach(next, reached, at, distances.to_target(next));
                 }
             }
@@ -82,11 +83,11 @@ impl PathSearch {
     }
 
     fn reach(&mut self, cell: u32, cost: u32, from: u32, hops: u32) {
-        if self.cost[cell as usize] == CLOSED {
+        if self.cost[index(cell)] == CLOSED {
             self.touched.push(cell);
         }
-        self.cost[cell as usize] = cost;
-        self.from[cell as usize] = from;
+        self.cost[index(cell)] = cost;
+        self.from[index(cell)] = from;
         let estimate = cost.saturating_add(hops.saturating_mul(UNIT));
         self.heap.push(Reverse((estimate, cost, cell)));
     }
@@ -96,7 +97,7 @@ impl PathSearch {
         let mut cell = target;
         self.path.push(cell);
         while cell != source {
-            cell = self.from[cell as usize];
+            cell = self.from[index(cell)];
             self.path.push(cell);
         }
         self.path.reverse();

@@ -16,6 +16,7 @@ mod negotiation;
 mod route;
 mod timetable;
 
+use conset_ir::convert::{index, to_u64};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -89,7 +90,7 @@ impl Default for PhaseConfig {
 
 /// The usual budget of a set, in cells that searches for routes expand.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    (problem.set.len() as u64 * PER_CONNECTION).min(BUDGET)
+    (to_u64(problem.set.len()) * PER_CONNECTION).min(BUDGET)
 }
 
 const PER_CONNECTION: u64 = 1 << 13;
@@ -138,9 +139,9 @@ impl<'a> PhaseSearch<'a> {
     /// Negotiates channels alone, from the bound upwards: the fewest phases that are found.
     fn fewest(&mut self, clocks: &'a [[u64; 2]]) -> Option<PhaseNegotiation<'a>> {
         let each = self.problem.cell_count() + self.problem.port_count + self.problem.edge_count();
-        let mut phases = self.problem.bounds.phases.max(1) as usize;
+        let mut phases = index(self.problem.bounds.phases.max(1));
         loop {
-            if self.left() == 0 || (phases * each) as u64 > RESOURCES {
+            if self.left() == 0 || to_u64(phases * each) > RESOURCES {
                 return None;
             }
             let trial = |phases: usize, channel_capacity: u64| {
@@ -155,7 +156,7 @@ impl<'a> PhaseSearch<'a> {
             };
             let channel_capacity = u64::from(self.problem.channels);
             // Where routes have to go is cheaper to find for all phases as one.
-            let mut whole = trial(1, channel_capacity * phases as u64);
+            let mut whole = trial(1, channel_capacity * to_u64(phases));
             let mut trial = trial(phases, channel_capacity);
             if phases > 1 {
                 whole.settle(self.config.cycles, self.left().div_ceil(4));
@@ -213,8 +214,8 @@ impl<'a> PhaseSearch<'a> {
     fn keep(&mut self, settled: &PhaseNegotiation<'_>, rounds: u32) -> bool {
         let mut phases: Vec<Vec<Stream>> = Vec::new();
         for ((x, connection), (phase, cells)) in self.problem.set.iter().zip(settled.places()) {
-            phases.resize_with(phases.len().max(phase as usize + 1), Vec::new);
-            phases[phase as usize].push(Stream {
+            phases.resize_with(phases.len().max(index(phase) + 1), Vec::new);
+            phases[index(phase)].push(Stream {
                 connection: x.0,
                 words: connection.words,
                 start: 0,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionSet, Machine, Routing, ShapeError};
 
 /// Words of a connection that travel together over one route.
@@ -51,9 +52,9 @@ impl Plan {
             phase.sort_by_key(|stream| (stream.connection, stream.start));
         }
         let parts = |phase: u32| {
-            phases[phase as usize].iter().map(|s| (s.connection, s.words, s.cells.as_slice()))
+            phases[index(phase)].iter().map(|s| (s.connection, s.words, s.cells.as_slice()))
         };
-        let count = phases.len() as u32;
+        let count = to_u32(phases.len());
         let routing = conset_partition_route::routing_of_paths(machine, set, count, parts)?;
         let starts = phases.iter().map(|p| p.iter().map(|s| s.start).collect()).collect();
         Ok((routing, starts))

@@ -25,6 +25,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Routing};
 
 use conset_partition_route::apr::requirements::Requirements;
@@ -240,7 +241,7 @@ pub fn plans(
         })?,
     };
     plans.retain(|plan| {
-        options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
+        options.max_phases.is_none_or(|most| plan.routing.phases().len() <= index(most))
     });
     Ok(plans)
 }
@@ -324,7 +325,7 @@ fn load_annealing_plan(
         return Ok(Some(Routed { routing, rounds: None, starts: None }));
     }
     let network = Network::new(machine);
-    let moves = set.len().saturating_mul(options.effort as usize).min(MOVE_LIMIT);
+    let moves = set.len().saturating_mul(index(options.effort)).min(MOVE_LIMIT);
     let division = load_annealing::anneal(
         machine,
         set,
@@ -344,7 +345,7 @@ fn plan_of(
 ) -> Result<Routed, Infeasible> {
     let members = by_phase(division.phases, &division.phase_of);
     let routing = channels::number(machine, set, network, division.phases, |phase| {
-        members[phase as usize].iter().map(|&x| (x, division.paths[x as usize].as_slice()))
+        members[index(phase)].iter().map(|&x| (x, division.paths[index(x)].as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;
     Ok(Routed { routing, rounds: None, starts: None })
@@ -352,7 +353,7 @@ fn plan_of(
 
 fn division_of(routing: &Routing) -> load_annealing::Division {
     let mut division = load_annealing::Division {
-        phases: routing.phases().len() as u32,
+        phases: to_u32(routing.phases().len()),
         phase_of: vec![0; routing.set().len()],
         paths: vec![Vec::new(); routing.set().len()],
     };
@@ -383,15 +384,15 @@ fn edge_coloring_plans(
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
-    let uneven = longest * set.len() as u64 > MAX_UNEVENNESS * set.words();
+    let uneven = longest * to_u64(set.len()) > MAX_UNEVENNESS * set.words();
     if is_constrained(set) || uneven || set.len() > MAX_COLORING_CONNECTIONS {
         return Ok(Vec::new());
     }
     let network = Network::new(machine);
-    let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTE_LIMIT);
+    let routes = set.len().saturating_mul(4 * index(options.effort)).min(ROUTE_LIMIT);
     let fewest = fewest_rounds(machine, set, bounds);
     let mut best: Option<edge_coloring::Coloring> = None;
-    let each = (work.left / SPARE_ROUND_SHARES.len() as u64).max(1);
+    let each = (work.left / to_u64(SPARE_ROUND_SHARES.len())).max(1);
     for share in SPARE_ROUND_SHARES {
         // Where links are short of room, some more rounds may last less in all.
         let rounds = fewest.saturating_add(fewest.checked_div(share).unwrap_or(0));
@@ -471,8 +472,8 @@ fn preemptive_list_plans(
         // One part of a connection at most is in a phase.
         phases.iter_mut().for_each(|streams| streams.sort_by_key(|stream| stream.connection));
         let routing =
-            channels::number_parts(machine, set, &network, phases.len() as u32, |phase| {
-                let streams = phases[phase as usize].iter();
+            channels::number_parts(machine, set, &network, to_u32(phases.len()), |phase| {
+                let streams = phases[index(phase)].iter();
                 streams.map(|stream| (stream.connection, stream.words, stream.path.as_slice()))
             })
             .map_err(|error| explain::misshapen(set, &error))?;
@@ -500,8 +501,8 @@ pub(crate) fn plan_of_parts(
     for parts in &mut phases {
         parts.sort_by_key(|part| (part.connection, part.round));
     }
-    let routing = routing_of_paths(machine, set, phases.len() as u32, |phase| {
-        let parts = phases[phase as usize].iter();
+    let routing = routing_of_paths(machine, set, to_u32(phases.len()), |phase| {
+        let parts = phases[index(phase)].iter();
         parts.map(|part| (part.connection, part.words, part.path.as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;
@@ -560,7 +561,7 @@ fn pack_and_number(
         let routing = number(machine, set, &members, paths)?;
         let rounds = members
             .iter()
-            .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
+            .map(|members| members.iter().map(|&x| round_of[index(x)]).collect())
             .collect();
         Ok(Routed { routing, rounds: Some(rounds), starts: None })
     };
@@ -594,9 +595,9 @@ fn packings(
 
 /// The connections of each phase, ascending.
 fn by_phase(phases: u32, phase_of: &[u32]) -> Vec<Vec<u32>> {
-    let mut members = vec![Vec::new(); phases as usize];
+    let mut members = vec![Vec::new(); index(phases)];
     for (x, &phase) in phase_of.iter().enumerate() {
-        members[phase as usize].push(x as u32);
+        members[index(phase)].push(to_u32(x));
     }
     members
 }
@@ -608,8 +609,8 @@ fn number(
     paths: &Paths,
 ) -> Result<Routing, Infeasible> {
     let network = Network::new(machine);
-    channels::number(machine, set, &network, members.len() as u32, |phase| {
-        members[phase as usize].iter().map(|&x| (x, paths.of(x as usize)))
+    channels::number(machine, set, &network, to_u32(members.len()), |phase| {
+        members[index(phase)].iter().map(|&x| (x, paths.of(index(x))))
     })
     .map_err(|error| explain::misshapen(set, &error))
 }

@@ -22,6 +22,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 use conset_ir::{ConnectionSet, Machine, StreamClocks};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -76,7 +77,7 @@ pub(super) fn fill(
     let mut kept: [Vec<(u64, FragmentPhases)>; 2] = Default::default();
     let most = filler.load.iter().copied().max().unwrap_or(0).max(1);
     let fewest = u64::from(fewest.max(1));
-    let mean = set.words() / set.len() as u64 * filler.word_clocks;
+    let mean = set.words() / to_u64(set.len()) * filler.word_clocks;
     // The numbers of windows that did best come again.
     let mut order: Vec<(u64, u64)> = (0..LENGTHS).map(|row| (0, row)).collect();
     for pass in 0..PASSES {
@@ -85,7 +86,7 @@ pub(super) fn fill(
             turn
         } else {
             order.sort_unstable();
-            order[((turn - LENGTHS) % 3) as usize].1
+            order[to_usize((turn - LENGTHS) % 3)].1
         };
         if pass % FORGET == 0 {
             filler.handicap.fill(0);
@@ -94,9 +95,9 @@ pub(super) fn fill(
         let spread = if pass % TURN == 0 { 0 } else { most / (4 << (pass % TURN)) };
         let draw = |_| if spread == 0 { 0 } else { rng.random_range(0..spread) };
         filler.noise = (0..set.len()).map(draw).collect();
-        filler.far = [0, mean / 8, mean / 2, 2 * mean][((pass + turn) % TURN) as usize];
+        filler.far = [0, mean / 8, mean / 2, 2 * mean][to_usize((pass + turn) % TURN)];
         // What is good with some room is not compared with what is good without.
-        let kind = (pass / 2 % 2) as usize;
+        let kind = to_usize(pass / 2 % 2);
         filler.guard = GUARDS[kind];
         let phases = filler.pass(most.div_ceil(windows));
         let value = filler.clocks;
@@ -120,7 +121,7 @@ struct Filler<'a> {
     routes: &'a Routes,
     set: &'a ConnectionSet,
     ports: Vec<[u32; 2]>,
-    room: Vec<u16>,
+    link_capacity: Vec<u16>,
     channels: u32,
     word_clocks: u64,
     /// What streams of each connection take.
@@ -185,21 +186,21 @@ impl<'a> Filler<'a> {
             first[port + 1] += first[port];
         }
         let mut next = first.clone();
-        let mut ids = vec![0; first[count] as usize];
+        let mut ids = vec![0; index(first[count])];
         for (x, both) in ports.iter().enumerate() {
             for port in ends(both) {
-                ids[next[port] as usize] = x as u32;
+                ids[index(next[port])] = to_u32(x);
                 next[port] += 1;
             }
         }
         let setup = u64::from(parameters.stream_setup);
-        let least = ((switch + setup) / PART / word_clocks).clamp(1, 1 << 20) as u32;
+        let least = to_u32(((switch + setup) / PART / word_clocks).clamp(1, 1 << 20));
         Self {
             network,
             routes,
             set,
             ports,
-            room: capacities(machine, network),
+            link_capacity: capacities(machine, network),
             channels: parameters.channels_per_cell,
             word_clocks,
             clocks_of,
@@ -244,14 +245,13 @@ impl<'a> Filler<'a> {
             }
             // Windows of one length, the last not shorter than the others.
             let windows = ((most + length / 4) / length.max(1)).max(1);
-            let streams = self.window(phases.len() as u32, most.div_ceil(windows).max(1));
+            let streams = self.window(to_u32(phases.len()), most.div_ceil(windows).max(1));
             self.clocks += self.switch;
             let mut last = 0;
             for stream in &streams {
-                let end =
-                    stream.start + self.clocks_of[stream.connection as usize].of(stream.words);
+                let end = stream.start + self.clocks_of[index(stream.connection)].of(stream.words);
                 last = end.max(last);
-                for port in ends(&self.ports[stream.connection as usize]) {
+                for port in ends(&self.ports[index(stream.connection)]) {
                     late[port] = late[port].max(self.clocks + end);
                 }
             }
@@ -260,16 +260,16 @@ impl<'a> Filler<'a> {
         }
         let bound = self.load.iter().copied().max().unwrap_or(0);
         for (handicap, late) in self.handicap.iter_mut().zip(late) {
-            *handicap += late.saturating_sub(bound + self.switch * phases.len() as u64) / 2;
+            *handicap += late.saturating_sub(bound + self.switch * to_u64(phases.len())) / 2;
         }
         phases
     }
 
     fn urgency(&self, x: u32) -> u64 {
         let of = |port: usize| self.left[port] + self.handicap[port];
-        let both = self.ports[x as usize];
+        let both = self.ports[index(x)];
         let ports = ends(&both).map(of).max().unwrap_or(0);
-        ports + self.noise[x as usize] + self.far * u64::from(self.routes.hops(x as usize))
+        ports + self.noise[index(x)] + self.far * u64::from(self.routes.hops(index(x)))
     }
 
     /// Fills one window. At least one connection goes.
@@ -280,8 +280,8 @@ impl<'a> Filler<'a> {
         self.ended.fill((0, [u32::MAX; 2]));
         let mut streams: Vec<Fragment> = Vec::new();
         let mut now = 0;
-        let mut open: Vec<(Reverse<u64>, u32)> = (0..self.set.len() as u32)
-            .filter(|&x| self.rest[x as usize] > 0)
+        let mut open: Vec<(Reverse<u64>, u32)> = (0..to_u32(self.set.len()))
+            .filter(|&x| self.rest[index(x)] > 0)
             .map(|x| (Reverse(self.urgency(x)), x))
             .collect();
         loop {
@@ -297,8 +297,8 @@ impl<'a> Filler<'a> {
                     break;
                 }
                 self.ends.pop();
-                let stream = &streams[row as usize];
-                let both = self.ports[stream.connection as usize];
+                let stream = &streams[index(row)];
+                let both = self.ports[index(stream.connection)];
                 for pair in stream.path.windows(2) {
                     let edge = self.network.next.edge(pair[0], pair[1]);
                     self.used[edge] -= 1;
@@ -311,9 +311,8 @@ impl<'a> Filler<'a> {
                     continue;
                 }
                 for port in ends(&both) {
-                    let ids = &self.ids[self.first[port] as usize..self.first[port + 1] as usize];
-                    let can =
-                        |&&x: &&u32| self.rest[x as usize] > 0 && self.went[x as usize] != number;
+                    let ids = &self.ids[index(self.first[port])..index(self.first[port + 1])];
+                    let can = |&&x: &&u32| self.rest[index(x)] > 0 && self.went[index(x)] != number;
                     open.extend(ids.iter().filter(can).map(|&x| (Reverse(self.urgency(x)), x)));
                     self.steps += ids.len();
                 }
@@ -324,7 +323,7 @@ impl<'a> Filler<'a> {
 
     /// Starts a connection if that is possible now.
     fn start(&mut self, x: u32, now: u64, length: u64, number: u32, streams: &mut Vec<Fragment>) {
-        let row = x as usize;
+        let row = index(x);
         let both = self.ports[row];
         if self.went[row] == number || ends(&both).any(|port| self.busy[port]) {
             return;
@@ -335,13 +334,13 @@ impl<'a> Filler<'a> {
         }
         let source = self.set.connections()[row].source.0;
         let mut path = vec![source];
-        path.extend(self.by.iter().map(|&edge| self.network.next.head(edge as usize)));
+        path.extend(self.by.iter().map(|&edge| self.network.next.head(index(edge))));
         for &cell in &path {
-            self.taken[cell as usize] += 1;
+            self.taken[index(cell)] += 1;
         }
         for &edge in &self.by {
-            self.used[edge as usize] += 1;
-            self.carried[edge as usize] += 1;
+            self.used[index(edge)] += 1;
+            self.carried[index(edge)] += 1;
         }
         self.rest[row] -= words;
         self.went[row] = number;
@@ -353,7 +352,7 @@ impl<'a> Filler<'a> {
             self.busy[port] = true;
             self.left[port] = self.left[port].saturating_sub(done);
         }
-        self.ends.push(Reverse((now + clocks, streams.len() as u32)));
+        self.ends.push(Reverse((now + clocks, to_u32(streams.len()))));
         streams.push(Fragment { connection: x, words, start: now, path });
     }
 
@@ -380,7 +379,7 @@ impl<'a> Filler<'a> {
     fn is_free(&self, edge: usize, x: usize, now: u64) -> bool {
         let (end, [a, b]) = self.ended[edge];
         let [s, t] = self.ports[x];
-        self.used[edge] < self.room[edge]
+        self.used[edge] < self.link_capacity[edge]
             && (end == 0 || end + self.guard * self.word_clocks <= now || a == s || b == t)
     }
 
@@ -390,7 +389,7 @@ impl<'a> Filler<'a> {
         let cells = self.routes.cells(x);
         self.by.clear();
         self.steps += hops.len() + 2;
-        let full = |cell: u32| self.taken[cell as usize] >= self.channels;
+        let full = |cell: u32| self.taken[index(cell)] >= self.channels;
         if full(self.set.connections()[x].source.0) {
             return false;
         }
@@ -399,7 +398,7 @@ impl<'a> Filler<'a> {
         self.cost[0] = 0;
         for hop in hops {
             let from = self.cost[usize::from(hop.from)];
-            let edge = hop.edge as usize;
+            let edge = index(hop.edge);
             if from == u32::MAX || !self.is_free(edge, x, now) {
                 continue;
             }
@@ -407,7 +406,7 @@ impl<'a> Filler<'a> {
             if full(cell) {
                 continue;
             }
-            let crowd = 4 * self.taken[cell as usize] / self.channels;
+            let crowd = 4 * self.taken[index(cell)] / self.channels;
             let cost = from + 1 + self.carried[edge] + crowd * crowd;
             let to = &mut self.cost[usize::from(hop.to)];
             *to = cost.min(*to);
@@ -416,15 +415,15 @@ impl<'a> Filler<'a> {
             return false;
         }
         // Back from the target over hops that made the costs.
-        let mut at = cells as u16 - 1;
+        let mut at = u16::try_from(cells - 1).unwrap_or(u16::MAX);
         for hop in hops.iter().rev().filter(|_| cells > 1) {
             let from = self.cost[usize::from(hop.from)];
-            let edge = hop.edge as usize;
+            let edge = index(hop.edge);
             if hop.to != at || from == u32::MAX || !self.is_free(edge, x, now) {
                 continue;
             }
             let cell = self.network.next.head(edge);
-            let crowd = 4 * self.taken[cell as usize] / self.channels;
+            let crowd = 4 * self.taken[index(cell)] / self.channels;
             if from + 1 + self.carried[edge] + crowd * crowd == self.cost[usize::from(at)] {
                 self.by.push(hop.edge);
                 at = hop.from;
@@ -437,7 +436,7 @@ impl<'a> Filler<'a> {
 
 /// The ports of a connection, each once.
 fn ends(both: &[u32; 2]) -> impl Iterator<Item = usize> + use<> {
-    let [a, b] = both.map(|port| port as usize);
+    let [a, b] = both.map(index);
     std::iter::once(a).chain(Some(b).filter(|&b| b != a))
 }
 

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Bounds, Connection, ConnectionSet, Duplex, Machine, Parameters, StreamClocks};
 use conset_partition_route::network::{Distances, Network};
 
@@ -21,7 +22,8 @@ pub(crate) fn ports(machine: &Machine, set: &ConnectionSet) -> Vec<[u32; 2]> {
 /// Streams at full rate that each edge carries at a time, over all its links.
 pub(crate) fn capacities(machine: &Machine, network: &Network) -> Vec<u16> {
     let share = machine.parameters().streams_per_link();
-    let capacity = |&links: &u32| links.saturating_mul(share).min(1 << 12) as u16;
+    let capacity =
+        |&links: &u32| u16::try_from(links.saturating_mul(share)).unwrap_or(u16::MAX).min(1 << 12);
     network.links.iter().map(capacity).collect()
 }
 
@@ -150,7 +152,7 @@ impl<'a> Problem<'a> {
 
     /// Clocks from a stream's start until its last word is received.
     pub(crate) fn until_received(&self, stream: &Stream) -> u64 {
-        let clocks = self.clocks(stream.connection as usize);
+        let clocks = self.clocks(index(stream.connection));
         clocks.until_received(stream.words, stream.cells.len() - 1)
     }
 
@@ -159,9 +161,9 @@ impl<'a> Problem<'a> {
     /// their way, and where agents hold several streams opening must take no time.
     pub(crate) fn may_overlap(&self, streams: &[Stream]) -> bool {
         let flight =
-            |s: &Stream| self.clocks(s.connection as usize).pipeline_latency(s.cells.len() - 1);
+            |s: &Stream| self.clocks(index(s.connection)).pipeline_latency(s.cells.len() - 1);
         let farthest = streams.iter().map(flight).max().unwrap_or(0);
-        let long = |s: &Stream| self.clocks(s.connection as usize).of(s.words) > farthest;
+        let long = |s: &Stream| self.clocks(index(s.connection)).of(s.words) > farthest;
         let in_time = self.parameters.streams == 1 || self.setup == 0;
         self.parameters.duplex == Duplex::Full && in_time && streams.iter().all(long)
     }
@@ -174,8 +176,8 @@ impl<'a> Problem<'a> {
         may_overlap: bool,
         mut hold: impl FnMut(Hold, usize),
     ) {
-        let x = stream.connection as usize;
-        let (edges, ports) = (self.edge_count() as u32, self.port_count as u32);
+        let x = index(stream.connection);
+        let (edges, ports) = (to_u32(self.edge_count()), to_u32(self.port_count));
         let clocks = self.clocks(x);
         let (slot, flight) =
             (clocks.of(stream.words), clocks.pipeline_latency(stream.cells.len() - 1));
@@ -187,8 +189,8 @@ impl<'a> Problem<'a> {
         }
         for (hop, pair) in stream.cells.windows(2).enumerate() {
             let edge = self.edge(pair[0], pair[1]);
-            let after = hop as u64 * self.link_clocks + self.setup;
-            let resource = edge as u32;
+            let after = to_u64(hop) * self.link_clocks + self.setup;
+            let resource = to_u32(edge);
             let words = Hold { resource, after, clocks: slot - self.setup };
             hold(words, usize::from(self.capacity[edge]));
         }
@@ -203,11 +205,11 @@ impl<'a> Problem<'a> {
     /// clocks at which its streams are through, seen from the first link of a route; for each
     /// port `ports` holds when it is free, and when its last word is delivered.
     pub(crate) fn earliest(&self, stream: &Stream, edges: &[Vec<u64>], ports: &[[u64; 2]]) -> u64 {
-        let x = stream.connection as usize;
+        let x = index(stream.connection);
         let [source, target] = self.ports[x];
         let latency = self.clocks(x).pipeline_latency(stream.cells.len() - 1);
-        let received = ports[target as usize][1].saturating_sub(latency);
-        let mut start = ports[source as usize][0].max(ports[target as usize][0]).max(received);
+        let received = ports[index(target)][1].saturating_sub(latency);
+        let mut start = ports[index(source)][0].max(ports[index(target)][0]).max(received);
         for (hop, pair) in stream.cells.windows(2).enumerate() {
             let edge = self.edge(pair[0], pair[1]);
             let through = &edges[edge];
@@ -215,7 +217,7 @@ impl<'a> Problem<'a> {
             if through.len() >= capacity {
                 // The streams that are through last hold the capacity; one of them has to end.
                 let free = through[through.len() - capacity];
-                start = start.max(free.saturating_sub(hop as u64 * self.link_clocks + self.setup));
+                start = start.max(free.saturating_sub(to_u64(hop) * self.link_clocks + self.setup));
             }
         }
         start
@@ -228,15 +230,15 @@ impl<'a> Problem<'a> {
         edges: &mut [Vec<u64>],
         ports: &mut [[u64; 2]],
     ) -> u64 {
-        let x = stream.connection as usize;
-        let [source, target] = self.ports[x].map(|port| port as usize);
+        let x = index(stream.connection);
+        let [source, target] = self.ports[x].map(index);
         let clocks = self.clocks(x);
         let end = stream.start + clocks.of(stream.words);
         let delivered = end + clocks.pipeline_latency(stream.cells.len() - 1);
         for (hop, pair) in stream.cells.windows(2).enumerate() {
             let edge = self.edge(pair[0], pair[1]);
             let through = &mut edges[edge];
-            let clock = end + hop as u64 * self.link_clocks;
+            let clock = end + to_u64(hop) * self.link_clocks;
             let place = through.partition_point(|&other| other <= clock);
             through.insert(place, clock);
             // More than the capacity of them never matter.

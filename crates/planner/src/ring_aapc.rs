@@ -116,6 +116,7 @@ fn tournament(a: u32, b: u32, players: u32) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use conset_ir::convert::index;
 
     /// Each cell of a step sends once and receives once, no link is used twice, those of even
     /// rings all once, and the steps of a class tile the ring in the same way both ways.
@@ -124,24 +125,24 @@ mod tests {
         for n in (2u32..=21).chain([32, 64]) {
             let ring = Ring::new(n).unwrap();
             for class in 0..ring.classes() {
-                let mut owner = vec![None; n as usize];
+                let mut owner = vec![None; index(n)];
                 let mut idle = 0;
                 for forward in [true, false] {
                     let mut sends = 0;
                     for step in 0..ring.steps() {
-                        let mut links = vec![0; n as usize];
-                        let mut received = vec![0; n as usize];
+                        let mut links = vec![0; index(n)];
+                        let mut received = vec![0; index(n)];
                         for (s, t) in (0..n).flat_map(|s| (0..n).map(move |t| (s, t))) {
                             if ring.step_of(s, t) != (Step { class, step, forward }) {
                                 continue;
                             }
                             sends += 1;
-                            received[t as usize] += 1;
-                            assert!(owner[s as usize].is_none_or(|o| o == step), "{n} {class}");
-                            owner[s as usize] = Some(step);
+                            received[index(t)] += 1;
+                            assert!(owner[index(s)].is_none_or(|o| o == step), "{n} {class}");
+                            owner[index(s)] = Some(step);
                             let mut at = s;
                             while at != t {
-                                links[at as usize] += 1;
+                                links[index(at)] += 1;
                                 at = if forward { (at + 1) % n } else { (at + n - 1) % n };
                             }
                         }

@@ -30,6 +30,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use conset_ir::convert::index;
 use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -116,7 +117,7 @@ pub(super) fn search(
             _ => FROZEN,
         };
         table.frozen.extend((0..set.len()).map(|_| rng.random_range(0..most) > 0));
-        let spread = [1, 1, 2, 4][pass as usize % 4];
+        let spread = [1, 1, 2, 4][index(pass) % 4];
         table.jitter.iter_mut().for_each(|jitter| *jitter = rng.random_range(0..spread));
         sequence = table.next_sequence(pass, &precedence, &mut history_cost, &mut rng);
     }
@@ -124,7 +125,7 @@ pub(super) fn search(
     let mut paths = Paths::with_capacity(set.len());
     for (x, c) in set.connections().iter().enumerate() {
         let edges = &taken[routes.start(x)..routes.start(x + 1)];
-        let far = edges.iter().map(|&edge| network.next.head(edge as usize));
+        let far = edges.iter().map(|&edge| network.next.head(index(edge)));
         paths.push(std::iter::once(c.source.0).chain(far));
     }
     let rounds = round_of.iter().max().map_or(0, |&last| last + 1);

@@ -22,6 +22,7 @@
 //! lacks some connections leaves holes, which is good as long as they are few; what it is worth
 //! for a set is seen by pricing it. Connections between the same two cells meet in a round.
 
+use conset_ir::convert::to_u32;
 use conset_ir::{ConnectionSet, Topology};
 
 use super::paths::Paths;
@@ -108,8 +109,8 @@ fn without_holes(keys: &[u64]) -> (u32, Vec<u32>) {
     let mut used = keys.to_vec();
     used.sort_unstable();
     used.dedup();
-    let place = |key: &u64| used.partition_point(|other| other < key) as u32;
-    (used.len() as u32, keys.iter().map(place).collect())
+    let place = |key: &u64| to_u32(used.partition_point(|other| other < key));
+    (to_u32(used.len()), keys.iter().map(place).collect())
 }
 
 /// The cells of a route over the dimensions in order.
@@ -161,7 +162,7 @@ mod tests {
         let others = [Topology::Ring { cells: 16 }, Topology::Hypercube { dimension: 5 }];
         let all = tori.into_iter().chain(more).map(torus).chain(others);
         for topology in all {
-            let set = complete(topology.agents().unwrap() as u32);
+            let set = complete(to_u32(topology.agents().unwrap()));
             let torus_rounds = rounds(&topology, &set).unwrap();
             let mut seen = std::collections::BTreeSet::new();
             for (x, c) in set.iter() {
@@ -189,7 +190,7 @@ mod tests {
             (Topology::Ring { cells: 16 }, 32),
             (Topology::Hypercube { dimension: 6 }, 64),
         ] {
-            let set = complete(topology.agents().unwrap() as u32);
+            let set = complete(to_u32(topology.agents().unwrap()));
             assert_eq!(rounds(&topology, &set).unwrap().rounds, fewest, "{topology:?}");
         }
     }

@@ -25,6 +25,7 @@ mod pool;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Bounds, ConnectionSet};
 
 use crate::plan::{Found, Plan, Stream};
@@ -90,7 +91,7 @@ impl Default for WindowedConfig {
 
 /// The usual budget of a set, in cells that searches look at.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    let usual = problem.set.len() as u64 * PER_CONNECTION;
+    let usual = to_u64(problem.set.len()) * PER_CONNECTION;
     // Smaller sets get more: that still takes no minute.
     usual + (2 * usual).min(BUDGET)
 }
@@ -149,8 +150,8 @@ fn fill(
     budget: u64,
     seed: u64,
 ) -> Option<Filled> {
-    let words = |x: u32| problem.set.connections()[x as usize].words;
-    let mut by_words: Vec<u32> = (0..problem.set.len() as u32).collect();
+    let words = |x: u32| problem.set.connections()[index(x)].words;
+    let mut by_words: Vec<u32> = (0..to_u32(problem.set.len())).collect();
     by_words.sort_by_key(|&x| Reverse(words(x)));
     let all = packing.sums(&by_words);
     let fewest = u64::from(problem.bounds.phases.max(1));
@@ -179,16 +180,16 @@ fn fill(
             next += 1;
         }
         let needs = Needs::new(problem, &all, &packing.pooled);
-        packing.share(needs.phases.div_ceil(64) as u64);
+        packing.share(to_u64(needs.phases.div_ceil(64)));
         let slots = slots(problem, config, &needs, longest);
         if next == by_words.len()
             && let Some(_) = may_last.take_if(|last| needs.phases <= 64 * u128::from(*last))
         {
             let left: Vec<u32> =
                 by_words.iter().copied().filter(|&x| packing.is_pooled(x)).collect();
-            let count = needs.phases.div_ceil(u128::from(config.last_filled)) as u32;
+            let count = to_u32(needs.phases.div_ceil(u128::from(config.last_filled)));
             let bounds = needs.bounds(problem);
-            let budget = budget.min(left.len() as u64 * PER_LAST);
+            let budget = budget.min(to_u64(left.len()) * PER_LAST);
             if let Some(found) = together((problem, bounds), &left, (count, slots), budget, seed) {
                 together_work = found.work;
                 last = Some((phases.len(), found.plan.phases));
@@ -207,10 +208,10 @@ fn fill(
         if placed == 0 {
             return None;
         }
-        let left = before + (by_words.len() - next) as u64;
+        let left = before + to_u64(by_words.len() - next);
         let budget = u128::from(budget.saturating_sub(packing.work));
         let effort = budget * u128::from(placed) / u128::from(left);
-        packing.better(effort as u64, u64::from(longest.max(1)));
+        packing.better(to_u64(effort), u64::from(longest.max(1)));
         phases.push(packing.finish());
     }
     packing.work += together_work;
@@ -225,12 +226,12 @@ fn together(
     budget: u64,
     seed: u64,
 ) -> Option<Found> {
-    let connections = members.iter().map(|&x| problem.set.connections()[x as usize].clone());
+    let connections = members.iter().map(|&x| problem.set.connections()[index(x)].clone());
     let set = Arc::new(ConnectionSet::new("last", connections.collect()).ok()?);
     let part = Problem::new(problem.machine, &set, bounds)?;
     let mut found = slot_pathfinder::together(&part, shape, budget, seed)?;
     for stream in found.plan.phases.iter_mut().flatten() {
-        stream.connection = members[stream.connection as usize];
+        stream.connection = members[index(stream.connection)];
     }
     Some(found)
 }
@@ -260,8 +261,8 @@ impl Needs {
 
     /// The same as bounds.
     fn bounds(&self, problem: &Problem<'_>) -> Bounds {
-        let phases = self.phases.div_ceil(64) as u32;
-        let clocks = self.clocks as u64 + u64::from(phases) * problem.switch;
+        let phases = to_u32(self.phases.div_ceil(64));
+        let clocks = to_u64(self.clocks) + u64::from(phases) * problem.switch;
         Bounds { phases, clocks, ..problem.bounds }
     }
 }
@@ -289,8 +290,8 @@ fn slots(problem: &Problem<'_>, config: &WindowedConfig, needs: &Needs, longest:
 fn plan_of(problem: &Problem<'_>, network: &LaneNetwork, phases: Vec<Vec<Placed>>) -> Plan {
     let connections = problem.set.connections();
     let stream = |placed: Placed| {
-        let connection = &connections[placed.connection as usize];
-        let heads = placed.lanes.iter().map(|&lane| network.head(lane as usize));
+        let connection = &connections[index(placed.connection)];
+        let heads = placed.lanes.iter().map(|&lane| network.head(index(lane)));
         Stream {
             connection: placed.connection,
             words: connection.words,
@@ -299,7 +300,7 @@ fn plan_of(problem: &Problem<'_>, network: &LaneNetwork, phases: Vec<Vec<Placed>
         }
     };
     let phases = phases.into_iter().map(|mut placed| {
-        let words = |x: u32| Reverse(connections[x as usize].words);
+        let words = |x: u32| Reverse(connections[index(x)].words);
         placed.sort_by_key(|s| (s.slot, words(s.connection), s.connection));
         placed.into_iter().map(stream).collect()
     });

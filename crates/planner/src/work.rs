@@ -1,5 +1,7 @@
 //! The work limit of the searches for one plan, counted in expanded cells.
 
+use conset_ir::convert::to_u64;
+
 /// What the searches of a plan may still look at. They have a number of moves; but on large machines
 /// a move looks at many cells. What is balanced has a limit of its own and is only counted here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ impl Work {
     /// The work of a plan, by the connections of its set, doubled so many times.
     pub fn of(connections: usize, doubled: u32) -> Self {
         let left =
-            (connections as u64).saturating_mul(EXPANSIONS_PER_CONNECTION).min(EXPANSION_LIMIT)
+            to_u64(connections).saturating_mul(EXPANSIONS_PER_CONNECTION).min(EXPANSION_LIMIT)
                 << doubled;
         Self { left, stopped: false }
     }

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionId, ConnectionSet, Machine, Timetable};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -101,7 +102,7 @@ impl<'a> CandidatePlan<'a> {
             set,
             network,
             channels: u16::try_from(parameters.channels_per_cell).unwrap_or(u16::MAX),
-            least: least.clamp(1, 1 << 20) as u32,
+            least: to_u32(least.clamp(1, 1 << 20)),
             ports: ports(machine, set),
             phases: Vec::new(),
             before: Vec::new(),
@@ -132,7 +133,7 @@ impl<'a> CandidatePlan<'a> {
     }
 
     fn route(&self, cells: Vec<u32>) -> Arc<Route> {
-        let edge = |pair: &[u32]| self.network.next.edge(pair[0], pair[1]) as u32;
+        let edge = |pair: &[u32]| to_u32(self.network.next.edge(pair[0], pair[1]));
         let edges = cells.windows(2).map(edge).collect();
         Arc::new(Route { cells, edges })
     }
@@ -244,9 +245,9 @@ impl<'a> CandidatePlan<'a> {
     /// Two streams of an agent change places.
     fn swap(&mut self, phase: usize, row: usize, rng: &mut ChaCha8Rng) -> bool {
         let streams = &self.phases[phase].streams;
-        let [a, b] = self.ports[streams[row].connection as usize];
+        let [a, b] = self.ports[index(streams[row].connection)];
         let meets = |&other: &usize| {
-            let ports = self.ports[streams[other].connection as usize];
+            let ports = self.ports[index(streams[other].connection)];
             other != row && (ports.contains(&a) || ports.contains(&b))
         };
         let others: Vec<usize> = (0..streams.len()).filter(meets).collect();
@@ -341,7 +342,7 @@ impl<'a> CandidatePlan<'a> {
         let streams = self.phases[from].clear();
         for stream in &streams {
             let row = self.phases[to].streams.len();
-            let has_channel = |&cell: &u32| self.phases[to].taken[cell as usize] < self.channels;
+            let has_channel = |&cell: &u32| self.phases[to].taken[index(cell)] < self.channels;
             if stream.route.cells.iter().all(has_channel) {
                 self.phases[to].insert(row, stream.clone());
                 continue;
@@ -381,7 +382,7 @@ impl<'a> CandidatePlan<'a> {
         let noise = UNIT << rng.random_range(0..NOISES);
         self.find_by(phase, stream, noise, rng, |load, words| {
             // A link that carries as much as the stream has costs half a hop more.
-            let full = (load * 16 / words).min(256) as u32;
+            let full = to_u32((load * 16 / words).min(256));
             UNIT * full * full / 512
         })
     }
@@ -403,7 +404,7 @@ impl<'a> CandidatePlan<'a> {
         let words = u64::from(stream.words.max(1));
         self.noise.fill_with(|| rng.random_range(0..noise));
         let channels = self.channels;
-        let cell = |cell: u32| if taken[cell as usize] < channels { UNIT } else { CLOSED };
+        let cell = |cell: u32| if taken[index(cell)] < channels { UNIT } else { CLOSED };
         let link = |edge: usize| price(load[edge], words) + self.noise[edge];
         let found = self.path_search.find(self.network, &self.distances, ends, cell, link);
         if !found {
@@ -421,16 +422,16 @@ impl<'a> CandidatePlan<'a> {
         self.spans.fill(None);
         for (row, phase) in self.phases.iter().enumerate() {
             for (place, stream) in phase.streams.iter().enumerate() {
-                let at = (row as u32, place as u32);
-                let span = &mut self.spans[stream.connection as usize];
+                let at = (to_u32(row), to_u32(place));
+                let span = &mut self.spans[index(stream.connection)];
                 *span = Some((span.map_or(at, |span| span.0), at));
             }
         }
-        let span = |y: u32| self.spans[y as usize];
+        let span = |y: u32| self.spans[index(y)];
         let Some((first, last)) = span(x) else { return true };
         let early = |&y: &u32| span(y).is_none_or(|span| span.1 < first);
         let late = |&y: &u32| span(y).is_none_or(|span| span.0 > last);
-        before[x as usize].iter().all(early) && after[x as usize].iter().all(late)
+        before[index(x)].iter().all(early) && after[index(x)].iter().all(late)
     }
 }
 
@@ -449,10 +450,10 @@ impl CandidatePhase {
 
     fn insert(&mut self, row: usize, stream: CandidateStream) {
         for &cell in &stream.route.cells {
-            self.taken[cell as usize] += 1;
+            self.taken[index(cell)] += 1;
         }
         for &edge in &stream.route.edges {
-            self.load[edge as usize] += u64::from(stream.words);
+            self.load[index(edge)] += u64::from(stream.words);
         }
         self.streams.insert(row, stream);
         self.ends.insert(row, 0.0);
@@ -462,10 +463,10 @@ impl CandidatePhase {
         let stream = self.streams.remove(row);
         self.ends.remove(row);
         for &cell in &stream.route.cells {
-            self.taken[cell as usize] -= 1;
+            self.taken[index(cell)] -= 1;
         }
         for &edge in &stream.route.edges {
-            self.load[edge as usize] -= u64::from(stream.words);
+            self.load[index(edge)] -= u64::from(stream.words);
         }
         stream
     }
@@ -482,9 +483,9 @@ impl CandidatePhase {
     fn give(&mut self, row: usize, words: u32, more: bool) {
         let stream = &mut self.streams[row];
         let change = |old: u64| if more { old + u64::from(words) } else { old - u64::from(words) };
-        stream.words = change(u64::from(stream.words)) as u32;
+        stream.words = to_u32(change(u64::from(stream.words)));
         for &edge in &stream.route.edges {
-            let load = &mut self.load[edge as usize];
+            let load = &mut self.load[index(edge)];
             *load = change(*load);
         }
     }
