@@ -1,4 +1,4 @@
-//! Odd machines and any sets on them, for the tests of the ways.
+//! Small machines and arbitrary sets on them, for the tests of the planners.
 
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine, Parameters};

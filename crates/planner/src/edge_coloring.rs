@@ -1,19 +1,19 @@
-//! Rounds by search, for any network.
+//! Rounds for any network by edge coloring and simulated annealing.
 //!
-//! Where words are equal, a timetable is a coloring: connections of one color are a round, and
-//! no agent may send or receive two of a color, no link carry two. As many colors as the busiest
-//! agent has connections are enough for the agents (König); the search looks for a coloring with
-//! a given number that is good for the links too:
+//! If all connections have the same number of words, a timetable is an edge coloring: connections
+//! of one color form a round, in which no agent sends or receives twice and no link carries two
+//! connections. As many colors as the busiest agent has connections suffice for the agents (König).
+//! The search looks for a coloring with a given number of colors that suits the links too:
 //!
-//! * It begins with a coloring that is good for the agents, by alternating paths.
-//! * A move takes a connection that shares a link in its round and gives it another route, or
-//!   swaps two colors along the alternating path or cycle that it lies on and gives all
-//!   connections on it new routes. Either way the agents stay in order.
-//! * Moves that do not make the number of shared links greater are kept, others by simulated
-//!   annealing. It ends when nothing is shared or the moves are used up.
+//! * The initial coloring has no conflicts at agents. It is constructed with alternating paths.
+//! * A move takes a connection that shares a link in its round. It either reroutes the connection,
+//!   or swaps two colors along the alternating path or cycle through it and reroutes all
+//!   connections on that path. Neither creates a conflict at an agent.
+//! * Moves that do not increase the number of shared links are accepted, others by simulated
+//!   annealing. The search ends when no link is shared or its moves are used up.
 //!
-//! Only for agents with independent directions: with half duplex the coloring is not of a
-//! bipartite graph. Unequal words are allowed; a round then lasts as long as its longest.
+//! Agents must send and receive independently: with half duplex the graph is not bipartite. Unequal
+//! words are allowed; a round then lasts as long as its longest connection.
 
 use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 use conset_ir::{ConnectionSet, Machine};
@@ -24,31 +24,32 @@ use super::path_search::{PathSearch, UNIT};
 use super::paths::Paths;
 use conset_partition_route::network::{Distances, Network};
 
-/// A coloring found.
+/// The rounds and routes of a coloring.
 pub(super) struct Coloring {
     pub(super) rounds: u32,
-    /// What the rounds last, in connections: each as long as its busiest link.
+    /// The duration of the rounds in connections: each lasts as long as its busiest link.
     pub(super) length: u32,
     pub(super) round_of: Vec<u32>,
     pub(super) paths: Paths,
-    /// Cells that were looked at, and whether that was all that was allowed.
+    /// The cells expanded, and whether the search ended at their limit.
     pub(super) expanded: u64,
     pub(super) stopped: bool,
 }
 
 const NONE: u32 = u32::MAX;
-/// Ends and rounds of all connections together that the search holds.
+/// The maximum number of table entries: cells or edges times rounds.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
-/// The price of a link that is in use in the round, in shares of a cell's.
+/// The cost of a link that is in use in the round.
 const SHARED: u32 = 4 * UNIT;
-/// Cells that a new route may look at on the average: on large machines the search ends the sooner.
+/// The mean number of cells that a route search may expand; the search ends earlier on large
+/// machines.
 const ROUTE_EXPANSION_BUDGET: usize = 64;
 const HOT: f64 = 1.5;
 const COLD: f64 = 0.1;
 
-/// Looks for `rounds` rounds, or more where an agent has more connections, routing `routes`
-/// connections anew and looking at `most` cells at most; `None` where the machine or the set is not
-/// for it.
+/// Searches for a coloring with `rounds` rounds, or more if an agent has more connections. Reroutes
+/// at most `routes` connections and expands at most `most` cells. Returns `None` for a machine or a
+/// set that is not supported.
 pub(super) fn search(
     machine: &Machine,
     set: &ConnectionSet,

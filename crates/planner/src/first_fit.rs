@@ -1,13 +1,13 @@
-//! Fewer rounds: holes are filled.
+//! First fit: connections move into idle entries of other rounds, so that fewer rounds remain.
 //!
-//! Rounds made for a complete exchange have holes where a set lacks connections, and where the
-//! ports of a torus are no multiples of 4. Rounds are taken anew, those with the longest
-//! connections and of these the fullest first; each connection goes into the first round taken
-//! before where its agents and its links are free, else it stays. So a round never gets longer,
-//! and rounds run in the order that they had. Routes stay as they are.
+//! Rounds made for a complete exchange have idle entries where a set lacks connections, and where
+//! the sizes of a torus are not multiples of 4. Rounds are processed again, those with the longest
+//! connections first and among these the fullest first. Each connection goes into the first round
+//! processed before in which its agents and links are free; otherwise it stays. So no round becomes
+//! longer. Rounds keep their order, and connections keep their routes.
 //!
-//! For each agent port and edge a set of bits says in which rounds it is busy; the cost is in
-//! proportion to connections, hops and rounds / 64.
+//! A bit set for each port and edge says in which rounds it is busy. The cost is proportional to
+//! connections, hops and rounds / 64.
 
 use conset_ir::ConnectionSet;
 use conset_ir::convert::{index, to_u32};

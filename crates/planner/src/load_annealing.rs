@@ -1,22 +1,22 @@
-//! Phases of equal weight: a search among divisions with a given number of phases.
+//! Simulated annealing that balances the loads of a fixed number of phases.
 //!
-//! A phase lasts until its last word, so the time of a set is the sum over its phases of what the
-//! busiest agent or link has to do in each. If the agent that is busiest overall had the same
-//! share in each phase, and no other had more, that sum would be the bound. The search begins with
-//! the paper's division and moves connections between phases, alone or two of one agent in
-//! exchange, with a new route in the new phase, by simulated annealing:
+//! A phase lasts until its last word arrives, so the duration of a set is the sum over its phases
+//! of the load of the busiest agent or link. If the port that is busiest overall had the same load
+//! in every phase, and no other resource had more, that sum would equal the bound. The search
+//! starts from the phases of the paper's algorithm. A move transfers one connection to another
+//! phase, or exchanges two connections of one agent, with new routes in the new phases:
 //!
-//! * what counts is the sum of the 8th powers of the loads of all agent ports and all links in all
-//!   phases, in units of the share that the busiest port should have; it is ruled by the greatest
-//!   loads and still falls when one of several great ones is made smaller;
-//! * channels are a hard limit: a route goes round full cells, or the move is not made;
-//! * of all divisions seen, the one with the least sum of greatest loads is kept.
+//! * The objective is the sum of the 8th powers of the loads of all ports and links in all phases,
+//!   in units of the load that the busiest port should have. The greatest loads dominate it, and it
+//!   still decreases when one of several equally great loads does.
+//! * Channels are a hard limit: routes avoid full cells, or the move is rejected.
+//! * The result is the division with the least sum of greatest loads of all those visited.
 //!
-//! With one phase that leaves routes to choose. The number of moves is in proportion to the
-//! connections, so time is too; where routes are so long that the searches for them look at more
-//! than [`EXPANSION_LIMIT`] cells, or more than [`MOVE_EXPANSION_LIMIT`] a move, the search cools faster and ends there. It
-//! ends, too, at a division that takes no more than the busiest port alone. Sets with an order or with
-//! required bandwidths or latencies are left as they are.
+//! With a single phase only routes change. The number of moves is proportional to the number of
+//! connections. Where routes are so long that the route searches would expand more than
+//! [`EXPANSION_LIMIT`] cells, or more than [`MOVE_EXPANSION_LIMIT`] per move, the search cools
+//! faster and ends at that limit. It also ends at a division that takes no longer than the busiest
+//! port alone. Sets with an order or with required bandwidths or latencies are returned unchanged.
 
 use conset_ir::convert::{index, to_f64, to_u32, to_u64, truncate};
 use conset_ir::{ConnectionSet, Machine};
@@ -41,18 +41,18 @@ pub(super) struct Division {
 const HOT: f64 = 1.0;
 const COLD: f64 = 0.001;
 
-/// Cells of all phases together that the search holds loads of.
+/// The maximum number of cells of all phases.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
-/// Cells that the searches for routes look at in all. Every 8x8 machine stays far below it.
+/// The number of cells that route searches may expand in total. Every 8x8 machine stays far below.
 const EXPANSION_LIMIT: u64 = 1 << 27;
 
-/// The same for each move: what two searches of all cells of a 8x8 machine come to, and a little.
-/// Without it 992 connections over ten dimensions of a hypercube took ten times the time of as
-/// many on 8x8 cells, and were no better for it.
+/// The same for each move: slightly more than two searches of all cells of an 8x8 machine. Without
+/// this limit 992 connections on a hypercube of ten dimensions took ten times as long as on 8x8
+/// cells, with no better result.
 const MOVE_EXPANSION_LIMIT: u64 = 160;
 
-/// Balances the phases of a division with so many moves; returns the best division seen.
+/// Balances the phases of a division with `moves` moves and returns the best division visited.
 pub(super) fn anneal(
     machine: &Machine,
     set: &ConnectionSet,
@@ -89,7 +89,7 @@ pub(super) fn anneal(
     if search.time() < best.0 { search.division } else { best.1 }
 }
 
-/// Moves between two looks at the whole.
+/// The number of moves between two evaluations of the duration.
 const CHECK: usize = 64;
 
 struct Annealing<'a> {
@@ -236,7 +236,7 @@ impl<'a> Annealing<'a> {
             .sum()
     }
 
-    /// Proposes a move; whether it was made.
+    /// Proposes a move and returns whether it was accepted.
     fn propose(&mut self, rng: &mut ChaCha8Rng, heat: f64) -> bool {
         let x = rng.random_range(0..self.set.len());
         let from = self.division.phase_of[x];
@@ -316,7 +316,8 @@ impl<'a> Annealing<'a> {
             .sum()
     }
 
-    /// A route in a phase: round full cells, away from cells and links that are nearly full.
+    /// Finds a route in a phase that avoids full cells, and if possible nearly full cells and
+    /// links.
     fn find(&mut self, x: usize, phase: u32) -> bool {
         let c = self.set.get(conset_ir::ConnectionId(to_u32(x)));
         let (source, target) = (c.source.0, c.target.0);

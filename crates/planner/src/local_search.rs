@@ -1,20 +1,20 @@
-//! A plan changed a little, again and again, and run every time as streams that share links.
+//! Local search that improves an existing plan, in which streams may share links.
 //!
-//! The other ways keep streams off each other's links, which they cannot always: where links are
-//! short, streams at full rate leave too much of them idle, or take too many phases. Streams that
-//! share a link each get their share of it, and nothing is lost as long as links that everybody
-//! needs have words to carry. What is a good division then depends on who is held up by whom, so
-//! a plan is changed at random, the cost model runs it, and a change stays if the phases do not
-//! take longer, or not much longer, by less and less (threshold accepting). Changes are: another
-//! route, which need not be shortest; two streams of an agent in another order; a part of a stream
-//! on a route of its own, there or in another phase; parts put together; words moved between them;
-//! a stream to another phase; a phase dissolved.
+//! The other planners keep streams on separate links. That is not always possible: where links are
+//! short, streams at full rate leave too many links idle, or need too many phases. Streams that
+//! share a link each get a part of its rate, and no time is lost as long as the busiest links are
+//! never idle. The search changes the plan at random and runs the cost model. It accepts a change
+//! that does not make the phases longer, or longer by less than a threshold that decreases
+//! (threshold accepting). A change is one of: a new route, not necessarily shortest; a swap of two
+//! streams of an agent; a split of a stream into parts on different routes or in different phases;
+//! a merge of parts; a transfer of words between parts; a move of a stream to another phase; the
+//! removal of a phase.
 //!
-//! Hardly any single change makes a phase shorter, because several agents are late in it. So what
-//! is compared is, beside the lengths of phases, how late agents are on average, where the late
-//! ones count much more than the others.
+//! A single change seldom makes a phase shorter, because several agents finish late. The objective
+//! therefore adds to the lengths of phases a mean of the times at which agents finish, in which
+//! late agents have the greatest weight.
 //!
-//! Sets with order keep it; sets that ask for bandwidth or latency are not for this way.
+//! The order of a set is preserved. Sets with required bandwidths or latencies are not supported.
 
 mod candidate;
 #[cfg(test)]
@@ -33,23 +33,26 @@ use candidate::{CandidatePhase, CandidatePlan, CandidateStream};
 use conset_partition_route::network::Network;
 use conset_partition_route::{channels, explain};
 
-/// A stream as whoever runs phases sees it: connection, words, the edges of its route.
+/// A stream for the [`Runner`]: connection, words, and the edges of its route.
 pub type Streamed<'a> = (ConnectionId, u32, &'a [u32]);
 
-/// Runs a phase whose agents open streams in this order: when each stream is over, in clocks.
+/// The cost model: runs a phase whose agents open streams in this order, and returns the end of
+/// each stream in clocks.
 pub type Runner<'a> = dyn FnMut(&[Streamed<'_>]) -> Vec<f64> + 'a;
 
-/// How much longer all phases may get by a change in the beginning, as a share of one of them.
+/// The initial acceptance threshold, as a share of the mean length of a phase.
 const SLACK: f64 = 0.006;
 
-/// Cells of all phases together, and edges, that a candidate may hold.
+/// The maximum number of cells and edges of all phases.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
-/// Cells and edges of which the tables cost as much as a stream that is run.
+/// Cells and edges whose table entries cost as much as running one stream.
 const ROW: u64 = 64;
 
-/// Betters the plan of a timetable by changes, until about `steps` streams were run; the best
-/// that was seen, `None` where nothing better was. Loads are evened out before if `even` says so.
+/// Improves the plan of a timetable until about `steps` streams have been run.
+///
+/// Returns the best plan visited, or `None` if none is better than the first. With `even`, the
+/// search first balances the loads of links.
 ///
 /// # Errors
 /// None for the routing of a set on its machine.
@@ -82,12 +85,12 @@ pub fn local_search(
     better.map(|phases| plan_of(machine, set, &network, &phases)).transpose()
 }
 
-/// What phases come to.
+/// The cost of a phase.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
-    /// Clocks with the switch.
+    /// The duration in clocks, with the context switch.
     clocks: f64,
-    /// The same and how late agents are.
+    /// The duration plus the weighted mean of the times at which agents finish.
     all: f64,
 }
 
@@ -95,18 +98,18 @@ struct LocalSearch<'a, 'r> {
     candidate: CandidatePlan<'a>,
     switch: f64,
     ports: Vec<[u32; 2]>,
-    /// By port: its last end in a phase.
+    /// The last end of each port in a phase.
     last: Vec<f64>,
     costs: Vec<Cost>,
-    /// Streams that were run, and what tables cost.
+    /// The steps spent: streams that were run, and the cost of tables.
     spent: u64,
-    /// The tables of a phase, in streams.
+    /// The cost of the tables of a phase, in steps.
     width: u64,
     run: &'a mut Runner<'r>,
 }
 
 impl LocalSearch<'_, '_> {
-    /// The streams of the best phases seen, if they are better than the first.
+    /// The streams of the best phases visited, if they are better than the first.
     fn anneal(&mut self, even: bool, steps: u64, seed: u64) -> Option<Vec<Vec<CandidateStream>>> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         self.costs = (0..self.candidate.phases.len()).map(|_| Cost::default()).collect();
@@ -151,7 +154,7 @@ impl LocalSearch<'_, '_> {
         best.1
     }
 
-    /// Keeps the streams if phases are shorter than the best so far.
+    /// Stores the current streams if their phases are the shortest so far.
     fn note(&self, best: &mut (f64, Option<Vec<Vec<CandidateStream>>>)) {
         let clocks = self.costs.iter().map(|cost| cost.clocks).sum();
         if clocks < best.0 - 1.0 {
@@ -160,7 +163,7 @@ impl LocalSearch<'_, '_> {
         }
     }
 
-    /// Runs a phase and notes when its streams are over.
+    /// Runs a phase and stores the ends of its streams.
     fn cost(&mut self, row: usize) -> Cost {
         let phase = &mut self.candidate.phases[row];
         if phase.streams.is_empty() {
@@ -189,8 +192,8 @@ impl LocalSearch<'_, '_> {
     }
 }
 
-/// Numbers the channels, and gives every stream a start at which its agents have done what comes
-/// before: agents open streams in the order of their starts.
+/// Numbers the channels, and gives every stream a start after the preceding streams of its agents.
+/// Agents open streams in the order of their starts.
 fn plan_of(
     machine: &Arc<Machine>,
     set: &Arc<conset_ir::ConnectionSet>,

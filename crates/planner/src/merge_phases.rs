@@ -1,9 +1,9 @@
-//! Two phases into one, where that saves more than a switch.
+//! Merges pairs of phases where this saves more than a context switch.
 //!
-//! How long a phase of several rounds takes is for the scheduler to say, and the fewest phases are
-//! seldom the fastest (see `phase_packing`). So the caller is told which phases could be joined, prices
-//! them joined, and has those joined that gain by it. Phases of an ordered set are joined with the
-//! next only.
+//! The scheduler determines how long a phase of several rounds takes, and the fewest phases are
+//! seldom the fastest (see `phase_packing`). So [`mergeable`] proposes pairs, the caller prices
+//! them merged, and [`merge_phases`] applies those that save time. In an ordered set a phase is
+//! merged only with the next one.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,17 @@ use conset_ir::convert::{index, to_u32};
 
 use crate::portfolio::{Part, Routed, plan_of_parts};
 
-/// Pairs of phases that were proposed before, by the first connection of each.
+/// Pairs of phases proposed before, each phase identified by its first connection.
 pub type TriedPairs = BTreeSet<(u32, u32)>;
 
-/// Cells of all phases together that are looked at.
+/// The maximum number of cells of all phases.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
-/// Pairs of phases of a plan of rounds whose routes have channels together, the earlier phase
-/// first and no phase twice; none of those tried before, and they count as tried from now on.
-/// None for plans without rounds and for sets that ask for bandwidth or latency.
+/// Pairs of phases that can be merged: the channels of every cell suffice for the routes of both.
+///
+/// The earlier phase comes first, and no phase occurs twice. Pairs in `tried` are omitted; those
+/// returned are added to it. Returns no pairs for plans without rounds and for sets with required
+/// bandwidths or latencies.
 pub fn mergeable(plan: &Routed, tried: &mut TriedPairs) -> Vec<(u32, u32)> {
     let machine = plan.routing.machine();
     let phases = plan.routing.phases();
@@ -63,11 +65,10 @@ pub fn mergeable(plan: &Routed, tried: &mut TriedPairs) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// A plan in which pairs of phases are one, in the place of the first of them. Pairs are as
-/// [`mergeable`] gives them.
+/// Merges pairs of phases from [`mergeable`]. The merged phase takes the place of the first.
 ///
 /// # Errors
-/// None for pairs whose routes have channels together.
+/// None for pairs from [`mergeable`].
 pub fn merge_phases(plan: &Routed, pairs: &[(u32, u32)]) -> Result<Routed, Infeasible> {
     let mut phases: Vec<Vec<Part>> = Vec::with_capacity(plan.routing.phases().len());
     for (phase, routes) in plan.routing.iter() {

@@ -1,6 +1,6 @@
-//! Cheapest paths where cells and links both have a price.
+//! Cheapest paths with costs on cells and links.
 //!
-//! Dijkstra's algorithm, guided by the hops that are left: every cell costs at least [`UNIT`].
+//! A* search with the remaining hops as its estimate: every cell costs at least [`UNIT`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,13 +8,13 @@ use std::collections::BinaryHeap;
 use conset_ir::convert::index;
 use conset_partition_route::network::{Distances, Network, UNREACHABLE};
 
-/// The least price of a cell.
+/// The least cost of a cell.
 pub(super) const UNIT: u32 = 16;
 
-/// The price of what cannot be taken.
+/// The cost of a cell or link that must not be used.
 pub(super) const CLOSED: u32 = u32::MAX;
 
-/// Scratch of the search.
+/// The reusable memory of the search.
 pub(super) struct PathSearch {
     cost: Vec<u32>,
     from: Vec<u32>,
@@ -35,8 +35,8 @@ impl PathSearch {
         }
     }
 
-    /// Finds a cheapest path from `source` to the target that `distances` aims at; whether there
-    /// is one. Prices beyond [`CLOSED`] together are as good as none.
+    /// Finds a cheapest path from `source` to the target that `distances` is aimed at, and returns
+    /// whether there is one. A path that costs [`CLOSED`] or more counts as none.
     pub(super) fn find(
         &mut self,
         network: &Network,
@@ -77,7 +77,7 @@ impl PathSearch {
         false
     }
 
-    /// Cells that the last search looked at.
+    /// The number of cells that the last search expanded.
     pub(super) fn expanded(&self) -> usize {
         self.touched.len()
     }

@@ -1,4 +1,4 @@
-//! Paths in flat memory: a million connections have one each.
+//! Paths of all connections in one array: a million connections have one path each.
 
 use conset_ir::convert::index;
 

@@ -1,27 +1,28 @@
-//! Rounds into phases: as many rounds as the channels of every cell hold.
+//! Packs rounds into phases, limited by the channels of every cell.
 //!
-//! Rounds are taken in order, and each goes into the first open phase where it fits as a whole;
-//! only the last [`OPEN`] phases are open, or the last alone where connections are ordered. A
-//! round that needs more channels than there are is split, connection by connection, over as many
-//! phases as it takes.
+//! Rounds are taken in order. Each goes into the first open phase that has enough channels for the
+//! whole round. Only the last [`OPEN`] phases are open; if connections are ordered, only the last
+//! phase is. A round that needs more channels than a cell has is split, connection by connection,
+//! over as many phases as necessary.
 //!
-//! Nothing but its agents holds a connection back until its round: with two idle agents it starts
-//! early, on links that others use, and what waits for those is late. Only a switch keeps all
-//! cells in step. So rounds can be packed [`PackingRule::InStep`] too: a round joins a phase only if
-//! none of its connections would come early onto links that are in use then.
+//! Within a phase only its agents delay a connection until its round: if both are idle it starts
+//! early, on links that other connections use, and delays those. Only a context switch synchronises
+//! all cells. Rounds can therefore also be packed [`PackingRule::InStep`]: a round joins a phase
+//! only if none of its connections would start early on links that are in use.
 //!
-//! Where bandwidths or latencies are asked for, connections are packed one by one: each goes where
-//! its links have few enough routes for it and for all that are there.
+//! If bandwidths or latencies are required, connections are packed one by one: each goes into a
+//! phase in which its links have few enough routes for its own requirements and those of the routes
+//! already there.
 
 use super::paths::Paths;
 use conset_ir::convert::{index, to_u32};
 use conset_partition_route::apr::requirements::Requirements;
 use conset_partition_route::network::Network;
 
-/// Phases looked at for each round.
+/// The maximum number of open phases.
 const OPEN: usize = 64;
 
-/// Cells of all open phases together.
+/// The maximum number of cells of all open phases.
 const TABLE_MEMORY_LIMIT: usize = 1 << 26;
 
 /// A division of connections into phases.
@@ -32,16 +33,16 @@ pub(super) struct PhaseAssignment {
     pub(super) phase_of: Vec<u32>,
 }
 
-/// Which rounds go together.
+/// The rule by which rounds share a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PackingRule {
-    /// As many as fit.
+    /// As many rounds as fit.
     Dense,
-    /// Those that stay in step.
+    /// Only rounds whose connections do not start early onto links in use.
     InStep,
 }
 
-/// What is packed.
+/// The rounds to be packed.
 #[derive(Clone, Copy)]
 pub(super) struct Rounds<'a> {
     pub(super) count: u32,
@@ -50,7 +51,7 @@ pub(super) struct Rounds<'a> {
     pub(super) paths: &'a Paths,
     /// The ports of its agents that each connection keeps busy, two numbers below twice the cells.
     pub(super) ports: &'a [[u32; 2]],
-    /// Whether phases have to come in the order of their rounds.
+    /// Whether phases must follow the order of their rounds.
     pub(super) ordered: bool,
     /// Required bandwidths and latencies.
     pub(super) requirements: Option<&'a Requirements>,

@@ -1,23 +1,25 @@
-//! FragmentPhases as windows of time, filled with connections and with parts of connections.
+//! Preemptive list scheduling: phases are time windows, and connections are cut at their end.
 //!
-//! Rounds of uneven words waste the difference: whoever is done waits for the longest. Here a phase
-//! is a window of a given length. At its beginning, and whenever streams end, connections between
-//! agents that are idle start, those first whose agents have most left to do, on a shortest route
-//! whose links are free for them at that moment and whose cells have channels left. A connection
-//! that would outlast the window is cut there, and the rest of its words go in a later one; so all
-//! agents can be busy to the end.
+//! Rounds of unequal words waste time, because every agent waits for the longest connection. Here a
+//! phase is a window of a given length. At its beginning, and whenever streams end, connections
+//! between idle agents start, those whose agents have the most work left first, on a shortest route
+//! whose links are free at that moment and whose cells have free channels. A connection that would
+//! outlast the window is cut, and the rest of its words goes into a later window. So all agents can
+//! be busy until the end.
 //!
-//! Nothing but its agents holds a stream back on the machine, so what is planned to wait for a link
-//! would not. Therefore a connection starts at the moment when the later one of its agents becomes
-//! idle, or not before one of them has done something else: then the machine does what was planned
-//! and no two streams share what only carries one. Words on their way shift that a little, so a link
-//! counts as taken for some time after its stream, but for streams that follow at the same agent.
+//! On the machine only its agents delay a stream, so a stream cannot be planned to wait for a link.
+//! A connection therefore starts at the moment at which the second of its agents becomes idle, or
+//! not until one of them has completed another stream. The machine then follows the plan, and no
+//! two streams share a link beyond its capacity. The latency of words shifts times slightly, so a
+//! link counts as busy for some time after its stream, except for streams that follow at the same
+//! agent.
 //!
-//! Passes negotiate as elsewhere: agents that were late in the best pass so far are more urgent in
-//! the next, urgencies are varied, windows are tried in several lengths from few phases to many. A
-//! pass is worth what its windows last and their switches cost. The best are kept.
+//! Passes learn from each other: agents that finished late in the best pass are more urgent in the
+//! next, urgencies are varied, and windows of several lengths are tried, from few phases to many.
+//! The cost of a pass is the length of its windows plus their context switches. The best passes are
+//! kept.
 //!
-//! Sets with an order or with required bandwidths or latencies are not for this way.
+//! Sets with an order or with required bandwidths or latencies are not supported.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -43,24 +45,24 @@ pub(super) struct Fragment {
 /// The streams of each phase.
 pub(super) type FragmentPhases = Vec<Vec<Fragment>>;
 
-/// Parts below this share of a switch are not worth a channel.
+/// The least length of a fragment, as the divisor of a context switch.
 const PART: u64 = 4;
-/// A connection may outlast its window by this share of it rather than be cut.
+/// A connection may exceed its window by this share of it (a divisor) instead of being cut.
 const OVER: u64 = 32;
-/// Words after a stream for the time of which its links are left alone, in some passes.
+/// The guard time of links after a stream, in words; passes alternate between the two.
 const GUARDS: [u64; 2] = [48, 0];
-/// Numbers of windows that are tried.
+/// The number of window lengths tried.
 const LENGTHS: u64 = 12;
-/// Passes with one length before the next.
+/// The number of consecutive passes with one length.
 const TURN: u64 = 4;
-/// Passes after which agents are equal again.
+/// The number of passes after which the urgencies of agents are reset.
 const FORGET: u64 = 16;
-/// Passes at most, and plans that are kept of each guard.
+/// The maximum number of passes, and the number of plans kept for each guard time.
 const PASSES: u64 = 1 << 10;
 const KEPT: usize = 2;
 
-/// Fills windows, for about so many steps; the best plans. None where the set is empty
-/// or too large, or a connection has no way. `fewest` is a bound of the phases.
+/// Fills windows for about `steps` steps and returns the best plans. Returns none if the set is
+/// empty or too large, or a connection has no route. `fewest` is the bound of the number of phases.
 pub(super) fn fill(
     machine: &Machine,
     set: &ConnectionSet,

@@ -1,9 +1,9 @@
-//! What every planner asks of a machine and a set, worked out once: the network with its link
-//! capacities, the ports of agents, the clocks of streams.
+//! The input of the planners, derived once from a machine and a set: the network with its link
+//! capacities, the ports of agents and the durations of streams.
 //!
-//! Parallel links are one edge here. An edge's *capacity* is how many streams at full rate it
-//! carries at a time: its links times the clocks an agent takes for a word over those a link
-//! takes.
+//! Parallel links are one edge. The *capacity* of an edge is the number of streams at full rate
+//! that it carries at the same time: its number of links, times the clocks per word of an agent
+//! divided by the clocks per word of a link.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use conset_partition_route::network::{Distances, Network};
 
 use crate::plan::{Plan, Stream};
 
-/// The ports that each connection keeps busy: of its source, of its target.
+/// The ports that each connection uses: of its source and of its target.
 pub(crate) fn ports(machine: &Machine, set: &ConnectionSet) -> Vec<[u32; 2]> {
     let of = |c: &Connection| machine.parameters().duplex.ports(c.source, c.target);
     set.connections().iter().map(of).collect()
 }
 
-/// Streams at full rate that each edge carries at a time, over all its links.
+/// The capacity of each edge, over all its links.
 pub(crate) fn capacities(machine: &Machine, network: &Network) -> Vec<u16> {
     let share = machine.parameters().streams_per_link();
     let capacity =
@@ -27,20 +27,20 @@ pub(crate) fn capacities(machine: &Machine, network: &Network) -> Vec<u16> {
     network.links.iter().map(capacity).collect()
 }
 
-/// Something that a stream keeps busy: an edge, a port, or the receiving side of a port.
+/// The use of a resource by a stream: an edge, a port, or the receiving side of a port.
 #[derive(Clone, Copy)]
 pub(crate) struct Hold {
     pub(crate) resource: u32,
-    /// Clocks after the stream's start from which on it is busy.
+    /// Clocks from the start of the stream until the use begins.
     pub(crate) after: u64,
-    /// Clocks for which it is.
+    /// The duration of the use in clocks.
     pub(crate) clocks: u64,
 }
 
-/// Stands for "no way" among hop counts.
+/// The hop count of an unreachable cell.
 pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
-/// A set to be planned on a machine.
+/// A set to be planned on a machine, with the data that planners derive from it.
 pub struct Problem<'a> {
     pub(crate) machine: &'a Arc<Machine>,
     pub(crate) set: &'a Arc<ConnectionSet>,
@@ -67,8 +67,8 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// Prepares a set for planning. `None` where planners do not apply: connections without a
-    /// way, or a machine with too many cells for a table of distances.
+    /// Prepares a set for planning. Returns `None` if a connection has no route, or if the machine
+    /// has too many cells for a distance table.
     pub fn new(
         machine: &'a Arc<Machine>,
         set: &'a Arc<ConnectionSet>,
@@ -145,7 +145,7 @@ impl<'a> Problem<'a> {
         self.network.next.edge(cell, neighbour)
     }
 
-    /// What [`Problem::holds`] names: edges, ports, and ports once more for what they receive.
+    /// The number of resources of [`Problem::holds`]: edges, ports, and receiving sides of ports.
     pub(crate) fn resource_count(&self) -> usize {
         self.edge_count() + 2 * self.port_count
     }
@@ -156,9 +156,9 @@ impl<'a> Problem<'a> {
         clocks.until_received(stream.words, stream.cells.len() - 1)
     }
 
-    /// Whether targets may open these streams late, when their words come: streams are then
-    /// received in the order in which they start. No stream may be shorter than words can be on
-    /// their way, and where agents hold several streams opening must take no time.
+    /// Whether targets may open these streams late, when their words arrive, so that streams are
+    /// received in the order in which they start. Requires that every stream is longer than the
+    /// greatest latency, and that setup takes no time if agents hold several streams.
     pub(crate) fn may_overlap(&self, streams: &[Stream]) -> bool {
         let flight =
             |s: &Stream| self.clocks(index(s.connection)).pipeline_latency(s.cells.len() - 1);
@@ -168,8 +168,8 @@ impl<'a> Problem<'a> {
         self.parameters.duplex == Duplex::Full && in_time && streams.iter().all(long)
     }
 
-    /// What a stream keeps busy, and how many streams may do so at a time. Its target is busy
-    /// while it receives, and where streams must not overlap there also while the source sends.
+    /// Calls `hold` with every resource that a stream uses and its capacity in streams. The target
+    /// is busy while it receives; if streams must not overlap there, also while the source sends.
     pub(crate) fn holds(
         &self,
         stream: &Stream,
@@ -196,14 +196,14 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// What streams of a connection cost the agents at its ends.
+    /// The durations of streams of a connection.
     pub(crate) fn clocks(&self, x: usize) -> StreamClocks {
         StreamClocks::new(self.parameters, &self.set.connections()[x])
     }
 
-    /// The earliest start of a stream behind those booked. For each edge, `edges` holds the
-    /// clocks at which its streams are through, seen from the first link of a route; for each
-    /// port `ports` holds when it is free, and when its last word is delivered.
+    /// The earliest start of a stream after those booked. For each edge, `edges` has the clocks at
+    /// which its streams end, relative to the first link of the route. For each port, `ports` has
+    /// the clock from which it is free, and the clock at which its last word is delivered.
     pub(crate) fn earliest(&self, stream: &Stream, edges: &[Vec<u64>], ports: &[[u64; 2]]) -> u64 {
         let x = index(stream.connection);
         let [source, target] = self.ports[x];
@@ -223,7 +223,7 @@ impl<'a> Problem<'a> {
         start
     }
 
-    /// Books a stream; returns the clock at which its last word is delivered.
+    /// Books a stream and returns the clock at which its last word is delivered.
     pub(crate) fn book(
         &self,
         stream: &Stream,
@@ -254,8 +254,8 @@ impl<'a> Problem<'a> {
 }
 
 impl Plan {
-    /// Gives every stream the earliest start that keeps the order in which the streams of each
-    /// phase are listed wherever two of them share an agent or a link, and prices the plan.
+    /// Gives every stream the earliest start and computes the duration of the plan. Streams of a
+    /// phase that share an agent or a link keep the order in which they are listed.
     pub(crate) fn compact(&mut self, problem: &Problem<'_>) {
         let mut edges = vec![Vec::new(); problem.edge_count()];
         let mut ports = vec![[0u64; 2]; problem.port_count];

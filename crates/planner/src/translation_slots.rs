@@ -1,29 +1,28 @@
-//! Translation-invariant sets on tori: one connection stands for all its translates.
+//! Time slots for translation-invariant sets on tori: one connection is planned for all its
+//! translates.
 //!
-//! All-to-all, shifts and stencils look the same from every cell. Their plans may, too, with a
-//! shift of time: if a connection goes in slot `t`, its translate by `v` goes in slot
-//! `t + shift(v)` modulo the number of slots, where shifts of translations add up. Then what all
-//! cells' agents do is known from one cell, and what all links of a direction carry from one link:
-//! a connection takes an entry of an array of slots for its source, one for its target, and for
-//! each link it crosses one of its direction's array, each at its slot less the shift of the cell
-//! where that happens. Planning all-to-all on 16x16 cells is placing 255 items in six arrays
-//! (`packing`).
+//! All-to-all, shifts and stencils look the same from every cell. Their plans can too, up to a time
+//! shift: if a connection is in slot `t`, its translate by `v` is in slot `t + shift(v)` modulo the
+//! number of slots, where shifts of translations add up. Then one cell determines the use of all
+//! agents, and one link that of all links of a direction. A connection takes an entry of an array
+//! of slots for its source, one for its target, and one of its direction's array for each link of
+//! its route, each at its slot less the shift of the cell. Planning all-to-all on 16x16 cells is
+//! placing 255 items in six arrays (`packing`).
 //!
-//! Going round a dimension shifts time by nothing, so shifts exist only where the number of slots
-//! suits the sizes of the torus, and segments must not be longer than shifts take to come back, or
-//! they would meet themselves. Where that leaves too few numbers of slots, only a subgroup of the
-//! translations shifts time, with arrays for each class of cells that it maps to each other
-//! (`symmetry`): fewer symmetries, more items. The set need then be invariant under the subgroup
-//! alone.
+//! A translation all the way round a dimension shifts time by nothing, so shifts exist only if the
+//! number of slots suits the sizes of the torus, and a leg of a route must be shorter than the
+//! distance after which shifts repeat, or it would conflict with itself. Where this allows too few
+//! numbers of slots, only a subgroup of the translations shifts time, with arrays for each class of
+//! cells that the subgroup maps to each other (`symmetry`): fewer symmetries, more items. The set
+//! then needs to be invariant under the subgroup only.
 //!
-//! Without any shifts slots do not depend on each other, and there may be any number of them. Then
-//! they are filled one after the other (`filling`), which gets near the bound where the sides of
-//! the torus let few classes do.
+//! Without shifts slots are independent, and there may be any number of them. They are filled one
+//! after the other (`filling`), which comes near the bound on tori whose sizes allow few classes.
 //!
-//! Slots have no order yet. They are put into phases so that no cell has more channels than there
-//! are (first fit), and streams start as early as this order allows. Where switches count for more
-//! than slots, the set is packed into phases directly, in the same way: the arrays have an entry
-//! for each phase, and connections take channels on the cells of their routes.
+//! Slots are then assigned to phases by first fit so that no cell needs more channels than it has,
+//! and streams start as early as this order allows. Where context switches cost more than slots,
+//! the set is packed into phases directly in the same way: the arrays have an entry for each phase,
+//! and connections take channels on the cells of their routes.
 
 mod filling;
 mod packing;
@@ -41,18 +40,18 @@ use filling::fill;
 use packing::{Choice, ItemPlacement, Items, Take, Weights, pack};
 use symmetry::{Leg, Relative, Subgroup, Torus};
 
-/// What the search tries.
+/// The parameters of the search.
 #[derive(Clone, Debug)]
 pub struct TranslationConfig {
-    /// Slots beyond the bound that are tried first, as a fraction of it.
+    /// The search starts with `1 / slack` more slots than the bound.
     pub slack: u32,
-    /// The first attempts for each number of slots or phases take this part of the budget.
+    /// The first attempts for each number of slots or phases take `1 / share` of the budget.
     pub share: u64,
-    /// Slots are filled one after the other with this part of the budget.
+    /// Filling slots one after the other takes `1 / filled` of the budget.
     pub filled: u64,
-    /// Items times slots of a packing at most.
+    /// The maximum of items times slots of a packing.
     pub most: u64,
-    /// The weights of the packing, for one class of cells and for several.
+    /// The weights of the packing search, for one class of cells and for several.
     pub weights: [Weights; 2],
 }
 
@@ -73,8 +72,8 @@ impl Default for TranslationConfig {
     }
 }
 
-/// The usual budget of a set, in units of 1024 entries of arrays: in proportion to the
-/// connections, about half a second at most.
+/// The default work budget for a problem, in units of 1024 array entries: proportional to the
+/// number of connections, about half a second at most.
 pub fn budget(problem: &Problem<'_>) -> u64 {
     (to_u64(problem.set.len()) * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
 }
@@ -82,8 +81,10 @@ pub fn budget(problem: &Problem<'_>) -> u64 {
 const PER_CONNECTION: u64 = 1 << 10;
 const BUDGET: u64 = 3 << 20;
 
-/// Plans a set for time; `None` where the machine is no torus, the set not invariant, has an order
-/// or requirements, or no plan was found within the budget.
+/// Plans a set for the least time.
+///
+/// Returns `None` if the machine is not a torus, if the set is not invariant or has an order or
+/// requirements, or if no plan was found within the budget.
 pub fn plan(
     problem: &Problem<'_>,
     config: &TranslationConfig,
@@ -95,7 +96,7 @@ pub fn plan(
     search.found()
 }
 
-/// Plans a set for few phases; `None` as [`plan`].
+/// Plans a set for the fewest phases; returns `None` as [`plan`] does.
 pub fn plan_phases(
     problem: &Problem<'_>,
     config: &TranslationConfig,
@@ -130,7 +131,7 @@ struct Period {
     orders: Vec<Vec<u32>>,
 }
 
-/// The items of a packing, what they stand for, and where they are.
+/// The items of a packing, the connections they represent, and their placements.
 struct TranslationPacking {
     subgroup: Subgroup,
     items: Items,
@@ -154,17 +155,17 @@ struct Mirror {
     images: Vec<Vec<(u32, u32)>>,
 }
 
-/// What came of a packing.
+/// The outcome of a packing.
 enum PackingOutcome {
     /// The streams of each slot or phase.
     Streams(Vec<Vec<Stream>>),
-    /// Nothing within the budget.
+    /// No packing was found within the budget.
     NotYet,
-    /// With any of the shifts that were tried some connection meets itself.
+    /// With every shift tried, some connection conflicts with itself.
     Never,
 }
 
-/// What packings are for.
+/// The objective of a packing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
     Slots,
@@ -205,7 +206,7 @@ impl<'a> TranslationSearch<'a> {
         self.best.map(|plan| Found { plan, work })
     }
 
-    /// Plans with slots from some more than the bound downwards.
+    /// Plans with decreasing numbers of slots, starting above the bound.
     fn plan_slots(&mut self) {
         let fewest = self.fewest_slots();
         let slot = self.slot();
@@ -269,8 +270,8 @@ impl<'a> TranslationSearch<'a> {
         }
     }
 
-    /// Fills slots one after the other and packs what is left over, again and again with part of
-    /// the budget; the fewest slots, as before where links carry several streams at a time.
+    /// Fills slots one after the other and packs the remaining items, repeatedly, with part of the
+    /// budget. Returns the fewest slots; `slots` unchanged if links carry several streams at a time.
     fn fill_slots(&mut self, fewest: u32, slots: Option<u32>) -> Option<u32> {
         if self.problem.share > 1 || self.is_short_of_channels() {
             return slots;
@@ -348,7 +349,7 @@ impl<'a> TranslationSearch<'a> {
         }
     }
 
-    /// Slots that connections need at least.
+    /// A lower bound of the number of slots.
     fn fewest_slots(&self) -> u32 {
         let problem = self.problem;
         let mut ports = vec![0u32; problem.port_count];
@@ -410,7 +411,7 @@ impl<'a> TranslationSearch<'a> {
             .collect()
     }
 
-    /// Packs again and again, with other shifts each time.
+    /// Packs repeatedly, with different shifts each time.
     fn pack(&mut self, period: &Period, goal: Goal, share: u64) -> PackingOutcome {
         let mut share = share.min(self.left);
         self.left -= share;
@@ -653,8 +654,8 @@ impl<'a> TranslationSearch<'a> {
         streams
     }
 
-    /// Puts slots into phases, first fit, those that take the most channels first; `None` where a
-    /// slot takes more than there are.
+    /// Assigns slots to phases by first fit, those that take the most channels first; `None` if a
+    /// slot takes more channels than a cell has.
     fn assign(&self, slots: Vec<Vec<Stream>>) -> Option<Plan> {
         let channels = |streams: &Vec<Stream>| {
             let mut taken = vec![0u32; self.problem.cell_count()];

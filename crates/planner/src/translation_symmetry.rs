@@ -1,16 +1,17 @@
-//! Sets that look the same from every cell of a torus: one connection stands for all its copies.
+//! Phases for sets that are invariant under the translations of a torus: one connection is planned
+//! for all its translates.
 //!
-//! If every cell sends as many connections of every *offset* (target less source, round each
-//! dimension) as every other, routes can be copies too: an offset's routes go over its
-//! coordinates in order of the dimensions, and together take `hops + 1` channels on every cell,
-//! the same everywhere. Dividing the set into phases is then packing of a few hundred numbers
-//! into bins of as many as a cell has channels, whatever the number of cells: first fit, longest
-//! first. For long offsets that wastes much, so an orbit may be divided into parts, by the sum of
-//! the source's coordinates modulo their number; what a part takes on a cell then depends on
-//! that sum for the cell alone. Where a coordinate is just half round, offsets take turns in which
-//! way they go.
+//! If every cell sends equally many connections of every *offset* (target less source, modulo the
+//! size of each dimension), routes can be translates too. The routes of an offset cross the
+//! dimensions in order, and together take `hops + 1` channels on every cell. Dividing the set into
+//! phases is then a bin packing of a few hundred numbers, whatever the number of cells; the
+//! channels of a cell are the size of a bin. It is solved by first fit, longest first. Long offsets
+//! waste much of a bin, so an offset's connections may be divided into parts, by the sum of the
+//! source's coordinates modulo the number of parts. The channels that a part takes on a cell then
+//! depend only on that sum for the cell. Offsets of exactly half a dimension alternate between both
+//! directions.
 //!
-//! That the set is regular is found from its connections alone.
+//! The planner detects the symmetry from the connections alone.
 
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionSet, Topology};

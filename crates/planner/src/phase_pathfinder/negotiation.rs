@@ -1,8 +1,8 @@
-//! Phases and routes of connections: negotiated congestion over channels, agents and links.
+//! Negotiated congestion over phases: channels, agents and links are its resources.
 //!
-//! A resource is the channels of a cell in a phase, which are counted, or a port or a link in a
-//! phase, which is busy for clocks. An overuse is a channel too many, or as many clocks too many as
-//! a stream takes on average.
+//! The channels of a cell in a phase are counted; a port or a link in a phase is busy for a number
+//! of clocks. One overuse is one channel too many, or as many clocks too many as an average stream
+//! takes.
 
 use std::cmp::Reverse;
 
@@ -15,21 +15,21 @@ use super::PhaseConfig;
 use super::route::{HOP, PhaseRouteSearch};
 use crate::problem::Problem;
 
-/// How a negotiation ended.
+/// The outcome of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoutingOutcome {
-    /// Nothing is overused.
+    /// No resource is overused.
     Settled,
-    /// No progress.
+    /// There was no progress.
     Stalled,
     /// The budget is used up.
     Exhausted,
 }
 
-/// The most that a resource costs: routes of 4096 cells and links stay far below 2^32.
+/// The maximum cost of a resource: routes of 4096 cells and links stay far below 2^32.
 const DEAREST: u64 = 1 << 17;
 
-/// The users of a resource or the clocks that it is busy, and what overuse has cost so far.
+/// The users of a resource, or the clocks for which it is busy, and its history cost.
 #[derive(Clone, Copy, Default)]
 struct Occupancy {
     amount: u64,
@@ -44,7 +44,7 @@ struct OccupancyTable {
     uses: Vec<Occupancy>,
     /// The amount of one overuse.
     unit: u64,
-    /// By how much all amounts together are above their limits.
+    /// The sum of the amounts above the limits.
     over: u64,
 }
 
@@ -64,8 +64,7 @@ impl OccupancyTable {
         self.over += of.amount.saturating_sub(limit);
     }
 
-    /// Makes what is overused dearer and counts the overuse; `limit` is that of a place in a
-    /// phase.
+    /// Raises the history cost of overused resources. `limit` takes a phase and a place.
     fn learn(&mut self, history: u32, most: u32, limit: impl Fn(usize, usize) -> u64) {
         let (width, unit) = (self.width.max(1), self.unit);
         for (row, of) in self.uses.iter_mut().enumerate() {
@@ -86,7 +85,7 @@ impl OccupancyTable {
     }
 }
 
-/// What it costs to use `by` more of a resource.
+/// The cost of using `by` more of a resource.
 #[inline]
 fn penalty(of: Occupancy, by: u64, limit: u64, unit: u64, present: u64) -> u32 {
     let over = (of.amount + by).saturating_sub(limit);
@@ -183,7 +182,7 @@ impl<'a> PhaseNegotiation<'a> {
         self.present = u64::from(self.config.present_first);
     }
 
-    /// Draws other random numbers from here on.
+    /// Reseeds the random numbers.
     pub(super) fn reseed(&mut self) {
         self.rng = ChaCha8Rng::seed_from_u64(self.rng.random());
     }
@@ -273,7 +272,7 @@ impl<'a> PhaseNegotiation<'a> {
         })
     }
 
-    /// Makes what is overused dearer.
+    /// Raises the history costs of overused resources.
     fn learn(&mut self) {
         let (history, most) = (self.config.history, self.config.history_most);
         let (limits, capacity) = (&self.limits, &self.problem.capacity);
@@ -289,7 +288,7 @@ impl<'a> PhaseNegotiation<'a> {
         self.work += to_u64(resources) / 32 + to_u64(self.paths.len()) / 4;
     }
 
-    /// Books what a connection uses, or gives it back.
+    /// Books the resources of a connection, or releases them.
     fn book(&mut self, x: usize, path: &[u32], add: bool) {
         let phase = self.phase_of[x];
         let limit = self.limits[index(phase)];
@@ -397,7 +396,7 @@ impl<'a> PhaseNegotiation<'a> {
     }
 }
 
-/// What links and cells cost a connection in a phase.
+/// The costs of links and cells for a connection in a phase.
 struct Costs<'a> {
     capacity: &'a [u16],
     links: &'a [Occupancy],
@@ -407,7 +406,7 @@ struct Costs<'a> {
     unit: u64,
     channel_capacity: u64,
     present: u64,
-    /// Breaks ties between links, another way each time.
+    /// Breaks ties between links, differently for each search.
     salt: u32,
 }
 

@@ -1,7 +1,7 @@
-//! The cheapest route of a connection: A* over cells, with hops as the estimate.
+//! The cheapest route of a connection in a phase: A* over cells, with hops as the estimate.
 //!
-//! A route may go a few hops further than the shortest (`detour`). Costs are in 64ths of a hop over
-//! a free link; whoever asks gives the costs of links and of cells.
+//! A route may exceed the shortest by a few hops (`detour`). Costs are in 64ths of a hop over a
+//! free link. The caller supplies the costs of links and cells.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,12 +1,12 @@
-//! Starts of the streams of one phase.
+//! Start times for the streams of one phase by list scheduling and justification.
 //!
-//! Each stream claims both its agents and the links of its route, each for a time that begins so
-//! many clocks after its start. Streams are dispatched one after the other, where all that they
-//! claim is free first: of those that can start first, one whose agents and links have the most
-//! left to do. The result is bettered by *justification* (Valls, Ballestín and Quintanilla, EJOR
-//! 2005): streams in the order of their ends, last first, are moved as late as they can, then in
-//! the order of their starts as early as they can. The same is tried with noise on what is left
-//! to do, and the shortest timetable kept.
+//! Each stream claims both its agents and the links of its route, each for an interval relative to
+//! its start. Streams are scheduled one after the other at the first time at which all claims are
+//! free: of those that can start first, the one whose agents and links have the most work left. The
+//! result is improved by *justification* (Valls, Ballestín and Quintanilla, EJOR 2005): streams are
+//! moved as late as possible, in descending order of their ends, then as early as possible, in the
+//! order of their starts. This is repeated with noise on the remaining work, and the shortest
+//! timetable is kept.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,4 @@
-//! The order of a set, as a negotiation needs it: what comes before a connection, how much comes
-//! after it, and sequences that keep to it.
+//! The precedence graph of a set: predecessors, critical paths and topological sequences.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,8 +1,8 @@
-//! The shortest routes of every connection, all of them at once.
+//! All shortest routes of every connection, as one list of hops per connection.
 //!
-//! What a search looks at is the same in every pass: the hops that lead nearer to the target, in
-//! the order of their distance from the source, between cells numbered along them. Of cells at one
-//! distance only [`WIDTH`] are held, which is all on small machines.
+//! Every pass searches the same hops: those that lead nearer to the target, in the order of their
+//! distance from the source, between cells numbered along them. At most [`WIDTH`] cells of each
+//! distance are stored, which is all of them on small machines.
 
 use conset_ir::ConnectionSet;
 use conset_ir::convert::{index, to_u32};

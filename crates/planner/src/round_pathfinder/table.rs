@@ -1,7 +1,7 @@
-//! Who is where: rounds against links and agents, as bits.
+//! The rounds in which each link and each port is busy, as bit sets.
 //!
-//! A row of bits for each edge and each port says in which rounds it is busy. A pass fills the table
-//! connection by connection; the search goes over all rounds at a time, 64 in a word.
+//! There is a row of bits for each edge and each port. A pass fills the table connection by
+//! connection. The search handles 64 rounds, one word, at a time.
 
 use std::cmp::Reverse;
 
@@ -16,12 +16,12 @@ use super::routes::{Hop, Routes};
 use crate::problem::{capacities, ports};
 use conset_partition_route::network::Network;
 
-/// Words of bits that are held.
+/// The maximum number of words of the bit sets.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
-/// Words that differ by no more than this share of them count as equal.
+/// Word counts that differ by at most this share (a divisor) are treated as equal.
 const EVEN: u32 = 64;
 
-/// Rounds under construction, and what passes learn from each other.
+/// The rounds under construction, and the state that one pass leaves to the next.
 pub(super) struct RoundTable<'a> {
     network: &'a Network,
     pub(super) words: Vec<u32>,
@@ -37,12 +37,12 @@ pub(super) struct RoundTable<'a> {
     used: Vec<u16>,
     /// Connections over each edge in this pass.
     carried: Vec<u32>,
-    /// What is added to that in this pass, so that passes differ.
+    /// A random addition to `carried`, so that passes differ.
     pub(super) jitter: Vec<u8>,
     pub(super) round_of: Vec<u32>,
     /// Edges of each connection's route, [`Routes::start`].
     pub(super) taken: Vec<u32>,
-    /// The same of the pass before, and who takes its old route where it can.
+    /// The routes of the previous pass, and the connections that keep them if possible.
     pub(super) previous_route: Vec<u32>,
     pub(super) frozen: Vec<bool>,
     /// Clocks of the longest connection of each round, and the connections in it.

@@ -1,8 +1,8 @@
-//! The order of a set: which connections must be received before others start.
+//! The order of a set: the connections that must be received before others start.
 //!
-//! Slots are in the order of time, phases as well, so a pair is kept where the last slot of the
-//! one comes before the first slot of the other. A pair that is broken is a conflict like any
-//! other, and becomes dearer with each pass.
+//! Slots and phases are ordered in time, so a pair is satisfied if the last slot of the first
+//! connection precedes the first slot of the second. A violated pair is a conflict like any other,
+//! and its cost rises with each pass.
 
 use conset_ir::ConnectionSet;
 use conset_ir::convert::{index, to_u32};

@@ -1,9 +1,9 @@
-//! The cheapest routes of a connection, for all starts at once.
+//! The cheapest routes of a connection, for all start slots at once.
 //!
-//! Costs are found from the target backwards, over the cells that routes of at most so many hops
-//! can pass: the cost of a cell is a row of numbers, one for each slot in which a unit may start,
-//! and an edge is taken for all of them in one loop over slices. Shortest routes need one sweep
-//! over the cells, and each step back towards the source that a detour takes needs one more.
+//! The search runs backwards from the target, over the cells that lie on routes of at most a given
+//! number of hops. The costs of a cell are a row with one number for each slot in which a unit may
+//! start, and an edge is relaxed for all of them in one loop over slices. Shortest routes need one
+//! sweep over the cells; each step away from the target that a detour takes needs one more.
 
 use crate::problem::{Problem, UNREACHABLE};
 use conset_ir::convert::{index, to_u32, to_u64};

@@ -1,8 +1,8 @@
-//! Resources over time: who uses them in which slot, and what a stretch of slots costs.
+//! The use of links and ports over time, and the cost of intervals of slots.
 //!
-//! A resource is a row, a link or a port, and a row has a column for each slot. Beside its costs a
-//! row keeps their running sums, so a stretch of any length costs one subtraction, and the
-//! stretches from all slots on are two slices of one row.
+//! A resource, a link or a port, is a row with a column for each slot. A row also stores the prefix
+//! sums of its costs, so that an interval of any length costs one subtraction, and the intervals
+//! from all slots are two slices of one row.
 
 use conset_ir::convert::index;
 

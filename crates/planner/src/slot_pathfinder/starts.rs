@@ -1,11 +1,11 @@
-//! Exact starts: the streams of a phase packed as closely as agents and links allow.
+//! Exact start times: packs the streams of one phase as densely as agents and links allow.
 //!
-//! What a stream keeps busy, and from when to when after its start, is known
-//! ([`Problem::holds`]), so a phase is a problem of scheduling without preemption. Streams are
-//! taken in an order, and each gets the earliest start at which all is free, also in gaps that
-//! those before it have left. Then they are packed towards the end of the phase, the last to end
-//! first, and towards its begin again (forward-backward improvement: Li and Willis, European
-//! Journal of Operational Research 56, 1992), for as long as that makes the phase shorter.
+//! The resources that a stream uses, and when after its start, are known ([`Problem::holds`]), so a
+//! phase is a scheduling problem without preemption. Streams are taken in an order, and each gets
+//! the earliest start at which all its resources are free, also in gaps between earlier streams.
+//! Then they are packed towards the end of the phase, the last to end first, and towards its
+//! beginning again (forward-backward improvement: Li and Willis, European Journal of Operational
+//! Research 56, 1992), for as long as the phase becomes shorter.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Connections cut into units, how long these are, and how many slots they need at least.
+//! Units: the pieces of connections that are scheduled, their slots, and lower bounds of the number
+//! of slots.
 
 use super::Config;
 use crate::problem::Problem;

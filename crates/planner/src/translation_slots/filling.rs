@@ -1,14 +1,14 @@
-//! Slots filled one after the other, without a gap where links are short.
+//! Fills time slots one after the other by exact cover search.
 //!
-//! Where slots do not shift time they are independent of each other, and each is an exact cover:
-//! its items must take every array that is *tight* (with so much to do that it must be busy
-//! nearly all the time) and none twice. At first almost any exact cover is found within some
-//! dozens of steps; what takes most of what there is most left of goes first, so that short items
-//! are left for the end, where slots are hard to fill. A few holes are allowed once a slot cannot
-//! be filled. The last items are the caller's to pack.
+//! Slots that do not shift time are independent of each other, and each is an exact cover: its
+//! items must take every *tight* array (one with so much load that it must be busy nearly all the
+//! time) and none twice. At first almost any exact cover is found within some dozens of steps.
+//! Items that take the arrays with the most remaining load go first, so that short items remain for
+//! the end, where slots are hard to fill. A few idle arrays are allowed once a slot cannot be
+//! filled. The caller packs the last items.
 //!
-//! A cover is searched for in depth, always for the array with the fewest items left that could
-//! take it (Knuth, Dancing Links, 2000); sets of arrays are bits.
+//! The search is depth-first and always branches on the array with the fewest items left that could
+//! take it (Knuth, Dancing Links, 2000). Sets of arrays are bit sets.
 
 use conset_ir::convert::{index, to_u32, to_u64};
 use rand::seq::SliceRandom;

@@ -1,19 +1,19 @@
-//! Packing of items into circular arrays.
+//! Packing of items into circular arrays by a min-conflicts search.
 //!
 //! There are arrays of `period` entries, and each entry of an array has the array's capacity. An
-//! item is placed at a time, in one of several ways (*choices*); a choice takes entries of some
-//! arrays, each at the time less a delay, modulo the period. A packing is a time and a choice for
-//! every item such that no capacity is exceeded.
+//! item is placed at a time, in one of several *choices*. A choice takes entries of some arrays,
+//! each at the time less a delay, modulo the period. A packing is a time and a choice for every
+//! item such that no capacity is exceeded.
 //!
 //! The search is min-conflicts with weights on entries (breakout: Morris, AAAI 1993; the history
-//! cost of PathFinder): items in conflict are moved to the cheapest time and choice, one after the
-//! other, and entries that stay overused become dearer, which fades. Of places that cost the same
-//! those are preferred that leave no free entry beside what they take, so that the free entries
-//! stay together. The cost of all times at once is a sum of rotated arrays, of 16 bits each, of
-//! which a processor adds many at a time.
+//! cost of PathFinder): items in conflict move, one after the other, to the cheapest time and
+//! choice. Entries that stay overused become more expensive; this addition decays. Among placements
+//! of equal cost it prefers those that leave no free entry next to the entries they take, so that
+//! free entries stay contiguous. The cost of all times is a sum of rotated arrays of 16-bit
+//! numbers, which a processor adds many at a time.
 //!
-//! Arrays may have mirror images, in which everything happens as well with time reversed. Then an
-//! item stands for two, which halves the search; images cost what the entries cost, so they are
+//! Arrays may have mirror images, which are used in the same way with time reversed. An item then
+//! stands for two, which halves the search. An image costs as much as its original, so images are
 //! counted but not added up.
 
 use conset_ir::convert::{index, to_f64, to_u32, to_u64};
@@ -77,13 +77,13 @@ pub(super) struct ItemPlacement {
 /// The weights of the search; the cost of an overuse is [`UNIT`] when it is new.
 #[derive(Clone, Debug)]
 pub struct Weights {
-    /// What a pass in which an entry is overused adds to the cost of overusing it.
+    /// The history cost that a pass adds to an overused entry.
     pub growth: u32,
-    /// What is kept of these additions from pass to pass, in 1024ths.
+    /// The share of history costs that is kept from pass to pass, in 1024ths.
     pub kept: u32,
-    /// The cost of a free entry beside what an item takes.
+    /// The cost of a free entry next to an entry that an item takes.
     pub beside: u32,
-    /// Passes without fewer conflicts after which the search gives up.
+    /// The number of passes without fewer conflicts after which the search gives up.
     pub patience: u32,
 }
 

@@ -1,13 +1,13 @@
-//! Tori, subgroups of their translations, and routes over the dimensions in order.
+//! Tori, subgroups of their translations, and dimension-ordered routes.
 //!
-//! A subgroup has a *step* for each dimension, a divisor of its size: its translations go over
-//! multiples of the steps. Cells that it maps to each other are a *class*, and the cell of a class
-//! with the least coordinates is its *representative*. Each translation shifts time, modulo a
-//! period, such that the shifts of two translations add up (a homomorphism): a step in a dimension
-//! shifts by that dimension's *shift*, and going all the way round by a multiple of the period.
-//! A subgroup is *folded* where shifts count in fractions of a slot: it keeps the translations
-//! that shift by whole slots, such as those along diagonals, which meet no row or column twice.
-//! A cell's *delay* is the shift of the translation that maps its representative to it.
+//! A subgroup has a *step* for each dimension, a divisor of its size: its translations are
+//! multiples of the steps. Cells that it maps to each other form a *class*; the cell with the least
+//! coordinates is the *representative* of its class. Each translation shifts time modulo a period,
+//! such that the shifts of two translations add up (a homomorphism): a step in a dimension shifts
+//! by that dimension's *shift*, and all the way round by a multiple of the period. A subgroup is
+//! *folded* where shifts are fractions of a slot: it keeps the translations that shift by whole
+//! slots, such as those along diagonals, which visit no row or column twice. The *delay* of a cell
+//! is the shift of the translation that maps its representative to it.
 
 use conset_ir::Topology;
 use conset_ir::convert::{index, to_u32};

@@ -1,5 +1,5 @@
-//! The machine as packing sees it: edges of a capacity as so many *lanes* beside each other, ways
-//! back, and hops from every source.
+//! The network of the windowed planner: parallel *lanes* for the capacity of an edge, reverse
+//! edges, and hops from every source.
 
 use crate::problem::{Problem, UNREACHABLE};
 use conset_ir::convert::{index, to_u32};

@@ -1,9 +1,9 @@
-//! A phase that is packed with connections of a pool.
+//! Packs one phase with connections of the pool.
 //!
-//! A phase has at most 64 slots. In a slot a lane and a port carry one stream, so what is free of
-//! them is a word of bits, and one search finds the routes of all slots. A packing is always right:
-//! no lane and no port is used twice in a slot, and routes through a cell are never more than its
-//! channels. Routes are shortest ones. What counts is the *worth* of what is placed
+//! A phase has at most 64 slots. In a slot a lane and a port carry one stream, so their free slots
+//! are the bits of a word, and one search finds the routes of all slots. A packing is always valid:
+//! no lane and no port is used twice in a slot, and the routes through a cell do not exceed its
+//! channels. Routes are shortest. The objective is the *worth* of the placed connections
 //! ([`WindowPacking::worth_of`]).
 
 use conset_ir::convert::{index, to_u32, to_u64};

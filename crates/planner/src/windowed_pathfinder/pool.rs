@@ -1,4 +1,4 @@
-//! Connections without a place, to be found by their ends.
+//! The connections that have no phase yet, by source and target.
 
 use conset_ir::Connection;
 use conset_ir::convert::index;
