@@ -1,5 +1,6 @@
-//! Odd machines and any sets on them, for the tests of the ways.
+//! Small machines and arbitrary sets on them, for the tests of the planners.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine, Parameters};
 
 /// Small machines of every kind.
@@ -25,7 +26,7 @@ pub(super) fn machine(row: usize, change: impl FnOnce(&mut Parameters)) -> Machi
 /// Connections between cells with an agent, whatever the numbers.
 pub(super) fn set(machine: &Machine, rows: &[(u32, u32, u32)]) -> ConnectionSet {
     let cells: Vec<CellId> = machine.endpoints().collect();
-    let any = |at: u32| cells[at as usize % cells.len()];
+    let any = |at: u32| cells[index(at) % cells.len()];
     let rows = rows.iter().map(|&(s, t, words)| Connection::new(any(s), any(t), words));
     ConnectionSet::new("s", rows.collect()).unwrap()
 }
@@ -42,7 +43,7 @@ pub(super) fn duration(machine: &Machine, words: u32, hops: usize, twice: bool) 
 
 /// A set with an order, in which earlier connections come before later ones.
 pub(super) fn ordered(set: ConnectionSet, pairs: &[(usize, usize)]) -> ConnectionSet {
-    let id = |x: usize| ConnectionId((x % set.len()) as u32);
+    let id = |x: usize| ConnectionId(to_u32(x % set.len()));
     let order = pairs.iter().map(|&(a, b)| (id(a), id(b))).filter(|(a, b)| a < b).collect();
     set.with_order(order).unwrap()
 }

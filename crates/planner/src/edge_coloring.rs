@@ -1,20 +1,21 @@
-//! Rounds by search, for any network.
+//! Rounds for any network by edge coloring and simulated annealing.
 //!
-//! Where words are equal, a timetable is a coloring: connections of one color are a round, and
-//! no agent may send or receive two of a color, no link carry two. As many colors as the busiest
-//! agent has connections are enough for the agents (König); the search looks for a coloring with
-//! a given number that is good for the links too:
+//! If all connections have the same number of words, a timetable is an edge coloring: connections
+//! of one color form a round, in which no agent sends or receives twice and no link carries two
+//! connections. As many colors as the busiest agent has connections suffice for the agents (König).
+//! The search looks for a coloring with a given number of colors that suits the links too:
 //!
-//! * It begins with a coloring that is good for the agents, by alternating paths.
-//! * A move takes a connection that shares a link in its round and gives it another route, or
-//!   swaps two colors along the alternating path or cycle that it lies on and gives all
-//!   connections on it new routes. Either way the agents stay in order.
-//! * Moves that do not make the number of shared links greater are kept, others by simulated
-//!   annealing. It ends when nothing is shared or the moves are used up.
+//! * The initial coloring has no conflicts at agents. It is constructed with alternating paths.
+//! * A move takes a connection that shares a link in its round. It either reroutes the connection,
+//!   or swaps two colors along the alternating path or cycle through it and reroutes all
+//!   connections on that path. Neither creates a conflict at an agent.
+//! * Moves that do not increase the number of shared links are accepted, others by simulated
+//!   annealing. The search ends when no link is shared or its moves are used up.
 //!
-//! Only for agents with independent directions: with half duplex the coloring is not of a
-//! bipartite graph. Unequal words are allowed; a round then lasts as long as its longest.
+//! Agents must send and receive independently: with half duplex the graph is not bipartite. Unequal
+//! words are allowed; a round then lasts as long as its longest connection.
 
+use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,31 +24,32 @@ use super::path_search::{PathSearch, UNIT};
 use super::paths::Paths;
 use conset_partition_route::network::{Distances, Network};
 
-/// A coloring found.
+/// The rounds and routes of a coloring.
 pub(super) struct Coloring {
     pub(super) rounds: u32,
-    /// What the rounds last, in connections: each as long as its busiest link.
+    /// The duration of the rounds in connections: each lasts as long as its busiest link.
     pub(super) length: u32,
     pub(super) round_of: Vec<u32>,
     pub(super) paths: Paths,
-    /// Cells that were looked at, and whether that was all that was allowed.
+    /// The cells expanded, and whether the search ended at their limit.
     pub(super) expanded: u64,
     pub(super) stopped: bool,
 }
 
 const NONE: u32 = u32::MAX;
-/// Ends and rounds of all connections together that the search holds.
+/// The maximum number of table entries: cells or edges times rounds.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
-/// The price of a link that is in use in the round, in shares of a cell's.
+/// The cost of a link that is in use in the round.
 const SHARED: u32 = 4 * UNIT;
-/// Cells that a new route may look at on the average: on large machines the search ends the sooner.
+/// The mean number of cells that a route search may expand; the search ends earlier on large
+/// machines.
 const ROUTE_EXPANSION_BUDGET: usize = 64;
 const HOT: f64 = 1.5;
 const COLD: f64 = 0.1;
 
-/// Looks for `rounds` rounds, or more where an agent has more connections, routing `routes`
-/// connections anew and looking at `most` cells at most; `None` where the machine or the set is not
-/// for it.
+/// Searches for a coloring with `rounds` rounds, or more if an agent has more connections. Reroutes
+/// at most `routes` connections and expands at most `most` cells. Returns `None` for a machine or a
+/// set that is not supported.
 pub(super) fn search(
     machine: &Machine,
     set: &ConnectionSet,
@@ -60,29 +62,33 @@ pub(super) fn search(
         return None;
     }
     let rounds = busiest_port(set, network.cells).max(rounds);
-    let table = network.cells.checked_mul(rounds as usize).filter(|&n| n <= TABLE_MEMORY_LIMIT)?;
-    (network.next.edge_count().checked_mul(rounds as usize)? <= TABLE_MEMORY_LIMIT).then_some(())?;
+    let table = network.cells.checked_mul(index(rounds)).filter(|&n| n <= TABLE_MEMORY_LIMIT)?;
+    (network.next.edge_count().checked_mul(index(rounds))? <= TABLE_MEMORY_LIMIT).then_some(())?;
     let mut search = ColoringSearch {
         network,
         set,
-        rounds: rounds as usize,
+        rounds: index(rounds),
         sends: vec![NONE; table],
         receives: vec![NONE; table],
         round_of: vec![NONE; set.len()],
         paths: vec![Vec::new(); set.len()],
-        used: vec![0; network.next.edge_count() * rounds as usize],
-        parallel: network.links.iter().map(|&links| links.min(1 << 12) as u16).collect(),
+        used: vec![0; network.next.edge_count() * index(rounds)],
+        parallel: network
+            .links
+            .iter()
+            .map(|&links| u16::try_from(links).unwrap_or(u16::MAX).min(1 << 12))
+            .collect(),
         path_search: PathSearch::new(network.cells),
         distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
         chain: Vec::new(),
         spent: 0,
         expanded: 0,
     };
-    for x in 0..set.len() as u32 {
+    for x in 0..to_u32(set.len()) {
         search.color(x);
     }
     let mut shared: i64 = 0;
-    for x in 0..set.len() as u32 {
+    for x in 0..to_u32(set.len()) {
         search.find(x);
         shared += search.book(x);
     }
@@ -92,16 +98,17 @@ pub(super) fn search(
     while shared > 0 {
         let used = search.spent.max(search.expanded / ROUTE_EXPANSION_BUDGET);
         // The share of the work, in routes.
-        let worked = (search.expanded as u128 * routes as u128 / u128::from(most)) as usize;
+        let product = u128::from(to_u64(search.expanded)) * u128::from(to_u64(routes));
+        let worked = usize::try_from(product / u128::from(most)).unwrap_or(usize::MAX);
         stopped |= worked > used && worked >= routes;
         let used = used.max(worked);
         if used >= routes {
             break;
         }
-        let heat = HOT * (COLD / HOT).powf(used as f64 / routes as f64);
+        let heat = HOT * (COLD / HOT).powf(to_f64(used) / to_f64(routes));
         shared += search.propose(&mut rng, heat);
     }
-    let expanded = search.expanded as u64;
+    let expanded = to_u64(search.expanded);
     let mut paths = Paths::with_capacity(set.len());
     for path in &search.paths {
         paths.push(path.iter().copied());
@@ -150,9 +157,9 @@ impl ColoringSearch<'_> {
 
     fn place(&mut self, x: u32, round: u32) {
         let (source, target) = self.ends(x);
-        self.sends[source + round as usize] = x;
-        self.receives[target + round as usize] = x;
-        self.round_of[x as usize] = round;
+        self.sends[source + index(round)] = x;
+        self.receives[target + index(round)] = x;
+        self.round_of[index(x)] = round;
     }
 
     /// Gives a connection the first round that is free at both ends, after swapping rounds along
@@ -171,12 +178,12 @@ impl ColoringSearch<'_> {
                 let b = free(receives).expect("a free round at the target");
                 // The path from the target that begins with round a does not reach the source.
                 let first = self.receives[target + a];
-                self.collect(first, a as u32, b as u32);
-                self.swap_chain(a as u32, b as u32);
+                self.collect(first, to_u32(a), to_u32(b));
+                self.swap_chain(to_u32(a), to_u32(b));
                 a
             }
         };
-        self.place(x, round as u32);
+        self.place(x, to_u32(round));
     }
 
     /// All connections on the alternating path or cycle of rounds `a` and `b` through `x`.
@@ -186,7 +193,7 @@ impl ColoringSearch<'_> {
         for at_source in [true, false] {
             let (mut at, mut at_source) = (x, at_source);
             loop {
-                let other = if self.round_of[at as usize] == a { b } else { a } as usize;
+                let other = index(if self.round_of[index(at)] == a { b } else { a });
                 let (source, target) = self.ends(at);
                 let next = match at_source {
                     true => self.sends[source + other],
@@ -209,13 +216,13 @@ impl ColoringSearch<'_> {
         for row in 0..self.chain.len() {
             let x = self.chain[row];
             let (source, target) = self.ends(x);
-            let round = self.round_of[x as usize] as usize;
+            let round = index(self.round_of[index(x)]);
             self.sends[source + round] = NONE;
             self.receives[target + round] = NONE;
         }
         for row in 0..self.chain.len() {
             let x = self.chain[row];
-            let round = if self.round_of[x as usize] == a { b } else { a };
+            let round = if self.round_of[index(x)] == a { b } else { a };
             self.place(x, round);
         }
     }
@@ -231,9 +238,9 @@ impl ColoringSearch<'_> {
     }
 
     fn change(&mut self, x: u32, add: bool) -> i64 {
-        let round = self.round_of[x as usize] as usize;
+        let round = index(self.round_of[index(x)]);
         let mut change = 0;
-        for pair in self.paths[x as usize].windows(2) {
+        for pair in self.paths[index(x)].windows(2) {
             let edge = self.network.next.edge(pair[0], pair[1]);
             let used = &mut self.used[edge * self.rounds + round];
             if add {
@@ -248,8 +255,8 @@ impl ColoringSearch<'_> {
     }
 
     fn shares(&self, x: u32) -> bool {
-        let round = self.round_of[x as usize] as usize;
-        self.paths[x as usize].windows(2).any(|pair| {
+        let round = index(self.round_of[index(x)]);
+        self.paths[index(x)].windows(2).any(|pair| {
             let edge = self.network.next.edge(pair[0], pair[1]);
             self.used[edge * self.rounds + round] > self.parallel[edge]
         })
@@ -260,7 +267,7 @@ impl ColoringSearch<'_> {
         let c = self.set.get(conset_ir::ConnectionId(x));
         let (source, target) = (c.source.0, c.target.0);
         self.distances.aim(self.network, source, target);
-        let (rounds, round) = (self.rounds, self.round_of[x as usize] as usize);
+        let (rounds, round) = (self.rounds, index(self.round_of[index(x)]));
         let (used, parallel) = (&self.used, &self.parallel);
         let link = |edge: usize| {
             let used = used[edge * rounds + round];
@@ -270,7 +277,7 @@ impl ColoringSearch<'_> {
             self.path_search.find(self.network, &self.distances, (source, target), |_| UNIT, link);
         debug_assert!(found, "ways were found before");
         self.expanded += self.path_search.expanded();
-        self.paths[x as usize].clone_from(&self.path_search.path);
+        self.paths[index(x)].clone_from(&self.path_search.path);
     }
 
     fn length(&self) -> u32 {
@@ -285,7 +292,7 @@ impl ColoringSearch<'_> {
 
     /// Proposes a move; by how much it makes sharing greater.
     fn propose(&mut self, rng: &mut ChaCha8Rng, heat: f64) -> i64 {
-        let count = self.set.len() as u32;
+        let count = to_u32(self.set.len());
         let mut x = rng.random_range(0..count);
         for _ in 0..64 {
             if self.shares(x) {
@@ -293,8 +300,8 @@ impl ColoringSearch<'_> {
             }
             x = rng.random_range(0..count);
         }
-        let a = self.round_of[x as usize];
-        let b = rng.random_range(0..self.rounds as u32);
+        let a = self.round_of[index(x)];
+        let b = rng.random_range(0..to_u32(self.rounds));
         self.chain.clear();
         if a == b {
             self.chain.push(x);
@@ -311,14 +318,14 @@ impl ColoringSearch<'_> {
         for &x in &chain {
             if a == b || self.shares(x) {
                 change += self.unbook(x);
-                old.push((x, std::mem::take(&mut self.paths[x as usize])));
+                old.push((x, std::mem::take(&mut self.paths[index(x)])));
                 self.find(x);
                 change += self.book(x);
             }
         }
         self.spent += 1 + old.len() + chain.len() / 8;
         let allowed = -heat * f64::ln(rng.random_range(1e-9..1.0));
-        if change as f64 <= allowed {
+        if change <= 0 || to_f64(change) <= allowed {
             return change;
         }
         for &x in &chain {
@@ -328,7 +335,7 @@ impl ColoringSearch<'_> {
             self.swap_chain(a, b);
         }
         for (x, path) in old {
-            self.paths[x as usize] = path;
+            self.paths[index(x)] = path;
         }
         for &x in &chain {
             self.book(x);

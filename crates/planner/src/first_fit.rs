@@ -1,15 +1,16 @@
-//! Fewer rounds: holes are filled.
+//! First fit: connections move into idle entries of other rounds, so that fewer rounds remain.
 //!
-//! Rounds made for a complete exchange have holes where a set lacks connections, and where the
-//! ports of a torus are no multiples of 4. Rounds are taken anew, those with the longest
-//! connections and of these the fullest first; each connection goes into the first round taken
-//! before where its agents and its links are free, else it stays. So a round never gets longer,
-//! and rounds run in the order that they had. Routes stay as they are.
+//! Rounds made for a complete exchange have idle entries where a set lacks connections, and where
+//! the sizes of a torus are not multiples of 4. Rounds are processed again, those with the longest
+//! connections first and among these the fullest first. Each connection goes into the first round
+//! processed before in which its agents and links are free; otherwise it stays. So no round becomes
+//! longer. Rounds keep their order, and connections keep their routes.
 //!
-//! For each agent port and edge a set of bits says in which rounds it is busy; the cost is in
-//! proportion to connections, hops and rounds / 64.
+//! A bit set for each port and edge says in which rounds it is busy. The cost is proportional to
+//! connections, hops and rounds / 64.
 
 use conset_ir::ConnectionSet;
+use conset_ir::convert::{index, to_u32};
 
 use super::paths::Paths;
 use conset_partition_route::network::Network;
@@ -29,7 +30,7 @@ pub(super) fn fill_rounds(
     round_of: Vec<u32>,
     paths: &Paths,
 ) -> (u32, Vec<u32>) {
-    let words = (rounds as usize).div_ceil(64);
+    let words = index(rounds).div_ceil(64);
     let rows = network.next.edge_count() + 2 * network.cells;
     let hops: usize = (0..set.len()).map(|x| paths.of(x).len() + 1).sum();
     if rows.saturating_mul(words) > TABLE_MEMORY_LIMIT
@@ -39,47 +40,47 @@ pub(super) fn fill_rounds(
         return (rounds, round_of);
     }
     let order = by_length(set, rounds, &round_of);
-    let mut rank = vec![0u32; rounds as usize];
+    let mut rank = vec![0u32; index(rounds)];
     for (row, &round) in order.iter().enumerate() {
-        rank[round as usize] = row as u32;
+        rank[index(round)] = to_u32(row);
     }
-    let mut sequence: Vec<u32> = (0..set.len() as u32).collect();
+    let mut sequence: Vec<u32> = (0..to_u32(set.len())).collect();
     sequence.sort_by_key(|&x| {
-        let hops = paths.of(x as usize).len();
-        (rank[round_of[x as usize] as usize], std::cmp::Reverse(hops))
+        let hops = paths.of(index(x)).len();
+        (rank[index(round_of[index(x)])], std::cmp::Reverse(hops))
     });
     let mut busy = vec![0u64; rows * words];
     let mut taken = vec![0u64; words];
     let mut placed = vec![0u32; set.len()];
     let mut at = Vec::new();
     for x in sequence {
-        let own = rank[round_of[x as usize] as usize];
+        let own = rank[index(round_of[index(x)])];
         at.clear();
-        at.extend(resources(network, set, paths, x as usize));
+        at.extend(resources(network, set, paths, index(x)));
         taken.fill(0);
         for &row in &at {
-            let busy = &busy[row * words..][..own as usize / 64 + 1];
+            let busy = &busy[row * words..][..index(own) / 64 + 1];
             taken.iter_mut().zip(busy).for_each(|(taken, busy)| *taken |= busy);
         }
         let free = taken.iter().position(|&word| word != u64::MAX);
-        let free = free.map(|word| 64 * word as u32 + taken[word].trailing_ones());
+        let free = free.map(|word| 64 * to_u32(word) + taken[word].trailing_ones());
         let place = free.map_or(own, |free| free.min(own));
-        placed[x as usize] = place;
+        placed[index(x)] = place;
         for &row in &at {
-            busy[row * words + place as usize / 64] |= 1 << (place % 64);
+            busy[row * words + index(place) / 64] |= 1 << (place % 64);
         }
     }
-    let mut used = vec![false; rounds as usize];
+    let mut used = vec![false; index(rounds)];
     for &place in &placed {
-        used[order[place as usize] as usize] = true;
+        used[index(order[index(place)])] = true;
     }
-    let mut number = vec![0u32; rounds as usize];
+    let mut number = vec![0u32; index(rounds)];
     let mut count = 0;
     for (round, _) in used.iter().enumerate().filter(|(_, used)| **used) {
         number[round] = count;
         count += 1;
     }
-    (count, placed.iter().map(|&place| number[order[place as usize] as usize]).collect())
+    (count, placed.iter().map(|&place| number[index(order[index(place)])]).collect())
 }
 
 /// The agent ports and the edges that a connection keeps busy.
@@ -109,13 +110,13 @@ fn fewest(network: &Network, set: &ConnectionSet, paths: &Paths, rows: usize) ->
 
 /// The rounds, those with the longest connections and of these the fullest first.
 fn by_length(set: &ConnectionSet, rounds: u32, round_of: &[u32]) -> Vec<u32> {
-    let mut weight = vec![(0u32, 0u32); rounds as usize];
+    let mut weight = vec![(0u32, 0u32); index(rounds)];
     for (c, &round) in set.connections().iter().zip(round_of) {
-        let weight = &mut weight[round as usize];
+        let weight = &mut weight[index(round)];
         *weight = (weight.0.max(c.words), weight.1 + 1);
     }
     let mut order: Vec<u32> = (0..rounds).collect();
-    order.sort_by_key(|&round| std::cmp::Reverse(weight[round as usize]));
+    order.sort_by_key(|&round| std::cmp::Reverse(weight[index(round)]));
     order
 }
 

@@ -1,22 +1,40 @@
-//! Planners: they choose phases, routes and starts together, for machines that keep planned starts.
+//! Planners that choose phases, routes and start times together, for machines with timed starts.
 //!
-//! A planner takes a [`Problem`] (machine, connection set, bounds and everything derived from
-//! them, worked out once) and returns a [`Plan`]: phases of streams, each with its words, its
-//! route and its start. It depends on its seed and its budget of work alone, never on a clock or
-//! on the number of threads.
+//! A planner takes a [`Problem`], the data derived once from a machine, a connection set and its
+//! bounds, and returns a [`Plan`]: phases of streams, each with its words, route and start. The
+//! result depends only on the seed and the work budget, never on a clock or the number of threads.
+//! [`plans`] runs any planner of the portfolio, also those for machines without timed starts.
 //!
-//! * [`slot_pathfinder`]: negotiated congestion (PathFinder) over links, agents and channels in slots of
-//!   time.
+//! * [`slot_pathfinder`]: negotiated congestion (PathFinder) over links, agents and channels in
+//!   time slots.
 //! * [`phase_pathfinder`]: negotiated congestion over the channels of cells in phases.
-//! * [`windowed_pathfinder`]: phases packed one after the other, for large sets.
-//! * [`translation_slots`]: translation-invariant sets on tori, planned for one cell and shifted for the
-//!   others.
+//! * [`windowed_pathfinder`]: packs one phase after the other, for large sets.
+//! * [`translation_slots`]: for translation-invariant sets on tori; plans one cell and shifts the
+//!   plan for the others.
 //!
-//! The starts of a plan are exact where the machine keeps them (`timed_starts`): no two streams
-//! are on a link at the same time. Whether a plan is right is for the checker to say, and how
-//! long it takes is for the cost model and the fabric.
+//! On a machine with timed starts the starts of a plan are exact: no two streams are on a link at
+//! the same time. The checker (`conset-verify`) decides whether a plan is valid; the cost model and
+//! the fabric decide how long it takes.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use conset_ir::{CellId, Connection, ConnectionSet, Machine};
+//! use conset_planner::{Planner, PlannerOptions, Task, Work, plans};
+//!
+//! let machine = Arc::new(Machine::from_spec("torus:4x4")?);
+//! let shift = (0..16).map(|cell| Connection::new(CellId(cell), CellId((cell + 1) % 16), 64));
+//! let set = Arc::new(ConnectionSet::new("shift", shift.collect())?);
+//! let bounds = conset_partition_route::bounds::bounds(&machine, &set)?.summary();
+//! let task = Task::new(&machine, &set, bounds);
+//! let options = PlannerOptions::default();
+//! let found = plans(&task, Planner::RoundPathfinder, &options, &mut Work::unlimited())?;
+//! assert_eq!(found[0].routing.phases().len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
 
 #[cfg(test)]
 mod cases;
@@ -36,6 +54,8 @@ mod preemptive_list;
 mod problem;
 mod ring_aapc;
 mod round_pathfinder;
+// The module and its `negotiation` still convert with `as`; the other modules below it do not.
+#[allow(clippy::as_conversions)]
 pub mod slot_pathfinder;
 mod torus_aapc;
 pub mod translation_slots;

@@ -1,23 +1,24 @@
-//! Phases of equal weight: a search among divisions with a given number of phases.
+//! Simulated annealing that balances the loads of a fixed number of phases.
 //!
-//! A phase lasts until its last word, so the time of a set is the sum over its phases of what the
-//! busiest agent or link has to do in each. If the agent that is busiest overall had the same
-//! share in each phase, and no other had more, that sum would be the bound. The search begins with
-//! the paper's division and moves connections between phases, alone or two of one agent in
-//! exchange, with a new route in the new phase, by simulated annealing:
+//! A phase lasts until its last word arrives, so the duration of a set is the sum over its phases
+//! of the load of the busiest agent or link. If the port that is busiest overall had the same load
+//! in every phase, and no other resource had more, that sum would equal the bound. The search
+//! starts from the phases of the paper's algorithm. A move transfers one connection to another
+//! phase, or exchanges two connections of one agent, with new routes in the new phases:
 //!
-//! * what counts is the sum of the 8th powers of the loads of all agent ports and all links in all
-//!   phases, in units of the share that the busiest port should have; it is ruled by the greatest
-//!   loads and still falls when one of several great ones is made smaller;
-//! * channels are a hard limit: a route goes round full cells, or the move is not made;
-//! * of all divisions seen, the one with the least sum of greatest loads is kept.
+//! * The objective is the sum of the 8th powers of the loads of all ports and links in all phases,
+//!   in units of the load that the busiest port should have. The greatest loads dominate it, and it
+//!   still decreases when one of several equally great loads does.
+//! * Channels are a hard limit: routes avoid full cells, or the move is rejected.
+//! * The result is the division with the least sum of greatest loads of all those visited.
 //!
-//! With one phase that leaves routes to choose. The number of moves is in proportion to the
-//! connections, so time is too; where routes are so long that the searches for them look at more
-//! than [`EXPANSION_LIMIT`] cells, or more than [`MOVE_EXPANSION_LIMIT`] a move, the search cools faster and ends there. It
-//! ends, too, at a division that takes no more than the busiest port alone. Sets with an order or with
-//! required bandwidths or latencies are left as they are.
+//! With a single phase only routes change. The number of moves is proportional to the number of
+//! connections. Where routes are so long that the route searches would expand more than
+//! [`EXPANSION_LIMIT`] cells, or more than [`MOVE_EXPANSION_LIMIT`] per move, the search cools
+//! faster and ends at that limit. It also ends at a division that takes no longer than the busiest
+//! port alone. Sets with an order or with required bandwidths or latencies are returned unchanged.
 
+use conset_ir::convert::{index, to_f64, to_u32, to_u64, truncate};
 use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -40,18 +41,18 @@ pub(super) struct Division {
 const HOT: f64 = 1.0;
 const COLD: f64 = 0.001;
 
-/// Cells of all phases together that the search holds loads of.
+/// The maximum number of cells of all phases.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
-/// Cells that the searches for routes look at in all. Every 8x8 machine stays far below it.
+/// The number of cells that route searches may expand in total. Every 8x8 machine stays far below.
 const EXPANSION_LIMIT: u64 = 1 << 27;
 
-/// The same for each move: what two searches of all cells of a 8x8 machine come to, and a little.
-/// Without it 992 connections over ten dimensions of a hypercube took ten times the time of as
-/// many on 8x8 cells, and were no better for it.
+/// The same for each move: slightly more than two searches of all cells of an 8x8 machine. Without
+/// this limit 992 connections on a hypercube of ten dimensions took ten times as long as on 8x8
+/// cells, with no better result.
 const MOVE_EXPANSION_LIMIT: u64 = 160;
 
-/// Balances the phases of a division with so many moves; returns the best division seen.
+/// Balances the phases of a division with `moves` moves and returns the best division visited.
 pub(super) fn anneal(
     machine: &Machine,
     set: &ConnectionSet,
@@ -60,7 +61,7 @@ pub(super) fn anneal(
     (moves, work): (usize, &mut Work),
     seed: u64,
 ) -> Division {
-    let held = network.cells.saturating_mul(division.phases as usize);
+    let held = network.cells.saturating_mul(index(division.phases));
     if division.phases == 0 || set.is_empty() || held > TABLE_MEMORY_LIMIT {
         return division;
     }
@@ -68,13 +69,13 @@ pub(super) fn anneal(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut best = (search.time(), search.division.clone());
     let mut changed = false;
-    let most = EXPANSION_LIMIT.min(MOVE_EXPANSION_LIMIT.saturating_mul(moves as u64));
+    let most = EXPANSION_LIMIT.min(MOVE_EXPANSION_LIMIT.saturating_mul(to_u64(moves)));
     for step in 0..moves {
-        let used = search.expanded as f64 / most as f64;
+        let used = to_f64(search.expanded) / to_f64(most);
         if used >= 1.0 || best.0 <= search.least {
             break;
         }
-        let heat = HOT * (COLD / HOT).powf((step as f64 / moves as f64).max(used));
+        let heat = HOT * (COLD / HOT).powf((to_f64(step) / to_f64(moves)).max(used));
         changed |= search.propose(&mut rng, heat);
         if changed && step % CHECK == 0 {
             changed = false;
@@ -88,7 +89,7 @@ pub(super) fn anneal(
     if search.time() < best.0 { search.division } else { best.1 }
 }
 
-/// Moves between two looks at the whole.
+/// The number of moves between two evaluations of the duration.
 const CHECK: usize = 64;
 
 struct Annealing<'a> {
@@ -132,7 +133,7 @@ impl<'a> Annealing<'a> {
         let ports = ports(machine, set);
         let mut first = vec![0u32; port_count + 1];
         for port in ports.iter().flatten() {
-            first[*port as usize + 1] += 1;
+            first[index(*port) + 1] += 1;
         }
         for port in 0..port_count {
             first[port + 1] += first[port];
@@ -141,14 +142,14 @@ impl<'a> Annealing<'a> {
         let mut ids = vec![0; 2 * ports.len()];
         for (x, both) in ports.iter().enumerate() {
             for &port in both {
-                ids[next[port as usize] as usize] = x as u32;
-                next[port as usize] += 1;
+                ids[index(next[index(port)])] = to_u32(x);
+                next[index(port)] += 1;
             }
         }
         let words = || set.connections().iter().map(|c| c.words);
         let link = u64::from(parameters.link_clocks_per_word);
         let parallel: Vec<u64> = network.links.iter().map(|&links| links.into()).collect();
-        let phases = division.phases as usize;
+        let phases = index(division.phases);
         let mut this = Self {
             network,
             set,
@@ -178,23 +179,23 @@ impl<'a> Annealing<'a> {
             |port: usize| (0..phases).map(|p| this.port_load[p * port_count + port]).sum::<u64>();
         let busiest = (0..port_count).map(total).max().unwrap_or(1);
         this.least = busiest;
-        this.unit = (busiest as f64 / phases as f64).max(1.0);
+        this.unit = (to_f64(busiest) / to_f64(phases)).max(1.0);
         this
     }
 
     /// Adds a connection to its phase, or takes it away.
     fn book(&mut self, x: usize, add: bool) {
-        let phase = self.division.phase_of[x] as usize;
+        let phase = index(self.division.phase_of[x]);
         let change = |loads: &mut MaxTree, at: usize, by: u64| {
             loads.set(at, if add { loads[at] + by } else { loads[at] - by });
         };
         for port in self.ports[x] {
-            let at = phase * self.port_count + port as usize;
+            let at = phase * self.port_count + index(port);
             change(&mut self.port_load, at, self.agent_clocks[x]);
         }
         let path = &self.division.paths[x];
         for &cell in path {
-            let taken = &mut self.taken[phase * self.cells + cell as usize];
+            let taken = &mut self.taken[phase * self.cells + index(cell)];
             *taken = if add { *taken + 1 } else { *taken - 1 };
         }
         for pair in path.windows(2) {
@@ -212,7 +213,7 @@ impl<'a> Annealing<'a> {
     }
 
     fn weight(&self, load: u64) -> f64 {
-        let u = load as f64 / self.unit;
+        let u = to_f64(load) / self.unit;
         let square = u * u;
         let fourth = square * square;
         fourth * fourth
@@ -221,12 +222,12 @@ impl<'a> Annealing<'a> {
     /// What the loads of the ports and links of a connection weigh in a phase. Two places of
     /// one connection are never the same, except for a half-duplex connection to itself.
     fn weight_of_ports(&self, x: usize, phase: u32) -> f64 {
-        let at = |port: u32| self.port_load[phase as usize * self.port_count + port as usize];
+        let at = |port: u32| self.port_load[index(phase) * self.port_count + index(port)];
         self.ports[x].iter().map(|&port| self.weight(at(port))).sum()
     }
 
     fn weight_of_links(&self, x: usize) -> f64 {
-        let base = self.division.phase_of[x] as usize * self.parallel.len();
+        let base = index(self.division.phase_of[x]) * self.parallel.len();
         self.division.paths[x]
             .windows(2)
             .map(|pair| {
@@ -235,15 +236,15 @@ impl<'a> Annealing<'a> {
             .sum()
     }
 
-    /// Proposes a move; whether it was made.
+    /// Proposes a move and returns whether it was accepted.
     fn propose(&mut self, rng: &mut ChaCha8Rng, heat: f64) -> bool {
         let x = rng.random_range(0..self.set.len());
         let from = self.division.phase_of[x];
         let allowed = -heat * f64::ln(rng.random_range(1e-9..1.0));
         let partner = if rng.random_range(0..4) > 0 {
-            let port = self.ports[x][rng.random_range(0..2)] as usize;
+            let port = index(self.ports[x][rng.random_range(0..2)]);
             let (first, end) = (self.first[port], self.first[port + 1]);
-            let other = self.ids[rng.random_range(first..end) as usize] as usize;
+            let other = index(self.ids[index(rng.random_range(first..end))]);
             if self.division.phase_of[other] == from {
                 return false;
             }
@@ -307,7 +308,7 @@ impl<'a> Annealing<'a> {
     }
 
     fn loss_of_ports(&self, x: usize, phase: u32) -> f64 {
-        let at = |port: u32| self.port_load[phase as usize * self.port_count + port as usize];
+        let at = |port: u32| self.port_load[index(phase) * self.port_count + index(port)];
         let clocks = self.agent_clocks[x];
         self.ports[x]
             .iter()
@@ -315,15 +316,16 @@ impl<'a> Annealing<'a> {
             .sum()
     }
 
-    /// A route in a phase: round full cells, away from cells and links that are nearly full.
+    /// Finds a route in a phase that avoids full cells, and if possible nearly full cells and
+    /// links.
     fn find(&mut self, x: usize, phase: u32) -> bool {
-        let c = self.set.get(conset_ir::ConnectionId(x as u32));
+        let c = self.set.get(conset_ir::ConnectionId(to_u32(x)));
         let (source, target) = (c.source.0, c.target.0);
         self.distances.aim(self.network, source, target);
-        let (taken, links) = (phase as usize * self.cells, phase as usize * self.parallel.len());
-        let (channels, unit) = (self.channels, self.unit as u64);
+        let (taken, links) = (index(phase) * self.cells, index(phase) * self.parallel.len());
+        let (channels, unit) = (self.channels, truncate(self.unit));
         let cell = |at: u32| {
-            let used = self.taken[taken + at as usize];
+            let used = self.taken[taken + index(at)];
             if used >= channels {
                 CLOSED
             } else {
@@ -332,12 +334,12 @@ impl<'a> Annealing<'a> {
         };
         let link = |edge: usize| {
             let load = self.link_load[links + edge] + self.link_clocks[x];
-            let share = (load * 4 / unit.max(1)).min(16) as u32;
+            let share = to_u32((load * 4 / unit.max(1)).min(16));
             share * share
         };
         let found =
             self.path_search.find(self.network, &self.distances, (source, target), cell, link);
-        self.expanded += self.path_search.expanded() as u64;
+        self.expanded += to_u64(self.path_search.expanded());
         found
     }
 }

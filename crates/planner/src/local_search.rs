@@ -1,20 +1,20 @@
-//! A plan changed a little, again and again, and run every time as streams that share links.
+//! Local search that improves an existing plan, in which streams may share links.
 //!
-//! The other ways keep streams off each other's links, which they cannot always: where links are
-//! short, streams at full rate leave too much of them idle, or take too many phases. Streams that
-//! share a link each get their share of it, and nothing is lost as long as links that everybody
-//! needs have words to carry. What is a good division then depends on who is held up by whom, so
-//! a plan is changed at random, the cost model runs it, and a change stays if the phases do not
-//! take longer, or not much longer, by less and less (threshold accepting). Changes are: another
-//! route, which need not be shortest; two streams of an agent in another order; a part of a stream
-//! on a route of its own, there or in another phase; parts put together; words moved between them;
-//! a stream to another phase; a phase dissolved.
+//! The other planners keep streams on separate links. That is not always possible: where links are
+//! short, streams at full rate leave too many links idle, or need too many phases. Streams that
+//! share a link each get a part of its rate, and no time is lost as long as the busiest links are
+//! never idle. The search changes the plan at random and runs the cost model. It accepts a change
+//! that does not make the phases longer, or longer by less than a threshold that decreases
+//! (threshold accepting). A change is one of: a new route, not necessarily shortest; a swap of two
+//! streams of an agent; a split of a stream into parts on different routes or in different phases;
+//! a merge of parts; a transfer of words between parts; a move of a stream to another phase; the
+//! removal of a phase.
 //!
-//! Hardly any single change makes a phase shorter, because several agents are late in it. So what
-//! is compared is, beside the lengths of phases, how late agents are on average, where the late
-//! ones count much more than the others.
+//! A single change seldom makes a phase shorter, because several agents finish late. The objective
+//! therefore adds to the lengths of phases a mean of the times at which agents finish, in which
+//! late agents have the greatest weight.
 //!
-//! Sets with order keep it; sets that ask for bandwidth or latency are not for this way.
+//! The order of a set is preserved. Sets with required bandwidths or latencies are not supported.
 
 mod candidate;
 #[cfg(test)]
@@ -22,6 +22,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 use conset_ir::{ConnectionId, Infeasible, Machine, StreamClocks, Timetable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -32,23 +33,26 @@ use candidate::{CandidatePhase, CandidatePlan, CandidateStream};
 use conset_partition_route::network::Network;
 use conset_partition_route::{channels, explain};
 
-/// A stream as whoever runs phases sees it: connection, words, the edges of its route.
+/// A stream for the [`Runner`]: connection, words, and the edges of its route.
 pub type Streamed<'a> = (ConnectionId, u32, &'a [u32]);
 
-/// Runs a phase whose agents open streams in this order: when each stream is over, in clocks.
+/// The cost model: runs a phase whose agents open streams in this order, and returns the end of
+/// each stream in clocks.
 pub type Runner<'a> = dyn FnMut(&[Streamed<'_>]) -> Vec<f64> + 'a;
 
-/// How much longer all phases may get by a change in the beginning, as a share of one of them.
+/// The initial acceptance threshold, as a share of the mean length of a phase.
 const SLACK: f64 = 0.006;
 
-/// Cells of all phases together, and edges, that a candidate may hold.
+/// The maximum number of cells and edges of all phases.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
-/// Cells and edges of which the tables cost as much as a stream that is run.
+/// Cells and edges whose table entries cost as much as running one stream.
 const ROW: u64 = 64;
 
-/// Betters the plan of a timetable by changes, until about `steps` streams were run; the best
-/// that was seen, `None` where nothing better was. Loads are evened out before if `even` says so.
+/// Improves the plan of a timetable until about `steps` streams have been run.
+///
+/// Returns the best plan visited, or `None` if none is better than the first. With `even`, the
+/// search first balances the loads of links.
 ///
 /// # Errors
 /// None for the routing of a set on its machine.
@@ -69,24 +73,24 @@ pub fn local_search(
     let candidate = CandidatePlan::new(machine, set, &network, timetable);
     let mut search = LocalSearch {
         candidate,
-        switch: machine.parameters().switch_clocks() as f64,
+        switch: to_f64(machine.parameters().switch_clocks()),
         ports: ports(machine, set),
         last: vec![0.0; 2 * network.cells],
         costs: Vec::new(),
         spent: 0,
-        width: row as u64 / ROW,
+        width: to_u64(row) / ROW,
         run,
     };
     let better = search.anneal(even, steps, seed);
     better.map(|phases| plan_of(machine, set, &network, &phases)).transpose()
 }
 
-/// What phases come to.
+/// The cost of a phase.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
-    /// Clocks with the switch.
+    /// The duration in clocks, with the context switch.
     clocks: f64,
-    /// The same and how late agents are.
+    /// The duration plus the weighted mean of the times at which agents finish.
     all: f64,
 }
 
@@ -94,18 +98,18 @@ struct LocalSearch<'a, 'r> {
     candidate: CandidatePlan<'a>,
     switch: f64,
     ports: Vec<[u32; 2]>,
-    /// By port: its last end in a phase.
+    /// The last end of each port in a phase.
     last: Vec<f64>,
     costs: Vec<Cost>,
-    /// Streams that were run, and what tables cost.
+    /// The steps spent: streams that were run, and the cost of tables.
     spent: u64,
-    /// The tables of a phase, in streams.
+    /// The cost of the tables of a phase, in steps.
     width: u64,
     run: &'a mut Runner<'r>,
 }
 
 impl LocalSearch<'_, '_> {
-    /// The streams of the best phases seen, if they are better than the first.
+    /// The streams of the best phases visited, if they are better than the first.
     fn anneal(&mut self, even: bool, steps: u64, seed: u64) -> Option<Vec<Vec<CandidateStream>>> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         self.costs = (0..self.candidate.phases.len()).map(|_| Cost::default()).collect();
@@ -123,10 +127,10 @@ impl LocalSearch<'_, '_> {
             self.note(&mut best);
         }
         let mut now = sum(&self.costs, |cost| cost.all);
-        let slack = SLACK * first / self.costs.len() as f64;
+        let slack = SLACK * first / to_f64(self.costs.len());
         self.spent = 0;
         while self.spent < steps {
-            let left = 1.0 - self.spent as f64 / steps as f64;
+            let left = 1.0 - to_f64(self.spent) / to_f64(steps);
             self.spent += 1;
             if !self.candidate.change(&mut rng) {
                 continue;
@@ -150,7 +154,7 @@ impl LocalSearch<'_, '_> {
         best.1
     }
 
-    /// Keeps the streams if phases are shorter than the best so far.
+    /// Stores the current streams if their phases are the shortest so far.
     fn note(&self, best: &mut (f64, Option<Vec<Vec<CandidateStream>>>)) {
         let clocks = self.costs.iter().map(|cost| cost.clocks).sum();
         if clocks < best.0 - 1.0 {
@@ -159,13 +163,13 @@ impl LocalSearch<'_, '_> {
         }
     }
 
-    /// Runs a phase and notes when its streams are over.
+    /// Runs a phase and stores the ends of its streams.
     fn cost(&mut self, row: usize) -> Cost {
         let phase = &mut self.candidate.phases[row];
         if phase.streams.is_empty() {
             return Cost::default();
         }
-        self.spent += phase.streams.len() as u64 + self.width;
+        self.spent += to_u64(phase.streams.len()) + self.width;
         let mut streams: Vec<Streamed<'_>> = Vec::with_capacity(phase.streams.len());
         for CandidateStream { connection, words, route } in &phase.streams {
             streams.push((ConnectionId(*connection), *words, &route.edges));
@@ -173,8 +177,8 @@ impl LocalSearch<'_, '_> {
         let ends = (self.run)(&streams);
         self.last.fill(0.0);
         for (stream, &end) in phase.streams.iter().zip(&ends) {
-            for port in self.ports[stream.connection as usize] {
-                let last = &mut self.last[port as usize];
+            for port in self.ports[index(stream.connection)] {
+                let last = &mut self.last[index(port)];
                 *last = end.max(*last);
             }
         }
@@ -182,14 +186,14 @@ impl LocalSearch<'_, '_> {
         let length = phase.length();
         let eighth = |x: f64| ((x * x) * (x * x)) * ((x * x) * (x * x));
         let sum: f64 = self.last.iter().map(|&last| eighth(last / length.max(1.0))).sum();
-        let late = length * (sum / self.last.len() as f64).sqrt().sqrt().sqrt();
+        let late = length * (sum / to_f64(self.last.len())).sqrt().sqrt().sqrt();
         let clocks = self.switch + length;
         Cost { clocks, all: clocks + late }
     }
 }
 
-/// Numbers the channels, and gives every stream a start at which its agents have done what comes
-/// before: agents open streams in the order of their starts.
+/// Numbers the channels, and gives every stream a start after the preceding streams of its agents.
+/// Agents open streams in the order of their starts.
 fn plan_of(
     machine: &Arc<Machine>,
     set: &Arc<conset_ir::ConnectionSet>,
@@ -209,13 +213,13 @@ fn plan_of(
         over.fill(0);
         let mut phase = Vec::with_capacity(streams.len());
         for stream in streams {
-            let [a, b] = ports[stream.connection as usize].map(|port| port as usize);
-            let before = before.get(stream.connection as usize).into_iter().flatten();
-            let start = before.map(|&x| over[x as usize]).fold(free[a].max(free[b]), u64::max);
+            let [a, b] = ports[index(stream.connection)].map(index);
+            let before = before.get(index(stream.connection)).into_iter().flatten();
+            let start = before.map(|&x| over[index(x)]).fold(free[a].max(free[b]), u64::max);
             let connection = set.get(ConnectionId(stream.connection));
             let end = start + StreamClocks::new(parameters, connection).of(stream.words);
             (free[a], free[b]) = (end, end);
-            if let Some(over) = over.get_mut(stream.connection as usize) {
+            if let Some(over) = over.get_mut(index(stream.connection)) {
                 *over = end.max(*over);
             }
             phase.push((start, stream));
@@ -224,8 +228,8 @@ fn plan_of(
         phase.sort_by_key(|(start, stream)| (stream.connection, *start));
         started.push(phase);
     }
-    let routing = channels::number_parts(machine, set, network, started.len() as u32, |phase| {
-        let streams = started[phase as usize].iter();
+    let routing = channels::number_parts(machine, set, network, to_u32(started.len()), |phase| {
+        let streams = started[index(phase)].iter();
         streams.map(|(_, stream)| (stream.connection, stream.words, stream.route.cells.as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;

@@ -1,10 +1,10 @@
-//! Loads in rows, and the greatest of each row at any time.
+//! A tree of maxima over the loads of each phase.
 //!
-//! A row has a load for each place: a side of an agent, or an edge, in one phase. Above the loads
-//! stand the greatest of every [`WIDE`] neighbours, above these the greatest of as many, and so on
-//! up to one number. A load that changes changes little above it: it is passed up only while it is
-//! greater than what stands there, or was what stood there. So the greatest load of a phase is
-//! known without a look at a machine of a million links of which a few are in use.
+//! A row has one load for each place: a port of an agent, or an edge, in one phase. Level by level,
+//! the tree stores the maximum of every [`WIDE`] neighbours, up to one number per row. A changed
+//! load is propagated only while it exceeds the maximum above it, or was that maximum. The maximum
+//! of a phase is therefore known without reading the loads of a million links of which few are in
+//! use.
 
 use std::ops::Index;
 

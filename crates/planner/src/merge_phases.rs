@@ -1,25 +1,28 @@
-//! Two phases into one, where that saves more than a switch.
+//! Merges pairs of phases where this saves more than a context switch.
 //!
-//! How long a phase of several rounds takes is for the scheduler to say, and the fewest phases are
-//! seldom the fastest (see `phase_packing`). So the caller is told which phases could be joined, prices
-//! them joined, and has those joined that gain by it. Phases of an ordered set are joined with the
-//! next only.
+//! The scheduler determines how long a phase of several rounds takes, and the fewest phases are
+//! seldom the fastest (see `phase_packing`). So [`mergeable`] proposes pairs, the caller prices
+//! them merged, and [`merge_phases`] applies those that save time. In an ordered set a phase is
+//! merged only with the next one.
 
 use std::collections::BTreeSet;
 
 use conset_ir::Infeasible;
+use conset_ir::convert::{index, to_u32};
 
 use crate::portfolio::{Part, Routed, plan_of_parts};
 
-/// Pairs of phases that were proposed before, by the first connection of each.
+/// Pairs of phases proposed before, each phase identified by its first connection.
 pub type TriedPairs = BTreeSet<(u32, u32)>;
 
-/// Cells of all phases together that are looked at.
+/// The maximum number of cells of all phases.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 
-/// Pairs of phases of a plan of rounds whose routes have channels together, the earlier phase
-/// first and no phase twice; none of those tried before, and they count as tried from now on.
-/// None for plans without rounds and for sets that ask for bandwidth or latency.
+/// Pairs of phases that can be merged: the channels of every cell suffice for the routes of both.
+///
+/// The earlier phase comes first, and no phase occurs twice. Pairs in `tried` are omitted; those
+/// returned are added to it. Returns no pairs for plans without rounds and for sets with required
+/// bandwidths or latencies.
 pub fn mergeable(plan: &Routed, tried: &mut TriedPairs) -> Vec<(u32, u32)> {
     let machine = plan.routing.machine();
     let phases = plan.routing.phases();
@@ -56,17 +59,16 @@ pub fn mergeable(plan: &Routed, tried: &mut TriedPairs) -> Vec<(u32, u32)> {
         if let Some(b) = (a + 1..end).find(free) {
             paired[b] = true;
             tried.insert((names[a], names[b]));
-            pairs.push((a as u32, b as u32));
+            pairs.push((to_u32(a), to_u32(b)));
         }
     }
     pairs
 }
 
-/// A plan in which pairs of phases are one, in the place of the first of them. Pairs are as
-/// [`mergeable`] gives them.
+/// Merges pairs of phases from [`mergeable`]. The merged phase takes the place of the first.
 ///
 /// # Errors
-/// None for pairs whose routes have channels together.
+/// None for pairs from [`mergeable`].
 pub fn merge_phases(plan: &Routed, pairs: &[(u32, u32)]) -> Result<Routed, Infeasible> {
     let mut phases: Vec<Vec<Part>> = Vec::with_capacity(plan.routing.phases().len());
     for (phase, routes) in plan.routing.iter() {
@@ -80,8 +82,8 @@ pub fn merge_phases(plan: &Routed, pairs: &[(u32, u32)]) -> Result<Routed, Infea
         phases.push(routes.iter().enumerate().map(part).collect());
     }
     for &(a, b) in pairs {
-        let more = std::mem::take(&mut phases[b as usize]);
-        phases[a as usize].extend(more);
+        let more = std::mem::take(&mut phases[index(b)]);
+        phases[index(a)].extend(more);
     }
     phases.retain(|parts| !parts.is_empty());
     plan_of_parts(plan.routing.machine(), plan.routing.set(), phases)

@@ -1,19 +1,20 @@
-//! Cheapest paths where cells and links both have a price.
+//! Cheapest paths with costs on cells and links.
 //!
-//! Dijkstra's algorithm, guided by the hops that are left: every cell costs at least [`UNIT`].
+//! A* search with the remaining hops as its estimate: every cell costs at least [`UNIT`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use conset_ir::convert::index;
 use conset_partition_route::network::{Distances, Network, UNREACHABLE};
 
-/// The least price of a cell.
+/// The least cost of a cell.
 pub(super) const UNIT: u32 = 16;
 
-/// The price of what cannot be taken.
+/// The cost of a cell or link that must not be used.
 pub(super) const CLOSED: u32 = u32::MAX;
 
-/// Scratch of the search.
+/// The reusable memory of the search.
 pub(super) struct PathSearch {
     cost: Vec<u32>,
     from: Vec<u32>,
@@ -34,8 +35,8 @@ impl PathSearch {
         }
     }
 
-    /// Finds a cheapest path from `source` to the target that `distances` aims at; whether there
-    /// is one. Prices beyond [`CLOSED`] together are as good as none.
+    /// Finds a cheapest path from `source` to the target that `distances` is aimed at, and returns
+    /// whether there is one. A path that costs [`CLOSED`] or more counts as none.
     pub(super) fn find(
         &mut self,
         network: &Network,
@@ -45,7 +46,7 @@ impl PathSearch {
         link: impl Fn(usize) -> u32,
     ) -> bool {
         for at in self.touched.drain(..) {
-            self.cost[at as usize] = CLOSED;
+            self.cost[index(at)] = CLOSED;
         }
         self.heap.clear();
         let hops = distances.to_target(source);
@@ -54,7 +55,7 @@ impl PathSearch {
         }
         self.reach(source, cell(source), source, hops);
         while let Some(Reverse((_, cost, at))) = self.heap.pop() {
-            if cost > self.cost[at as usize] {
+            if cost > self.cost[index(at)] {
                 continue;
             }
             if at == target {
@@ -68,7 +69,7 @@ impl PathSearch {
                     continue;
                 }
                 let reached = cost.saturating_add(step).saturating_add(over);
-                if reached < self.cost[next as usize] {
+                if reached < self.cost[index(next)] {
                     self.reach(next, reached, at, distances.to_target(next));
                 }
             }
@@ -76,17 +77,17 @@ impl PathSearch {
         false
     }
 
-    /// Cells that the last search looked at.
+    /// The number of cells that the last search expanded.
     pub(super) fn expanded(&self) -> usize {
         self.touched.len()
     }
 
     fn reach(&mut self, cell: u32, cost: u32, from: u32, hops: u32) {
-        if self.cost[cell as usize] == CLOSED {
+        if self.cost[index(cell)] == CLOSED {
             self.touched.push(cell);
         }
-        self.cost[cell as usize] = cost;
-        self.from[cell as usize] = from;
+        self.cost[index(cell)] = cost;
+        self.from[index(cell)] = from;
         let estimate = cost.saturating_add(hops.saturating_mul(UNIT));
         self.heap.push(Reverse((estimate, cost, cell)));
     }
@@ -96,7 +97,7 @@ impl PathSearch {
         let mut cell = target;
         self.path.push(cell);
         while cell != source {
-            cell = self.from[cell as usize];
+            cell = self.from[index(cell)];
             self.path.push(cell);
         }
         self.path.reverse();

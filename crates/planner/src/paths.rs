@@ -1,4 +1,6 @@
-//! Paths in flat memory: a million connections have one each.
+//! Paths of all connections in one array: a million connections have one path each.
+
+use conset_ir::convert::index;
 
 /// A path of cells for each of some connections, in the order in which they were added.
 #[derive(Clone, Debug)]
@@ -21,6 +23,6 @@ impl Paths {
     }
 
     pub(super) fn of(&self, row: usize) -> &[u32] {
-        &self.cells[self.first[row] as usize..self.first[row + 1] as usize]
+        &self.cells[index(self.first[row])..index(self.first[row + 1])]
     }
 }

@@ -1,26 +1,28 @@
-//! Rounds into phases: as many rounds as the channels of every cell hold.
+//! Packs rounds into phases, limited by the channels of every cell.
 //!
-//! Rounds are taken in order, and each goes into the first open phase where it fits as a whole;
-//! only the last [`OPEN`] phases are open, or the last alone where connections are ordered. A
-//! round that needs more channels than there are is split, connection by connection, over as many
-//! phases as it takes.
+//! Rounds are taken in order. Each goes into the first open phase that has enough channels for the
+//! whole round. Only the last [`OPEN`] phases are open; if connections are ordered, only the last
+//! phase is. A round that needs more channels than a cell has is split, connection by connection,
+//! over as many phases as necessary.
 //!
-//! Nothing but its agents holds a connection back until its round: with two idle agents it starts
-//! early, on links that others use, and what waits for those is late. Only a switch keeps all
-//! cells in step. So rounds can be packed [`PackingRule::InStep`] too: a round joins a phase only if
-//! none of its connections would come early onto links that are in use then.
+//! Within a phase only its agents delay a connection until its round: if both are idle it starts
+//! early, on links that other connections use, and delays those. Only a context switch synchronises
+//! all cells. Rounds can therefore also be packed [`PackingRule::InStep`]: a round joins a phase
+//! only if none of its connections would start early on links that are in use.
 //!
-//! Where bandwidths or latencies are asked for, connections are packed one by one: each goes where
-//! its links have few enough routes for it and for all that are there.
+//! If bandwidths or latencies are required, connections are packed one by one: each goes into a
+//! phase in which its links have few enough routes for its own requirements and those of the routes
+//! already there.
 
 use super::paths::Paths;
+use conset_ir::convert::{index, to_u32};
 use conset_partition_route::apr::requirements::Requirements;
 use conset_partition_route::network::Network;
 
-/// Phases looked at for each round.
+/// The maximum number of open phases.
 const OPEN: usize = 64;
 
-/// Cells of all open phases together.
+/// The maximum number of cells of all open phases.
 const TABLE_MEMORY_LIMIT: usize = 1 << 26;
 
 /// A division of connections into phases.
@@ -31,16 +33,16 @@ pub(super) struct PhaseAssignment {
     pub(super) phase_of: Vec<u32>,
 }
 
-/// Which rounds go together.
+/// The rule by which rounds share a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PackingRule {
-    /// As many as fit.
+    /// As many rounds as fit.
     Dense,
-    /// Those that stay in step.
+    /// Only rounds whose connections do not start early onto links in use.
     InStep,
 }
 
-/// What is packed.
+/// The rounds to be packed.
 #[derive(Clone, Copy)]
 pub(super) struct Rounds<'a> {
     pub(super) count: u32,
@@ -49,7 +51,7 @@ pub(super) struct Rounds<'a> {
     pub(super) paths: &'a Paths,
     /// The ports of its agents that each connection keeps busy, two numbers below twice the cells.
     pub(super) ports: &'a [[u32; 2]],
-    /// Whether phases have to come in the order of their rounds.
+    /// Whether phases must follow the order of their rounds.
     pub(super) ordered: bool,
     /// Required bandwidths and latencies.
     pub(super) requirements: Option<&'a Requirements>,
@@ -74,7 +76,7 @@ pub(super) fn pack(
     } else {
         (TABLE_MEMORY_LIMIT / (cells + places).max(1)).clamp(1, OPEN)
     };
-    let members = Members::new(rounds as usize, round_of);
+    let members = Members::new(index(rounds), round_of);
     let edges = if what.requirements.is_some() { network.next.edge_count() } else { 0 };
     let mut packer = Packer {
         cells,
@@ -91,29 +93,29 @@ pub(super) fn pack(
     let mut uses: Vec<Footprint> = Vec::new();
     let mut phase_of = vec![0; round_of.len()];
     let mut needs = vec![0u32; cells];
-    for round in 0..rounds as usize {
+    for round in 0..index(rounds) {
         let members = members.of(round);
         if members.is_empty() {
             continue;
         }
         let mut used: Vec<u32> = Vec::new();
         for &x in members {
-            for &cell in paths.of(x as usize) {
-                if needs[cell as usize] == 0 {
+            for &cell in paths.of(index(x)) {
+                if needs[index(cell)] == 0 {
                     used.push(cell);
                 }
-                needs[cell as usize] += 1;
+                needs[index(cell)] += 1;
             }
         }
-        let fits_alone = !apart && used.iter().all(|&cell| needs[cell as usize] <= channels);
+        let fits_alone = !apart && used.iter().all(|&cell| needs[index(cell)] <= channels);
         uses.clear();
         if fits_alone && packing == PackingRule::InStep {
             uses.extend(members.iter().map(|&x| Footprint::new(network, what, x)));
         }
         if fits_alone {
-            let phase = packer.take(&used, |cell| needs[cell as usize], &uses);
+            let phase = packer.take(&used, |cell| needs[index(cell)], &uses);
             for &x in members {
-                phase_of[x as usize] = phase;
+                phase_of[index(x)] = phase;
             }
         } else {
             for &x in members {
@@ -121,14 +123,14 @@ pub(super) fn pack(
                 if apart {
                     uses.push(Footprint::new(network, what, x));
                 }
-                phase_of[x as usize] = packer.take(paths.of(x as usize), |_| 1, &uses);
+                phase_of[index(x)] = packer.take(paths.of(index(x)), |_| 1, &uses);
             }
         }
         for cell in used {
-            needs[cell as usize] = 0;
+            needs[index(cell)] = 0;
         }
     }
-    PhaseAssignment { phases: packer.first + packer.open.len() as u32, phase_of }
+    PhaseAssignment { phases: packer.first + to_u32(packer.open.len()), phase_of }
 }
 
 /// Connections by round.
@@ -141,7 +143,7 @@ impl Members {
     fn new(rounds: usize, round_of: &[u32]) -> Self {
         let mut first = vec![0u32; rounds + 1];
         for &round in round_of {
-            first[round as usize + 1] += 1;
+            first[index(round) + 1] += 1;
         }
         for round in 0..rounds {
             first[round + 1] += first[round];
@@ -149,14 +151,14 @@ impl Members {
         let mut next = first.clone();
         let mut ids = vec![0; round_of.len()];
         for (x, &round) in round_of.iter().enumerate() {
-            ids[next[round as usize] as usize] = x as u32;
-            next[round as usize] += 1;
+            ids[index(next[index(round)])] = to_u32(x);
+            next[index(round)] += 1;
         }
         Self { first, ids }
     }
 
     fn of(&self, round: usize) -> &[u32] {
-        &self.ids[self.first[round] as usize..self.first[round + 1] as usize]
+        &self.ids[index(self.first[round])..index(self.first[round + 1])]
     }
 }
 
@@ -169,9 +171,9 @@ struct Footprint {
 
 impl Footprint {
     fn new(network: &Network, what: Rounds<'_>, connection: u32) -> Self {
-        let x = connection as usize;
+        let x = index(connection);
         let path = what.paths.of(x).windows(2);
-        let edges = path.map(|pair| network.next.edge(pair[0], pair[1]) as u32).collect();
+        let edges = path.map(|pair| to_u32(network.next.edge(pair[0], pair[1]))).collect();
         Self { connection, ports: what.ports[x], edges }
     }
 }
@@ -193,8 +195,8 @@ impl OpenPhase {
     /// Whether one more connection on its links leaves all there what they ask for.
     fn shares(&self, requirements: &Requirements, one: &Footprint) -> bool {
         one.edges.iter().all(|&edge| {
-            let (used, most) = self.shared[edge as usize];
-            used < most.min(requirements.most(edge as usize, one.connection))
+            let (used, most) = self.shared[index(edge)];
+            used < most.min(requirements.most(index(edge), one.connection))
         })
     }
 
@@ -204,10 +206,10 @@ impl OpenPhase {
             return true;
         }
         round.iter().all(|one| {
-            let [a, b] = one.ports.map(|port| self.last[port as usize]);
+            let [a, b] = one.ports.map(|port| self.last[index(port)]);
             let start = a.max(b);
             start == self.rounds
-                || one.edges.iter().all(|&edge| self.last[ports + edge as usize] <= start)
+                || one.edges.iter().all(|&edge| self.last[ports + index(edge)] <= start)
         })
     }
 
@@ -215,9 +217,9 @@ impl OpenPhase {
         for one in round.iter().filter(|_| requirements.is_some()) {
             for &edge in &one.edges {
                 let most = requirements.map_or(u32::MAX, |requirements| {
-                    requirements.most(edge as usize, one.connection)
+                    requirements.most(index(edge), one.connection)
                 });
-                let shared = &mut self.shared[edge as usize];
+                let shared = &mut self.shared[index(edge)];
                 *shared = (shared.0 + 1, shared.1.min(most));
             }
         }
@@ -227,10 +229,10 @@ impl OpenPhase {
         self.rounds += 1;
         for one in round {
             for port in one.ports {
-                self.last[port as usize] = self.rounds;
+                self.last[index(port)] = self.rounds;
             }
             for &edge in &one.edges {
-                self.last[ports + edge as usize] = self.rounds;
+                self.last[ports + index(edge)] = self.rounds;
             }
         }
     }
@@ -259,7 +261,7 @@ impl Packer<'_> {
         let ports = 2 * self.cells;
         let fits = |phase: &OpenPhase| {
             let free =
-                |&cell: &u32| u32::from(phase.taken[cell as usize]) + need(cell) <= self.channels;
+                |&cell: &u32| u32::from(phase.taken[index(cell)]) + need(cell) <= self.channels;
             let asks = |one: &Footprint| {
                 self.requirements.is_none_or(|requirements| phase.shares(requirements, one))
             };
@@ -269,12 +271,12 @@ impl Packer<'_> {
         let place = found.unwrap_or_else(|| self.begin());
         let phase = &mut self.open[place];
         for &cell in used {
-            phase.taken[cell as usize] += need(cell) as u16;
+            phase.taken[index(cell)] += u16::try_from(need(cell)).unwrap_or(u16::MAX);
         }
         if !round.is_empty() {
             phase.note(ports, self.requirements, round);
         }
-        self.first + place as u32
+        self.first + to_u32(place)
     }
 
     fn begin(&mut self) -> usize {

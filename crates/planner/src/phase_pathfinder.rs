@@ -1,21 +1,22 @@
-//! Few phases: negotiated congestion over the channels of cells.
+//! Negotiated congestion over the channels of cells, for plans of few phases.
 //!
-//! For sets that need several phases of many short streams, such as halos, in which context
-//! switches take the most time and channels are what is scarce. Each connection gets a phase and
-//! a route; routes may detour round cells that are full. The number of phases starts at the bound
-//! and grows where negotiation stalls (`negotiation`).
+//! For sets that need several phases of many short streams, such as halos: context switches take
+//! most of the time, and channels are scarce. Each connection gets a phase and a route. Routes may
+//! detour around full cells. The number of phases starts at the bound and grows when the
+//! negotiation stalls (`negotiation`).
 //!
-//! A phase lasts as long as its busiest agent or link, so once channels fit, agents and links are
-//! negotiated in the same way: each phase has a limit for them, which is lowered again and again.
-//! In the end the streams of each phase are given starts, phase by phase (`timetable`).
+//! A phase lasts as long as its busiest agent or link. Once channels suffice, agents and links are
+//! negotiated in the same way: each phase has a limit for them, which is lowered repeatedly. At the
+//! end the streams of each phase get start times (`timetable`).
 //!
-//! Connections are not cut. Sets with an order or with requirements of bandwidth or latency are
-//! not planned here.
+//! Connections are not cut. Sets with an order or with required bandwidths or latencies are not
+//! supported.
 
 mod negotiation;
 mod route;
 mod timetable;
 
+use conset_ir::convert::{index, to_u64};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -28,39 +29,39 @@ use timetable::PhaseTimetable;
 /// factors in 64ths.
 #[derive(Clone, Debug)]
 pub struct PhaseConfig {
-    /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost.
+    /// The present cost factor in the first pass: an overuse adds this factor of a resource's cost.
     pub present_first: u32,
-    /// The greatest such factor.
+    /// The maximum present cost factor.
     pub present_most: u32,
-    /// How much the factor grows in a pass.
+    /// The growth of the present cost factor per pass.
     pub present_growth: u32,
-    /// What each pass in which a resource is overused adds to its cost, for each overuse.
+    /// The history cost that each overuse of a resource adds per pass.
     pub history: u32,
-    /// The most that these additions amount to.
+    /// The maximum history cost of a resource.
     pub history_most: u32,
-    /// What is kept of these additions when limits change.
+    /// The share of history costs that is kept when limits change.
     pub history_kept: u32,
-    /// What a port costs for each stream of average length in the phase.
+    /// The cost of a port for each stream of average length in the phase.
     pub even: u32,
-    /// One connection in so many is moved in a pass although it is in no conflict.
+    /// In a pass, one in `shaken` connections without a conflict is moved as well.
     pub shaken: u32,
-    /// Phases in which a route is searched for each time a connection is placed.
+    /// The number of phases in which a route is searched when a connection is placed.
     pub tries: u32,
-    /// Hops beyond the shortest that a route may take.
+    /// The maximum number of hops beyond the shortest route.
     pub detour: u16,
-    /// Passes without less overuse after which a negotiation has stalled.
+    /// The number of passes without less overuse after which the negotiation has stalled.
     pub patience: u32,
-    /// How often present costs begin anew, without less overuse in the end, before a number of
-    /// phases is given up.
+    /// The number of restarts of present costs without less overuse after which the search gives up
+    /// a number of phases.
     pub cycles: u32,
-    /// By how much limits are lowered at first.
+    /// The initial step by which limits are lowered.
     pub step: u32,
-    /// Timetables that are tried for each phase, with other noise.
+    /// The number of timetables tried for each phase, each with different noise.
     pub rounds: u32,
-    /// The same for the best division in the end.
+    /// The same for the best division at the end.
     pub last_rounds: u32,
-    /// A set is declined if so many times the switches of its bound take less than the bound of
-    /// time.
+    /// A set is declined if `switches` times the context switches of its bound take less than the
+    /// bound of time.
     pub switches: u64,
 }
 
@@ -87,20 +88,21 @@ impl Default for PhaseConfig {
     }
 }
 
-/// The usual budget of a set, in cells that searches for routes expand.
+/// The default work budget for a problem, in cells expanded by route searches.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    (problem.set.len() as u64 * PER_CONNECTION).min(BUDGET)
+    (to_u64(problem.set.len()) * PER_CONNECTION).min(BUDGET)
 }
 
 const PER_CONNECTION: u64 = 1 << 13;
 const BUDGET: u64 = 1 << 26;
 
-/// Resources of all phases that a negotiation may have.
+/// The maximum number of resources of all phases.
 const RESOURCES: u64 = 1 << 25;
 
-/// Plans a set with as few phases as are found; `None` where the set is empty or has an order or
-/// requirements, where few phases gain little, or where the budget was used up before there was a
-/// plan.
+/// Plans a set with as few phases as possible.
+///
+/// Returns `None` if the set is empty or has an order or requirements, if few phases gain little,
+/// or if the budget was used up before a plan was found.
 pub fn plan(problem: &Problem<'_>, config: &PhaseConfig, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
     if !problem.is_plain() {
@@ -138,9 +140,9 @@ impl<'a> PhaseSearch<'a> {
     /// Negotiates channels alone, from the bound upwards: the fewest phases that are found.
     fn fewest(&mut self, clocks: &'a [[u64; 2]]) -> Option<PhaseNegotiation<'a>> {
         let each = self.problem.cell_count() + self.problem.port_count + self.problem.edge_count();
-        let mut phases = self.problem.bounds.phases.max(1) as usize;
+        let mut phases = index(self.problem.bounds.phases.max(1));
         loop {
-            if self.left() == 0 || (phases * each) as u64 > RESOURCES {
+            if self.left() == 0 || to_u64(phases * each) > RESOURCES {
                 return None;
             }
             let trial = |phases: usize, channel_capacity: u64| {
@@ -155,7 +157,7 @@ impl<'a> PhaseSearch<'a> {
             };
             let channel_capacity = u64::from(self.problem.channels);
             // Where routes have to go is cheaper to find for all phases as one.
-            let mut whole = trial(1, channel_capacity * phases as u64);
+            let mut whole = trial(1, channel_capacity * to_u64(phases));
             let mut trial = trial(phases, channel_capacity);
             if phases > 1 {
                 whole.settle(self.config.cycles, self.left().div_ceil(4));
@@ -213,8 +215,8 @@ impl<'a> PhaseSearch<'a> {
     fn keep(&mut self, settled: &PhaseNegotiation<'_>, rounds: u32) -> bool {
         let mut phases: Vec<Vec<Stream>> = Vec::new();
         for ((x, connection), (phase, cells)) in self.problem.set.iter().zip(settled.places()) {
-            phases.resize_with(phases.len().max(phase as usize + 1), Vec::new);
-            phases[phase as usize].push(Stream {
+            phases.resize_with(phases.len().max(index(phase) + 1), Vec::new);
+            phases[index(phase)].push(Stream {
                 connection: x.0,
                 words: connection.words,
                 start: 0,

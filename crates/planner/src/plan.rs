@@ -1,45 +1,49 @@
-//! Plans: phases of streams with routes and starts, and the earliest starts for a given order.
+//! Plans: the phases, streams, routes and start times that a planner returns.
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionSet, Machine, Routing, ShapeError};
 
-/// Words of a connection that travel together over one route.
+/// Words of a connection that are sent together over one route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// The connection, by its number in the set.
+    /// The number of the connection in the set.
     pub connection: u32,
-    /// Words, all of the connection's or a part of them.
+    /// The number of words: all of the connection's, or a part of them.
     pub words: u32,
-    /// The earliest clock at which its agents open it, counted from the end of the phase's
-    /// context switch.
+    /// The earliest clock at which its agents open it, relative to the end of the phase's context
+    /// switch.
     pub start: u64,
     /// The cells of its route, both ends included.
     pub cells: Vec<u32>,
 }
 
-/// Phases of streams.
+/// A plan: the streams of each phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The streams of each phase.
     pub phases: Vec<Vec<Stream>>,
-    /// Clocks of all phases and their context switches if starts are kept.
+    /// The duration in clocks of all phases and their context switches, on a machine with timed
+    /// starts.
     pub clocks: u64,
 }
 
-/// What a search found, and what it took.
+/// The result of a search.
+#[derive(Clone, Debug)]
 pub struct Found {
     /// The best plan.
     pub plan: Plan,
-    /// Cells, slots or entries of tables that it looked at.
+    /// The work done: cells, slots or table entries that the search examined.
     pub work: u64,
 }
 
 impl Plan {
-    /// The routing of a plan and the starts of its routes, in the routing's order.
+    /// The routing of the plan, and the starts of the routes of each phase, in the order of the
+    /// routing.
     ///
     /// # Errors
-    /// None for a plan made for this machine and set; see [`Routing::new`].
+    /// As [`Routing::new`]; none if the plan was made for this machine and set.
     pub fn routing(
         &self,
         machine: &Arc<Machine>,
@@ -51,9 +55,9 @@ impl Plan {
             phase.sort_by_key(|stream| (stream.connection, stream.start));
         }
         let parts = |phase: u32| {
-            phases[phase as usize].iter().map(|s| (s.connection, s.words, s.cells.as_slice()))
+            phases[index(phase)].iter().map(|s| (s.connection, s.words, s.cells.as_slice()))
         };
-        let count = phases.len() as u32;
+        let count = to_u32(phases.len());
         let routing = conset_partition_route::routing_of_paths(machine, set, count, parts)?;
         let starts = phases.iter().map(|p| p.iter().map(|s| s.start).collect()).collect();
         Ok((routing, starts))

@@ -1,30 +1,31 @@
-//! The portfolio: planners behind one interface, each a way to get near the bound.
+//! The portfolio: all planners behind one interface.
 //!
-//! A planner takes a [`Task`] and returns candidates: routings with the *round* of each route, or
-//! with its planned start, where the planner knows them. Connections of a round share no agent and
-//! no link, so a round lasts as long as its longest connection; the scheduler keeps rounds and
-//! starts. A planner that does not apply to a set returns nothing.
+//! A planner takes a [`Task`] and returns candidates: routings, with the *round* or the planned
+//! start of each route if the planner determines them. Connections of a round share no agent and no
+//! link, so a round lasts as long as its longest connection. The scheduler preserves rounds and
+//! starts. A planner that does not apply to a set returns no candidates.
 //!
 //! | planner | for | how |
 //! |---|---|---|
-//! | [`Planner::TorusAapc`] | dense sets on a torus, ring or hypercube | `torus_aapc`: the contention-free rounds of rings (`ring_aapc`), multiplied; `first_fit`: their holes filled; `phase_packing`: rounds into phases |
-//! | [`Planner::TranslationSymmetry`] | sets that are invariant under translations of a torus; fewest phases | `translation_symmetry`: one connection is planned for all its translates |
-//! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `edge_coloring`: a colouring that is good for agents and links; `phase_packing` |
-//! | [`Planner::RoundPathfinder`] | any set, ordered ones too | `round_pathfinder`: rounds and routes chosen together by negotiated congestion; `phase_packing` |
-//! | [`Planner::PreemptiveList`] | any set without order or requirements | `preemptive_list`: phases of a given length, connections cut where they end |
+//! | [`Planner::TorusAapc`] | dense sets on a torus, ring or hypercube | `torus_aapc`: products of the contention-free rounds of rings (`ring_aapc`); `first_fit` fills idle entries; `phase_packing` packs rounds into phases |
+//! | [`Planner::TranslationSymmetry`] | sets that are invariant under translations of a torus; fewest phases | `translation_symmetry`: plans one connection and copies it to all translates |
+//! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `edge_coloring`: a coloring without conflicts at agents and few at links; `phase_packing` |
+//! | [`Planner::RoundPathfinder`] | any set, also with an order | `round_pathfinder`: chooses rounds and routes together by negotiated congestion; `phase_packing` |
+//! | [`Planner::PreemptiveList`] | any set without order or requirements | `preemptive_list`: list scheduling in phases of given lengths; connections are cut at the end of a phase |
 //! | [`Planner::PhasePathfinder`] | few phases, many short streams | [`phase_pathfinder`]: phases and routes by negotiated congestion over channels, from the bound upwards |
-//! | [`Planner::LoadAnnealing`] | any set | the paper's division, then `load_annealing`: loads evened out between its phases |
-//! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`translation_slots`]: one cell's connections in slots of time, the others' by shifts |
-//! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windowed_pathfinder`]: phases packed one after the other, the last ones negotiated together |
+//! | [`Planner::LoadAnnealing`] | any set | the paper's algorithm, then `load_annealing`: simulated annealing balances the loads of its phases |
+//! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`translation_slots`]: assigns time slots to the connections of one cell and shifts them for the others |
+//! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windowed_pathfinder`]: packs one phase after the other; negotiated congestion for the last ones |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slot_pathfinder`]: slots of time, phases and routes by negotiated congestion |
 //!
-//! [`local_search()`](crate::local_search()) is no planner: it changes a plan that is there.
+//! [`local_search()`](crate::local_search()) is not a planner: it improves an existing plan.
 //!
-//! No planner looks at what a set is called or where it came from. Which one is best for a set is
-//! seen by pricing the candidates, which is the caller's business.
+//! No planner uses the name or the origin of a set. The caller prices the candidates and chooses
+//! the best.
 
 use std::sync::{Arc, OnceLock};
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Routing};
 
 use conset_partition_route::apr::requirements::Requirements;
@@ -41,34 +42,34 @@ use crate::{
     windowed_pathfinder,
 };
 
-/// A way to plan.
+/// A planner of the portfolio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planner {
-    /// Every connection has its place in the rounds of the torus.
+    /// The closed-form rounds of all-to-all communication on a torus.
     TorusAapc,
-    /// Connections that look the same from every cell are divided as one.
+    /// Phases for translation-invariant sets: one connection is planned for all its translates.
     TranslationSymmetry,
-    /// Rounds are searched for, for sets of equal or nearly equal words.
+    /// Rounds by edge coloring, for sets of equal or nearly equal words.
     EdgeColoring,
-    /// Rounds, phases and routes are chosen together, in passes that learn from each other.
+    /// Rounds and routes by negotiated congestion.
     RoundPathfinder,
-    /// Phases of a length, filled with connections and parts of connections.
+    /// Preemptive list scheduling in phases of a given length.
     PreemptiveList,
-    /// Few phases, by negotiated congestion over channels.
+    /// Few phases by negotiated congestion over channels.
     PhasePathfinder,
-    /// The paper's division with the loads of its phases evened out.
+    /// The phases of the paper's algorithm, balanced by simulated annealing.
     LoadAnnealing,
-    /// The slots of one cell's connections, shifted in time for the other cells of a torus; for
+    /// Time slots for the connections of one cell of a torus, shifted for the other cells; for
     /// machines with timed starts.
     TranslationSlots,
-    /// Phases packed one after the other, for large sets on machines with timed starts.
+    /// Packs one phase after the other, for large sets on machines with timed starts.
     WindowedPathfinder,
-    /// Slots of time, phases and routes by negotiated congestion, for machines with timed starts.
+    /// Time slots, phases and routes by negotiated congestion, for machines with timed starts.
     SlotPathfinder,
 }
 
 impl Planner {
-    /// The name by which reports call it.
+    /// The name of the planner in reports.
     pub fn name(self) -> &'static str {
         match self {
             Planner::TorusAapc => "torus-aapc",
@@ -84,7 +85,7 @@ impl Planner {
         }
     }
 
-    /// Whether its searches have a budget of work of their own, by the size of the problem.
+    /// Whether the planner has its own work budget, which depends on the size of the problem.
     pub fn has_own_budget(self) -> bool {
         matches!(
             self,
@@ -96,7 +97,7 @@ impl Planner {
     }
 }
 
-/// What is to be planned: a set on a machine. What planners work out of that they share.
+/// A set to be planned on a machine. Planners share the data derived from it.
 pub struct Task<'a> {
     machine: &'a Arc<Machine>,
     set: &'a Arc<ConnectionSet>,
@@ -105,7 +106,8 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// A set on a machine, and its bounds there ([`conset_partition_route::bounds::bounds`]).
+    /// A task for a set on a machine, with the bounds of the set
+    /// ([`conset_partition_route::bounds::bounds`]).
     pub fn new(machine: &'a Arc<Machine>, set: &'a Arc<ConnectionSet>, bounds: Bounds) -> Self {
         Self { machine, set, bounds, problem: OnceLock::new() }
     }
@@ -125,27 +127,27 @@ impl<'a> Task<'a> {
         &self.bounds
     }
 
-    /// The problem, where there is one ([`Problem::new`]).
+    /// The problem; `None` as [`Problem::new`].
     fn problem(&self) -> Option<&Problem<'a>> {
         let new = || Problem::new(self.machine, self.set, self.bounds);
         self.problem.get_or_init(new).as_ref()
     }
 }
 
-/// What a planner may do.
+/// The options of a planner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannerOptions {
-    /// Decides where a search has a choice.
+    /// The seed of random choices.
     pub seed: u64,
     /// Rip-up and reroute iterations of the paper's router.
     pub reroutes: u32,
-    /// Moves of a search for each connection.
+    /// Moves of a search per connection.
     pub effort: u32,
-    /// Whether few phases come before few clocks.
+    /// Whether to minimise phases rather than clocks.
     pub fewest_phases: bool,
-    /// How often the budgets of searches that use all of theirs are doubled.
+    /// The number of times that work budgets are doubled.
     pub doubled: u32,
-    /// Phases allowed; none for as many as it takes.
+    /// The maximum number of phases; `None` for no limit.
     pub max_phases: Option<u32>,
 }
 
@@ -162,25 +164,26 @@ impl Default for PlannerOptions {
     }
 }
 
-/// Phases and routes, and rounds where they are known.
+/// A candidate: phases and routes, with rounds or starts if the planner determines them.
 #[derive(Clone, Debug)]
 pub struct Routed {
-    /// Phases and routes.
+    /// The phases and routes.
     pub routing: Routing,
-    /// For each phase the round of each route, in the order of the routes; rounds of a phase run
-    /// in the order of their numbers.
+    /// The round of each route, by phase, in the order of the routes. The rounds of a phase run in
+    /// ascending order.
     pub rounds: Option<Vec<Vec<u32>>>,
-    /// For each phase the planned start of each route, in clocks from the phase's beginning; only
-    /// where there are no rounds.
+    /// The planned start of each route, by phase, in clocks from the beginning of the phase. Only
+    /// present without `rounds`.
     pub starts: Option<Vec<Vec<u64>>>,
 }
 
-/// Makes the plans of one planner: those that are worth being priced, the one with the fewest
-/// phases first; none where the planner does not apply to the set or the machine, or needs more
-/// phases than allowed. What was looked at is taken off `work`.
+/// Runs one planner and returns its candidates, the one with the fewest phases first.
+///
+/// Returns none if the planner does not apply to the set or the machine, or needs more phases than
+/// allowed. Subtracts the cells expanded from `work`.
 ///
 /// # Errors
-/// Ends that are not live cells with an agent.
+/// If an end of a connection is not a live cell with an agent, or a requirement cannot be met.
 pub fn plans(
     task: &Task<'_>,
     planner: Planner,
@@ -240,12 +243,13 @@ pub fn plans(
         })?,
     };
     plans.retain(|plan| {
-        options.max_phases.is_none_or(|most| plan.routing.phases().len() <= most as usize)
+        options.max_phases.is_none_or(|most| plan.routing.phases().len() <= index(most))
     });
     Ok(plans)
 }
 
-/// The plan of a planner that chooses starts, which are kept where the machine keeps them.
+/// The candidate of a planner that chooses starts. The starts are dropped if the machine has no
+/// timed starts.
 fn timed_plan(
     task: &Task<'_>,
     work: &mut Work,
@@ -260,7 +264,7 @@ fn timed_plan(
     Ok(vec![Routed { routing, rounds: None, starts }])
 }
 
-/// Whether connections ask for more than that their words arrive.
+/// Whether the set has an order or requirements.
 fn is_constrained(set: &ConnectionSet) -> bool {
     !set.order().is_empty() || set.has_requirements()
 }
@@ -301,10 +305,10 @@ fn translation_symmetry_plan(
     Ok(Some(Routed { routing, rounds: None, starts: None }))
 }
 
-/// Moves of a search at most.
+/// The maximum number of moves of load annealing.
 const MOVE_LIMIT: usize = 1 << 21;
 
-/// Connections routed anew in a search at most.
+/// The maximum number of connections that edge coloring reroutes.
 const ROUTE_LIMIT: usize = 1 << 20;
 
 fn load_annealing_plan(
@@ -324,7 +328,7 @@ fn load_annealing_plan(
         return Ok(Some(Routed { routing, rounds: None, starts: None }));
     }
     let network = Network::new(machine);
-    let moves = set.len().saturating_mul(options.effort as usize).min(MOVE_LIMIT);
+    let moves = set.len().saturating_mul(index(options.effort)).min(MOVE_LIMIT);
     let division = load_annealing::anneal(
         machine,
         set,
@@ -344,7 +348,7 @@ fn plan_of(
 ) -> Result<Routed, Infeasible> {
     let members = by_phase(division.phases, &division.phase_of);
     let routing = channels::number(machine, set, network, division.phases, |phase| {
-        members[phase as usize].iter().map(|&x| (x, division.paths[x as usize].as_slice()))
+        members[index(phase)].iter().map(|&x| (x, division.paths[index(x)].as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;
     Ok(Routed { routing, rounds: None, starts: None })
@@ -352,7 +356,7 @@ fn plan_of(
 
 fn division_of(routing: &Routing) -> load_annealing::Division {
     let mut division = load_annealing::Division {
-        phases: routing.phases().len() as u32,
+        phases: to_u32(routing.phases().len()),
         phase_of: vec![0; routing.set().len()],
         paths: vec![Vec::new(); routing.set().len()],
     };
@@ -366,13 +370,13 @@ fn division_of(routing: &Routing) -> load_annealing::Division {
     division
 }
 
-/// Words of the longest connection over the mean, up to which rounds are searched for.
+/// The greatest ratio of the longest connection to the mean, in words, for edge coloring.
 const MAX_UNEVENNESS: u64 = 2;
 
-/// Connections up to which rounds are searched for; beyond, the search gets nowhere.
+/// The maximum number of connections for edge coloring; for more it makes no progress.
 const MAX_COLORING_CONNECTIONS: usize = 1 << 13;
 
-/// Shares of the fewest rounds by which there may be more; 0 for none.
+/// Edge coloring may use `1 / n` more rounds than the fewest, for each `n`; 0 for none.
 const SPARE_ROUND_SHARES: [u32; 3] = [0, 16, 4];
 
 fn edge_coloring_plans(
@@ -383,15 +387,15 @@ fn edge_coloring_plans(
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
-    let uneven = longest * set.len() as u64 > MAX_UNEVENNESS * set.words();
+    let uneven = longest * to_u64(set.len()) > MAX_UNEVENNESS * set.words();
     if is_constrained(set) || uneven || set.len() > MAX_COLORING_CONNECTIONS {
         return Ok(Vec::new());
     }
     let network = Network::new(machine);
-    let routes = set.len().saturating_mul(4 * options.effort as usize).min(ROUTE_LIMIT);
+    let routes = set.len().saturating_mul(4 * index(options.effort)).min(ROUTE_LIMIT);
     let fewest = fewest_rounds(machine, set, bounds);
     let mut best: Option<edge_coloring::Coloring> = None;
-    let each = (work.left / SPARE_ROUND_SHARES.len() as u64).max(1);
+    let each = (work.left / to_u64(SPARE_ROUND_SHARES.len())).max(1);
     for share in SPARE_ROUND_SHARES {
         // Where links are short of room, some more rounds may last less in all.
         let rounds = fewest.saturating_add(fewest.checked_div(share).unwrap_or(0));
@@ -416,7 +420,7 @@ fn edge_coloring_plans(
     plans_of_rounds(machine, set, best.rounds, &best.round_of, &best.paths)
 }
 
-/// Rounds that the bounds of time leave, where every round lasts as long as the longest connection.
+/// The number of rounds that fit into the bound, each as long as the longest connection.
 fn fewest_rounds(machine: &Machine, set: &ConnectionSet, bounds: &Bounds) -> u32 {
     let parameters = machine.parameters();
     let clocks = bounds.clocks - u64::from(bounds.phases) * parameters.switch_clocks();
@@ -424,7 +428,7 @@ fn fewest_rounds(machine: &Machine, set: &ConnectionSet, bounds: &Bounds) -> u32
     u32::try_from(clocks.div_ceil(round.max(1))).unwrap_or(u32::MAX)
 }
 
-/// Connections up to which a negotiation is tried, and its steps for each.
+/// The maximum number of connections for the round pathfinder, and its step limit.
 const MAX_PATHFINDER_CONNECTIONS: usize = 1 << 17;
 const PATHFINDER_STEPS: usize = 1 << 24;
 
@@ -447,14 +451,14 @@ fn round_pathfinder_plans(
     )
 }
 
-/// Steps of filling windows for each connection, and at most.
+/// Steps of list scheduling for each connection, and in total.
 const LIST_STEPS_PER_CONNECTION: usize = 1 << 13;
 const LIST_STEP_LIMIT: usize = 1 << 23;
 
-/// Connections up to which windows are filled.
+/// The maximum number of connections for list scheduling.
 const MAX_LIST_CONNECTIONS: usize = 1 << 13;
 
-/// Fills phases of several lengths.
+/// The candidates of list scheduling with several phase lengths.
 fn preemptive_list_plans(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
@@ -471,8 +475,8 @@ fn preemptive_list_plans(
         // One part of a connection at most is in a phase.
         phases.iter_mut().for_each(|streams| streams.sort_by_key(|stream| stream.connection));
         let routing =
-            channels::number_parts(machine, set, &network, phases.len() as u32, |phase| {
-                let streams = phases[phase as usize].iter();
+            channels::number_parts(machine, set, &network, to_u32(phases.len()), |phase| {
+                let streams = phases[index(phase)].iter();
                 streams.map(|stream| (stream.connection, stream.words, stream.path.as_slice()))
             })
             .map_err(|error| explain::misshapen(set, &error))?;
@@ -483,7 +487,7 @@ fn preemptive_list_plans(
     found.into_iter().map(plan).collect()
 }
 
-/// A route of a plan of rounds, on its way from one plan to another.
+/// A route with its round, not yet part of a routing.
 pub(crate) struct Part {
     pub(crate) connection: u32,
     pub(crate) words: u32,
@@ -491,7 +495,7 @@ pub(crate) struct Part {
     pub(crate) path: Vec<u32>,
 }
 
-/// Numbers the channels of phases of parts, each phase in the order of connections and rounds.
+/// Numbers the channels of each phase, in the order of connections and rounds.
 pub(crate) fn plan_of_parts(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
@@ -500,8 +504,8 @@ pub(crate) fn plan_of_parts(
     for parts in &mut phases {
         parts.sort_by_key(|part| (part.connection, part.round));
     }
-    let routing = routing_of_paths(machine, set, phases.len() as u32, |phase| {
-        let parts = phases[phase as usize].iter();
+    let routing = routing_of_paths(machine, set, to_u32(phases.len()), |phase| {
+        let parts = phases[index(phase)].iter();
         parts.map(|part| (part.connection, part.words, part.path.as_slice()))
     })
     .map_err(|error| explain::misshapen(set, &error))?;
@@ -509,7 +513,7 @@ pub(crate) fn plan_of_parts(
     Ok(Routed { routing, rounds: Some(rounds.collect()), starts: None })
 }
 
-/// Rounds and routes, with what the connections ask for.
+/// The rounds and routes of the round pathfinder, and the requirements of the set.
 fn negotiate_rounds(
     machine: &Machine,
     set: &ConnectionSet,
@@ -531,10 +535,10 @@ fn negotiate_rounds(
     Ok(found.map(|found| (found, requirements)))
 }
 
-/// Connections up to which rounds are packed in two ways.
+/// The maximum number of connections for which rounds are packed by both rules.
 const MAX_TWICE_PACKED: usize = 1 << 15;
 
-/// Plans of rounds of a set without requirements.
+/// The candidates for rounds of a set without requirements.
 fn plans_of_rounds(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
@@ -545,7 +549,7 @@ fn plans_of_rounds(
     pack_and_number(machine, set, count, round_of, paths, None)
 }
 
-/// Plans of rounds: packed into phases, channels numbered.
+/// The candidates for rounds: packs rounds into phases and numbers the channels.
 fn pack_and_number(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
@@ -560,14 +564,14 @@ fn pack_and_number(
         let routing = number(machine, set, &members, paths)?;
         let rounds = members
             .iter()
-            .map(|members| members.iter().map(|&x| round_of[x as usize]).collect())
+            .map(|members| members.iter().map(|&x| round_of[index(x)]).collect())
             .collect();
         Ok(Routed { routing, rounds: Some(rounds), starts: None })
     };
     packings.iter().map(plan).collect()
 }
 
-/// Rounds packed into phases.
+/// Packs rounds into phases by each rule.
 fn packings(
     machine: &Machine,
     set: &ConnectionSet,
@@ -592,11 +596,11 @@ fn packings(
     packings
 }
 
-/// The connections of each phase, ascending.
+/// The connections of each phase, in ascending order.
 fn by_phase(phases: u32, phase_of: &[u32]) -> Vec<Vec<u32>> {
-    let mut members = vec![Vec::new(); phases as usize];
+    let mut members = vec![Vec::new(); index(phases)];
     for (x, &phase) in phase_of.iter().enumerate() {
-        members[phase as usize].push(x as u32);
+        members[index(phase)].push(to_u32(x));
     }
     members
 }
@@ -608,8 +612,8 @@ fn number(
     paths: &Paths,
 ) -> Result<Routing, Infeasible> {
     let network = Network::new(machine);
-    channels::number(machine, set, &network, members.len() as u32, |phase| {
-        members[phase as usize].iter().map(|&x| (x, paths.of(x as usize)))
+    channels::number(machine, set, &network, to_u32(members.len()), |phase| {
+        members[index(phase)].iter().map(|&x| (x, paths.of(index(x))))
     })
     .map_err(|error| explain::misshapen(set, &error))
 }

@@ -1,27 +1,30 @@
-//! FragmentPhases as windows of time, filled with connections and with parts of connections.
+//! Preemptive list scheduling: phases are time windows, and connections are cut at their end.
 //!
-//! Rounds of uneven words waste the difference: whoever is done waits for the longest. Here a phase
-//! is a window of a given length. At its beginning, and whenever streams end, connections between
-//! agents that are idle start, those first whose agents have most left to do, on a shortest route
-//! whose links are free for them at that moment and whose cells have channels left. A connection
-//! that would outlast the window is cut there, and the rest of its words go in a later one; so all
-//! agents can be busy to the end.
+//! Rounds of unequal words waste time, because every agent waits for the longest connection. Here a
+//! phase is a window of a given length. At its beginning, and whenever streams end, connections
+//! between idle agents start, those whose agents have the most work left first, on a shortest route
+//! whose links are free at that moment and whose cells have free channels. A connection that would
+//! outlast the window is cut, and the rest of its words goes into a later window. So all agents can
+//! be busy until the end.
 //!
-//! Nothing but its agents holds a stream back on the machine, so what is planned to wait for a link
-//! would not. Therefore a connection starts at the moment when the later one of its agents becomes
-//! idle, or not before one of them has done something else: then the machine does what was planned
-//! and no two streams share what only carries one. Words on their way shift that a little, so a link
-//! counts as taken for some time after its stream, but for streams that follow at the same agent.
+//! On the machine only its agents delay a stream, so a stream cannot be planned to wait for a link.
+//! A connection therefore starts at the moment at which the second of its agents becomes idle, or
+//! not until one of them has completed another stream. The machine then follows the plan, and no
+//! two streams share a link beyond its capacity. The latency of words shifts times slightly, so a
+//! link counts as busy for some time after its stream, except for streams that follow at the same
+//! agent.
 //!
-//! Passes negotiate as elsewhere: agents that were late in the best pass so far are more urgent in
-//! the next, urgencies are varied, windows are tried in several lengths from few phases to many. A
-//! pass is worth what its windows last and their switches cost. The best are kept.
+//! Passes learn from each other: agents that finished late in the best pass are more urgent in the
+//! next, urgencies are varied, and windows of several lengths are tried, from few phases to many.
+//! The cost of a pass is the length of its windows plus their context switches. The best passes are
+//! kept.
 //!
-//! Sets with an order or with required bandwidths or latencies are not for this way.
+//! Sets with an order or with required bandwidths or latencies are not supported.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 use conset_ir::{ConnectionSet, Machine, StreamClocks};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -42,24 +45,24 @@ pub(super) struct Fragment {
 /// The streams of each phase.
 pub(super) type FragmentPhases = Vec<Vec<Fragment>>;
 
-/// Parts below this share of a switch are not worth a channel.
+/// The least length of a fragment, as the divisor of a context switch.
 const PART: u64 = 4;
-/// A connection may outlast its window by this share of it rather than be cut.
+/// A connection may exceed its window by this share of it (a divisor) instead of being cut.
 const OVER: u64 = 32;
-/// Words after a stream for the time of which its links are left alone, in some passes.
+/// The guard time of links after a stream, in words; passes alternate between the two.
 const GUARDS: [u64; 2] = [48, 0];
-/// Numbers of windows that are tried.
+/// The number of window lengths tried.
 const LENGTHS: u64 = 12;
-/// Passes with one length before the next.
+/// The number of consecutive passes with one length.
 const TURN: u64 = 4;
-/// Passes after which agents are equal again.
+/// The number of passes after which the urgencies of agents are reset.
 const FORGET: u64 = 16;
-/// Passes at most, and plans that are kept of each guard.
+/// The maximum number of passes, and the number of plans kept for each guard time.
 const PASSES: u64 = 1 << 10;
 const KEPT: usize = 2;
 
-/// Fills windows, for about so many steps; the best plans. None where the set is empty
-/// or too large, or a connection has no way. `fewest` is a bound of the phases.
+/// Fills windows for about `steps` steps and returns the best plans. Returns none if the set is
+/// empty or too large, or a connection has no route. `fewest` is the bound of the number of phases.
 pub(super) fn fill(
     machine: &Machine,
     set: &ConnectionSet,
@@ -76,7 +79,7 @@ pub(super) fn fill(
     let mut kept: [Vec<(u64, FragmentPhases)>; 2] = Default::default();
     let most = filler.load.iter().copied().max().unwrap_or(0).max(1);
     let fewest = u64::from(fewest.max(1));
-    let mean = set.words() / set.len() as u64 * filler.word_clocks;
+    let mean = set.words() / to_u64(set.len()) * filler.word_clocks;
     // The numbers of windows that did best come again.
     let mut order: Vec<(u64, u64)> = (0..LENGTHS).map(|row| (0, row)).collect();
     for pass in 0..PASSES {
@@ -85,7 +88,7 @@ pub(super) fn fill(
             turn
         } else {
             order.sort_unstable();
-            order[((turn - LENGTHS) % 3) as usize].1
+            order[to_usize((turn - LENGTHS) % 3)].1
         };
         if pass % FORGET == 0 {
             filler.handicap.fill(0);
@@ -94,9 +97,9 @@ pub(super) fn fill(
         let spread = if pass % TURN == 0 { 0 } else { most / (4 << (pass % TURN)) };
         let draw = |_| if spread == 0 { 0 } else { rng.random_range(0..spread) };
         filler.noise = (0..set.len()).map(draw).collect();
-        filler.far = [0, mean / 8, mean / 2, 2 * mean][((pass + turn) % TURN) as usize];
+        filler.far = [0, mean / 8, mean / 2, 2 * mean][to_usize((pass + turn) % TURN)];
         // What is good with some room is not compared with what is good without.
-        let kind = (pass / 2 % 2) as usize;
+        let kind = to_usize(pass / 2 % 2);
         filler.guard = GUARDS[kind];
         let phases = filler.pass(most.div_ceil(windows));
         let value = filler.clocks;
@@ -120,7 +123,7 @@ struct Filler<'a> {
     routes: &'a Routes,
     set: &'a ConnectionSet,
     ports: Vec<[u32; 2]>,
-    room: Vec<u16>,
+    link_capacity: Vec<u16>,
     channels: u32,
     word_clocks: u64,
     /// What streams of each connection take.
@@ -185,21 +188,21 @@ impl<'a> Filler<'a> {
             first[port + 1] += first[port];
         }
         let mut next = first.clone();
-        let mut ids = vec![0; first[count] as usize];
+        let mut ids = vec![0; index(first[count])];
         for (x, both) in ports.iter().enumerate() {
             for port in ends(both) {
-                ids[next[port] as usize] = x as u32;
+                ids[index(next[port])] = to_u32(x);
                 next[port] += 1;
             }
         }
         let setup = u64::from(parameters.stream_setup);
-        let least = ((switch + setup) / PART / word_clocks).clamp(1, 1 << 20) as u32;
+        let least = to_u32(((switch + setup) / PART / word_clocks).clamp(1, 1 << 20));
         Self {
             network,
             routes,
             set,
             ports,
-            room: capacities(machine, network),
+            link_capacity: capacities(machine, network),
             channels: parameters.channels_per_cell,
             word_clocks,
             clocks_of,
@@ -244,14 +247,13 @@ impl<'a> Filler<'a> {
             }
             // Windows of one length, the last not shorter than the others.
             let windows = ((most + length / 4) / length.max(1)).max(1);
-            let streams = self.window(phases.len() as u32, most.div_ceil(windows).max(1));
+            let streams = self.window(to_u32(phases.len()), most.div_ceil(windows).max(1));
             self.clocks += self.switch;
             let mut last = 0;
             for stream in &streams {
-                let end =
-                    stream.start + self.clocks_of[stream.connection as usize].of(stream.words);
+                let end = stream.start + self.clocks_of[index(stream.connection)].of(stream.words);
                 last = end.max(last);
-                for port in ends(&self.ports[stream.connection as usize]) {
+                for port in ends(&self.ports[index(stream.connection)]) {
                     late[port] = late[port].max(self.clocks + end);
                 }
             }
@@ -260,16 +262,16 @@ impl<'a> Filler<'a> {
         }
         let bound = self.load.iter().copied().max().unwrap_or(0);
         for (handicap, late) in self.handicap.iter_mut().zip(late) {
-            *handicap += late.saturating_sub(bound + self.switch * phases.len() as u64) / 2;
+            *handicap += late.saturating_sub(bound + self.switch * to_u64(phases.len())) / 2;
         }
         phases
     }
 
     fn urgency(&self, x: u32) -> u64 {
         let of = |port: usize| self.left[port] + self.handicap[port];
-        let both = self.ports[x as usize];
+        let both = self.ports[index(x)];
         let ports = ends(&both).map(of).max().unwrap_or(0);
-        ports + self.noise[x as usize] + self.far * u64::from(self.routes.hops(x as usize))
+        ports + self.noise[index(x)] + self.far * u64::from(self.routes.hops(index(x)))
     }
 
     /// Fills one window. At least one connection goes.
@@ -280,8 +282,8 @@ impl<'a> Filler<'a> {
         self.ended.fill((0, [u32::MAX; 2]));
         let mut streams: Vec<Fragment> = Vec::new();
         let mut now = 0;
-        let mut open: Vec<(Reverse<u64>, u32)> = (0..self.set.len() as u32)
-            .filter(|&x| self.rest[x as usize] > 0)
+        let mut open: Vec<(Reverse<u64>, u32)> = (0..to_u32(self.set.len()))
+            .filter(|&x| self.rest[index(x)] > 0)
             .map(|x| (Reverse(self.urgency(x)), x))
             .collect();
         loop {
@@ -297,8 +299,8 @@ impl<'a> Filler<'a> {
                     break;
                 }
                 self.ends.pop();
-                let stream = &streams[row as usize];
-                let both = self.ports[stream.connection as usize];
+                let stream = &streams[index(row)];
+                let both = self.ports[index(stream.connection)];
                 for pair in stream.path.windows(2) {
                     let edge = self.network.next.edge(pair[0], pair[1]);
                     self.used[edge] -= 1;
@@ -311,9 +313,8 @@ impl<'a> Filler<'a> {
                     continue;
                 }
                 for port in ends(&both) {
-                    let ids = &self.ids[self.first[port] as usize..self.first[port + 1] as usize];
-                    let can =
-                        |&&x: &&u32| self.rest[x as usize] > 0 && self.went[x as usize] != number;
+                    let ids = &self.ids[index(self.first[port])..index(self.first[port + 1])];
+                    let can = |&&x: &&u32| self.rest[index(x)] > 0 && self.went[index(x)] != number;
                     open.extend(ids.iter().filter(can).map(|&x| (Reverse(self.urgency(x)), x)));
                     self.steps += ids.len();
                 }
@@ -324,7 +325,7 @@ impl<'a> Filler<'a> {
 
     /// Starts a connection if that is possible now.
     fn start(&mut self, x: u32, now: u64, length: u64, number: u32, streams: &mut Vec<Fragment>) {
-        let row = x as usize;
+        let row = index(x);
         let both = self.ports[row];
         if self.went[row] == number || ends(&both).any(|port| self.busy[port]) {
             return;
@@ -335,13 +336,13 @@ impl<'a> Filler<'a> {
         }
         let source = self.set.connections()[row].source.0;
         let mut path = vec![source];
-        path.extend(self.by.iter().map(|&edge| self.network.next.head(edge as usize)));
+        path.extend(self.by.iter().map(|&edge| self.network.next.head(index(edge))));
         for &cell in &path {
-            self.taken[cell as usize] += 1;
+            self.taken[index(cell)] += 1;
         }
         for &edge in &self.by {
-            self.used[edge as usize] += 1;
-            self.carried[edge as usize] += 1;
+            self.used[index(edge)] += 1;
+            self.carried[index(edge)] += 1;
         }
         self.rest[row] -= words;
         self.went[row] = number;
@@ -353,7 +354,7 @@ impl<'a> Filler<'a> {
             self.busy[port] = true;
             self.left[port] = self.left[port].saturating_sub(done);
         }
-        self.ends.push(Reverse((now + clocks, streams.len() as u32)));
+        self.ends.push(Reverse((now + clocks, to_u32(streams.len()))));
         streams.push(Fragment { connection: x, words, start: now, path });
     }
 
@@ -380,7 +381,7 @@ impl<'a> Filler<'a> {
     fn is_free(&self, edge: usize, x: usize, now: u64) -> bool {
         let (end, [a, b]) = self.ended[edge];
         let [s, t] = self.ports[x];
-        self.used[edge] < self.room[edge]
+        self.used[edge] < self.link_capacity[edge]
             && (end == 0 || end + self.guard * self.word_clocks <= now || a == s || b == t)
     }
 
@@ -390,7 +391,7 @@ impl<'a> Filler<'a> {
         let cells = self.routes.cells(x);
         self.by.clear();
         self.steps += hops.len() + 2;
-        let full = |cell: u32| self.taken[cell as usize] >= self.channels;
+        let full = |cell: u32| self.taken[index(cell)] >= self.channels;
         if full(self.set.connections()[x].source.0) {
             return false;
         }
@@ -399,7 +400,7 @@ impl<'a> Filler<'a> {
         self.cost[0] = 0;
         for hop in hops {
             let from = self.cost[usize::from(hop.from)];
-            let edge = hop.edge as usize;
+            let edge = index(hop.edge);
             if from == u32::MAX || !self.is_free(edge, x, now) {
                 continue;
             }
@@ -407,7 +408,7 @@ impl<'a> Filler<'a> {
             if full(cell) {
                 continue;
             }
-            let crowd = 4 * self.taken[cell as usize] / self.channels;
+            let crowd = 4 * self.taken[index(cell)] / self.channels;
             let cost = from + 1 + self.carried[edge] + crowd * crowd;
             let to = &mut self.cost[usize::from(hop.to)];
             *to = cost.min(*to);
@@ -416,15 +417,15 @@ impl<'a> Filler<'a> {
             return false;
         }
         // Back from the target over hops that made the costs.
-        let mut at = cells as u16 - 1;
+        let mut at = u16::try_from(cells - 1).unwrap_or(u16::MAX);
         for hop in hops.iter().rev().filter(|_| cells > 1) {
             let from = self.cost[usize::from(hop.from)];
-            let edge = hop.edge as usize;
+            let edge = index(hop.edge);
             if hop.to != at || from == u32::MAX || !self.is_free(edge, x, now) {
                 continue;
             }
             let cell = self.network.next.head(edge);
-            let crowd = 4 * self.taken[cell as usize] / self.channels;
+            let crowd = 4 * self.taken[index(cell)] / self.channels;
             if from + 1 + self.carried[edge] + crowd * crowd == self.cost[usize::from(at)] {
                 self.by.push(hop.edge);
                 at = hop.from;
@@ -437,7 +438,7 @@ impl<'a> Filler<'a> {
 
 /// The ports of a connection, each once.
 fn ends(both: &[u32; 2]) -> impl Iterator<Item = usize> + use<> {
-    let [a, b] = both.map(|port| port as usize);
+    let [a, b] = both.map(index);
     std::iter::once(a).chain(Some(b).filter(|&b| b != a))
 }
 

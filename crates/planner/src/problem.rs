@@ -1,44 +1,46 @@
-//! What every planner asks of a machine and a set, worked out once: the network with its link
-//! capacities, the ports of agents, the clocks of streams.
+//! The input of the planners, derived once from a machine and a set: the network with its link
+//! capacities, the ports of agents and the durations of streams.
 //!
-//! Parallel links are one edge here. An edge's *capacity* is how many streams at full rate it
-//! carries at a time: its links times the clocks an agent takes for a word over those a link
-//! takes.
+//! Parallel links are one edge. The *capacity* of an edge is the number of streams at full rate
+//! that it carries at the same time: its number of links, times the clocks per word of an agent
+//! divided by the clocks per word of a link.
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Bounds, Connection, ConnectionSet, Duplex, Machine, Parameters, StreamClocks};
 use conset_partition_route::network::{Distances, Network};
 
 use crate::plan::{Plan, Stream};
 
-/// The ports that each connection keeps busy: of its source, of its target.
+/// The ports that each connection uses: of its source and of its target.
 pub(crate) fn ports(machine: &Machine, set: &ConnectionSet) -> Vec<[u32; 2]> {
     let of = |c: &Connection| machine.parameters().duplex.ports(c.source, c.target);
     set.connections().iter().map(of).collect()
 }
 
-/// Streams at full rate that each edge carries at a time, over all its links.
+/// The capacity of each edge, over all its links.
 pub(crate) fn capacities(machine: &Machine, network: &Network) -> Vec<u16> {
     let share = machine.parameters().streams_per_link();
-    let capacity = |&links: &u32| links.saturating_mul(share).min(1 << 12) as u16;
+    let capacity =
+        |&links: &u32| u16::try_from(links.saturating_mul(share)).unwrap_or(u16::MAX).min(1 << 12);
     network.links.iter().map(capacity).collect()
 }
 
-/// Something that a stream keeps busy: an edge, a port, or the receiving side of a port.
+/// The use of a resource by a stream: an edge, a port, or the receiving side of a port.
 #[derive(Clone, Copy)]
 pub(crate) struct Hold {
     pub(crate) resource: u32,
-    /// Clocks after the stream's start from which on it is busy.
+    /// Clocks from the start of the stream until the use begins.
     pub(crate) after: u64,
-    /// Clocks for which it is.
+    /// The duration of the use in clocks.
     pub(crate) clocks: u64,
 }
 
-/// Stands for "no way" among hop counts.
+/// The hop count of an unreachable cell.
 pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
-/// A set to be planned on a machine.
+/// A set to be planned on a machine, with the data that planners derive from it.
 pub struct Problem<'a> {
     pub(crate) machine: &'a Arc<Machine>,
     pub(crate) set: &'a Arc<ConnectionSet>,
@@ -65,8 +67,8 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// Prepares a set for planning. `None` where planners do not apply: connections without a
-    /// way, or a machine with too many cells for a table of distances.
+    /// Prepares a set for planning. Returns `None` if a connection has no route, or if the machine
+    /// has too many cells for a distance table.
     pub fn new(
         machine: &'a Arc<Machine>,
         set: &'a Arc<ConnectionSet>,
@@ -143,39 +145,39 @@ impl<'a> Problem<'a> {
         self.network.next.edge(cell, neighbour)
     }
 
-    /// What [`Problem::holds`] names: edges, ports, and ports once more for what they receive.
+    /// The number of resources of [`Problem::holds`]: edges, ports, and receiving sides of ports.
     pub(crate) fn resource_count(&self) -> usize {
         self.edge_count() + 2 * self.port_count
     }
 
     /// Clocks from a stream's start until its last word is received.
     pub(crate) fn until_received(&self, stream: &Stream) -> u64 {
-        let clocks = self.clocks(stream.connection as usize);
+        let clocks = self.clocks(index(stream.connection));
         clocks.until_received(stream.words, stream.cells.len() - 1)
     }
 
-    /// Whether targets may open these streams late, when their words come: streams are then
-    /// received in the order in which they start. No stream may be shorter than words can be on
-    /// their way, and where agents hold several streams opening must take no time.
+    /// Whether targets may open these streams late, when their words arrive, so that streams are
+    /// received in the order in which they start. Requires that every stream is longer than the
+    /// greatest latency, and that setup takes no time if agents hold several streams.
     pub(crate) fn may_overlap(&self, streams: &[Stream]) -> bool {
         let flight =
-            |s: &Stream| self.clocks(s.connection as usize).pipeline_latency(s.cells.len() - 1);
+            |s: &Stream| self.clocks(index(s.connection)).pipeline_latency(s.cells.len() - 1);
         let farthest = streams.iter().map(flight).max().unwrap_or(0);
-        let long = |s: &Stream| self.clocks(s.connection as usize).of(s.words) > farthest;
+        let long = |s: &Stream| self.clocks(index(s.connection)).of(s.words) > farthest;
         let in_time = self.parameters.streams == 1 || self.setup == 0;
         self.parameters.duplex == Duplex::Full && in_time && streams.iter().all(long)
     }
 
-    /// What a stream keeps busy, and how many streams may do so at a time. Its target is busy
-    /// while it receives, and where streams must not overlap there also while the source sends.
+    /// Calls `hold` with every resource that a stream uses and its capacity in streams. The target
+    /// is busy while it receives; if streams must not overlap there, also while the source sends.
     pub(crate) fn holds(
         &self,
         stream: &Stream,
         may_overlap: bool,
         mut hold: impl FnMut(Hold, usize),
     ) {
-        let x = stream.connection as usize;
-        let (edges, ports) = (self.edge_count() as u32, self.port_count as u32);
+        let x = index(stream.connection);
+        let (edges, ports) = (to_u32(self.edge_count()), to_u32(self.port_count));
         let clocks = self.clocks(x);
         let (slot, flight) =
             (clocks.of(stream.words), clocks.pipeline_latency(stream.cells.len() - 1));
@@ -187,27 +189,27 @@ impl<'a> Problem<'a> {
         }
         for (hop, pair) in stream.cells.windows(2).enumerate() {
             let edge = self.edge(pair[0], pair[1]);
-            let after = hop as u64 * self.link_clocks + self.setup;
-            let resource = edge as u32;
+            let after = to_u64(hop) * self.link_clocks + self.setup;
+            let resource = to_u32(edge);
             let words = Hold { resource, after, clocks: slot - self.setup };
             hold(words, usize::from(self.capacity[edge]));
         }
     }
 
-    /// What streams of a connection cost the agents at its ends.
+    /// The durations of streams of a connection.
     pub(crate) fn clocks(&self, x: usize) -> StreamClocks {
         StreamClocks::new(self.parameters, &self.set.connections()[x])
     }
 
-    /// The earliest start of a stream behind those booked. For each edge, `edges` holds the
-    /// clocks at which its streams are through, seen from the first link of a route; for each
-    /// port `ports` holds when it is free, and when its last word is delivered.
+    /// The earliest start of a stream after those booked. For each edge, `edges` has the clocks at
+    /// which its streams end, relative to the first link of the route. For each port, `ports` has
+    /// the clock from which it is free, and the clock at which its last word is delivered.
     pub(crate) fn earliest(&self, stream: &Stream, edges: &[Vec<u64>], ports: &[[u64; 2]]) -> u64 {
-        let x = stream.connection as usize;
+        let x = index(stream.connection);
         let [source, target] = self.ports[x];
         let latency = self.clocks(x).pipeline_latency(stream.cells.len() - 1);
-        let received = ports[target as usize][1].saturating_sub(latency);
-        let mut start = ports[source as usize][0].max(ports[target as usize][0]).max(received);
+        let received = ports[index(target)][1].saturating_sub(latency);
+        let mut start = ports[index(source)][0].max(ports[index(target)][0]).max(received);
         for (hop, pair) in stream.cells.windows(2).enumerate() {
             let edge = self.edge(pair[0], pair[1]);
             let through = &edges[edge];
@@ -215,28 +217,28 @@ impl<'a> Problem<'a> {
             if through.len() >= capacity {
                 // The streams that are through last hold the capacity; one of them has to end.
                 let free = through[through.len() - capacity];
-                start = start.max(free.saturating_sub(hop as u64 * self.link_clocks + self.setup));
+                start = start.max(free.saturating_sub(to_u64(hop) * self.link_clocks + self.setup));
             }
         }
         start
     }
 
-    /// Books a stream; returns the clock at which its last word is delivered.
+    /// Books a stream and returns the clock at which its last word is delivered.
     pub(crate) fn book(
         &self,
         stream: &Stream,
         edges: &mut [Vec<u64>],
         ports: &mut [[u64; 2]],
     ) -> u64 {
-        let x = stream.connection as usize;
-        let [source, target] = self.ports[x].map(|port| port as usize);
+        let x = index(stream.connection);
+        let [source, target] = self.ports[x].map(index);
         let clocks = self.clocks(x);
         let end = stream.start + clocks.of(stream.words);
         let delivered = end + clocks.pipeline_latency(stream.cells.len() - 1);
         for (hop, pair) in stream.cells.windows(2).enumerate() {
             let edge = self.edge(pair[0], pair[1]);
             let through = &mut edges[edge];
-            let clock = end + hop as u64 * self.link_clocks;
+            let clock = end + to_u64(hop) * self.link_clocks;
             let place = through.partition_point(|&other| other <= clock);
             through.insert(place, clock);
             // More than the capacity of them never matter.
@@ -252,8 +254,8 @@ impl<'a> Problem<'a> {
 }
 
 impl Plan {
-    /// Gives every stream the earliest start that keeps the order in which the streams of each
-    /// phase are listed wherever two of them share an agent or a link, and prices the plan.
+    /// Gives every stream the earliest start and computes the duration of the plan. Streams of a
+    /// phase that share an agent or a link keep the order in which they are listed.
     pub(crate) fn compact(&mut self, problem: &Problem<'_>) {
         let mut edges = vec![Vec::new(); problem.edge_count()];
         let mut ports = vec![[0u64; 2]; problem.port_count];

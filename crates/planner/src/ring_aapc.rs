@@ -1,25 +1,27 @@
-//! The complete exchange of a ring, cut into steps that use every link once.
+//! The complete exchange of a ring, divided into steps in which every link is used once.
 //!
 //! On a ring of `n` cells (`n` = 2m) four messages close the ring in one direction: from `i` over
-//! `d` links, on over `m - d`, and the same from the far side: the cells of the *step*
-//! `{i, i + d, i + m, i + m + d}` each send one message and receive one, and every link of that
-//! direction carries one. So there is a step in each direction for every two of the `m` *places*
-//! (coordinates modulo m), and both have the same cells. Two messages over m links close the ring
-//! as well; half of them go one way and half the other, and the cells of their place send to
-//! themselves the other way. (The idea of closing rings: Hinrichs, Kosak, O'Hallaron, Stricker,
-//! Take 1994; the classes are our own derivation.)
+//! `d` links, from there over `m - d`, and the same two from the opposite cell. The cells of the
+//! *step* `{i, i + d, i + m, i + m + d}` each send one message and receive one, and every link of
+//! that direction carries one. So there is one step in each direction for every two of the `m`
+//! *places* (coordinates modulo m), and both steps have the same cells. Two messages over m links
+//! close the ring as well. Half of them go in each direction, and the cells of a place that send to
+//! themselves use the other direction. (Closing rings: Hinrichs, Kosak, O'Hallaron, Stricker, Take
+//! 1994; the classes are derived here.)
 //!
-//! Steps come in *classes* whose cells tile the ring. Pairs of places are the edges of a complete
-//! graph, whose perfect matchings are classes; they are the rounds of a tournament:
+//! Steps are grouped in *classes* whose cells tile the ring. Pairs of places are the edges of a
+//! complete graph, and its perfect matchings are the classes, constructed as the rounds of a
+//! tournament:
 //!
-//! * m even: m - 1 classes of m/2 pairs, and one for the long messages, whose steps are two of
-//!   them together, one in each direction. Every step uses every link. The first class has the
-//!   same pairs of places as the last.
-//! * m odd: m classes of (m - 1)/2 pairs and the place that is left over, whose step has the long
-//!   messages in one direction only; in the other its links are idle.
+//! * m even: m - 1 classes of m/2 pairs, and one class for the longest messages, whose steps
+//!   combine two of them, one in each direction. Every step uses every link. The first class has
+//!   the same pairs of places as the last.
+//! * m odd: m classes of (m - 1)/2 pairs and the remaining place, whose step has the longest
+//!   messages in one direction only; in the other direction its links are idle.
 //!
-//! A ring of an odd number of cells is the next larger one in which one cell is nothing but a
-//! wire. Steps then have holes, and long messages go a link further than they would have to.
+//! A ring with an odd number of cells is treated as the next larger ring in which one cell only
+//! forwards. Its steps have idle entries, and the longest messages take one link more than
+//! necessary.
 
 /// The steps of a ring of one size.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +118,7 @@ fn tournament(a: u32, b: u32, players: u32) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use conset_ir::convert::index;
 
     /// Each cell of a step sends once and receives once, no link is used twice, those of even
     /// rings all once, and the steps of a class tile the ring in the same way both ways.
@@ -124,24 +127,24 @@ mod tests {
         for n in (2u32..=21).chain([32, 64]) {
             let ring = Ring::new(n).unwrap();
             for class in 0..ring.classes() {
-                let mut owner = vec![None; n as usize];
+                let mut owner = vec![None; index(n)];
                 let mut idle = 0;
                 for forward in [true, false] {
                     let mut sends = 0;
                     for step in 0..ring.steps() {
-                        let mut links = vec![0; n as usize];
-                        let mut received = vec![0; n as usize];
+                        let mut links = vec![0; index(n)];
+                        let mut received = vec![0; index(n)];
                         for (s, t) in (0..n).flat_map(|s| (0..n).map(move |t| (s, t))) {
                             if ring.step_of(s, t) != (Step { class, step, forward }) {
                                 continue;
                             }
                             sends += 1;
-                            received[t as usize] += 1;
-                            assert!(owner[s as usize].is_none_or(|o| o == step), "{n} {class}");
-                            owner[s as usize] = Some(step);
+                            received[index(t)] += 1;
+                            assert!(owner[index(s)].is_none_or(|o| o == step), "{n} {class}");
+                            owner[index(s)] = Some(step);
                             let mut at = s;
                             while at != t {
-                                links[at as usize] += 1;
+                                links[index(at)] += 1;
                                 at = if forward { (at + 1) % n } else { (at + n - 1) % n };
                             }
                         }

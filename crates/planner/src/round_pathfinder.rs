@@ -1,28 +1,28 @@
-//! Rounds, phases and routes chosen together, by negotiation.
+//! Negotiated congestion (PathFinder) over rounds and routes.
 //!
-//! Connections of a round share no agent, and no link beyond what it carries at full rate; a
-//! round lasts as long as its longest connection. In a pass every connection is ripped up and
-//! takes, one after the other, the cheapest round in which *any* of its shortest routes is free:
-//! the first that is long enough already, else the one that it makes longer by least. What is free
-//! is known for 64 rounds at a time, as bits of a word, so the search for a route over a cell's
-//! links is one for all rounds. Among routes it takes links that have carried least so far.
+//! Connections of a round share no agent, and no link beyond its capacity at full rate. A round
+//! lasts as long as its longest connection. In a pass every connection in turn is ripped up and
+//! takes the cheapest round in which *any* of its shortest routes is free: the first round that is
+//! long enough already, otherwise the one that it lengthens least. Free rounds are bits of a word,
+//! so the search for a route over a cell's links handles 64 rounds at a time. Among routes it
+//! prefers links that have carried least so far.
 //!
-//! Who comes first decides (PathFinder's lesson), so passes negotiate:
+//! The result depends on the order of connections, so passes negotiate it:
 //!
-//! * the first pass goes by length, long connections and far ones first;
-//! * later ones take the rounds of the pass before as they were, in a new order: the last first,
-//!   the fullest first, or any; with equal words that hardly ever costs a round and often saves
-//!   one. Connections that came late before come earlier: their *history cost* is remembered;
-//! * in some passes most connections keep their route where it is free;
-//! * with ordering constraints a connection's round comes after those of all that are before it;
-//!   first those come first that have most to come after them, then those that came early in the
+//! * The first pass takes long connections first, and far ones before near ones.
+//! * Later passes take the rounds of the pass before in a new order: the last round first, the
+//!   fullest first, or random. With equal words this rarely adds a round and often saves one.
+//!   Connections that were placed late come earlier: their *history cost* is kept.
+//! * In some passes most connections keep their route if it is free.
+//! * With an order, a connection's round comes after the rounds of all its predecessors. At first
+//!   the connections with the longest critical path come first, then those that came early in the
 //!   best pass so far.
 //!
-//! The best pass is kept. It ends when the bound is reached, when no pass was better for some
-//! time, or when the work was as much as allowed. Works with every topology, with parallel links,
-//! dead cells and links, half duplex agents and order. Bandwidths and latencies that are asked for
-//! are about what shares links in a phase and not in a round: shortest routes are as good as any
-//! for them, and the packing of rounds minds the rest.
+//! The result is the best pass. The search ends when the bound is reached, when no pass was better
+//! for some time, or at the work limit. It supports every topology, parallel links, dead cells and
+//! links, half-duplex agents and ordered sets. Required bandwidths and latencies depend on what
+//! shares a link in a phase, not in a round: any shortest route is suitable, and `phase_packing`
+//! enforces them.
 
 mod precedence;
 mod routes;
@@ -30,6 +30,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use conset_ir::convert::index;
 use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -40,32 +41,33 @@ use precedence::PrecedenceGraph;
 pub(super) use routes::Routes;
 use table::RoundTable;
 
-/// Rounds that a negotiation ended with.
+/// The rounds and routes of the best pass.
 pub(super) struct RoundPlan {
     pub(super) rounds: u32,
     pub(super) round_of: Vec<u32>,
     pub(super) paths: Paths,
 }
 
-/// What the best pass came to: [`RoundTable::value`], rounds, edges of routes.
+/// The best pass: [`RoundTable::value`], rounds, and edges of routes.
 struct BestPass {
     value: (u64, u64),
     round_of: Vec<u32>,
     taken: Vec<u32>,
 }
 
-/// Passes without success after which a negotiation ends.
+/// The number of passes without improvement after which the search ends.
 const PATIENCE: u32 = 400;
-/// Of so many connections all but one take their old route where it is free.
+/// All but one in this many connections keep their route if it is free.
 const FROZEN: u32 = 8;
 const FROZEN_ORDERED: u32 = 64;
-/// Passes in which all take any route, then as many in which most keep theirs, and so on.
+/// The number of passes with free choice of routes that alternate with as many passes in which
+/// most connections keep theirs.
 const TURN: u32 = 32;
-/// Passes at most.
+/// The maximum number of passes.
 const PASSES: u32 = 1 << 12;
 
-/// Negotiates until the rounds last no more than `bound`, or for about so many steps; `None`
-/// where the set is empty or too large, or a connection has no way.
+/// Negotiates until the rounds last no longer than `bound`, or for about `steps` steps. Returns
+/// `None` if the set is empty or too large, or a connection has no route.
 pub(super) fn search(
     machine: &Machine,
     set: &ConnectionSet,
@@ -116,7 +118,7 @@ pub(super) fn search(
             _ => FROZEN,
         };
         table.frozen.extend((0..set.len()).map(|_| rng.random_range(0..most) > 0));
-        let spread = [1, 1, 2, 4][pass as usize % 4];
+        let spread = [1, 1, 2, 4][index(pass) % 4];
         table.jitter.iter_mut().for_each(|jitter| *jitter = rng.random_range(0..spread));
         sequence = table.next_sequence(pass, &precedence, &mut history_cost, &mut rng);
     }
@@ -124,14 +126,14 @@ pub(super) fn search(
     let mut paths = Paths::with_capacity(set.len());
     for (x, c) in set.connections().iter().enumerate() {
         let edges = &taken[routes.start(x)..routes.start(x + 1)];
-        let far = edges.iter().map(|&edge| network.next.head(edge as usize));
+        let far = edges.iter().map(|&edge| network.next.head(index(edge)));
         paths.push(std::iter::once(c.source.0).chain(far));
     }
     let rounds = round_of.iter().max().map_or(0, |&last| last + 1);
     Some(RoundPlan { rounds, round_of, paths })
 }
 
-/// Long connections first, then far ones; with an order those with most to come.
+/// Long connections first, then far ones; with an order, the longest critical path first.
 fn first_sequence(
     table: &RoundTable<'_>,
     routes: &Routes,

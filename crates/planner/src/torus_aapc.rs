@@ -1,27 +1,28 @@
-//! Rounds of a torus: the steps of its rings, multiplied.
+//! All-to-all personalised communication on a torus: rounds that are products of ring steps.
 //!
-//! A connection crosses the dimensions in order. What it does in each belongs to a step of that
-//! dimension's ring ([`super::ring_aapc`]); the product of a step for each dimension has connections
-//! that use each of its rings' links once: of a dimension, the rings through the cells of the
-//! other dimensions' steps. A *round* holds products of one class for each dimension, such that
-//! two products differ in two dimensions at least, so that no ring is used twice: of the steps'
-//! numbers k, l, m, ..., those whose last less all others is the same modulo the greatest number
-//! of steps in a dimension. Products in some directions and those in the opposite directions do
-//! not meet on a link, so they share rounds, the second ones shifted, so that no cell sends or
-//! receives twice. On 8x8 cells the 64 rounds use every link and every agent all the time,
-//! which no timetable can beat; on n x n the n^3/8 rounds use every link, where n is a multiple
-//! of 4. On dimensions of 2 they are the exchanges with the cell whose number differs in certain
-//! bits.
+//! A connection crosses the dimensions in order. Its part in each dimension belongs to a step of
+//! that dimension's ring ([`super::ring_aapc`]). The product of one step for each dimension
+//! contains connections that use every link of its rings once: in a dimension, the rings through
+//! the cells of the other dimensions' steps. A *round* consists of products of one class for each
+//! dimension such that two products differ in at least two dimensions, so that no ring is used
+//! twice: of the step numbers k, l, m, ..., those whose last less all others is the same modulo the
+//! greatest number of steps in a dimension. Products in some directions and products in the
+//! opposite directions share no link, so they share rounds; the second ones are shifted so that no
+//! cell sends or receives twice. On 8x8 cells the 64 rounds use every link and every agent all the
+//! time, so no timetable is shorter. On n x n cells, n a multiple of 4, the n^3/8 rounds use every
+//! link. In dimensions of size 2 the rounds are the exchanges with the cell whose number differs in
+//! certain bits.
 //!
-//! Rounds in succession have the same cells. That matters where only some cells are busy in a
-//! round, as on large tori: an idle cell would start its share of the next round early, on links
-//! that are in use. Cells that send to themselves are idle too, as a rule, so the rounds that
-//! have them come second, after one of the same cells.
+//! Consecutive rounds have the same cells. This matters where only some cells are busy in a round,
+//! as on large tori: an idle cell would start its part of the next round early, on links that are
+//! in use. Cells that send to themselves are usually idle too, so the rounds that contain them come
+//! second, after a round of the same cells.
 //!
-//! Every connection of any set has its place in these rounds, whatever the pattern. A set that
-//! lacks some connections leaves holes, which is good as long as they are few; what it is worth
-//! for a set is seen by pricing it. Connections between the same two cells meet in a round.
+//! Every connection of any set has a place in these rounds. Connections that a set lacks leave idle
+//! entries, which cost little if they are few; pricing shows whether the result is useful.
+//! Connections between the same two cells are in the same round.
 
+use conset_ir::convert::to_u32;
 use conset_ir::{ConnectionSet, Topology};
 
 use super::paths::Paths;
@@ -108,8 +109,8 @@ fn without_holes(keys: &[u64]) -> (u32, Vec<u32>) {
     let mut used = keys.to_vec();
     used.sort_unstable();
     used.dedup();
-    let place = |key: &u64| used.partition_point(|other| other < key) as u32;
-    (used.len() as u32, keys.iter().map(place).collect())
+    let place = |key: &u64| to_u32(used.partition_point(|other| other < key));
+    (to_u32(used.len()), keys.iter().map(place).collect())
 }
 
 /// The cells of a route over the dimensions in order.
@@ -161,7 +162,7 @@ mod tests {
         let others = [Topology::Ring { cells: 16 }, Topology::Hypercube { dimension: 5 }];
         let all = tori.into_iter().chain(more).map(torus).chain(others);
         for topology in all {
-            let set = complete(topology.agents().unwrap() as u32);
+            let set = complete(to_u32(topology.agents().unwrap()));
             let torus_rounds = rounds(&topology, &set).unwrap();
             let mut seen = std::collections::BTreeSet::new();
             for (x, c) in set.iter() {
@@ -189,7 +190,7 @@ mod tests {
             (Topology::Ring { cells: 16 }, 32),
             (Topology::Hypercube { dimension: 6 }, 64),
         ] {
-            let set = complete(topology.agents().unwrap() as u32);
+            let set = complete(to_u32(topology.agents().unwrap()));
             assert_eq!(rounds(&topology, &set).unwrap().rounds, fewest, "{topology:?}");
         }
     }

@@ -1,29 +1,28 @@
-//! Translation-invariant sets on tori: one connection stands for all its translates.
+//! Time slots for translation-invariant sets on tori: one connection is planned for all its
+//! translates.
 //!
-//! All-to-all, shifts and stencils look the same from every cell. Their plans may, too, with a
-//! shift of time: if a connection goes in slot `t`, its translate by `v` goes in slot
-//! `t + shift(v)` modulo the number of slots, where shifts of translations add up. Then what all
-//! cells' agents do is known from one cell, and what all links of a direction carry from one link:
-//! a connection takes an entry of an array of slots for its source, one for its target, and for
-//! each link it crosses one of its direction's array, each at its slot less the shift of the cell
-//! where that happens. Planning all-to-all on 16x16 cells is placing 255 items in six arrays
-//! (`packing`).
+//! All-to-all, shifts and stencils look the same from every cell. Their plans can too, up to a time
+//! shift: if a connection is in slot `t`, its translate by `v` is in slot `t + shift(v)` modulo the
+//! number of slots, where shifts of translations add up. Then one cell determines the use of all
+//! agents, and one link that of all links of a direction. A connection takes an entry of an array
+//! of slots for its source, one for its target, and one of its direction's array for each link of
+//! its route, each at its slot less the shift of the cell. Planning all-to-all on 16x16 cells is
+//! placing 255 items in six arrays (`packing`).
 //!
-//! Going round a dimension shifts time by nothing, so shifts exist only where the number of slots
-//! suits the sizes of the torus, and segments must not be longer than shifts take to come back, or
-//! they would meet themselves. Where that leaves too few numbers of slots, only a subgroup of the
-//! translations shifts time, with arrays for each class of cells that it maps to each other
-//! (`symmetry`): fewer symmetries, more items. The set need then be invariant under the subgroup
-//! alone.
+//! A translation all the way round a dimension shifts time by nothing, so shifts exist only if the
+//! number of slots suits the sizes of the torus, and a leg of a route must be shorter than the
+//! distance after which shifts repeat, or it would conflict with itself. Where this allows too few
+//! numbers of slots, only a subgroup of the translations shifts time, with arrays for each class of
+//! cells that the subgroup maps to each other (`symmetry`): fewer symmetries, more items. The set
+//! then needs to be invariant under the subgroup only.
 //!
-//! Without any shifts slots do not depend on each other, and there may be any number of them. Then
-//! they are filled one after the other (`filling`), which gets near the bound where the sides of
-//! the torus let few classes do.
+//! Without shifts slots are independent, and there may be any number of them. They are filled one
+//! after the other (`filling`), which comes near the bound on tori whose sizes allow few classes.
 //!
-//! Slots have no order yet. They are put into phases so that no cell has more channels than there
-//! are (first fit), and streams start as early as this order allows. Where switches count for more
-//! than slots, the set is packed into phases directly, in the same way: the arrays have an entry
-//! for each phase, and connections take channels on the cells of their routes.
+//! Slots are then assigned to phases by first fit so that no cell needs more channels than it has,
+//! and streams start as early as this order allows. Where context switches cost more than slots,
+//! the set is packed into phases directly in the same way: the arrays have an entry for each phase,
+//! and connections take channels on the cells of their routes.
 
 mod filling;
 mod packing;
@@ -31,6 +30,7 @@ mod symmetry;
 
 use std::cmp::Reverse;
 
+use conset_ir::convert::{index, to_u32, to_u64, truncate};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -40,18 +40,18 @@ use filling::fill;
 use packing::{Choice, ItemPlacement, Items, Take, Weights, pack};
 use symmetry::{Leg, Relative, Subgroup, Torus};
 
-/// What the search tries.
+/// The parameters of the search.
 #[derive(Clone, Debug)]
 pub struct TranslationConfig {
-    /// Slots beyond the bound that are tried first, as a fraction of it.
+    /// The search starts with `1 / slack` more slots than the bound.
     pub slack: u32,
-    /// The first attempts for each number of slots or phases take this part of the budget.
+    /// The first attempts for each number of slots or phases take `1 / share` of the budget.
     pub share: u64,
-    /// Slots are filled one after the other with this part of the budget.
+    /// Filling slots one after the other takes `1 / filled` of the budget.
     pub filled: u64,
-    /// Items times slots of a packing at most.
+    /// The maximum of items times slots of a packing.
     pub most: u64,
-    /// The weights of the packing, for one class of cells and for several.
+    /// The weights of the packing search, for one class of cells and for several.
     pub weights: [Weights; 2],
 }
 
@@ -72,17 +72,19 @@ impl Default for TranslationConfig {
     }
 }
 
-/// The usual budget of a set, in units of 1024 entries of arrays: in proportion to the
-/// connections, about half a second at most.
+/// The default work budget for a problem, in units of 1024 array entries: proportional to the
+/// number of connections, about half a second at most.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    (problem.set.len() as u64 * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
+    (to_u64(problem.set.len()) * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
 }
 
 const PER_CONNECTION: u64 = 1 << 10;
 const BUDGET: u64 = 3 << 20;
 
-/// Plans a set for time; `None` where the machine is no torus, the set not invariant, has an order
-/// or requirements, or no plan was found within the budget.
+/// Plans a set for the least time.
+///
+/// Returns `None` if the machine is not a torus, if the set is not invariant or has an order or
+/// requirements, or if no plan was found within the budget.
 pub fn plan(
     problem: &Problem<'_>,
     config: &TranslationConfig,
@@ -94,7 +96,7 @@ pub fn plan(
     search.found()
 }
 
-/// Plans a set for few phases; `None` as [`plan`].
+/// Plans a set for the fewest phases; returns `None` as [`plan`] does.
 pub fn plan_phases(
     problem: &Problem<'_>,
     config: &TranslationConfig,
@@ -129,7 +131,7 @@ struct Period {
     orders: Vec<Vec<u32>>,
 }
 
-/// The items of a packing, what they stand for, and where they are.
+/// The items of a packing, the connections they represent, and their placements.
 struct TranslationPacking {
     subgroup: Subgroup,
     items: Items,
@@ -153,17 +155,17 @@ struct Mirror {
     images: Vec<Vec<(u32, u32)>>,
 }
 
-/// What came of a packing.
+/// The outcome of a packing.
 enum PackingOutcome {
     /// The streams of each slot or phase.
     Streams(Vec<Vec<Stream>>),
-    /// Nothing within the budget.
+    /// No packing was found within the budget.
     NotYet,
-    /// With any of the shifts that were tried some connection meets itself.
+    /// With every shift tried, some connection conflicts with itself.
     Never,
 }
 
-/// What packings are for.
+/// The objective of a packing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
     Slots,
@@ -204,7 +206,7 @@ impl<'a> TranslationSearch<'a> {
         self.best.map(|plan| Found { plan, work })
     }
 
-    /// Plans with slots from some more than the bound downwards.
+    /// Plans with decreasing numbers of slots, starting above the bound.
     fn plan_slots(&mut self) {
         let fewest = self.fewest_slots();
         let slot = self.slot();
@@ -268,8 +270,8 @@ impl<'a> TranslationSearch<'a> {
         }
     }
 
-    /// Fills slots one after the other and packs what is left over, again and again with part of
-    /// the budget; the fewest slots, as before where links carry several streams at a time.
+    /// Fills slots one after the other and packs the remaining items, repeatedly, with part of the
+    /// budget. Returns the fewest slots; `slots` unchanged if links carry several streams at a time.
     fn fill_slots(&mut self, fewest: u32, slots: Option<u32>) -> Option<u32> {
         if self.problem.share > 1 || self.is_short_of_channels() {
             return slots;
@@ -291,13 +293,13 @@ impl<'a> TranslationSearch<'a> {
         while self.left > until {
             let (places, slots) = fill(&packing.items, &tight, &mut self.left, &mut self.rng);
             let loads = packing.items.loads(|item| places[item].is_none());
-            let need = loads.into_iter().fold(0.0, f64::max).round() as u32;
+            let need = to_u32(truncate(loads.into_iter().fold(0.0, f64::max).round()));
             let rest: Vec<usize> = (0..places.len()).filter(|&x| places[x].is_none()).collect();
             let most = best.map_or(need + need / 2 + 4, |best| best.saturating_sub(slots));
             for count in need..most {
                 let items = &mut packing.items;
                 let some = Items {
-                    period: count as usize,
+                    period: index(count),
                     capacity: items.capacity.clone(),
                     choices: std::mem::take(&mut items.choices),
                     row_of: rest.iter().map(|&item| items.row_of[item]).collect(),
@@ -315,7 +317,7 @@ impl<'a> TranslationSearch<'a> {
                 for (&item, ItemPlacement { choice, time }) in rest.iter().zip(packed) {
                     packing.places[item] = ItemPlacement { choice, time: slots + time };
                 }
-                packing.items.period = (slots + count) as usize;
+                packing.items.period = index(slots + count);
                 best = Some(slots + count);
                 let plan = self.assign(self.streams(&packing));
                 self.take(plan);
@@ -347,13 +349,13 @@ impl<'a> TranslationSearch<'a> {
         }
     }
 
-    /// Slots that connections need at least.
+    /// A lower bound of the number of slots.
     fn fewest_slots(&self) -> u32 {
         let problem = self.problem;
         let mut ports = vec![0u32; problem.port_count];
         for &[source, target] in &problem.ports {
-            ports[source as usize] += 1;
-            ports[target as usize] += u32::from(source != target);
+            ports[index(source)] += 1;
+            ports[index(target)] += u32::from(source != target);
         }
         let left = problem.bounds.clocks - u64::from(problem.bounds.phases) * problem.switch;
         let bound = u32::try_from(left / self.slot().max(1)).unwrap_or(u32::MAX / 2);
@@ -369,14 +371,14 @@ impl<'a> TranslationSearch<'a> {
     /// For each number of slots or phases the largest subgroups that suit it: for slots the first,
     /// for phases a few.
     fn periods(&self, range: std::ops::RangeInclusive<u32>, goal: Goal) -> Vec<Period> {
-        let each = self.problem.set.len() as u64 / self.torus.lists.len() as u64 + 1;
+        let each = to_u64(self.problem.set.len()) / to_u64(self.torus.lists.len()) + 1;
         // With half duplex a shift of nothing makes a cell send and receive at once.
         let some = if goal == Goal::Phases || self.problem.half { SUITABLE } else { 1 };
         let each_period = |period: u32| {
             let most = self.config.most / (each * u64::from(period));
             let suits = |steps: &Vec<u32>| {
                 let product: u32 = steps.iter().product();
-                (1..=(most / u64::from(product)) as u32).find_map(|folds| {
+                (1..=to_u32(most / u64::from(product))).find_map(|folds| {
                     let orders = self.orders(steps, folds * period, goal)?;
                     let (classes, steps) = (product * folds, steps.clone());
                     Some(Period { period, classes, steps, folds, orders })
@@ -409,13 +411,13 @@ impl<'a> TranslationSearch<'a> {
             .collect()
     }
 
-    /// Packs again and again, with other shifts each time.
+    /// Packs repeatedly, with different shifts each time.
     fn pack(&mut self, period: &Period, goal: Goal, share: u64) -> PackingOutcome {
         let mut share = share.min(self.left);
         self.left -= share;
         let mut refused = 0;
         while share > 0 {
-            share = share.saturating_sub(1 + self.torus.lists.len() as u64 / 64);
+            share = share.saturating_sub(1 + to_u64(self.torus.lists.len()) / 64);
             // A connection that is its own image takes twice what it needs, which may be too much.
             let is_odd = self.torus.sizes.iter().all(|size| size % 2 == 1);
             let reflect = goal != Goal::Phases && is_odd && self.rng.random_range(0..4) < 3;
@@ -473,10 +475,10 @@ impl<'a> TranslationSearch<'a> {
         goal: Goal,
         mirror: Option<Mirror>,
     ) -> Option<TranslationPacking> {
-        let classes = subgroup.classes as usize;
+        let classes = index(subgroup.classes);
         let capacity = self.capacity(goal).iter().flat_map(|&c| vec![c; classes]).collect();
         let mut items = Items {
-            period: period as usize,
+            period: index(period),
             capacity,
             choices: Vec::new(),
             row_of: Vec::new(),
@@ -487,10 +489,10 @@ impl<'a> TranslationSearch<'a> {
         let mut items_of: Vec<Vec<(u32, bool)>> = vec![Vec::new(); classes];
         for (class, &cell) in subgroup.cell_of.iter().enumerate() {
             let mut last = None;
-            for (row, relative) in self.torus.lists[cell as usize].iter().enumerate() {
+            for (row, relative) in self.torus.lists[index(cell)].iter().enumerate() {
                 let image = mirror.as_ref().map(|mirror| mirror.images[class][row]);
-                if let Some((other, row)) = image.filter(|&at| at < (class as u32, row as u32)) {
-                    let (item, _) = items_of[other as usize][row as usize];
+                if let Some((other, row)) = image.filter(|&at| at < (to_u32(class), to_u32(row))) {
+                    let (item, _) = items_of[index(other)][index(row)];
                     items_of[class].push((item, true));
                     continue;
                 }
@@ -500,7 +502,7 @@ impl<'a> TranslationSearch<'a> {
                     let mut ways = Vec::new();
                     for legs in self.torus.routes(relative.offset) {
                         let takes = self.takes(cell, &legs, &subgroup, goal);
-                        let fits = |take: &Take| take.count <= items.capacity[take.array as usize];
+                        let fits = |take: &Take| take.count <= items.capacity[index(take.array)];
                         if takes.iter().all(fits) {
                             let beside = match goal {
                                 Goal::Slots => self.beside(cell, &legs, &subgroup),
@@ -516,8 +518,8 @@ impl<'a> TranslationSearch<'a> {
                     items.choices.push(choices);
                     routes.push(ways);
                 }
-                items_of[class].push((items.row_of.len() as u32, false));
-                items.row_of.push(items.choices.len() as u32 - 1);
+                items_of[class].push((to_u32(items.row_of.len()), false));
+                items.row_of.push(to_u32(items.choices.len()) - 1);
             }
         }
         Some(TranslationPacking { subgroup, items, routes, items_of, mirror, places: Vec::new() })
@@ -528,9 +530,9 @@ impl<'a> TranslationSearch<'a> {
         let torus = &self.torus;
         let mut images = Vec::new();
         for &cell in &subgroup.cell_of {
-            let opposite = subgroup.class_of[torus.opposite(cell) as usize];
-            let list = &torus.lists[cell as usize];
-            let others = &torus.lists[subgroup.cell_of[opposite as usize] as usize];
+            let opposite = subgroup.class_of[index(torus.opposite(cell))];
+            let list = &torus.lists[index(cell)];
+            let others = &torus.lists[index(subgroup.cell_of[index(opposite)])];
             let key = |row: usize| (torus.opposite(list[row].offset), list[row].words, row);
             let mut order: Vec<usize> = (0..list.len()).collect();
             order.sort_by_key(|&row| key(row));
@@ -541,18 +543,18 @@ impl<'a> TranslationSearch<'a> {
                 return None;
             }
             let mut of = vec![(opposite, 0); list.len()];
-            order.iter().enumerate().for_each(|(image, &row)| of[row].1 = image as u32);
+            order.iter().enumerate().for_each(|(image, &row)| of[row].1 = to_u32(image));
             images.push(of);
         }
         // An odd sum, so that an even period has no times that are their own images.
         let sum = 2 * self.rng.random_range(0..period) + 1;
-        let kinds = 3 + 2 * self.torus.sizes.len() as u32;
+        let kinds = 3 + 2 * to_u32(self.torus.sizes.len());
         let image = |kind: u32| if kind < 3 { kind } else { 3 + ((kind - 3) ^ 1) };
         let arrays = (0..kinds).flat_map(|kind| {
             subgroup.cell_of.iter().map(move |&cell| (image(kind), cell)).collect::<Vec<_>>()
         });
         let arrays = arrays.map(|(kind, cell)| {
-            let opposite = self.torus.opposite(cell) as usize;
+            let opposite = index(self.torus.opposite(cell));
             let array = kind * subgroup.classes + subgroup.class_of[opposite];
             (array, (sum + period - subgroup.delay_of[opposite]) % period)
         });
@@ -571,16 +573,16 @@ impl<'a> TranslationSearch<'a> {
 
     /// Whether what streams take of links may be more than the channels of a cell.
     fn is_short_of_channels(&self) -> bool {
-        let links = 2 * self.torus.sizes.len() as u32;
+        let links = 2 * to_u32(self.torus.sizes.len());
         self.problem.channels <= links.saturating_mul(self.problem.share)
     }
 
     /// What a route takes, in slots or phases.
     fn takes(&self, source: u32, legs: &[Leg], subgroup: &Subgroup, goal: Goal) -> Vec<Take> {
         let take = |kind: u32, cell: u32| Take {
-            array: kind * subgroup.classes + subgroup.class_of[cell as usize],
+            array: kind * subgroup.classes + subgroup.class_of[index(cell)],
             // Relative to the source, whose delay is 0.
-            delay: subgroup.delay_of[cell as usize],
+            delay: subgroup.delay_of[index(cell)],
             count: 1,
         };
         let cells = self.torus.cells(source, legs);
@@ -599,7 +601,7 @@ impl<'a> TranslationSearch<'a> {
             let mut tails = cells.iter();
             for &(dimension, forward, links) in legs {
                 let kind = link(dimension, forward);
-                takes.extend(tails.by_ref().take(links as usize).map(|&tail| take(kind, tail)));
+                takes.extend(tails.by_ref().take(index(links)).map(|&tail| take(kind, tail)));
             }
         }
         takes.sort_unstable();
@@ -619,9 +621,8 @@ impl<'a> TranslationSearch<'a> {
             let before = self.torus.beyond(at, dimension, !forward, 1);
             at = self.torus.beyond(at, dimension, forward, links);
             beside.extend([before, at].map(|cell| Take {
-                array: link(dimension, forward) * subgroup.classes
-                    + subgroup.class_of[cell as usize],
-                delay: subgroup.delay_of[cell as usize],
+                array: link(dimension, forward) * subgroup.classes + subgroup.class_of[index(cell)],
+                delay: subgroup.delay_of[index(cell)],
                 count: 1,
             }));
         }
@@ -633,33 +634,33 @@ impl<'a> TranslationSearch<'a> {
         let TranslationPacking { subgroup, items, routes, items_of, mirror, places } = packing;
         let mut streams = vec![Vec::new(); items.period];
         for (cell, list) in self.torus.lists.iter().enumerate() {
-            let items_of = &items_of[subgroup.class_of[cell] as usize];
+            let items_of = &items_of[index(subgroup.class_of[cell])];
             for (&Relative { connection, words, .. }, &(item, image)) in list.iter().zip(items_of) {
-                let ItemPlacement { choice, mut time } = places[item as usize];
-                let ways = &routes[items.row_of[item as usize] as usize];
-                let mut legs = ways[choice as usize].clone();
+                let ItemPlacement { choice, mut time } = places[index(item)];
+                let ways = &routes[index(items.row_of[index(item)])];
+                let mut legs = ways[index(choice)].clone();
                 if let Some(mirror) = mirror.as_ref().filter(|_| image) {
                     legs.iter_mut().for_each(|(_, forward, _)| *forward = !*forward);
                     // Sums are those of a class and its image.
                     let class = SOURCE * subgroup.classes + subgroup.class_of[cell];
-                    let period = items.period as u32;
-                    time = (mirror.arrays[class as usize].1 + period - time) % period;
+                    let period = to_u32(items.period);
+                    time = (mirror.arrays[index(class)].1 + period - time) % period;
                 }
-                let cells = self.torus.cells(cell as u32, &legs);
-                let slot = (time + subgroup.delay_of[cell]) as usize % items.period;
+                let cells = self.torus.cells(to_u32(cell), &legs);
+                let slot = index(time + subgroup.delay_of[cell]) % items.period;
                 streams[slot].push(Stream { connection, words, start: 0, cells });
             }
         }
         streams
     }
 
-    /// Puts slots into phases, first fit, those that take the most channels first; `None` where a
-    /// slot takes more than there are.
+    /// Assigns slots to phases by first fit, those that take the most channels first; `None` if a
+    /// slot takes more channels than a cell has.
     fn assign(&self, slots: Vec<Vec<Stream>>) -> Option<Plan> {
         let channels = |streams: &Vec<Stream>| {
             let mut taken = vec![0u32; self.problem.cell_count()];
             let cells = streams.iter().flat_map(|stream| &stream.cells);
-            cells.for_each(|&cell| taken[cell as usize] += 1);
+            cells.for_each(|&cell| taken[index(cell)] += 1);
             taken
         };
         let taken: Vec<Vec<u32>> = slots.iter().map(channels).collect();
@@ -709,7 +710,7 @@ const SOURCE: u32 = 1;
 const TARGET: u32 = 2;
 
 fn link(dimension: usize, forward: bool) -> u32 {
-    3 + 2 * dimension as u32 + u32::from(forward)
+    3 + 2 * to_u32(dimension) + u32::from(forward)
 }
 
 /// The greatest common divisor.

@@ -1,17 +1,19 @@
-//! Sets that look the same from every cell of a torus: one connection stands for all its copies.
+//! Phases for sets that are invariant under the translations of a torus: one connection is planned
+//! for all its translates.
 //!
-//! If every cell sends as many connections of every *offset* (target less source, round each
-//! dimension) as every other, routes can be copies too: an offset's routes go over its
-//! coordinates in order of the dimensions, and together take `hops + 1` channels on every cell,
-//! the same everywhere. Dividing the set into phases is then packing of a few hundred numbers
-//! into bins of as many as a cell has channels, whatever the number of cells: first fit, longest
-//! first. For long offsets that wastes much, so an orbit may be divided into parts, by the sum of
-//! the source's coordinates modulo their number; what a part takes on a cell then depends on
-//! that sum for the cell alone. Where a coordinate is just half round, offsets take turns in which
-//! way they go.
+//! If every cell sends equally many connections of every *offset* (target less source, modulo the
+//! size of each dimension), routes can be translates too. The routes of an offset cross the
+//! dimensions in order, and together take `hops + 1` channels on every cell. Dividing the set into
+//! phases is then a bin packing of a few hundred numbers, whatever the number of cells; the
+//! channels of a cell are the size of a bin. It is solved by first fit, longest first. Long offsets
+//! waste much of a bin, so an offset's connections may be divided into parts, by the sum of the
+//! source's coordinates modulo the number of parts. The channels that a part takes on a cell then
+//! depend only on that sum for the cell. Offsets of exactly half a dimension alternate between both
+//! directions.
 //!
-//! That the set is regular is found from its connections alone.
+//! The planner detects the symmetry from the connections alone.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionSet, Topology};
 
 use super::paths::Paths;
@@ -37,14 +39,14 @@ pub(super) fn plan(
         return None;
     }
     let dims = topology.dims()?;
-    let cells = dims.iter().map(|&d| d as usize).product::<usize>();
+    let cells = dims.iter().map(|&d| index(d)).product::<usize>();
     let offset_of = |s: u32, t: u32| {
         let (mut s, mut t, mut stride, mut offset) = (s, t, 1, 0);
         for &d in &dims {
             offset += stride * ((t % d + d - s % d) % d);
             (s, t, stride) = (s / d, t / d, stride * d);
         }
-        offset as usize
+        index(offset)
     };
     // Copies of an offset at one cell are told apart by the order in which they come.
     let mut offsets: Vec<u32> = Vec::with_capacity(set.len());
@@ -52,36 +54,36 @@ pub(super) fn plan(
     for c in set.connections() {
         let offset = offset_of(c.source.0, c.target.0);
         counts[offset] += 1;
-        offsets.push(offset as u32);
+        offsets.push(to_u32(offset));
     }
-    if counts.iter().any(|&count| !(count as usize).is_multiple_of(cells)) {
+    if counts.iter().any(|&count| !index(count).is_multiple_of(cells)) {
         return None;
     }
     let mut first = vec![0u32; cells + 1];
     for offset in 0..cells {
-        first[offset + 1] = first[offset] + counts[offset] / cells as u32;
+        first[offset + 1] = first[offset] + counts[offset] / to_u32(cells);
     }
     let orbit_of = orbits_of_connections(set, &offsets, &first, cells)?;
 
-    let steps: Vec<Vec<i64>> = (0..cells as u32).map(|o| steps(o, &dims)).collect();
+    let steps: Vec<Vec<i64>> = (0..to_u32(cells)).map(|o| steps(o, &dims)).collect();
     let steps_of = |orbit: usize| {
-        let offset = first.partition_point(|&f| f as usize <= orbit) - 1;
+        let offset = first.partition_point(|&f| index(f) <= orbit) - 1;
         steps[offset].as_slice()
     };
-    let orbit_count = first[cells] as usize;
+    let orbit_count = index(first[cells]);
     let divides = |parts: &u32| *parts == 1 || dims.iter().all(|d| d % parts == 0);
     let packed = PARTS.into_iter().filter(divides).filter_map(|parts| {
         let need: Vec<u32> =
             (0..orbit_count).flat_map(|orbit| need(steps_of(orbit), parts)).collect();
-        pack(&need, parts as usize, channels).map(|(phases, phase_of)| (phases, phase_of, parts))
+        pack(&need, index(parts), channels).map(|(phases, phase_of)| (phases, phase_of, parts))
     });
     let (phases, phase_of_part, parts) = packed.min_by_key(|packed| packed.0)?;
     let mut paths = Paths::with_capacity(set.len());
     for (c, &offset) in set.connections().iter().zip(&offsets) {
-        paths.push(path(c.source.0, &steps[offset as usize], &dims));
+        paths.push(path(c.source.0, &steps[index(offset)], &dims));
     }
     let part = |(c, &orbit): (&conset_ir::Connection, &u32)| {
-        phase_of_part[(orbit * parts + class_of(c.source.0, &dims, parts)) as usize]
+        phase_of_part[index(orbit * parts + class_of(c.source.0, &dims, parts))]
     };
     let phase_of = set.connections().iter().zip(&orbit_of).map(part).collect();
     Some(SymmetricPlan { phases, phase_of, paths })
@@ -95,20 +97,20 @@ fn orbits_of_connections(
     cells: usize,
 ) -> Option<Vec<u32>> {
     // Sorted by (offset, source), the copies at one cell stand together.
-    let mut order: Vec<u32> = (0..set.len() as u32).collect();
-    let source = |x: u32| set.connections()[x as usize].source.0;
-    order.sort_by_key(|&x| (offsets[x as usize], source(x)));
+    let mut order: Vec<u32> = (0..to_u32(set.len())).collect();
+    let source = |x: u32| set.connections()[index(x)].source.0;
+    order.sort_by_key(|&x| (offsets[index(x)], source(x)));
     let mut orbit_of = vec![0; set.len()];
     let mut row = 0;
     for offset in 0..cells {
         let copies = first[offset + 1] - first[offset];
-        for cell in 0..cells as u32 {
+        for cell in 0..to_u32(cells) {
             for copy in 0..copies {
                 let x = order[row];
                 if source(x) != cell {
                     return None;
                 }
-                orbit_of[x as usize] = first[offset] + copy;
+                orbit_of[index(x)] = first[offset] + copy;
                 row += 1;
             }
         }
@@ -146,7 +148,7 @@ fn class_of(cell: u32, dims: &[u32], parts: u32) -> u32 {
 
 /// The channels that each part of an orbit takes on a cell of each class: part by part.
 fn need(steps: &[i64], parts: u32) -> Vec<u32> {
-    let k = parts as usize;
+    let k = index(parts);
     let mut taken = vec![0; k * k];
     for part in 0..k {
         let mut class = part;
@@ -164,8 +166,8 @@ fn need(steps: &[i64], parts: u32) -> Vec<u32> {
 /// Packs parts, with a need in each class, into phases with room in each: first fit, greatest
 /// first. `None` where one does not fit into an empty phase.
 fn pack(need: &[u32], classes: usize, room: u32) -> Option<(u32, Vec<u32>)> {
-    let of = |part: u32| &need[part as usize * classes..(part as usize + 1) * classes];
-    let mut order: Vec<u32> = (0..(need.len() / classes) as u32).collect();
+    let of = |part: u32| &need[index(part) * classes..(index(part) + 1) * classes];
+    let mut order: Vec<u32> = (0..to_u32(need.len() / classes)).collect();
     order.sort_by_key(|&part| std::cmp::Reverse(of(part).iter().sum::<u32>()));
     let mut taken: Vec<u32> = Vec::new();
     let mut phase_of = vec![0; order.len()];
@@ -190,9 +192,9 @@ fn pack(need: &[u32], classes: usize, room: u32) -> Option<(u32, Vec<u32>)> {
         for (taken, need) in taken[phase * classes..].iter_mut().zip(need) {
             *taken += need;
         }
-        phase_of[part as usize] = phase as u32;
+        phase_of[index(part)] = to_u32(phase);
     }
-    Some(((taken.len() / classes) as u32, phase_of))
+    Some((to_u32(taken.len() / classes), phase_of))
 }
 
 /// The cells of a route from `source`, over the dimensions in order.
@@ -230,12 +232,12 @@ mod tests {
             let set = set(all.filter(|(s, t)| s != t));
             let orbits = plan(&torus(n), &set, 12).unwrap();
             assert_eq!(orbits.phases, bound, "{n}");
-            let mut taken = vec![0u32; (orbits.phases * n * n) as usize];
+            let mut taken = vec![0u32; index(orbits.phases * n * n)];
             for (x, c) in set.iter() {
                 let path = orbits.paths.of(x.index());
                 assert_eq!((path[0], path[path.len() - 1]), (c.source.0, c.target.0));
                 for &cell in path {
-                    taken[(orbits.phase_of[x.index()] * n * n + cell) as usize] += 1;
+                    taken[index(orbits.phase_of[x.index()] * n * n + cell)] += 1;
                 }
             }
             assert!(taken.into_iter().all(|taken| taken <= 12));

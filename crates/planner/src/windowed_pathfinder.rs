@@ -1,22 +1,21 @@
-//! Windows: large sets, packed a phase at a time.
+//! Large sets, packed one phase at a time from a window of connections.
 //!
-//! With very many connections to choose from, a phase can be filled almost to the last channel:
-//! whatever is free, some connection fits into it. So phases are made one after the other. Each is
-//! a few slots of time in which a link and a port carry one stream. It is filled from the *pool*
-//! of connections that have no place yet, long ones first, over shortest routes; then it is changed
-//! piece by piece for as long as its share of the budget lasts, as in large neighbourhood search
-//! (Shaw, CP 1998): a few streams beside a hole are taken out, what is free is filled anew, and the
-//! worse of the two is dropped. Short connections are shared out over the phases, as they fill
-//! holes.
+//! With many connections to choose from, a phase can be filled almost to its last channel: some
+//! connection fits whatever is free. So phases are made one after the other. Each consists of a few
+//! time slots, in which a link and a port carry one stream. A phase is filled from the *pool* of
+//! unplaced connections, long ones first, over shortest routes. Large neighbourhood search (Shaw,
+//! CP 1998) then improves it for its share of the budget: a few streams next to an idle entry are
+//! removed, the free entries are filled again, and the worse of the two phases is discarded. Short
+//! connections are distributed over the phases, because they fill small gaps.
 //!
 //! The slots of a phase are as long as its longest stream, so the pool is a *window*: connections
-//! enter it in the order of their words, as many as some phases take, or as are almost as long as
-//! the longest. Each phase begins with the longest of them, so that none stays behind.
+//! enter it in descending order of words, as many as some phases take, or as are almost as long as
+//! the longest. Each phase starts with the longest of them, so that none is left behind.
 //!
-//! Near the end there is little to choose from, and phases would be filled worse and worse. So the
-//! last ones are negotiated together, as in [`crate::slot_pathfinder`].
+//! Near the end the pool is small, and phases would be filled less and less. The last ones are
+//! therefore planned together, as in [`crate::slot_pathfinder`].
 //!
-//! Sets with an order or with requirements of bandwidth or latency are not planned here.
+//! Sets with an order or with required bandwidths or latencies are not supported.
 
 mod network;
 mod packing;
@@ -25,6 +24,7 @@ mod pool;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Bounds, ConnectionSet};
 
 use crate::plan::{Found, Plan, Stream};
@@ -36,35 +36,36 @@ use packing::{Placed, Pooled, WindowPacking};
 /// The weights of the packing.
 #[derive(Clone, Debug)]
 pub struct WindowedConfig {
-    /// Phases that the pool lasts for at least, and how many more of them, divided by the phases
+    /// The minimum size of the pool in phases, and an addition to it that is divided by the phases
     /// of the whole set: with few phases a pool is soon too small to choose from.
     pub window: [u32; 2],
-    /// Connections are in the pool, too, if they are shorter than its longest by less than this
-    /// share of a slot and of the switch, in 64ths.
+    /// The pool also contains connections that are shorter than its longest by less than this share
+    /// of a slot and of the context switch, in 64ths.
     pub uneven: u32,
-    /// What a phase begins with, the longest first, in 64ths of what it takes.
+    /// The share of a phase that is filled with the longest connections first, in 64ths.
     pub first: u32,
-    /// Connections shorter than the mean that a phase may take, in 64ths of its share.
+    /// The number of connections shorter than the mean in a phase, in 64ths of its share of them.
     pub short_share: u32,
-    /// Bits by which a random number of 32 bits is cut before 16 of them are a hop.
+    /// The right shift of a random 32-bit number that breaks ties between connections; after the
+    /// shift, 16 are worth one hop.
     pub noise: u32,
-    /// Cells that are looked at for a hole.
+    /// The number of cells examined for an idle entry.
     pub holes: u32,
-    /// Streams that are taken out at a time.
+    /// The number of streams removed at a time.
     pub removed: u32,
-    /// Cells beside the freed ones from which routes into them are looked for.
+    /// The number of cells besides the freed ones from which routes into them are searched.
     pub sources: u32,
-    /// How much worth a change may lose in the beginning, in 64ths of a channel of the longest.
+    /// The worth that a change may lose at first, in 64ths of a channel of the longest connection.
     pub less: u32,
-    /// Shares of the links and of the channels that packing uses, in 64ths, by which the slots of
-    /// a phase are chosen.
+    /// The expected utilisation of links and of channels, in 64ths, from which the number of slots
+    /// of a phase is chosen.
     pub filled: [u32; 2],
-    /// Phases that a pool lasts for, in 64ths, of which packing uses half of that.
+    /// The size of a pool, in 64ths of a phase, at which the utilisation is half of that.
     pub half_filled: u32,
-    /// Phases that are negotiated together in the end, by the bound: a part of those of the set,
-    /// but at least and at most so many.
+    /// The number of phases that are negotiated together at the end: the bound of the set divided
+    /// by the first number, at least the second and at most the third.
     pub last: [u32; 3],
-    /// The share of the channels that such a negotiation begins with, in 64ths.
+    /// The initial channel utilisation of that negotiation, in 64ths.
     pub last_filled: u32,
 }
 
@@ -88,9 +89,9 @@ impl Default for WindowedConfig {
     }
 }
 
-/// The usual budget of a set, in cells that searches look at.
+/// The default work budget for a problem, in cells expanded by searches.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    let usual = problem.set.len() as u64 * PER_CONNECTION;
+    let usual = to_u64(problem.set.len()) * PER_CONNECTION;
     // Smaller sets get more: that still takes no minute.
     usual + (2 * usual).min(BUDGET)
 }
@@ -98,13 +99,13 @@ pub fn budget(problem: &Problem<'_>) -> u64 {
 const PER_CONNECTION: u64 = 1 << 12;
 const BUDGET: u64 = 1 << 30;
 
-/// What the negotiation in the end may take for each of its connections.
+/// The budget of the negotiation at the end, for each of its connections.
 const PER_LAST: u64 = 1 << 16;
 
-/// Hops of the farthest connection of a set that is planned.
+/// The maximum number of hops of a connection.
 const FARTHEST: u16 = 1 << 12;
 
-/// Plans a set; `None` where the set is empty or has an order or requirements, or where routes are
+/// Plans a set. Returns `None` if it is empty or has an order or requirements, or if routes are
 /// very long.
 pub fn plan(
     problem: &Problem<'_>,
@@ -149,8 +150,8 @@ fn fill(
     budget: u64,
     seed: u64,
 ) -> Option<Filled> {
-    let words = |x: u32| problem.set.connections()[x as usize].words;
-    let mut by_words: Vec<u32> = (0..problem.set.len() as u32).collect();
+    let words = |x: u32| problem.set.connections()[index(x)].words;
+    let mut by_words: Vec<u32> = (0..to_u32(problem.set.len())).collect();
     by_words.sort_by_key(|&x| Reverse(words(x)));
     let all = packing.sums(&by_words);
     let fewest = u64::from(problem.bounds.phases.max(1));
@@ -179,16 +180,16 @@ fn fill(
             next += 1;
         }
         let needs = Needs::new(problem, &all, &packing.pooled);
-        packing.share(needs.phases.div_ceil(64) as u64);
+        packing.share(to_u64(needs.phases.div_ceil(64)));
         let slots = slots(problem, config, &needs, longest);
         if next == by_words.len()
             && let Some(_) = may_last.take_if(|last| needs.phases <= 64 * u128::from(*last))
         {
             let left: Vec<u32> =
                 by_words.iter().copied().filter(|&x| packing.is_pooled(x)).collect();
-            let count = needs.phases.div_ceil(u128::from(config.last_filled)) as u32;
+            let count = to_u32(needs.phases.div_ceil(u128::from(config.last_filled)));
             let bounds = needs.bounds(problem);
-            let budget = budget.min(left.len() as u64 * PER_LAST);
+            let budget = budget.min(to_u64(left.len()) * PER_LAST);
             if let Some(found) = together((problem, bounds), &left, (count, slots), budget, seed) {
                 together_work = found.work;
                 last = Some((phases.len(), found.plan.phases));
@@ -207,10 +208,10 @@ fn fill(
         if placed == 0 {
             return None;
         }
-        let left = before + (by_words.len() - next) as u64;
+        let left = before + to_u64(by_words.len() - next);
         let budget = u128::from(budget.saturating_sub(packing.work));
         let effort = budget * u128::from(placed) / u128::from(left);
-        packing.better(effort as u64, u64::from(longest.max(1)));
+        packing.better(to_u64(effort), u64::from(longest.max(1)));
         phases.push(packing.finish());
     }
     packing.work += together_work;
@@ -225,12 +226,12 @@ fn together(
     budget: u64,
     seed: u64,
 ) -> Option<Found> {
-    let connections = members.iter().map(|&x| problem.set.connections()[x as usize].clone());
+    let connections = members.iter().map(|&x| problem.set.connections()[index(x)].clone());
     let set = Arc::new(ConnectionSet::new("last", connections.collect()).ok()?);
     let part = Problem::new(problem.machine, &set, bounds)?;
     let mut found = slot_pathfinder::together(&part, shape, budget, seed)?;
     for stream in found.plan.phases.iter_mut().flatten() {
-        stream.connection = members[stream.connection as usize];
+        stream.connection = members[index(stream.connection)];
     }
     Some(found)
 }
@@ -260,8 +261,8 @@ impl Needs {
 
     /// The same as bounds.
     fn bounds(&self, problem: &Problem<'_>) -> Bounds {
-        let phases = self.phases.div_ceil(64) as u32;
-        let clocks = self.clocks as u64 + u64::from(phases) * problem.switch;
+        let phases = to_u32(self.phases.div_ceil(64));
+        let clocks = to_u64(self.clocks) + u64::from(phases) * problem.switch;
         Bounds { phases, clocks, ..problem.bounds }
     }
 }
@@ -289,8 +290,8 @@ fn slots(problem: &Problem<'_>, config: &WindowedConfig, needs: &Needs, longest:
 fn plan_of(problem: &Problem<'_>, network: &LaneNetwork, phases: Vec<Vec<Placed>>) -> Plan {
     let connections = problem.set.connections();
     let stream = |placed: Placed| {
-        let connection = &connections[placed.connection as usize];
-        let heads = placed.lanes.iter().map(|&lane| network.head(lane as usize));
+        let connection = &connections[index(placed.connection)];
+        let heads = placed.lanes.iter().map(|&lane| network.head(index(lane)));
         Stream {
             connection: placed.connection,
             words: connection.words,
@@ -299,7 +300,7 @@ fn plan_of(problem: &Problem<'_>, network: &LaneNetwork, phases: Vec<Vec<Placed>
         }
     };
     let phases = phases.into_iter().map(|mut placed| {
-        let words = |x: u32| Reverse(connections[x as usize].words);
+        let words = |x: u32| Reverse(connections[index(x)].words);
         placed.sort_by_key(|s| (s.slot, words(s.connection), s.connection));
         placed.into_iter().map(stream).collect()
     });

@@ -1,20 +1,24 @@
-//! The work limit of the searches for one plan, counted in expanded cells.
+//! The work limit of the searches for one plan, in expanded cells.
 
-/// What the searches of a plan may still look at. They have a number of moves; but on large machines
-/// a move looks at many cells. What is balanced has a limit of its own and is only counted here.
+use conset_ir::convert::to_u64;
+
+/// The number of cells that the searches for one plan may still expand.
+///
+/// The number of moves of a search is limited as well, but on large machines a move expands many
+/// cells. Load annealing has its own limit; its work is only counted here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Cells.
+    /// The number of cells left.
     pub left: u64,
-    /// Whether a search ended because there was not enough.
+    /// Whether a search ended because no work was left.
     pub stopped: bool,
 }
 
 impl Work {
-    /// The work of a plan, by the connections of its set, doubled so many times.
+    /// The work limit for a set of `connections` connections, doubled `doubled` times.
     pub fn of(connections: usize, doubled: u32) -> Self {
         let left =
-            (connections as u64).saturating_mul(EXPANSIONS_PER_CONNECTION).min(EXPANSION_LIMIT)
+            to_u64(connections).saturating_mul(EXPANSIONS_PER_CONNECTION).min(EXPANSION_LIMIT)
                 << doubled;
         Self { left, stopped: false }
     }
@@ -24,12 +28,12 @@ impl Work {
         Self { left: u64::MAX, stopped: false }
     }
 
-    /// Takes off what a search has looked at.
+    /// Subtracts the cells that a search has expanded.
     pub(crate) fn take(&mut self, expanded: u64) {
         self.left = self.left.saturating_sub(expanded);
     }
 }
 
-/// Cells looked at for each connection, and in all.
+/// Cells that may be expanded for each connection, and in total.
 const EXPANSIONS_PER_CONNECTION: u64 = 60 << 10;
 const EXPANSION_LIMIT: u64 = 1 << 27;

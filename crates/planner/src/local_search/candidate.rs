@@ -1,13 +1,15 @@
-//! A plan that is changed a little at a time, and back.
+//! The plan that the local search changes, with commit and rollback.
 //!
-//! A candidate holds the streams of every phase in the order in which agents open them, with the
-//! channels that they take and the words that links carry. A change touches a few phases, whose
-//! state before is kept until it is known whether the change stays. Every change keeps what a plan
-//! must keep: channels of every cell, all words of every connection, at least [`CandidatePlan::least`]
-//! words a stream, and the set's order, by phases and in a phase by the order of streams.
+//! A candidate holds the streams of every phase in the order in which agents open them, the
+//! channels they take and the words on every link. A change modifies a few phases, whose previous
+//! state is kept until the change is committed or rolled back. Every change preserves the
+//! invariants of a plan: the channels of every cell, all words of every connection, at least
+//! [`CandidatePlan::least`] words in a stream, and the order of the set, by phases and by the order
+//! of streams within a phase.
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionId, ConnectionSet, Machine, Timetable};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -16,16 +18,16 @@ use crate::path_search::{CLOSED, PathSearch, UNIT};
 use crate::problem::ports;
 use conset_partition_route::network::{Distances, Network};
 
-/// A way through the network.
+/// A route through the network.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Route {
-    /// Its cells, source first.
+    /// The cells, source first.
     pub(super) cells: Vec<u32>,
     /// The edges between them.
     pub(super) edges: Vec<u32>,
 }
 
-/// Some words of a connection on a route.
+/// Words of a connection that are sent over one route.
 #[derive(Clone, Debug)]
 pub(super) struct CandidateStream {
     pub(super) connection: u32,
@@ -33,11 +35,11 @@ pub(super) struct CandidateStream {
     pub(super) route: Arc<Route>,
 }
 
-/// A phase: its streams in their order, and what they take.
+/// A phase: its streams in order, and the resources that they use.
 #[derive(Clone, Debug)]
 pub(super) struct CandidatePhase {
     pub(super) streams: Vec<CandidateStream>,
-    /// When each of them is over, in clocks; as it was when the phase was last run.
+    /// The end of each stream in clocks, from the last run of the phase.
     pub(super) ends: Vec<f64>,
     /// Channels taken on each cell.
     taken: Vec<u16>,
@@ -45,35 +47,35 @@ pub(super) struct CandidatePhase {
     load: Vec<u64>,
 }
 
-/// Phases under change.
+/// The phases of a plan, with the previous state of those that the current change modifies.
 pub(super) struct CandidatePlan<'a> {
     set: &'a ConnectionSet,
     network: &'a Network,
     channels: u16,
-    /// The fewest words of a part.
+    /// The minimum number of words of a stream.
     least: u32,
     ports: Vec<[u32; 2]>,
     pub(super) phases: Vec<CandidatePhase>,
-    /// Phases that are touched, as they were.
+    /// The modified phases in their previous state.
     before: Vec<(usize, CandidatePhase)>,
-    /// For each connection those that come before it, and after it.
+    /// The predecessors and the successors of each connection.
     order: Option<[Vec<Vec<u32>>; 2]>,
-    /// The first and the last stream of each connection, as phase and row.
+    /// The first and the last stream of each connection.
     spans: Vec<Option<(StreamPosition, StreamPosition)>>,
     distances: Distances,
     path_search: PathSearch,
     noise: Vec<u32>,
 }
 
-/// A phase and a row.
+/// A phase, and a row in it.
 type StreamPosition = (u32, u32);
 
-/// How much of a link's load may be noise, as powers of two of a share.
+/// The number of noise levels of link costs; each doubles the noise.
 const NOISES: u32 = 5;
-/// Passes in which loads are evened out, and doublings of a link's price by its load at most.
+/// The number of passes that balance loads, and the maximum number of doublings of a link's cost.
 const EVENED: usize = 24;
 const STEEP: u32 = 16;
-/// Ends of two streams that are compared to find one that is late.
+/// The number of random streams among which the latest is chosen.
 const LATE: usize = 4;
 
 impl<'a> CandidatePlan<'a> {
@@ -101,7 +103,7 @@ impl<'a> CandidatePlan<'a> {
             set,
             network,
             channels: u16::try_from(parameters.channels_per_cell).unwrap_or(u16::MAX),
-            least: least.clamp(1, 1 << 20) as u32,
+            least: to_u32(least.clamp(1, 1 << 20)),
             ports: ports(machine, set),
             phases: Vec::new(),
             before: Vec::new(),
@@ -132,24 +134,24 @@ impl<'a> CandidatePlan<'a> {
     }
 
     fn route(&self, cells: Vec<u32>) -> Arc<Route> {
-        let edge = |pair: &[u32]| self.network.next.edge(pair[0], pair[1]) as u32;
+        let edge = |pair: &[u32]| to_u32(self.network.next.edge(pair[0], pair[1]));
         let edges = cells.windows(2).map(edge).collect();
         Arc::new(Route { cells, edges })
     }
 
-    /// The phases that the last change touched.
+    /// The phases that the last change modified.
     pub(super) fn touched(&self) -> impl Iterator<Item = usize> + use<'_> {
         self.before.iter().map(|before| before.0)
     }
 
-    /// Takes the last change back.
+    /// Undoes the last change.
     pub(super) fn rollback(&mut self) {
         for (row, phase) in self.before.drain(..) {
             self.phases[row] = phase;
         }
     }
 
-    /// Lets the last change stand.
+    /// Makes the last change permanent.
     pub(super) fn commit(&mut self) {
         self.before.clear();
     }
@@ -160,7 +162,7 @@ impl<'a> CandidatePlan<'a> {
         }
     }
 
-    /// Changes something; whether anything was changed. What was not possible is taken back.
+    /// Makes a random change and returns whether it succeeded. A failed change is rolled back.
     pub(super) fn change(&mut self, rng: &mut ChaCha8Rng) -> bool {
         self.before.clear();
         let (phase, row) = self.pick(rng);
@@ -179,7 +181,7 @@ impl<'a> CandidatePlan<'a> {
         done
     }
 
-    /// A stream: any, or one that is late in its phase.
+    /// A random stream, or one that ends late in its phase.
     fn pick(&self, rng: &mut ChaCha8Rng) -> (usize, usize) {
         let filled = |at: &usize| !self.phases[*at].streams.is_empty();
         let any = rng.random_range(0..self.phases.len());
@@ -207,8 +209,8 @@ impl<'a> CandidatePlan<'a> {
         (!others.is_empty()).then(|| others[rng.random_range(0..others.len())])
     }
 
-    /// Evens out what links carry in each phase, whatever that does to time: streams are ripped up
-    /// one by one, in passes of which the best is kept.
+    /// Balances the loads of links in each phase, regardless of time: rips up and reroutes streams
+    /// one by one in several passes, and keeps the best.
     pub(super) fn even_out(&mut self, rng: &mut ChaCha8Rng) {
         for row in 0..self.phases.len() {
             let mut best = self.phases[row].clone();
@@ -231,7 +233,7 @@ impl<'a> CandidatePlan<'a> {
         }
     }
 
-    /// Another route in the same phase.
+    /// Reroutes a stream in its phase.
     fn reroute(&mut self, phase: usize, row: usize, rng: &mut ChaCha8Rng) -> bool {
         self.touch(phase);
         let stream = self.phases[phase].remove(row);
@@ -241,12 +243,12 @@ impl<'a> CandidatePlan<'a> {
         other
     }
 
-    /// Two streams of an agent change places.
+    /// Swaps two streams of an agent.
     fn swap(&mut self, phase: usize, row: usize, rng: &mut ChaCha8Rng) -> bool {
         let streams = &self.phases[phase].streams;
-        let [a, b] = self.ports[streams[row].connection as usize];
+        let [a, b] = self.ports[index(streams[row].connection)];
         let meets = |&other: &usize| {
-            let ports = self.ports[streams[other].connection as usize];
+            let ports = self.ports[index(streams[other].connection)];
             other != row && (ports.contains(&a) || ports.contains(&b))
         };
         let others: Vec<usize> = (0..streams.len()).filter(meets).collect();
@@ -262,7 +264,7 @@ impl<'a> CandidatePlan<'a> {
         self.keeps_order(one) && self.keeps_order(two)
     }
 
-    /// A part of a stream becomes a stream of its own, here or in another phase.
+    /// Splits a stream; the new part stays in the phase or goes to another one.
     fn split(&mut self, phase: usize, row: usize, rng: &mut ChaCha8Rng) -> bool {
         let stream = &self.phases[phase].streams[row];
         if stream.words < 2 * self.least {
@@ -290,7 +292,7 @@ impl<'a> CandidatePlan<'a> {
         self.keeps_order(self.phases[to].streams[place].connection)
     }
 
-    /// A stream goes where another part of its connection goes.
+    /// Merges a stream with another part of its connection.
     fn merge(&mut self, phase: usize, row: usize, rng: &mut ChaCha8Rng) -> bool {
         let Some((to, other)) = self.sibling(phase, row, rng) else { return false };
         self.touch(phase);
@@ -301,7 +303,7 @@ impl<'a> CandidatePlan<'a> {
         true
     }
 
-    /// Some words go where another part of their connection goes.
+    /// Transfers words to another part of the connection.
     fn shift(&mut self, phase: usize, row: usize, rng: &mut ChaCha8Rng) -> bool {
         let Some((to, other)) = self.sibling(phase, row, rng) else { return false };
         let words = self.phases[phase].streams[row].words;
@@ -317,7 +319,7 @@ impl<'a> CandidatePlan<'a> {
         true
     }
 
-    /// A stream goes to another phase, or to another place in the order of its own.
+    /// Moves a stream to another phase, or to another place in its own.
     fn relocate(&mut self, phase: usize, row: usize, rng: &mut ChaCha8Rng) -> bool {
         let to = rng.random_range(0..self.phases.len());
         self.touch(phase);
@@ -325,8 +327,8 @@ impl<'a> CandidatePlan<'a> {
         self.put(to, &stream, rng) && self.keeps_order(stream.connection)
     }
 
-    /// A phase is done without: its streams come behind those of another, in their order. What
-    /// has no channels there takes another route, or goes to another phase.
+    /// Removes a phase: appends its streams to another phase. Streams without channels there take
+    /// another route, or go to a third phase.
     fn join(&mut self, rng: &mut ChaCha8Rng) -> bool {
         let filled = |row: &usize| !self.phases[*row].streams.is_empty();
         let all: Vec<usize> = (0..self.phases.len()).filter(filled).collect();
@@ -341,7 +343,7 @@ impl<'a> CandidatePlan<'a> {
         let streams = self.phases[from].clear();
         for stream in &streams {
             let row = self.phases[to].streams.len();
-            let has_channel = |&cell: &u32| self.phases[to].taken[cell as usize] < self.channels;
+            let has_channel = |&cell: &u32| self.phases[to].taken[index(cell)] < self.channels;
             if stream.route.cells.iter().all(has_channel) {
                 self.phases[to].insert(row, stream.clone());
                 continue;
@@ -361,7 +363,8 @@ impl<'a> CandidatePlan<'a> {
         self.order.is_none() || streams.iter().all(|stream| self.keeps_order(stream.connection))
     }
 
-    /// Puts a stream at any place of a phase, on a route that fits; whether there is one.
+    /// Inserts a stream at a random place of a phase if there is a route with free channels; returns
+    /// whether there is one.
     fn put(&mut self, to: usize, stream: &CandidateStream, rng: &mut ChaCha8Rng) -> bool {
         let Some(route) = self.find(to, stream, rng) else { return false };
         self.touch(to);
@@ -370,8 +373,8 @@ impl<'a> CandidatePlan<'a> {
         true
     }
 
-    /// A cheap route over links that carry little, with some chance in it; none where cells have
-    /// no channels left.
+    /// A cheap route over links with little load, with random noise. `None` if cells have no free
+    /// channels.
     fn find(
         &mut self,
         phase: usize,
@@ -381,13 +384,12 @@ impl<'a> CandidatePlan<'a> {
         let noise = UNIT << rng.random_range(0..NOISES);
         self.find_by(phase, stream, noise, rng, |load, words| {
             // A link that carries as much as the stream has costs half a hop more.
-            let full = (load * 16 / words).min(256) as u32;
+            let full = to_u32((load * 16 / words).min(256));
             UNIT * full * full / 512
         })
     }
 
-    /// A route over links that cost a hop, what is said of their load and the stream's words, and
-    /// some noise.
+    /// A cheapest route. A link costs a hop, `price` of its load and the stream's words, and noise.
     fn find_by(
         &mut self,
         phase: usize,
@@ -403,7 +405,7 @@ impl<'a> CandidatePlan<'a> {
         let words = u64::from(stream.words.max(1));
         self.noise.fill_with(|| rng.random_range(0..noise));
         let channels = self.channels;
-        let cell = |cell: u32| if taken[cell as usize] < channels { UNIT } else { CLOSED };
+        let cell = |cell: u32| if taken[index(cell)] < channels { UNIT } else { CLOSED };
         let link = |edge: usize| price(load[edge], words) + self.noise[edge];
         let found = self.path_search.find(self.network, &self.distances, ends, cell, link);
         if !found {
@@ -415,26 +417,26 @@ impl<'a> CandidatePlan<'a> {
         Some(self.route(self.path_search.path.clone()))
     }
 
-    /// Whether a connection's streams come after all of those before it, and before the others.
+    /// Whether a connection's streams come after its predecessors and before its successors.
     fn keeps_order(&mut self, x: u32) -> bool {
         let Some([before, after]) = &self.order else { return true };
         self.spans.fill(None);
         for (row, phase) in self.phases.iter().enumerate() {
             for (place, stream) in phase.streams.iter().enumerate() {
-                let at = (row as u32, place as u32);
-                let span = &mut self.spans[stream.connection as usize];
+                let at = (to_u32(row), to_u32(place));
+                let span = &mut self.spans[index(stream.connection)];
                 *span = Some((span.map_or(at, |span| span.0), at));
             }
         }
-        let span = |y: u32| self.spans[y as usize];
+        let span = |y: u32| self.spans[index(y)];
         let Some((first, last)) = span(x) else { return true };
         let early = |&y: &u32| span(y).is_none_or(|span| span.1 < first);
         let late = |&y: &u32| span(y).is_none_or(|span| span.0 > last);
-        before[x as usize].iter().all(early) && after[x as usize].iter().all(late)
+        before[index(x)].iter().all(early) && after[index(x)].iter().all(late)
     }
 }
 
-/// The fewest words of a part, as a share of a switch.
+/// The least duration of a stream, as the divisor of a context switch.
 const LEAST: u64 = 4;
 
 impl CandidatePhase {
@@ -449,10 +451,10 @@ impl CandidatePhase {
 
     fn insert(&mut self, row: usize, stream: CandidateStream) {
         for &cell in &stream.route.cells {
-            self.taken[cell as usize] += 1;
+            self.taken[index(cell)] += 1;
         }
         for &edge in &stream.route.edges {
-            self.load[edge as usize] += u64::from(stream.words);
+            self.load[index(edge)] += u64::from(stream.words);
         }
         self.streams.insert(row, stream);
         self.ends.insert(row, 0.0);
@@ -462,15 +464,15 @@ impl CandidatePhase {
         let stream = self.streams.remove(row);
         self.ends.remove(row);
         for &cell in &stream.route.cells {
-            self.taken[cell as usize] -= 1;
+            self.taken[index(cell)] -= 1;
         }
         for &edge in &stream.route.edges {
-            self.load[edge as usize] -= u64::from(stream.words);
+            self.load[index(edge)] -= u64::from(stream.words);
         }
         stream
     }
 
-    /// Takes all streams out.
+    /// Removes all streams.
     fn clear(&mut self) -> Vec<CandidateStream> {
         self.taken.fill(0);
         self.load.fill(0);
@@ -478,24 +480,24 @@ impl CandidatePhase {
         std::mem::take(&mut self.streams)
     }
 
-    /// Words more for a stream, or less.
+    /// Adds words to a stream, or subtracts them.
     fn give(&mut self, row: usize, words: u32, more: bool) {
         let stream = &mut self.streams[row];
         let change = |old: u64| if more { old + u64::from(words) } else { old - u64::from(words) };
-        stream.words = change(u64::from(stream.words)) as u32;
+        stream.words = to_u32(change(u64::from(stream.words)));
         for &edge in &stream.route.edges {
-            let load = &mut self.load[edge as usize];
+            let load = &mut self.load[index(edge)];
             *load = change(*load);
         }
     }
 
-    /// The most that a link carries, and how many carry as much.
+    /// The greatest load of a link, and the number of links with that load.
     fn busiest(&self) -> (u64, usize) {
         let most = self.load.iter().copied().max().unwrap_or(0);
         (most, self.load.iter().filter(|&&load| load == most).count())
     }
 
-    /// When its last stream is over.
+    /// The end of the last stream.
     pub(super) fn length(&self) -> f64 {
         self.ends.iter().copied().fold(0.0, f64::max)
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Planner, PlannerOptions, Task, Work, cases, plans};
+use conset_ir::convert::index;
 use conset_ir::{ConnectionSet, Duplex, PhaseTimes, Routing, Slot};
 use proptest::prelude::*;
 
@@ -15,7 +16,7 @@ fn timetable(routing: Routing) -> Timetable {
         let mut slots = Vec::new();
         for route in routes.iter() {
             let x = route.connection;
-            let [a, b] = ports[x.index()].map(|port| port as usize);
+            let [a, b] = ports[x.index()].map(index);
             let before = set.order().iter().filter(|pair| pair.1 == x);
             let start =
                 before.map(|pair| over[pair.0.index()]).fold(free[a].max(free[b]), u64::max);
@@ -152,7 +153,7 @@ fn streams_take_the_other_way_round() {
     let network = Network::new(&machine);
     let ahead: Vec<Vec<u32>> =
         (0..8).map(|c| (0..4).map(|step| (c + step) % 8).collect()).collect();
-    let paths = |_| (0..8).map(|x| (x, ahead[x as usize].as_slice()));
+    let paths = |_| (0..8).map(|x| (x, ahead[index(x)].as_slice()));
     let routing = channels::number(&machine, &set, &network, 1, paths).unwrap();
     let plan = refined(&routing, 0).expect("there is something better");
     check(&machine, &set, &plan);

@@ -1,11 +1,12 @@
-//! Phases and routes of connections: negotiated congestion over channels, agents and links.
+//! Negotiated congestion over phases: channels, agents and links are its resources.
 //!
-//! A resource is the channels of a cell in a phase, which are counted, or a port or a link in a
-//! phase, which is busy for clocks. An overuse is a channel too many, or as many clocks too many as
-//! a stream takes on average.
+//! The channels of a cell in a phase are counted; a port or a link in a phase is busy for a number
+//! of clocks. One overuse is one channel too many, or as many clocks too many as an average stream
+//! takes.
 
 use std::cmp::Reverse;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -14,21 +15,21 @@ use super::PhaseConfig;
 use super::route::{HOP, PhaseRouteSearch};
 use crate::problem::Problem;
 
-/// How a negotiation ended.
+/// The outcome of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoutingOutcome {
-    /// Nothing is overused.
+    /// No resource is overused.
     Settled,
-    /// No progress.
+    /// There was no progress.
     Stalled,
     /// The budget is used up.
     Exhausted,
 }
 
-/// The most that a resource costs: routes of 4096 cells and links stay far below 2^32.
+/// The maximum cost of a resource: routes of 4096 cells and links stay far below 2^32.
 const DEAREST: u64 = 1 << 17;
 
-/// The users of a resource or the clocks that it is busy, and what overuse has cost so far.
+/// The users of a resource, or the clocks for which it is busy, and its history cost.
 #[derive(Clone, Copy, Default)]
 struct Occupancy {
     amount: u64,
@@ -43,7 +44,7 @@ struct OccupancyTable {
     uses: Vec<Occupancy>,
     /// The amount of one overuse.
     unit: u64,
-    /// By how much all amounts together are above their limits.
+    /// The sum of the amounts above the limits.
     over: u64,
 }
 
@@ -53,24 +54,23 @@ impl OccupancyTable {
     }
 
     fn row(&self, phase: u32) -> &[Occupancy] {
-        &self.uses[phase as usize * self.width..][..self.width]
+        &self.uses[index(phase) * self.width..][..self.width]
     }
 
     fn change(&mut self, phase: u32, at: usize, by: u64, add: bool, limit: u64) {
-        let of = &mut self.uses[phase as usize * self.width + at];
+        let of = &mut self.uses[index(phase) * self.width + at];
         self.over -= of.amount.saturating_sub(limit);
         of.amount = if add { of.amount + by } else { of.amount - by };
         self.over += of.amount.saturating_sub(limit);
     }
 
-    /// Makes what is overused dearer and counts the overuse; `limit` is that of a place in a
-    /// phase.
+    /// Raises the history cost of overused resources. `limit` takes a phase and a place.
     fn learn(&mut self, history: u32, most: u32, limit: impl Fn(usize, usize) -> u64) {
         let (width, unit) = (self.width.max(1), self.unit);
         for (row, of) in self.uses.iter_mut().enumerate() {
             let over = of.amount.saturating_sub(limit(row / width, row % width));
             if over > 0 {
-                let units = over.div_ceil(unit).min(4) as u32;
+                let units = to_u32(over.div_ceil(unit).min(4));
                 of.history = (of.history + history * units).min(most);
             }
         }
@@ -85,7 +85,7 @@ impl OccupancyTable {
     }
 }
 
-/// What it costs to use `by` more of a resource.
+/// The cost of using `by` more of a resource.
 #[inline]
 fn penalty(of: Occupancy, by: u64, limit: u64, unit: u64, present: u64) -> u32 {
     let over = (of.amount + by).saturating_sub(limit);
@@ -94,7 +94,7 @@ fn penalty(of: Occupancy, by: u64, limit: u64, unit: u64, present: u64) -> u32 {
     }
     let units = (64 * over.min(1 << 32) / unit).min(1 << 12);
     let base = u64::from(HOP + of.history);
-    of.history + ((base * units * present) >> 12).min(DEAREST) as u32
+    of.history + to_u32(((base * units * present) >> 12).min(DEAREST))
 }
 
 #[derive(Clone)]
@@ -132,7 +132,7 @@ impl<'a> PhaseNegotiation<'a> {
         seed: u64,
     ) -> Self {
         let total: u64 = clocks.iter().map(|clocks| clocks[0]).sum();
-        let mean = (total / clocks.len().max(1) as u64).max(1);
+        let mean = (total / to_u64(clocks.len().max(1))).max(1);
         Self {
             problem,
             config,
@@ -159,7 +159,7 @@ impl<'a> PhaseNegotiation<'a> {
 
     /// For each phase how long its busiest agent or link is busy.
     pub(super) fn loads(&self) -> Vec<u64> {
-        (0..self.limits.len() as u32)
+        (0..to_u32(self.limits.len()))
             .map(|phase| {
                 let ports = self.ports.row(phase).iter().map(|of| of.amount);
                 let links = self.links.row(phase).iter().zip(&self.problem.capacity);
@@ -182,7 +182,7 @@ impl<'a> PhaseNegotiation<'a> {
         self.present = u64::from(self.config.present_first);
     }
 
-    /// Draws other random numbers from here on.
+    /// Reseeds the random numbers.
     pub(super) fn reseed(&mut self) {
         self.rng = ChaCha8Rng::seed_from_u64(self.rng.random());
     }
@@ -210,7 +210,7 @@ impl<'a> PhaseNegotiation<'a> {
         loop {
             let open = self.open();
             for x in open {
-                self.place(x as usize);
+                self.place(index(x));
                 if self.work >= budget {
                     return RoutingOutcome::Exhausted;
                 }
@@ -237,17 +237,17 @@ impl<'a> PhaseNegotiation<'a> {
     /// Connections without a place or in conflict, and a few others, in random order; at first
     /// the far ones first, which are the hardest to place.
     fn open(&mut self) -> Vec<u32> {
-        let all = 0..self.paths.len() as u32;
+        let all = 0..to_u32(self.paths.len());
         let shaken = self.config.shaken;
         let mut open = Vec::new();
         for x in all {
-            if self.is_in_conflict(x as usize) || self.rng.random_range(0..shaken) == 0 {
+            if self.is_in_conflict(index(x)) || self.rng.random_range(0..shaken) == 0 {
                 open.push(x);
             }
         }
         open.shuffle(&mut self.rng);
-        open.sort_by_key(|&x| match self.paths[x as usize].is_empty() {
-            true => Reverse(u32::from(self.problem.hops(x as usize)) + 1),
+        open.sort_by_key(|&x| match self.paths[index(x)].is_empty() {
+            true => Reverse(u32::from(self.problem.hops(index(x))) + 1),
             false => Reverse(0),
         });
         open
@@ -255,14 +255,14 @@ impl<'a> PhaseNegotiation<'a> {
 
     fn is_in_conflict(&self, x: usize) -> bool {
         let (phase, path) = (self.phase_of[x], &self.paths[x]);
-        let limit = self.limits[phase as usize];
+        let limit = self.limits[index(phase)];
         let row = self.channels.row(phase);
         let channels = self.channel_capacity;
-        if path.is_empty() || path.iter().any(|&cell| row[cell as usize].amount > channels) {
+        if path.is_empty() || path.iter().any(|&cell| row[index(cell)].amount > channels) {
             return true;
         }
         let row = self.ports.row(phase);
-        if self.problem.ports[x].iter().any(|&port| row[port as usize].amount > limit) {
+        if self.problem.ports[x].iter().any(|&port| row[index(port)].amount > limit) {
             return true;
         }
         let row = self.links.row(phase);
@@ -272,7 +272,7 @@ impl<'a> PhaseNegotiation<'a> {
         })
     }
 
-    /// Makes what is overused dearer.
+    /// Raises the history costs of overused resources.
     fn learn(&mut self) {
         let (history, most) = (self.config.history, self.config.history_most);
         let (limits, capacity) = (&self.limits, &self.problem.capacity);
@@ -285,21 +285,21 @@ impl<'a> PhaseNegotiation<'a> {
         let growth = u64::from(self.config.present_growth);
         self.present = (self.present + (self.present * growth).div_ceil(64)).min(most);
         let resources = self.channels.uses.len() + self.ports.uses.len() + self.links.uses.len();
-        self.work += resources as u64 / 32 + self.paths.len() as u64 / 4;
+        self.work += to_u64(resources) / 32 + to_u64(self.paths.len()) / 4;
     }
 
-    /// Books what a connection uses, or gives it back.
+    /// Books the resources of a connection, or releases them.
     fn book(&mut self, x: usize, path: &[u32], add: bool) {
         let phase = self.phase_of[x];
-        let limit = self.limits[phase as usize];
+        let limit = self.limits[index(phase)];
         let [busy, on_link] = self.clocks[x];
         for &cell in path {
-            self.channels.change(phase, cell as usize, 1, add, self.channel_capacity);
+            self.channels.change(phase, index(cell), 1, add, self.channel_capacity);
         }
         let [source, target] = self.problem.ports[x];
-        self.ports.change(phase, source as usize, busy, add, limit);
+        self.ports.change(phase, index(source), busy, add, limit);
         if target != source {
-            self.ports.change(phase, target as usize, busy, add, limit);
+            self.ports.change(phase, index(target), busy, add, limit);
         }
         for pair in path.windows(2) {
             let edge = self.problem.edge(pair[0], pair[1]);
@@ -318,13 +318,13 @@ impl<'a> PhaseNegotiation<'a> {
         let salt: u32 = self.rng.random();
         let mut order = std::mem::take(&mut self.order);
         order.clear();
-        for phase in 0..self.limits.len() as u32 {
+        for phase in 0..to_u32(self.limits.len()) {
             let cost = self.port_cost(x, phase) + self.path_cost(x, phase, &path, salt);
             let tie = (phase ^ salt).wrapping_mul(0x9e37_79b9) >> 16;
             order.push((cost, tie, phase));
         }
-        self.work += (order.len() * (path.len() + 1) / 16) as u64;
-        let tries = (self.config.tries as usize).min(order.len());
+        self.work += to_u64(order.len() * (path.len() + 1) / 16);
+        let tries = index(self.config.tries).min(order.len());
         if order.len() > tries {
             order.select_nth_unstable(tries);
         }
@@ -358,12 +358,12 @@ impl<'a> PhaseNegotiation<'a> {
     /// What the ports of a connection cost in a phase.
     fn port_cost(&self, x: usize, phase: u32) -> u32 {
         let row = self.ports.row(phase);
-        let (limit, unit) = (self.limits[phase as usize], self.ports.unit);
+        let (limit, unit) = (self.limits[index(phase)], self.ports.unit);
         let of = |port: u32| {
-            let of = row[port as usize];
+            let of = row[index(port)];
             let even = u64::from(self.config.even) * of.amount.min(1 << 32) / unit;
             let penalty = penalty(of, self.clocks[x][0], limit, unit, self.present);
-            penalty + even.min(1 << 12) as u32
+            penalty + to_u32(even.min(1 << 12))
         };
         let [source, target] = self.problem.ports[x];
         of(source) + if target == source { 0 } else { of(target) }
@@ -387,7 +387,7 @@ impl<'a> PhaseNegotiation<'a> {
             links: self.links.row(phase),
             cells: self.channels.row(phase),
             clocks: self.clocks[x][1],
-            limit: self.limits[phase as usize],
+            limit: self.limits[index(phase)],
             unit: self.links.unit,
             channel_capacity: self.channel_capacity,
             present: self.present,
@@ -396,7 +396,7 @@ impl<'a> PhaseNegotiation<'a> {
     }
 }
 
-/// What links and cells cost a connection in a phase.
+/// The costs of links and cells for a connection in a phase.
 struct Costs<'a> {
     capacity: &'a [u16],
     links: &'a [Occupancy],
@@ -406,20 +406,22 @@ struct Costs<'a> {
     unit: u64,
     channel_capacity: u64,
     present: u64,
-    /// Breaks ties between links, another way each time.
+    /// Breaks ties between links, differently for each search.
     salt: u32,
 }
 
 impl Costs<'_> {
     #[inline]
     fn edge(&self, edge: usize) -> u32 {
-        let jitter = (edge as u32 ^ self.salt).wrapping_mul(0x85eb_ca6b) >> 30;
+        // The mask makes the conversion free: this is called for every edge of a search.
+        let low = to_u32(edge & index(u32::MAX));
+        let jitter = (low ^ self.salt).wrapping_mul(0x85eb_ca6b) >> 30;
         let limit = self.limit * u64::from(self.capacity[edge]);
         HOP + jitter + penalty(self.links[edge], self.clocks, limit, self.unit, self.present)
     }
 
     #[inline]
     fn cell(&self, cell: u32) -> u32 {
-        penalty(self.cells[cell as usize], 1, self.channel_capacity, 1, self.present)
+        penalty(self.cells[index(cell)], 1, self.channel_capacity, 1, self.present)
     }
 }

@@ -1,12 +1,13 @@
-//! The cheapest route of a connection: A* over cells, with hops as the estimate.
+//! The cheapest route of a connection in a phase: A* over cells, with hops as the estimate.
 //!
-//! A route may go a few hops further than the shortest (`detour`). Costs are in 64ths of a hop over
-//! a free link; whoever asks gives the costs of links and of cells.
+//! A route may exceed the shortest by a few hops (`detour`). Costs are in 64ths of a hop over a
+//! free link. The caller supplies the costs of links and cells.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::problem::{Problem, UNREACHABLE};
+use conset_ir::convert::index;
 
 /// The cost of a hop over a link that nobody else wants.
 pub(super) const HOP: u32 = 64;
@@ -49,8 +50,8 @@ impl PhaseRouteSearch {
         let connection = &problem.set.connections()[x];
         let (source, target) = (connection.source.0, connection.target.0);
         let distances = problem.distances(x);
-        let estimate = |cell: u32| u32::from(distances[cell as usize]) * HOP;
-        let longest = u32::from(distances[source as usize]) + u32::from(detour);
+        let estimate = |cell: u32| u32::from(distances[index(cell)]) * HOP;
+        let longest = u32::from(distances[index(source)]) + u32::from(detour);
         self.forget();
         let first = cell_cost(source);
         if first + estimate(source) >= limit {
@@ -59,7 +60,7 @@ impl PhaseRouteSearch {
         self.reach(source, source, first, 0);
         self.heap.push(Reverse((first + estimate(source), estimate(source), source)));
         while let Some(Reverse((key, ahead, cell))) = self.heap.pop() {
-            let cost = self.cost[cell as usize];
+            let cost = self.cost[index(cell)];
             if key > cost + ahead {
                 continue;
             }
@@ -67,17 +68,17 @@ impl PhaseRouteSearch {
             if cell == target {
                 return Some(cost);
             }
-            let hops = self.hops[cell as usize] + 1;
+            let hops = self.hops[index(cell)] + 1;
             for edge in problem.edges(cell) {
                 let next = problem.head(edge);
-                let left = distances[next as usize];
+                let left = distances[index(next)];
                 if left == UNREACHABLE || hops + u32::from(left) > longest {
                     continue;
                 }
                 let cost = cost + edge_cost(edge) + cell_cost(next);
                 let key = cost + estimate(next);
-                let reached = self.seen[next as usize] == self.now;
-                if key < limit && (!reached || cost < self.cost[next as usize]) {
+                let reached = self.seen[index(next)] == self.now;
+                if key < limit && (!reached || cost < self.cost[index(next)]) {
                     self.reach(next, cell, cost, hops);
                     self.heap.push(Reverse((key, estimate(next), next)));
                 }
@@ -93,7 +94,7 @@ impl PhaseRouteSearch {
         let mut cell = connection.target.0;
         cells.push(cell);
         while cell != connection.source.0 {
-            cell = self.parent[cell as usize];
+            cell = self.parent[index(cell)];
             cells.push(cell);
         }
         cells.reverse();
@@ -108,7 +109,7 @@ impl PhaseRouteSearch {
     }
 
     fn reach(&mut self, cell: u32, parent: u32, cost: u32, hops: u32) {
-        let row = cell as usize;
+        let row = index(cell);
         self.seen[row] = self.now;
         (self.cost[row], self.parent[row], self.hops[row]) = (cost, parent, hops);
     }

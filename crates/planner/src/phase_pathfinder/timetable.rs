@@ -1,16 +1,17 @@
-//! Starts of the streams of one phase.
+//! Start times for the streams of one phase by list scheduling and justification.
 //!
-//! Each stream claims both its agents and the links of its route, each for a time that begins so
-//! many clocks after its start. Streams are dispatched one after the other, where all that they
-//! claim is free first: of those that can start first, one whose agents and links have the most
-//! left to do. The result is bettered by *justification* (Valls, Ballestín and Quintanilla, EJOR
-//! 2005): streams in the order of their ends, last first, are moved as late as they can, then in
-//! the order of their starts as early as they can. The same is tried with noise on what is left
-//! to do, and the shortest timetable kept.
+//! Each stream claims both its agents and the links of its route, each for an interval relative to
+//! its start. Streams are scheduled one after the other at the first time at which all claims are
+//! free: of those that can start first, the one whose agents and links have the most work left. The
+//! result is improved by *justification* (Valls, Ballestín and Quintanilla, EJOR 2005): streams are
+//! moved as late as possible, in descending order of their ends, then as early as possible, in the
+//! order of their starts. This is repeated with noise on the remaining work, and the shortest
+//! timetable is kept.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -45,7 +46,7 @@ struct Lines(Vec<Vec<Span>>);
 impl Lines {
     /// The first start from `start` on at which a line is free for a claim.
     fn free(&self, line: u32, claim: &Claim, mut start: u64) -> u64 {
-        let spans = &self.0[line as usize];
+        let spans = &self.0[index(line)];
         let is_behind = |start: u64, span: &Span| {
             start + claim.offset >= span.first + span.length
                 && start + claim.second >= span.second + span.length
@@ -85,7 +86,7 @@ impl Lines {
     fn book(&mut self, claims: &[Claim], start: u64) {
         for claim in claims {
             let line = self.any_free(claim, start).1;
-            let spans = &mut self.0[line as usize];
+            let spans = &mut self.0[index(line)];
             let (first, second) = (start + claim.offset, start + claim.second);
             let place = spans.partition_point(|span| span.first < first);
             spans.insert(place, Span { first, second, length: claim.length });
@@ -114,14 +115,14 @@ impl PhaseTimetable {
             work: 0,
         };
         // Lines: of ports, of what targets receive, of edges.
-        let receive = problem.port_count as u32;
-        let mut edge_lines = vec![receive + problem.cell_count() as u32];
+        let receive = to_u32(problem.port_count);
+        let mut edge_lines = vec![receive + to_u32(problem.cell_count())];
         for &capacity in &problem.capacity {
             edge_lines.push(edge_lines[edge_lines.len() - 1] + u32::from(capacity));
         }
-        this.lines.0 = vec![Vec::new(); edge_lines[edge_lines.len() - 1] as usize];
+        this.lines.0 = vec![Vec::new(); index(edge_lines[edge_lines.len() - 1])];
         for stream in streams {
-            let x = stream.connection as usize;
+            let x = index(stream.connection);
             let clocks = problem.clocks(x);
             let (busy, hops) = (clocks.of(stream.words), stream.cells.len() - 1);
             let flight = clocks.pipeline_latency(hops);
@@ -134,7 +135,7 @@ impl PhaseTimetable {
             this.claims.push(one(receive + stream.cells[hops], flight));
             for (hop, pair) in stream.cells.windows(2).enumerate() {
                 let edge = problem.edge(pair[0], pair[1]);
-                let offset = problem.setup + hop as u64 * problem.link_clocks;
+                let offset = problem.setup + to_u64(hop) * problem.link_clocks;
                 this.claims.push(Claim {
                     first: edge_lines[edge],
                     lines: u32::from(problem.capacity[edge]),
@@ -144,7 +145,7 @@ impl PhaseTimetable {
                 });
             }
             this.lasts.push(busy + flight);
-            this.first.push(this.claims.len() as u32);
+            this.first.push(to_u32(this.claims.len()));
         }
         this
     }
@@ -156,14 +157,14 @@ impl PhaseTimetable {
 
     /// Streams as early as they can, in this order.
     fn schedule(&mut self, order: &[u32]) -> Vec<u64> {
-        self.work += self.claims.len() as u64 / 4;
+        self.work += to_u64(self.claims.len()) / 4;
         self.lines.0.iter_mut().for_each(Vec::clear);
         let mut starts = vec![0; self.lasts.len()];
         for &s in order {
-            let claims = self.first[s as usize] as usize..self.first[s as usize + 1] as usize;
+            let claims = index(self.first[index(s)])..index(self.first[index(s) + 1]);
             let start = self.lines.earliest(&self.claims[claims.clone()]);
             self.lines.book(&self.claims[claims], start);
-            starts[s as usize] = start;
+            starts[index(s)] = start;
         }
         starts
     }
@@ -173,17 +174,17 @@ impl PhaseTimetable {
     fn dispatch(&mut self, noise: &[u64]) -> Vec<u64> {
         self.lines.0.iter_mut().for_each(Vec::clear);
         let mut left = self.loads();
-        let claims = |s: u32| self.first[s as usize] as usize..self.first[s as usize + 1] as usize;
+        let claims = |s: u32| index(self.first[index(s)])..index(self.first[index(s) + 1]);
         let urgency = |s: u32, left: &[u64]| {
             let single = self.claims[claims(s)].iter().filter(|claim| claim.lines == 1);
             let behind = |claim: &Claim| {
-                left[claim.first as usize] + self.lasts[s as usize] - claim.offset - claim.length
+                left[index(claim.first)] + self.lasts[index(s)] - claim.offset - claim.length
             };
-            noise[s as usize] + single.map(behind).max().unwrap_or(0)
+            noise[index(s)] + single.map(behind).max().unwrap_or(0)
         };
         let mut starts = vec![0; self.lasts.len()];
         let mut heap: BinaryHeap<(Reverse<u64>, u64, u32)> =
-            (0..starts.len() as u32).map(|s| (Reverse(0), urgency(s, &left), s)).collect();
+            (0..to_u32(starts.len())).map(|s| (Reverse(0), urgency(s, &left), s)).collect();
         while let Some((Reverse(start), urgent, s)) = heap.pop() {
             self.work += 1;
             let now = (self.lines.earliest(&self.claims[claims(s)]), urgency(s, &left));
@@ -193,9 +194,9 @@ impl PhaseTimetable {
             }
             self.lines.book(&self.claims[claims(s)], start);
             for claim in &self.claims[claims(s)] {
-                left[claim.first as usize] -= claim.length;
+                left[index(claim.first)] -= claim.length;
             }
-            starts[s as usize] = start;
+            starts[index(s)] = start;
         }
         starts
     }
@@ -203,14 +204,14 @@ impl PhaseTimetable {
     /// How long each line is busy, with all lines of an edge counted for the first.
     fn loads(&self) -> Vec<u64> {
         let mut loads = vec![0; self.lines.0.len()];
-        self.claims.iter().for_each(|claim| loads[claim.first as usize] += claim.length);
+        self.claims.iter().for_each(|claim| loads[index(claim.first)] += claim.length);
         loads
     }
 
     /// Turns time round: what was claimed first is claimed last.
     fn mirror(&mut self) {
         for (s, &last) in self.lasts.iter().enumerate() {
-            for claim in &mut self.claims[self.first[s] as usize..self.first[s + 1] as usize] {
+            for claim in &mut self.claims[index(self.first[s])..index(self.first[s + 1])] {
                 claim.offset = last - claim.offset - claim.length;
                 claim.second = last - claim.second - claim.length;
             }
@@ -219,21 +220,21 @@ impl PhaseTimetable {
 
     /// Moves all streams as late as they can, then as early as they can.
     fn justify(&mut self, starts: &[u64]) -> Vec<u64> {
-        let mut order: Vec<u32> = (0..starts.len() as u32).collect();
-        let end = |s: u32, starts: &[u64]| starts[s as usize] + self.lasts[s as usize];
+        let mut order: Vec<u32> = (0..to_u32(starts.len())).collect();
+        let end = |s: u32, starts: &[u64]| starts[index(s)] + self.lasts[index(s)];
         order.sort_by_key(|&s| Reverse(end(s, starts)));
         self.mirror();
         let late = self.schedule(&order);
         self.mirror();
         // Mirrored starts count from the end, so the greatest of these ends come first.
-        order.sort_by_key(|&s| Reverse(late[s as usize] + self.lasts[s as usize]));
+        order.sort_by_key(|&s| Reverse(late[index(s)] + self.lasts[index(s)]));
         self.schedule(&order)
     }
 
     /// Starts, and the makespan, after so many disturbances; none is made where it cannot gain.
     pub(super) fn solve(&mut self, rounds: u32, rng: &mut ChaCha8Rng) -> (Vec<u64>, u64) {
         let least = self.least();
-        let mean = self.lasts.iter().sum::<u64>() / self.lasts.len().max(1) as u64;
+        let mean = self.lasts.iter().sum::<u64>() / to_u64(self.lasts.len().max(1));
         let mut best: Option<(u64, Vec<u64>)> = None;
         for round in 0..=rounds {
             if best.as_ref().is_some_and(|best| best.0 <= least) {
@@ -264,9 +265,9 @@ impl PhaseTimetable {
     fn least(&self) -> u64 {
         let mut lines = vec![(0u64, u64::MAX); self.lines.0.len()];
         for (s, &last) in self.lasts.iter().enumerate() {
-            for claim in &self.claims[self.first[s] as usize..self.first[s + 1] as usize] {
+            for claim in &self.claims[index(self.first[s])..index(self.first[s + 1])] {
                 if claim.lines == 1 {
-                    let line = &mut lines[claim.first as usize];
+                    let line = &mut lines[index(claim.first)];
                     line.0 += claim.length;
                     line.1 = line.1.min(last - claim.length);
                 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::cases;
 use conset_ir::Duplex;
+use conset_ir::convert::index;
 use proptest::prelude::*;
 
 /// All words once, and at every moment every rule.
@@ -13,22 +14,22 @@ fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Fra
         assert!(!streams.is_empty());
         let mut taken = vec![0; network.cells];
         for stream in streams {
-            let c = &set.connections()[stream.connection as usize];
-            words[stream.connection as usize] += stream.words;
+            let c = &set.connections()[index(stream.connection)];
+            words[index(stream.connection)] += stream.words;
             let ends = (stream.path[0], *stream.path.last().unwrap());
             assert_eq!(ends, (c.source.0, c.target.0));
-            stream.path.iter().for_each(|&cell| taken[cell as usize] += 1);
+            stream.path.iter().for_each(|&cell| taken[index(cell)] += 1);
             // Who is on the way when this one starts.
             let now = stream.start;
             let end = |s: &Fragment| {
-                let [a, b] = ports[s.connection as usize];
+                let [a, b] = ports[index(s.connection)];
                 s.start + cases::duration(machine, s.words, s.path.len() - 1, a == b)
             };
             let with = streams.iter().filter(|s| s.start <= now && now < end(s));
             let mut busy = std::collections::BTreeSet::new();
             let mut used = std::collections::BTreeMap::new();
             for other in with {
-                let [a, b] = ports[other.connection as usize];
+                let [a, b] = ports[index(other.connection)];
                 assert!(busy.insert(a) && (a == b || busy.insert(b)));
                 for pair in other.path.windows(2) {
                     *used.entry(network.next.edge(pair[0], pair[1])).or_insert(0) += 1;

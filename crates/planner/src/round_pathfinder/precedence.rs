@@ -1,10 +1,10 @@
-//! The order of a set, as a negotiation needs it: what comes before a connection, how much comes
-//! after it, and sequences that keep to it.
+//! The precedence graph of a set: predecessors, critical paths and topological sequences.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use conset_ir::ConnectionSet;
+use conset_ir::convert::{index, to_u32};
 
 /// What must be finished before each connection, and how much comes after it.
 pub(super) struct PrecedenceGraph {
@@ -29,7 +29,7 @@ impl PrecedenceGraph {
         let mut ids = vec![0; set.order().len()];
         let mut waiting = vec![0u32; count];
         for &(before, after) in set.order() {
-            ids[next[after.index()] as usize] = before.0;
+            ids[index(next[after.index()])] = before.0;
             next[after.index()] += 1;
             waiting[before.index()] += 1;
         }
@@ -38,15 +38,15 @@ impl PrecedenceGraph {
             Self { first, ids, critical_path: (0..count).map(words).collect(), any: false };
         this.any = !set.order().is_empty();
         // From the ends of the chains to their beginnings.
-        let mut ready: Vec<u32> = (0..count as u32).filter(|&x| waiting[x as usize] == 0).collect();
+        let mut ready: Vec<u32> = (0..to_u32(count)).filter(|&x| waiting[index(x)] == 0).collect();
         while let Some(x) = ready.pop() {
-            for row in this.first[x as usize]..this.first[x as usize + 1] {
-                let before = this.ids[row as usize] as usize;
-                let tail = words(before) + this.critical_path[x as usize];
+            for row in this.first[index(x)]..this.first[index(x) + 1] {
+                let before = index(this.ids[index(row)]);
+                let tail = words(before) + this.critical_path[index(x)];
                 this.critical_path[before] = this.critical_path[before].max(tail);
                 waiting[before] -= 1;
                 if waiting[before] == 0 {
-                    ready.push(before as u32);
+                    ready.push(to_u32(before));
                 }
             }
         }
@@ -54,7 +54,7 @@ impl PrecedenceGraph {
     }
 
     pub(super) fn of(&self, x: usize) -> &[u32] {
-        &self.ids[self.first[x] as usize..self.first[x + 1] as usize]
+        &self.ids[index(self.first[x])..index(self.first[x + 1])]
     }
 
     /// Connections such that each comes after all that are before it, of those that could come
@@ -62,27 +62,27 @@ impl PrecedenceGraph {
     pub(super) fn sorted(&self, key: &[(u64, u32)]) -> Vec<u32> {
         let count = key.len();
         if !self.any {
-            let mut sequence: Vec<u32> = (0..count as u32).collect();
-            sequence.sort_unstable_by_key(|&x| (key[x as usize], x));
+            let mut sequence: Vec<u32> = (0..to_u32(count)).collect();
+            sequence.sort_unstable_by_key(|&x| (key[index(x)], x));
             return sequence;
         }
         let mut waits = vec![0u32; count];
         let mut after: Vec<(u32, u32)> = Vec::with_capacity(self.ids.len());
         for (x, waits) in waits.iter_mut().enumerate() {
-            *waits = self.of(x).len() as u32;
-            after.extend(self.of(x).iter().map(|&before| (before, x as u32)));
+            *waits = to_u32(self.of(x).len());
+            after.extend(self.of(x).iter().map(|&before| (before, to_u32(x))));
         }
         after.sort_unstable();
         let mut heap: BinaryHeap<Reverse<((u64, u32), u32)>> =
-            (0..count).filter(|&x| waits[x] == 0).map(|x| Reverse((key[x], x as u32))).collect();
+            (0..count).filter(|&x| waits[x] == 0).map(|x| Reverse((key[x], to_u32(x)))).collect();
         let mut sequence = Vec::with_capacity(count);
         while let Some(Reverse((_, x))) = heap.pop() {
             sequence.push(x);
             let from = after.partition_point(|pair| pair.0 < x);
             for &(_, next) in after[from..].iter().take_while(|pair| pair.0 == x) {
-                waits[next as usize] -= 1;
-                if waits[next as usize] == 0 {
-                    heap.push(Reverse((key[next as usize], next)));
+                waits[index(next)] -= 1;
+                if waits[index(next)] == 0 {
+                    heap.push(Reverse((key[index(next)], next)));
                 }
             }
         }

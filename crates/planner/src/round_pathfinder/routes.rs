@@ -1,10 +1,11 @@
-//! The shortest routes of every connection, all of them at once.
+//! All shortest routes of every connection, as one list of hops per connection.
 //!
-//! What a search looks at is the same in every pass: the hops that lead nearer to the target, in
-//! the order of their distance from the source, between cells numbered along them. Of cells at one
-//! distance only [`WIDTH`] are held, which is all on small machines.
+//! Every pass searches the same hops: those that lead nearer to the target, in the order of their
+//! distance from the source, between cells numbered along them. At most [`WIDTH`] cells of each
+//! distance are stored, which is all of them on small machines.
 
 use conset_ir::ConnectionSet;
+use conset_ir::convert::{index, to_u32};
 
 use conset_partition_route::network::{Distances, Network, UNREACHABLE};
 
@@ -71,7 +72,7 @@ impl Routes {
                         };
                         let from = u16::try_from(base + row).ok()?;
                         let to = u16::try_from(end + place).ok()?;
-                        this.list.push(Hop { from, to, edge: edge as u32 });
+                        this.list.push(Hop { from, to, edge: to_u32(edge) });
                     }
                 }
                 base = end;
@@ -80,7 +81,7 @@ impl Routes {
             if this.list.len() > HOPS {
                 return None;
             }
-            this.first.push(this.list.len() as u32);
+            this.first.push(to_u32(this.list.len()));
             this.cells.push(u16::try_from(base + 1).ok()?);
             this.hops.push(hops);
             this.kept.push(this.kept[this.kept.len() - 1] + hops);
@@ -89,7 +90,7 @@ impl Routes {
     }
 
     pub(crate) fn of(&self, x: usize) -> &[Hop] {
-        &self.list[self.first[x] as usize..self.first[x + 1] as usize]
+        &self.list[index(self.first[x])..index(self.first[x + 1])]
     }
 
     /// Cells on a connection's routes, as hops number them.
@@ -103,6 +104,6 @@ impl Routes {
     }
 
     pub(super) fn start(&self, x: usize) -> usize {
-        self.kept[x] as usize
+        index(self.kept[x])
     }
 }

@@ -1,10 +1,11 @@
-//! Who is where: rounds against links and agents, as bits.
+//! The rounds in which each link and each port is busy, as bit sets.
 //!
-//! A row of bits for each edge and each port says in which rounds it is busy. A pass fills the table
-//! connection by connection; the search goes over all rounds at a time, 64 in a word.
+//! There is a row of bits for each edge and each port. A pass fills the table connection by
+//! connection. The search handles 64 rounds, one word, at a time.
 
 use std::cmp::Reverse;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{Connection, ConnectionSet, Machine, StreamClocks};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -15,12 +16,12 @@ use super::routes::{Hop, Routes};
 use crate::problem::{capacities, ports};
 use conset_partition_route::network::Network;
 
-/// Words of bits that are held.
+/// The maximum number of words of the bit sets.
 const TABLE_MEMORY_LIMIT: usize = 1 << 24;
-/// Words that differ by no more than this share of them count as equal.
+/// Word counts that differ by at most this share (a divisor) are treated as equal.
 const EVEN: u32 = 64;
 
-/// Rounds under construction, and what passes learn from each other.
+/// The rounds under construction, and the state that one pass leaves to the next.
 pub(super) struct RoundTable<'a> {
     network: &'a Network,
     pub(super) words: Vec<u32>,
@@ -36,12 +37,12 @@ pub(super) struct RoundTable<'a> {
     used: Vec<u16>,
     /// Connections over each edge in this pass.
     carried: Vec<u32>,
-    /// What is added to that in this pass, so that passes differ.
+    /// A random addition to `carried`, so that passes differ.
     pub(super) jitter: Vec<u8>,
     pub(super) round_of: Vec<u32>,
     /// Edges of each connection's route, [`Routes::start`].
     pub(super) taken: Vec<u32>,
-    /// The same of the pass before, and who takes its old route where it can.
+    /// The routes of the previous pass, and the connections that keep them if possible.
     pub(super) previous_route: Vec<u32>,
     pub(super) frozen: Vec<bool>,
     /// Clocks of the longest connection of each round, and the connections in it.
@@ -61,7 +62,7 @@ impl<'a> RoundTable<'a> {
         let ports = ports(machine, set);
         let mut load = vec![0u32; 2 * network.cells];
         for port in ports.iter().flatten() {
-            load[*port as usize] += 1;
+            load[index(*port)] += 1;
         }
         let clocks = |c: &Connection| StreamClocks::new(parameters, c).of(c.words);
         let mut this = Self {
@@ -83,7 +84,7 @@ impl<'a> RoundTable<'a> {
             count: Vec::new(),
             reach: Vec::new(),
         };
-        let rounds = load.into_iter().max().unwrap_or(0) as usize;
+        let rounds = index(load.into_iter().max().unwrap_or(0));
         this.widen(2 * rounds + 2).then_some(this)
     }
 
@@ -110,7 +111,7 @@ impl<'a> RoundTable<'a> {
         precedence: &PrecedenceGraph,
         sequence: &[u32],
     ) -> Option<usize> {
-        self.taken.resize(*routes.kept.last().expect("an end") as usize, 0);
+        self.taken.resize(index(*routes.kept.last().expect("an end")), 0);
         'again: loop {
             self.busy.fill(0);
             self.used.fill(0);
@@ -119,15 +120,15 @@ impl<'a> RoundTable<'a> {
             self.carried.fill(0);
             let (mut rounds, mut steps) = (0, 0);
             for &x in sequence {
-                let x = x as usize;
-                let after = precedence.of(x).iter().map(|&b| self.round_of[b as usize] + 1).max();
+                let x = index(x);
+                let after = precedence.of(x).iter().map(|&b| self.round_of[index(b)] + 1).max();
                 let Some(round) = self.choose(routes, x, after.unwrap_or(0), rounds) else {
                     if !self.widen(2 * 64 * self.width) {
                         return None;
                     }
                     continue 'again;
                 };
-                rounds = rounds.max(round as usize + 1);
+                rounds = rounds.max(index(round) + 1);
                 steps += (routes.of(x).len() + 3) * (rounds / 64 + 1);
                 self.put(routes, x, round);
             }
@@ -138,14 +139,14 @@ impl<'a> RoundTable<'a> {
     /// The cheapest round of those in which a route is free; `None` if there is none.
     fn choose(&mut self, routes: &Routes, x: usize, after: u32, rounds: usize) -> Option<u32> {
         // One word more than in use has an empty round.
-        let width = (rounds.max(after as usize) / 64 + 1).min(self.width);
+        let width = (rounds.max(index(after)) / 64 + 1).min(self.width);
         let cells = usize::from(routes.cells[x]);
         let edges = self.link_capacity.len();
         self.reach.clear();
         self.reach.resize(cells * width, 0);
-        let [a, b] = self.ports[x].map(|port| (edges + port as usize) * self.width);
+        let [a, b] = self.ports[x].map(|port| (edges + index(port)) * self.width);
         for word in 0..width {
-            let begun = match (after as usize).checked_sub(64 * word) {
+            let begun = match index(after).checked_sub(64 * word) {
                 Some(skip) if skip >= 64 => 0,
                 Some(skip) => u64::MAX << skip,
                 None => u64::MAX,
@@ -154,7 +155,7 @@ impl<'a> RoundTable<'a> {
         }
         for hop in routes.of(x) {
             let (from, to) = (usize::from(hop.from) * width, usize::from(hop.to) * width);
-            let busy = &self.busy[hop.edge as usize * self.width..][..width];
+            let busy = &self.busy[index(hop.edge) * self.width..][..width];
             let (source, target) = self.reach.split_at_mut(to);
             for word in 0..width {
                 target[word] |= source[from + word] & !busy[word];
@@ -164,14 +165,15 @@ impl<'a> RoundTable<'a> {
         let mut best: Option<(u64, u32)> = None;
         for word in 0..width {
             let mut bits = self.reach[(cells - 1) * width + word];
+            let first = 64 * to_u32(word);
             while bits != 0 {
-                let round = 64 * word as u32 + bits.trailing_zeros();
+                let round = first + bits.trailing_zeros();
                 bits &= bits - 1;
-                let longer = clocks.saturating_sub(self.longest[round as usize]);
+                let longer = clocks.saturating_sub(self.longest[index(round)]);
                 if best.is_none_or(|best| longer < best.0) {
                     best = Some((longer, round));
                 }
-                if longer == 0 || round as usize >= rounds {
+                if longer == 0 || index(round) >= rounds {
                     return best.map(|best| best.1);
                 }
             }
@@ -184,12 +186,12 @@ impl<'a> RoundTable<'a> {
     fn put(&mut self, routes: &Routes, x: usize, round: u32) {
         let cells = usize::from(routes.cells[x]);
         let width = self.reach.len() / cells;
-        let (word, bit) = (round as usize / 64, 1u64 << (round % 64));
+        let (word, bit) = (index(round) / 64, 1u64 << (round % 64));
         let frozen = self.frozen.get(x).is_some_and(|&frozen| frozen);
         let old: &[u32] =
             if frozen { &self.previous_route[routes.start(x)..routes.start(x + 1)] } else { &[] };
-        let mut at = cells as u16 - 1;
-        let mut place = routes.start(x) + routes.hops[x] as usize;
+        let mut at = routes.cells[x] - 1;
+        let mut place = routes.start(x) + index(routes.hops[x]);
         let mut best: Option<Hop> = None;
         // The hops to one distance stand together: their cells come after those they are from.
         let mut nearer = u16::MAX;
@@ -202,7 +204,7 @@ impl<'a> RoundTable<'a> {
                 }
                 nearer = hop.from;
             }
-            let free = self.busy[hop.edge as usize * self.width + word] & bit == 0
+            let free = self.busy[index(hop.edge) * self.width + word] & bit == 0
                 && self.reach[usize::from(hop.from) * width + word] & bit != 0;
             let less = |best: &Hop| self.price(old, hop.edge) < self.price(old, best.edge);
             if hop.to == at && free && best.as_ref().is_none_or(less) {
@@ -214,11 +216,11 @@ impl<'a> RoundTable<'a> {
             self.taken[place] = hop.edge;
         }
         debug_assert_eq!(place, routes.start(x), "a route was found");
-        for row in place..routes.start(x) + routes.hops[x] as usize {
-            let edge = self.taken[row] as usize;
+        for row in place..routes.start(x) + index(routes.hops[x]) {
+            let edge = index(self.taken[row]);
             self.carried[edge] += 1;
             let full = self.link_capacity[edge] <= 1 || {
-                let used = &mut self.used[edge * self.width * 64 + round as usize];
+                let used = &mut self.used[edge * self.width * 64 + index(round)];
                 *used += 1;
                 *used >= self.link_capacity[edge]
             };
@@ -227,11 +229,11 @@ impl<'a> RoundTable<'a> {
             }
         }
         for port in self.ports[x] {
-            self.busy[(self.link_capacity.len() + port as usize) * self.width + word] |= bit;
+            self.busy[(self.link_capacity.len() + index(port)) * self.width + word] |= bit;
         }
         self.round_of[x] = round;
-        self.longest[round as usize] = self.longest[round as usize].max(self.clocks[x]);
-        self.count[round as usize] += 1;
+        self.longest[index(round)] = self.longest[index(round)].max(self.clocks[x]);
+        self.count[index(round)] += 1;
     }
 
     /// What counts among routes that are free.
@@ -239,7 +241,7 @@ impl<'a> RoundTable<'a> {
         if old.contains(&edge) {
             return 0;
         }
-        1 + self.carried[edge as usize] + u32::from(self.jitter[edge as usize])
+        1 + self.carried[index(edge)] + u32::from(self.jitter[index(edge)])
     }
 
     /// What the rounds last, and of equal ones what comes late in them.
@@ -253,9 +255,9 @@ impl<'a> RoundTable<'a> {
         self.longest.fill(0);
         self.count.fill(0);
         for (x, &round) in self.round_of.iter().enumerate() {
-            let longest = &mut self.longest[round as usize];
+            let longest = &mut self.longest[index(round)];
             *longest = self.clocks[x].max(*longest);
-            self.count[round as usize] += 1;
+            self.count[index(round)] += 1;
         }
     }
 
@@ -271,7 +273,7 @@ impl<'a> RoundTable<'a> {
         let rounds = used.len();
         for (late, &round) in history_cost.iter_mut().zip(&self.round_of) {
             // The last of the rounds are the ones to be got rid of.
-            let last = round as usize >= rounds - rounds.div_ceil(16);
+            let last = index(round) >= rounds - rounds.div_ceil(16);
             *late = *late - *late / 8 + if last { 8 } else { 0 };
         }
         let mut order = used;
@@ -283,20 +285,20 @@ impl<'a> RoundTable<'a> {
         }
         let mut rank = vec![0u32; self.count.len()];
         for (row, &round) in order.iter().enumerate() {
-            rank[round] = row as u32;
+            rank[round] = to_u32(row);
         }
         let (least, most) = (self.words.iter().min(), self.words.iter().max());
         let even = least.zip(most).is_some_and(|(least, most)| most - least <= most / EVEN);
         let key = |x: usize| {
             let late = history_cost[x];
-            let rank = rank[self.round_of[x] as usize];
+            let rank = rank[index(self.round_of[x])];
             if precedence.any {
                 let round = u64::from(self.round_of[x]);
                 let first = rng.random_range(0..1 << 16);
                 return (round, if self.frozen[x] { 1 << 16 } else { first });
             }
             if even {
-                let bonus = if pass % 8 == 7 { late * rounds as u32 / 64 } else { 0 };
+                let bonus = if pass % 8 == 7 { late * to_u32(rounds) / 64 } else { 0 };
                 return (u64::from(rank.saturating_sub(bonus)), u32::MAX - late);
             }
             // About as long first, with some noise, those that were late a little earlier.

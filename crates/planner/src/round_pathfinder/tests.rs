@@ -3,6 +3,7 @@
 use super::*;
 use crate::cases;
 use crate::problem::{capacities, ports};
+use conset_ir::convert::to_u32;
 use conset_ir::{CellId, Connection, Duplex, LinkId};
 use proptest::prelude::*;
 
@@ -45,7 +46,7 @@ fn narrow_machines_come_near_their_bounds() {
         let network = Network::new(&machine);
         let found = search(&machine, &set, &network, 18 * bound, 1 << 24, 0).unwrap();
         check(&machine, &set, &network, &found);
-        assert!((bound as u32..=most).contains(&found.rounds), "{spec} {}", found.rounds);
+        assert!((to_u32(bound)..=most).contains(&found.rounds), "{spec} {}", found.rounds);
     }
 }
 

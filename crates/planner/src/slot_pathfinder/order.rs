@@ -1,10 +1,11 @@
-//! The order of a set: which connections must be received before others start.
+//! The order of a set: the connections that must be received before others start.
 //!
-//! Slots are in the order of time, phases as well, so a pair is kept where the last slot of the
-//! one comes before the first slot of the other. A pair that is broken is a conflict like any
-//! other, and becomes dearer with each pass.
+//! Slots and phases are ordered in time, so a pair is satisfied if the last slot of the first
+//! connection precedes the first slot of the second. A violated pair is a conflict like any other,
+//! and its cost rises with each pass.
 
 use conset_ir::ConnectionSet;
+use conset_ir::convert::{index, to_u32};
 
 use super::rows::{Prices, Use};
 
@@ -28,11 +29,11 @@ impl Order {
         }
         let mut of: Vec<(u32, u32)> = Vec::with_capacity(2 * pairs.len());
         for (row, pair) in pairs.iter().enumerate() {
-            of.extend(pair.map(|x| (x, row as u32)));
+            of.extend(pair.map(|x| (x, to_u32(row))));
         }
         of.sort_unstable();
-        let first = |x: u32| of.partition_point(|&(other, _)| other < x) as u32;
-        let first = (0..=set.len() as u32).map(first).collect();
+        let first = |x: u32| to_u32(of.partition_point(|&(other, _)| other < x));
+        let first = (0..=to_u32(set.len())).map(first).collect();
         Some(Self { pairs, first, rows: of.into_iter().map(|(_, row)| row).collect() })
     }
 
@@ -42,11 +43,11 @@ impl Order {
 
     /// The pairs with a connection in them.
     pub(super) fn of(&self, x: u32) -> &[u32] {
-        &self.rows[self.first[x as usize] as usize..self.first[x as usize + 1] as usize]
+        &self.rows[index(self.first[index(x)])..index(self.first[index(x) + 1])]
     }
 }
 
 /// What breaking a pair costs that was broken in so many passes.
 pub(super) fn cost(history: Use, base: u32, prices: &Prices) -> i32 {
-    history.surcharge(0, base as i32, prices)
+    history.surcharge(0, i32::try_from(base).unwrap_or(i32::MAX), prices)
 }

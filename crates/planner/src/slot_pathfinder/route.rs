@@ -1,11 +1,12 @@
-//! The cheapest routes of a connection, for all starts at once.
+//! The cheapest routes of a connection, for all start slots at once.
 //!
-//! Costs are found from the target backwards, over the cells that routes of at most so many hops
-//! can pass: the cost of a cell is a row of numbers, one for each slot in which a unit may start,
-//! and an edge is taken for all of them in one loop over slices. Shortest routes need one sweep
-//! over the cells, and each step back towards the source that a detour takes needs one more.
+//! The search runs backwards from the target, over the cells that lie on routes of at most a given
+//! number of hops. The costs of a cell are a row with one number for each slot in which a unit may
+//! start, and an edge is relaxed for all of them in one loop over slices. Shortest routes need one
+//! sweep over the cells; each step away from the target that a detour takes needs one more.
 
 use crate::problem::{Problem, UNREACHABLE};
+use conset_ir::convert::{index, to_u32, to_u64};
 
 use super::rows::{NEVER, Rows};
 
@@ -74,14 +75,14 @@ impl RouteSearch {
             for row in (0..self.cells.len()).rev() {
                 self.relax(view, x, row, slots, sweep > 0);
             }
-            self.work += (self.arcs.len() + self.cells.len()) as u64 * (3 + width as u64 / 8);
+            self.work += to_u64(self.arcs.len() + self.cells.len()) * (3 + to_u64(width) / 8);
         }
         let mut least = NEVER;
         for (to, start) in self.costs[..width].iter_mut().zip(&self.starts) {
             *to = to.wrapping_add(*start);
             least = least.min(*to);
         }
-        let (before, after) = self.costs[..width].split_at(salt as usize % width);
+        let (before, after) = self.costs[..width].split_at(index(salt) % width);
         let first = |row: &[i32]| row.iter().position(|&cost| cost == least);
         let start = first(after).map(|at| at + before.len()).or_else(|| first(before))?;
         (least < NEVER).then_some((least, start))
@@ -92,7 +93,7 @@ impl RouteSearch {
         let connection = &problem.set.connections()[x];
         let (source, target) = (connection.source.0, connection.target.0);
         let distances = problem.distances(x);
-        let longest = u32::from(distances[source as usize]) + u32::from(detour);
+        let longest = u32::from(distances[index(source)]) + u32::from(detour);
         self.now = self.now.checked_add(1).unwrap_or_else(|| {
             self.seen.fill(0);
             1
@@ -104,7 +105,7 @@ impl RouteSearch {
         self.meet(source, 0);
         let mut row = 0;
         while row < self.cells.len() {
-            self.first.push(self.arcs.len() as u32);
+            self.first.push(to_u32(self.arcs.len()));
             let (cell, hops) = (self.cells[row], self.hops[row] + 1);
             row += 1;
             if cell == target {
@@ -112,22 +113,22 @@ impl RouteSearch {
             }
             for edge in problem.edges(cell) {
                 let next = problem.head(edge);
-                let left = distances[next as usize];
+                let left = distances[index(next)];
                 if left == UNREACHABLE || hops + u32::from(left) > longest || next == source {
                     continue;
                 }
-                if self.seen[next as usize] != self.now {
+                if self.seen[index(next)] != self.now {
                     self.meet(next, hops);
                 }
-                self.arcs.push((self.row[next as usize], edge as u32));
+                self.arcs.push((self.row[index(next)], to_u32(edge)));
             }
         }
-        self.first.push(self.arcs.len() as u32);
+        self.first.push(to_u32(self.arcs.len()));
     }
 
     fn meet(&mut self, cell: u32, hops: u32) {
-        self.seen[cell as usize] = self.now;
-        self.row[cell as usize] = self.cells.len() as u32;
+        self.seen[index(cell)] = self.now;
+        self.row[index(cell)] = to_u32(self.cells.len());
         self.cells.push(cell);
         self.hops.push(hops);
     }
@@ -143,12 +144,12 @@ impl RouteSearch {
         }
         self.sums.clear();
         self.sums.resize(width, if is_target { 0 } else { NEVER });
-        for &(next, edge) in &self.arcs[self.first[row] as usize..self.first[row + 1] as usize] {
-            if !again && (next as usize) < row {
+        for &(next, edge) in &self.arcs[index(self.first[row])..index(self.first[row + 1])] {
+            if !again && index(next) < row {
                 continue;
             }
-            let ahead = &self.costs[next as usize * width..][..width];
-            let (from, to) = view.links.stretches(edge as usize, slots);
+            let ahead = &self.costs[index(next) * width..][..width];
+            let (from, to) = view.links.stretches(index(edge), slots);
             let stretch = from.iter().zip(to).zip(ahead);
             for (sum, ((from, to), ahead)) in self.sums.iter_mut().zip(stretch) {
                 // No sum is near to overflow, and checks would keep the loop from being vectors'.
@@ -157,10 +158,10 @@ impl RouteSearch {
             }
         }
         let phases = view.first.len() - 1;
-        let channels = &view.channels[cell as usize * phases..][..phases];
+        let channels = &view.channels[index(cell) * phases..][..phases];
         for (phase, &cost) in channels.iter().enumerate().filter(|(_, cost)| **cost > 0) {
-            let from = (view.first[phase] as usize).min(width);
-            let to = (view.first[phase + 1] as usize).min(width);
+            let from = index(view.first[phase]).min(width);
+            let to = index(view.first[phase + 1]).min(width);
             self.sums[from..to].iter_mut().for_each(|sum| *sum = sum.wrapping_add(cost).min(NEVER));
         }
         self.costs[row * width..][..width].copy_from_slice(&self.sums);
@@ -179,15 +180,15 @@ impl RouteSearch {
         cells.clear();
         cells.push(self.cells[0]);
         loop {
-            let arcs = &self.arcs[self.first[row] as usize..self.first[row + 1] as usize];
+            let arcs = &self.arcs[index(self.first[row])..index(self.first[row + 1])];
             salt = salt.wrapping_mul(0x9e37_79b9).rotate_left(15);
-            let cost = |&(at, &(next, edge)): &(usize, &(u32, u32))| {
-                let stretch = view.links.cost(edge as usize, (start, slots));
-                let tie = (at as u32 ^ salt).wrapping_mul(0x85eb_ca6b);
-                (self.costs[next as usize * width + start] + stretch, tie)
+            let cost = |&(at, &(next, edge)): &(u32, &(u32, u32))| {
+                let stretch = view.links.cost(index(edge), (start, slots));
+                let tie = (at ^ salt).wrapping_mul(0x85eb_ca6b);
+                (self.costs[index(next) * width + start] + stretch, tie)
             };
-            let Some((_, &(next, _))) = arcs.iter().enumerate().min_by_key(cost) else { break };
-            row = next as usize;
+            let Some((_, &(next, _))) = (0u32..).zip(arcs).min_by_key(cost) else { break };
+            row = index(next);
             cells.push(self.cells[row]);
         }
     }

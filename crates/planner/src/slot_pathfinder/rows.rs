@@ -1,8 +1,10 @@
-//! Resources over time: who uses them in which slot, and what a stretch of slots costs.
+//! The use of links and ports over time, and the cost of intervals of slots.
 //!
-//! A resource is a row, a link or a port, and a row has a column for each slot. Beside its costs a
-//! row keeps their running sums, so a stretch of any length costs one subtraction, and the
-//! stretches from all slots on are two slices of one row.
+//! A resource, a link or a port, is a row with a column for each slot. A row also stores the prefix
+//! sums of its costs, so that an interval of any length costs one subtraction, and the intervals
+//! from all slots are two slices of one row.
+
+use conset_ir::convert::index;
 
 /// The cost of a hop over a link that nobody else wants, for a slot.
 pub(super) const HOP: i32 = 64;
@@ -34,9 +36,10 @@ impl Use {
     #[inline]
     pub(super) fn surcharge(self, capacity: u32, base: i32, prices: &Prices) -> i32 {
         let over = (self.users + 1).saturating_sub(capacity).min(1 << 6);
-        let history = self.history as i32;
-        let present = i64::from(over) * i64::from(prices.present) * i64::from(base + history);
-        (i64::from(history) + (present >> 12)).min(i64::from(prices.dearest)) as i32
+        let history = i64::from(self.history);
+        let present = i64::from(over) * i64::from(prices.present) * (i64::from(base) + history);
+        let cost = i32::try_from(history + (present >> 12)).unwrap_or(i32::MAX);
+        cost.min(prices.dearest)
     }
 
     /// Adds or takes a user; what that changes about the number of users too many.
@@ -88,7 +91,7 @@ impl Rows {
         let mut uses = Vec::with_capacity(self.capacity.len() * slots);
         for row in 0..self.capacity.len() {
             let old = &self.uses[row * self.slots..][..self.slots];
-            let history = |from: &Option<u32>| from.map_or(0, |slot| old[slot as usize].history);
+            let history = |from: &Option<u32>| from.map_or(0, |slot| old[index(slot)].history);
             uses.extend(from.iter().map(|from| Use { users: 0, history: history(from) }));
         }
         let sums = vec![0; self.capacity.len() * (slots + 1)];

@@ -1,11 +1,11 @@
-//! Exact starts: the streams of a phase packed as closely as agents and links allow.
+//! Exact start times: packs the streams of one phase as densely as agents and links allow.
 //!
-//! What a stream keeps busy, and from when to when after its start, is known
-//! ([`Problem::holds`]), so a phase is a problem of scheduling without preemption. Streams are
-//! taken in an order, and each gets the earliest start at which all is free, also in gaps that
-//! those before it have left. Then they are packed towards the end of the phase, the last to end
-//! first, and towards its begin again (forward-backward improvement: Li and Willis, European
-//! Journal of Operational Research 56, 1992), for as long as that makes the phase shorter.
+//! The resources that a stream uses, and when after its start, are known ([`Problem::holds`]), so a
+//! phase is a scheduling problem without preemption. Streams are taken in an order, and each gets
+//! the earliest start at which all its resources are free, also in gaps between earlier streams.
+//! Then they are packed towards the end of the phase, the last to end first, and towards its
+//! beginning again (forward-backward improvement: Li and Willis, European Journal of Operational
+//! Research 56, 1992), for as long as the phase becomes shorter.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use super::order::Order;
 use crate::plan::{Plan, Stream};
 use crate::problem::{Hold, Problem};
+use conset_ir::convert::{index, to_u32};
 
 /// Rounds without a gain after which a phase is left as it is.
 const PATIENCE: u32 = 2;
@@ -59,9 +60,9 @@ impl StartPacking {
         let mut row_of = vec![u32::MAX; problem.resource_count()];
         for stream in streams {
             problem.holds(stream, may_overlap, |mut hold, capacity| {
-                let row = &mut row_of[hold.resource as usize];
+                let row = &mut row_of[index(hold.resource)];
                 if *row == u32::MAX {
-                    *row = this.capacity.len() as u32;
+                    *row = to_u32(this.capacity.len());
                     this.capacity.push(capacity);
                     this.busy.push(Vec::new());
                 }
@@ -112,7 +113,7 @@ impl StartPacking {
                 false => hold.after,
             };
             let before = self.ordered.get(stream).map(|sides| &sides[usize::from(mirrored)]);
-            let ends = before.into_iter().flatten().map(|&other| other as usize);
+            let ends = before.into_iter().flatten().map(|&other| index(other));
             let mut start = ends.map(|other| starts[other] + self.spans[other]).max().unwrap_or(0);
             while let Some(later) = self.holds[holds.clone()].iter().find_map(|hold| {
                 let free = self.free_after(hold, start + offset(hold))?;
@@ -124,7 +125,7 @@ impl StartPacking {
             self.work += 1;
             for hold in &self.holds[holds] {
                 let from = start + offset(hold);
-                let busy = &mut self.busy[hold.resource as usize];
+                let busy = &mut self.busy[index(hold.resource)];
                 let at = busy.partition_point(|other| other.0 < from);
                 busy.insert(at, (from, from + hold.clocks));
             }
@@ -137,7 +138,7 @@ impl StartPacking {
     /// The first clock at which something ends that keeps a resource too busy from `from` on;
     /// `None` where nothing does.
     fn free_after(&self, hold: &Hold, from: u64) -> Option<u64> {
-        let (row, to) = (hold.resource as usize, from + hold.clocks);
+        let (row, to) = (index(hold.resource), from + hold.clocks);
         let (busy, capacity) = (&self.busy[row], self.capacity[row]);
         if capacity == 1 {
             let next = busy.partition_point(|other| other.1 <= from);
@@ -159,12 +160,12 @@ fn ordered(streams: &[Stream], order: &Order) -> Vec<[Vec<u32>; 2]> {
     }
     let mut of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (row, stream) in streams.iter().enumerate() {
-        of.entry(stream.connection).or_default().push(row as u32);
+        of.entry(stream.connection).or_default().push(to_u32(row));
     }
     let streams_of = |x: u32| of.get(&x).map_or(&[][..], Vec::as_slice);
     let sides = |stream: &Stream| {
         let x = stream.connection;
-        let pairs = || order.of(x).iter().map(|&pair| order.pairs[pair as usize]);
+        let pairs = || order.of(x).iter().map(|&pair| order.pairs[index(pair)]);
         let before = pairs().filter(|pair| pair[1] == x).flat_map(|pair| streams_of(pair[0]));
         let after = pairs().filter(|pair| pair[0] == x).flat_map(|pair| streams_of(pair[1]));
         [before.copied().collect(), after.copied().collect()]

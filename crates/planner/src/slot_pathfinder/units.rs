@@ -1,7 +1,9 @@
-//! Connections cut into units, how long these are, and how many slots they need at least.
+//! Units: the pieces of connections that are scheduled, their slots, and lower bounds of the number
+//! of slots.
 
 use super::Config;
 use crate::problem::Problem;
+use conset_ir::convert::{index, to_u32, to_u64};
 
 /// The units of a set: those of connection `x` are `first[x]..first[x + 1]`.
 pub(super) struct Units {
@@ -24,9 +26,9 @@ pub(super) struct Units {
 pub(super) fn cuts(problem: &Problem<'_>, config: &Config) -> Vec<(u32, u32)> {
     let words = || problem.set.connections().iter().map(|c| c.words);
     let longest = words().max().unwrap_or(0).max(1);
-    let mean = (words().map(u64::from).sum::<u64>() / words().len().max(1) as u64) as u32;
+    let mean = to_u32(words().map(u64::from).sum::<u64>() / to_u64(words().len().max(1)));
     // Units shorter than a quarter of a switch are not worth their channels.
-    let least = (problem.switch / 4 / problem.word_clocks).min(u64::from(longest)).max(1) as u32;
+    let least = to_u32((problem.switch / 4 / problem.word_clocks).min(u64::from(longest)).max(1));
     let uneven = longest > mean + mean / 2;
     let cuts = if uneven { &config.uneven_cuts } else { &config.cuts };
     let of = |whole: u32| {
@@ -35,7 +37,7 @@ pub(super) fn cuts(problem: &Problem<'_>, config: &Config) -> Vec<(u32, u32)> {
     let lengths = of(longest).chain(of(mean.max(1)).filter(|_| uneven));
     // No attempt is worth many units for each connection.
     let count = |length: u32| words().map(|words| u64::from(words.div_ceil(length))).sum::<u64>();
-    lengths.filter(|&(length, _)| count(length) <= MOST * problem.set.len() as u64).collect()
+    lengths.filter(|&(length, _)| count(length) <= MOST * to_u64(problem.set.len())).collect()
 }
 
 /// Units for each connection, on average, that an attempt may have.
@@ -59,16 +61,17 @@ impl Units {
             for piece in 0..pieces {
                 let (words, rest) = (connection.words / pieces, connection.words % pieces);
                 this.words.push(words + u32::from(piece < rest));
-                this.connection.push(x as u32);
+                this.connection.push(to_u32(x));
             }
-            this.first.push(this.words.len() as u32);
+            this.first.push(to_u32(this.words.len()));
         }
         let clocks =
-            |unit: usize| problem.clocks(this.connection[unit] as usize).of(this.words[unit]);
+            |unit: usize| problem.clocks(index(this.connection[unit])).of(this.words[unit]);
         let longest = (0..this.words.len()).map(clocks).max().unwrap_or(1);
         let slot = longest.div_ceil(u64::from(grain)).max(1);
         this.slots = (0..this.words.len())
-            .map(|unit| ((clocks(unit) + slot / 2) / slot).clamp(1, u64::from(grain)) as u16)
+            .map(|unit| ((clocks(unit) + slot / 2) / slot).clamp(1, u64::from(grain)))
+            .map(|slots| u16::try_from(slots).unwrap_or(u16::MAX))
             .collect();
         this.slot = slot;
         this.longest = this.slots.iter().copied().max().map_or(1, usize::from);
@@ -80,12 +83,12 @@ impl Units {
         let mut ports = vec![0u64; problem.port_count];
         let mut hops = 0;
         for (&x, &slots) in self.connection.iter().zip(&self.slots) {
-            let [source, target] = problem.ports[x as usize].map(|port| port as usize);
+            let [source, target] = problem.ports[index(x)].map(index);
             ports[source] += u64::from(slots);
             if target != source {
                 ports[target] += u64::from(slots);
             }
-            hops += u64::from(slots) * u64::from(problem.hops(x as usize));
+            hops += u64::from(slots) * u64::from(problem.hops(index(x)));
         }
         let capacity: u64 = problem.capacity.iter().map(|&c| u64::from(c)).sum();
         let ports = ports.into_iter().max().unwrap_or(0);
@@ -93,7 +96,7 @@ impl Units {
         // The bound of time counts words and not slots; a flow or a cut may prove more.
         let switches = u64::from(problem.bounds.phases) * problem.switch;
         let flow = problem.bounds.clocks.saturating_sub(switches) / self.slot;
-        let slots = ports.max(links).max(flow).max(self.longest as u64);
+        let slots = ports.max(links).max(flow).max(to_u64(self.longest));
         u32::try_from(slots).unwrap_or(u32::MAX)
     }
 
@@ -101,7 +104,7 @@ impl Units {
     pub(super) fn are_uneven(&self) -> bool {
         let sum: u64 = self.words.iter().map(|&words| u64::from(words)).sum();
         let longest = u64::from(self.words.iter().copied().max().unwrap_or(0));
-        longest * self.words.len() as u64 > sum + sum / 4
+        longest * to_u64(self.words.len()) > sum + sum / 4
     }
 
     pub(super) fn count(&self) -> usize {
@@ -110,6 +113,6 @@ impl Units {
 
     /// The units of a connection.
     pub(super) fn of(&self, x: u32) -> std::ops::Range<usize> {
-        self.first[x as usize] as usize..self.first[x as usize + 1] as usize
+        index(self.first[index(x)])..index(self.first[index(x) + 1])
     }
 }

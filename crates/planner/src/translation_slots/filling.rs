@@ -1,15 +1,16 @@
-//! Slots filled one after the other, without a gap where links are short.
+//! Fills time slots one after the other by exact cover search.
 //!
-//! Where slots do not shift time they are independent of each other, and each is an exact cover:
-//! its items must take every array that is *tight* (with so much to do that it must be busy
-//! nearly all the time) and none twice. At first almost any exact cover is found within some
-//! dozens of steps; what takes most of what there is most left of goes first, so that short items
-//! are left for the end, where slots are hard to fill. A few holes are allowed once a slot cannot
-//! be filled. The last items are the caller's to pack.
+//! Slots that do not shift time are independent of each other, and each is an exact cover: its
+//! items must take every *tight* array (one with so much load that it must be busy nearly all the
+//! time) and none twice. At first almost any exact cover is found within some dozens of steps.
+//! Items that take the arrays with the most remaining load go first, so that short items remain for
+//! the end, where slots are hard to fill. A few idle arrays are allowed once a slot cannot be
+//! filled. The caller packs the last items.
 //!
-//! A cover is searched for in depth, always for the array with the fewest items left that could
-//! take it (Knuth, Dancing Links, 2000); sets of arrays are bits.
+//! The search is depth-first and always branches on the array with the fewest items left that could
+//! take it (Knuth, Dancing Links, 2000). Sets of arrays are bit sets.
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
@@ -59,10 +60,10 @@ pub(super) fn fill(
     rng: &mut ChaCha8Rng,
 ) -> (Vec<Option<ItemPlacement>>, u32) {
     let pieces = Pieces::new(items);
-    let mut live: Vec<u32> = (0..pieces.of.len() as u32).collect();
+    let mut live: Vec<u32> = (0..to_u32(pieces.of.len())).collect();
     let mut places = vec![None; items.row_of.len()];
     let mut open = vec![0u64; tight.len()];
-    pieces.arrays.iter().for_each(|&array| open[array as usize] += 1);
+    pieces.arrays.iter().for_each(|&array| open[index(array)] += 1);
     let mut slot = PartialSlot {
         pieces: &pieces,
         tight,
@@ -77,28 +78,28 @@ pub(super) fn fill(
         let most = SAMPLE.min(live.len());
         let (some, _) = live.partial_shuffle(rng, most);
         some.sort_by_cached_key(|&piece| {
-            let each = pieces.arrays(piece).iter().map(|&array| open[array as usize].pow(2));
+            let each = pieces.arrays(piece).iter().map(|&array| open[index(array)].pow(2));
             std::cmp::Reverse(each.sum::<u64>())
         });
         let some = some.to_vec();
         slot.left = EXPANSION_BUDGET;
         slot.chosen.clear();
         let is_filled = slot.fill(&some, &vec![0; pieces.words]);
-        let work = EXPANSION_BUDGET - slot.left + live.len() as u64;
+        let work = EXPANSION_BUDGET - slot.left + to_u64(live.len());
         *budget = budget.saturating_sub(work.div_ceil(UNIT));
         if !is_filled {
             slot.holes += 1;
             continue;
         }
         for &piece in &slot.chosen {
-            let (item, choice) = pieces.of[piece as usize];
-            places[item as usize] = Some(ItemPlacement { choice, time: slots });
+            let (item, choice) = pieces.of[index(piece)];
+            places[index(item)] = Some(ItemPlacement { choice, time: slots });
         }
         slots += 1;
         live.retain(|&piece| {
-            let is_open = places[pieces.of[piece as usize].0 as usize].is_none();
+            let is_open = places[index(pieces.of[index(piece)].0)].is_none();
             let gone = if is_open { &[] } else { pieces.arrays(piece) };
-            gone.iter().for_each(|&array| open[array as usize] -= 1);
+            gone.iter().for_each(|&array| open[index(array)] -= 1);
             is_open
         });
     }
@@ -111,27 +112,27 @@ impl Pieces {
         let (of, arrays, masks) = (Vec::new(), Vec::new(), Vec::new());
         let mut this = Self { of, first: vec![0], arrays, masks, words };
         for (item, &row) in items.row_of.iter().enumerate() {
-            for (choice, way) in items.choices[row as usize].iter().enumerate() {
+            for (choice, way) in items.choices[index(row)].iter().enumerate() {
                 let mask = this.masks.len();
                 this.masks.resize(mask + words, 0);
                 for take in &way.takes {
-                    this.masks[mask + take.array as usize / 64] |= 1 << (take.array % 64);
+                    this.masks[mask + index(take.array) / 64] |= 1 << (take.array % 64);
                     this.arrays.push(take.array);
                 }
-                this.of.push((item as u32, choice as u32));
-                this.first.push(this.arrays.len() as u32);
+                this.of.push((to_u32(item), to_u32(choice)));
+                this.first.push(to_u32(this.arrays.len()));
             }
         }
         this
     }
 
     fn arrays(&self, piece: u32) -> &[u32] {
-        let piece = piece as usize;
-        &self.arrays[self.first[piece] as usize..self.first[piece + 1] as usize]
+        let piece = index(piece);
+        &self.arrays[index(self.first[piece])..index(self.first[piece + 1])]
     }
 
     fn mask(&self, piece: u32) -> &[u64] {
-        &self.masks[piece as usize * self.words..][..self.words]
+        &self.masks[index(piece) * self.words..][..self.words]
     }
 }
 
@@ -145,13 +146,13 @@ impl PartialSlot<'_> {
         let mut expanded = self.count.len();
         for &piece in live {
             let arrays = pieces.arrays(piece);
-            arrays.iter().for_each(|&array| self.count[array as usize] += 1);
+            arrays.iter().for_each(|&array| self.count[index(array)] += 1);
             expanded += arrays.len();
         }
-        self.left = self.left.saturating_sub(expanded as u64);
+        self.left = self.left.saturating_sub(to_u64(expanded));
         let open = self.count.iter().zip(0..).filter(|&(_, a)| self.tight[a] && !is_in(mask, a));
         let holes = open.clone().filter(|(count, _)| **count == 0).count();
-        if holes > self.holes as usize || self.left == 0 {
+        if holes > index(self.holes) || self.left == 0 {
             return false;
         }
         // Where all that is tight is busy any piece that still fits is taken.
@@ -163,10 +164,10 @@ impl PartialSlot<'_> {
             if next.is_some_and(|next| !is_in(own, next)) {
                 continue;
             }
-            let item = pieces.of[piece as usize].0;
+            let item = pieces.of[index(piece)].0;
             let fits = |other: &u32| {
                 let beside = pieces.mask(*other).iter().zip(own).all(|(a, b)| a & b == 0);
-                beside && pieces.of[*other as usize].0 != item
+                beside && pieces.of[index(*other)].0 != item
             };
             rest.clear();
             rest.extend(live.iter().copied().filter(fits));

@@ -1,21 +1,22 @@
-//! Packing of items into circular arrays.
+//! Packing of items into circular arrays by a min-conflicts search.
 //!
 //! There are arrays of `period` entries, and each entry of an array has the array's capacity. An
-//! item is placed at a time, in one of several ways (*choices*); a choice takes entries of some
-//! arrays, each at the time less a delay, modulo the period. A packing is a time and a choice for
-//! every item such that no capacity is exceeded.
+//! item is placed at a time, in one of several *choices*. A choice takes entries of some arrays,
+//! each at the time less a delay, modulo the period. A packing is a time and a choice for every
+//! item such that no capacity is exceeded.
 //!
 //! The search is min-conflicts with weights on entries (breakout: Morris, AAAI 1993; the history
-//! cost of PathFinder): items in conflict are moved to the cheapest time and choice, one after the
-//! other, and entries that stay overused become dearer, which fades. Of places that cost the same
-//! those are preferred that leave no free entry beside what they take, so that the free entries
-//! stay together. The cost of all times at once is a sum of rotated arrays, of 16 bits each, of
-//! which a processor adds many at a time.
+//! cost of PathFinder): items in conflict move, one after the other, to the cheapest time and
+//! choice. Entries that stay overused become more expensive; this addition decays. Among placements
+//! of equal cost it prefers those that leave no free entry next to the entries they take, so that
+//! free entries stay contiguous. The cost of all times is a sum of rotated arrays of 16-bit
+//! numbers, which a processor adds many at a time.
 //!
-//! Arrays may have mirror images, in which everything happens as well with time reversed. Then an
-//! item stands for two, which halves the search; images cost what the entries cost, so they are
+//! Arrays may have mirror images, which are used in the same way with time reversed. An item then
+//! stands for two, which halves the search. An image costs as much as its original, so images are
 //! counted but not added up.
 
+use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -56,10 +57,10 @@ impl Items {
     pub(super) fn loads(&self, is_in: impl Fn(usize) -> bool) -> Vec<f64> {
         let mut loads = vec![0.0; self.capacity.len()];
         for (_, &row) in self.row_of.iter().enumerate().filter(|&(item, _)| is_in(item)) {
-            let choices = &self.choices[row as usize];
+            let choices = &self.choices[index(row)];
             let takes = choices.iter().flat_map(|choice| &choice.takes);
             takes.for_each(|take| {
-                loads[take.array as usize] += f64::from(take.count) / choices.len() as f64;
+                loads[index(take.array)] += f64::from(take.count) / to_f64(choices.len());
             });
         }
         loads
@@ -76,13 +77,13 @@ pub(super) struct ItemPlacement {
 /// The weights of the search; the cost of an overuse is [`UNIT`] when it is new.
 #[derive(Clone, Debug)]
 pub struct Weights {
-    /// What a pass in which an entry is overused adds to the cost of overusing it.
+    /// The history cost that a pass adds to an overused entry.
     pub growth: u32,
-    /// What is kept of these additions from pass to pass, in 1024ths.
+    /// The share of history costs that is kept from pass to pass, in 1024ths.
     pub kept: u32,
-    /// The cost of a free entry beside what an item takes.
+    /// The cost of a free entry next to an entry that an item takes.
     pub beside: u32,
-    /// Passes without fewer conflicts after which the search gives up.
+    /// The number of passes without fewer conflicts after which the search gives up.
     pub patience: u32,
 }
 
@@ -129,9 +130,9 @@ pub(super) fn pack(
     };
     (0..entries).for_each(|entry| search.price(entry));
     // What takes most is the hardest to place.
-    let takes = |item: u32| &items.choices[items.row_of[item as usize] as usize][0].takes;
+    let takes = |item: u32| &items.choices[index(items.row_of[index(item)])][0].takes;
     let taken = |item: u32| takes(item).iter().map(|take| take.count).sum::<u32>();
-    let mut open: Vec<u32> = (0..items.row_of.len() as u32).collect();
+    let mut open: Vec<u32> = (0..to_u32(items.row_of.len())).collect();
     open.shuffle(rng);
     open.sort_by_key(|&item| std::cmp::Reverse(taken(item)));
     let (mut least, mut stalled) = (usize::MAX, 0);
@@ -148,14 +149,14 @@ pub(super) fn pack(
         if overused == 0 {
             return search.places.into_iter().collect();
         }
-        *budget = budget.saturating_sub(entries as u64 / (ENTRIES / 8));
+        *budget = budget.saturating_sub(to_u64(entries) / (ENTRIES / 8));
         stalled = if overused < least { 0 } else { stalled + 1 };
         least = least.min(overused);
         if stalled > weights.patience {
             return None;
         }
         open.clear();
-        open.extend((0..items.row_of.len() as u32).filter(|&item| search.is_in_conflict(item)));
+        open.extend((0..to_u32(items.row_of.len())).filter(|&item| search.is_in_conflict(item)));
         open.shuffle(rng);
     }
 }
@@ -174,25 +175,25 @@ impl MinConflicts<'_> {
     }
 
     fn choice(&self, item: u32, choice: u32) -> &Choice {
-        &self.items.choices[self.items.row_of[item as usize] as usize][choice as usize]
+        &self.items.choices[index(self.items.row_of[index(item)])][index(choice)]
     }
 
     fn entry(&self, take: &Take, time: u32) -> usize {
         let period = self.items.period;
-        take.array as usize * period + (time as usize + period - take.delay as usize) % period
+        index(take.array) * period + (index(time) + period - index(take.delay)) % period
     }
 
     /// The mirror image of an entry, where there are any.
     fn image(&self, entry: usize) -> Option<usize> {
         let period = self.items.period;
         let (array, sum) = self.items.mirror.as_ref()?[entry / period];
-        Some(array as usize * period + (sum as usize + period - entry % period) % period)
+        Some(index(array) * period + (index(sum) + period - entry % period) % period)
     }
 
     fn count(&mut self, item: u32, place: ItemPlacement, add: bool) {
         let items = self.items;
-        let row = &items.choices[items.row_of[item as usize] as usize];
-        for take in &row[place.choice as usize].takes {
+        let row = &items.choices[index(items.row_of[index(item)])];
+        for take in &row[index(place.choice)].takes {
             let entry = self.entry(take, place.time);
             for entry in std::iter::once(entry).chain(self.image(entry)) {
                 let users = &mut self.users[entry];
@@ -203,7 +204,7 @@ impl MinConflicts<'_> {
     }
 
     fn remove(&mut self, item: u32) {
-        if let Some(place) = self.places[item as usize].take() {
+        if let Some(place) = self.places[index(item)].take() {
             self.count(item, place, false);
         }
     }
@@ -214,27 +215,27 @@ impl MinConflicts<'_> {
         let mut sums = std::mem::take(&mut self.sums);
         let (mut best, mut ties, mut place) = (i16::MAX, 0, ItemPlacement::default());
         let mut work = 0;
-        let choices = &items.choices[items.row_of[item as usize] as usize];
+        let choices = &items.choices[index(items.row_of[index(item)])];
         for (row, choice) in choices.iter().enumerate() {
             self.sum(choice, &mut sums);
-            work += ((choice.takes.len() + choice.beside.len() + 2) * items.period) as u64;
+            work += to_u64((choice.takes.len() + choice.beside.len() + 2) * items.period);
             let cost = sums.iter().fold(i16::MAX, |least, &sum| least.min(sum));
             if cost > best {
                 continue;
             }
-            let here = sums.iter().filter(|&&sum| sum == cost).count() as u32;
+            let here = to_u32(sums.iter().filter(|&&sum| sum == cost).count());
             ties = if cost < best { here } else { ties + here };
             best = cost;
             // One of all that cost the same, each as likely as the others; or the first of them.
             let drawn = if items.first_fit { ties - here } else { rng.random_range(0..ties) };
             if drawn < here {
                 let equal = sums.iter().enumerate().filter(|&(_, &sum)| sum == cost);
-                let time = equal.map(|(time, _)| time as u32).nth(drawn as usize);
-                place = ItemPlacement { choice: row as u32, time: time.expect("counted") };
+                let time = equal.map(|(time, _)| to_u32(time)).nth(index(drawn));
+                place = ItemPlacement { choice: to_u32(row), time: time.expect("counted") };
             }
         }
         self.sums = sums;
-        self.places[item as usize] = Some(place);
+        self.places[index(item)] = Some(place);
         self.count(item, place, true);
         work.div_ceil(ENTRIES)
     }
@@ -243,7 +244,7 @@ impl MinConflicts<'_> {
     fn sum(&self, choice: &Choice, sums: &mut [i16]) {
         let period = self.items.period;
         sums.fill(0);
-        let first = |take: &Take| 2 * take.array as usize * period + period - take.delay as usize;
+        let first = |take: &Take| 2 * index(take.array) * period + period - index(take.delay);
         let mut add = |row: &[i16]| {
             sums.iter_mut().zip(row).for_each(|(sum, cost)| *sum = sum.saturating_add(*cost));
         };
@@ -254,9 +255,9 @@ impl MinConflicts<'_> {
             choice.beside.iter().for_each(|take| add(&self.free[first(take)..][..period]));
         }
         for take in choice.takes.iter().filter(|take| take.count > 1) {
-            let capacity = self.items.capacity[take.array as usize];
-            for (time, sum) in sums.iter_mut().enumerate() {
-                let entry = self.entry(take, time as u32);
+            let capacity = self.items.capacity[index(take.array)];
+            for (time, sum) in (0u32..).zip(sums.iter_mut()) {
+                let entry = self.entry(take, time);
                 let over = (self.users[entry] + take.count).saturating_sub(capacity);
                 let cost = rounded(over.min(COUNTED) * (UNIT + self.extra[entry]));
                 *sum = sum.saturating_add(cost);
@@ -265,9 +266,9 @@ impl MinConflicts<'_> {
     }
 
     fn is_in_conflict(&self, item: u32) -> bool {
-        let place = self.places[item as usize].expect("placed");
+        let place = self.places[index(item)].expect("placed");
         self.choice(item, place.choice).takes.iter().any(|take| {
-            self.users[self.entry(take, place.time)] > self.items.capacity[take.array as usize]
+            self.users[self.entry(take, place.time)] > self.items.capacity[index(take.array)]
         })
     }
 
@@ -284,7 +285,7 @@ impl MinConflicts<'_> {
             overused += usize::from(over > 0);
             let grown = extra + over.min(COUNTED) * self.weights.growth;
             self.extra[entry] =
-                (u64::from(grown.min(DEAREST)) * u64::from(self.weights.kept) / 1024) as u32;
+                to_u32(u64::from(grown.min(DEAREST)) * u64::from(self.weights.kept) / 1024);
             self.price(entry);
         }
         overused

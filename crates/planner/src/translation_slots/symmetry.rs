@@ -1,15 +1,16 @@
-//! Tori, subgroups of their translations, and routes over the dimensions in order.
+//! Tori, subgroups of their translations, and dimension-ordered routes.
 //!
-//! A subgroup has a *step* for each dimension, a divisor of its size: its translations go over
-//! multiples of the steps. Cells that it maps to each other are a *class*, and the cell of a class
-//! with the least coordinates is its *representative*. Each translation shifts time, modulo a
-//! period, such that the shifts of two translations add up (a homomorphism): a step in a dimension
-//! shifts by that dimension's *shift*, and going all the way round by a multiple of the period.
-//! A subgroup is *folded* where shifts count in fractions of a slot: it keeps the translations
-//! that shift by whole slots, such as those along diagonals, which meet no row or column twice.
-//! A cell's *delay* is the shift of the translation that maps its representative to it.
+//! A subgroup has a *step* for each dimension, a divisor of its size: its translations are
+//! multiples of the steps. Cells that it maps to each other form a *class*; the cell with the least
+//! coordinates is the *representative* of its class. Each translation shifts time modulo a period,
+//! such that the shifts of two translations add up (a homomorphism): a step in a dimension shifts
+//! by that dimension's *shift*, and all the way round by a multiple of the period. A subgroup is
+//! *folded* where shifts are fractions of a slot: it keeps the translations that shift by whole
+//! slots, such as those along diagonals, which visit no row or column twice. The *delay* of a cell
+//! is the shift of the translation that maps its representative to it.
 
 use conset_ir::Topology;
+use conset_ir::convert::{index, to_u32};
 
 use crate::problem::Problem;
 
@@ -99,11 +100,11 @@ impl Torus {
 
     /// Whether every cell has the connections of its representative.
     pub(super) fn is_invariant(&self, steps: &[u32]) -> bool {
-        (0..self.lists.len() as u32).all(|cell| {
+        (0..to_u32(self.lists.len())).all(|cell| {
             let at = self.coordinates(cell);
             let at: Vec<u32> = at.iter().zip(steps).map(|(at, step)| at % step).collect();
-            let other = &self.lists[self.cell(&at) as usize];
-            let list = &self.lists[cell as usize];
+            let other = &self.lists[index(self.cell(&at))];
+            let list = &self.lists[index(cell)];
             let pairs = list.iter().zip(other);
             list.len() == other.len()
                 && pairs.into_iter().all(|(a, b)| (a.offset, a.words) == (b.offset, b.words))
@@ -120,19 +121,19 @@ impl Torus {
         (period, folds): (u32, u32),
     ) -> Option<Subgroup> {
         let classes: u32 = steps.iter().product::<u32>() * folds;
-        let mut first: Vec<Option<(u32, u32)>> = vec![None; classes as usize];
+        let mut first: Vec<Option<(u32, u32)>> = vec![None; index(classes)];
         let (mut class_of, mut delay_of) = (Vec::new(), Vec::new());
-        for cell in 0..self.lists.len() as u32 {
+        for cell in 0..to_u32(self.lists.len()) {
             let (mut class, mut shift) = (0, 0);
             let at = self.coordinates(cell);
             for ((at, step), &each) in at.iter().zip(steps).zip(shifts).rev() {
                 class = class * step + at % step;
                 shift += u64::from(at / step) * u64::from(each);
             }
-            let shift = (shift % (u64::from(period) * u64::from(folds))) as u32;
+            let shift = to_u32(shift % (u64::from(period) * u64::from(folds)));
             let (class, delay) = (class * folds + shift % folds, shift / folds);
             // Delays count from the first cell of a class, its representative.
-            let (_, start) = *first[class as usize].get_or_insert((cell, delay));
+            let (_, start) = *first[index(class)].get_or_insert((cell, delay));
             class_of.push(class);
             delay_of.push((delay + period - start) % period);
         }
@@ -145,7 +146,7 @@ impl Torus {
     pub(super) fn routes(&self, offset: u32) -> Vec<Vec<Leg>> {
         let ahead = self.coordinates(offset);
         let halfway = |d: usize| 2 * ahead[d] == self.sizes[d] && !self.one_way;
-        let halves = (0..ahead.len()).filter(|&d| ahead[d] > 0 && halfway(d)).count() as u32;
+        let halves = to_u32((0..ahead.len()).filter(|&d| ahead[d] > 0 && halfway(d)).count());
         let crossed: Vec<usize> = (0..ahead.len()).filter(|&d| ahead[d] > 0).collect();
         let mut routes = Vec::new();
         for directions in 0..(1u32 << halves.min(31)).min(DIRECTIONS) {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, Connection, ConnectionSet, Machine};
 
 use super::*;
 
 fn shifted(machine: &Machine, keep: impl Fn(u32) -> Option<u32>) -> Arc<ConnectionSet> {
     let dims = machine.topology().dims().unwrap();
-    let cells = machine.cell_count() as u32;
+    let cells = to_u32(machine.cell_count());
     let pairs = (0..cells).flat_map(|s| (0..cells).map(move |t| (s, t)));
     let connections = pairs.filter_map(|(s, t)| {
         let (mut a, mut b, mut stride, mut offset) = (s, t, 1, 0);
@@ -44,10 +45,10 @@ fn check(
     for phase in &found.plan.phases {
         let mut taken = vec![0; machine.cell_count()];
         for stream in phase {
-            let c = &set.connections()[stream.connection as usize];
-            words[stream.connection as usize] += stream.words;
+            let c = &set.connections()[index(stream.connection)];
+            words[index(stream.connection)] += stream.words;
             assert_eq!((stream.cells[0], *stream.cells.last().unwrap()), (c.source.0, c.target.0));
-            stream.cells.iter().for_each(|&cell| taken[cell as usize] += 1);
+            stream.cells.iter().for_each(|&cell| taken[index(cell)] += 1);
         }
         assert!(taken.iter().all(|&t| t <= machine.parameters().channels_per_cell));
     }
@@ -64,7 +65,7 @@ fn check(
 /// Clocks without those of the switches, of a plan and of its bound.
 fn without_switches(machine: &Machine, plan: &Plan, bounds: conset_ir::Bounds) -> (u64, u64) {
     let switch = machine.parameters().switch_clocks();
-    let switches = plan.phases.len() as u64 * switch;
+    let switches = to_u64(plan.phases.len()) * switch;
     (plan.clocks - switches, bounds.clocks - u64::from(bounds.phases) * switch)
 }
 
@@ -115,7 +116,7 @@ fn phases_are_as_few_as_channels_allow() {
         let machine = machine(spec, &[]);
         let set = shifted(&machine, |offset| (offset > 0).then_some(1));
         let (plan, bounds) = check(plan_phases, &machine, &set).unwrap();
-        assert_eq!(plan.phases.len() as u32, bounds.phases, "{spec}");
+        assert_eq!(to_u32(plan.phases.len()), bounds.phases, "{spec}");
     }
 }
 

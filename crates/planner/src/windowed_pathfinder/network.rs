@@ -1,7 +1,8 @@
-//! The machine as packing sees it: edges of a capacity as so many *lanes* beside each other, ways
-//! back, and hops from every source.
+//! The network of the windowed planner: parallel *lanes* for the capacity of an edge, reverse
+//! edges, and hops from every source.
 
 use crate::problem::{Problem, UNREACHABLE};
+use conset_ir::convert::{index, to_u32};
 
 /// Lanes of an edge at most: streams beyond that are not carried at the same time.
 const LANES: u16 = 16;
@@ -31,24 +32,24 @@ impl LaneNetwork {
             row_of: vec![u32::MAX; cells],
         };
         let mut back = Vec::new();
-        for cell in 0..cells as u32 {
+        for cell in 0..to_u32(cells) {
             for edge in problem.edges(cell) {
                 for _ in 0..problem.capacity[edge].min(LANES) {
-                    back.push((problem.head(edge), cell, this.heads.len() as u32));
+                    back.push((problem.head(edge), cell, to_u32(this.heads.len())));
                     this.heads.push(problem.head(edge));
                 }
             }
-            this.first.push(this.heads.len() as u32);
+            this.first.push(to_u32(this.heads.len()));
         }
         back.sort_unstable();
         this.back_first =
-            (0..=cells as u32).map(|c| back.partition_point(|b| b.0 < c) as u32).collect();
+            (0..=to_u32(cells)).map(|c| to_u32(back.partition_point(|b| b.0 < c))).collect();
         this.back = back.into_iter().map(|(_, tail, lane)| (tail, lane)).collect();
         let mut queue = Vec::with_capacity(cells);
         for connection in problem.set.connections() {
             let source = connection.source;
             if this.row_of[source.index()] == u32::MAX {
-                this.row_of[source.index()] = (this.hops.len() / cells) as u32;
+                this.row_of[source.index()] = to_u32(this.hops.len() / cells);
                 this.add_row(source.0, &mut queue);
             }
         }
@@ -58,18 +59,18 @@ impl LaneNetwork {
     fn add_row(&mut self, source: u32, queue: &mut Vec<u32>) {
         let row = self.hops.len();
         self.hops.resize(row + self.cells, UNREACHABLE);
-        self.hops[row + source as usize] = 0;
+        self.hops[row + index(source)] = 0;
         queue.clear();
         queue.push(source);
         let mut next = 0;
         while next < queue.len() {
             let cell = queue[next];
             next += 1;
-            let hops = self.hops[row + cell as usize] + 1;
+            let hops = self.hops[row + index(cell)] + 1;
             for lane in self.lanes(cell) {
                 let head = self.heads[lane];
-                if self.hops[row + head as usize] == UNREACHABLE {
-                    self.hops[row + head as usize] = hops;
+                if self.hops[row + index(head)] == UNREACHABLE {
+                    self.hops[row + index(head)] = hops;
                     queue.push(head);
                 }
             }
@@ -83,7 +84,7 @@ impl LaneNetwork {
     /// The lanes that leave a cell.
     #[inline]
     pub(super) fn lanes(&self, cell: u32) -> std::ops::Range<usize> {
-        self.first[cell as usize] as usize..self.first[cell as usize + 1] as usize
+        index(self.first[index(cell)])..index(self.first[index(cell) + 1])
     }
 
     /// The cell at the head of a lane.
@@ -95,16 +96,16 @@ impl LaneNetwork {
     /// Tails and numbers of the lanes into a cell.
     #[inline]
     pub(super) fn back(&self, cell: u32) -> &[(u32, u32)] {
-        let first = &self.back_first[cell as usize..];
-        &self.back[first[0] as usize..first[1] as usize]
+        let first = &self.back_first[index(cell)..];
+        &self.back[index(first[0])..index(first[1])]
     }
 
     /// Hops from a source of the set to every cell; nothing for another cell.
     #[inline]
     pub(super) fn hops(&self, source: u32) -> &[u16] {
-        match self.row_of[source as usize] {
+        match self.row_of[index(source)] {
             u32::MAX => &[],
-            row => &self.hops[row as usize * self.cells..][..self.cells],
+            row => &self.hops[index(row) * self.cells..][..self.cells],
         }
     }
 }

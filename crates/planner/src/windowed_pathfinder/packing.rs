@@ -1,11 +1,12 @@
-//! A phase that is packed with connections of a pool.
+//! Packs one phase with connections of the pool.
 //!
-//! A phase has at most 64 slots. In a slot a lane and a port carry one stream, so what is free of
-//! them is a word of bits, and one search finds the routes of all slots. A packing is always right:
-//! no lane and no port is used twice in a slot, and routes through a cell are never more than its
-//! channels. Routes are shortest ones. What counts is the *worth* of what is placed
+//! A phase has at most 64 slots. In a slot a lane and a port carry one stream, so their free slots
+//! are the bits of a word, and one search finds the routes of all slots. A packing is always valid:
+//! no lane and no port is used twice in a slot, and the routes through a cell do not exceed its
+//! channels. Routes are shortest. The objective is the *worth* of the placed connections
 //! ([`WindowPacking::worth_of`]).
 
+use conset_ir::convert::{index, to_u32, to_u64};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -91,7 +92,7 @@ impl LaneSearch {
     /// Adds slots to those of a cell; the first time it enters the queue.
     #[inline]
     fn meet(&mut self, cell: u32, hops: u16, slots: u64) {
-        let at = cell as usize;
+        let at = index(cell);
         if self.stamp[at] == self.now {
             self.slots[at] |= slots;
         } else {
@@ -105,7 +106,7 @@ impl LaneSearch {
     /// The slots of a cell.
     #[inline]
     fn slots(&self, cell: u32) -> u64 {
-        if self.stamp[cell as usize] == self.now { self.slots[cell as usize] } else { 0 }
+        if self.stamp[index(cell)] == self.now { self.slots[index(cell)] } else { 0 }
     }
 }
 
@@ -122,7 +123,7 @@ impl<'a> WindowPacking<'a> {
         let words: u64 = problem.set.connections().iter().map(|c| u64::from(c.words)).sum();
         let switches = u64::from(problem.bounds.phases) * problem.switch;
         let time = problem.bounds.clocks.saturating_sub(switches).max(1);
-        let mean = words / hops_of.len().max(1) as u64;
+        let mean = words / to_u64(hops_of.len().max(1));
         let channel_words = u128::from(mean) * u128::from(switches) / u128::from(time);
         Self {
             problem,
@@ -157,7 +158,7 @@ impl<'a> WindowPacking<'a> {
     }
 
     fn words(&self, x: u32) -> u32 {
-        self.problem.set.connections()[x as usize].words.max(1)
+        self.problem.set.connections()[index(x)].words.max(1)
     }
 
     /// Words, and what channels are worth, times the cells of a connection's route.
@@ -170,7 +171,7 @@ impl<'a> WindowPacking<'a> {
     }
 
     fn route_cells(&self, x: u32) -> u64 {
-        u64::from(self.hops_of[x as usize]) + 1
+        u64::from(self.hops_of[index(x)]) + 1
     }
 
     pub(super) fn is_pooled(&self, x: u32) -> bool {
@@ -180,7 +181,7 @@ impl<'a> WindowPacking<'a> {
     /// Puts a connection into the pool.
     pub(super) fn offer(&mut self, x: u32) {
         self.pool.add(x);
-        self.by_hops[usize::from(self.hops_of[x as usize])] += 1;
+        self.by_hops[usize::from(self.hops_of[index(x)])] += 1;
         let one = self.sums(&[x]);
         self.pooled.connections += 1;
         self.pooled.words += one.words;
@@ -190,7 +191,7 @@ impl<'a> WindowPacking<'a> {
 
     /// Sums over some connections.
     pub(super) fn sums(&self, connections: &[u32]) -> Pooled {
-        let mut sums = Pooled { connections: connections.len() as u64, ..Pooled::default() };
+        let mut sums = Pooled { connections: to_u64(connections.len()), ..Pooled::default() };
         for &x in connections {
             let (words, cells) = (u64::from(self.words(x)), self.route_cells(x));
             sums.words += words;
@@ -202,7 +203,7 @@ impl<'a> WindowPacking<'a> {
 
     fn withdraw(&mut self, x: u32) {
         self.pool.take(x);
-        self.by_hops[usize::from(self.hops_of[x as usize])] -= 1;
+        self.by_hops[usize::from(self.hops_of[index(x)])] -= 1;
         let one = self.sums(&[x]);
         self.pooled.connections -= 1;
         self.pooled.words -= one.words;
@@ -219,7 +220,7 @@ impl<'a> WindowPacking<'a> {
         self.ports.fill(busy);
         self.channels.fill(0);
         self.users.clear();
-        self.users.resize(self.network.lane_count() * slots as usize, NONE);
+        self.users.resize(self.network.lane_count() * index(slots), NONE);
         self.streams.clear();
         self.vacant.clear();
         self.worth = 0;
@@ -232,11 +233,11 @@ impl<'a> WindowPacking<'a> {
     }
 
     fn has_channel(&self, cell: u32) -> bool {
-        u32::from(self.channels[cell as usize]) < self.problem.channels
+        u32::from(self.channels[index(cell)]) < self.problem.channels
     }
 
     fn port(&self, cell: u32, side: u32) -> usize {
-        (if self.half { cell } else { 2 * cell + side }) as usize
+        index(if self.half { cell } else { 2 * cell + side })
     }
 
     /// The mean of the hops of the pool.
@@ -251,7 +252,11 @@ impl<'a> WindowPacking<'a> {
         for (hops, (quota, &count)) in (0u64..).zip(self.quota.iter_mut().zip(&self.by_hops)) {
             let share = (u64::from(count) * u64::from(self.config.short_share))
                 .div_ceil(64 * phases.max(1));
-            *quota = if hops < mean { share as i32 } else { i32::MAX / 2 };
+            *quota = if hops < mean {
+                i32::try_from(share).unwrap_or(i32::MAX / 2)
+            } else {
+                i32::MAX / 2
+            };
         }
     }
 
@@ -259,36 +264,36 @@ impl<'a> WindowPacking<'a> {
     /// do; those alone that are on a way of connection `toward`, if one is given.
     fn reach(&mut self, source: u32, toward: Option<u32>) {
         let shortest = self.network.hops(source);
-        let ahead = toward.map(|x| (self.problem.distances(x as usize), self.hops_of[x as usize]));
+        let ahead = toward.map(|x| (self.problem.distances(index(x)), self.hops_of[index(x)]));
         let free = !self.ports[self.port(source, 0)];
-        let longest = self.quota.len() as u16 - 1;
+        let longest = u16::try_from(self.quota.len() - 1).unwrap_or(u16::MAX);
         let search = &mut self.search;
         search.restart();
         if shortest.is_empty() {
             return;
         }
-        if free != 0 && u32::from(self.channels[source as usize]) < self.problem.channels {
+        if free != 0 && u32::from(self.channels[index(source)]) < self.problem.channels {
             search.meet(source, 0, free);
         }
         let mut next = 0;
         while let Some(&cell) = search.queue.get(next) {
             next += 1;
-            let hops = search.hops[cell as usize] + 1;
-            let slots = search.slots[cell as usize];
+            let hops = search.hops[index(cell)] + 1;
+            let slots = search.slots[index(cell)];
             for lane in self.network.lanes(cell) {
                 let slots = slots & !self.lanes[lane];
                 let head = self.network.head(lane);
                 if slots != 0
                     && hops <= longest
-                    && shortest[head as usize] == hops
-                    && ahead.is_none_or(|(ahead, all)| ahead[head as usize] + hops == all)
-                    && u32::from(self.channels[head as usize]) < self.problem.channels
+                    && shortest[index(head)] == hops
+                    && ahead.is_none_or(|(ahead, all)| ahead[index(head)] + hops == all)
+                    && u32::from(self.channels[index(head)]) < self.problem.channels
                 {
                     search.meet(head, hops, slots);
                 }
             }
         }
-        self.work += next as u64 + 3;
+        self.work += to_u64(next) + 3;
     }
 
     /// Slots in which the search has found a way to a cell that can receive.
@@ -299,7 +304,7 @@ impl<'a> WindowPacking<'a> {
 
     /// Places a connection of the pool if it has a free route.
     pub(super) fn place_one(&mut self, x: u32) -> bool {
-        let connection = &self.problem.set.connections()[x as usize];
+        let connection = &self.problem.set.connections()[index(x)];
         self.reach(connection.source.0, Some(x));
         let is_free = self.arriving(connection.target.0) != 0;
         if is_free {
@@ -315,7 +320,7 @@ impl<'a> WindowPacking<'a> {
         let noise = self.rng.random::<u32>();
         let mut best = None;
         for &target in &self.search.queue {
-            let hops = self.search.hops[target as usize];
+            let hops = self.search.hops[index(target)];
             if hops < least || self.quota[usize::from(hops)] <= 0 || self.arriving(target) == 0 {
                 continue;
             }
@@ -329,24 +334,24 @@ impl<'a> WindowPacking<'a> {
 
     /// Places a connection for which the search has found routes, in any of their slots.
     fn place(&mut self, x: u32) -> u32 {
-        let connection = &self.problem.set.connections()[x as usize];
+        let connection = &self.problem.set.connections()[index(x)];
         let slots = self.arriving(connection.target.0);
         let after = slots & (u64::MAX << self.rng.random_range(0..self.slots));
         let slot = if after == 0 { slots } else { after }.trailing_zeros();
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.streams.push(Placed::default());
-            self.streams.len() as u32 - 1
+            to_u32(self.streams.len()) - 1
         });
-        let stream = &mut self.streams[id as usize];
+        let stream = &mut self.streams[index(id)];
         (stream.connection, stream.slot) = (x, slot);
         stream.lanes.clear();
         let mut cell = connection.target.0;
         while cell != connection.source.0 {
-            let hops = self.search.hops[cell as usize];
+            let hops = self.search.hops[index(cell)];
             let leads_here = |&&(tail, lane): &&(u32, u32)| {
                 self.search.slots(tail) >> slot & 1 != 0
-                    && self.search.hops[tail as usize] + 1 == hops
-                    && self.lanes[lane as usize] >> slot & 1 == 0
+                    && self.search.hops[index(tail)] + 1 == hops
+                    && self.lanes[index(lane)] >> slot & 1 == 0
             };
             let way = self.network.back(cell).iter().find(leads_here);
             let &(tail, lane) = way.expect("the search came along some lane");
@@ -361,9 +366,9 @@ impl<'a> WindowPacking<'a> {
 
     /// Marks what a stream uses as its own, or as free.
     fn mark(&mut self, id: u32, booked: bool) {
-        let stream = &mut self.streams[id as usize];
+        let stream = &mut self.streams[index(id)];
         stream.is_booked = booked;
-        let x = stream.connection as usize;
+        let x = index(stream.connection);
         let bit = 1u64 << stream.slot;
         let change = |channels: &mut u16| match booked {
             true => *channels += 1,
@@ -372,44 +377,44 @@ impl<'a> WindowPacking<'a> {
         change(&mut self.channels[self.problem.set.connections()[x].source.index()]);
         let user = if booked { id } else { NONE };
         for &lane in &stream.lanes {
-            let lane = lane as usize;
+            let lane = index(lane);
             self.lanes[lane] ^= bit;
-            self.users[lane * self.slots as usize + stream.slot as usize] = user;
-            change(&mut self.channels[self.network.head(lane) as usize]);
+            self.users[lane * index(self.slots) + index(stream.slot)] = user;
+            change(&mut self.channels[index(self.network.head(lane))]);
         }
         let [source, target] = self.problem.ports[x];
-        self.ports[source as usize] ^= bit;
+        self.ports[index(source)] ^= bit;
         if target != source {
-            self.ports[target as usize] ^= bit;
+            self.ports[index(target)] ^= bit;
         }
-        self.work += stream.lanes.len() as u64 / 4;
+        self.work += to_u64(stream.lanes.len()) / 4;
     }
 
     fn book(&mut self, id: u32) {
         self.mark(id, true);
-        let x = self.streams[id as usize].connection;
-        self.quota[usize::from(self.hops_of[x as usize])] -= 1;
+        let x = self.streams[index(id)].connection;
+        self.quota[usize::from(self.hops_of[index(x)])] -= 1;
         self.worth += self.worth_of(x);
     }
 
     fn unbook(&mut self, id: u32) {
         self.mark(id, false);
-        let x = self.streams[id as usize].connection;
-        self.quota[usize::from(self.hops_of[x as usize])] += 1;
+        let x = self.streams[index(id)].connection;
+        self.quota[usize::from(self.hops_of[index(x)])] += 1;
         self.worth -= self.worth_of(x);
     }
 
     /// Gives a stream that is not booked back to the pool.
     fn discard(&mut self, id: u32) {
-        self.offer(self.streams[id as usize].connection);
+        self.offer(self.streams[index(id)].connection);
         self.vacant.push(id);
     }
 
     /// Fills the phase, long routes first; what that is worth.
     pub(super) fn fill(&mut self) -> u64 {
-        let mut cells: Vec<u32> = (0..self.network.cells as u32).collect();
+        let mut cells: Vec<u32> = (0..to_u32(self.network.cells)).collect();
         cells.shuffle(&mut self.rng);
-        for least in [self.mean_hops() as u16 * 3 / 4, 0] {
+        for least in [u16::try_from(self.mean_hops() * 3 / 4).unwrap_or(u16::MAX), 0] {
             // As often as any cell may be a source again.
             for _ in 0..self.slots {
                 let before = self.worth;
@@ -428,7 +433,7 @@ impl<'a> WindowPacking<'a> {
     /// fills what is free with others, and takes that back if it is worth less. In the beginning
     /// it may be worth a little less: some times `unit`.
     pub(super) fn better(&mut self, effort: u64, unit: u64) {
-        let cells = self.network.cells as u32;
+        let cells = to_u32(self.network.cells);
         let end = self.work + effort;
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         let (mut seeds, mut sources) = (Vec::new(), Vec::new());
@@ -440,16 +445,16 @@ impl<'a> WindowPacking<'a> {
             seeds.clear();
             let before = self.worth;
             let drawn = self.rng.random_range(0..cells);
-            let near = (drawn..cells).chain(0..drawn).take(self.config.holes as usize);
+            let near = (drawn..cells).chain(0..drawn).take(index(self.config.holes));
             let hole = near.into_iter().find(|&cell| self.has_channel(cell)).unwrap_or(drawn);
             for _ in 0..self.rng.random_range(1..=self.config.removed) {
                 let Some(id) = self.beside(hole) else { continue };
                 self.unbook(id);
                 removed.push(id);
-                let stream = &self.streams[id as usize];
-                let connection = &self.problem.set.connections()[stream.connection as usize];
+                let stream = &self.streams[index(id)];
+                let connection = &self.problem.set.connections()[index(stream.connection)];
                 seeds.push(connection.source.0);
-                seeds.extend(stream.lanes.iter().map(|&lane| self.network.head(lane as usize)));
+                seeds.extend(stream.lanes.iter().map(|&lane| self.network.head(index(lane))));
             }
             if removed.is_empty() {
                 continue;
@@ -462,7 +467,7 @@ impl<'a> WindowPacking<'a> {
                 }
             }
             let left = u128::from(end.saturating_sub(self.work)) * 64 / u128::from(effort.max(1));
-            let less = unit * u64::from(self.config.less) * left as u64 / 64
+            let less = unit * u64::from(self.config.less) * to_u64(left) / 64
                 * u64::from(self.rng.random::<u32>().trailing_zeros())
                 / 64;
             if self.worth + less >= before {
@@ -483,10 +488,10 @@ impl<'a> WindowPacking<'a> {
         let drawn = self.rng.random_range(0..(lanes.len() + back.len()).max(1));
         let lane = match drawn.checked_sub(lanes.len()) {
             None => lanes.start + drawn,
-            Some(row) => back.get(row)?.1 as usize,
+            Some(row) => index(back.get(row)?.1),
         };
         let slot = self.rng.random_range(0..self.slots);
-        let id = self.users[lane * self.slots as usize + slot as usize];
+        let id = self.users[lane * index(self.slots) + index(slot)];
         (id != NONE).then_some(id)
     }
 
@@ -495,23 +500,23 @@ impl<'a> WindowPacking<'a> {
         let search = &mut self.search;
         search.restart();
         seeds.iter().for_each(|&cell| search.meet(cell, 0, u64::MAX));
-        let most = search.queue.len() + self.config.sources as usize;
+        let most = search.queue.len() + index(self.config.sources);
         let mut next = 0;
         while next < search.queue.len() && search.queue.len() < most {
             let cell = search.queue[next];
             next += 1;
-            if u32::from(self.channels[cell as usize]) >= self.problem.channels {
+            if u32::from(self.channels[index(cell)]) >= self.problem.channels {
                 continue;
             }
-            let slots = search.slots[cell as usize];
+            let slots = search.slots[index(cell)];
             for &(tail, lane) in self.network.back(cell) {
-                let slots = slots & !self.lanes[lane as usize];
-                if slots != 0 && u32::from(self.channels[tail as usize]) < self.problem.channels {
+                let slots = slots & !self.lanes[index(lane)];
+                if slots != 0 && u32::from(self.channels[index(tail)]) < self.problem.channels {
                     search.meet(tail, 0, slots);
                 }
             }
         }
-        self.work += next as u64;
+        self.work += to_u64(next);
         std::mem::swap(&mut search.queue, sources);
     }
 }

@@ -1,6 +1,7 @@
-//! Connections without a place, to be found by their ends.
+//! The connections that have no phase yet, by source and target.
 
 use conset_ir::Connection;
+use conset_ir::convert::index;
 
 const NONE: u32 = u32::MAX;
 
@@ -32,17 +33,17 @@ impl<'a> Pool<'a> {
     }
 
     pub(super) fn contains(&self, x: u32) -> bool {
-        self.next[x as usize] != ABSENT
+        self.next[index(x)] != ABSENT
     }
 
     fn list(&self, source: u32, target: u32) -> usize {
-        source as usize * self.lists + (target as usize & (self.lists - 1))
+        index(source) * self.lists + (index(target) & (self.lists - 1))
     }
 
     pub(super) fn add(&mut self, x: u32) {
-        let connection = &self.connections[x as usize];
+        let connection = &self.connections[index(x)];
         let list = self.list(connection.source.0, connection.target.0);
-        self.next[x as usize] = std::mem::replace(&mut self.heads[list], x);
+        self.next[index(x)] = std::mem::replace(&mut self.heads[list], x);
     }
 
     /// A connection between two cells.
@@ -50,27 +51,27 @@ impl<'a> Pool<'a> {
     pub(super) fn find(&self, source: u32, target: u32) -> Option<u32> {
         let mut x = self.heads[self.list(source, target)];
         while x != NONE {
-            let connection = &self.connections[x as usize];
+            let connection = &self.connections[index(x)];
             if connection.target.0 == target && connection.source.0 == source {
                 return Some(x);
             }
-            x = self.next[x as usize];
+            x = self.next[index(x)];
         }
         None
     }
 
     pub(super) fn take(&mut self, x: u32) {
-        let connection = &self.connections[x as usize];
+        let connection = &self.connections[index(x)];
         let list = self.list(connection.source.0, connection.target.0);
-        let after = std::mem::replace(&mut self.next[x as usize], ABSENT);
+        let after = std::mem::replace(&mut self.next[index(x)], ABSENT);
         if self.heads[list] == x {
             self.heads[list] = after;
             return;
         }
         let mut before = self.heads[list];
-        while self.next[before as usize] != x {
-            before = self.next[before as usize];
+        while self.next[index(before)] != x {
+            before = self.next[index(before)];
         }
-        self.next[before as usize] = after;
+        self.next[index(before)] = after;
     }
 }
