@@ -32,7 +32,7 @@ fn check(files: &[(&str, usize, &str, usize)]) {
         let total: usize = inventory.elements.iter().map(|e| e.count).sum();
         assert_eq!(mesh.element_count() + attached, total, "{name}");
         // The whole way: a partition, and an exchange that has every shared node.
-        let options = PartitionOptions::new(2).with_seed(1);
+        let options = PartitionOptions::new(2).seed(1);
         let partition = partition::partition(&reading.source, &options, name).unwrap();
         let halo = halo(&reading.source, &partition, "halo").unwrap();
         let mut parts = vec![[false; 2]; mesh.node_count()];

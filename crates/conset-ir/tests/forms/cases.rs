@@ -115,6 +115,11 @@ fn the_documented_examples_are_true() {
         match result {
             Ok(document) => {
                 assert!(!refused, "{place}\nis not refused");
+                if let Document::Schedule(schedule) = &document {
+                    let digest = schedule.digest();
+                    let computed = schedule.clone().with_digest().digest();
+                    assert!(digest.is_none() || digest == computed, "{place}\n{computed:x?}");
+                }
                 assert_eq!(text::parse("again", &text::write(&document)), Ok(document), "{place}");
             }
             Err(error) => assert!(refused, "{place}\n{error}"),
