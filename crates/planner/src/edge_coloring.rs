@@ -254,7 +254,7 @@ impl ColoringSearch<'_> {
         change
     }
 
-    fn shares(&self, x: u32) -> bool {
+    fn shares_a_link(&self, x: u32) -> bool {
         let round = index(self.round_of[index(x)]);
         self.paths[index(x)].windows(2).any(|pair| {
             let edge = self.network.next.edge(pair[0], pair[1]);
@@ -295,7 +295,7 @@ impl ColoringSearch<'_> {
         let count = to_u32(self.set.len());
         let mut x = rng.random_range(0..count);
         for _ in 0..64 {
-            if self.shares(x) {
+            if self.shares_a_link(x) {
                 break;
             }
             x = rng.random_range(0..count);
@@ -316,7 +316,7 @@ impl ColoringSearch<'_> {
         change += chain.iter().map(|&x| self.book(x)).sum::<i64>();
         let mut old = Vec::new();
         for &x in &chain {
-            if a == b || self.shares(x) {
+            if a == b || self.shares_a_link(x) {
                 change += self.unbook(x);
                 old.push((x, std::mem::take(&mut self.paths[index(x)])));
                 self.find(x);

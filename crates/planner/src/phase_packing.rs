@@ -193,7 +193,7 @@ struct OpenPhase {
 
 impl OpenPhase {
     /// Whether one more connection on its links leaves all there what they ask for.
-    fn shares(&self, requirements: &Requirements, one: &Footprint) -> bool {
+    fn meets_requirements(&self, requirements: &Requirements, one: &Footprint) -> bool {
         one.edges.iter().all(|&edge| {
             let (used, most) = self.shared[index(edge)];
             used < most.min(requirements.most(index(edge), one.connection))
@@ -263,7 +263,8 @@ impl Packer<'_> {
             let free =
                 |&cell: &u32| u32::from(phase.taken[index(cell)]) + need(cell) <= self.channels;
             let asks = |one: &Footprint| {
-                self.requirements.is_none_or(|requirements| phase.shares(requirements, one))
+                self.requirements
+                    .is_none_or(|requirements| phase.meets_requirements(requirements, one))
             };
             used.iter().all(free) && phase.keeps_step(ports, round) && round.iter().all(asks)
         };

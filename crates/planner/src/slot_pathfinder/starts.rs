@@ -112,7 +112,8 @@ impl StartPacking {
                 true => span - hold.after - hold.clocks,
                 false => hold.after,
             };
-            let before = self.ordered.get(stream).map(|sides| &sides[usize::from(mirrored)]);
+            let before =
+                self.ordered.get(stream).map(|neighbours| &neighbours[usize::from(mirrored)]);
             let ends = before.into_iter().flatten().map(|&other| index(other));
             let mut start = ends.map(|other| starts[other] + self.spans[other]).max().unwrap_or(0);
             while let Some(later) = self.holds[holds.clone()].iter().find_map(|hold| {
@@ -163,12 +164,12 @@ fn ordered(streams: &[Stream], order: &Order) -> Vec<[Vec<u32>; 2]> {
         of.entry(stream.connection).or_default().push(to_u32(row));
     }
     let streams_of = |x: u32| of.get(&x).map_or(&[][..], Vec::as_slice);
-    let sides = |stream: &Stream| {
+    let neighbours = |stream: &Stream| {
         let x = stream.connection;
         let pairs = || order.of(x).iter().map(|&pair| order.pairs[index(pair)]);
         let before = pairs().filter(|pair| pair[1] == x).flat_map(|pair| streams_of(pair[0]));
         let after = pairs().filter(|pair| pair[0] == x).flat_map(|pair| streams_of(pair[1]));
         [before.copied().collect(), after.copied().collect()]
     };
-    streams.iter().map(sides).collect()
+    streams.iter().map(neighbours).collect()
 }
