@@ -192,7 +192,7 @@ struct OpenPhase {
 }
 
 impl OpenPhase {
-    /// Whether one more connection on its links leaves all there what they ask for.
+    /// Whether all requirements are still met if a connection is added to its links.
     fn meets_requirements(&self, requirements: &Requirements, one: &Footprint) -> bool {
         one.edges.iter().all(|&edge| {
             let (used, most) = self.shared[index(edge)];
@@ -200,7 +200,7 @@ impl OpenPhase {
         })
     }
 
-    /// Whether a round's connections would stay off links that are in use.
+    /// Whether no connection of a round would start early on a link in use.
     fn keeps_step(&self, ports: usize, round: &[Footprint]) -> bool {
         if self.last.is_empty() {
             return true;
@@ -240,23 +240,23 @@ impl OpenPhase {
 
 struct Packer<'a> {
     cells: usize,
-    /// Sides and edges of which phases know who used them last.
+    /// The number of ports and edges whose last use is recorded.
     places: usize,
-    /// Edges of which phases know how they are shared; only then connections come one by one.
+    /// The number of edges whose sharing is recorded; not 0 if connections are packed one by one.
     edges: usize,
     channels: u32,
-    /// Phases that are open at most.
+    /// The maximum number of open phases.
     most: usize,
-    /// Phases closed already.
+    /// The number of closed phases.
     first: u32,
     requirements: Option<&'a Requirements>,
     open: Vec<OpenPhase>,
-    /// Memory of closed phases.
+    /// The reusable memory of closed phases.
     taken: Vec<OpenPhase>,
 }
 
 impl Packer<'_> {
-    /// Takes channels in the first open phase that has them, else in a new one.
+    /// Takes channels in the first open phase that has enough, otherwise in a new one.
     fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32, round: &[Footprint]) -> u32 {
         let ports = 2 * self.cells;
         let fits = |phase: &OpenPhase| {

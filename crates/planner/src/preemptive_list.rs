@@ -98,7 +98,7 @@ pub(super) fn fill(
         let draw = |_| if spread == 0 { 0 } else { rng.random_range(0..spread) };
         filler.noise = (0..set.len()).map(draw).collect();
         filler.far = [0, mean / 8, mean / 2, 2 * mean][to_usize((pass + turn) % TURN)];
-        // What is good with some room is not compared with what is good without.
+        // Plans with and without a guard time are not compared.
         let kind = to_usize(pass / 2 % 2);
         filler.guard = GUARDS[kind];
         let phases = filler.pass(most.div_ceil(windows));
