@@ -25,7 +25,7 @@ pub(crate) fn plan(
         set,
         &apr::RouterOptions {
             seed: options.seed,
-            reroutes: options.rip_up_iterations.unwrap_or(paper.reroutes),
+            rip_up_iterations: options.rip_up_iterations.unwrap_or(paper.rip_up_iterations),
             max_phases: options.max_phases,
             ..paper
         },

@@ -416,7 +416,7 @@ impl<'a> PlanSearch<'a> {
         let default = planner::PlannerOptions::default();
         let route = planner::PlannerOptions {
             seed: self.options.seed.wrapping_add(seed),
-            reroutes: self.options.rip_up_iterations.unwrap_or(default.reroutes),
+            rip_up_iterations: self.options.rip_up_iterations.unwrap_or(default.rip_up_iterations),
             max_phases: self.options.max_phases,
             doubled: doublings,
             fewest_phases: self.options.objective == Objective::Phases,

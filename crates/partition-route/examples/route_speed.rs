@@ -15,8 +15,10 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let spec = arguments.next().unwrap_or_else(|| "iwarp".to_owned());
     let seeds: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(4);
-    let reroutes =
-        arguments.next().and_then(|n| n.parse().ok()).unwrap_or(RouterOptions::default().reroutes);
+    let reroutes = arguments
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(RouterOptions::default().rip_up_iterations);
     let machine = Arc::new(Machine::from_spec(&spec).expect("a machine"));
     let cells: Vec<_> = machine.endpoints().collect();
     let pairs = cells.iter().flat_map(|&a| cells.iter().map(move |&b| (a, b)));
@@ -32,7 +34,8 @@ fn main() {
     for seed in 0..seeds {
         let mut row = Vec::new();
         for reroutes in [0, reroutes] {
-            let options = RouterOptions { seed, reroutes, ..RouterOptions::default() };
+            let options =
+                RouterOptions { seed, rip_up_iterations: reroutes, ..RouterOptions::default() };
             let start = Instant::now();
             let routing = apr::route(&machine, &set, &options, &mut |_| ()).expect("feasible");
             let taken: usize =

@@ -77,23 +77,19 @@ use reroute::Rerouter;
 /// use conset_partition_route::apr::RouterOptions;
 ///
 /// let options = RouterOptions { seed: 7, max_phases: Some(30), ..RouterOptions::default() };
-/// assert_eq!(options.reroutes, 8);
+/// assert_eq!(options.rip_up_iterations, 8);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterOptions {
     /// Breaks ties between connections that are equally far apart.
     pub seed: u64,
     /// Rip-up and reroute iterations (the paper's k).
-    pub reroutes: u32,
+    pub rip_up_iterations: u32,
     /// The most phases allowed; `None` for no limit.
     pub max_phases: Option<u32>,
     /// The order in which connections are routed.
     pub order: RoutingOrder,
 }
-
-/// The former name of [`RouterOptions`].
-#[doc(hidden)]
-pub type Options = RouterOptions;
 
 /// The order in which connections are routed (the paper's step 1, "order connections", does not say
 /// which). Precedence constraints are kept in any case.
@@ -117,7 +113,7 @@ impl RouterOptions {
 
 impl Default for RouterOptions {
     fn default() -> Self {
-        Self { seed: 0, reroutes: 8, max_phases: None, order: RoutingOrder::default() }
+        Self { seed: 0, rip_up_iterations: 8, max_phases: None, order: RoutingOrder::default() }
     }
 }
 
@@ -232,7 +228,7 @@ fn assign(
             graph.close_phase(phase);
         }
     }
-    rip_up_and_reroute(&mut graph, &sequence, needed, options.reroutes, progress);
+    rip_up_and_reroute(&mut graph, &sequence, needed, options.rip_up_iterations, progress);
     Ok(graph)
 }
 

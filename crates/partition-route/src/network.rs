@@ -88,13 +88,13 @@ impl CsrGraph {
 #[derive(Clone, Debug)]
 pub struct Network {
     /// Number of cells, including dead ones (they have no neighbours).
-    pub cells: usize,
+    pub(crate) cells: usize,
     /// The cells that the links of a cell lead to.
-    pub next: CsrGraph,
+    pub(crate) next: CsrGraph,
     /// The cells from which links lead to a cell.
     pub(crate) back: CsrGraph,
     /// The number of parallel live links of each edge of `next`.
-    pub links: Vec<u32>,
+    pub(crate) links: Vec<u32>,
     /// The dimensions of a grid without dead cells or links, and whether they close to rings.
     grid: Option<(Vec<u32>, bool)>,
     /// The leaves of a fat-tree without dead cells or links.
@@ -124,6 +124,22 @@ impl Network {
             _ => None,
         };
         Self { cells, next, back, links, grid, leaves }
+    }
+
+    /// Number of cells, including dead ones (they have no neighbours).
+    pub fn cell_count(&self) -> usize {
+        self.cells
+    }
+
+    /// The graph of the cells that the links of each cell lead to.
+    #[inline]
+    pub fn outgoing(&self) -> &CsrGraph {
+        &self.next
+    }
+
+    /// The number of parallel live links of each edge of [`Network::outgoing`].
+    pub fn link_counts(&self) -> &[u32] {
+        &self.links
     }
 
     /// The grid, on a machine with coordinates and without dead cells or links. It gives hops

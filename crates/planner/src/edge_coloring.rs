@@ -61,9 +61,11 @@ pub(super) fn search(
     if machine.parameters().duplex == conset_ir::Duplex::Half || set.is_empty() {
         return None;
     }
-    let rounds = busiest_port(set, network.cells).max(rounds);
-    let table = network.cells.checked_mul(index(rounds)).filter(|&n| n <= TABLE_MEMORY_LIMIT)?;
-    (network.next.edge_count().checked_mul(index(rounds))? <= TABLE_MEMORY_LIMIT).then_some(())?;
+    let rounds = busiest_port(set, network.cell_count()).max(rounds);
+    let table =
+        network.cell_count().checked_mul(index(rounds)).filter(|&n| n <= TABLE_MEMORY_LIMIT)?;
+    (network.outgoing().edge_count().checked_mul(index(rounds))? <= TABLE_MEMORY_LIMIT)
+        .then_some(())?;
     let mut search = ColoringSearch {
         network,
         set,
@@ -72,13 +74,13 @@ pub(super) fn search(
         receives: vec![NONE; table],
         round_of: vec![NONE; set.len()],
         paths: vec![Vec::new(); set.len()],
-        used: vec![0; network.next.edge_count() * index(rounds)],
+        used: vec![0; network.outgoing().edge_count() * index(rounds)],
         parallel: network
-            .links
+            .link_counts()
             .iter()
             .map(|&links| u16::try_from(links).unwrap_or(u16::MAX).min(1 << 12))
             .collect(),
-        path_search: PathSearch::new(network.cells),
+        path_search: PathSearch::new(network.cell_count()),
         distances: Distances::new(network, set.connections().iter().map(|c| c.target.0)),
         chain: Vec::new(),
         spent: 0,
@@ -241,7 +243,7 @@ impl ColoringSearch<'_> {
         let round = index(self.round_of[index(x)]);
         let mut change = 0;
         for pair in self.paths[index(x)].windows(2) {
-            let edge = self.network.next.edge(pair[0], pair[1]);
+            let edge = self.network.outgoing().edge(pair[0], pair[1]);
             let used = &mut self.used[edge * self.rounds + round];
             if add {
                 change += i64::from(*used >= self.parallel[edge]);
@@ -254,10 +256,10 @@ impl ColoringSearch<'_> {
         change
     }
 
-    fn shares(&self, x: u32) -> bool {
+    fn shares_a_link(&self, x: u32) -> bool {
         let round = index(self.round_of[index(x)]);
         self.paths[index(x)].windows(2).any(|pair| {
-            let edge = self.network.next.edge(pair[0], pair[1]);
+            let edge = self.network.outgoing().edge(pair[0], pair[1]);
             self.used[edge * self.rounds + round] > self.parallel[edge]
         })
     }
@@ -295,7 +297,7 @@ impl ColoringSearch<'_> {
         let count = to_u32(self.set.len());
         let mut x = rng.random_range(0..count);
         for _ in 0..64 {
-            if self.shares(x) {
+            if self.shares_a_link(x) {
                 break;
             }
             x = rng.random_range(0..count);
@@ -316,7 +318,7 @@ impl ColoringSearch<'_> {
         change += chain.iter().map(|&x| self.book(x)).sum::<i64>();
         let mut old = Vec::new();
         for &x in &chain {
-            if a == b || self.shares(x) {
+            if a == b || self.shares_a_link(x) {
                 change += self.unbook(x);
                 old.push((x, std::mem::take(&mut self.paths[index(x)])));
                 self.find(x);

@@ -31,7 +31,7 @@ pub(super) fn fill_rounds(
     paths: &Paths,
 ) -> (u32, Vec<u32>) {
     let words = index(rounds).div_ceil(64);
-    let rows = network.next.edge_count() + 2 * network.cells;
+    let rows = network.outgoing().edge_count() + 2 * network.cell_count();
     let hops: usize = (0..set.len()).map(|x| paths.of(x).len() + 1).sum();
     if rows.saturating_mul(words) > TABLE_MEMORY_LIMIT
         || hops.saturating_mul(words) > EXPANSION_LIMIT
@@ -90,10 +90,10 @@ fn resources<'a>(
     paths: &'a Paths,
     x: usize,
 ) -> impl Iterator<Item = usize> + 'a {
-    let edges = network.next.edge_count();
+    let edges = network.outgoing().edge_count();
     let c = &set.connections()[x];
     let ports = [edges + 2 * c.source.index(), edges + 2 * c.target.index() + 1];
-    let links = paths.of(x).windows(2).map(|pair| network.next.edge(pair[0], pair[1]));
+    let links = paths.of(x).windows(2).map(|pair| network.outgoing().edge(pair[0], pair[1]));
     ports.into_iter().chain(links)
 }
 

@@ -61,7 +61,7 @@ pub(super) fn anneal(
     (moves, work): (usize, &mut Work),
     seed: u64,
 ) -> Division {
-    let held = network.cells.saturating_mul(index(division.phases));
+    let held = network.cell_count().saturating_mul(index(division.phases));
     if division.phases == 0 || set.is_empty() || held > TABLE_MEMORY_LIMIT {
         return division;
     }
@@ -128,7 +128,7 @@ impl<'a> Annealing<'a> {
         division: Division,
     ) -> Self {
         let parameters = machine.parameters();
-        let cells = network.cells;
+        let cells = network.cell_count();
         let port_count = parameters.duplex.port_count(cells);
         let ports = ports(machine, set);
         let mut first = vec![0u32; port_count + 1];
@@ -148,7 +148,7 @@ impl<'a> Annealing<'a> {
         }
         let words = || set.connections().iter().map(|c| c.words);
         let link = u64::from(parameters.link_clocks_per_word);
-        let parallel: Vec<u64> = network.links.iter().map(|&links| links.into()).collect();
+        let parallel: Vec<u64> = network.link_counts().iter().map(|&links| links.into()).collect();
         let phases = index(division.phases);
         let mut this = Self {
             network,
@@ -199,7 +199,7 @@ impl<'a> Annealing<'a> {
             *taken = if add { *taken + 1 } else { *taken - 1 };
         }
         for pair in path.windows(2) {
-            let edge = self.network.next.edge(pair[0], pair[1]);
+            let edge = self.network.outgoing().edge(pair[0], pair[1]);
             let by = self.link_clocks[x] / self.parallel[edge];
             change(&mut self.link_load, phase * self.parallel.len() + edge, by);
         }
@@ -231,7 +231,7 @@ impl<'a> Annealing<'a> {
         self.division.paths[x]
             .windows(2)
             .map(|pair| {
-                self.weight(self.link_load[base + self.network.next.edge(pair[0], pair[1])])
+                self.weight(self.link_load[base + self.network.outgoing().edge(pair[0], pair[1])])
             })
             .sum()
     }

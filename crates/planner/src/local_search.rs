@@ -65,7 +65,7 @@ pub fn local_search(
 ) -> Result<Option<Routed>, Infeasible> {
     let (machine, set) = (timetable.routing().machine(), timetable.routing().set());
     let network = Network::new(machine);
-    let row = network.cells + network.next.edge_count();
+    let row = network.cell_count() + network.outgoing().edge_count();
     let held = row.saturating_mul(timetable.phases().len());
     if set.is_empty() || set.has_requirements() || held > TABLE_MEMORY_LIMIT {
         return Ok(None);
@@ -75,7 +75,7 @@ pub fn local_search(
         candidate,
         switch: to_f64(machine.parameters().switch_clocks()),
         ports: ports(machine, set),
-        last: vec![0.0; 2 * network.cells],
+        last: vec![0.0; 2 * network.cell_count()],
         costs: Vec::new(),
         spent: 0,
         width: to_u64(row) / ROW,
@@ -202,7 +202,7 @@ fn plan_of(
 ) -> Result<Routed, Infeasible> {
     let parameters = machine.parameters();
     let ports = ports(machine, set);
-    let mut free = vec![0u64; 2 * network.cells];
+    let mut free = vec![0u64; 2 * network.cell_count()];
     let ordered = if set.order().is_empty() { 0 } else { set.len() };
     let mut over = vec![0u64; ordered];
     let mut before: Vec<Vec<u32>> = vec![Vec::new(); ordered];

@@ -62,8 +62,8 @@ impl PathSearch {
                 self.trace(source, target);
                 return true;
             }
-            for edge in network.next.edges(at) {
-                let next = network.next.head(edge);
+            for edge in network.outgoing().edges(at) {
+                let next = network.outgoing().head(edge);
                 let (step, over) = (cell(next), link(edge));
                 if step == CLOSED || over == CLOSED {
                     continue;

@@ -66,10 +66,10 @@ pub(super) fn pack(
 ) -> PhaseAssignment {
     let Rounds { round_of, paths, .. } = what;
     let rounds = what.count;
-    let cells = network.cells;
+    let cells = network.cell_count();
     let places = match packing {
         PackingRule::Dense => 0,
-        PackingRule::InStep => 2 * cells + network.next.edge_count(),
+        PackingRule::InStep => 2 * cells + network.outgoing().edge_count(),
     };
     let most = if what.ordered {
         1
@@ -77,7 +77,7 @@ pub(super) fn pack(
         (TABLE_MEMORY_LIMIT / (cells + places).max(1)).clamp(1, OPEN)
     };
     let members = Members::new(index(rounds), round_of);
-    let edges = if what.requirements.is_some() { network.next.edge_count() } else { 0 };
+    let edges = if what.requirements.is_some() { network.outgoing().edge_count() } else { 0 };
     let mut packer = Packer {
         cells,
         places,
@@ -173,7 +173,7 @@ impl Footprint {
     fn new(network: &Network, what: Rounds<'_>, connection: u32) -> Self {
         let x = index(connection);
         let path = what.paths.of(x).windows(2);
-        let edges = path.map(|pair| to_u32(network.next.edge(pair[0], pair[1]))).collect();
+        let edges = path.map(|pair| to_u32(network.outgoing().edge(pair[0], pair[1]))).collect();
         Self { connection, ports: what.ports[x], edges }
     }
 }
@@ -192,15 +192,15 @@ struct OpenPhase {
 }
 
 impl OpenPhase {
-    /// Whether one more connection on its links leaves all there what they ask for.
-    fn shares(&self, requirements: &Requirements, one: &Footprint) -> bool {
+    /// Whether all requirements are still met if a connection is added to its links.
+    fn meets_requirements(&self, requirements: &Requirements, one: &Footprint) -> bool {
         one.edges.iter().all(|&edge| {
             let (used, most) = self.shared[index(edge)];
             used < most.min(requirements.most(index(edge), one.connection))
         })
     }
 
-    /// Whether a round's connections would stay off links that are in use.
+    /// Whether no connection of a round would start early on a link in use.
     fn keeps_step(&self, ports: usize, round: &[Footprint]) -> bool {
         if self.last.is_empty() {
             return true;
@@ -240,30 +240,31 @@ impl OpenPhase {
 
 struct Packer<'a> {
     cells: usize,
-    /// Sides and edges of which phases know who used them last.
+    /// The number of ports and edges whose last use is recorded.
     places: usize,
-    /// Edges of which phases know how they are shared; only then connections come one by one.
+    /// The number of edges whose sharing is recorded; not 0 if connections are packed one by one.
     edges: usize,
     channels: u32,
-    /// Phases that are open at most.
+    /// The maximum number of open phases.
     most: usize,
-    /// Phases closed already.
+    /// The number of closed phases.
     first: u32,
     requirements: Option<&'a Requirements>,
     open: Vec<OpenPhase>,
-    /// Memory of closed phases.
+    /// The reusable memory of closed phases.
     taken: Vec<OpenPhase>,
 }
 
 impl Packer<'_> {
-    /// Takes channels in the first open phase that has them, else in a new one.
+    /// Takes channels in the first open phase that has enough, otherwise in a new one.
     fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32, round: &[Footprint]) -> u32 {
         let ports = 2 * self.cells;
         let fits = |phase: &OpenPhase| {
             let free =
                 |&cell: &u32| u32::from(phase.taken[index(cell)]) + need(cell) <= self.channels;
             let asks = |one: &Footprint| {
-                self.requirements.is_none_or(|requirements| phase.shares(requirements, one))
+                self.requirements
+                    .is_none_or(|requirements| phase.meets_requirements(requirements, one))
             };
             used.iter().all(free) && phase.keeps_step(ports, round) && round.iter().all(asks)
         };

@@ -140,7 +140,7 @@ pub struct PlannerOptions {
     /// The seed of random choices.
     pub seed: u64,
     /// Rip-up and reroute iterations of the paper's router.
-    pub reroutes: u32,
+    pub rip_up_iterations: u32,
     /// Moves of a search per connection.
     pub effort: u32,
     /// Whether to minimise phases rather than clocks.
@@ -155,7 +155,7 @@ impl Default for PlannerOptions {
     fn default() -> Self {
         Self {
             seed: 0,
-            reroutes: 8,
+            rip_up_iterations: 8,
             effort: 200,
             fewest_phases: false,
             doubled: 0,
@@ -308,7 +308,7 @@ fn translation_symmetry_plan(
 /// The maximum number of moves of load annealing.
 const MOVE_LIMIT: usize = 1 << 21;
 
-/// The maximum number of connections that edge coloring reroutes.
+/// The maximum number of connections that edge coloring rip_up_iterations.
 const ROUTE_LIMIT: usize = 1 << 20;
 
 fn load_annealing_plan(
@@ -317,11 +317,11 @@ fn load_annealing_plan(
     options: &PlannerOptions,
     work: &mut Work,
 ) -> Result<Option<Routed>, Infeasible> {
-    let first = apr::Options {
+    let first = apr::RouterOptions {
         seed: options.seed,
-        reroutes: options.reroutes,
+        rip_up_iterations: options.rip_up_iterations,
         max_phases: options.max_phases,
-        ..apr::Options::default()
+        ..apr::RouterOptions::default()
     };
     let routing = apr::route(machine, set, &first, &mut |_| ())?;
     if is_constrained(set) {

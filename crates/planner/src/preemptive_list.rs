@@ -98,7 +98,7 @@ pub(super) fn fill(
         let draw = |_| if spread == 0 { 0 } else { rng.random_range(0..spread) };
         filler.noise = (0..set.len()).map(draw).collect();
         filler.far = [0, mean / 8, mean / 2, 2 * mean][to_usize((pass + turn) % TURN)];
-        // What is good with some room is not compared with what is good without.
+        // Plans with and without a guard time are not compared.
         let kind = to_usize(pass / 2 % 2);
         filler.guard = GUARDS[kind];
         let phases = filler.pass(most.div_ceil(windows));
@@ -175,7 +175,7 @@ impl<'a> Filler<'a> {
             set.connections().iter().map(|c| StreamClocks::new(parameters, c)).collect();
         let switch = parameters.switch_clocks();
         let ports = ports(machine, set);
-        let count = 2 * network.cells;
+        let count = 2 * network.cell_count();
         let mut load = vec![0u64; count];
         let mut first = vec![0u32; count + 1];
         for ((both, c), clocks) in ports.iter().zip(set.connections()).zip(&clocks_of) {
@@ -217,13 +217,13 @@ impl<'a> Filler<'a> {
             rest: Vec::new(),
             left: Vec::new(),
             load,
-            carried: vec![0; network.next.edge_count()],
+            carried: vec![0; network.outgoing().edge_count()],
             clocks: 0,
             steps: 0,
             busy: vec![false; count],
-            used: vec![0; network.next.edge_count()],
-            taken: vec![0; network.cells],
-            ended: vec![(0, [u32::MAX; 2]); network.next.edge_count()],
+            used: vec![0; network.outgoing().edge_count()],
+            taken: vec![0; network.cell_count()],
+            ended: vec![(0, [u32::MAX; 2]); network.outgoing().edge_count()],
             went: Vec::new(),
             ends: BinaryHeap::new(),
             cost: Vec::new(),
@@ -302,7 +302,7 @@ impl<'a> Filler<'a> {
                 let stream = &streams[index(row)];
                 let both = self.ports[index(stream.connection)];
                 for pair in stream.path.windows(2) {
-                    let edge = self.network.next.edge(pair[0], pair[1]);
+                    let edge = self.network.outgoing().edge(pair[0], pair[1]);
                     self.used[edge] -= 1;
                     self.ended[edge] = (end, both);
                 }
@@ -336,7 +336,7 @@ impl<'a> Filler<'a> {
         }
         let source = self.set.connections()[row].source.0;
         let mut path = vec![source];
-        path.extend(self.by.iter().map(|&edge| self.network.next.head(index(edge))));
+        path.extend(self.by.iter().map(|&edge| self.network.outgoing().head(index(edge))));
         for &cell in &path {
             self.taken[index(cell)] += 1;
         }
@@ -404,7 +404,7 @@ impl<'a> Filler<'a> {
             if from == u32::MAX || !self.is_free(edge, x, now) {
                 continue;
             }
-            let cell = self.network.next.head(edge);
+            let cell = self.network.outgoing().head(edge);
             if full(cell) {
                 continue;
             }
@@ -424,7 +424,7 @@ impl<'a> Filler<'a> {
             if hop.to != at || from == u32::MAX || !self.is_free(edge, x, now) {
                 continue;
             }
-            let cell = self.network.next.head(edge);
+            let cell = self.network.outgoing().head(edge);
             let crowd = 4 * self.taken[index(cell)] / self.channels;
             if from + 1 + self.carried[edge] + crowd * crowd == self.cost[usize::from(at)] {
                 self.by.push(hop.edge);

@@ -24,7 +24,7 @@ pub(crate) fn capacities(machine: &Machine, network: &Network) -> Vec<u16> {
     let share = machine.parameters().streams_per_link();
     let capacity =
         |&links: &u32| u16::try_from(links.saturating_mul(share)).unwrap_or(u16::MAX).min(1 << 12);
-    network.links.iter().map(capacity).collect()
+    network.link_counts().iter().map(capacity).collect()
 }
 
 /// The use of a resource by a stream: an edge, a port, or the receiving side of a port.
@@ -111,7 +111,7 @@ impl<'a> Problem<'a> {
     /// The edges that leave a cell.
     #[inline]
     pub(crate) fn edges(&self, cell: u32) -> std::ops::Range<usize> {
-        self.network.next.edges(cell)
+        self.network.outgoing().edges(cell)
     }
 
     pub(crate) fn edge_count(&self) -> usize {
@@ -121,11 +121,11 @@ impl<'a> Problem<'a> {
     /// The cell at the head of an edge.
     #[inline]
     pub(crate) fn head(&self, edge: usize) -> u32 {
-        self.network.next.head(edge)
+        self.network.outgoing().head(edge)
     }
 
     pub(crate) fn cell_count(&self) -> usize {
-        self.network.cells
+        self.network.cell_count()
     }
 
     /// Hops from every cell to a connection's target.
@@ -142,7 +142,7 @@ impl<'a> Problem<'a> {
 
     /// The edge from a cell to a neighbour.
     pub(crate) fn edge(&self, cell: u32, neighbour: u32) -> usize {
-        self.network.next.edge(cell, neighbour)
+        self.network.outgoing().edge(cell, neighbour)
     }
 
     /// The number of resources of [`Problem::holds`]: edges, ports, and receiving sides of ports.

@@ -126,7 +126,7 @@ pub(super) fn search(
     let mut paths = Paths::with_capacity(set.len());
     for (x, c) in set.connections().iter().enumerate() {
         let edges = &taken[routes.start(x)..routes.start(x + 1)];
-        let far = edges.iter().map(|&edge| network.next.head(index(edge)));
+        let far = edges.iter().map(|&edge| network.outgoing().head(index(edge)));
         paths.push(std::iter::once(c.source.0).chain(far));
     }
     let rounds = round_of.iter().max().map_or(0, |&last| last + 1);

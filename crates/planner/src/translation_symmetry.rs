@@ -163,9 +163,9 @@ fn need(steps: &[i64], parts: u32) -> Vec<u32> {
     taken
 }
 
-/// Packs parts, with a need in each class, into phases with room in each: first fit, greatest
+/// Packs parts, with a need in each class, into phases with capacity in each: first fit, greatest
 /// first. `None` where one does not fit into an empty phase.
-fn pack(need: &[u32], classes: usize, room: u32) -> Option<(u32, Vec<u32>)> {
+fn pack(need: &[u32], classes: usize, capacity: u32) -> Option<(u32, Vec<u32>)> {
     let of = |part: u32| &need[index(part) * classes..(index(part) + 1) * classes];
     let mut order: Vec<u32> = (0..to_u32(need.len() / classes)).collect();
     order.sort_by_key(|&part| std::cmp::Reverse(of(part).iter().sum::<u32>()));
@@ -175,15 +175,16 @@ fn pack(need: &[u32], classes: usize, room: u32) -> Option<(u32, Vec<u32>)> {
     let mut open = 0;
     for part in order {
         let need = of(part);
-        if need.iter().any(|&need| need > room) {
+        if need.iter().any(|&need| need > capacity) {
             return None;
         }
         while taken[open * classes..].len() >= classes
-            && taken[open * classes..][..classes].iter().all(|&taken| taken == room)
+            && taken[open * classes..][..classes].iter().all(|&taken| taken == capacity)
         {
             open += 1;
         }
-        let fits = |phase: &[u32]| phase.iter().zip(need).all(|(taken, need)| taken + need <= room);
+        let fits =
+            |phase: &[u32]| phase.iter().zip(need).all(|(taken, need)| taken + need <= capacity);
         let found = taken[open * classes..].chunks(classes).position(fits);
         let phase = found.map_or(taken.len() / classes, |found| open + found);
         if found.is_none() {

@@ -314,7 +314,7 @@ pub(super) fn locally_improved(
 ) -> Result<Option<Priced>, CompileError> {
     let routing = base.timetable.routing();
     let network = Network::new(routing.machine());
-    let mut model = PhaseModel::new(routing.machine(), routing.set(), &network.links);
+    let mut model = PhaseModel::new(routing.machine(), routing.set(), network.link_counts());
     let mut run = |streams: &[planner::Streamed<'_>]| {
         let stream = |&(connection, words, places)| ModelStream {
             connection,

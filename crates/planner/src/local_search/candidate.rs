@@ -110,8 +110,8 @@ impl<'a> CandidatePlan<'a> {
             spans: vec![None; if order.is_some() { set.len() } else { 0 }],
             order,
             distances: Distances::new(network, targets),
-            path_search: PathSearch::new(network.cells),
-            noise: vec![0; network.next.edge_count()],
+            path_search: PathSearch::new(network.cell_count()),
+            noise: vec![0; network.outgoing().edge_count()],
         };
         let times = timetable.phases();
         for ((_, routes), times) in timetable.routing().iter().zip(times) {
@@ -134,7 +134,7 @@ impl<'a> CandidatePlan<'a> {
     }
 
     fn route(&self, cells: Vec<u32>) -> Arc<Route> {
-        let edge = |pair: &[u32]| to_u32(self.network.next.edge(pair[0], pair[1]));
+        let edge = |pair: &[u32]| to_u32(self.network.outgoing().edge(pair[0], pair[1]));
         let edges = cells.windows(2).map(edge).collect();
         Arc::new(Route { cells, edges })
     }
@@ -444,8 +444,8 @@ impl CandidatePhase {
         Self {
             streams: Vec::new(),
             ends: Vec::new(),
-            taken: vec![0; network.cells],
-            load: vec![0; network.next.edge_count()],
+            taken: vec![0; network.cell_count()],
+            load: vec![0; network.outgoing().edge_count()],
         }
     }
 

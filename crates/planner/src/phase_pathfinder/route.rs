@@ -9,10 +9,10 @@ use std::collections::BinaryHeap;
 use crate::problem::{Problem, UNREACHABLE};
 use conset_ir::convert::index;
 
-/// The cost of a hop over a link that nobody else wants.
+/// The cost of a hop over a link without other users.
 pub(super) const HOP: u32 = 64;
 
-/// The search's memory, kept from search to search.
+/// The reusable memory of the search.
 #[derive(Clone, Default)]
 pub(super) struct PhaseRouteSearch {
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
@@ -21,7 +21,7 @@ pub(super) struct PhaseRouteSearch {
     hops: Vec<u32>,
     seen: Vec<u32>,
     now: u32,
-    /// Cells that were expanded.
+    /// The number of cells expanded.
     pub(super) work: u64,
 }
 
@@ -87,7 +87,7 @@ impl PhaseRouteSearch {
         None
     }
 
-    /// The cells of the route that was found last, to `cells`.
+    /// Stores the cells of the last route found in `cells`.
     pub(super) fn trace(&self, problem: &Problem<'_>, x: usize, cells: &mut Vec<u32>) {
         let connection = &problem.set.connections()[x];
         cells.clear();

@@ -18,21 +18,21 @@ use rand_chacha::ChaCha8Rng;
 use crate::plan::Stream;
 use crate::problem::Problem;
 
-/// Times for which a stream needs one of several lines of the same kind.
+/// The interval for which a stream needs one of several equivalent lines.
 #[derive(Clone, Copy)]
 struct Claim {
     /// Lines `first..first + lines`.
     first: u32,
     lines: u32,
-    /// Clocks from the stream's start.
+    /// The beginning of the interval, in clocks from the start of the stream.
     offset: u64,
-    /// The same for a second time, which has to be in the same order as the first: the agent of a
-    /// target opens streams in the order in which it receives them. Elsewhere the first again.
+    /// The beginning of a second interval, whose order must be that of the first: the agent of a
+    /// target opens streams in the order in which it receives them. Otherwise equal to `offset`.
     second: u64,
     length: u64,
 }
 
-/// A claim that is booked.
+/// A booked claim.
 #[derive(Clone, Copy)]
 struct Span {
     first: u64,
@@ -44,7 +44,7 @@ struct Span {
 struct Lines(Vec<Vec<Span>>);
 
 impl Lines {
-    /// The first start from `start` on at which a line is free for a claim.
+    /// The first start at or after `start` at which a line is free for a claim.
     fn free(&self, line: u32, claim: &Claim, mut start: u64) -> u64 {
         let spans = &self.0[index(line)];
         let is_behind = |start: u64, span: &Span| {
@@ -69,7 +69,7 @@ impl Lines {
         free.min().expect("there are links")
     }
 
-    /// The earliest start at which all that is claimed is free.
+    /// The earliest start at which all claims are free.
     fn earliest(&self, claims: &[Claim]) -> u64 {
         let mut start = 0;
         loop {

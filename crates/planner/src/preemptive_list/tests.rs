@@ -12,7 +12,7 @@ fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Fra
     let mut words = vec![0; set.len()];
     for streams in phases {
         assert!(!streams.is_empty());
-        let mut taken = vec![0; network.cells];
+        let mut taken = vec![0; network.cell_count()];
         for stream in streams {
             let c = &set.connections()[index(stream.connection)];
             words[index(stream.connection)] += stream.words;
@@ -32,7 +32,7 @@ fn check(machine: &Machine, set: &ConnectionSet, network: &Network, phases: &Fra
                 let [a, b] = ports[index(other.connection)];
                 assert!(busy.insert(a) && (a == b || busy.insert(b)));
                 for pair in other.path.windows(2) {
-                    *used.entry(network.next.edge(pair[0], pair[1])).or_insert(0) += 1;
+                    *used.entry(network.outgoing().edge(pair[0], pair[1])).or_insert(0) += 1;
                 }
             }
             assert!(used.iter().all(|(&edge, &used)| used <= room[edge]));

@@ -42,8 +42,8 @@ impl PrecedenceGraph {
         while let Some(x) = ready.pop() {
             for row in this.first[index(x)]..this.first[index(x) + 1] {
                 let before = index(this.ids[index(row)]);
-                let tail = words(before) + this.critical_path[index(x)];
-                this.critical_path[before] = this.critical_path[before].max(tail);
+                let path = words(before) + this.critical_path[index(x)];
+                this.critical_path[before] = this.critical_path[before].max(path);
                 waiting[before] -= 1;
                 if waiting[before] == 0 {
                     ready.push(to_u32(before));

@@ -57,8 +57,8 @@ impl Routes {
                 next.clear();
                 let end = base + layer.len();
                 for (row, &cell) in layer.iter().enumerate() {
-                    for edge in network.next.edges(cell) {
-                        let to = network.next.head(edge);
+                    for edge in network.outgoing().edges(cell) {
+                        let to = network.outgoing().head(edge);
                         if distances.to_target(to) != left {
                             continue;
                         }

@@ -60,7 +60,7 @@ impl<'a> RoundTable<'a> {
     ) -> Option<Self> {
         let parameters = machine.parameters();
         let ports = ports(machine, set);
-        let mut load = vec![0u32; 2 * network.cells];
+        let mut load = vec![0u32; 2 * network.cell_count()];
         for port in ports.iter().flatten() {
             load[index(*port)] += 1;
         }
@@ -74,8 +74,8 @@ impl<'a> RoundTable<'a> {
             width: 0,
             busy: Vec::new(),
             used: Vec::new(),
-            carried: vec![0; network.next.edge_count()],
-            jitter: vec![0; network.next.edge_count()],
+            carried: vec![0; network.outgoing().edge_count()],
+            jitter: vec![0; network.outgoing().edge_count()],
             round_of: vec![0; set.len()],
             taken: Vec::new(),
             previous_route: Vec::new(),
@@ -91,7 +91,7 @@ impl<'a> RoundTable<'a> {
     /// Makes room for so many rounds at least, all of them empty; whether there is.
     fn widen(&mut self, rounds: usize) -> bool {
         self.width = rounds.div_ceil(64);
-        let rows = self.link_capacity.len() + 2 * self.network.cells;
+        let rows = self.link_capacity.len() + 2 * self.network.cell_count();
         let several = self.link_capacity.iter().any(|&link_capacity| link_capacity > 1);
         if (rows * self.width).saturating_mul(if several { 16 } else { 1 }) > TABLE_MEMORY_LIMIT {
             return false;

@@ -19,8 +19,8 @@ fn check(machine: &Machine, set: &ConnectionSet, network: &Network, found: &Roun
         let [a, b] = ports[x.index()];
         assert!(busy.insert((round, a)) && (a == b || busy.insert((round, b))));
         for pair in path.windows(2) {
-            assert!(network.next.of(pair[0]).contains(&pair[1]), "over live links");
-            *used.entry((round, network.next.edge(pair[0], pair[1]))).or_insert(0) += 1;
+            assert!(network.outgoing().of(pair[0]).contains(&pair[1]), "over live links");
+            *used.entry((round, network.outgoing().edge(pair[0], pair[1]))).or_insert(0) += 1;
         }
     }
     assert!(used.iter().all(|(&(_, edge), &used)| used <= link_capacity[edge]));

@@ -9,7 +9,7 @@ use conset_ir::convert::{index, to_u32};
 
 use super::rows::{Prices, Use};
 
-/// Pairs for each connection up to which a set is planned.
+/// The maximum number of pairs per connection.
 const MOST: usize = 16;
 
 /// The pairs of a set, by connection.
@@ -21,7 +21,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// `None` where there are very many pairs.
+    /// Returns `None` if there are too many pairs.
     pub(super) fn new(set: &ConnectionSet) -> Option<Self> {
         let pairs: Vec<[u32; 2]> = set.order().iter().map(|&(a, b)| [a.0, b.0]).collect();
         if pairs.len() > MOST * set.len() {
@@ -41,13 +41,13 @@ impl Order {
         self.pairs.is_empty()
     }
 
-    /// The pairs with a connection in them.
+    /// The pairs that contain a connection.
     pub(super) fn of(&self, x: u32) -> &[u32] {
         &self.rows[index(self.first[index(x)])..index(self.first[index(x) + 1])]
     }
 }
 
-/// What breaking a pair costs that was broken in so many passes.
+/// The cost of violating a pair with this history of violations.
 pub(super) fn cost(history: Use, base: u32, prices: &Prices) -> i32 {
     history.surcharge(0, i32::try_from(base).unwrap_or(i32::MAX), prices)
 }

@@ -10,13 +10,13 @@ use conset_ir::convert::{index, to_u32, to_u64};
 
 use super::rows::{NEVER, Rows};
 
-/// What a search looks at.
+/// The costs that a search reads.
 pub(super) struct View<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) links: &'a Rows,
     /// The first slot of each phase, and the number of slots.
     pub(super) first: &'a [u32],
-    /// What a channel costs, by cell, then phase.
+    /// The cost of a channel, by cell, then phase.
     pub(super) channels: &'a [i32],
 }
 
@@ -36,9 +36,9 @@ pub(super) struct RouteSearch {
     /// By row, then start.
     costs: Vec<i32>,
     sums: Vec<i32>,
-    /// What ports cost, by start; where no unit can start, `NEVER`.
+    /// The cost of ports by start; `NEVER` where no unit can start.
     pub(super) starts: Vec<i32>,
-    /// Slots that were looked at for edges, in eights.
+    /// The work: slots of edges examined, in eighths.
     pub(super) work: u64,
 }
 

@@ -6,25 +6,25 @@
 
 use conset_ir::convert::index;
 
-/// The cost of a hop over a link that nobody else wants, for a slot.
+/// The cost of a hop over a link without other users, per slot.
 pub(super) const HOP: i32 = 64;
 
-/// Above all costs of routes; two of them still fit.
+/// A cost above those of all routes; the sum of two fits into 32 bits.
 pub(super) const NEVER: i32 = 1 << 29;
 
-/// How costs rise.
+/// The parameters by which costs rise.
 #[derive(Clone, Copy)]
 pub(super) struct Prices {
-    /// What an overuse adds to a cost, as a factor of it, in 4096ths.
+    /// The present cost factor: an overuse adds this factor of a cost, in 4096ths.
     pub(super) present: u32,
-    /// What a pass in which a resource is overused adds to its cost, and the most of that.
+    /// The history cost that an overused resource gains per pass, and its maximum.
     pub(super) history: u32,
     pub(super) history_most: u32,
-    /// The most that a resource costs in a slot.
+    /// The maximum cost of a resource in a slot.
     pub(super) dearest: i32,
 }
 
-/// A resource's users, and what its overuse has cost so far.
+/// The users of a resource in a slot, and its history cost.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Use {
     pub(super) users: u32,
@@ -32,7 +32,7 @@ pub(super) struct Use {
 }
 
 impl Use {
-    /// What the next user pays beside `base`, the cost while nobody else wants it.
+    /// The cost for one more user in addition to `base`, the cost of the unused resource.
     #[inline]
     pub(super) fn surcharge(self, capacity: u32, base: i32, prices: &Prices) -> i32 {
         let over = (self.users + 1).saturating_sub(capacity).min(1 << 6);
@@ -42,7 +42,7 @@ impl Use {
         cost.min(prices.dearest)
     }
 
-    /// Adds or takes a user; what that changes about the number of users too many.
+    /// Adds or removes a user and returns the change of the overuse.
     #[inline]
     pub(super) fn change(&mut self, capacity: u32, add: bool) -> i64 {
         if add {
@@ -54,14 +54,14 @@ impl Use {
         }
     }
 
-    /// Makes what is overused dearer.
+    /// Raises the history cost if the resource is overused.
     #[inline]
     pub(super) fn remember(&mut self, capacity: u32, prices: &Prices) {
         let over = self.users.saturating_sub(capacity).min(4);
         self.history = (self.history + prices.history * over).min(prices.history_most);
     }
 
-    /// Keeps so many 64ths of what overuse has cost.
+    /// Reduces the history cost to `kept` 64ths.
     pub(super) fn forget(&mut self, kept: u32) {
         self.history = self.history * kept / 64;
     }
@@ -71,9 +71,9 @@ impl Use {
 pub(super) struct Rows {
     slots: usize,
     capacity: Vec<u32>,
-    /// What surcharges are a factor of.
+    /// The base cost that surcharges multiply.
     base: i32,
-    /// What a free resource costs.
+    /// The cost of a free resource.
     free: i32,
     uses: Vec<Use>,
     /// Of each row what all slots before a column cost; a row has a column more than slots.
@@ -114,7 +114,7 @@ impl Rows {
         }
     }
 
-    /// Books or gives back a stretch of a row; what that changes about the users too many.
+    /// Books or releases an interval of a row and returns the change of the overuse.
     pub(super) fn change(
         &mut self,
         row: usize,
@@ -139,7 +139,7 @@ impl Rows {
         over
     }
 
-    /// Whether somebody uses what is overused in a stretch of a row.
+    /// Whether a slot of an interval of a row is overused.
     pub(super) fn is_overused(&self, row: usize, (from, count): (usize, usize)) -> bool {
         let uses = &self.uses[row * self.slots + from..][..count];
         uses.iter().any(|of| of.users > self.capacity[row])
@@ -164,7 +164,7 @@ impl Rows {
         (&sums[..=self.slots - count], &sums[count..])
     }
 
-    /// What a stretch costs.
+    /// The cost of an interval.
     pub(super) fn cost(&self, row: usize, (from, count): (usize, usize)) -> i32 {
         let sums = &self.sums[row * (self.slots + 1)..];
         sums[from + count] - sums[from]
@@ -183,7 +183,7 @@ impl Rows {
         users
     }
 
-    /// Users too many of all rows in each slot.
+    /// The overuse of all rows in each slot.
     pub(super) fn overuse(&self) -> Vec<u64> {
         let mut over = vec![0; self.slots];
         for (row, &capacity) in self.uses.chunks(self.slots.max(1)).zip(&self.capacity) {

@@ -15,11 +15,11 @@ use crate::plan::{Plan, Stream};
 use crate::problem::{Hold, Problem};
 use conset_ir::convert::{index, to_u32};
 
-/// Rounds without a gain after which a phase is left as it is.
+/// The number of rounds without improvement after which the search ends.
 const PATIENCE: u32 = 2;
 
-/// Gives the streams of each phase better starts than they have, and prices the plan. What was
-/// looked at is added to `work`.
+/// Improves the starts of the streams of each phase and computes the duration of the plan. Adds the
+/// work done to `work`.
 pub(super) fn pack(plan: &mut Plan, problem: &Problem<'_>, order: &Order, work: &mut u64) {
     plan.clocks = 0;
     for streams in &mut plan.phases {
@@ -37,7 +37,7 @@ struct StartPacking {
     holds: Vec<Hold>,
     /// Clocks of each stream from its start until its last word is received.
     spans: Vec<u64>,
-    /// Streams that come before each, and after it; empty where there is no order.
+    /// The predecessors and successors of each stream; empty without an order.
     ordered: Vec<[Vec<u32>; 2]>,
     capacity: Vec<usize>,
     /// When each resource is busy, in ascending order.
@@ -75,7 +75,7 @@ impl StartPacking {
         this
     }
 
-    /// The best starts found, these or better ones, and the length of the phase.
+    /// The best starts found, at least as good as the given ones, and the length of the phase.
     fn improved(&mut self, mut starts: Vec<u64>) -> (Vec<u64>, u64) {
         let mut order: Vec<usize> = (0..starts.len()).collect();
         let ends = starts.iter().zip(&self.spans).map(|(start, span)| start + span);
@@ -112,7 +112,8 @@ impl StartPacking {
                 true => span - hold.after - hold.clocks,
                 false => hold.after,
             };
-            let before = self.ordered.get(stream).map(|sides| &sides[usize::from(mirrored)]);
+            let before =
+                self.ordered.get(stream).map(|neighbours| &neighbours[usize::from(mirrored)]);
             let ends = before.into_iter().flatten().map(|&other| index(other));
             let mut start = ends.map(|other| starts[other] + self.spans[other]).max().unwrap_or(0);
             while let Some(later) = self.holds[holds.clone()].iter().find_map(|hold| {
@@ -163,12 +164,12 @@ fn ordered(streams: &[Stream], order: &Order) -> Vec<[Vec<u32>; 2]> {
         of.entry(stream.connection).or_default().push(to_u32(row));
     }
     let streams_of = |x: u32| of.get(&x).map_or(&[][..], Vec::as_slice);
-    let sides = |stream: &Stream| {
+    let neighbours = |stream: &Stream| {
         let x = stream.connection;
         let pairs = || order.of(x).iter().map(|&pair| order.pairs[index(pair)]);
         let before = pairs().filter(|pair| pair[1] == x).flat_map(|pair| streams_of(pair[0]));
         let after = pairs().filter(|pair| pair[0] == x).flat_map(|pair| streams_of(pair[1]));
         [before.copied().collect(), after.copied().collect()]
     };
-    streams.iter().map(sides).collect()
+    streams.iter().map(neighbours).collect()
 }

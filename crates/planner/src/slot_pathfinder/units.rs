@@ -11,14 +11,14 @@ pub(super) struct Units {
     pub(super) connection: Vec<u32>,
     /// Words of each unit.
     pub(super) words: Vec<u32>,
-    /// Slots of each unit: as many as come nearest to its clocks, so what is rounded up and down
-    /// evens out. Exact starts are found in the end.
+    /// The slots of each unit: its clocks rounded to the nearest number of slots, so that errors
+    /// cancel out. Exact starts are computed at the end.
     pub(super) slots: Vec<u16>,
     /// Clocks of a slot.
     pub(super) slot: u64,
     /// Slots of the longest unit.
     pub(super) longest: usize,
-    /// Slots that ports and links need at least.
+    /// The least number of slots for ports and links.
     pub(super) fewest_slots: u32,
 }
 
@@ -44,7 +44,8 @@ pub(super) fn cuts(problem: &Problem<'_>, config: &Config) -> Vec<(u32, u32)> {
 const MOST: u64 = 6;
 
 impl Units {
-    /// Cuts connections into units of at most so many words, the longest of so many slots.
+    /// Cuts connections into units of at most `length` words, the longest of which has `grain`
+    /// slots.
     pub(super) fn cut(problem: &Problem<'_>, (length, grain): (u32, u32)) -> Self {
         let connections = problem.set.connections();
         let mut this = Self {

@@ -16,14 +16,15 @@ use rand_chacha::ChaCha8Rng;
 
 use super::packing::{ItemPlacement, Items};
 
-/// Items that are looked at for a slot, at most.
+/// The maximum number of items considered for a slot.
 const SAMPLE: usize = 1 << 11;
 
-/// Arrays that are looked at for a slot until a hole more is allowed, and for a unit of work.
+/// The arrays examined for a slot before one more idle array is allowed, and those of a unit of
+/// work.
 const EXPANSION_BUDGET: u64 = 1 << 20;
 const UNIT: u64 = 1 << 8;
 
-/// Holes of a slot at most.
+/// The maximum number of idle tight arrays of a slot.
 const HOLES: u32 = 4;
 
 /// Items with each of their choices, and the arrays that these take.
@@ -40,19 +41,19 @@ struct Pieces {
 struct PartialSlot<'a> {
     pieces: &'a Pieces,
     tight: &'a [bool],
-    /// Tight arrays that may stay empty.
+    /// The number of tight arrays that may stay idle.
     holes: u32,
-    /// Arrays that may still be looked at.
+    /// The number of arrays that may still be examined.
     left: u64,
     chosen: Vec<u32>,
     /// For each array the pieces that could take it.
     count: Vec<u32>,
-    /// Lists that are in use no more.
+    /// Unused lists, kept for their memory.
     spare: Vec<Vec<u32>>,
 }
 
-/// Fills slots with items that take single entries of arrays without delays: the places of the
-/// items in these slots, and how many slots they are.
+/// Fills slots with items that take single entries of arrays without delays. Returns the placements
+/// of items and the number of slots.
 pub(super) fn fill(
     items: &Items,
     tight: &[bool],

@@ -21,7 +21,7 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// What an item takes of an array: `count` of the capacity of the entry at its time less `delay`.
+/// The use of an array by an item: `count` of the capacity of the entry at its time less `delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Take {
     pub(super) array: u32,
@@ -37,7 +37,7 @@ pub(super) struct Choice {
     pub(super) beside: Vec<Take>,
 }
 
-/// Items to be packed.
+/// The items to be packed.
 pub(super) struct Items {
     pub(super) period: usize,
     /// The capacity of the entries of each array.
@@ -48,12 +48,12 @@ pub(super) struct Items {
     /// For each array its mirror image and a sum: whatever takes an entry takes the entry of the
     /// image with which its number adds up to this sum, modulo the period, as well.
     pub(super) mirror: Option<Vec<(u32, u32)>>,
-    /// Of times that cost the same the first is taken, not a random one.
+    /// Whether to take the first of several times of equal cost instead of a random one.
     pub(super) first_fit: bool,
 }
 
 impl Items {
-    /// What some items take of each array, on average over their choices.
+    /// The load of each array by some items, averaged over their choices.
     pub(super) fn loads(&self, is_in: impl Fn(usize) -> bool) -> Vec<f64> {
         let mut loads = vec![0.0; self.capacity.len()];
         for (_, &row) in self.row_of.iter().enumerate().filter(|&(item, _)| is_in(item)) {
@@ -67,7 +67,7 @@ impl Items {
     }
 }
 
-/// Where an item is.
+/// The choice and the time of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ItemPlacement {
     pub(super) choice: u32,
@@ -89,11 +89,11 @@ pub struct Weights {
 
 pub(super) const UNIT: u32 = 1 << 12;
 
-/// The greatest additional cost, and the most overuses of an entry that count.
+/// The maximum history cost, and the maximum overuse of an entry that is counted.
 const DEAREST: u32 = 1 << 16;
 const COUNTED: u32 = 8;
 
-/// Entries that are added up for a unit of work.
+/// The number of entries added up per unit of work.
 const ENTRIES: u64 = 1 << 10;
 
 struct MinConflicts<'a> {
@@ -109,8 +109,8 @@ struct MinConflicts<'a> {
     sums: Vec<i16>,
 }
 
-/// Packs items; `None` where the search gives up or `budget` is used up, which becomes less by
-/// the work done.
+/// Packs items. Returns `None` if the search gives up or the budget is used up. Subtracts the work
+/// done from `budget`.
 pub(super) fn pack(
     items: &Items,
     weights: &Weights,
@@ -209,7 +209,7 @@ impl MinConflicts<'_> {
         }
     }
 
-    /// Puts an item where it costs least; the work that took.
+    /// Places an item where it costs least and returns the work done.
     fn place(&mut self, item: u32, rng: &mut ChaCha8Rng) -> u64 {
         let items = self.items;
         let mut sums = std::mem::take(&mut self.sums);
@@ -272,7 +272,8 @@ impl MinConflicts<'_> {
         })
     }
 
-    /// Makes overused entries dearer and others cheaper again; how many are overused.
+    /// Raises the history costs of overused entries, lowers the others, and returns the number of
+    /// overused entries.
     fn remember(&mut self) -> usize {
         let mut overused = 0;
         for entry in 0..self.users.len() {

@@ -26,8 +26,8 @@ pub(super) struct Pool<'a> {
 impl<'a> Pool<'a> {
     pub(super) fn new(connections: &'a [Connection], cells: usize) -> Self {
         let most = cells.next_power_of_two().min(LISTS_OF_SOURCE);
-        let room = (LISTS / cells.max(1)).max(1);
-        let lists = most.min(1 << room.ilog2());
+        let per_source = (LISTS / cells.max(1)).max(1);
+        let lists = most.min(1 << per_source.ilog2());
         let heads = vec![NONE; cells * lists];
         Self { connections, heads, next: vec![ABSENT; connections.len()], lists }
     }
