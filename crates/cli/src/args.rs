@@ -154,7 +154,7 @@ pub(crate) struct InputArgs {
 pub(crate) struct InputOptions {
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-    /// Input format, if it cannot be inferred from the file name.
+    /// Input format, if the contents and the name of the file do not show it.
     #[arg(long)]
     pub(crate) format: Option<String>,
     /// Number of parts [default: number of cells of the machine].

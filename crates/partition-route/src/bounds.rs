@@ -276,7 +276,9 @@ fn endpoint_bound(machine: &Machine, set: &ConnectionSet) -> Bound {
     Bound {
         binding: Binding::Endpoints,
         value: ends.div_ceil(u64::from(channels)),
-        explanation: format!("{ends} connections end at {cell}, which has {channels} channels"),
+        explanation: format!(
+            "{ends} connections begin or end at {cell}, which has {channels} channels"
+        ),
         witness: Some(Witness::Cell(cell)),
     }
 }

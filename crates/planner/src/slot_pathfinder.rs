@@ -6,14 +6,7 @@
 //! conflict are routed again and again, while what is overused becomes dearer (PathFinder:
 //! McMurchie and Ebeling, FPGA 1995), until nothing is.
 //!
-//! A first plan is negotiated from the bound upwards: slots and phases are added where negotiation
-//! stalls. Then there is a *trial* for each way to cut the set, with as many slots and phases as
-//! bounds ask for. A trial has a limit of work, and present cost rises as that is used up, so what
-//! is overused in the end tells how near it came. Where it failed it may be made again with twice
-//! the work, or with more slots or phases; where it succeeded, with fewer. Trials are ranked by
-//! what was overused and by the clocks that they would gain, and get work in inverse proportion to
-//! their rank, until the budget is used up.
-//!
+//! The number of slots and of phases starts at the bound, and grows where negotiation stalls.
 //! Units of a connection on one route in neighbouring slots become one stream, which takes its
 //! channels once. In the end streams are moved to their earliest starts, which frees what slots
 //! of uneven units have left.
@@ -41,15 +34,20 @@ use units::Units;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Numbers of units that the longest connection is cut into, and of slots that such a unit
-    /// takes.
+    /// takes: one attempt for each.
     pub cuts: Vec<(u32, u32)>,
-    /// The same where words are uneven; each is also used with the mean instead of the longest.
+    /// The same where words are uneven, with one more attempt for each that takes the mean instead
+    /// of the longest.
     pub uneven_cuts: Vec<(u32, u32)>,
-    /// What an overuse adds to a resource's cost when a negotiation begins, as a factor of that
-    /// cost, in 4096ths.
+    /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost,
+    /// in 4096ths.
     pub present_first: u32,
-    /// The same when the work of a negotiation is used up.
+    /// The greatest such factor.
     pub present_most: u32,
+    /// The greatest with which it goes on when slots are added or taken away.
+    pub present_again: u32,
+    /// How much the factor grows in a pass, in 64ths.
+    pub present_growth: u32,
     /// What each pass in which a resource is overused adds to its cost.
     pub history: u32,
     /// The most that these additions amount to.
@@ -67,9 +65,15 @@ pub struct Config {
     pub far: u16,
     /// More phases than the bound to begin with: as many as take this part of the bound of time.
     pub free_phases: u32,
-    /// The limit of work of a trial that starts anew, when it is made first; in multiples of the
-    /// work of placing all units once.
-    pub effort: u64,
+    /// Passes without a sixteenth of conflicts fewer after which slots are added at first.
+    pub patience_first: u32,
+    /// Such passes after which an attempt to do with less has stalled, at first.
+    pub patience: u32,
+    /// The same for the last attempt to do with a slot or a phase fewer.
+    pub patience_most: u32,
+    /// Finer units have their turn when what is tried next took more than this part of the budget
+    /// last time.
+    pub quick: u32,
 }
 
 impl Default for Config {
@@ -78,8 +82,10 @@ impl Default for Config {
             cuts: vec![(1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (2, 2), (4, 1)],
             uneven_cuts: vec![(1, 8), (1, 1), (1, 4)],
             present_first: 1280,
-            present_most: 16384,
-            history: 5,
+            present_most: 20000,
+            present_again: 16000,
+            present_growth: 1,
+            history: 10,
             history_most: 1 << 10,
             history_kept: 48,
             port: 128,
@@ -87,7 +93,10 @@ impl Default for Config {
             far_detours: 64,
             far: 24,
             free_phases: 64,
-            effort: 16,
+            patience_first: 4,
+            patience: 12,
+            patience_most: 1 << 12,
+            quick: 32,
         }
     }
 }
@@ -107,16 +116,7 @@ const PER_CONNECTION: u64 = 1 << 21;
 const BUDGET: u64 = 1 << 30;
 
 /// A plan that is shorter by one in so many clocks is worth a trial.
-const WORTHWHILE: u64 = 256;
-
-/// Placing a unit takes about as much as looking at so many slots, and at those that there are.
-const SWEEP: u64 = 24;
-
-/// Trials that start from what was settled take so many times less than those that start anew.
-const CARRIED: u64 = 4;
-
-/// Overuse is counted in so many users.
-const MILLION: u64 = 1_000_000;
+const WORTHWHILE: i64 = 256;
 
 /// Plans a set; `None` where the set is empty or has requirements, where routes are very long, or
 /// slots or pairs of the order very many, or where the budget was used up before there was a plan.
@@ -137,8 +137,7 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
         }
     }
     let mut search = Search::new(problem, config, &order, budget);
-    search.begin(&units, seed);
-    search.run();
+    search.run(Vec::new(), &units, seed);
     search.found()
 }
 
@@ -151,7 +150,7 @@ pub(crate) fn together(
     seed: u64,
 ) -> Option<Found> {
     let config = Config::default();
-    let config = Config { detour: 0, far: 0, ..config };
+    let config = Config { detour: 0, far: 0, patience_first: config.patience, ..config };
     let mut words: Vec<u32> = problem.set.connections().iter().map(|c| c.words).collect();
     words.sort_unstable_by_key(|&words| Reverse(words));
     let units = Units::cut(problem, (words.first()?.max(&1).to_owned(), 1));
@@ -165,20 +164,13 @@ pub(crate) fn together(
     let share = |slot: u32| u64::from(slot.saturating_sub(each)) * words.len() as u64;
     let room = (0..slots).map(|slot| words[(share(slot) / u64::from(slots)) as usize]);
     let shape = (phases, room.collect());
-    let mut state = Negotiation::new(problem, &config, (&units, &order), shape, seed);
+    let mut settled = Negotiation::new(problem, &config, (&units, &order), shape, seed);
     let mut search = Search::new(problem, &config, &order, budget);
-    search.seed = seed;
-    let outcome = state.settle(config.effort / CARRIED, budget);
-    let clocks = search.take(&mut state, outcome)?;
-    search.cuts.push(Cut { units: &units, settled: None });
-    search.settled(0, state, clocks);
-    search.run();
+    let outcome = settled.settle(u64::MAX, budget);
+    let clocks = search.take(&mut settled, outcome)?;
+    let first = Attempt::new(settled, Some(clocks), config.patience);
+    search.run(vec![first], &[], seed);
     search.found()
-}
-
-/// The fewest slots with which so many phases may do, as far as bounds tell.
-fn fewest_slots(units: &Units, phases: u32) -> u32 {
-    units.fewest_slots.max(phases + units.longest as u32 - 1)
 }
 
 /// Whether so many phases and slots are too many.
@@ -195,51 +187,34 @@ struct Search<'a> {
     budget: u64,
     best: Option<Plan>,
     work: u64,
-    seed: u64,
-    /// The work of placing a unit, for each slot.
-    placing: u64,
-    cuts: Vec<Cut<'a>>,
-    trials: Vec<Trial>,
 }
 
-/// One way to cut the connections.
-struct Cut<'a> {
-    units: &'a Units,
-    /// The last negotiation that gave a plan, and the clocks of that plan.
-    settled: Option<(Negotiation<'a>, u64)>,
+/// A negotiation, and what is tried next with it.
+struct Attempt<'a> {
+    state: Negotiation<'a>,
+    /// Clocks of its plan, or what a plan would take if it had one.
+    clocks: u64,
+    /// Whether it has a plan.
+    settled: bool,
+    /// As many phases, one fewer, and one more: after how many passes without progress that is
+    /// given up next time, and the work it took last time.
+    tries: [(i64, u32, u64); 3],
+    /// Slots that are taken away at once.
+    step: u64,
 }
 
-/// Slots and phases to negotiate with.
-#[derive(Clone, Copy)]
-struct Trial {
-    cut: usize,
-    shape: Shape,
-    /// Whether it starts from what was settled, with fewer slots or phases.
-    is_carried: bool,
-    /// Its limit of work, in multiples of the work of placing all units once.
-    effort: u64,
-    /// Users too many that were left last time, of a million. Before the first time, a guess.
-    overuse: u64,
+impl<'a> Attempt<'a> {
+    fn new(state: Negotiation<'a>, clocks: Option<u64>, patience: u32) -> Self {
+        let step = (state.spare_slots() as u64 / 4).max(1);
+        let tries = [0, -1, 1].map(|more| (more, patience, 0));
+        let settled = clocks.is_some();
+        Self { clocks: clocks.unwrap_or(state.clocks()), settled, state, tries, step }
+    }
 }
-
-/// Slots of all phases, and phases.
-type Shape = (u32, u32);
 
 impl<'a> Search<'a> {
     fn new(problem: &'a Problem<'a>, config: &'a Config, order: &'a Order, budget: u64) -> Self {
-        let (cuts, trials) = (Vec::new(), Vec::new());
-        Self {
-            problem,
-            config,
-            order,
-            budget,
-            best: None,
-            work: 0,
-            seed: 0,
-            placing: 0,
-            cuts,
-            trials,
-        }
+        Self { problem, config, order, budget, best: None, work: 0 }
     }
 
     fn found(self) -> Option<Found> {
@@ -247,160 +222,124 @@ impl<'a> Search<'a> {
         best.map(|plan| Found { plan, work })
     }
 
-    /// Adds the cuts, negotiates a first plan with the first of them, and plans a trial at the
-    /// bound for each.
-    fn begin(&mut self, units: &'a [Units], seed: u64) {
-        self.seed = seed;
-        let bounds = self.problem.bounds;
+    /// Negotiates from the bound upwards. A part of what is left of the budget is for that.
+    fn first(&mut self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
+        let bounds = &self.problem.bounds;
         let free = bounds.clocks / u64::from(self.config.free_phases) / self.problem.switch.max(1);
         let phases = bounds.phases.max(1) + free.min(u64::from(bounds.phases)) as u32;
-        for units in units {
-            let cut = self.cuts.len();
-            self.cuts.push(Cut { units, settled: None });
-            if cut == 0 {
-                let shape = (fewest_slots(units, phases), phases);
-                let Some(mut state) = self.begun(cut, shape) else { return };
-                let outcome = state.settle(self.config.effort / CARRIED, self.left().div_ceil(2));
-                self.placing = state.placing;
-                let Some(clocks) = self.take(&mut state, outcome) else { return };
-                self.settled(cut, state, clocks);
-            }
-            let phases = bounds.phases.max(1);
-            self.push(Trial {
-                cut,
-                shape: (fewest_slots(units, phases), phases),
-                is_carried: false,
-                effort: self.config.effort,
-                overuse: 0,
-            });
-        }
+        let mut state = self.begun(units, (0, phases), seed)?;
+        // What comes out much longer than the best is not made better than that in the end.
+        let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
+        let part = if self.best.is_some() { 8 } else { 2 };
+        let outcome = state.settle(most, self.left().div_ceil(part));
+        let clocks = self.take(&mut state, outcome)?;
+        Some(Attempt::new(state, Some(clocks), self.config.patience))
     }
 
-    /// Makes trials until the budget is used up. They are ranked by their overuse, squared, over
-    /// the clocks that they would gain, and each gets work in inverse proportion to its rank.
-    fn run(&mut self) {
-        while self.left() > 0 {
-            let mut ranked: Vec<(u128, usize)> = Vec::new();
-            for (row, &Trial { cut, shape, overuse, .. }) in self.trials.iter().enumerate() {
-                if let Some(gain) = self.gain(cut, shape) {
-                    let overuse = u128::from((overuse + 1) * MILLION);
-                    ranked.push((overuse * overuse / u128::from(gain), row));
-                }
-            }
-            ranked.sort_unstable();
-            let cost = |(rank, &(_, row)): (u64, &(u128, usize))| {
-                let Trial { cut, shape, effort, .. } = self.trials[row];
-                let units = self.cuts[cut].units.count() as u64;
-                (effort * units * (SWEEP + u64::from(shape.0)) * rank, row)
-            };
-            let Some((_, row)) = (1..).zip(&ranked).map(cost).min() else { break };
-            let trial = self.trials.swap_remove(row);
-            self.make(trial);
-        }
-    }
-
-    /// Makes a trial, and plans what follows from its outcome.
-    fn make(&mut self, trial: Trial) {
-        let Trial { cut, shape, is_carried, effort, .. } = trial;
-        self.seed = self.seed.wrapping_add(1);
-        let carried = self.cuts[cut].settled.as_ref().filter(|_| is_carried);
-        let state = match carried {
-            Some((state, _)) => Some(state.reseeded(self.seed)),
-            None => self.begun(cut, shape),
-        };
-        let Some(mut state) = state else { return };
-        let outcome = state.fit(shape, effort, self.left());
-        let left = state.left_over();
-        if let Some(clocks) = self.take(&mut state, outcome) {
-            self.settled(cut, state, clocks);
-            return;
-        }
-        // There is less overuse where there is more room.
-        let overuse = left.least / 2;
-        let first = self.config.effort / if is_carried { CARRIED } else { 1 };
-        let more = |shape| Trial { cut, shape, is_carried, effort: first, overuse };
-        let (slots, phases) = shape;
-        let missing = (u64::from(slots) * left.links / MILLION).max(1) as u32;
-        self.push(more((slots + missing, phases)));
-        if left.channels > 0 {
-            let missing = (u64::from(phases) * left.channels / MILLION).max(1) as u32;
-            self.push(more((slots, phases + missing)));
-        }
-        self.trials.push(Trial { effort: 2 * effort, overuse: left.least, ..trial });
-    }
-
-    /// Keeps a negotiation that gave a plan, and plans trials with fewer slots and phases.
-    fn settled(&mut self, cut: usize, state: Negotiation<'a>, clocks: u64) {
-        let (slots, phases) = (state.slots() as u32, state.phases() as u32);
-        let units = self.cuts[cut].units;
-        self.cuts[cut].settled = Some((state, clocks));
-        let is_less = |(s, p): Shape| s < slots || p < phases;
-        self.trials.retain(|t| t.cut != cut || !t.is_carried || is_less(t.shape));
-        let best = self.best.as_ref().map_or(clocks, |best| best.clocks);
-        let (slot, switch) = (units.slot, self.problem.switch);
-        // What it takes to be as good as the best plan.
-        let slots = slots.saturating_sub((clocks.saturating_sub(best) / slot) as u32);
-        let step = slots.saturating_sub(units.fewest_slots) / 4;
-        // Phases are worth some slots.
-        let gone = (phases.saturating_sub(self.problem.bounds.phases) / 2).max(1).min(phases - 1);
-        let worth = (u64::from(gone) * switch).saturating_sub(best / WORTHWHILE + 1) / slot;
-        let overuse = MILLION / u64::from(slots.max(1));
-        for shape in [
-            (slots.saturating_sub(step.max(1)), phases),
-            (slots.saturating_sub(1), phases),
-            (slots + worth as u32, phases - gone),
-        ] {
-            let effort = self.config.effort / CARRIED;
-            self.push(Trial { cut, shape, is_carried: true, effort, overuse });
-        }
-    }
-
-    /// Plans a trial if it is possible as far as bounds tell, would give a better plan, and is not
-    /// planned already.
-    fn push(&mut self, trial: Trial) {
-        let Trial { cut, shape: (slots, phases), is_carried, .. } = trial;
-        let same = |t: &Trial| (t.cut, t.shape, t.is_carried) == (cut, (slots, phases), is_carried);
-        if phases >= self.problem.bounds.phases.max(1)
-            && slots >= fewest_slots(self.cuts[cut].units, phases)
-            && !is_large(self.problem, phases, slots)
-            && self.gain(cut, trial.shape).is_some()
-            && !self.trials.iter().any(same)
-        {
-            self.trials.push(trial);
-        }
-    }
-
-    /// A negotiation in which no unit has a place; `None` where that is large.
-    fn begun(&self, cut: usize, (slots, phases): Shape) -> Option<Negotiation<'a>> {
+    /// A negotiation with so many slots, or as many as bounds ask for; `None` where that is large.
+    fn begun(
+        &self,
+        units: &'a Units,
+        (slots, phases): (u32, u32),
+        seed: u64,
+    ) -> Option<Negotiation<'a>> {
+        let slots = slots.max(units.fewest_slots).max(phases + units.longest as u32 - 1);
         if is_large(self.problem, phases, slots) {
             return None;
         }
         let shape = (phases, vec![u32::MAX; slots as usize]);
-        let units = (self.cuts[cut].units, self.order);
-        let mut state = Negotiation::new(self.problem, self.config, units, shape, self.seed);
-        state.placing = self.placing;
-        Some(state)
+        Some(Negotiation::new(self.problem, self.config, (units, self.order), shape, seed))
     }
 
-    /// Clocks by which a plan of such a shape would be better than the best; `None` where they are
-    /// few.
-    fn gain(&self, cut: usize, (slots, phases): Shape) -> Option<u64> {
-        let best = self.best.as_ref()?.clocks;
-        let Cut { units, settled } = &self.cuts[cut];
-        let bounds = &self.problem.bounds;
-        // Exact starts shorten plans of uneven units by an unknown part, up to the bound.
-        let (clocks, from_slots, from_phases) = match settled {
-            Some((state, clocks)) => (*clocks, state.slots() as u32, state.phases() as u32),
-            None if units.are_uneven() => (bounds.clocks, units.fewest_slots, bounds.phases),
-            None => (0, 0, 0),
-        };
-        let more =
-            |now: u32, from: u32, each: u64| (i64::from(now) - i64::from(from)) * each as i64;
-        let clocks = clocks as i64
-            + more(slots, from_slots, units.slot)
-            + more(phases, from_phases, self.problem.switch);
-        let clocks = u64::try_from(clocks).unwrap_or(0).max(bounds.clocks);
-        (best - best / WORTHWHILE).checked_sub(clocks).filter(|&gain| gain > 0)
+    /// An attempt with other units, which begins where it would be better than the best plan.
+    fn other(&self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
+        let best = self.best.as_ref()?;
+        let phases = best.phases.len() as u32;
+        let slots =
+            best.clocks.saturating_sub(u64::from(phases) * self.problem.switch) / units.slot;
+        let state = self.begun(units, (slots as u32, phases), seed)?;
+        Some(Attempt::new(state, None, self.config.patience))
+    }
+
+    /// Begins with some attempts and the coarsest units, and takes slots and phases away for as
+    /// long as that may give a better plan and the budget lasts: what took the least work last
+    /// time, of these what would give the shortest plan. Where nothing gains quickly the next units
+    /// have their turn.
+    fn run(&mut self, mut attempts: Vec<Attempt<'a>>, units: &'a [Units], seed: u64) {
+        let mut pending = units.iter();
+        while self.left() > 0 {
+            let next = self.next(&attempts);
+            let quick = self.budget / u64::from(self.config.quick);
+            if next.is_none_or(|((spent, _), ..)| spent > quick)
+                && let Some(units) = pending.next()
+            {
+                // What uneven units take is known only when their exact starts are.
+                let attempt = match attempts.is_empty() || units.are_uneven() {
+                    true => self.first(units, seed),
+                    false => self.other(units, seed),
+                };
+                attempts.extend(attempt);
+                continue;
+            }
+            let Some((_, row, column)) = next else { break };
+            let attempt = &mut attempts[row];
+            let (more, patience, _) = attempt.tries[column];
+            let before = self.work;
+            let mut trial = attempt.state.clone();
+            let shape = self.shape(attempt, more).expect("it was chosen");
+            let outcome = trial.fit(shape, patience, self.left());
+            if let Some(clocks) = self.take(&mut trial, outcome) {
+                (attempt.state, attempt.clocks, attempt.settled) = (trial, clocks, true);
+            } else if more == 0 && attempt.step > 1 {
+                attempt.step /= 2;
+            } else {
+                attempt.tries[column].1 *= 2;
+                if attempt.settled {
+                    attempt.state.reseed();
+                } else if more == 0 {
+                    attempt.state = trial;
+                    attempt.clocks = attempt.state.clocks();
+                }
+            }
+            attempt.tries[column].2 = self.work - before;
+        }
+    }
+
+    /// The most slots with which an attempt with so many more phases would be better than the best
+    /// plan, and its phases.
+    fn shape(&self, attempt: &Attempt<'a>, more: i64) -> Option<(u32, u32)> {
+        let best = self.best.as_ref()?.clocks as i64;
+        let best = best - best / WORTHWHILE;
+        let phases = u32::try_from(attempt.state.phases() as i64 + more).ok()?;
+        let (slot, switch) = (attempt.state.slot() as i64, self.problem.switch as i64);
+        let gain = attempt.clocks as i64 + more * switch - best;
+        let step = if more == 0 { attempt.step as i64 } else { 1 };
+        let slots = attempt.state.slots() as i64 - gain.div_euclid(slot) - step;
+        let slots = u32::try_from(slots).ok()?;
+        let fits = phases >= self.problem.bounds.phases.max(1)
+            && slots >= attempt.state.fewest_slots(phases)
+            && slots <= SLOTS;
+        fits.then_some((slots, phases))
+    }
+
+    /// What is tried next: the work it took last time and the clocks that it would give; the
+    /// attempt, and what is done about its phases.
+    fn next(&self, attempts: &[Attempt<'a>]) -> Option<((u64, u64), usize, usize)> {
+        let mut next: Option<((u64, u64), usize, usize)> = None;
+        for (row, attempt) in attempts.iter().enumerate() {
+            for (column, &(more, patience, spent)) in attempt.tries.iter().enumerate() {
+                let Some((slots, phases)) = self.shape(attempt, more) else { continue };
+                let clocks = u64::from(slots) * attempt.state.slot()
+                    + u64::from(phases) * self.problem.switch;
+                let key = (spent, clocks);
+                if patience <= self.config.patience_most
+                    && next.is_none_or(|(least, ..)| key < least)
+                {
+                    next = Some((key, row, column));
+                }
+            }
+        }
+        next
     }
 
     fn left(&self) -> u64 {

@@ -309,7 +309,7 @@ const NAMED: usize = 4;
 fn write_reuse(out: &mut dyn Write, report: &ReuseReport, ratio: f64) -> io::Result<()> {
     writeln!(
         out,
-        "reuse    {} kept, {} moved, {} inserted, {} removed; {} touched of {} before",
+        "reuse    {} kept, {} moved, {} inserted, {} removed; {} changed (the earlier schedule has {})",
         text::count(to_u64(report.kept), "connection"),
         report.moved,
         report.inserted,

@@ -73,7 +73,7 @@ fn refuse_options(args: &EmitArgs) -> Result<(), InputError> {
     let of_rust = args.runtime.is_some() && !is_rust;
     let of_git = args.runtime_git.is_some() && !is_rust;
     let wrong = |option: &str, lang: &str| {
-        let message = format!("only --format {lang} has this option");
+        let message = format!("only applies to --format {lang}");
         Err(InputError::new(option, At::Whole, message).help(format!("leave out {option}")))
     };
     match (of_c, of_rust, of_git) {

@@ -101,7 +101,7 @@ fn parse_view(words: &[String]) -> Result<ScheduleView, InputError> {
     let wrong = |message: String| {
         InputError::new("show", At::Path(words.join(" ")), message).help(
             "WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C or \
-             connection C",
+             connection X",
         )
     };
     let id = |word: &str, prefix: &str| {

@@ -111,7 +111,7 @@ fn write_phase(out: &mut dyn Write, why: &Explanation, part: &PartExplanation) -
     let mut found = Vec::new();
     for (verdict, words) in [
         (Feasibility::Feasible, "with room"),
-        (Feasibility::Full, "full on the way"),
+        (Feasibility::Full, "without free channels on the route"),
         (Feasibility::Order, "excluded by order"),
         (Feasibility::Contract, "excluded by a contract"),
         (Feasibility::Unpriced, "with room but too large to price"),

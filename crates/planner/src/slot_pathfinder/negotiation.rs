@@ -10,7 +10,7 @@ use super::order::{self, Order};
 use super::route::{RouteSearch, View};
 use super::rows::{HOP, NEVER, Prices, Rows, Use};
 use super::units::Units;
-use super::{Config, MILLION, SWEEP, ordered};
+use super::{Config, ordered};
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 
@@ -23,19 +23,6 @@ pub(super) const SLOTS: u32 = 1 << 13;
 
 /// How fast that is which is added in haste: half of this when the budget is used up.
 const HASTE: u64 = 16;
-
-/// What is small is counted in such parts.
-const PARTS: u64 = 1 << 10;
-
-/// Users too many that were left, of a million.
-pub(super) struct LeftOver {
-    /// The fewest after a pass.
-    pub(super) least: u64,
-    /// Of links and ports in the end.
-    pub(super) links: u64,
-    /// Of channels in the end.
-    pub(super) channels: u64,
-}
 
 /// How a negotiation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +54,8 @@ pub(super) struct Negotiation<'a> {
     /// What broken pairs of the order have cost so far.
     breaks: Vec<Use>,
     broken: i64,
+    /// Clocks for which the words of the farthest connection are on their way.
+    flight: u64,
     /// The first slot of each phase, and the number of slots.
     first: Vec<u32>,
     /// Words for which each slot has room.
@@ -83,10 +72,6 @@ pub(super) struct Negotiation<'a> {
     prices: Prices,
     rng: ChaCha8Rng,
     pub(super) work: u64,
-    /// The work of placing a unit, for each slot, in [`PARTS`]; 0 until all were placed once.
-    pub(super) placing: u64,
-    /// The fewest users too many after a pass.
-    least: u64,
     search: RouteSearch,
 }
 
@@ -115,6 +100,7 @@ impl<'a> Negotiation<'a> {
             order,
             breaks: vec![Use::default(); order.pairs.len()],
             broken: 0,
+            flight: problem.clocks(0).pipeline_latency(farthest.into()),
             first: vec![0],
             room,
             links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP, HOP),
@@ -127,8 +113,6 @@ impl<'a> Negotiation<'a> {
             prices,
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
-            placing: 0,
-            least: 0,
             search: RouteSearch::new(problem.cell_count()),
         };
         let room = std::mem::take(&mut this.room);
@@ -156,21 +140,32 @@ impl<'a> Negotiation<'a> {
         (0..=phases).map(first).collect()
     }
 
-    /// Negotiates until nothing is overused, with more slots and phases where that takes more than
-    /// an effort.
-    pub(super) fn settle(&mut self, effort: u64, budget: u64) -> Outcome {
+    /// Negotiates until nothing is overused, with more slots and phases where it stalls, up to so
+    /// many clocks.
+    pub(super) fn settle(&mut self, most: u64, budget: u64) -> Outcome {
+        let mut open: Vec<u32> = (0..self.units.count() as u32).collect();
+        // Far and long units first: they are the hardest to place.
+        let size = |unit: u32| {
+            let hops = self.problem.hops(self.units.connection[unit as usize] as usize);
+            u32::from(self.units.slots[unit as usize]) * (u32::from(hops) + 1)
+        };
+        open.shuffle(&mut self.rng);
+        open.sort_by_key(|&unit| Reverse(size(unit)));
         loop {
-            match self.negotiate(effort, budget) {
+            match self.negotiate(open, self.config.patience_first, budget) {
                 Outcome::Stalled => {}
                 ended => return ended,
             }
-            if self.resources() > RESOURCES || self.slots() as u32 > SLOTS {
+            let is_large = self.resources() > RESOURCES || self.slots() as u32 > SLOTS;
+            if is_large || self.clocks() > most {
                 return Outcome::Exhausted;
             }
             // Where there is no plan yet and half of the budget is used up, more and more is added.
             let late = self.work.saturating_sub(budget / 2);
-            self.grow(1 + (HASTE * late / budget.max(1)) as u32);
+            let haste = if most == u64::MAX { HASTE * late / budget.max(1) } else { 0 };
+            self.grow(1 + haste as u32);
             self.forget();
+            open = self.open();
         }
     }
 
@@ -216,8 +211,13 @@ impl<'a> Negotiation<'a> {
         self.reshape(first, &old);
     }
 
-    /// Negotiates with so many slots and phases.
-    pub(super) fn fit(&mut self, (slots, phases): (u32, u32), effort: u64, budget: u64) -> Outcome {
+    /// Negotiates with so many slots and phases, and so many passes without progress at most.
+    pub(super) fn fit(
+        &mut self,
+        (slots, phases): (u32, u32),
+        patience: u32,
+        budget: u64,
+    ) -> Outcome {
         while self.slots() as u32 > slots
             && let Some(gone) = self.gone()
         {
@@ -229,7 +229,18 @@ impl<'a> Negotiation<'a> {
             self.reshape(self.cut(slots, phases), &old);
         }
         self.forget();
-        self.negotiate(effort, budget)
+        let open = self.open();
+        self.negotiate(open, patience, budget)
+    }
+
+    /// The fewest slots with which so many phases may do, as far as bounds tell.
+    pub(super) fn fewest_slots(&self, phases: u32) -> u32 {
+        self.units.fewest_slots.max(phases + self.units.longest as u32 - 1)
+    }
+
+    /// Slots beyond those that bounds ask for.
+    pub(super) fn spare_slots(&self) -> usize {
+        self.slots().saturating_sub(self.units.fewest_slots as usize)
     }
 
     /// The slot with the fewest users that can go.
@@ -307,62 +318,34 @@ impl<'a> Negotiation<'a> {
         (each * self.slots() + self.channels.len()) as u64
     }
 
-    /// Passes over units until nothing is overused, or until that has taken so many times the work
-    /// of placing all units once. Present cost rises with the part of that work that is done.
-    fn negotiate(&mut self, effort: u64, budget: u64) -> Outcome {
-        let begun = self.work;
-        self.least = u64::MAX;
-        self.prices.present = self.config.present_first;
-        let sweep = SWEEP + self.slots() as u64;
-        let count = self.units.count() as u64;
-        let most = |placing: u64| begun + effort * placing * count * sweep / PARTS;
-        let mut limit = if self.placing == 0 { u64::MAX } else { most(self.placing) };
-        let mut is_placed = false;
+    /// Passes over units until nothing is overused or there is no progress.
+    fn negotiate(&mut self, mut open: Vec<u32>, patience: u32, budget: u64) -> Outcome {
+        let (mut least, mut stalled) = (i64::MAX, 0);
         loop {
-            let open = self.open();
             for &unit in &open {
                 self.remove(unit);
                 self.place(unit);
                 if self.work >= budget {
                     return Outcome::Exhausted;
                 }
-                if self.work >= limit && is_placed {
-                    break;
-                }
-            }
-            if self.placing == 0 {
-                let units = open.len().max(1) as u64;
-                self.placing = ((self.work - begun) * PARTS / units / sweep).max(1);
-                limit = most(self.placing);
             }
             self.broken =
                 (0..self.order.pairs.len()).filter(|&row| self.is_broken(row)).count() as i64;
-            let now = (self.overuse + self.channel_overuse + self.broken) as u64;
-            self.least = self.least.min(now);
+            let now = self.overuse + self.channel_overuse + self.broken;
             if now == 0 {
                 return Outcome::Settled;
             }
-            is_placed = true;
-            if self.work >= limit {
+            // Progress that would take for ever is none.
+            if now < least - least / 16 {
+                (least, stalled) = (now, 0);
+            } else {
+                stalled += 1;
+            }
+            if stalled > patience {
                 return Outcome::Stalled;
             }
-            let done = (self.work - begun) * PARTS / (limit - begun);
-            let rise = u64::from(self.config.present_most - self.config.present_first);
-            let rise = rise * done / PARTS * done / PARTS;
-            self.prices.present = self.config.present_first + rise as u32;
             self.remember();
-        }
-    }
-
-    /// What was left when nothing settled.
-    pub(super) fn left_over(&self) -> LeftOver {
-        let users = self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
-        let share = |over: u64| over * MILLION / users.max(1);
-        let [links, channels] = [self.overuse + self.broken, self.channel_overuse];
-        LeftOver {
-            least: share(self.least.min((links + channels) as u64)),
-            links: share(links as u64),
-            channels: share(channels as u64),
+            open = self.open();
         }
     }
 
@@ -386,10 +369,14 @@ impl<'a> Negotiation<'a> {
         self.ports.forget(kept);
         self.channels.iter_mut().for_each(|of| of.forget(kept));
         self.breaks.iter_mut().for_each(|of| of.forget(kept));
+        self.prices.present = self.prices.present.min(self.config.present_again);
     }
 
     /// Makes what is overused dearer.
     fn remember(&mut self) {
+        let present = self.prices.present;
+        let grown = present + present * self.config.present_growth / 64;
+        self.prices.present = grown.min(self.config.present_most);
         self.links.remember(&self.prices);
         self.ports.remember(&self.prices);
         for (of, cost) in self.channels.iter_mut().zip(&mut self.channel_costs) {
@@ -613,13 +600,24 @@ impl<'a> Negotiation<'a> {
         best
     }
 
-    /// The same with other random numbers from here on.
-    pub(super) fn reseeded(&self, seed: u64) -> Self {
-        Self { rng: ChaCha8Rng::seed_from_u64(seed), ..self.clone() }
+    /// Draws other random numbers from here on.
+    pub(super) fn reseed(&mut self) {
+        self.rng = ChaCha8Rng::seed_from_u64(self.rng.random());
     }
 
     pub(super) fn phases(&self) -> usize {
         self.first.len() - 1
+    }
+
+    /// Clocks of a slot.
+    pub(super) fn slot(&self) -> u64 {
+        self.units.slot
+    }
+
+    /// About what its plan takes.
+    pub(super) fn clocks(&self) -> u64 {
+        let phase = self.problem.switch + self.flight;
+        self.slots() as u64 * self.units.slot + self.phases() as u64 * phase
     }
 
     /// Slots of all phases.
