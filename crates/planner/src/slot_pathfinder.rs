@@ -1,25 +1,25 @@
-//! Slots: negotiated congestion over time.
+//! Negotiated congestion (PathFinder) over links, agents and channels in time slots.
 //!
-//! Time is divided into slots of one length, and slots are dealt to phases. Connections are cut
-//! into *units* of at most a slot's words. A resource is a link in a slot, a port of an agent in
-//! a slot, or the channels of a cell in a phase. Each unit is given a slot and a route; units in
-//! conflict are routed again and again, while what is overused becomes dearer (PathFinder:
-//! McMurchie and Ebeling, FPGA 1995), until nothing is.
+//! Time is divided into slots of equal length, and each phase is a range of slots. Connections are
+//! cut into *units* of at most one slot's words, or of a few slots. A resource is a link in a slot,
+//! a port of an agent in a slot, or the channels of a cell in a phase. Each unit gets a start slot
+//! and a route. Units that overuse a resource are removed and placed again, while the cost of
+//! overused resources rises, until no resource is overused (McMurchie and Ebeling, FPGA 1995).
 //!
-//! A first plan is negotiated from the bound upwards: slots and phases are added where negotiation
-//! stalls. Then there is a *trial* for each way to cut the set, with as many slots and phases as
-//! bounds ask for. A trial has a limit of work, and present cost rises as that is used up, so what
-//! is overused in the end tells how near it came. Where it failed it may be made again with twice
-//! the work, or with more slots or phases; where it succeeded, with fewer. Trials are ranked by
-//! what was overused and by the clocks that they would gain, and get work in inverse proportion to
-//! their rank, until the budget is used up.
+//! The first plan is negotiated from the bound upwards: slots and phases are added whenever the
+//! negotiation stalls. Then there is a *trial* for each way to cut the set, with the number of
+//! slots and phases of the bounds. A trial has a work limit, and present costs rise as the work is
+//! used up, so the remaining overuse tells how close a failed trial came to a plan. A failed trial
+//! is queued again with twice the work, and with more slots or phases; a successful one is followed
+//! by trials with fewer. Trials are ranked by their overuse and by the clocks that they would gain,
+//! and get work in inverse proportion to their rank, until the budget is used up.
 //!
-//! Units of a connection on one route in neighbouring slots become one stream, which takes its
-//! channels once. In the end streams are moved to their earliest starts, which frees what slots
-//! of uneven units have left.
+//! Units of a connection on the same route in adjacent slots become one stream, which takes its
+//! channels once. At the end, streams are moved to their earliest starts, which removes the idle
+//! time that units of unequal length leave in slots (`starts`).
 //!
-//! What comes after others in the set's order gets slots behind theirs. Sets with requirements of
-//! bandwidth or latency are not planned here.
+//! If the set has an order, successors get later slots than their predecessors (`order`). Sets with
+//! required bandwidths or latencies are not supported.
 
 mod negotiation;
 mod order;
@@ -30,49 +30,53 @@ mod units;
 
 use std::cmp::Reverse;
 
+use conset_ir::convert::{index, to_i64, to_u32, to_u64, to_usize};
+
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
 use negotiation::{Negotiation, Outcome, RESOURCES, SLOTS};
 use order::Order;
 use units::Units;
 
-/// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link for a
+/// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link for one
 /// slot.
 #[derive(Clone, Debug)]
-pub struct Config {
-    /// Numbers of units that the longest connection is cut into, and of slots that such a unit
-    /// takes.
+pub struct SlotConfig {
+    /// Ways to cut a set: the number of units of the longest connection, and the number of slots of
+    /// such a unit.
     pub cuts: Vec<(u32, u32)>,
-    /// The same where words are uneven; each is also used with the mean instead of the longest.
+    /// The same for sets of connections of unequal length. Each way is also used with the mean
+    /// length in place of the maximum.
     pub uneven_cuts: Vec<(u32, u32)>,
-    /// What an overuse adds to a resource's cost when a negotiation begins, as a factor of that
-    /// cost, in 4096ths.
+    /// The present cost factor at the start of a negotiation, in 4096ths: an overuse adds this
+    /// factor of a resource's cost.
     pub present_first: u32,
-    /// The same when the work of a negotiation is used up.
+    /// The present cost factor when the work limit is reached, in 4096ths.
     pub present_most: u32,
-    /// What each pass in which a resource is overused adds to its cost.
+    /// The history cost that each overuse of a resource adds per pass.
     pub history: u32,
-    /// The most that these additions amount to.
+    /// The maximum history cost of a resource.
     pub history_most: u32,
-    /// What is kept of these additions when slots are added or taken away, in 64ths.
+    /// The share of history costs that is kept when slots are added or removed, in 64ths.
     pub history_kept: u32,
-    /// The cost of a port that is free, as far as factors apply to it.
+    /// The cost of a port that the present cost factor multiplies. An unused port costs nothing.
     pub port: u32,
-    /// Hops beyond the shortest that a route may take.
+    /// The maximum number of hops beyond the shortest route.
     pub detour: u16,
-    /// One of so many searches for detours allows so many hops more: rings and cuts are relieved by
-    /// routes the other way round.
+    /// One in `far_detours` searches for detours allows [`SlotConfig::far`] hops beyond the shortest
+    /// route: routes the other way round relieve rings and cuts.
     pub far_detours: u32,
-    /// Hops beyond the shortest in such a search.
+    /// The maximum number of hops beyond the shortest route in such a search.
     pub far: u16,
-    /// More phases than the bound to begin with: as many as take this part of the bound of time.
+    /// The first negotiation has more phases than the bound: as many more as take one
+    /// `free_phases`-th of the bound of time.
     pub free_phases: u32,
-    /// The limit of work of a trial that starts anew, when it is made first; in multiples of the
-    /// work of placing all units once.
+    /// The initial work limit of a trial that starts without a plan, in multiples of the work of
+    /// placing all units once.
     pub effort: u64,
 }
 
-impl Default for Config {
+impl Default for SlotConfig {
     fn default() -> Self {
         Self {
             cuts: vec![(1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (2, 2), (4, 1)],
@@ -92,41 +96,45 @@ impl Default for Config {
     }
 }
 
-/// The usual budget of a set, in slots that searches for routes look at, by eights: in proportion
-/// to the connections, some seconds at most.
+/// The default work budget for a problem: proportional to the connections, and a few seconds at
+/// most. The unit of work is eight slots of a link that a route search examines.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    let usual = problem.set.len() as u64 * PER_CONNECTION;
-    // Small sets get four times as much: that takes two seconds at most.
-    usual.max((4 * usual).min(BUDGET / 2)).min(BUDGET)
+    let budget = to_u64(problem.set.len()) * PER_CONNECTION;
+    // Small sets get four times as much, which takes two seconds at most.
+    budget.max((4 * budget).min(BUDGET / 2)).min(BUDGET)
 }
 
-/// Hops of the farthest connection of a set that is planned.
-const FARTHEST: u16 = 1 << 12;
+/// The maximum number of hops of a connection.
+const HOPS_LIMIT: u16 = 1 << 12;
 
 const PER_CONNECTION: u64 = 1 << 21;
 const BUDGET: u64 = 1 << 30;
 
-/// A plan that is shorter by one in so many clocks is worth a trial.
-const WORTHWHILE: u64 = 256;
+/// A trial must gain more than this fraction of the clocks of the best plan: one in 256.
+const LEAST_GAIN: u64 = 256;
 
-/// Placing a unit takes about as much as looking at so many slots, and at those that there are.
-const SWEEP: u64 = 24;
+/// The work of placing a unit, in addition to the number of slots, is about that of examining this
+/// many slots.
+const PLACING_WORK: u64 = 24;
 
-/// Trials that start from what was settled take so many times less than those that start anew.
-const CARRIED: u64 = 4;
+/// A trial that starts from a settled negotiation gets this fraction of the work of one that starts
+/// without a plan: one quarter.
+const WARM_START: u64 = 4;
 
-/// Overuse is counted in so many users.
+/// Overuse is stored as a number of users in this many.
 const MILLION: u64 = 1_000_000;
 
-/// Plans a set; `None` where the set is empty or has requirements, where routes are very long, or
-/// slots or pairs of the order very many, or where the budget was used up before there was a plan.
-pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
+/// Plans a set.
+///
+/// Returns `None` if the set is empty or has requirements, if it has very long routes, very many
+/// slots or very many pairs of the order, or if the budget was used up before a plan was found.
+pub fn plan(problem: &Problem<'_>, config: &SlotConfig, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
     if set.is_empty() || set.has_requirements() {
         return None;
     }
     let order = Order::new(set)?;
-    if (0..set.len()).any(|x| problem.hops(x) > FARTHEST) {
+    if (0..set.len()).any(|x| problem.hops(x) > HOPS_LIMIT) {
         return None;
     }
     let mut units: Vec<Units> = Vec::new();
@@ -136,22 +144,22 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
             units.push(cut);
         }
     }
-    let mut search = Search::new(problem, config, &order, budget);
-    search.begin(&units, seed);
+    let mut search = SlotSearch::new(problem, config, &order, budget);
+    search.start(&units, seed);
     search.run();
     search.found()
 }
 
-/// Plans a set as [`plan`] does, but begins with so many phases of so many slots, leaves connections
-/// whole and makes no detours, for which there is no room where phases are nearly full.
-pub(crate) fn together(
+/// Plans a set as [`plan`] does, but starts with a given number of phases of `each` slots, does not
+/// cut connections and allows no detours: nearly full phases have no room for detours.
+pub(crate) fn plan_full_phases(
     problem: &Problem<'_>,
     (phases, each): (u32, u32),
     budget: u64,
     seed: u64,
 ) -> Option<Found> {
-    let config = Config::default();
-    let config = Config { detour: 0, far: 0, ..config };
+    let config = SlotConfig::default();
+    let config = SlotConfig { detour: 0, far: 0, ..config };
     let mut words: Vec<u32> = problem.set.connections().iter().map(|c| c.words).collect();
     words.sort_unstable_by_key(|&words| Reverse(words));
     let units = Units::cut(problem, (words.first()?.max(&1).to_owned(), 1));
@@ -160,15 +168,16 @@ pub(crate) fn together(
     if is_large(problem, phases, slots) {
         return None;
     }
-    // Each slot is for words that are as long as those of an equal share of the connections, and
-    // there are a phase's slots more for each.
-    let share = |slot: u32| u64::from(slot.saturating_sub(each)) * words.len() as u64;
-    let room = (0..slots).map(|slot| words[(share(slot) / u64::from(slots)) as usize]);
-    let shape = (phases, room.collect());
-    let mut state = Negotiation::new(problem, &config, (&units, &order), shape, seed);
-    let mut search = Search::new(problem, &config, &order, budget);
+    // Sorted by length, the connections are divided into equal shares, one for each slot, and each
+    // slot has room for the longest connection of its share. The shares are `each` slots late, so
+    // that the first slots have room for any connection.
+    let share = |slot: u32| u64::from(slot.saturating_sub(each)) * to_u64(words.len());
+    let room = (0..slots).map(|slot| words[to_usize(share(slot) / u64::from(slots))]);
+    let room = (phases, room.collect());
+    let mut state = Negotiation::new(problem, &config, (&units, &order), room, seed);
+    let mut search = SlotSearch::new(problem, &config, &order, budget);
     search.seed = seed;
-    let outcome = state.settle(config.effort / CARRIED, budget);
+    let outcome = state.settle(config.effort / WARM_START, budget);
     let clocks = search.take(&mut state, outcome)?;
     search.cuts.push(Cut { units: &units, settled: None });
     search.settled(0, state, clocks);
@@ -176,57 +185,63 @@ pub(crate) fn together(
     search.found()
 }
 
-/// The fewest slots with which so many phases may do, as far as bounds tell.
+/// A lower bound of the number of slots of a plan with the given number of phases.
 fn fewest_slots(units: &Units, phases: u32) -> u32 {
-    units.fewest_slots.max(phases + units.longest as u32 - 1)
+    units.fewest_slots.max(phases + to_u32(units.longest) - 1)
 }
 
-/// Whether so many phases and slots are too many.
+/// Whether the number of slots or of resources exceeds its limit.
 fn is_large(problem: &Problem<'_>, phases: u32, slots: u32) -> bool {
-    let each = (problem.edge_count() + problem.port_count) as u64;
-    let cells = u64::from(phases) * problem.cell_count() as u64;
+    let each = to_u64(problem.edge_count() + problem.port_count);
+    let cells = u64::from(phases) * to_u64(problem.cell_count());
     slots > SLOTS || u64::from(slots) * each + cells > RESOURCES
 }
 
-struct Search<'a> {
+/// The queue of trials, the best plan and the work done.
+struct SlotSearch<'a> {
     problem: &'a Problem<'a>,
-    config: &'a Config,
+    config: &'a SlotConfig,
     order: &'a Order,
     budget: u64,
     best: Option<Plan>,
     work: u64,
     seed: u64,
-    /// The work of placing a unit, for each slot.
+    /// [`Negotiation::placing`] of the first negotiation.
     placing: u64,
     cuts: Vec<Cut<'a>>,
-    trials: Vec<Trial>,
+    trials: Vec<SlotTrial>,
 }
 
 /// One way to cut the connections.
 struct Cut<'a> {
     units: &'a Units,
-    /// The last negotiation that gave a plan, and the clocks of that plan.
+    /// The last negotiation that yielded a plan, and the clocks of the plan.
     settled: Option<(Negotiation<'a>, u64)>,
 }
 
-/// Slots and phases to negotiate with.
+/// A negotiation to be run with a fixed number of slots and phases.
 #[derive(Clone, Copy)]
-struct Trial {
+struct SlotTrial {
     cut: usize,
-    shape: Shape,
-    /// Whether it starts from what was settled, with fewer slots or phases.
-    is_carried: bool,
-    /// Its limit of work, in multiples of the work of placing all units once.
+    counts: SlotCounts,
+    /// Whether the trial starts from the settled negotiation of its cut.
+    is_warm: bool,
+    /// The work limit, in multiples of the work of placing all units once.
     effort: u64,
-    /// Users too many that were left last time, of a million. Before the first time, a guess.
+    /// The overuse that remained last time, per million users; an estimate before the first time.
     overuse: u64,
 }
 
-/// Slots of all phases, and phases.
-type Shape = (u32, u32);
+/// The number of slots of all phases, and the number of phases.
+type SlotCounts = (u32, u32);
 
-impl<'a> Search<'a> {
-    fn new(problem: &'a Problem<'a>, config: &'a Config, order: &'a Order, budget: u64) -> Self {
+impl<'a> SlotSearch<'a> {
+    fn new(
+        problem: &'a Problem<'a>,
+        config: &'a SlotConfig,
+        order: &'a Order,
+        budget: u64,
+    ) -> Self {
         let (cuts, trials) = (Vec::new(), Vec::new());
         Self {
             problem,
@@ -247,168 +262,172 @@ impl<'a> Search<'a> {
         best.map(|plan| Found { plan, work })
     }
 
-    /// Adds the cuts, negotiates a first plan with the first of them, and plans a trial at the
-    /// bound for each.
-    fn begin(&mut self, units: &'a [Units], seed: u64) {
+    /// Negotiates a first plan with the first cut, and queues a trial at the bound for each cut.
+    fn start(&mut self, units: &'a [Units], seed: u64) {
         self.seed = seed;
         let bounds = self.problem.bounds;
         let free = bounds.clocks / u64::from(self.config.free_phases) / self.problem.switch.max(1);
-        let phases = bounds.phases.max(1) + free.min(u64::from(bounds.phases)) as u32;
+        let phases = bounds.phases.max(1) + to_u32(free.min(u64::from(bounds.phases)));
         for units in units {
             let cut = self.cuts.len();
             self.cuts.push(Cut { units, settled: None });
             if cut == 0 {
-                let shape = (fewest_slots(units, phases), phases);
-                let Some(mut state) = self.begun(cut, shape) else { return };
-                let outcome = state.settle(self.config.effort / CARRIED, self.left().div_ceil(2));
+                let counts = (fewest_slots(units, phases), phases);
+                let Some(mut state) = self.unplaced(cut, counts) else { return };
+                let outcome =
+                    state.settle(self.config.effort / WARM_START, self.left().div_ceil(2));
                 self.placing = state.placing;
                 let Some(clocks) = self.take(&mut state, outcome) else { return };
                 self.settled(cut, state, clocks);
             }
             let phases = bounds.phases.max(1);
-            self.push(Trial {
+            self.push(SlotTrial {
                 cut,
-                shape: (fewest_slots(units, phases), phases),
-                is_carried: false,
+                counts: (fewest_slots(units, phases), phases),
+                is_warm: false,
                 effort: self.config.effort,
                 overuse: 0,
             });
         }
     }
 
-    /// Makes trials until the budget is used up. They are ranked by their overuse, squared, over
-    /// the clocks that they would gain, and each gets work in inverse proportion to its rank.
+    /// Runs trials until the budget is used up. Trials are ranked by the square of their overuse,
+    /// divided by the clocks that they would gain. Each gets work in inverse proportion to its rank.
     fn run(&mut self) {
         while self.left() > 0 {
             let mut ranked: Vec<(u128, usize)> = Vec::new();
-            for (row, &Trial { cut, shape, overuse, .. }) in self.trials.iter().enumerate() {
-                if let Some(gain) = self.gain(cut, shape) {
+            for (row, &SlotTrial { cut, counts, overuse, .. }) in self.trials.iter().enumerate() {
+                if let Some(gain) = self.gain(cut, counts) {
                     let overuse = u128::from((overuse + 1) * MILLION);
                     ranked.push((overuse * overuse / u128::from(gain), row));
                 }
             }
             ranked.sort_unstable();
             let cost = |(rank, &(_, row)): (u64, &(u128, usize))| {
-                let Trial { cut, shape, effort, .. } = self.trials[row];
-                let units = self.cuts[cut].units.count() as u64;
-                (effort * units * (SWEEP + u64::from(shape.0)) * rank, row)
+                let SlotTrial { cut, counts, effort, .. } = self.trials[row];
+                let units = to_u64(self.cuts[cut].units.count());
+                (effort * units * (PLACING_WORK + u64::from(counts.0)) * rank, row)
             };
             let Some((_, row)) = (1..).zip(&ranked).map(cost).min() else { break };
             let trial = self.trials.swap_remove(row);
-            self.make(trial);
+            self.run_trial(trial);
         }
     }
 
-    /// Makes a trial, and plans what follows from its outcome.
-    fn make(&mut self, trial: Trial) {
-        let Trial { cut, shape, is_carried, effort, .. } = trial;
+    /// Runs a trial and queues the trials that follow from its outcome.
+    fn run_trial(&mut self, trial: SlotTrial) {
+        let SlotTrial { cut, counts, is_warm, effort, .. } = trial;
         self.seed = self.seed.wrapping_add(1);
-        let carried = self.cuts[cut].settled.as_ref().filter(|_| is_carried);
-        let state = match carried {
+        let settled = self.cuts[cut].settled.as_ref().filter(|_| is_warm);
+        let state = match settled {
             Some((state, _)) => Some(state.reseeded(self.seed)),
-            None => self.begun(cut, shape),
+            None => self.unplaced(cut, counts),
         };
         let Some(mut state) = state else { return };
-        let outcome = state.fit(shape, effort, self.left());
-        let left = state.left_over();
+        let outcome = state.fit(counts, effort, self.left());
+        let remaining = state.remaining_overuse();
         if let Some(clocks) = self.take(&mut state, outcome) {
             self.settled(cut, state, clocks);
             return;
         }
-        // There is less overuse where there is more room.
-        let overuse = left.least / 2;
-        let first = self.config.effort / if is_carried { CARRIED } else { 1 };
-        let more = |shape| Trial { cut, shape, is_carried, effort: first, overuse };
-        let (slots, phases) = shape;
-        let missing = (u64::from(slots) * left.links / MILLION).max(1) as u32;
+        // With more slots or phases, less overuse is expected.
+        let overuse = remaining.least / 2;
+        let first = self.config.effort / if is_warm { WARM_START } else { 1 };
+        let more = |counts| SlotTrial { cut, counts, is_warm, effort: first, overuse };
+        let (slots, phases) = counts;
+        let missing = to_u32((u64::from(slots) * remaining.links / MILLION).max(1));
         self.push(more((slots + missing, phases)));
-        if left.channels > 0 {
-            let missing = (u64::from(phases) * left.channels / MILLION).max(1) as u32;
+        if remaining.channels > 0 {
+            let missing = to_u32((u64::from(phases) * remaining.channels / MILLION).max(1));
             self.push(more((slots, phases + missing)));
         }
-        self.trials.push(Trial { effort: 2 * effort, overuse: left.least, ..trial });
+        self.trials.push(SlotTrial { effort: 2 * effort, overuse: remaining.least, ..trial });
     }
 
-    /// Keeps a negotiation that gave a plan, and plans trials with fewer slots and phases.
+    /// Stores a negotiation that yielded a plan, and queues trials with fewer slots or phases.
     fn settled(&mut self, cut: usize, state: Negotiation<'a>, clocks: u64) {
-        let (slots, phases) = (state.slots() as u32, state.phases() as u32);
+        let (slots, phases) = (to_u32(state.slots()), to_u32(state.phases()));
         let units = self.cuts[cut].units;
         self.cuts[cut].settled = Some((state, clocks));
-        let is_less = |(s, p): Shape| s < slots || p < phases;
-        self.trials.retain(|t| t.cut != cut || !t.is_carried || is_less(t.shape));
+        let is_less = |(s, p): SlotCounts| s < slots || p < phases;
+        self.trials.retain(|t| t.cut != cut || !t.is_warm || is_less(t.counts));
         let best = self.best.as_ref().map_or(clocks, |best| best.clocks);
         let (slot, switch) = (units.slot, self.problem.switch);
-        // What it takes to be as good as the best plan.
-        let slots = slots.saturating_sub((clocks.saturating_sub(best) / slot) as u32);
+        // The number of slots at which the plan would be as short as the best one.
+        let excess = u32::try_from(clocks.saturating_sub(best) / slot).unwrap_or(u32::MAX);
+        let slots = slots.saturating_sub(excess);
         let step = slots.saturating_sub(units.fewest_slots) / 4;
-        // Phases are worth some slots.
+        // The switches that are saved with fewer phases take as long as some slots.
         let gone = (phases.saturating_sub(self.problem.bounds.phases) / 2).max(1).min(phases - 1);
-        let worth = (u64::from(gone) * switch).saturating_sub(best / WORTHWHILE + 1) / slot;
+        let worth = (u64::from(gone) * switch).saturating_sub(best / LEAST_GAIN + 1) / slot;
+        let worth = u32::try_from(worth).unwrap_or(u32::MAX);
         let overuse = MILLION / u64::from(slots.max(1));
-        for shape in [
+        for counts in [
             (slots.saturating_sub(step.max(1)), phases),
             (slots.saturating_sub(1), phases),
-            (slots + worth as u32, phases - gone),
+            (slots.saturating_add(worth), phases - gone),
         ] {
-            let effort = self.config.effort / CARRIED;
-            self.push(Trial { cut, shape, is_carried: true, effort, overuse });
+            let effort = self.config.effort / WARM_START;
+            self.push(SlotTrial { cut, counts, is_warm: true, effort, overuse });
         }
     }
 
-    /// Plans a trial if it is possible as far as bounds tell, would give a better plan, and is not
-    /// planned already.
-    fn push(&mut self, trial: Trial) {
-        let Trial { cut, shape: (slots, phases), is_carried, .. } = trial;
-        let same = |t: &Trial| (t.cut, t.shape, t.is_carried) == (cut, (slots, phases), is_carried);
+    /// Queues a trial if the bounds permit it, it would yield a better plan, and it is not in the
+    /// queue yet.
+    fn push(&mut self, trial: SlotTrial) {
+        let SlotTrial { cut, counts: (slots, phases), is_warm, .. } = trial;
+        let same = |t: &SlotTrial| (t.cut, t.counts, t.is_warm) == (cut, (slots, phases), is_warm);
         if phases >= self.problem.bounds.phases.max(1)
             && slots >= fewest_slots(self.cuts[cut].units, phases)
             && !is_large(self.problem, phases, slots)
-            && self.gain(cut, trial.shape).is_some()
+            && self.gain(cut, trial.counts).is_some()
             && !self.trials.iter().any(same)
         {
             self.trials.push(trial);
         }
     }
 
-    /// A negotiation in which no unit has a place; `None` where that is large.
-    fn begun(&self, cut: usize, (slots, phases): Shape) -> Option<Negotiation<'a>> {
+    /// A negotiation in which no unit has a place; `None` if it would be too large.
+    fn unplaced(&self, cut: usize, (slots, phases): SlotCounts) -> Option<Negotiation<'a>> {
         if is_large(self.problem, phases, slots) {
             return None;
         }
-        let shape = (phases, vec![u32::MAX; slots as usize]);
+        let room = (phases, vec![u32::MAX; index(slots)]);
         let units = (self.cuts[cut].units, self.order);
-        let mut state = Negotiation::new(self.problem, self.config, units, shape, self.seed);
+        let mut state = Negotiation::new(self.problem, self.config, units, room, self.seed);
         state.placing = self.placing;
         Some(state)
     }
 
-    /// Clocks by which a plan of such a shape would be better than the best; `None` where they are
-    /// few.
-    fn gain(&self, cut: usize, (slots, phases): Shape) -> Option<u64> {
+    /// An estimate of the clocks by which a plan with these counts would be shorter than the best
+    /// plan; `None` if they are too few for a trial.
+    fn gain(&self, cut: usize, (slots, phases): SlotCounts) -> Option<u64> {
         let best = self.best.as_ref()?.clocks;
         let Cut { units, settled } = &self.cuts[cut];
         let bounds = &self.problem.bounds;
-        // Exact starts shorten plans of uneven units by an unknown part, up to the bound.
+        // Exact starts shorten plans with units of unequal length by an unknown amount, so without a
+        // settled plan the bound is the estimate.
         let (clocks, from_slots, from_phases) = match settled {
-            Some((state, clocks)) => (*clocks, state.slots() as u32, state.phases() as u32),
+            Some((state, clocks)) => (*clocks, to_u32(state.slots()), to_u32(state.phases())),
             None if units.are_uneven() => (bounds.clocks, units.fewest_slots, bounds.phases),
             None => (0, 0, 0),
         };
         let more =
-            |now: u32, from: u32, each: u64| (i64::from(now) - i64::from(from)) * each as i64;
-        let clocks = clocks as i64
+            |now: u32, from: u32, each: u64| (i64::from(now) - i64::from(from)) * to_i64(each);
+        let clocks = to_i64(clocks)
             + more(slots, from_slots, units.slot)
             + more(phases, from_phases, self.problem.switch);
         let clocks = u64::try_from(clocks).unwrap_or(0).max(bounds.clocks);
-        (best - best / WORTHWHILE).checked_sub(clocks).filter(|&gain| gain > 0)
+        (best - best / LEAST_GAIN).checked_sub(clocks).filter(|&gain| gain > 0)
     }
 
+    /// The remaining budget.
     fn left(&self) -> u64 {
         self.budget.saturating_sub(self.work)
     }
 
-    /// Counts what a negotiation took, and keeps its plan if that is the best. The clocks of its
-    /// plan, if it has one.
+    /// Adds the work of a negotiation, and stores its plan if it is the best. Returns the clocks of
+    /// the plan, if there is one.
     fn take(&mut self, negotiation: &mut Negotiation<'_>, outcome: Outcome) -> Option<u64> {
         self.work += std::mem::take(&mut negotiation.work);
         if outcome != Outcome::Settled {
@@ -425,7 +444,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Streams of a phase in the order of their slots.
+/// Streams of a phase, sorted by their slots; in a slot, long streams first.
 fn ordered(mut streams: Vec<(u32, Stream)>) -> Vec<Stream> {
     streams.sort_by_key(|(slot, stream)| (*slot, Reverse(stream.words), stream.connection));
     streams.into_iter().map(|(_, stream)| stream).collect()
