@@ -46,7 +46,7 @@ const CASES: [Case; 9] = [
         run: without_threads,
         // More than a process can address.
         stack: Some(1 << 47),
-        says: &["no thread for the worker of c0: ", "; ask for fewer workers"],
+        says: &["no thread for the worker of c0: ", "; use fewer workers"],
         code: Some(0),
     },
     Case {
@@ -54,7 +54,7 @@ const CASES: [Case; 9] = [
         run: without_threads,
         // A stack fits into the memory that the shell allows, two do not.
         stack: Some(4 << 30),
-        says: &["no thread for the worker of c2: ", "; ask for fewer workers"],
+        says: &["no thread for the worker of c2: ", "; use fewer workers"],
         code: Some(0),
     },
     Case {
