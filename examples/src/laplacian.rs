@@ -60,12 +60,12 @@ pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
 
     let rows = |local: &LocalCsr| Rows {
         matrix: Csr {
-            first: local.ptr.clone(),
-            columns: local.idx.clone(),
+            first: local.ptr().to_vec(),
+            columns: local.idx().to_vec(),
             values: local.values(&matrix.first, &matrix.values),
         },
-        right: local.ids[..local.owned].iter().map(|&row| right[row as usize]).collect(),
-        ids: local.ids.clone(),
+        right: local.ids()[..local.owned()].iter().map(|&row| right[row as usize]).collect(),
+        ids: local.ids().to_vec(),
     };
     let rows = by_cell(machine.cell_count(), &place, csr.parts.iter().map(rows).collect())?;
     let (solutions, mut account) = team.run(|cell, meter| {

@@ -120,10 +120,10 @@ impl TeamArgs {
         }
         Ok(match self.transport {
             TransportArg::Fabric => Transport::Fabric,
-            TransportArg::Threads => Transport::Threads(ThreadOptions {
-                workers: self.workers,
-                ..ThreadOptions::default()
-            }),
+            TransportArg::Threads => {
+                let workers = self.workers.map(ThreadOptions::workers);
+                Transport::Threads(workers.unwrap_or_default())
+            }
             #[cfg(feature = "mpi")]
             TransportArg::Mpi => Transport::Mpi(conset_runtime::mpi::Comm::world()?),
         })

@@ -15,13 +15,14 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
+use conset::ir::convert::index;
 use conset::ir::{CellId, ConnectionId, PhaseId};
 use conset_runtime::Cell;
 
 use crate::entry::{enter, enter_for};
 use crate::handle::{self, Handle, Tagged};
 use crate::memory::{array, array_mut, check_pointer, text, typed, write};
-use crate::status::{Fault, Status};
+use crate::status::{CallFault, Status};
 
 /// A cell while a callback has it. Its own lifetime is not known here.
 #[derive(Debug)]
@@ -75,15 +76,15 @@ pub(crate) fn lend(cell: &mut Cell<'_>, callback: impl FnOnce(*mut ConsetCell) -
 /// None of the pointer; `body` must do with any lifetime of the cell.
 unsafe fn with<T>(
     pointer: *const ConsetCell,
-    body: impl FnOnce(&mut Cell<'_>) -> Result<T, Fault>,
-) -> Result<T, Fault> {
+    body: impl FnOnce(&mut Cell<'_>) -> Result<T, CallFault>,
+) -> Result<T, CallFault> {
     check_pointer(pointer, "cell")?;
     if pointer != CURRENT.get() {
         let message = match CURRENT.get().is_null() {
             true => "no callback has this cell on this thread",
             false => "this cell is not the callback's own",
         };
-        return Err(Fault::new(Status::BadHandle, message));
+        return Err(CallFault::new(Status::BadHandle, message));
     }
     let _turn = Turn::of_none();
     // SAFETY: this thread executes the callback that has this cell, so it is alive.
@@ -102,7 +103,7 @@ unsafe fn with<T>(
 pub(crate) unsafe fn call(
     function: &str,
     pointer: *mut ConsetCell,
-    body: impl FnOnce(&mut Cell<'_>) -> Result<(), Fault>,
+    body: impl FnOnce(&mut Cell<'_>) -> Result<(), CallFault>,
 ) -> c_int {
     enter(function, || {
         // SAFETY: the caller's promise.
@@ -225,7 +226,7 @@ pub unsafe extern "C" fn conset_connections_out(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_connections_out", cell, |cell| {
-            give_list(cell.connections_out(set as usize)?, connections, count)
+            give_list(cell.connections_out(index(set))?, connections, count)
         })
     }
 }
@@ -241,7 +242,7 @@ pub unsafe extern "C" fn conset_connections_in(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_connections_in", cell, |cell| {
-            give_list(cell.connections_in(set as usize)?, connections, count)
+            give_list(cell.connections_in(index(set))?, connections, count)
         })
     }
 }
@@ -252,7 +253,7 @@ unsafe fn give_list(
     list: &[ConnectionId],
     connections: *mut *const u32,
     count: *mut usize,
-) -> Result<(), Fault> {
+) -> Result<(), CallFault> {
     // An id is one number, and laid out as that.
     const { assert!(size_of::<ConnectionId>() == size_of::<u32>()) };
     // SAFETY: the caller's promise.
@@ -272,7 +273,7 @@ pub unsafe extern "C" fn conset_instantiate_phase(
     // SAFETY: the callback's own cell.
     unsafe {
         call("conset_instantiate_phase", cell, |cell| {
-            Ok(cell.instantiate_phase((set as usize, PhaseId(phase)))?)
+            Ok(cell.instantiate_phase((index(set), PhaseId(phase)))?)
         })
     }
 }

@@ -15,7 +15,7 @@ use crate::handle::{self, value};
 use crate::image::{ConsetImage, world};
 use crate::layout::ConsetLayout;
 use crate::memory::{array, array_mut, options, text, write};
-use crate::status::{Fault, Status};
+use crate::status::{CallFault, Status};
 
 /// `conset_set`.
 #[repr(C)]
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn conset_assemble(
                 let (name, cells) = (set.name(), layout.cell_count());
                 let message =
                     format!("the layout of set `{name}` is of {cells} parts, not {parts}");
-                return Err(Fault::argument(message));
+                return Err(CallFault::argument(message));
             }
             let sets = job.sets.into_iter().map(|(set, _)| set).collect();
             let compiler = Compiler::new(&job.machine).options(job.options);
@@ -161,7 +161,7 @@ unsafe fn job<'a>(
     sets: *const ConsetSet,
     count: usize,
     options: *const ConsetCompileOptions,
-) -> Result<Job<'a>, Fault> {
+) -> Result<Job<'a>, CallFault> {
     // SAFETY: the caller's promise.
     unsafe {
         let machine = Arc::new(machine_of(text(machine, "machine")?)?);
@@ -171,7 +171,7 @@ unsafe fn job<'a>(
             let name = text(set.name, &format!("sets[{row}].name"))?;
             let layout: &Layout = value(set.layout, &format!("sets[{row}].layout"))?;
             let made = layout.set(name, set.block);
-            let made = made.map_err(|e| Fault::argument(format!("set `{name}`: {e}")))?;
+            let made = made.map_err(|e| CallFault::argument(format!("set `{name}`: {e}")))?;
             all.push((made, layout));
         }
         let trees = trees(&machine, &given)?;
@@ -187,7 +187,7 @@ unsafe fn job<'a>(
 unsafe fn trees(
     machine: &Machine,
     given: &ConsetCompileOptions,
-) -> Result<Vec<ConnectionSet>, Fault> {
+) -> Result<Vec<ConnectionSet>, CallFault> {
     const ALL: c_int = 7;
     let mut sets = Vec::new();
     if given.tree_words > 0 {
@@ -204,10 +204,10 @@ unsafe fn trees(
         };
         if !(1..=ALL).contains(&tree.sets) {
             let message = format!("{place}.sets is {}, expected a sum of 1, 2 and 4", tree.sets);
-            return Err(Fault::argument(message));
+            return Err(CallFault::argument(message));
         }
         let made = tree_sets_named(machine, tree.words, prefix)
-            .map_err(|error| Fault::argument(format!("{place}: {error}")))?;
+            .map_err(|error| CallFault::argument(format!("{place}: {error}")))?;
         let wanted = made.into_iter().enumerate().filter(|(bit, _)| tree.sets >> bit & 1 == 1);
         sets.extend(wanted.map(|(_, set)| set));
     }
@@ -215,16 +215,16 @@ unsafe fn trees(
 }
 
 /// One of some values by its number.
-fn choose<T: Copy>(number: c_int, values: &[T], what: &str) -> Result<T, Fault> {
+fn choose<T: Copy>(number: c_int, values: &[T], what: &str) -> Result<T, CallFault> {
     let found = usize::try_from(number).ok().and_then(|row| values.get(row).copied());
-    found.ok_or_else(|| Fault::argument(format!("{number} is no {what} (enum conset_{what})")))
+    found.ok_or_else(|| CallFault::argument(format!("{number} is no {what} (enum conset_{what})")))
 }
 
-fn placement(number: c_int) -> Result<Method, Fault> {
+fn placement(number: c_int) -> Result<Method, CallFault> {
     choose(number, &[Method::Best, Method::Given, Method::Curve, Method::Bisect], "placement")
 }
 
-fn how(given: &ConsetCompileOptions) -> Result<CompileOptions, Fault> {
+fn how(given: &ConsetCompileOptions) -> Result<CompileOptions, CallFault> {
     let algorithms = [Algorithm::Auto, Algorithm::Paper];
     let objectives = [Objective::Time, Objective::Phases];
     Ok(CompileOptions::new()
@@ -237,12 +237,12 @@ fn how(given: &ConsetCompileOptions) -> Result<CompileOptions, Fault> {
 }
 
 /// A preset or a machine file, and settings behind it: `torus:4x4 channels_per_cell=8`.
-fn machine_of(specification: &str) -> Result<Machine, Fault> {
+fn machine_of(specification: &str) -> Result<Machine, CallFault> {
     let mut parts = specification.split_ascii_whitespace();
     let spec = parts.next().unwrap_or("");
     let machine = if Path::new(spec).extension().is_some_and(|extension| extension == "toml") {
         let text = std::fs::read_to_string(spec)
-            .map_err(|error| Fault::new(Status::File, format!("{spec}: {error}")))?;
+            .map_err(|error| CallFault::new(Status::File, format!("{spec}: {error}")))?;
         machine_file::parse(spec, &text)?
     } else {
         Machine::from_spec(spec)
@@ -251,11 +251,11 @@ fn machine_of(specification: &str) -> Result<Machine, Fault> {
     let mut parameters = machine.parameters().clone();
     for setting in parts {
         let (name, value) = setting.split_once('=').ok_or_else(|| {
-            Fault::new(Status::Input, format!("machine: `{setting}`, expected NAME=VALUE"))
+            CallFault::new(Status::Input, format!("machine: `{setting}`, expected NAME=VALUE"))
         })?;
         parameters.set(name, value)?;
     }
     machine
         .with_parameters(parameters)
-        .map_err(|error| Fault::new(Status::Input, format!("machine: {error}")))
+        .map_err(|error| CallFault::new(Status::Input, format!("machine: {error}")))
 }

@@ -9,19 +9,19 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::status::{Fault, Status};
+use crate::status::{CallFault, Status};
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
 /// Runs the body of a function; its fault becomes a status and a text.
-pub(crate) fn enter(function: &str, body: impl FnOnce() -> Result<(), Fault>) -> c_int {
+pub(crate) fn enter(function: &str, body: impl FnOnce() -> Result<(), CallFault>) -> c_int {
     match caught(body) {
-        Ok(()) => Status::Ok as c_int,
+        Ok(()) => Status::Ok.code(),
         Err(fault) => {
             keep(function, &fault);
-            fault.status as c_int
+            fault.status.code()
         }
     }
 }
@@ -30,7 +30,7 @@ pub(crate) fn enter(function: &str, body: impl FnOnce() -> Result<(), Fault>) ->
 pub(crate) fn enter_for<T>(
     function: &str,
     otherwise: T,
-    body: impl FnOnce() -> Result<T, Fault>,
+    body: impl FnOnce() -> Result<T, CallFault>,
 ) -> T {
     caught(body).unwrap_or_else(|fault| {
         keep(function, &fault);
@@ -39,7 +39,7 @@ pub(crate) fn enter_for<T>(
 }
 
 /// Makes faults of panics.
-fn caught<T>(body: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+fn caught<T>(body: impl FnOnce() -> Result<T, CallFault>) -> Result<T, CallFault> {
     // What a panic leaves half done belongs to the caller's handles; they are used again at most to
     // be freed, and their contents stay memory safe.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| Err(unwound(&*payload)))
@@ -47,15 +47,17 @@ fn caught<T>(body: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
 
 /// A panic has a text. What has none is how the runtime ends a program that calls on although its
 /// run has ended.
-fn unwound(payload: &(dyn Any + Send)) -> Fault {
+fn unwound(payload: &(dyn Any + Send)) -> CallFault {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     match text.or_else(|| payload.downcast_ref::<&str>().copied()) {
-        Some(text) => Fault::new(Status::Bug, format!("a bug of conset, please report it: {text}")),
-        None => Fault::new(Status::Aborted, "the run has ended"),
+        Some(text) => {
+            CallFault::new(Status::Bug, format!("a bug of conset, please report it: {text}"))
+        }
+        None => CallFault::new(Status::Aborted, "the run has ended"),
     }
 }
 
-fn keep(function: &str, fault: &Fault) {
+fn keep(function: &str, fault: &CallFault) {
     let text = format!("{function}: {}", fault.message).replace('\0', "\u{fffd}");
     let text = CString::new(text).unwrap_or_default();
     // Where the thread is ending nobody can ask any more.
@@ -79,18 +81,18 @@ mod tests {
     #[test]
     fn faults_and_panics_become_statuses_with_a_text() {
         assert_eq!(text(), "");
-        let status = enter("f", || Err(Fault::argument("a\0b")));
-        assert_eq!((status, text().as_str()), (Status::BadArgument as c_int, "f: a\u{fffd}b"));
+        let status = enter("f", || Err(CallFault::argument("a\0b")));
+        assert_eq!((status, text().as_str()), (Status::BadArgument.code(), "f: a\u{fffd}b"));
         assert_eq!(enter("g", || Ok(())), 0);
         assert_eq!(text(), "f: a\u{fffd}b");
         let silent = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| ()));
         let status = enter("g", || panic!("no {}", "luck"));
         std::panic::set_hook(silent);
-        assert_eq!(status, Status::Bug as c_int);
+        assert_eq!(status, Status::Bug.code());
         assert!(text().ends_with("please report it: no luck"));
         let status = enter("h", || std::panic::resume_unwind(Box::new(())));
-        assert_eq!((status, text().as_str()), (Status::Aborted as c_int, "h: the run has ended"));
+        assert_eq!((status, text().as_str()), (Status::Aborted.code(), "h: the run has ended"));
         std::thread::spawn(|| assert_eq!(text(), "")).join().unwrap();
     }
 }

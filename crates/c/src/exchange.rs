@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_void};
 
 use conset::ir::CellId;
+use conset::ir::convert::index;
 use conset_runtime::lists::CellLists;
 use conset_runtime::{By, Cell, Collectives, Op, Pending, Plan};
 
@@ -14,7 +15,7 @@ use crate::handle::value;
 use crate::lists::ConsetLists;
 use crate::memory::{array, array_mut, by_of, op, typed, vectors_mut, write};
 use crate::plan::{ConsetPlan, ConsetTrees};
-use crate::status::Fault;
+use crate::status::CallFault;
 
 /// An operation on a vector.
 #[derive(Clone, Copy)]
@@ -37,7 +38,11 @@ pub(crate) struct Vector(pub(crate) c_int, pub(crate) *mut c_void, pub(crate) us
 ///
 /// # Safety
 /// The rules of `memory` hold for the vector.
-pub(crate) unsafe fn on(cell: &mut Cell<'_>, what: What<'_>, vector: Vector) -> Result<(), Fault> {
+pub(crate) unsafe fn on(
+    cell: &mut Cell<'_>,
+    what: What<'_>,
+    vector: Vector,
+) -> Result<(), CallFault> {
     let Vector(number_type, x, words) = vector;
     typed!(number_type, W => {
         // SAFETY: the caller's promise.
@@ -111,7 +116,7 @@ pub unsafe extern "C" fn conset_exchange_lists(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_exchange_lists", cell, |cell| {
-            let what = What::ExchangeLists(set as usize, value(lists, "lists")?, op(operation)?);
+            let what = What::ExchangeLists(index(set), value(lists, "lists")?, op(operation)?);
             on(cell, what, Vector(number_type, x, words))
         })
     }

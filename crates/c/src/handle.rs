@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use crate::memory::check_pointer;
-use crate::status::{Fault, Status};
+use crate::status::{CallFault, Status};
 
 /// Handles that are remembered after they were freed.
 const GRAVES: usize = 1 << 12;
@@ -51,7 +51,7 @@ pub(crate) fn handle<T: Tagged>(value: T) -> Handle<T> {
 pub(crate) unsafe fn value<'a, T: Tagged>(
     handle: *const Handle<T>,
     name: &str,
-) -> Result<&'a T, Fault> {
+) -> Result<&'a T, CallFault> {
     check_pointer(handle, name)?;
     // SAFETY: all handles begin with their tag, so it can be read whatever kind this is.
     let tag = unsafe { handle.cast::<u64>().read() };
@@ -60,18 +60,21 @@ pub(crate) unsafe fn value<'a, T: Tagged>(
             FREED => format!("{name} was freed"),
             _ => format!("{name} is no {}", T::NAME),
         };
-        return Err(Fault::new(Status::BadHandle, message));
+        return Err(CallFault::new(Status::BadHandle, message));
     }
     // SAFETY: it is a handle of this kind, alive by the caller's promise.
     let value = unsafe { (*handle).value.as_ref() };
-    value.ok_or_else(|| Fault::new(Status::BadHandle, format!("{name} was freed")))
+    value.ok_or_else(|| CallFault::new(Status::BadHandle, format!("{name} was freed")))
 }
 
 /// Hands a value out as a handle.
 ///
 /// # Safety
 /// `place` is null or can be written.
-pub(crate) unsafe fn give<T: Tagged>(place: *mut *mut Handle<T>, value: T) -> Result<(), Fault> {
+pub(crate) unsafe fn give<T: Tagged>(
+    place: *mut *mut Handle<T>,
+    value: T,
+) -> Result<(), CallFault> {
     check_pointer(place, "the place for the handle")?;
     let pointer = Box::into_raw(Box::new(handle(value)));
     // SAFETY: the place can be written, by the caller's promise.
@@ -83,7 +86,7 @@ pub(crate) unsafe fn give<T: Tagged>(place: *mut *mut Handle<T>, value: T) -> Re
 ///
 /// # Safety
 /// The handle came from this library, and nobody uses it meanwhile.
-pub(crate) unsafe fn free<T: Tagged>(handle: *mut Handle<T>) -> Result<(), Fault> {
+pub(crate) unsafe fn free<T: Tagged>(handle: *mut Handle<T>) -> Result<(), CallFault> {
     if handle.is_null() {
         return Ok(());
     }

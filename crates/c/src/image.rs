@@ -4,13 +4,14 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
+use conset::ir::convert::{index, to_u32};
 use conset::ir::{CellId, ConnectionId, Direction, Document, Image, InputError, SetImage, binary};
 use conset_runtime::World;
 
 use crate::entry::{enter, enter_for};
 use crate::handle::{self, Handle, Tagged, value};
 use crate::memory::{array, array_mut, text, write};
-use crate::status::{Fault, Status};
+use crate::status::{CallFault, Status};
 
 /// `conset_image`: a world with the image loaded, so that runs do not load it again.
 pub type ConsetImage = Handle<World>;
@@ -27,11 +28,11 @@ pub(crate) fn world(image: Arc<Image>) -> World {
 }
 
 /// Makes an image of a file's bytes, and checks it.
-fn parse(name: &str, bytes: &[u8]) -> Result<World, Fault> {
+fn parse(name: &str, bytes: &[u8]) -> Result<World, CallFault> {
     Ok(world(checked(name, bytes)?))
 }
 
-fn checked(name: &str, bytes: &[u8]) -> Result<Arc<Image>, Fault> {
+fn checked(name: &str, bytes: &[u8]) -> Result<Arc<Image>, CallFault> {
     match Document::parse_any(name, bytes)? {
         Document::Image(image) => Ok(Arc::new(conset::verify::image(image)?.into_inner())),
         Document::Schedule(schedule) => {
@@ -72,7 +73,7 @@ pub unsafe extern "C" fn conset_image_read(
         unsafe {
             let path = text(path, "path")?;
             let bytes = std::fs::read(path)
-                .map_err(|error| Fault::new(Status::File, format!("{path}: {error}")))?;
+                .map_err(|error| CallFault::new(Status::File, format!("{path}: {error}")))?;
             handle::give(image, parse(path, &bytes)?)
         }
     })
@@ -92,14 +93,14 @@ pub unsafe extern "C" fn conset_image_write(
 }
 
 /// Writes beside the file and renames, so that nobody finds half a file.
-pub(crate) fn write_file(path: &str, bytes: &[u8]) -> Result<(), Fault> {
+pub(crate) fn write_file(path: &str, bytes: &[u8]) -> Result<(), CallFault> {
     let beside = format!("{path}.{}.tmp", std::process::id());
     let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() && Path::new(&beside).exists() {
         // The first error is the one to be told.
         let _ = std::fs::remove_file(&beside);
     }
-    written.map_err(|error| Fault::new(Status::File, format!("{path}: {error}")))
+    written.map_err(|error| CallFault::new(Status::File, format!("{path}: {error}")))
 }
 
 fn bytes_of(image: &Image) -> Vec<u8> {
@@ -172,17 +173,17 @@ pub unsafe extern "C" fn conset_image_set(
             let row = image.sets().iter().position(|set| set.set.name() == name);
             let row = row.ok_or_else(|| {
                 let names: Vec<&str> = image.sets().iter().map(|set| set.set.name()).collect();
-                Fault::argument(format!("no set `{name}` among: {}", names.join(", ")))
+                CallFault::argument(format!("no set `{name}` among: {}", names.join(", ")))
             })?;
-            write(set, "set", row as u32)
+            write(set, "set", to_u32(row))
         }
     })
 }
 
-pub(crate) fn set_of(image: &Image, set: u32) -> Result<&SetImage, Fault> {
+pub(crate) fn set_of(image: &Image, set: u32) -> Result<&SetImage, CallFault> {
     let sets = image.sets();
-    sets.get(set as usize)
-        .ok_or_else(|| Fault::argument(format!("set {set} of an image of {} sets", sets.len())))
+    sets.get(index(set))
+        .ok_or_else(|| CallFault::argument(format!("set {set} of an image of {} sets", sets.len())))
 }
 
 /// Number of phases of a set.
@@ -196,7 +197,7 @@ pub unsafe extern "C" fn conset_image_phases(
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
             let count = set_of(value(image, "image")?.image(), set)?.phases.len();
-            write(phases, "phases", count as u32)
+            write(phases, "phases", to_u32(count))
         }
     })
 }
@@ -212,7 +213,7 @@ pub unsafe extern "C" fn conset_image_connections(
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
             let count = set_of(value(image, "image")?.image(), set)?.set.len();
-            write(connections, "connections", count as u32)
+            write(connections, "connections", to_u32(count))
         }
     })
 }
@@ -241,10 +242,10 @@ pub unsafe extern "C" fn conset_image_connection(
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
             let set = &set_of(value(image, "image")?.image(), set)?.set;
-            if connection as usize >= set.len() {
+            if index(connection) >= set.len() {
                 let (name, count) = (set.name(), set.len());
                 let message = format!("connection {connection} of `{name}`, which has {count}");
-                return Err(Fault::argument(message));
+                return Err(CallFault::argument(message));
             }
             let c = set.get(ConnectionId(connection));
             let (source, target, words) = (c.source.0, c.target.0, c.words);
@@ -282,14 +283,14 @@ pub unsafe extern "C" fn conset_image_operations(
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
             let set = set_of(value(image, "image")?.image(), set)?;
-            let Some(tables) = set.phases.get(phase as usize) else {
+            let Some(tables) = set.phases.get(index(phase)) else {
                 let (name, phases) = (set.set.name(), set.phases.len());
                 let message = format!("phase {phase} of `{name}`, which has {phases}");
-                return Err(Fault::argument(message));
+                return Err(CallFault::argument(message));
             };
-            if cell as usize >= tables.cell_count() {
+            if index(cell) >= tables.cell_count() {
                 let cells = tables.cell_count();
-                return Err(Fault::argument(format!("cell {cell} of a machine of {cells}")));
+                return Err(CallFault::argument(format!("cell {cell} of a machine of {cells}")));
             }
             let found = tables.cell(CellId(cell)).operations;
             let operations = array_mut(operations, room.min(found.len()), "operations")?;

@@ -6,6 +6,7 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
+use conset::ir::convert::index;
 use conset::ir::{CellId, ConnectionId, limits};
 use conset_runtime::{Layout, Owned};
 
@@ -13,7 +14,7 @@ use crate::entry::{enter, enter_for};
 use crate::handle::{self, Handle, Tagged, value};
 use crate::image::ConsetImage;
 use crate::memory::{array, array_mut, check_pointer, lists_of, text, write};
-use crate::status::Fault;
+use crate::status::CallFault;
 
 /// `conset_layout`.
 pub type ConsetLayout = Handle<Arc<Layout>>;
@@ -23,9 +24,9 @@ impl Tagged for Arc<Layout> {
     const NAME: &'static str = "conset_layout";
 }
 
-fn check_cells(cells: usize) -> Result<(), Fault> {
+fn check_cells(cells: usize) -> Result<(), CallFault> {
     if cells > limits::CELLS {
-        return Err(Fault::argument(format!("{cells} cells, at most {}", limits::CELLS)));
+        return Err(CallFault::argument(format!("{cells} cells, at most {}", limits::CELLS)));
     }
     Ok(())
 }
@@ -38,7 +39,7 @@ unsafe fn lists<'a>(
     cells: usize,
     first: *const usize,
     ids: *const u64,
-) -> Result<Vec<&'a [u64]>, Fault> {
+) -> Result<Vec<&'a [u64]>, CallFault> {
     check_cells(cells)?;
     // SAFETY: the caller's promise.
     unsafe { lists_of(cells, (first, "first"), (ids, "ids")) }
@@ -94,7 +95,7 @@ pub(crate) unsafe fn give_both(
     backward: *mut *mut ConsetLayout,
     there: &Arc<Layout>,
     back: &Arc<Layout>,
-) -> Result<(), Fault> {
+) -> Result<(), CallFault> {
     let places = [(forward, there, "forward"), (backward, back, "backward")];
     let wanted = || places.iter().filter(|(place, ..)| !place.is_null());
     // Both are looked at before one is handed out.
@@ -102,7 +103,7 @@ pub(crate) unsafe fn give_both(
         check_pointer(*place, name)?;
     }
     if forward == backward && !forward.is_null() {
-        return Err(Fault::argument("forward and backward are the same place"));
+        return Err(CallFault::argument("forward and backward are the same place"));
     }
     for (place, layout, _) in wanted() {
         // SAFETY: the caller's promise.
@@ -219,9 +220,9 @@ pub unsafe extern "C" fn conset_layout_list(
     enter("conset_layout_list", || {
         // SAFETY: the caller keeps the rules of `memory`.
         let layout = unsafe { value(layout, "layout")? };
-        if connection as usize >= layout.len() {
+        if index(connection) >= layout.len() {
             let message = format!("connection {connection} of a layout of {}", layout.len());
-            return Err(Fault::argument(message));
+            return Err(CallFault::argument(message));
         }
         let connection = ConnectionId(connection);
         let (source, target) = layout.ends_of(connection);
@@ -258,10 +259,10 @@ pub unsafe extern "C" fn conset_layout_is_shared(
 pub(crate) unsafe fn write_items<T>(
     numbers: impl ExactSizeIterator<Item = T>,
     (place, items, name): (*mut T, usize, &str),
-) -> Result<(), Fault> {
+) -> Result<(), CallFault> {
     if numbers.len() != items {
         let message = format!("{name} has {items} elements, expected {} items", numbers.len());
-        return Err(Fault::argument(message));
+        return Err(CallFault::argument(message));
     }
     // SAFETY: the caller's promise.
     let place = unsafe { array_mut(place, items, name)? };
@@ -270,10 +271,10 @@ pub(crate) unsafe fn write_items<T>(
 }
 
 /// A cell that is there; of others all lists are empty.
-pub(crate) fn cell_of(layout: &Layout, cell: u32) -> Result<CellId, Fault> {
+pub(crate) fn cell_of(layout: &Layout, cell: u32) -> Result<CellId, CallFault> {
     let cells = layout.cell_count();
-    if cell as usize >= cells {
-        return Err(Fault::argument(format!("cell {cell} of a layout of {cells} cells")));
+    if index(cell) >= cells {
+        return Err(CallFault::argument(format!("cell {cell} of a layout of {cells} cells")));
     }
     Ok(CellId(cell))
 }

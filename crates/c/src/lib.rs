@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  C ──► extern "C" fn ──entry::enter──► arguments (memory) ──► conset, conset-runtime
-//!                        └─ status ◄── Fault (status) ◄── their errors
+//!                        └─ status ◄── CallFault (status) ◄── their errors
 //! ```
 //!
 //! Rules:
@@ -27,6 +27,8 @@
     clippy::missing_safety_doc,
     reason = "what callers have to promise stands in include/conset.h, for the functions together"
 )]
+#![warn(clippy::as_conversions)]
+#![cfg_attr(test, allow(clippy::as_conversions))]
 
 pub mod cell;
 pub mod compile;
@@ -80,7 +82,7 @@ const _: () = {
     shared::<std::sync::Arc<conset_runtime::Plan>>();
     shared::<std::sync::Arc<conset_runtime::Collectives>>();
     shared::<conset_runtime::lists::CellLists>();
-    shared::<matrix::Matrix>();
+    shared::<matrix::DistributedMatrix>();
     shared::<run::Communicator>();
 };
 

@@ -11,7 +11,7 @@ use conset_runtime::lists::{CellLists, Positions};
 use crate::entry::enter;
 use crate::handle::{self, Handle, Tagged};
 use crate::memory::{array, lists_of};
-use crate::status::Fault;
+use crate::status::CallFault;
 
 /// `conset_lists`.
 pub type ConsetLists = Handle<CellLists>;
@@ -43,7 +43,9 @@ pub unsafe extern "C" fn conset_lists_new(
 ) -> c_int {
     enter("conset_lists_new", || {
         if block == 0 {
-            return Err(Fault::argument("block is 0, expected at least 1 word for each position"));
+            return Err(CallFault::argument(
+                "block is 0, expected at least 1 word for each position",
+            ));
         }
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
@@ -55,7 +57,7 @@ pub unsafe extern "C" fn conset_lists_new(
 
 /// # Safety
 /// The rules of `memory` hold for the structure and its arrays.
-unsafe fn positions(rows: *const ConsetRows, name: &str) -> Result<Positions, Fault> {
+unsafe fn positions(rows: *const ConsetRows, name: &str) -> Result<Positions, CallFault> {
     // SAFETY: the caller's promise.
     let ConsetRows { count, first, positions } = unsafe { array(rows, 1, name)?[0] };
     // SAFETY: the caller's promise.
@@ -69,7 +71,7 @@ unsafe fn positions(rows: *const ConsetRows, name: &str) -> Result<Positions, Fa
     let all: usize = lists.iter().map(|list| list.len()).sum();
     if u32::try_from(all).is_err() {
         let message = format!("{name} has {all} positions, at most {}", u32::MAX);
-        return Err(Fault::argument(message));
+        return Err(CallFault::argument(message));
     }
     Ok(Positions::new(lists))
 }

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use conset::ir::convert::index;
 use conset::ir::limits;
 use conset_runtime::{CsrLayout, Layout, LocalCsr};
 
@@ -10,11 +11,11 @@ use crate::entry::enter;
 use crate::handle::{self, Handle, Tagged, value};
 use crate::layout::{ConsetLayout, give_both};
 use crate::memory::{Type, array, read_and_written, typed, write};
-use crate::status::Fault;
+use crate::status::CallFault;
 
 /// A matrix that was dealt to cells.
 #[derive(Debug)]
-pub struct Matrix {
+pub struct DistributedMatrix {
     rows: usize,
     forward: Arc<Layout>,
     backward: Arc<Layout>,
@@ -22,9 +23,9 @@ pub struct Matrix {
 }
 
 /// `conset_matrix`.
-pub type ConsetMatrix = Handle<Matrix>;
+pub type ConsetMatrix = Handle<DistributedMatrix>;
 
-impl Tagged for Matrix {
+impl Tagged for DistributedMatrix {
     const TAG: [u8; 8] = *b"csmatri1";
     const NAME: &'static str = "conset_matrix";
 }
@@ -49,10 +50,10 @@ pub unsafe extern "C" fn conset_matrix_new(
             let csr = match Type::of(index_type)? {
                 Type::Int32 => deal(rows, ptr.cast::<i32>(), idx.cast(), owner, cells)?,
                 Type::Int64 => deal(rows, ptr.cast::<i64>(), idx.cast(), owner, cells)?,
-                _ => return Err(Fault::argument(NO_INTEGERS)),
+                _ => return Err(CallFault::argument(NO_INTEGERS)),
             };
             let (forward, backward) = (Arc::new(csr.forward), Arc::new(csr.backward));
-            handle::give(matrix, Matrix { rows, forward, backward, parts: csr.parts })
+            handle::give(matrix, DistributedMatrix { rows, forward, backward, parts: csr.parts })
         }
     })
 }
@@ -64,14 +65,15 @@ pub unsafe extern "C" fn conset_matrix_new(
 unsafe fn entries_of<'a, I: Copy + TryInto<usize> + std::fmt::Display>(
     rows: usize,
     ptr: *const I,
-) -> Result<(&'a [I], usize), Fault> {
+) -> Result<(&'a [I], usize), CallFault> {
     if rows > limits::NODES {
-        return Err(Fault::argument(format!("{rows} rows, at most {}", limits::NODES)));
+        return Err(CallFault::argument(format!("{rows} rows, at most {}", limits::NODES)));
     }
     // SAFETY: the caller's promise.
     let ptr = unsafe { array(ptr, rows + 1, "ptr")? };
     let entries = ptr[rows].try_into();
-    let entries = entries.map_err(|_| Fault::argument(format!("ptr[{rows}] is {}", ptr[rows])))?;
+    let entries =
+        entries.map_err(|_| CallFault::argument(format!("ptr[{rows}] is {}", ptr[rows])))?;
     Ok((ptr, entries))
 }
 
@@ -83,7 +85,7 @@ unsafe fn deal<I: Copy + TryInto<usize> + std::fmt::Display>(
     idx: *const I,
     owner: &[u32],
     cells: usize,
-) -> Result<CsrLayout, Fault> {
+) -> Result<CsrLayout, CallFault> {
     // SAFETY: the caller's promise.
     let (ptr, idx) = unsafe {
         let (ptr, entries) = entries_of(rows, ptr)?;
@@ -138,30 +140,30 @@ pub unsafe extern "C" fn conset_matrix_local(
         unsafe {
             let part = part_of(value(matrix, "matrix")?, cell)?;
             let rows = ConsetLocalCsr {
-                items: part.ids.len(),
-                owned: part.owned,
-                entries: part.idx.len(),
-                ids: part.ids.as_ptr(),
-                ptr: part.ptr.as_ptr(),
-                idx: part.idx.as_ptr(),
+                items: part.ids().len(),
+                owned: part.owned(),
+                entries: part.idx().len(),
+                ids: part.ids().as_ptr(),
+                ptr: part.ptr().as_ptr(),
+                idx: part.idx().as_ptr(),
             };
             write(local, "local", rows)
         }
     })
 }
 
-fn part_of(matrix: &Matrix, cell: u32) -> Result<&LocalCsr, Fault> {
+fn part_of(matrix: &DistributedMatrix, cell: u32) -> Result<&LocalCsr, CallFault> {
     let parts = &matrix.parts;
-    parts
-        .get(cell as usize)
-        .ok_or_else(|| Fault::argument(format!("cell {cell} of a matrix on {} cells", parts.len())))
+    parts.get(index(cell)).ok_or_else(|| {
+        CallFault::argument(format!("cell {cell} of a matrix on {} cells", parts.len()))
+    })
 }
 
 /// An array that is copied to has to have the size of what is copied.
-fn copy<V: Copy>(own: &[V], into: &mut [V]) -> Result<(), Fault> {
+fn copy<V: Copy>(own: &[V], into: &mut [V]) -> Result<(), CallFault> {
     let (found, expected) = (into.len(), own.len());
     if found != expected {
-        return Err(Fault::argument(format!("own has {found} elements, expected {expected}")));
+        return Err(CallFault::argument(format!("own has {found} elements, expected {expected}")));
     }
     into.copy_from_slice(own);
     Ok(())
@@ -194,7 +196,7 @@ pub unsafe extern "C" fn conset_matrix_values(
                     let ptr = entries_of(matrix.rows, ptr.cast::<i64>())?;
                     take(part, ptr, number_type, values, (own, entries))
                 }
-                _ => Err(Fault::argument(NO_INTEGERS)),
+                _ => Err(CallFault::argument(NO_INTEGERS)),
             }
         }
     })
@@ -208,7 +210,7 @@ unsafe fn take<I: Copy + TryInto<usize>>(
     number_type: c_int,
     values: *const c_void,
     (own, entries): (*mut c_void, usize),
-) -> Result<(), Fault> {
+) -> Result<(), CallFault> {
     typed!(number_type, V => {
         let from = (values.cast::<V>(), all, "values");
         // SAFETY: the caller's promise.

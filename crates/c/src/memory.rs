@@ -12,20 +12,20 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use conset_runtime::{By, Op};
 
-use crate::status::{Fault, Status};
+use crate::status::{CallFault, Status};
 
-fn null(name: &str) -> Fault {
-    Fault::new(Status::NullPointer, format!("{name} is null"))
+fn null(name: &str) -> CallFault {
+    CallFault::new(Status::NullPointer, format!("{name} is null"))
 }
 
 /// Not null and aligned.
-pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Fault> {
+pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), CallFault> {
     if pointer.is_null() {
         return Err(null(name));
     }
     if !pointer.is_aligned() {
         let align = align_of::<T>();
-        return Err(Fault::argument(format!("{name} is not aligned to {align} bytes")));
+        return Err(CallFault::argument(format!("{name} is not aligned to {align} bytes")));
     }
     Ok(())
 }
@@ -34,19 +34,22 @@ pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Faul
 ///
 /// # Safety
 /// `place` is null or can be written.
-pub(crate) unsafe fn write<T>(place: *mut T, name: &str, value: T) -> Result<(), Fault> {
+pub(crate) unsafe fn write<T>(place: *mut T, name: &str, value: T) -> Result<(), CallFault> {
     check_pointer(place, name)?;
     // SAFETY: the place can be written, by the caller's promise.
     unsafe { place.write(value) };
     Ok(())
 }
 
-fn check_array<T>(pointer: *const T, count: usize, name: &str) -> Result<(), Fault> {
+fn check_array<T>(pointer: *const T, count: usize, name: &str) -> Result<(), CallFault> {
     check_pointer(pointer, name)?;
-    let bytes = count.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize);
+    let bytes =
+        count.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX.unsigned_abs());
     match bytes.and_then(|bytes| pointer.addr().checked_add(bytes)) {
         Some(_) => Ok(()),
-        None => Err(Fault::argument(format!("{name}: {count} elements are more than memory has"))),
+        None => {
+            Err(CallFault::argument(format!("{name}: {count} elements are more than memory has")))
+        }
     }
 }
 
@@ -64,14 +67,14 @@ fn range<T>(array: &[T]) -> std::ops::Range<usize> {
 pub(crate) unsafe fn read_and_written<'a, T>(
     (from, read, from_name): (*const T, usize, &str),
     (into, written, into_name): (*mut T, usize, &str),
-) -> Result<(&'a [T], &'a mut [T]), Fault> {
+) -> Result<(&'a [T], &'a mut [T]), CallFault> {
     // SAFETY: the caller's promise; the reference for reading is the only one here.
     let there = range(unsafe { array(into.cast_const(), written, into_name)? });
     // SAFETY: the caller's promise.
     let from = unsafe { array(from, read, from_name)? };
     let here = range(from);
     if here.start < there.end && there.start < here.end {
-        return Err(Fault::argument(format!("{from_name} and {into_name} overlap")));
+        return Err(CallFault::argument(format!("{from_name} and {into_name} overlap")));
     }
     // SAFETY: the caller's promise; the arrays do not overlap.
     Ok((from, unsafe { array_mut(into, written, into_name)? }))
@@ -85,7 +88,7 @@ pub(crate) unsafe fn array<'a, T>(
     pointer: *const T,
     count: usize,
     name: &str,
-) -> Result<&'a [T], Fault> {
+) -> Result<&'a [T], CallFault> {
     if count == 0 {
         return Ok(&[]);
     }
@@ -103,17 +106,17 @@ pub(crate) unsafe fn lists_of<'a, T>(
     count: usize,
     (first, first_name): (*const usize, &str),
     (items, items_name): (*const T, &str),
-) -> Result<Vec<&'a [T]>, Fault> {
-    let longer = count.checked_add(1).ok_or_else(|| Fault::argument("too many lists"))?;
+) -> Result<Vec<&'a [T]>, CallFault> {
+    let longer = count.checked_add(1).ok_or_else(|| CallFault::argument("too many lists"))?;
     // SAFETY: the caller's promise.
     let first = unsafe { array(first, longer, first_name)? };
     if first[0] != 0 {
-        return Err(Fault::argument(format!("{first_name}[0] is {}, expected 0", first[0])));
+        return Err(CallFault::argument(format!("{first_name}[0] is {}, expected 0", first[0])));
     }
     if let Some(row) = first.windows(2).position(|pair| pair[1] < pair[0]) {
         let (here, next) = (first[row], first[row + 1]);
         let message = format!("{first_name}[{}] is {next}, expected at least {here}", row + 1);
-        return Err(Fault::argument(message));
+        return Err(CallFault::argument(message));
     }
     // SAFETY: the caller's promise.
     let items = unsafe { array(items, first[count], items_name)? };
@@ -128,7 +131,7 @@ pub(crate) unsafe fn array_mut<'a, T>(
     pointer: *mut T,
     count: usize,
     name: &str,
-) -> Result<&'a mut [T], Fault> {
+) -> Result<&'a mut [T], CallFault> {
     if count == 0 {
         return Ok(&mut []);
     }
@@ -141,11 +144,11 @@ pub(crate) unsafe fn array_mut<'a, T>(
 ///
 /// # Safety
 /// The rules above hold for the text as long as `'a`.
-pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, Fault> {
+pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, CallFault> {
     check_pointer(pointer, name)?;
     // SAFETY: it ends with a zero byte, by the caller's promise.
     let text = unsafe { CStr::from_ptr(pointer) };
-    text.to_str().map_err(|error| Fault::argument(format!("{name} is not UTF-8: {error}")))
+    text.to_str().map_err(|error| CallFault::argument(format!("{name} is not UTF-8: {error}")))
 }
 
 /// Options: a structure that begins with its size, as the caller knows it. What the caller does not
@@ -153,7 +156,7 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a 
 ///
 /// # Safety
 /// The structure has as many bytes as it says.
-pub(crate) unsafe fn options<T: Copy>(pointer: *const T, defaults: T) -> Result<T, Fault> {
+pub(crate) unsafe fn options<T: Copy>(pointer: *const T, defaults: T) -> Result<T, CallFault> {
     if pointer.is_null() {
         return Ok(defaults);
     }
@@ -161,7 +164,7 @@ pub(crate) unsafe fn options<T: Copy>(pointer: *const T, defaults: T) -> Result<
     // SAFETY: such structures begin with their size.
     let size = unsafe { pointer.cast::<usize>().read() };
     if size < size_of::<usize>() || size > size_of::<T>() {
-        return Err(Fault::argument(format!(
+        return Err(CallFault::argument(format!(
             "options.size is {size}, expected {} (use the function that sets the defaults)",
             size_of::<T>()
         )));
@@ -180,22 +183,22 @@ pub(crate) const BY_PHASES: c_int = 0;
 pub(crate) const BY_MESSAGES: c_int = 1;
 
 /// The transfer method of a number of `conset_by`.
-pub(crate) fn by_of(number: c_int) -> Result<By, Fault> {
+pub(crate) fn by_of(number: c_int) -> Result<By, CallFault> {
     match number {
         BY_PHASES => Ok(By::Phases),
         BY_MESSAGES => Ok(By::Messages),
-        other => Err(Fault::argument(format!("{other} is no method (enum conset_by)"))),
+        other => Err(CallFault::argument(format!("{other} is no method (enum conset_by)"))),
     }
 }
 
 /// The operation of a number.
-pub(crate) fn op(number: c_int) -> Result<Op, Fault> {
+pub(crate) fn op(number: c_int) -> Result<Op, CallFault> {
     match number {
         0 => Ok(Op::Copy),
         1 => Ok(Op::Add),
         2 => Ok(Op::Min),
         3 => Ok(Op::Max),
-        _ => Err(Fault::argument(format!("{number} is no operation (enum conset_op)"))),
+        _ => Err(CallFault::argument(format!("{number} is no operation (enum conset_op)"))),
     }
 }
 
@@ -209,13 +212,13 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    pub(crate) fn of(number: c_int) -> Result<Self, Fault> {
+    pub(crate) fn of(number: c_int) -> Result<Self, CallFault> {
         match number {
             0 => Ok(Type::Double),
             1 => Ok(Type::Float),
             2 => Ok(Type::Int64),
             3 => Ok(Type::Int32),
-            _ => Err(Fault::argument(format!("{number} is no type (enum conset_type)"))),
+            _ => Err(CallFault::argument(format!("{number} is no type (enum conset_type)"))),
         }
     }
 }
@@ -255,7 +258,7 @@ unsafe fn rows<'a, P, W>(
     words: *const usize,
     count: usize,
     address: impl Fn(&P) -> *const c_void,
-) -> Result<(&'a [P], &'a [usize]), Fault> {
+) -> Result<(&'a [P], &'a [usize]), CallFault> {
     // SAFETY: the caller's promise.
     let (pointers, words): (&[P], &[usize]) =
         unsafe { (array(pointers, count, "vectors")?, array(words, count, "words")?) };
@@ -275,7 +278,7 @@ pub(crate) unsafe fn vectors<'a, W>(
     pointers: *const *const c_void,
     words: *const usize,
     count: usize,
-) -> Result<Vec<&'a [W]>, Fault> {
+) -> Result<Vec<&'a [W]>, CallFault> {
     // SAFETY: the caller's promise.
     let (pointers, words) = unsafe { rows::<_, W>(pointers, words, count, |&p| p)? };
     let vectors = pointers.iter().zip(words);
@@ -291,7 +294,7 @@ pub(crate) unsafe fn vectors_mut<'a, W>(
     pointers: *const *mut c_void,
     words: *const usize,
     count: usize,
-) -> Result<Vec<&'a mut [W]>, Fault> {
+) -> Result<Vec<&'a mut [W]>, CallFault> {
     // SAFETY: the caller's promise.
     let (pointers, words) = unsafe { rows::<_, W>(pointers, words, count, |p| p.cast_const())? };
     let vectors = pointers.iter().zip(words).filter(|(_, words)| **words > 0);
@@ -299,7 +302,7 @@ pub(crate) unsafe fn vectors_mut<'a, W>(
         vectors.map(|(p, &words)| (p.addr(), p.addr() + words * size_of::<W>())).collect();
     ranges.sort_unstable();
     if ranges.windows(2).any(|pair| pair[1].0 < pair[0].1) {
-        return Err(Fault::argument("two vectors overlap"));
+        return Err(CallFault::argument("two vectors overlap"));
     }
     let vectors = pointers.iter().zip(words);
     // SAFETY: the caller's promise; they do not overlap.

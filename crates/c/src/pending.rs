@@ -12,7 +12,7 @@ use crate::exchange::{Vector, What, on};
 use crate::handle::value;
 use crate::memory::{array, op, typed, vectors, vectors_mut, write};
 use crate::plan::ConsetPlan;
-use crate::status::Fault;
+use crate::status::CallFault;
 
 /// `conset_pending`.
 #[repr(C)]
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn conset_start_many(
 
 /// # Safety
 /// The rules of `memory` hold for the pointer.
-unsafe fn token(pending: *const ConsetPending) -> Result<Pending, Fault> {
+unsafe fn token(pending: *const ConsetPending) -> Result<Pending, CallFault> {
     // SAFETY: the caller's promise.
     let pending = unsafe { array(pending, 1, "pending")?[0] };
     Ok(Pending::from_numbers(pending.numbers))

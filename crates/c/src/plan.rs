@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
+use conset::ir::convert::to_u32;
 use conset_runtime::{Collectives, Plan, PlanError};
 
 use crate::entry::{enter, enter_for};
@@ -10,7 +11,7 @@ use crate::handle::{self, Handle, Tagged, value};
 use crate::image::ConsetImage;
 use crate::layout::{ConsetLayout, cell_of, write_items};
 use crate::memory::{text, write};
-use crate::status::Fault;
+use crate::status::CallFault;
 
 /// `conset_plan`.
 pub type ConsetPlan = Handle<Arc<Plan>>;
@@ -52,7 +53,7 @@ pub unsafe extern "C" fn conset_plan_new(
 pub unsafe extern "C" fn conset_plan_set(plan: *const ConsetPlan, set: *mut u32) -> c_int {
     enter("conset_plan_set", || {
         // SAFETY: the caller keeps the rules of `memory`.
-        unsafe { write(set, "set", value(plan, "plan")?.set() as u32) }
+        unsafe { write(set, "set", to_u32(value(plan, "plan")?.set())) }
     })
 }
 
@@ -159,7 +160,7 @@ unsafe fn give_trees(
     image: *const ConsetImage,
     make: impl FnOnce(&Arc<conset::ir::Image>) -> Result<Collectives, PlanError>,
     trees: *mut *mut ConsetTrees,
-) -> Result<(), Fault> {
+) -> Result<(), CallFault> {
     // SAFETY: the caller's promise.
     unsafe { handle::give(trees, Arc::new(make(value(image, "image")?.image())?)) }
 }

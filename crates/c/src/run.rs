@@ -6,6 +6,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::time::Duration;
 
+use conset::ir::convert::index;
 use conset_runtime::{RunReport, ThreadOptions, Transport, World};
 
 use crate::cell::{ConsetCell, Turn, lend};
@@ -13,7 +14,7 @@ use crate::entry::enter;
 use crate::handle::{self, Handle, Tagged, value};
 use crate::image::{ConsetImage, write_file};
 use crate::memory::{array_mut, options, text, write};
-use crate::status::{Fault, Status};
+use crate::status::{CallFault, Status};
 
 /// A communicator of MPI; of nothing where the library was built without.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ pub unsafe extern "C" fn conset_communicator_new(
 }
 
 #[cfg(feature = "mpi")]
-fn open(fortran: c_int, time_out_ms: c_uint) -> Result<Communicator, Fault> {
+fn open(fortran: c_int, time_out_ms: c_uint) -> Result<Communicator, CallFault> {
     let comm = conset_runtime::mpi::Comm::from_fortran(fortran)?;
     let comm = match time_out_ms {
         0 => comm,
@@ -59,8 +60,8 @@ fn open(fortran: c_int, time_out_ms: c_uint) -> Result<Communicator, Fault> {
 }
 
 #[cfg(not(feature = "mpi"))]
-fn open(_: c_int, _: c_uint) -> Result<Communicator, Fault> {
-    Err(Fault::new(Status::Unsupported, WITHOUT_MPI))
+fn open(_: c_int, _: c_uint) -> Result<Communicator, CallFault> {
+    Err(CallFault::new(Status::Unsupported, WITHOUT_MPI))
 }
 
 /// Gives the communicator back.
@@ -154,7 +155,8 @@ pub unsafe extern "C" fn conset_run(
     enter("conset_run", || {
         // SAFETY: the caller keeps the rules of `memory`.
         let (world, trace) = unsafe { world(image, options)? };
-        let program = program.ok_or_else(|| Fault::new(Status::NullPointer, "program is null"))?;
+        let program =
+            program.ok_or_else(|| CallFault::new(Status::NullPointer, "program is null"))?;
         let data = &Data(data);
         let turn = Turn::of_none();
         let done = world.run(|cell| {
@@ -206,7 +208,7 @@ pub unsafe extern "C" fn conset_run_cells(
 unsafe fn world<'a>(
     image: *const ConsetImage,
     options: *const ConsetOptions,
-) -> Result<(World, Option<&'a str>), Fault> {
+) -> Result<(World, Option<&'a str>), CallFault> {
     // SAFETY: the caller's promise.
     unsafe {
         // What was made of the image is shared by all such worlds.
@@ -226,25 +228,27 @@ unsafe fn world<'a>(
 }
 
 /// Stacks of which there can be one.
-fn stack(bytes: usize) -> Result<usize, Fault> {
+fn stack(bytes: usize) -> Result<usize, CallFault> {
     const LEAST: usize = 1 << 14;
     const MOST: usize = 1 << 40;
     if (LEAST..=MOST).contains(&bytes) {
         return Ok(bytes);
     }
-    Err(Fault::argument(format!("options.stack_bytes is {bytes}, expected {LEAST} to {MOST}")))
+    Err(CallFault::argument(format!("options.stack_bytes is {bytes}, expected {LEAST} to {MOST}")))
 }
 
 /// # Safety
 /// The communicator is null or a handle.
-unsafe fn transport(options: &ConsetOptions) -> Result<Transport, Fault> {
+unsafe fn transport(options: &ConsetOptions) -> Result<Transport, CallFault> {
     match options.transport {
         0 => Ok(Transport::Fabric),
         1 => {
-            let workers = (options.workers > 0).then_some(options.workers as usize);
+            let workers = (options.workers > 0).then_some(index(options.workers));
             let time_out = u64::from(options.time_out_ms);
             let time_out = (time_out > 0).then(|| Duration::from_millis(time_out));
-            Ok(Transport::Threads(ThreadOptions { workers, time_out }))
+            let mut threads = ThreadOptions::default().time_out(time_out);
+            threads.workers = workers;
+            Ok(Transport::Threads(threads))
         }
         #[cfg(feature = "mpi")]
         2 => {
@@ -253,7 +257,9 @@ unsafe fn transport(options: &ConsetOptions) -> Result<Transport, Fault> {
             Ok(Transport::Mpi(communicator.comm.clone()))
         }
         #[cfg(not(feature = "mpi"))]
-        2 => Err(Fault::new(Status::Unsupported, WITHOUT_MPI)),
-        other => Err(Fault::argument(format!("{other} is no transport (enum conset_transport)"))),
+        2 => Err(CallFault::new(Status::Unsupported, WITHOUT_MPI)),
+        other => {
+            Err(CallFault::argument(format!("{other} is no transport (enum conset_transport)")))
+        }
     }
 }

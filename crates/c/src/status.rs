@@ -4,6 +4,8 @@
 //! text is that of the Rust interfaces, with the advice of this interface (`remedy`), after the
 //! name of the function that failed.
 
+use std::ffi::c_int;
+
 use conset::CompileError;
 use conset::ir::{InputError, ShapeError};
 use conset::verify::Rejection;
@@ -82,6 +84,12 @@ impl Status {
         Status::Bug,
     ];
 
+    /// The number of the status in the header.
+    #[allow(clippy::as_conversions, reason = "the number of a variant; no other conversion exists")]
+    pub const fn code(self) -> c_int {
+        self as c_int
+    }
+
     /// What the kind is.
     pub const fn text(self) -> &'static std::ffi::CStr {
         match self {
@@ -111,12 +119,12 @@ impl Status {
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct CallFault {
     pub(crate) status: Status,
     pub(crate) message: String,
 }
 
-impl Fault {
+impl CallFault {
     pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
         Self { status, message: message.into() }
     }
@@ -130,25 +138,25 @@ impl Fault {
     }
 }
 
-impl From<InputError> for Fault {
+impl From<InputError> for CallFault {
     fn from(error: InputError) -> Self {
         Self::of(Status::Input, &error)
     }
 }
 
-impl From<ShapeError> for Fault {
+impl From<ShapeError> for CallFault {
     fn from(error: ShapeError) -> Self {
         Self::of(Status::BadArgument, &error)
     }
 }
 
-impl From<Rejection> for Fault {
+impl From<Rejection> for CallFault {
     fn from(rejection: Rejection) -> Self {
         Self::new(Status::Rejected, rejection.to_string())
     }
 }
 
-impl From<CompileError> for Fault {
+impl From<CompileError> for CallFault {
     fn from(error: CompileError) -> Self {
         let status = match &error {
             CompileError::Input(_) => Status::Input,
@@ -162,19 +170,19 @@ impl From<CompileError> for Fault {
     }
 }
 
-impl From<LayoutError> for Fault {
+impl From<LayoutError> for CallFault {
     fn from(error: LayoutError) -> Self {
         Self::of(Status::Layout, &error)
     }
 }
 
-impl From<PlanError> for Fault {
+impl From<PlanError> for CallFault {
     fn from(error: PlanError) -> Self {
         Self::new(Status::Plan, remedy::of_plan(&error))
     }
 }
 
-impl From<CellError> for Fault {
+impl From<CellError> for CallFault {
     fn from(error: CellError) -> Self {
         Self::new(status_of_cell(&error), remedy::of_cell(&error))
     }
@@ -189,7 +197,7 @@ fn status_of_cell(error: &CellError) -> Status {
     }
 }
 
-impl From<RunError> for Fault {
+impl From<RunError> for CallFault {
     fn from(error: RunError) -> Self {
         let status = match &error {
             RunError::Cell { error, .. } => status_of_cell(error),
@@ -212,7 +220,7 @@ impl From<RunError> for Fault {
 }
 
 #[cfg(feature = "mpi")]
-impl From<conset_runtime::MpiError> for Fault {
+impl From<conset_runtime::MpiError> for CallFault {
     fn from(error: conset_runtime::MpiError) -> Self {
         Self::of(Status::Mpi, &error)
     }

@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_void};
 
 use conset::ir::ConnectionId;
+use conset::ir::convert::index;
 use conset_runtime::{By, Cell, Word};
 
 use crate::cell::{ConsetCell, call};
@@ -13,7 +14,7 @@ use crate::entry::enter;
 use crate::handle::value;
 use crate::image::ConsetImage;
 use crate::memory::{BY_PHASES, by_of, read_and_written, typed, write};
-use crate::status::Fault;
+use crate::status::CallFault;
 
 /// Words that go out and come in: the type of the numbers, where they are, how many.
 #[derive(Clone, Copy)]
@@ -88,16 +89,16 @@ unsafe fn exchange(
 
 /// Words of a cell's connections.
 fn sizes(cell: &Cell<'_>, set: u32, connections: &[ConnectionId]) -> Vec<usize> {
-    let set = &cell.image().sets()[set as usize].set;
-    connections.iter().map(|&x| set.get(x).words as usize).collect()
+    let set = &cell.image().sets()[index(set)].set;
+    connections.iter().map(|&x| index(set.get(x).words)).collect()
 }
 
-fn check(what: &str, expected: &[usize], found: usize) -> Result<(), Fault> {
+fn check(what: &str, expected: &[usize], found: usize) -> Result<(), CallFault> {
     let expected: usize = expected.iter().sum();
     if found == expected {
         return Ok(());
     }
-    Err(Fault::argument(format!("{what} has {found} words, expected {expected}")))
+    Err(CallFault::argument(format!("{what} has {found} words, expected {expected}")))
 }
 
 fn between<W: Word>(
@@ -106,8 +107,8 @@ fn between<W: Word>(
     by: By,
     mut outgoing: &[W],
     mut incoming: &mut [W],
-) -> Result<(), Fault> {
-    let row = set as usize;
+) -> Result<(), CallFault> {
+    let row = index(set);
     let (out, inn) = (cell.connections_out(row)?, cell.connections_in(row)?);
     let (out, inn) = (sizes(cell, set, out), sizes(cell, set, inn));
     check("outgoing", &out, outgoing.len())?;
@@ -142,13 +143,13 @@ pub unsafe extern "C" fn conset_image_words(
             let image = value(image, "image")?.image();
             let connections = crate::image::set_of(image, set)?.set.connections();
             let cells = image.machine().cell_count();
-            if cell as usize >= cells {
-                return Err(Fault::argument(format!("cell {cell} of a machine of {cells}")));
+            if index(cell) >= cells {
+                return Err(CallFault::argument(format!("cell {cell} of a machine of {cells}")));
             }
             let (mut out, mut inn) = (0usize, 0usize);
             for connection in connections {
-                out += if connection.source.0 == cell { connection.words as usize } else { 0 };
-                inn += if connection.target.0 == cell { connection.words as usize } else { 0 };
+                out += if connection.source.0 == cell { index(connection.words) } else { 0 };
+                inn += if connection.target.0 == cell { index(connection.words) } else { 0 };
             }
             write(outgoing, "outgoing", out)?;
             write(incoming, "incoming", inn)

@@ -54,8 +54,6 @@ mod preemptive_list;
 mod problem;
 mod ring_aapc;
 mod round_pathfinder;
-// The module and its `negotiation` still convert with `as`; the other modules below it do not.
-#[allow(clippy::as_conversions)]
 pub mod slot_pathfinder;
 mod torus_aapc;
 pub mod translation_slots;

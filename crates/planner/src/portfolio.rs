@@ -236,7 +236,7 @@ pub fn plans(
         Planner::SlotPathfinder => timed_plan(task, work, |problem| {
             slot_pathfinder::plan(
                 problem,
-                &slot_pathfinder::Config::default(),
+                &slot_pathfinder::SlotConfig::default(),
                 slot_pathfinder::budget(problem) << doubled,
                 seed,
             )

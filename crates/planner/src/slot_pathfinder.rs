@@ -1,18 +1,25 @@
-//! Slots: negotiated congestion over time.
+//! Negotiated congestion (PathFinder) over links, agents and channels in time slots.
 //!
-//! Time is divided into slots of one length, and slots are dealt to phases. Connections are cut
-//! into *units* of at most a slot's words. A resource is a link in a slot, a port of an agent in
-//! a slot, or the channels of a cell in a phase. Each unit is given a slot and a route; units in
-//! conflict are routed again and again, while what is overused becomes dearer (PathFinder:
-//! McMurchie and Ebeling, FPGA 1995), until nothing is.
+//! Time is divided into slots of equal length, and each phase is a range of slots. Connections are
+//! cut into *units* of at most one slot's words, or of a few slots. A resource is a link in a slot,
+//! a port of an agent in a slot, or the channels of a cell in a phase. Each unit gets a start slot
+//! and a route. Units that overuse a resource are removed and placed again, while the cost of
+//! overused resources rises, until no resource is overused (McMurchie and Ebeling, FPGA 1995).
 //!
-//! The number of slots and of phases starts at the bound, and grows where negotiation stalls.
-//! Units of a connection on one route in neighbouring slots become one stream, which takes its
-//! channels once. In the end streams are moved to their earliest starts, which frees what slots
-//! of uneven units have left.
+//! The first plan is negotiated from the bound upwards: slots and phases are added whenever the
+//! negotiation stalls. Then there is a *trial* for each way to cut the set, with the number of
+//! slots and phases of the bounds. A trial has a work limit, and present costs rise as the work is
+//! used up, so the remaining overuse tells how close a failed trial came to a plan. A failed trial
+//! is queued again with twice the work, and with more slots or phases; a successful one is followed
+//! by trials with fewer. Trials are ranked by their overuse and by the clocks that they would gain,
+//! and get work in inverse proportion to their rank, until the budget is used up.
 //!
-//! What comes after others in the set's order gets slots behind theirs. Sets with requirements of
-//! bandwidth or latency are not planned here.
+//! Units of a connection on the same route in adjacent slots become one stream, which takes its
+//! channels once. At the end, streams are moved to their earliest starts, which removes the idle
+//! time that units of unequal length leave in slots (`starts`).
+//!
+//! If the set has an order, successors get later slots than their predecessors (`order`). Sets with
+//! required bandwidths or latencies are not supported.
 
 mod negotiation;
 mod order;
@@ -23,69 +30,63 @@ mod units;
 
 use std::cmp::Reverse;
 
+use conset_ir::convert::{index, to_i64, to_u32, to_u64, to_usize};
+
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
 use negotiation::{Negotiation, Outcome, RESOURCES, SLOTS};
 use order::Order;
 use units::Units;
 
-/// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link for a
+/// The weights of the negotiation. Costs are in 64ths of the cost of a hop over a free link for one
 /// slot.
 #[derive(Clone, Debug)]
-pub struct Config {
-    /// Numbers of units that the longest connection is cut into, and of slots that such a unit
-    /// takes: one attempt for each.
+pub struct SlotConfig {
+    /// Ways to cut a set: the number of units of the longest connection, and the number of slots of
+    /// such a unit.
     pub cuts: Vec<(u32, u32)>,
-    /// The same where words are uneven, with one more attempt for each that takes the mean instead
-    /// of the longest.
+    /// The same for sets of connections of unequal length. Each way is also used with the mean
+    /// length in place of the maximum.
     pub uneven_cuts: Vec<(u32, u32)>,
-    /// What an overuse adds to a resource's cost in the first pass, as a factor of that cost,
-    /// in 4096ths.
+    /// The present cost factor at the start of a negotiation, in 4096ths: an overuse adds this
+    /// factor of a resource's cost.
     pub present_first: u32,
-    /// The greatest such factor.
+    /// The present cost factor when the work limit is reached, in 4096ths.
     pub present_most: u32,
-    /// The greatest with which it goes on when slots are added or taken away.
-    pub present_again: u32,
-    /// How much the factor grows in a pass, in 64ths.
-    pub present_growth: u32,
-    /// What each pass in which a resource is overused adds to its cost.
+    /// The history cost that each overuse of a resource adds per pass.
     pub history: u32,
-    /// The most that these additions amount to.
+    /// The maximum history cost of a resource.
     pub history_most: u32,
-    /// What is kept of these additions when slots are added or taken away, in 64ths.
+    /// The share of history costs that is kept when slots are added or removed, in 64ths.
     pub history_kept: u32,
-    /// The cost of a port that is free, as far as factors apply to it.
+    /// The cost of a port that the present cost factor multiplies. An unused port costs nothing.
     pub port: u32,
-    /// Hops beyond the shortest that a route may take.
+    /// The maximum number of hops beyond the shortest route.
     pub detour: u16,
-    /// One of so many searches for detours allows so many hops more: rings and cuts are relieved by
-    /// routes the other way round.
+    /// One in `far_detours` searches for detours allows [`SlotConfig::far`] hops beyond the shortest
+    /// route: routes the other way round relieve rings and cuts.
     pub far_detours: u32,
-    /// Hops beyond the shortest in such a search.
+    /// The maximum number of hops beyond the shortest route in such a search.
     pub far: u16,
-    /// More phases than the bound to begin with: as many as take this part of the bound of time.
+    /// The first negotiation has more phases than the bound: as many more as take one
+    /// `free_phases`-th of the bound of time.
     pub free_phases: u32,
-    /// Passes without a sixteenth of conflicts fewer after which slots are added at first.
-    pub patience_first: u32,
-    /// Such passes after which an attempt to do with less has stalled, at first.
-    pub patience: u32,
-    /// The same for the last attempt to do with a slot or a phase fewer.
-    pub patience_most: u32,
-    /// Finer units have their turn when what is tried next took more than this part of the budget
-    /// last time.
-    pub quick: u32,
+    /// The initial work limit of a trial that starts without a plan, in multiples of the work of
+    /// placing all units once.
+    pub effort: u64,
+    /// The maximum work limit of a trial, in the same unit: small sets end their search here, and
+    /// not at the end of the budget.
+    pub effort_most: u64,
 }
 
-impl Default for Config {
+impl Default for SlotConfig {
     fn default() -> Self {
         Self {
             cuts: vec![(1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (2, 2), (4, 1)],
             uneven_cuts: vec![(1, 8), (1, 1), (1, 4)],
             present_first: 1280,
-            present_most: 20000,
-            present_again: 16000,
-            present_growth: 1,
-            history: 10,
+            present_most: 16384,
+            history: 5,
             history_most: 1 << 10,
             history_kept: 48,
             port: 128,
@@ -93,40 +94,51 @@ impl Default for Config {
             far_detours: 64,
             far: 24,
             free_phases: 64,
-            patience_first: 4,
-            patience: 12,
-            patience_most: 1 << 12,
-            quick: 32,
+            effort: 16,
+            effort_most: 1 << 10,
         }
     }
 }
 
-/// The usual budget of a set, in slots that searches for routes look at, by eights: in proportion
-/// to the connections, some seconds at most.
+/// The default work budget for a problem: proportional to the connections, and a few seconds at
+/// most. The unit of work is eight slots of a link that a route search examines.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    let usual = problem.set.len() as u64 * PER_CONNECTION;
-    // Small sets get four times as much: that takes two seconds at most.
-    usual.max((4 * usual).min(BUDGET / 2)).min(BUDGET)
+    let budget = to_u64(problem.set.len()) * PER_CONNECTION;
+    // Small sets get four times as much, which takes two seconds at most.
+    budget.max((4 * budget).min(BUDGET / 2)).min(BUDGET)
 }
 
-/// Hops of the farthest connection of a set that is planned.
-const FARTHEST: u16 = 1 << 12;
+/// The maximum number of hops of a connection.
+const HOPS_LIMIT: u16 = 1 << 12;
 
 const PER_CONNECTION: u64 = 1 << 21;
 const BUDGET: u64 = 1 << 30;
 
-/// A plan that is shorter by one in so many clocks is worth a trial.
-const WORTHWHILE: i64 = 256;
+/// A trial must gain more than this fraction of the clocks of the best plan: one in 256.
+const LEAST_GAIN: u64 = 256;
 
-/// Plans a set; `None` where the set is empty or has requirements, where routes are very long, or
-/// slots or pairs of the order very many, or where the budget was used up before there was a plan.
-pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> Option<Found> {
+/// The work of placing a unit, in addition to the number of slots, is about that of examining this
+/// many slots.
+const PLACING_WORK: u64 = 24;
+
+/// A trial that starts from a settled negotiation gets this fraction of the work of one that starts
+/// without a plan: one quarter.
+const WARM_START: u64 = 4;
+
+/// Overuse is stored as a number of users in this many.
+const MILLION: u64 = 1_000_000;
+
+/// Plans a set.
+///
+/// Returns `None` if the set is empty or has requirements, if it has very long routes, very many
+/// slots or very many pairs of the order, or if the budget was used up before a plan was found.
+pub fn plan(problem: &Problem<'_>, config: &SlotConfig, budget: u64, seed: u64) -> Option<Found> {
     let set = problem.set;
     if set.is_empty() || set.has_requirements() {
         return None;
     }
     let order = Order::new(set)?;
-    if (0..set.len()).any(|x| problem.hops(x) > FARTHEST) {
+    if (0..set.len()).any(|x| problem.hops(x) > HOPS_LIMIT) {
         return None;
     }
     let mut units: Vec<Units> = Vec::new();
@@ -136,21 +148,22 @@ pub fn plan(problem: &Problem<'_>, config: &Config, budget: u64, seed: u64) -> O
             units.push(cut);
         }
     }
-    let mut search = Search::new(problem, config, &order, budget);
-    search.run(Vec::new(), &units, seed);
+    let mut search = SlotSearch::new(problem, config, &order, budget);
+    search.start(&units, seed);
+    search.run();
     search.found()
 }
 
-/// Plans a set as [`plan`] does, but begins with so many phases of so many slots, leaves connections
-/// whole and makes no detours, for which there is no room where phases are nearly full.
-pub(crate) fn together(
+/// Plans a set as [`plan`] does, but starts with a given number of phases of `each` slots, does not
+/// cut connections and allows no detours: nearly full phases have no room for detours.
+pub(crate) fn plan_full_phases(
     problem: &Problem<'_>,
     (phases, each): (u32, u32),
     budget: u64,
     seed: u64,
 ) -> Option<Found> {
-    let config = Config::default();
-    let config = Config { detour: 0, far: 0, patience_first: config.patience, ..config };
+    let config = SlotConfig::default();
+    let config = SlotConfig { detour: 0, far: 0, ..config };
     let mut words: Vec<u32> = problem.set.connections().iter().map(|c| c.words).collect();
     words.sort_unstable_by_key(|&words| Reverse(words));
     let units = Units::cut(problem, (words.first()?.max(&1).to_owned(), 1));
@@ -159,62 +172,93 @@ pub(crate) fn together(
     if is_large(problem, phases, slots) {
         return None;
     }
-    // Each slot is for words that are as long as those of an equal share of the connections, and
-    // there are a phase's slots more for each.
-    let share = |slot: u32| u64::from(slot.saturating_sub(each)) * words.len() as u64;
-    let room = (0..slots).map(|slot| words[(share(slot) / u64::from(slots)) as usize]);
-    let shape = (phases, room.collect());
-    let mut settled = Negotiation::new(problem, &config, (&units, &order), shape, seed);
-    let mut search = Search::new(problem, &config, &order, budget);
-    let outcome = settled.settle(u64::MAX, budget);
-    let clocks = search.take(&mut settled, outcome)?;
-    let first = Attempt::new(settled, Some(clocks), config.patience);
-    search.run(vec![first], &[], seed);
+    // Sorted by length, the connections are divided into equal shares, one for each slot, and each
+    // slot has room for the longest connection of its share. The shares are `each` slots late, so
+    // that the first slots have room for any connection.
+    let share = |slot: u32| u64::from(slot.saturating_sub(each)) * to_u64(words.len());
+    let room = (0..slots).map(|slot| words[to_usize(share(slot) / u64::from(slots))]);
+    let room = (phases, room.collect());
+    let mut state = Negotiation::new(problem, &config, (&units, &order), room, seed);
+    let mut search = SlotSearch::new(problem, &config, &order, budget);
+    search.seed = seed;
+    let outcome = state.settle(config.effort / WARM_START, budget);
+    let clocks = search.take(&mut state, outcome)?;
+    search.cuts.push(Cut { units: &units, settled: None });
+    search.settled(0, state, clocks);
+    search.run();
     search.found()
 }
 
-/// Whether so many phases and slots are too many.
+/// A lower bound of the number of slots of a plan with the given number of phases.
+fn fewest_slots(units: &Units, phases: u32) -> u32 {
+    units.fewest_slots.max(phases + to_u32(units.longest) - 1)
+}
+
+/// Whether the number of slots or of resources exceeds its limit.
 fn is_large(problem: &Problem<'_>, phases: u32, slots: u32) -> bool {
-    let each = (problem.edge_count() + problem.port_count) as u64;
-    let cells = u64::from(phases) * problem.cell_count() as u64;
+    let each = to_u64(problem.edge_count() + problem.port_count);
+    let cells = u64::from(phases) * to_u64(problem.cell_count());
     slots > SLOTS || u64::from(slots) * each + cells > RESOURCES
 }
 
-struct Search<'a> {
+/// The queue of trials, the best plan and the work done.
+struct SlotSearch<'a> {
     problem: &'a Problem<'a>,
-    config: &'a Config,
+    config: &'a SlotConfig,
     order: &'a Order,
     budget: u64,
     best: Option<Plan>,
     work: u64,
+    seed: u64,
+    /// [`Negotiation::placing`] of the first negotiation.
+    placing: u64,
+    cuts: Vec<Cut<'a>>,
+    trials: Vec<SlotTrial>,
 }
 
-/// A negotiation, and what is tried next with it.
-struct Attempt<'a> {
-    state: Negotiation<'a>,
-    /// Clocks of its plan, or what a plan would take if it had one.
-    clocks: u64,
-    /// Whether it has a plan.
-    settled: bool,
-    /// As many phases, one fewer, and one more: after how many passes without progress that is
-    /// given up next time, and the work it took last time.
-    tries: [(i64, u32, u64); 3],
-    /// Slots that are taken away at once.
-    step: u64,
+/// One way to cut the connections.
+struct Cut<'a> {
+    units: &'a Units,
+    /// The last negotiation that yielded a plan, and the clocks of the plan.
+    settled: Option<(Negotiation<'a>, u64)>,
 }
 
-impl<'a> Attempt<'a> {
-    fn new(state: Negotiation<'a>, clocks: Option<u64>, patience: u32) -> Self {
-        let step = (state.spare_slots() as u64 / 4).max(1);
-        let tries = [0, -1, 1].map(|more| (more, patience, 0));
-        let settled = clocks.is_some();
-        Self { clocks: clocks.unwrap_or(state.clocks()), settled, state, tries, step }
-    }
+/// A negotiation to be run with a fixed number of slots and phases.
+#[derive(Clone, Copy)]
+struct SlotTrial {
+    cut: usize,
+    counts: SlotCounts,
+    /// Whether the trial starts from the settled negotiation of its cut.
+    is_warm: bool,
+    /// The work limit, in multiples of the work of placing all units once.
+    effort: u64,
+    /// The overuse that remained last time, per million users; an estimate before the first time.
+    overuse: u64,
 }
 
-impl<'a> Search<'a> {
-    fn new(problem: &'a Problem<'a>, config: &'a Config, order: &'a Order, budget: u64) -> Self {
-        Self { problem, config, order, budget, best: None, work: 0 }
+/// The number of slots of all phases, and the number of phases.
+type SlotCounts = (u32, u32);
+
+impl<'a> SlotSearch<'a> {
+    fn new(
+        problem: &'a Problem<'a>,
+        config: &'a SlotConfig,
+        order: &'a Order,
+        budget: u64,
+    ) -> Self {
+        let (cuts, trials) = (Vec::new(), Vec::new());
+        Self {
+            problem,
+            config,
+            order,
+            budget,
+            best: None,
+            work: 0,
+            seed: 0,
+            placing: 0,
+            cuts,
+            trials,
+        }
     }
 
     fn found(self) -> Option<Found> {
@@ -222,132 +266,174 @@ impl<'a> Search<'a> {
         best.map(|plan| Found { plan, work })
     }
 
-    /// Negotiates from the bound upwards. A part of what is left of the budget is for that.
-    fn first(&mut self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
-        let bounds = &self.problem.bounds;
+    /// Negotiates a first plan with the first cut, and queues a trial at the bound for each cut.
+    fn start(&mut self, units: &'a [Units], seed: u64) {
+        self.seed = seed;
+        let bounds = self.problem.bounds;
         let free = bounds.clocks / u64::from(self.config.free_phases) / self.problem.switch.max(1);
-        let phases = bounds.phases.max(1) + free.min(u64::from(bounds.phases)) as u32;
-        let mut state = self.begun(units, (0, phases), seed)?;
-        // What comes out much longer than the best is not made better than that in the end.
-        let most = self.best.as_ref().map_or(u64::MAX, |best| best.clocks + best.clocks / 8);
-        let part = if self.best.is_some() { 8 } else { 2 };
-        let outcome = state.settle(most, self.left().div_ceil(part));
-        let clocks = self.take(&mut state, outcome)?;
-        Some(Attempt::new(state, Some(clocks), self.config.patience))
+        let phases = bounds.phases.max(1) + to_u32(free.min(u64::from(bounds.phases)));
+        for units in units {
+            let cut = self.cuts.len();
+            self.cuts.push(Cut { units, settled: None });
+            if cut == 0 {
+                let counts = (fewest_slots(units, phases), phases);
+                let Some(mut state) = self.unplaced(cut, counts) else { return };
+                let outcome =
+                    state.settle(self.config.effort / WARM_START, self.left().div_ceil(2));
+                self.placing = state.placing;
+                let Some(clocks) = self.take(&mut state, outcome) else { return };
+                self.settled(cut, state, clocks);
+            }
+            let phases = bounds.phases.max(1);
+            self.push(SlotTrial {
+                cut,
+                counts: (fewest_slots(units, phases), phases),
+                is_warm: false,
+                effort: self.config.effort,
+                overuse: 0,
+            });
+        }
     }
 
-    /// A negotiation with so many slots, or as many as bounds ask for; `None` where that is large.
-    fn begun(
-        &self,
-        units: &'a Units,
-        (slots, phases): (u32, u32),
-        seed: u64,
-    ) -> Option<Negotiation<'a>> {
-        let slots = slots.max(units.fewest_slots).max(phases + units.longest as u32 - 1);
+    /// Runs trials until the budget is used up. Trials are ranked by the square of their overuse,
+    /// divided by the clocks that they would gain. Each gets work in inverse proportion to its rank.
+    fn run(&mut self) {
+        while self.left() > 0 {
+            let mut ranked: Vec<(u128, usize)> = Vec::new();
+            for (row, &SlotTrial { cut, counts, overuse, .. }) in self.trials.iter().enumerate() {
+                if let Some(gain) = self.gain(cut, counts) {
+                    let overuse = u128::from((overuse + 1) * MILLION);
+                    ranked.push((overuse * overuse / u128::from(gain), row));
+                }
+            }
+            ranked.sort_unstable();
+            let cost = |(rank, &(_, row)): (u64, &(u128, usize))| {
+                let SlotTrial { cut, counts, effort, .. } = self.trials[row];
+                let units = to_u64(self.cuts[cut].units.count());
+                (effort * units * (PLACING_WORK + u64::from(counts.0)) * rank, row)
+            };
+            let Some((_, row)) = (1..).zip(&ranked).map(cost).min() else { break };
+            let trial = self.trials.swap_remove(row);
+            self.run_trial(trial);
+        }
+    }
+
+    /// Runs a trial and queues the trials that follow from its outcome.
+    fn run_trial(&mut self, trial: SlotTrial) {
+        let SlotTrial { cut, counts, is_warm, effort, .. } = trial;
+        self.seed = self.seed.wrapping_add(1);
+        let settled = self.cuts[cut].settled.as_ref().filter(|_| is_warm);
+        let state = match settled {
+            Some((state, _)) => Some(state.reseeded(self.seed)),
+            None => self.unplaced(cut, counts),
+        };
+        let Some(mut state) = state else { return };
+        let outcome = state.fit(counts, effort, self.left());
+        let remaining = state.remaining_overuse();
+        if let Some(clocks) = self.take(&mut state, outcome) {
+            self.settled(cut, state, clocks);
+            return;
+        }
+        // With more slots or phases, less overuse is expected.
+        let overuse = remaining.least / 2;
+        let first = self.config.effort / if is_warm { WARM_START } else { 1 };
+        let more = |counts| SlotTrial { cut, counts, is_warm, effort: first, overuse };
+        let (slots, phases) = counts;
+        let missing = to_u32((u64::from(slots) * remaining.links / MILLION).max(1));
+        self.push(more((slots + missing, phases)));
+        if remaining.channels > 0 {
+            let missing = to_u32((u64::from(phases) * remaining.channels / MILLION).max(1));
+            self.push(more((slots, phases + missing)));
+        }
+        if effort < self.config.effort_most {
+            self.trials.push(SlotTrial { effort: 2 * effort, overuse: remaining.least, ..trial });
+        }
+    }
+
+    /// Stores a negotiation that yielded a plan, and queues trials with fewer slots or phases.
+    fn settled(&mut self, cut: usize, state: Negotiation<'a>, clocks: u64) {
+        let (slots, phases) = (to_u32(state.slots()), to_u32(state.phases()));
+        let units = self.cuts[cut].units;
+        self.cuts[cut].settled = Some((state, clocks));
+        let is_less = |(s, p): SlotCounts| s < slots || p < phases;
+        self.trials.retain(|t| t.cut != cut || !t.is_warm || is_less(t.counts));
+        let best = self.best.as_ref().map_or(clocks, |best| best.clocks);
+        let (slot, switch) = (units.slot, self.problem.switch);
+        // The number of slots at which the plan would be as short as the best one.
+        let excess = u32::try_from(clocks.saturating_sub(best) / slot).unwrap_or(u32::MAX);
+        let slots = slots.saturating_sub(excess);
+        let step = slots.saturating_sub(units.fewest_slots) / 4;
+        // The switches that are saved with fewer phases take as long as some slots.
+        let gone = (phases.saturating_sub(self.problem.bounds.phases) / 2).max(1).min(phases - 1);
+        let worth = (u64::from(gone) * switch).saturating_sub(best / LEAST_GAIN + 1) / slot;
+        let worth = u32::try_from(worth).unwrap_or(u32::MAX);
+        let overuse = MILLION / u64::from(slots.max(1));
+        for counts in [
+            (slots.saturating_sub(step.max(1)), phases),
+            (slots.saturating_sub(1), phases),
+            (slots.saturating_add(worth), phases - gone),
+        ] {
+            let effort = self.config.effort / WARM_START;
+            self.push(SlotTrial { cut, counts, is_warm: true, effort, overuse });
+        }
+    }
+
+    /// Queues a trial if the bounds permit it, it would yield a better plan, and it is not in the
+    /// queue yet.
+    fn push(&mut self, trial: SlotTrial) {
+        let SlotTrial { cut, counts: (slots, phases), is_warm, .. } = trial;
+        let same = |t: &SlotTrial| (t.cut, t.counts, t.is_warm) == (cut, (slots, phases), is_warm);
+        if phases >= self.problem.bounds.phases.max(1)
+            && slots >= fewest_slots(self.cuts[cut].units, phases)
+            && !is_large(self.problem, phases, slots)
+            && self.gain(cut, trial.counts).is_some()
+            && !self.trials.iter().any(same)
+        {
+            self.trials.push(trial);
+        }
+    }
+
+    /// A negotiation in which no unit has a place; `None` if it would be too large.
+    fn unplaced(&self, cut: usize, (slots, phases): SlotCounts) -> Option<Negotiation<'a>> {
         if is_large(self.problem, phases, slots) {
             return None;
         }
-        let shape = (phases, vec![u32::MAX; slots as usize]);
-        Some(Negotiation::new(self.problem, self.config, (units, self.order), shape, seed))
+        let room = (phases, vec![u32::MAX; index(slots)]);
+        let units = (self.cuts[cut].units, self.order);
+        let mut state = Negotiation::new(self.problem, self.config, units, room, self.seed);
+        state.placing = self.placing;
+        Some(state)
     }
 
-    /// An attempt with other units, which begins where it would be better than the best plan.
-    fn other(&self, units: &'a Units, seed: u64) -> Option<Attempt<'a>> {
-        let best = self.best.as_ref()?;
-        let phases = best.phases.len() as u32;
-        let slots =
-            best.clocks.saturating_sub(u64::from(phases) * self.problem.switch) / units.slot;
-        let state = self.begun(units, (slots as u32, phases), seed)?;
-        Some(Attempt::new(state, None, self.config.patience))
+    /// An estimate of the clocks by which a plan with these counts would be shorter than the best
+    /// plan; `None` if they are too few for a trial.
+    fn gain(&self, cut: usize, (slots, phases): SlotCounts) -> Option<u64> {
+        let best = self.best.as_ref()?.clocks;
+        let Cut { units, settled } = &self.cuts[cut];
+        let bounds = &self.problem.bounds;
+        // Exact starts shorten plans with units of unequal length by an unknown amount, so without a
+        // settled plan the bound is the estimate.
+        let (clocks, from_slots, from_phases) = match settled {
+            Some((state, clocks)) => (*clocks, to_u32(state.slots()), to_u32(state.phases())),
+            None if units.are_uneven() => (bounds.clocks, units.fewest_slots, bounds.phases),
+            None => (0, 0, 0),
+        };
+        let more =
+            |now: u32, from: u32, each: u64| (i64::from(now) - i64::from(from)) * to_i64(each);
+        let clocks = to_i64(clocks)
+            + more(slots, from_slots, units.slot)
+            + more(phases, from_phases, self.problem.switch);
+        let clocks = u64::try_from(clocks).unwrap_or(0).max(bounds.clocks);
+        (best - best / LEAST_GAIN).checked_sub(clocks).filter(|&gain| gain > 0)
     }
 
-    /// Begins with some attempts and the coarsest units, and takes slots and phases away for as
-    /// long as that may give a better plan and the budget lasts: what took the least work last
-    /// time, of these what would give the shortest plan. Where nothing gains quickly the next units
-    /// have their turn.
-    fn run(&mut self, mut attempts: Vec<Attempt<'a>>, units: &'a [Units], seed: u64) {
-        let mut pending = units.iter();
-        while self.left() > 0 {
-            let next = self.next(&attempts);
-            let quick = self.budget / u64::from(self.config.quick);
-            if next.is_none_or(|((spent, _), ..)| spent > quick)
-                && let Some(units) = pending.next()
-            {
-                // What uneven units take is known only when their exact starts are.
-                let attempt = match attempts.is_empty() || units.are_uneven() {
-                    true => self.first(units, seed),
-                    false => self.other(units, seed),
-                };
-                attempts.extend(attempt);
-                continue;
-            }
-            let Some((_, row, column)) = next else { break };
-            let attempt = &mut attempts[row];
-            let (more, patience, _) = attempt.tries[column];
-            let before = self.work;
-            let mut trial = attempt.state.clone();
-            let shape = self.shape(attempt, more).expect("it was chosen");
-            let outcome = trial.fit(shape, patience, self.left());
-            if let Some(clocks) = self.take(&mut trial, outcome) {
-                (attempt.state, attempt.clocks, attempt.settled) = (trial, clocks, true);
-            } else if more == 0 && attempt.step > 1 {
-                attempt.step /= 2;
-            } else {
-                attempt.tries[column].1 *= 2;
-                if attempt.settled {
-                    attempt.state.reseed();
-                } else if more == 0 {
-                    attempt.state = trial;
-                    attempt.clocks = attempt.state.clocks();
-                }
-            }
-            attempt.tries[column].2 = self.work - before;
-        }
-    }
-
-    /// The most slots with which an attempt with so many more phases would be better than the best
-    /// plan, and its phases.
-    fn shape(&self, attempt: &Attempt<'a>, more: i64) -> Option<(u32, u32)> {
-        let best = self.best.as_ref()?.clocks as i64;
-        let best = best - best / WORTHWHILE;
-        let phases = u32::try_from(attempt.state.phases() as i64 + more).ok()?;
-        let (slot, switch) = (attempt.state.slot() as i64, self.problem.switch as i64);
-        let gain = attempt.clocks as i64 + more * switch - best;
-        let step = if more == 0 { attempt.step as i64 } else { 1 };
-        let slots = attempt.state.slots() as i64 - gain.div_euclid(slot) - step;
-        let slots = u32::try_from(slots).ok()?;
-        let fits = phases >= self.problem.bounds.phases.max(1)
-            && slots >= attempt.state.fewest_slots(phases)
-            && slots <= SLOTS;
-        fits.then_some((slots, phases))
-    }
-
-    /// What is tried next: the work it took last time and the clocks that it would give; the
-    /// attempt, and what is done about its phases.
-    fn next(&self, attempts: &[Attempt<'a>]) -> Option<((u64, u64), usize, usize)> {
-        let mut next: Option<((u64, u64), usize, usize)> = None;
-        for (row, attempt) in attempts.iter().enumerate() {
-            for (column, &(more, patience, spent)) in attempt.tries.iter().enumerate() {
-                let Some((slots, phases)) = self.shape(attempt, more) else { continue };
-                let clocks = u64::from(slots) * attempt.state.slot()
-                    + u64::from(phases) * self.problem.switch;
-                let key = (spent, clocks);
-                if patience <= self.config.patience_most
-                    && next.is_none_or(|(least, ..)| key < least)
-                {
-                    next = Some((key, row, column));
-                }
-            }
-        }
-        next
-    }
-
+    /// The remaining budget.
     fn left(&self) -> u64 {
         self.budget.saturating_sub(self.work)
     }
 
-    /// Counts what a negotiation took, and keeps its plan if that is the best. The clocks of its
-    /// plan, if it has one.
+    /// Adds the work of a negotiation, and stores its plan if it is the best. Returns the clocks of
+    /// the plan, if there is one.
     fn take(&mut self, negotiation: &mut Negotiation<'_>, outcome: Outcome) -> Option<u64> {
         self.work += std::mem::take(&mut negotiation.work);
         if outcome != Outcome::Settled {
@@ -364,7 +450,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Streams of a phase in the order of their slots.
+/// Streams of a phase, sorted by their slots; in a slot, long streams first.
 fn ordered(mut streams: Vec<(u32, Stream)>) -> Vec<Stream> {
     streams.sort_by_key(|(slot, stream)| (*slot, Reverse(stream.words), stream.connection));
     streams.into_iter().map(|(_, stream)| stream).collect()

@@ -229,7 +229,7 @@ fn together(
     let connections = members.iter().map(|&x| problem.set.connections()[index(x)].clone());
     let set = Arc::new(ConnectionSet::new("last", connections.collect()).ok()?);
     let part = Problem::new(problem.machine, &set, bounds)?;
-    let mut found = slot_pathfinder::together(&part, shape, budget, seed)?;
+    let mut found = slot_pathfinder::plan_full_phases(&part, shape, budget, seed)?;
     for stream in found.plan.phases.iter_mut().flatten() {
         stream.connection = members[index(stream.connection)];
     }

@@ -13,7 +13,7 @@ const BUDGET: u64 = 1 << 18;
 
 fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
     common::planned(machine, set, |problem| {
-        slot_pathfinder::plan(problem, &slot_pathfinder::Config::default(), BUDGET, seed)
+        slot_pathfinder::plan(problem, &slot_pathfinder::SlotConfig::default(), BUDGET, seed)
     })
 }
 

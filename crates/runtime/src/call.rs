@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, PhaseId};
 
 use crate::error::{CellCall, RunError};
@@ -126,10 +127,10 @@ impl Collective {
         match self {
             Collective::Messages => 0,
             Collective::Phase(set, phase) => 1 + loaded.first_phase[set] + phase.0,
-            Collective::Exchange(set) => 1 + phases + 4 * set as u32,
-            Collective::VectorExchange(set) => 2 + phases + 4 * set as u32,
-            Collective::MessageExchange(set) => 3 + phases + 4 * set as u32,
-            Collective::Nonblocking(set) => 4 + phases + 4 * set as u32,
+            Collective::Exchange(set) => 1 + phases + 4 * to_u32(set),
+            Collective::VectorExchange(set) => 2 + phases + 4 * to_u32(set),
+            Collective::MessageExchange(set) => 3 + phases + 4 * to_u32(set),
+            Collective::Nonblocking(set) => 4 + phases + 4 * to_u32(set),
         }
     }
 
@@ -140,7 +141,7 @@ impl Collective {
             let set = loaded.first_phase.partition_point(|&first| first <= number) - 1;
             return Collective::Phase(set, PhaseId(number - loaded.first_phase[set]));
         }
-        let set = ((number - phases) / 4) as usize;
+        let set = index((number - phases) / 4);
         match (number - phases) % 4 {
             0 => Collective::Exchange(set),
             1 => Collective::VectorExchange(set),

@@ -7,6 +7,7 @@
 //! The cell keeps the active phase and the number of its words sent and received: switches are
 //! collective, and only the ends of a connection move its words.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
 use crate::call::{Call, SourceLocation};
@@ -501,7 +502,7 @@ impl<'w> Cell<'w> {
         }
         let set = self.loaded.set(set);
         connections.iter().find_map(|&connection| {
-            let (expected, found) = (set.get(connection).words as usize, sizes.next()?);
+            let (expected, found) = (index(set.get(connection).words), sizes.next()?);
             (expected != found).then(|| wrong(Some(connection), expected, found))
         })
     }
@@ -540,7 +541,7 @@ impl<'w> Cell<'w> {
             let skip = moved.saturating_sub(words);
             if skip < u64::from(operation.words) {
                 counts[place] += 1;
-                let first_word = operation.first_word + skip as u32;
+                let first_word = operation.first_word + to_u32(skip);
                 return Ok((Operation { words: 1, first_word, ..*operation }, skip == 0));
             }
             words += u64::from(operation.words);

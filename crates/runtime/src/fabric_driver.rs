@@ -21,6 +21,7 @@ use std::cell::RefCell;
 
 use conset_fabric::trace::StreamSpan;
 use conset_fabric::{Engine, Fault, FaultKind, OperationId, OrderKeeper, Stop, Trace};
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Direction, Operation, PhaseId};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -89,7 +90,7 @@ impl<'w> FabricDriver<'w> {
         let cells: Vec<CellId> = machine.endpoints().collect();
         let mut place = vec![0; machine.agent_count()];
         for (row, cell) in cells.iter().enumerate() {
-            place[cell.index()] = row as u32;
+            place[cell.index()] = to_u32(row);
         }
         let trace = setup.trace.then(|| Trace {
             clock_hz: machine.parameters().clock_hz,
@@ -101,7 +102,7 @@ impl<'w> FabricDriver<'w> {
             engine: Engine::new(machine.clone()),
             messages: MessageDriver::new(machine, cells.len()),
             states: vec![CellState::Ready; cells.len()],
-            ready: (0..cells.len() as u32).collect(),
+            ready: (0..to_u32(cells.len())).collect(),
             requests: ExchangeQueue::new(cells.len()),
             computation: ProgramClocks::new(cells.len()),
             cells,
@@ -202,22 +203,22 @@ impl<'w> FabricDriver<'w> {
             let mut ready = std::mem::take(&mut self.ready);
             ready.sort_unstable();
             for row in ready {
-                let outcome = match coroutines[row as usize].resume(Resume::Continue) {
+                let outcome = match coroutines[index(row)].resume(Resume::Continue) {
                     CoroutineResult::Yield(request) => {
-                        self.accept(row as usize, request, &mut shared.borrow_mut())?;
+                        self.accept(index(row), request, &mut shared.borrow_mut())?;
                         continue;
                     }
                     CoroutineResult::Return(outcome) => outcome,
                 };
-                self.states[row as usize] = CellState::Ended;
+                self.states[index(row)] = CellState::Ended;
                 self.ended += 1;
                 if let Some(error) = shared.borrow_mut().error.take() {
                     return Err(error);
                 }
                 match outcome {
-                    ProgramOutcome::Returned(result) => results[row as usize] = Some(result),
+                    ProgramOutcome::Returned(result) => results[index(row)] = Some(result),
                     ProgramOutcome::Panicked(message) => {
-                        let cell = self.cells[row as usize];
+                        let cell = self.cells[index(row)];
                         return Err(RunError::Panic { cell, message });
                     }
                     ProgramOutcome::Aborted => unreachable!("nothing was aborted yet"),
@@ -261,7 +262,7 @@ impl<'w> FabricDriver<'w> {
                 for operation in operations {
                     self.submit(cell, operation, true)?;
                 }
-                CellState::List(operations.len() as u32)
+                CellState::List(to_u32(operations.len()))
             }
             FabricRequest::Start(set) => {
                 self.begin(row, set)?;
@@ -350,7 +351,7 @@ impl<'w> FabricDriver<'w> {
 
     fn make_ready(&mut self, row: usize) {
         self.states[row] = CellState::Ready;
-        self.ready.push(row as u32);
+        self.ready.push(to_u32(row));
     }
 
     /// All cells wait: lets the network drain and switches.
@@ -411,7 +412,7 @@ impl<'w> FabricDriver<'w> {
         self.active = Some((set, phase));
         if let Some(trace) = &mut self.report.trace {
             let p = self.setup.loaded.image.machine().parameters();
-            trace.switch(set as u32, phase, start, p.t_sync, p.t_phase);
+            trace.switch(to_u32(set), phase, start, p.t_sync, p.t_phase);
         }
     }
 
@@ -449,9 +450,9 @@ impl<'w> FabricDriver<'w> {
         }
         if let (Some(trace), Some((set, phase))) = (&mut self.report.trace, self.active) {
             let close = self.engine.now();
-            trace.streams.push(StreamSpan::new(set as u32, phase, &done, close));
+            trace.streams.push(StreamSpan::new(to_u32(set), phase, &done, close));
         }
-        let row = self.place[done.cell.index()] as usize;
+        let row = index(self.place[done.cell.index()]);
         if self.requests.in_phase() {
             return self.operation_finished(row, done.direction, state);
         }

@@ -199,9 +199,9 @@ impl CellPort for FabricPort<'_> {
         }
         let store = &self.state.borrow().store;
         for (&connection, row) in ends.incoming.of(self.id).iter().zip(incoming) {
-            for index in 0..row.words {
+            for (index, bits) in store.received(connection, row.words).enumerate() {
                 // SAFETY: the caller says that incoming rows can be written.
-                unsafe { row.set(index, store.get(connection, index as u32)) };
+                unsafe { row.set(index, bits) };
             }
         }
         Ok(())

@@ -34,7 +34,7 @@
 //!
 //! fn sum_of_neighbours(image: Image) -> Result<Vec<f64>, conset_runtime::RunError> {
 //!     let (sums, _report) = World::new(image).try_run(|cell| {
-//!         let outgoing = vec![[cell.id().0 as f64]; cell.connections_out("halo")?.len()];
+//!         let outgoing = vec![[f64::from(cell.id().0)]; cell.connections_out("halo")?.len()];
 //!         let mut incoming = vec![[0.0]; cell.connections_in("halo")?.len()];
 //!         cell.exchange("halo", &outgoing, &mut incoming)?;
 //!         Ok(incoming.iter().map(|words| words[0]).sum())
@@ -86,6 +86,9 @@
 //! single cell are detected before, so their errors are the same on all transports.
 //!
 //! The runtime does not compile; the facade crate `conset` does.
+
+#![warn(clippy::as_conversions)]
+#![cfg_attr(test, allow(clippy::as_conversions))]
 
 mod call;
 mod cell;

@@ -12,6 +12,8 @@
 
 use std::ops::Range;
 
+use conset_ir::convert::index;
+
 use crate::word::Word;
 
 /// How words that come in meet those that are there.
@@ -130,7 +132,7 @@ impl Positions {
     /// The list of the connection in this place.
     #[inline]
     pub fn row(&self, place: usize) -> &[u32] {
-        &self.positions[self.first[place] as usize..self.first[place + 1] as usize]
+        &self.positions[index(self.first[place])..index(self.first[place + 1])]
     }
 
     /// All lists together.
@@ -140,7 +142,7 @@ impl Positions {
 
     /// Where a list begins among all.
     pub fn begin(&self, place: usize) -> usize {
-        self.first[place] as usize
+        index(self.first[place])
     }
 }
 
@@ -160,7 +162,7 @@ impl CellLists {
     /// order; each position is `block` words. O(n log n) in the positions.
     pub fn new(send: Positions, receive: Positions, block: usize) -> Self {
         let all = send.all().iter().chain(receive.all());
-        let extent = all.max().map_or(0, |&last| last as usize + 1);
+        let extent = all.max().map_or(0, |&last| index(last) + 1);
         let mut sent = send.all().to_vec();
         sent.sort_unstable();
         let mixed = receive.all().iter().any(|position| sent.binary_search(position).is_ok());
@@ -214,7 +216,7 @@ impl CellLists {
         let positions = self.send.row(row);
         if self.block == 1 {
             for (wire, &position) in wire.iter_mut().zip(&positions[first..]) {
-                *wire = word(position as usize);
+                *wire = word(index(position));
             }
             return;
         }
@@ -261,7 +263,7 @@ impl CellLists {
         let positions = self.receive.row(row);
         if self.block == 1 {
             for (&word, &position) in wire.iter().zip(&positions[first..]) {
-                take(position as usize, word);
+                take(index(position), word);
             }
             return;
         }
@@ -289,7 +291,7 @@ pub(crate) fn each_item(
     let (mut from, mut offset) = (0, words.start % block);
     for &position in &positions[words.start / block..words.end.div_ceil(block)] {
         let to = (from + block - offset).min(words.len());
-        visit(from..to, position as usize, offset);
+        visit(from..to, index(position), offset);
         (from, offset) = (to, 0);
     }
 }
@@ -298,12 +300,12 @@ pub(crate) fn each_item(
 pub(crate) fn gather<W: Word>(positions: &[u32], block: usize, vector: &[W], into: &mut [W]) {
     if block == 1 {
         for (word, &position) in into.iter_mut().zip(positions) {
-            *word = vector[position as usize];
+            *word = vector[index(position)];
         }
         return;
     }
     for (words, &position) in into.chunks_exact_mut(block.max(1)).zip(positions) {
-        let begin = position as usize * block;
+        let begin = index(position) * block;
         words.copy_from_slice(&vector[begin..begin + block]);
     }
 }
@@ -317,7 +319,7 @@ pub(crate) fn combine<W: Number>(
     vector: &mut [W],
 ) {
     for (words, &position) in words.chunks_exact(block.max(1)).zip(positions) {
-        let begin = position as usize * block;
+        let begin = index(position) * block;
         for (here, &other) in vector[begin..begin + block].iter_mut().zip(words) {
             *here = op.apply(*here, other);
         }

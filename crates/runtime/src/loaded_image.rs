@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use conset_fabric::{FaultKind, coverage_fault};
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Image, PhaseId};
 
 use crate::phase::PhaseName;
@@ -27,14 +28,14 @@ impl CellConnections {
         let mut ids = vec![ConnectionId(0); set.len()];
         for (id, connection) in set.iter() {
             let cell = end(connection).index();
-            ids[next[cell] as usize] = id;
+            ids[index(next[cell])] = id;
             next[cell] += 1;
         }
         Self { first, ids }
     }
 
     pub(crate) fn of(&self, cell: CellId) -> &[ConnectionId] {
-        &self.ids[self.first[cell.index()] as usize..self.first[cell.index() + 1] as usize]
+        &self.ids[index(self.first[cell.index()])..index(self.first[cell.index() + 1])]
     }
 }
 
@@ -69,7 +70,7 @@ impl LoadedImage {
         });
         let mut first_phase = vec![0];
         for set in image.sets() {
-            first_phase.push(first_phase[first_phase.len() - 1] + set.phases.len() as u32);
+            first_phase.push(first_phase[first_phase.len() - 1] + to_u32(set.phases.len()));
         }
         Self {
             sets: sets.collect(),

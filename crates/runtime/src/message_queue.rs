@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use conset_fabric::Payload;
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId};
 
 /// What a message is for.
@@ -56,9 +57,9 @@ impl MessageQueue {
         let row = self.free.pop().unwrap_or_else(|| {
             let (sent, received) = (Vec::new(), Vec::new());
             self.envelopes.push(Envelope { source, target, subject, sent, received });
-            self.envelopes.len() as u32 - 1
+            to_u32(self.envelopes.len()) - 1
         });
-        let envelope = &mut self.envelopes[row as usize];
+        let envelope = &mut self.envelopes[index(row)];
         (envelope.source, envelope.target, envelope.subject) = (source, target, subject);
         envelope.sent.clear();
         envelope.sent.extend(words);
@@ -67,17 +68,17 @@ impl MessageQueue {
     }
 
     pub(crate) fn envelope(&self, row: u32) -> &Envelope {
-        &self.envelopes[row as usize]
+        &self.envelopes[index(row)]
     }
 
     /// Number of words of a message.
     pub(crate) fn words(&self, row: u32) -> usize {
-        self.envelopes[row as usize].sent.len()
+        self.envelopes[index(row)].sent.len()
     }
 
     /// A message was received; it is kept until it is read.
     pub(crate) fn keep(&mut self, row: u32) {
-        let envelope = &self.envelopes[row as usize];
+        let envelope = &self.envelopes[index(row)];
         let key = (envelope.target, envelope.subject, envelope.source);
         self.kept.entry(key).or_default().push_back(row);
     }
@@ -102,7 +103,7 @@ impl MessageQueue {
             self.kept.remove(&key);
         }
         self.free.push(row);
-        Some(read(&self.envelopes[row as usize].received))
+        Some(read(&self.envelopes[index(row)].received))
     }
 
     /// A message that no program has read.
@@ -114,12 +115,12 @@ impl MessageQueue {
 impl Payload for MessageQueue {
     #[inline]
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
-        let word = self.envelopes[from.0.index()].sent.get(from.1 as usize).copied().unwrap_or(0);
+        let word = self.envelopes[from.0.index()].sent.get(index(from.1)).copied().unwrap_or(0);
         let received = &mut self.envelopes[to.0.index()].received;
-        if received.len() <= to.1 as usize {
-            received.resize(to.1 as usize + 1, 0);
+        if received.len() <= index(to.1) {
+            received.resize(index(to.1) + 1, 0);
         }
-        received[to.1 as usize] = word;
+        received[index(to.1)] = word;
     }
 }
 

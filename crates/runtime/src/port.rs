@@ -22,7 +22,7 @@ use conset_ir::{CellId, Operation, PhaseId};
 use crate::call::Call;
 use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, gather};
-use crate::word::Word;
+use crate::word::{Word, lower_half};
 
 /// The run has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,7 +233,7 @@ impl RawWords {
         // SAFETY: as in `get`; the lower half of the bits is the number where it has 4 bytes.
         unsafe {
             match self.size {
-                4 => self.pointer.cast::<u32>().add(index).write(bits as u32),
+                4 => self.pointer.cast::<u32>().add(index).write(lower_half(bits)),
                 _ => self.pointer.cast::<u64>().add(index).write(bits),
             }
         }

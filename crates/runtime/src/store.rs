@@ -9,6 +9,7 @@
 //! the machine reaches the exchange, and fills them as the words of the cell arrive.
 
 use conset_fabric::Payload;
+use conset_ir::convert;
 use conset_ir::{CellId, ConnectionId, ConnectionSet};
 
 use crate::port::WireBuffers;
@@ -41,7 +42,17 @@ impl WordStore {
     }
 
     pub(crate) fn get(&self, connection: ConnectionId, index: u32) -> u64 {
-        self.incoming[connection.index()].get(index as usize).copied().unwrap_or(0)
+        self.incoming[connection.index()].get(convert::index(index)).copied().unwrap_or(0)
+    }
+
+    /// The first `count` words of a connection; those that were not received are 0.
+    pub(crate) fn received(
+        &self,
+        connection: ConnectionId,
+        count: usize,
+    ) -> impl Iterator<Item = u64> {
+        let row = &self.incoming[connection.index()];
+        row.iter().copied().chain(std::iter::repeat(0)).take(count)
     }
 
     /// Puts the outgoing words of a pack.
@@ -54,9 +65,11 @@ impl WordStore {
     /// Copies what was received to the incoming words of a pack.
     pub(crate) fn get_packed(&self, incoming: &[ConnectionId], exchange: &mut WireBuffers) {
         for (&connection, words) in incoming.iter().zip(&mut exchange.incoming) {
-            for (index, word) in words.iter_mut().enumerate() {
-                *word = self.get(connection, index as u32);
-            }
+            let count = words.len();
+            words
+                .iter_mut()
+                .zip(self.received(connection, count))
+                .for_each(|(to, bits)| *to = bits);
         }
     }
 }
@@ -124,17 +137,17 @@ impl PackedExchanges {
 impl Payload for WordStore {
     #[inline]
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
-        let word = self.outgoing[from.0.index()].get(from.1 as usize).copied().unwrap_or(0);
+        let word = self.outgoing[from.0.index()].get(convert::index(from.1)).copied().unwrap_or(0);
         *place(&mut self.incoming[to.0.index()], to.1) = word;
     }
 }
 
 #[inline]
 fn place(row: &mut Vec<u64>, index: u32) -> &mut u64 {
-    if row.len() <= index as usize {
-        row.resize(index as usize + 1, 0);
+    if row.len() <= convert::index(index) {
+        row.resize(convert::index(index) + 1, 0);
     }
-    &mut row[index as usize]
+    &mut row[convert::index(index)]
 }
 
 #[cfg(test)]

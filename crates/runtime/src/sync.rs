@@ -19,6 +19,8 @@
 //! the copies between cells are outside this module, and so is waiting: callers spin, yield or do
 //! something else.
 
+use conset_ir::convert::to_usize;
+
 use crate::call::MARK_BITS;
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -93,7 +95,7 @@ impl CollectiveLog {
     /// The two are written down one after the other, by the first to come to each: of those who do
     /// not do the same, all but one at most hear of it.
     pub(crate) fn matches(&self, step: u64, what: u32, mark: u64) -> bool {
-        let place = (step % WINDOW) as usize;
+        let place = to_usize(step % WINDOW);
         Self::compare(&self.log[place], step << 32 | u64::from(what), 32)
             && Self::compare(&self.marks[place], step << MARK_BITS | mark, MARK_BITS)
     }

@@ -16,6 +16,16 @@ pub trait Word: Copy + sealed::Sealed {
     fn from_bits(bits: u64) -> Self;
 }
 
+/// The lower 32 bits. A number of 32 bits has its bits there, whatever the upper half is.
+#[inline]
+#[allow(
+    clippy::as_conversions,
+    reason = "drops the upper half, which a checked conversion refuses"
+)]
+pub(crate) fn lower_half(bits: u64) -> u32 {
+    bits as u32
+}
+
 macro_rules! word {
     ($($number:ty: $to:expr, $from:expr;)*) => {$(
         impl sealed::Sealed for $number {}
@@ -36,11 +46,11 @@ macro_rules! word {
 
 word! {
     u64: |x| x, |bits| bits;
-    i64: |x| x as u64, |bits| bits as i64;
+    i64: i64::cast_unsigned, u64::cast_signed;
     f64: f64::to_bits, f64::from_bits;
-    u32: u64::from, |bits| bits as u32;
-    i32: |x| u64::from(x as u32), |bits| bits as u32 as i32;
-    f32: |x| u64::from(x.to_bits()), |bits| f32::from_bits(bits as u32);
+    u32: u64::from, lower_half;
+    i32: |x| u64::from(x.cast_unsigned()), |bits| lower_half(bits).cast_signed();
+    f32: |x| u64::from(x.to_bits()), |bits| f32::from_bits(lower_half(bits));
 }
 
 #[cfg(test)]

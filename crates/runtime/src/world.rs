@@ -30,6 +30,18 @@ pub enum Transport {
 
 /// A machine with an image, on which programs are run. Clones are cheap: they share the tables of
 /// the image.
+///
+/// ```
+/// use conset_runtime::ir::{Image, Machine};
+/// use conset_runtime::{ThreadOptions, Transport, World};
+///
+/// // An image without sets, on which cells can only compute and send messages.
+/// let world = World::new(Image::new(Machine::from_spec("ring:4")?.into(), Vec::new())?);
+/// let world = world.on(Transport::Threads(ThreadOptions::workers(2)));
+/// let (results, _report) = world.try_run(|cell| Ok(cell.id().index() + 1))?;
+/// assert_eq!(results, [1, 2, 3, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct World {
     loaded: Arc<LoadedImage>,

@@ -164,14 +164,14 @@ proptest! {
                 .collect();
             let expected: Vec<u64> =
                 own.iter().copied().chain(ghosts.into_iter().map(|ghost| ghost.1)).collect();
-            prop_assert_eq!(&part.ids, &expected);
-            prop_assert_eq!(part.owned, own.len());
+            prop_assert_eq!(part.ids(), &expected[..]);
+            prop_assert_eq!(part.owned(), own.len());
             let local = part.values(&ptr, &values);
             for (row, &global) in own.iter().enumerate() {
                 let global = global as usize;
-                let here = part.ptr[row]..part.ptr[row + 1];
+                let here = part.ptr()[row]..part.ptr()[row + 1];
                 let columns: Vec<usize> =
-                    part.idx[here.clone()].iter().map(|&c| part.ids[c as usize] as usize).collect();
+                    part.idx()[here.clone()].iter().map(|&c| part.ids()[c as usize] as usize).collect();
                 prop_assert_eq!(&columns[..], &idx[ptr[global]..ptr[global + 1]]);
                 prop_assert_eq!(&local[here], &values[ptr[global]..ptr[global + 1]]);
             }
@@ -179,7 +179,7 @@ proptest! {
         let parts: Vec<Owned> = csr
             .parts
             .iter()
-            .map(|part| Owned { ids: part.ids.clone(), owned: part.owned })
+            .map(|part| Owned { ids: part.ids().to_vec(), owned: part.owned() })
             .collect();
         prop_assert_eq!(csr.layouts(), Layout::from_owned(&parts).unwrap());
     }
@@ -285,8 +285,8 @@ fn a_matrix_of_a_million_rows() {
     let csr = Layout::from_csr(&ptr, &idx, &owner, 16).unwrap();
     assert_eq!((csr.forward.len(), csr.backward.len()), (18, 18));
     assert_eq!(csr.forward.set("halo", 2).unwrap().words(), 18 * 2 * n as u64);
-    assert_eq!(csr.parts.iter().map(|part| part.idx.len()).sum::<usize>(), idx.len());
-    assert_eq!(csr.parts[1].ids.len(), 102 * n);
+    assert_eq!(csr.parts.iter().map(|part| part.idx().len()).sum::<usize>(), idx.len());
+    assert_eq!(csr.parts[1].ids().len(), 102 * n);
 }
 
 fn text<T: std::fmt::Debug>(result: Result<T, LayoutError>) -> String {

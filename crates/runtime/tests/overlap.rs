@@ -41,7 +41,7 @@ fn world(image: &Arc<Image>, workers: usize) -> World {
     let time_out = Some(Duration::from_secs(60));
     World::new(image.clone())
         .same_places(false)
-        .on(Transport::Threads(ThreadOptions { workers: Some(workers), time_out }))
+        .on(Transport::Threads(ThreadOptions::workers(workers).time_out(time_out)))
 }
 
 fn until_there(cell: &mut Cell<'_>, token: &Pending) -> Result<(), CellError> {
@@ -307,7 +307,7 @@ fn who_tests_for_ever_while_others_wait_is_told_so() {
         let (layout, image) = shared(3);
         let plan = plan(&image, &layout);
         let time_out = Some(Duration::from_millis(40));
-        let options = ThreadOptions { workers: Some(workers), time_out };
+        let options = ThreadOptions::workers(workers).time_out(time_out);
         let world = World::new(image).on(Transport::Threads(options));
         let text = message(world.try_run(|cell| {
             let id = cell.id().0;
@@ -332,7 +332,7 @@ fn who_tests_while_another_computes_waits_as_long_as_it_takes() {
     let plan = plan(&image, &layout);
     let time_out = Some(Duration::from_millis(40));
     for workers in [2, 3] {
-        let options = ThreadOptions { workers: Some(workers), time_out };
+        let options = ThreadOptions::workers(workers).time_out(time_out);
         let world = World::new(image.clone()).on(Transport::Threads(options));
         let tests = AtomicUsize::new(0);
         let result = world.try_run(|cell| {

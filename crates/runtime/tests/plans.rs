@@ -19,7 +19,7 @@ const OPS: [Op; 4] = [Op::Copy, Op::Add, Op::Min, Op::Max];
 const TRANSPORTS: [Transport; 4] = [Transport::Fabric, threads(1), threads(2), threads(5)];
 
 const fn threads(workers: usize) -> Transport {
-    Transport::Threads(ThreadOptions { workers: Some(workers), time_out: None })
+    Transport::Threads(ThreadOptions::workers(workers))
 }
 
 fn transports() -> impl Strategy<Value = Transport> {

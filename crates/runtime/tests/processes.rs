@@ -172,7 +172,7 @@ fn without_threads() -> ExitCode {
 /// A cell that makes no call, not even when the run has ended.
 fn never() -> ExitCode {
     let time_out = Some(Duration::from_millis(20));
-    let options = ThreadOptions { workers: Some(2), time_out };
+    let options = ThreadOptions::workers(2).time_out(time_out);
     let world = World::new(ring_image(2, 1)).on(Transport::Threads(options));
     let result = world.try_run(|cell| {
         while cell.id() == CellId(1) {

@@ -317,7 +317,7 @@ fn waits_that_nobody_ends_are_told() {
 /// Cell 1 makes calls all the time, and hears of the end; cell 0 makes none until it has.
 #[test]
 fn a_cell_that_makes_no_call_for_too_long_is_named() {
-    let options = ThreadOptions { workers: Some(2), time_out: Some(Duration::from_millis(50)) };
+    let options = ThreadOptions::workers(2).time_out(Duration::from_millis(50));
     let world = World::new(ring_image(2, 1)).on(Transport::Threads(options));
     let ended = AtomicBool::new(false);
     let error = world.try_run(|cell| {

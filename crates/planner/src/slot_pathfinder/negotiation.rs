@@ -1,4 +1,5 @@
-//! The negotiation itself: who uses what, what it costs, and passes over the units in conflict.
+//! The state of a negotiation: places of units, users and costs of resources, and passes of rip-up
+//! and reroute over the units in conflict.
 
 use std::cmp::Reverse;
 
@@ -6,246 +7,250 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use conset_ir::convert::{index, to_i64, to_u32, to_u64};
+
 use super::order::{self, Order};
 use super::route::{RouteSearch, View};
 use super::rows::{HOP, NEVER, Prices, Rows, Use};
 use super::units::Units;
-use super::{Config, ordered};
+use super::{MILLION, PLACING_WORK, SlotConfig, ordered};
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 
-/// The most that a resource costs in a slot, unless routes are very long.
-const DEAREST: i32 = 1 << 16;
+/// The maximum cost of a resource in a slot. It is lower for sets with very long routes, so that
+/// sums fit into 32 bits.
+const COST_LIMIT: i32 = 1 << 16;
 
-/// Resources up to which slots are added: some hundred megabytes. And slots, for sums of costs.
+/// The maximum number of resources of all slots: a few hundred megabytes.
 pub(super) const RESOURCES: u64 = 1 << 24;
+/// The maximum number of slots, for sums of costs.
 pub(super) const SLOTS: u32 = 1 << 13;
 
-/// How fast that is which is added in haste: half of this when the budget is used up.
-const HASTE: u64 = 16;
+/// The growth of the number of slots or phases added, per budget of work after its first half: at
+/// the end of the budget, nine times as many are added as at first.
+const GROWTH_RATE: u64 = 16;
+
+/// Fractions are stored in this many parts.
+const PARTS: u64 = 1 << 10;
+
+/// The overuse that remained at the end of a negotiation, per million users.
+pub(super) struct RemainingOveruse {
+    /// The least overuse after any pass.
+    pub(super) least: u64,
+    /// The overuse of links and ports, and the violated pairs of the order, at the end.
+    pub(super) links: u64,
+    /// The overuse of channels at the end.
+    pub(super) channels: u64,
+}
 
 /// How a negotiation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Nothing is overused.
+    /// No resource is overused.
     Settled,
-    /// No progress.
+    /// The work limit was reached before.
     Stalled,
-    /// The budget is used up.
+    /// The budget is used up, or slots or resources exceed their limits.
     Exhausted,
 }
 
-/// Where a unit is.
+/// The start slot and the route of a unit.
 #[derive(Clone, Default)]
-struct Place {
+struct Placement {
     slot: u32,
     /// The cells of its route; empty while the unit has no place.
     cells: Vec<u32>,
-    /// Its edges.
+    /// The edges of its route.
     edges: Vec<u32>,
 }
 
+/// The places of all units, and the use and the costs of all resources.
 #[derive(Clone)]
 pub(super) struct Negotiation<'a> {
     problem: &'a Problem<'a>,
-    config: &'a Config,
+    config: &'a SlotConfig,
     units: &'a Units,
     order: &'a Order,
-    /// What broken pairs of the order have cost so far.
-    breaks: Vec<Use>,
-    broken: i64,
-    /// Clocks for which the words of the farthest connection are on their way.
-    flight: u64,
+    /// The history costs of the pairs of the order.
+    pair_history: Vec<Use>,
+    /// The number of violated pairs after the last pass.
+    violated: i64,
     /// The first slot of each phase, and the number of slots.
     first: Vec<u32>,
-    /// Words for which each slot has room.
+    /// The maximum words of a unit that starts in each slot.
     room: Vec<u32>,
     links: Rows,
     ports: Rows,
-    /// By cell, then phase, and what the next user pays.
+    /// The use of channels, by cell, then phase; and the cost for one more user.
     channels: Vec<Use>,
     channel_costs: Vec<i32>,
-    places: Vec<Place>,
-    /// Users too many of links and ports, and of channels.
+    places: Vec<Placement>,
+    /// The overuse of links and ports, and of channels.
     overuse: i64,
     channel_overuse: i64,
     prices: Prices,
     rng: ChaCha8Rng,
     pub(super) work: u64,
+    /// The work of placing a unit, in [`PARTS`] of the number of slots and [`PLACING_WORK`]; 0
+    /// until all units were placed once.
+    pub(super) placing: u64,
+    /// The least overuse after any pass.
+    least: u64,
     search: RouteSearch,
 }
 
 impl<'a> Negotiation<'a> {
-    /// All units without a place, in so many phases and slots with room for so many words.
+    /// A negotiation in which no unit has a place, with the given number of phases, and one slot for
+    /// each entry of `room`: the maximum words of a unit that starts there.
     pub(super) fn new(
         problem: &'a Problem<'a>,
-        config: &'a Config,
+        config: &'a SlotConfig,
         (units, order): (&'a Units, &'a Order),
         (phases, room): (u32, Vec<u32>),
         seed: u64,
     ) -> Self {
         let farthest = (0..problem.set.len()).map(|x| problem.hops(x)).max().unwrap_or(0);
-        let links = (i32::from(farthest) + i32::from(config.far) + 1) * units.longest as i32;
+        let longest = i32::try_from(units.longest).unwrap_or(i32::MAX);
+        let links = (i32::from(farthest) + i32::from(config.far) + 1) * longest;
         let prices = Prices {
             present: config.present_first,
             history: config.history,
             history_most: config.history_most,
-            dearest: DEAREST.min(NEVER / 8 / links),
+            dearest: COST_LIMIT.min(NEVER / 8 / links),
         };
+        let port = i32::try_from(config.port).unwrap_or(i32::MAX);
         let slots = room.len();
         let mut this = Self {
             problem,
             config,
             units,
             order,
-            breaks: vec![Use::default(); order.pairs.len()],
-            broken: 0,
-            flight: problem.clocks(0).pipeline_latency(farthest.into()),
+            pair_history: vec![Use::default(); order.pairs.len()],
+            violated: 0,
             first: vec![0],
             room,
             links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP, HOP),
-            ports: Rows::new(vec![1; problem.port_count], config.port as i32, 0),
+            ports: Rows::new(vec![1; problem.port_count], port, 0),
             channels: Vec::new(),
             channel_costs: Vec::new(),
-            places: vec![Place::default(); units.count()],
+            places: vec![Placement::default(); units.count()],
             overuse: 0,
             channel_overuse: 0,
             prices,
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
+            placing: 0,
+            least: 0,
             search: RouteSearch::new(problem.cell_count()),
         };
         let room = std::mem::take(&mut this.room);
-        this.reshape(this.cut(slots as u32, phases), &vec![None; slots]);
+        this.reshape(this.phase_starts(to_u32(slots), phases), &vec![None; slots]);
         this.room = room;
         this
     }
 
-    /// The first slots of so many phases of about the same length: whole units as far as that goes.
-    fn cut(&self, slots: u32, phases: u32) -> Vec<u32> {
-        let unit = self.units.longest as u32;
+    /// The first slots of phases of about equal length, which are multiples of the longest unit if
+    /// there are enough slots.
+    fn phase_starts(&self, slots: u32, phases: u32) -> Vec<u32> {
+        let unit = to_u32(self.units.longest);
         let (whole, rest) = (slots / unit, slots % unit);
         let first = |phase: u32| match whole >= phases {
             true => {
                 let units = u64::from(whole) * u64::from(phase) / u64::from(phases);
-                units as u32 * unit + if phase == phases { rest } else { 0 }
+                to_u32(units) * unit + if phase == phases { rest } else { 0 }
             }
-            // The first has room for the longest unit, the others share what is left.
+            // The first phase has room for the longest unit; the others share the remaining slots.
             false if phase == 0 => 0,
             false => {
                 let left = u64::from(slots - unit) * u64::from(phase - 1);
-                unit + (left / u64::from(phases - 1).max(1)) as u32
+                unit + to_u32(left / u64::from(phases - 1).max(1))
             }
         };
         (0..=phases).map(first).collect()
     }
 
-    /// Negotiates until nothing is overused, with more slots and phases where it stalls, up to so
-    /// many clocks.
-    pub(super) fn settle(&mut self, most: u64, budget: u64) -> Outcome {
-        let mut open: Vec<u32> = (0..self.units.count() as u32).collect();
-        // Far and long units first: they are the hardest to place.
-        let size = |unit: u32| {
-            let hops = self.problem.hops(self.units.connection[unit as usize] as usize);
-            u32::from(self.units.slots[unit as usize]) * (u32::from(hops) + 1)
-        };
-        open.shuffle(&mut self.rng);
-        open.sort_by_key(|&unit| Reverse(size(unit)));
+    /// Negotiates until no resource is overused. Adds slots or phases whenever the work exceeds
+    /// `effort` times that of placing all units once.
+    pub(super) fn settle(&mut self, effort: u64, budget: u64) -> Outcome {
         loop {
-            match self.negotiate(open, self.config.patience_first, budget) {
+            match self.negotiate(effort, budget) {
                 Outcome::Stalled => {}
                 ended => return ended,
             }
-            let is_large = self.resources() > RESOURCES || self.slots() as u32 > SLOTS;
-            if is_large || self.clocks() > most {
+            if self.resources() > RESOURCES || to_u32(self.slots()) > SLOTS {
                 return Outcome::Exhausted;
             }
-            // Where there is no plan yet and half of the budget is used up, more and more is added.
+            // In the second half of the budget, the number of slots or phases added grows, so that
+            // there is a plan at its end.
             let late = self.work.saturating_sub(budget / 2);
-            let haste = if most == u64::MAX { HASTE * late / budget.max(1) } else { 0 };
-            self.grow(1 + haste as u32);
+            self.grow(1 + to_u32(GROWTH_RATE * late / budget.max(1)));
             self.forget();
-            open = self.open();
         }
     }
 
-    /// Adds so many phases where channels are what is missing, otherwise so many times the slots
-    /// that what is overused would fill.
+    /// Adds `times` phases if channels are scarce, otherwise `times` the number of slots that the
+    /// overuse would fill.
     fn grow(&mut self, times: u32) {
-        let unit = self.units.slot * self.units.longest as u64;
-        let overuse = self.overuse + self.broken;
-        // Slots that cost less than a phase are added first, unless that has taken long.
+        let unit = self.units.slot * to_u64(self.units.longest);
+        let overuse = self.overuse + self.violated;
+        // If a unit is shorter than a context switch, slots are added first, unless more than half
+        // of the budget is used up.
         let scarce = match unit >= self.problem.switch {
             true => self.channel_overuse * 8 > overuse,
             false => times > 1 && self.channel_overuse > overuse,
         };
-        let slots = self.slots() as u32;
+        let slots = to_u32(self.slots());
         if overuse == 0 || scarce {
-            let phases = self.phases() as u32 + times;
-            let least = phases + self.units.longest as u32 - 1;
+            let phases = to_u32(self.phases()) + times;
+            let least = phases + to_u32(self.units.longest) - 1;
             let old = (0..slots.max(least)).map(|slot| (slot < slots).then_some(slot));
             let old: Vec<_> = old.collect();
-            self.reshape(self.cut(old.len() as u32, phases), &old);
+            self.reshape(self.phase_starts(to_u32(old.len()), phases), &old);
             return;
         }
-        // At least one, to the phases that need them most.
+        // At least one slot, to the phases with the most overuse.
         let used: u64 =
             self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
-        let missing = u64::from(slots) * overuse as u64 / used.max(1);
-        let missing = (missing.max(1) * u64::from(times)).min(u64::from(slots)) as u32;
+        let missing = u64::from(slots) * to_u64(overuse) / used.max(1);
+        let missing = to_u32((missing.max(1) * u64::from(times)).min(u64::from(slots)));
         let over: Vec<u64> =
             self.links.overuse().iter().zip(self.ports.overuse()).map(|(a, b)| a + b).collect();
         let of = |phase: &usize| -> u64 {
-            over[self.first[*phase] as usize..self.first[phase + 1] as usize].iter().sum()
+            over[index(self.first[*phase])..index(self.first[phase + 1])].iter().sum()
         };
         let mut phases: Vec<usize> = (0..self.phases()).collect();
         phases.sort_by_key(|phase| Reverse(of(phase)));
         let mut more = vec![0; phases.len()];
-        (0..missing as usize).for_each(|slot| more[phases[slot % phases.len()]] += 1);
+        (0..index(missing)).for_each(|slot| more[phases[slot % phases.len()]] += 1);
         let (mut first, mut old) = (vec![0], Vec::new());
         for (phase, &more) in more.iter().enumerate() {
             old.extend((self.first[phase]..self.first[phase + 1]).map(Some));
             old.extend((0..more).map(|_| None));
-            first.push(old.len() as u32);
+            first.push(to_u32(old.len()));
         }
         self.reshape(first, &old);
     }
 
-    /// Negotiates with so many slots and phases, and so many passes without progress at most.
-    pub(super) fn fit(
-        &mut self,
-        (slots, phases): (u32, u32),
-        patience: u32,
-        budget: u64,
-    ) -> Outcome {
-        while self.slots() as u32 > slots
-            && let Some(gone) = self.gone()
+    /// Negotiates with a fixed number of slots and phases.
+    pub(super) fn fit(&mut self, (slots, phases): (u32, u32), effort: u64, budget: u64) -> Outcome {
+        while to_u32(self.slots()) > slots
+            && let Some(gone) = self.removable_slot()
         {
             self.remove_slot(gone);
         }
-        if (self.slots() as u32, self.phases() as u32) != (slots, phases) {
-            let have = self.slots() as u32;
+        if (to_u32(self.slots()), to_u32(self.phases())) != (slots, phases) {
+            let have = to_u32(self.slots());
             let old: Vec<_> = (0..slots).map(|slot| (slot < have).then_some(slot)).collect();
-            self.reshape(self.cut(slots, phases), &old);
+            self.reshape(self.phase_starts(slots, phases), &old);
         }
         self.forget();
-        let open = self.open();
-        self.negotiate(open, patience, budget)
+        self.negotiate(effort, budget)
     }
 
-    /// The fewest slots with which so many phases may do, as far as bounds tell.
-    pub(super) fn fewest_slots(&self, phases: u32) -> u32 {
-        self.units.fewest_slots.max(phases + self.units.longest as u32 - 1)
-    }
-
-    /// Slots beyond those that bounds ask for.
-    pub(super) fn spare_slots(&self) -> usize {
-        self.slots().saturating_sub(self.units.fewest_slots as usize)
-    }
-
-    /// The slot with the fewest users that can go.
-    fn gone(&self) -> Option<usize> {
-        let lengths = || self.first.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
+    /// The slot with the fewest users whose phase stays long enough without it; `None` if there is
+    /// no such slot.
+    fn removable_slot(&self) -> Option<usize> {
+        let lengths = || self.first.windows(2).map(|pair| index(pair[1] - pair[0]));
         let longest = self.units.longest;
         let roomy = lengths().filter(|&length| length >= longest).count();
         let mut users = self.ports.users();
@@ -253,7 +258,7 @@ impl<'a> Negotiation<'a> {
         let mut candidates = Vec::new();
         for (phase, length) in lengths().enumerate() {
             if length > 1 && (length != longest || roomy > 1) {
-                candidates.extend(self.first[phase] as usize..self.first[phase + 1] as usize);
+                candidates.extend(index(self.first[phase])..index(self.first[phase + 1]));
             }
         }
         candidates.into_iter().min_by_key(|&slot| users[slot])
@@ -261,29 +266,30 @@ impl<'a> Negotiation<'a> {
 
     fn remove_slot(&mut self, gone: usize) {
         let old = (0..self.slots()).filter(|&slot| slot != gone);
-        let old: Vec<_> = old.map(|slot| Some(slot as u32)).collect();
-        let before = |&first: &u32| first - u32::from(first as usize > gone);
+        let old: Vec<_> = old.map(|slot| Some(to_u32(slot))).collect();
+        let before = |&first: &u32| first - u32::from(index(first) > gone);
         let first = self.first.iter().map(before).collect();
         self.reshape(first, &old);
     }
 
-    /// Gives phases these first slots, of which `old` tells what they were. Units whose slots are
-    /// no longer side by side lose their place.
+    /// Replaces the slots and phases: phases begin at the slots `first`, and slot `s` is the former
+    /// slot `old[s]`, or a new one. Units whose slots are no longer adjacent and in one phase lose
+    /// their place.
     fn reshape(&mut self, first: Vec<u32>, old: &[Option<u32>]) {
         let phases = first.len() - 1;
-        self.work += ((self.problem.edge_count() + self.problem.port_count) * old.len()) as u64 / 4;
+        self.work += to_u64((self.problem.edge_count() + self.problem.port_count) * old.len()) / 4;
         let mut now = vec![None; self.slots()];
         for (slot, old) in old.iter().enumerate() {
             if let Some(old) = old {
-                now[*old as usize] = Some(slot as u32);
+                now[index(*old)] = Some(to_u32(slot));
             }
         }
         self.links = self.links.reshaped(old, &self.prices);
         self.ports = self.ports.reshaped(old, &self.prices);
         self.first = first;
-        let room = |old: &Option<u32>| old.map_or(u32::MAX, |old| self.room[old as usize]);
+        let room = |old: &Option<u32>| old.map_or(u32::MAX, |old| self.room[index(old)]);
         self.room = old.iter().map(room).collect();
-        // Every unit has some slot, whichever were taken away.
+        // The first slot has room for any unit, so that each can be placed.
         self.room.iter_mut().take(1).for_each(|room| *room = u32::MAX);
         self.channels = vec![Use::default(); phases * self.problem.cell_count()];
         self.channel_costs = vec![0; self.channels.len()];
@@ -294,186 +300,213 @@ impl<'a> Negotiation<'a> {
                 continue;
             }
             let slots = u32::from(self.units.slots[unit]);
-            let stays = now[place.slot as usize].filter(|&to| {
+            let stays = now[index(place.slot)].filter(|&to| {
                 let phase = self.first.partition_point(|&first| first <= to);
                 to + slots <= self.first[phase]
-                    && (0..slots).all(|i| now[(place.slot + i) as usize] == Some(to + i))
+                    && (0..slots).all(|i| now[index(place.slot + i)] == Some(to + i))
             });
             match stays {
                 Some(to) => place.slot = to,
                 None => place.cells.clear(),
             }
         }
-        for unit in 0..self.units.count() as u32 {
-            self.count(unit, true);
+        for unit in 0..self.units.count() {
+            self.book(unit, true);
         }
-        for x in 0..self.problem.set.len() as u32 {
-            self.count_channels(x, true);
+        for x in 0..to_u32(self.problem.set.len()) {
+            self.book_channels(x, true);
         }
     }
 
-    /// Resources of all slots and phases.
+    /// The number of resources of all slots and phases.
     fn resources(&self) -> u64 {
         let each = self.problem.edge_count() + self.problem.port_count;
-        (each * self.slots() + self.channels.len()) as u64
+        to_u64(each * self.slots() + self.channels.len())
     }
 
-    /// Passes over units until nothing is overused or there is no progress.
-    fn negotiate(&mut self, mut open: Vec<u32>, patience: u32, budget: u64) -> Outcome {
-        let (mut least, mut stalled) = (i64::MAX, 0);
+    /// Places the units in conflict again, pass by pass, until no resource is overused or the work
+    /// reaches `effort` times that of placing all units once. The present cost factor rises with
+    /// the fraction of that work that is done.
+    fn negotiate(&mut self, effort: u64, budget: u64) -> Outcome {
+        let start = self.work;
+        self.least = u64::MAX;
+        self.prices.present = self.config.present_first;
+        let placing_work = PLACING_WORK + to_u64(self.slots());
+        let count = to_u64(self.units.count());
+        let most = |placing: u64| start + effort * placing * count * placing_work / PARTS;
+        let mut limit = if self.placing == 0 { u64::MAX } else { most(self.placing) };
+        let mut is_complete = false;
         loop {
-            for &unit in &open {
+            let conflicts = self.conflicts();
+            for unit in conflicts.iter().map(|&unit| index(unit)) {
                 self.remove(unit);
                 self.place(unit);
                 if self.work >= budget {
                     return Outcome::Exhausted;
                 }
+                if self.work >= limit && is_complete {
+                    break;
+                }
             }
-            self.broken =
-                (0..self.order.pairs.len()).filter(|&row| self.is_broken(row)).count() as i64;
-            let now = self.overuse + self.channel_overuse + self.broken;
+            if self.placing == 0 {
+                let units = to_u64(conflicts.len().max(1));
+                self.placing = ((self.work - start) * PARTS / units / placing_work).max(1);
+                limit = most(self.placing);
+            }
+            self.violated =
+                to_i64((0..self.order.pairs.len()).filter(|&row| self.is_violated(row)).count());
+            let now = to_u64(self.overuse + self.channel_overuse + self.violated);
+            self.least = self.least.min(now);
             if now == 0 {
                 return Outcome::Settled;
             }
-            // Progress that would take for ever is none.
-            if now < least - least / 16 {
-                (least, stalled) = (now, 0);
-            } else {
-                stalled += 1;
-            }
-            if stalled > patience {
+            is_complete = true;
+            if self.work >= limit {
                 return Outcome::Stalled;
             }
+            let done = (self.work - start) * PARTS / (limit - start);
+            let rise = u64::from(self.config.present_most - self.config.present_first);
+            let rise = rise * done / PARTS * done / PARTS;
+            self.prices.present = self.config.present_first + to_u32(rise);
             self.remember();
-            open = self.open();
         }
     }
 
-    /// Units without a place and those in conflict, in random order.
-    fn open(&mut self) -> Vec<u32> {
-        let mut open = Vec::new();
-        for unit in 0..self.units.count() as u32 {
-            if self.places[unit as usize].cells.is_empty() || self.is_in_conflict(unit) {
-                open.push(unit);
+    /// The remaining overuse of a negotiation that did not settle.
+    pub(super) fn remaining_overuse(&self) -> RemainingOveruse {
+        let users = self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
+        let share = |over: u64| over * MILLION / users.max(1);
+        let [links, channels] = [self.overuse + self.violated, self.channel_overuse];
+        RemainingOveruse {
+            least: share(self.least.min(to_u64(links + channels))),
+            links: share(to_u64(links)),
+            channels: share(to_u64(channels)),
+        }
+    }
+
+    /// Units without a place and units in conflict, in random order.
+    fn conflicts(&mut self) -> Vec<u32> {
+        let mut conflicts = Vec::new();
+        for unit in 0..self.units.count() {
+            if self.places[unit].cells.is_empty() || self.is_in_conflict(unit) {
+                conflicts.push(to_u32(unit));
             }
         }
-        self.work += self.units.count() as u64 / 4;
-        open.shuffle(&mut self.rng);
-        open
+        self.work += to_u64(self.units.count()) / 4;
+        conflicts.shuffle(&mut self.rng);
+        conflicts
     }
 
-    /// Forgets part of what conflicts have cost: with more room they are other ones.
+    /// Reduces all history costs: after a change of slots or phases, other resources are scarce.
     fn forget(&mut self) {
         let kept = self.config.history_kept;
         self.links.forget(kept);
         self.ports.forget(kept);
         self.channels.iter_mut().for_each(|of| of.forget(kept));
-        self.breaks.iter_mut().for_each(|of| of.forget(kept));
-        self.prices.present = self.prices.present.min(self.config.present_again);
+        self.pair_history.iter_mut().for_each(|of| of.forget(kept));
     }
 
-    /// Makes what is overused dearer.
+    /// Raises the history costs of overused resources and violated pairs, and updates all costs.
     fn remember(&mut self) {
-        let present = self.prices.present;
-        let grown = present + present * self.config.present_growth / 64;
-        self.prices.present = grown.min(self.config.present_most);
         self.links.remember(&self.prices);
         self.ports.remember(&self.prices);
         for (of, cost) in self.channels.iter_mut().zip(&mut self.channel_costs) {
             of.remember(self.problem.channels, &self.prices);
             *cost = of.surcharge(self.problem.channels, HOP, &self.prices);
         }
-        for row in 0..self.breaks.len() {
-            self.breaks[row].users = u32::from(self.is_broken(row));
-            self.breaks[row].remember(0, &self.prices);
-            self.breaks[row].users = 0;
+        for row in 0..self.pair_history.len() {
+            self.pair_history[row].users = u32::from(self.is_violated(row));
+            self.pair_history[row].remember(0, &self.prices);
+            self.pair_history[row].users = 0;
         }
         self.work += self.resources() / 4;
     }
 
-    /// The first slot of a connection's units and the first behind them, of those with a place.
-    fn extent(&self, x: u32) -> Option<(usize, usize)> {
+    /// The first slot of a connection's units, and the first slot after them. Units without a place
+    /// are ignored.
+    fn interval(&self, x: u32) -> Option<(usize, usize)> {
         let units = self.units.of(x).filter(|&unit| !self.places[unit].cells.is_empty());
-        let spans = units.map(|unit| self.span(unit as u32)).map(|(at, slots)| (at, at + slots));
+        let spans = units.map(|unit| self.span(unit)).map(|(at, slots)| (at, at + slots));
         spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     }
 
-    fn is_broken(&self, pair: usize) -> bool {
-        let [before, after] = self.order.pairs[pair].map(|x| self.extent(x));
+    /// Whether a unit of the successor starts before the last unit of its predecessor ends.
+    fn is_violated(&self, pair: usize) -> bool {
+        let [before, after] = self.order.pairs[pair].map(|x| self.interval(x));
         before.zip(after).is_some_and(|(before, after)| before.1 > after.0)
     }
 
-    /// Where a unit is: first slot, slots.
-    fn span(&self, unit: u32) -> (usize, usize) {
-        (self.places[unit as usize].slot as usize, usize::from(self.units.slots[unit as usize]))
+    /// The first slot and the number of slots of a unit.
+    fn span(&self, unit: usize) -> (usize, usize) {
+        (index(self.places[unit].slot), usize::from(self.units.slots[unit]))
     }
 
     fn phase_of(&self, slot: u32) -> usize {
         self.first.partition_point(|&first| first <= slot) - 1
     }
 
-    fn is_in_conflict(&self, unit: u32) -> bool {
+    fn is_in_conflict(&self, unit: usize) -> bool {
         let span = self.span(unit);
-        let place = &self.places[unit as usize];
-        let ports = self.problem.ports[self.units.connection[unit as usize] as usize];
+        let place = &self.places[unit];
+        let ports = self.problem.ports[index(self.units.connection[unit])];
         let phase = self.phase_of(place.slot);
         let full = |&cell: &u32| {
-            let of = self.channels[cell as usize * self.phases() + phase];
+            let of = self.channels[index(cell) * self.phases() + phase];
             of.users > self.problem.channels
         };
-        ports.iter().any(|&port| self.ports.is_overused(port as usize, span))
-            || place.edges.iter().any(|&edge| self.links.is_overused(edge as usize, span))
+        ports.iter().any(|&port| self.ports.is_overused(index(port), span))
+            || place.edges.iter().any(|&edge| self.links.is_overused(index(edge), span))
             || (self.channel_overuse > 0 && place.cells.iter().any(full))
             || {
-                let pairs = self.order.of(self.units.connection[unit as usize]);
-                pairs.iter().any(|&pair| self.is_broken(pair as usize))
+                let pairs = self.order.of(self.units.connection[unit]);
+                pairs.iter().any(|&pair| self.is_violated(index(pair)))
             }
     }
 
-    /// Books or gives back what a unit uses, channels apart.
-    fn count(&mut self, unit: u32, add: bool) {
+    /// Adds or removes a unit as a user of its ports and links.
+    fn book(&mut self, unit: usize, add: bool) {
         let span = self.span(unit);
-        let place = &self.places[unit as usize];
+        let place = &self.places[unit];
         if place.cells.is_empty() {
             return;
         }
-        let [source, target] = self.problem.ports[self.units.connection[unit as usize] as usize];
+        let [source, target] = self.problem.ports[index(self.units.connection[unit])];
         let prices = &self.prices;
-        self.overuse += self.ports.change(source as usize, span, add, prices);
+        self.overuse += self.ports.change(index(source), span, add, prices);
         if target != source {
-            self.overuse += self.ports.change(target as usize, span, add, prices);
+            self.overuse += self.ports.change(index(target), span, add, prices);
         }
         for &edge in &place.edges {
-            self.overuse += self.links.change(edge as usize, span, add, prices);
+            self.overuse += self.links.change(index(edge), span, add, prices);
         }
     }
 
-    /// Whether another unit of the connection on the same route ends where this one begins, so
-    /// that both are one stream.
-    fn continues(&self, unit: u32) -> bool {
-        let place = &self.places[unit as usize];
-        let others = self.units.of(self.units.connection[unit as usize]);
+    /// Whether another unit of the connection ends on the same route in the same phase where this
+    /// unit starts, so that both are one stream.
+    fn continues(&self, unit: usize) -> bool {
+        let place = &self.places[unit];
+        let others = self.units.of(self.units.connection[unit]);
         others.len() > 1
             && !self.first.contains(&place.slot)
             && others.into_iter().any(|other| {
-                let (slot, slots) = self.span(other as u32);
+                let (slot, slots) = self.span(other);
                 let other = &self.places[other];
                 !other.cells.is_empty()
-                    && slot + slots == place.slot as usize
+                    && slot + slots == index(place.slot)
                     && other.cells == place.cells
             })
     }
 
-    /// Books or gives back the channels of all streams of a connection.
-    fn count_channels(&mut self, x: u32, add: bool) {
+    /// Adds or removes the streams of a connection as users of their channels.
+    fn book_channels(&mut self, x: u32, add: bool) {
         let phases = self.phases();
         for unit in self.units.of(x) {
-            if self.places[unit].cells.is_empty() || self.continues(unit as u32) {
+            if self.places[unit].cells.is_empty() || self.continues(unit) {
                 continue;
             }
             let phase = self.phase_of(self.places[unit].slot);
             for &cell in &self.places[unit].cells {
-                let row = cell as usize * phases + phase;
+                let row = index(cell) * phases + phase;
                 let of = &mut self.channels[row];
                 self.channel_overuse += of.change(self.problem.channels, add);
                 self.channel_costs[row] = of.surcharge(self.problem.channels, HOP, &self.prices);
@@ -481,161 +514,154 @@ impl<'a> Negotiation<'a> {
         }
     }
 
-    fn remove(&mut self, unit: u32) {
-        if self.places[unit as usize].cells.is_empty() {
+    fn remove(&mut self, unit: usize) {
+        if self.places[unit].cells.is_empty() {
             return;
         }
-        let x = self.units.connection[unit as usize];
-        self.count(unit, false);
-        self.count_channels(x, false);
-        self.places[unit as usize].cells.clear();
-        self.count_channels(x, true);
+        let x = self.units.connection[unit];
+        self.book(unit, false);
+        self.book_channels(x, false);
+        self.places[unit].cells.clear();
+        self.book_channels(x, true);
     }
 
-    /// Gives a unit the cheapest start and route.
-    fn place(&mut self, unit: u32) {
-        let x = self.units.connection[unit as usize];
-        let slots = usize::from(self.units.slots[unit as usize]);
-        let hops = i32::from(self.problem.hops(x as usize));
+    /// Places a unit at the cheapest start and route.
+    fn place(&mut self, unit: usize) {
+        let x = self.units.connection[unit];
+        let slots = usize::from(self.units.slots[unit]);
+        let hops = i32::from(self.problem.hops(index(x)));
         let salt = self.rng.random::<u32>();
-        self.fill_starts(x as usize, (slots, self.units.words[unit as usize]));
+        self.fill_starts(index(x), (slots, self.units.words[unit]));
         let free = self.search.starts.iter().copied().min().unwrap_or(NEVER);
-        let mut best = self.beside_siblings(unit);
-        let mut cells = std::mem::take(&mut self.places[unit as usize].cells);
-        let mut edges = std::mem::take(&mut self.places[unit as usize].edges);
+        let mut best = self.beside_sibling(unit);
+        let mut cells = std::mem::take(&mut self.places[unit].cells);
+        let mut edges = std::mem::take(&mut self.places[unit].edges);
         let view = View {
             problem: self.problem,
             links: &self.links,
             first: &self.first,
             channels: &self.channel_costs,
         };
-        // A detour takes two links more, at least.
+        // A detour takes at least two links more.
         let is_far = salt.is_multiple_of(self.config.far_detours);
         let detour = if is_far { self.config.far } else { self.config.detour };
         let detours = (detour > 0).then_some((detour, hops + 2));
         for (detour, hops) in std::iter::once((0, hops)).chain(detours) {
             let least = best.map_or(NEVER, |best| best.0);
-            if least <= free + hops * HOP * slots as i32 {
+            if least <= free + hops * HOP * i32::from(self.units.slots[unit]) {
                 break;
             }
-            let found = self.search.find(&view, x as usize, (slots, detour), salt);
+            let found = self.search.find(&view, index(x), (slots, detour), salt);
             if let Some((cost, start)) = found.filter(|found| found.0 < least) {
                 best = Some((cost, start, None));
                 self.search.trace(&view, (start, slots), salt, &mut cells);
             }
         }
         self.work += std::mem::take(&mut self.search.work);
-        let (_, slot, sibling) = best.expect("every unit has a way");
+        let (_, slot, sibling) =
+            best.expect("the first slot has room for any unit, and its ends are connected");
         if let Some(sibling) = sibling {
-            cells.clone_from(&self.places[sibling as usize].cells);
+            cells.clone_from(&self.places[sibling].cells);
         }
         edges.clear();
-        edges.extend(cells.windows(2).map(|pair| self.problem.edge(pair[0], pair[1]) as u32));
-        self.count_channels(x, false);
-        self.places[unit as usize] = Place { slot: slot as u32, cells, edges };
-        self.count_channels(x, true);
-        self.count(unit, true);
+        edges.extend(cells.windows(2).map(|pair| to_u32(self.problem.edge(pair[0], pair[1]))));
+        self.book_channels(x, false);
+        self.places[unit] = Placement { slot: to_u32(slot), cells, edges };
+        self.book_channels(x, true);
+        self.book(unit, true);
     }
 
-    /// What ports and the order cost a unit of so many slots and words, for each start.
+    /// Computes the cost of ports and of the order for each start of a unit of connection `x`.
     fn fill_starts(&mut self, x: usize, (slots, words): (usize, u32)) {
         let starts = &mut self.search.starts;
         let [source, target] = self.problem.ports[x];
-        let (from, to) = self.ports.stretches(source as usize, slots);
+        let (from, to) = self.ports.stretches(index(source), slots);
         starts.clear();
         starts.extend(from.iter().zip(to).map(|(from, to)| to.wrapping_sub(*from)));
         if target != source {
-            let (from, to) = self.ports.stretches(target as usize, slots);
+            let (from, to) = self.ports.stretches(index(target), slots);
             let both = starts.iter_mut().zip(from.iter().zip(to));
             both.for_each(|(sum, (a, b))| *sum = sum.wrapping_add(b.wrapping_sub(*a)));
         }
         for pair in self.first.windows(2) {
-            let end = (pair[1] as usize).min(starts.len());
-            let last = (pair[1] as usize + 1).saturating_sub(slots).max(pair[0] as usize);
+            let end = index(pair[1]).min(starts.len());
+            let last = (index(pair[1]) + 1).saturating_sub(slots).max(index(pair[0]));
             starts[last.min(end)..end].fill(NEVER);
         }
         for (start, &room) in starts.iter_mut().zip(&self.room) {
             *start = if room < words { NEVER } else { *start };
         }
-        for &row in self.order.of(x as u32) {
-            let [before, after] = self.order.pairs[row as usize];
-            let is_after = after as usize == x;
-            let Some(other) = self.extent(if is_after { before } else { after }) else { continue };
+        for &row in self.order.of(to_u32(x)) {
+            let [before, after] = self.order.pairs[index(row)];
+            let is_after = index(after) == x;
+            let Some(other) = self.interval(if is_after { before } else { after }) else {
+                continue;
+            };
             let starts = &mut self.search.starts;
             let count = starts.len();
             let broken = match is_after {
                 true => &mut starts[..other.1.min(count)],
                 false => &mut starts[(other.0 + 1).saturating_sub(slots).min(count)..],
             };
-            let cost = order::cost(self.breaks[row as usize], self.config.port, &self.prices);
+            let cost = order::cost(self.pair_history[index(row)], self.config.port, &self.prices);
             broken.iter_mut().for_each(|start| *start = (*start + cost).min(NEVER));
         }
     }
 
-    /// The cheapest place directly before or after another unit of the connection on its route,
-    /// where no channels have to be taken: cost, slot and the other unit. Starts are filled.
-    fn beside_siblings(&self, unit: u32) -> Option<(i32, usize, Option<u32>)> {
-        let x = self.units.connection[unit as usize];
-        let slots = usize::from(self.units.slots[unit as usize]);
-        let mut best: Option<(i32, usize, Option<u32>)> = None;
+    /// The cheapest place directly before or after another unit of the connection, on its route,
+    /// where no further channels are needed: cost, slot and the other unit. Uses the costs of
+    /// [`Negotiation::fill_starts`].
+    fn beside_sibling(&self, unit: usize) -> Option<(i32, usize, Option<usize>)> {
+        let x = self.units.connection[unit];
+        let slots = usize::from(self.units.slots[unit]);
+        let mut best: Option<(i32, usize, Option<usize>)> = None;
         for other in self.units.of(x) {
             let place = &self.places[other];
             if place.cells.is_empty() {
                 continue;
             }
-            let (slot, count) = self.span(other as u32);
+            let (slot, count) = self.span(other);
             let phase = self.phase_of(place.slot);
             for start in [slot.checked_sub(slots), Some(slot + count)].into_iter().flatten() {
                 let same =
-                    (self.first[phase] as usize..self.first[phase + 1] as usize).contains(&start);
+                    (index(self.first[phase])..index(self.first[phase + 1])).contains(&start);
                 let Some(&cost) = self.search.starts.get(start).filter(|_| same) else { continue };
-                let links =
-                    place.edges.iter().map(|&e| self.links.cost(e as usize, (start, slots)));
+                let links = place.edges.iter().map(|&e| self.links.cost(index(e), (start, slots)));
                 let cost = cost + links.sum::<i32>();
                 if cost < best.map_or(NEVER, |best| best.0) {
-                    best = Some((cost, start, Some(other as u32)));
+                    best = Some((cost, start, Some(other)));
                 }
             }
         }
         best
     }
 
-    /// Draws other random numbers from here on.
-    pub(super) fn reseed(&mut self) {
-        self.rng = ChaCha8Rng::seed_from_u64(self.rng.random());
+    /// A copy with another seed of random numbers.
+    pub(super) fn reseeded(&self, seed: u64) -> Self {
+        Self { rng: ChaCha8Rng::seed_from_u64(seed), ..self.clone() }
     }
 
+    /// The number of phases.
     pub(super) fn phases(&self) -> usize {
         self.first.len() - 1
     }
 
-    /// Clocks of a slot.
-    pub(super) fn slot(&self) -> u64 {
-        self.units.slot
-    }
-
-    /// About what its plan takes.
-    pub(super) fn clocks(&self) -> u64 {
-        let phase = self.problem.switch + self.flight;
-        self.slots() as u64 * self.units.slot + self.phases() as u64 * phase
-    }
-
-    /// Slots of all phases.
+    /// The number of slots of all phases.
     pub(super) fn slots(&self) -> usize {
         self.links.slots()
     }
 
-    /// The streams of every phase in the order of their slots.
+    /// The streams of each phase, in the order of their slots, without starts.
     pub(super) fn plan(&self) -> Plan {
         let mut phases: Vec<Vec<(u32, Stream)>> = vec![Vec::new(); self.phases()];
-        for x in 0..self.problem.set.len() as u32 {
+        for x in 0..to_u32(self.problem.set.len()) {
             let mut units: Vec<usize> = self.units.of(x).collect();
             units.sort_by_key(|&unit| (&self.places[unit].cells, self.places[unit].slot));
             for &unit in &units {
                 let place = &self.places[unit];
                 let phase = &mut phases[self.phase_of(place.slot)];
                 let words = self.units.words[unit];
-                if self.continues(unit as u32)
+                if self.continues(unit)
                     && let Some((_, stream)) = phase.last_mut()
                 {
                     stream.words += words;

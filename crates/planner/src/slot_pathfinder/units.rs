@@ -1,7 +1,7 @@
 //! Units: the pieces of connections that are scheduled, their slots, and lower bounds of the number
 //! of slots.
 
-use super::Config;
+use super::SlotConfig;
 use crate::problem::Problem;
 use conset_ir::convert::{index, to_u32, to_u64};
 
@@ -23,7 +23,7 @@ pub(super) struct Units {
 }
 
 /// Ways to cut a set that are worth an attempt: words of a unit at most, and slots of such a unit.
-pub(super) fn cuts(problem: &Problem<'_>, config: &Config) -> Vec<(u32, u32)> {
+pub(super) fn cuts(problem: &Problem<'_>, config: &SlotConfig) -> Vec<(u32, u32)> {
     let words = || problem.set.connections().iter().map(|c| c.words);
     let longest = words().max().unwrap_or(0).max(1);
     let mean = to_u32(words().map(u64::from).sum::<u64>() / to_u64(words().len().max(1)));

@@ -34,7 +34,45 @@ pub use tree::{tree_sets, tree_sets_named};
 /// The names of the sets: to the root, from it, both.
 const NAMES: [&str; 3] = ["reduce", "broadcast", "allreduce"];
 
-/// The trees of an image, ready to be walked. It belongs to all cells.
+/// The trees of an image, checked. All cells share one value.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset_runtime::ir::{Document, text};
+/// use conset_runtime::{Collectives, Op, World};
+///
+/// // The image of the set `allreduce` of `tree_sets(&machine, 1)` on two cells, here in text form;
+/// // the facade crate compiles it.
+/// # let file = "conset image 1
+/// # machine ring:2
+/// # set allreduce
+/// #   x0 c1 -> c0 words 1
+/// #   x1 c0 -> c1 words 1
+/// #   order x0 before x1
+/// #   phase p0
+/// #     cell c0
+/// #       ch0 from c1 to x0
+/// #       ch1 from x1 to c1/ch1
+/// #       receive x0 ch0 words 1 start 0
+/// #       send x1 ch1 words 1 start 1
+/// #     cell c1
+/// #       ch0 from x0 to c0/ch0
+/// #       ch1 from c0 to x1
+/// #       send x0 ch0 words 1 start 0
+/// #       receive x1 ch1 words 1 start 1
+/// # ";
+/// let Document::Image(image) = text::parse("trees.cset", file)? else { unreachable!() };
+/// let image = Arc::new(image);
+/// let trees = Collectives::new(&image)?;
+/// let (maxima, _report) = World::new(image).try_run(|cell| {
+///     let mut greatest = [10 * cell.id().0];
+///     cell.allreduce(&trees, Op::Max, &mut greatest)?;
+///     Ok(greatest[0])
+/// })?;
+/// assert_eq!(maxima, [10, 10]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Collectives {
     image: Arc<Image>,

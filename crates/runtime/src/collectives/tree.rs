@@ -10,6 +10,7 @@
 //! into phases can reverse it. Connections are numbered so that each comes after those that it
 //! waits for.
 
+use conset_ir::convert::index;
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Direction, Image, Machine, Operation,
     SetImage, ShapeError,
@@ -157,7 +158,7 @@ impl ReductionTree {
             }
             let cells = cells.iter().flat_map(|&cell| set.phases.iter().map(move |p| p.cell(cell)));
             let mut operations = cells.flat_map(|cell| cell.operations);
-            tree.whole &= operations.all(|operation| operation.words as usize == tree.words);
+            tree.whole &= operations.all(|operation| index(operation.words) == tree.words);
         }
         tree.sets = Some(TreeSets { up, down, both });
         Ok(tree)
@@ -189,7 +190,7 @@ impl ReductionTree {
         if set.len() != if way == WalkDirection::Both { 2 * edges } else { edges } {
             return Err(format!("{} connections for {} live cells", set.len(), cells.len()));
         }
-        self.words = set.get(ConnectionId(0)).words as usize;
+        self.words = index(set.get(ConnectionId(0)).words);
         for connection in &set.connections()[..edges] {
             let (child, parent) = match way {
                 WalkDirection::Up | WalkDirection::Both => (connection.source, connection.target),
@@ -236,7 +237,7 @@ impl ReductionTree {
             if !allowed {
                 return Err(format!("{id} goes from {from} to {to}, which is not its way"));
             }
-            if connection.words as usize != self.words {
+            if index(connection.words) != self.words {
                 return Err(format!(
                     "{id} has {} words, expected {}",
                     connection.words, self.words
@@ -281,8 +282,8 @@ impl ReductionTree {
 
 /// The words of a connection that an operation moves.
 pub(super) fn span(operation: &Operation) -> std::ops::Range<usize> {
-    let from = operation.first_word as usize;
-    from..from + operation.words as usize
+    let from = index(operation.first_word);
+    from..from + index(operation.words)
 }
 
 fn wrong(image: &SetImage, problem: String) -> PlanError {

@@ -140,6 +140,7 @@ impl From<MpiError> for RunError {
 
 /// A collective call of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CellCall {
     /// The cell.
     pub cell: CellId,
@@ -175,6 +176,7 @@ impl fmt::Display for CellCall {
 
 /// One wait of a deadlock of cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CellWait {
     /// The cell.
     pub cell: CellId,

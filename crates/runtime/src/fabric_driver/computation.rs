@@ -13,6 +13,8 @@
 //! its own, so the run counts as deadlocked only after each of these cells has tested [`TESTS`]
 //! times.
 
+use conset_ir::convert::{index, to_u32};
+
 use super::{CellState, FabricDriver};
 
 /// Clocks of a test that says no: to read a register of the communication agent ("the processor
@@ -69,7 +71,7 @@ impl FabricDriver<'_> {
         let now = self.now();
         let until = self.computation.busy[row].max(now).saturating_add(clocks);
         self.computation.until[row] = until;
-        self.set_timer(until - now, row as u32);
+        self.set_timer(until - now, to_u32(row));
     }
 
     /// The machine needs a cell's computation agent for so many clocks from now.
@@ -89,7 +91,7 @@ impl FabricDriver<'_> {
     pub(super) fn handle_timers(&mut self, keys: Vec<u32>) {
         let now = self.now();
         for key in keys {
-            let row = key as usize;
+            let row = index(key);
             match self.computation.until.get(row) {
                 Some(&until) if until > now => self.set_timer(until - now, key),
                 Some(_) => self.make_ready(row),
@@ -114,7 +116,7 @@ impl FabricDriver<'_> {
         let now = self.now();
         for row in 0..self.states.len() {
             if matches!(self.states[row], CellState::Computing | CellState::Testing) {
-                self.set_timer(self.computation.until[row].saturating_sub(now), row as u32);
+                self.set_timer(self.computation.until[row].saturating_sub(now), to_u32(row));
             }
         }
     }

@@ -5,6 +5,7 @@
 //! ended or that requests something else; otherwise it follows the chain of waits.
 
 use conset_fabric::{ProgramState, Programs};
+use conset_ir::convert::index;
 use conset_ir::{CellId, ConnectionId};
 
 use super::{CellState, FabricDriver};
@@ -68,7 +69,7 @@ impl FabricDriver<'_> {
 
 impl Programs for FabricDriver<'_> {
     fn state(&self, cell: CellId) -> ProgramState {
-        let row = self.place[cell.index()] as usize;
+        let row = index(self.place[cell.index()]);
         match self.states[row] {
             CellState::Element(id) => ProgramState::Operation(id),
             CellState::Ended => ProgramState::Ended,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use conset_fabric::Stop;
 use conset_fabric::messages::{Message, MessageEngine, MessageEvent};
 use conset_fabric::trace::StreamSpan;
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, ConnectionId, Direction, Machine, PhaseId};
 
 use super::{CellState, FabricDriver};
@@ -150,7 +151,7 @@ impl FabricDriver<'_> {
         round.unsent = std::mem::take(&mut queue.posted[cell.index()]).into();
         round.left = round.unsent.len();
         let spare = std::mem::replace(&mut self.messages.spare[row], true);
-        let asked = round.awaited.len() as u64 + u64::from(!spare);
+        let asked = to_u64(round.awaited.len()) + u64::from(!spare);
         self.messages.engine.receive(cell, asked);
         self.messages.rounds[row] = round;
         self.states[row] = CellState::MessageExchange(set);
@@ -254,7 +255,7 @@ impl FabricDriver<'_> {
 
     /// A message has left its source.
     fn departed(&mut self, queue: &MessageQueue, envelope: u32) -> Result<(), RunError> {
-        let row = self.place[queue.envelope(envelope).source.index()] as usize;
+        let row = index(self.place[queue.envelope(envelope).source.index()]);
         match self.states[row] {
             CellState::Departure(sent) if sent == envelope => self.make_ready(row),
             CellState::MessageExchange(set) => {
@@ -273,7 +274,7 @@ impl FabricDriver<'_> {
         queue.keep(envelope);
         let (source, target) = (queue.envelope(envelope).source, queue.envelope(envelope).target);
         let subject = queue.envelope(envelope).subject;
-        let row = self.place[target.index()] as usize;
+        let row = index(self.place[target.index()]);
         let expected = match (self.states[row], subject) {
             (CellState::Receive(from), Subject::Plain) if from == source => {
                 self.make_ready(row);
@@ -345,7 +346,7 @@ impl FabricDriver<'_> {
         };
         let ends = (event.message.source, event.message.target);
         trace.streams.push(StreamSpan {
-            set: set as u32,
+            set: to_u32(set),
             phase: PhaseId(0),
             cell: if event.direction == Direction::Send { ends.0 } else { ends.1 },
             direction: event.direction,

@@ -28,6 +28,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use conset_ir::convert::{to_u32, to_usize};
 use conset_ir::{CellId, Direction, Duplex, Operation, PhaseId};
 
 use super::{CellState, FabricDriver, pass_until};
@@ -104,7 +105,7 @@ impl FabricDriver<'_> {
         let (cell, number) = (self.cells[row], self.requests.begun[row]);
         self.requests.begun[row] += 1;
         // Exchanges that all cells have started may be complete.
-        let place = (number - self.requests.over) as usize;
+        let place = to_usize(number - self.requests.over);
         match self.requests.queue.get_mut(place) {
             None => self.requests.queue.push_back(QueuedExchange { set, first: cell, cells: 1 }),
             Some(request) if request.set == set => request.cells += 1,
@@ -204,7 +205,7 @@ impl FabricDriver<'_> {
             let receives = count(operations, Direction::Receive);
             self.requests.unfinished += operations.len();
             self.requests.to_receive[row] = receives;
-            self.occupy(row, self.setup_clocks(operations.len() as u32 - receives, receives));
+            self.occupy(row, self.setup_clocks(to_u32(operations.len()) - receives, receives));
             if receives == 0 {
                 self.cell_phase_finished(row, state);
             }
@@ -292,5 +293,5 @@ impl FabricDriver<'_> {
 }
 
 fn count(operations: &[Operation], direction: Direction) -> u32 {
-    operations.iter().filter(|operation| operation.direction == direction).count() as u32
+    to_u32(operations.iter().filter(|operation| operation.direction == direction).count())
 }

@@ -5,12 +5,14 @@
 //! local numbering is the usual one: owned rows ascending, then ghosts by (owner, id), so that the
 //! entries from one neighbour are contiguous.
 
+use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 use conset_ir::limits;
 
 use super::{Layout, LayoutEntry, LayoutError, OwnedLayout, check_cells};
 
 /// A matrix dealt to cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CsrLayout {
     /// From owners to ghosts: before a product with the rows.
     pub forward: Layout,
@@ -20,17 +22,13 @@ pub struct CsrLayout {
     pub parts: Vec<LocalCsr>,
 }
 
-/// The rows of one cell, in local numbers.
+/// The rows of one cell, in local numbers; [`Layout::from_csr`] makes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalCsr {
-    /// The global row of each entry of the local vector: own rows ascending, then ghosts.
-    pub ids: Vec<u64>,
-    /// How many of them are own rows.
-    pub owned: usize,
-    /// Where each own row's entries are in `idx`; one longer than there are own rows.
-    pub ptr: Vec<usize>,
-    /// Local columns, in the order of the global row.
-    pub idx: Vec<u32>,
+    ids: Vec<u64>,
+    owned: usize,
+    ptr: Vec<usize>,
+    idx: Vec<u32>,
 }
 
 impl LocalCsr {
@@ -40,7 +38,7 @@ impl LocalCsr {
         let at = |row: usize| ptr.get(row).and_then(|&at| at.try_into().ok());
         let mut own = Vec::with_capacity(self.idx.len());
         for &row in &self.ids[..self.owned] {
-            if let (Some(from), Some(to)) = (at(row as usize), at(row as usize + 1)) {
+            if let (Some(from), Some(to)) = (at(to_usize(row)), at(to_usize(row) + 1)) {
                 own.extend_from_slice(values.get(from..to).unwrap_or(&[]));
             }
         }
@@ -49,7 +47,29 @@ impl LocalCsr {
 
     /// The entries of the cell's vector out of a global one: own and ghosts.
     pub fn gather<V: Copy>(&self, global: &[V]) -> Vec<V> {
-        self.ids.iter().filter_map(|&id| global.get(id as usize).copied()).collect()
+        self.ids.iter().filter_map(|&id| global.get(to_usize(id)).copied()).collect()
+    }
+}
+
+impl LocalCsr {
+    /// The global row of each entry of the local vector: own rows ascending, then ghosts.
+    pub fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    /// Number of own rows, which are the first of [`LocalCsr::ids`].
+    pub fn owned(&self) -> usize {
+        self.owned
+    }
+
+    /// Where the entries of each own row begin in [`LocalCsr::idx`], and where the last ends.
+    pub fn ptr(&self) -> &[usize] {
+        &self.ptr
+    }
+
+    /// The local column of each entry, by rows, in the order of the global matrix.
+    pub fn idx(&self) -> &[u32] {
+        &self.idx
     }
 }
 
@@ -66,6 +86,21 @@ impl Layout {
     /// pattern need not be symmetric.
     ///
     /// O(rows + entries + cells), and a sort of each cell's ghosts.
+    ///
+    /// ```
+    /// use conset_runtime::Layout;
+    ///
+    /// // [2 1 0]
+    /// // [1 2 1]   Cell 0 owns the first two rows, cell 1 the last one.
+    /// // [0 1 2]
+    /// let matrix = Layout::from_csr(&[0, 2, 5, 7], &[0, 1, 0, 1, 2, 1, 2], &[0, 0, 1], 2)?;
+    /// let rows = &matrix.parts[1];
+    /// // The last row needs the entry of row 1, which follows its own entry.
+    /// assert_eq!((rows.ids(), rows.owned()), (&[2, 1][..], 1));
+    /// assert_eq!((rows.ptr(), rows.idx()), (&[0, 2][..], &[1, 0][..]));
+    /// assert_eq!(matrix.forward.len(), 2);
+    /// # Ok::<(), conset_runtime::LayoutError>(())
+    /// ```
     ///
     /// # Errors
     /// Pointers that are none, a column that is no row, a row without an owner among the cells.
@@ -84,11 +119,11 @@ impl Layout {
         let mut parts = vec![LocalCsr { ptr: vec![0], ..LocalCsr::default() }; cells];
         let mut local = vec![0u32; rows];
         for (row, &owner) in owner.iter().enumerate() {
-            let Some(part) = parts.get_mut(owner as usize) else {
+            let Some(part) = parts.get_mut(index(owner)) else {
                 return Err(LayoutError::Owner { row, owner, cells });
             };
-            local[row] = part.ids.len() as u32;
-            part.ids.push(row as u64);
+            local[row] = to_u32(part.ids.len());
+            part.ids.push(to_u64(row));
             part.owned += 1;
         }
         let mut deal = Deal {
@@ -101,10 +136,10 @@ impl Layout {
             entries: Vec::new(),
         };
         for (cell, part) in parts.iter_mut().enumerate() {
-            deal.part(cell as u32, part)?;
+            deal.part(to_u32(cell), part)?;
         }
         let entries = deal.entries;
-        let items = parts.iter().map(|part| part.ids.len() as u32).collect();
+        let items = parts.iter().map(|part| to_u32(part.ids.len())).collect();
         let forward = Self::from_entries(items, entries, false);
         Ok(CsrLayout { backward: forward.reversed(), forward, parts })
     }
@@ -128,25 +163,25 @@ impl<I: Copy + TryInto<usize> + std::fmt::Display> Deal<'_, I> {
     fn part(&mut self, cell: u32, part: &mut LocalCsr) -> Result<(), LayoutError> {
         let mut ghosts: Vec<(u32, u64)> = Vec::new();
         for own in 0..part.owned {
-            let row = part.ids[own] as usize;
+            let row = to_usize(part.ids[own]);
             for at in self.ptr[row]..self.ptr[row + 1] {
                 let column = self.column(row, at)?;
                 if self.owner[column] != cell && self.seen_by[column] != cell {
                     self.seen_by[column] = cell;
-                    ghosts.push((self.owner[column], column as u64));
+                    ghosts.push((self.owner[column], to_u64(column)));
                 }
             }
         }
         ghosts.sort_unstable();
         for &(owner, id) in &ghosts {
-            let receive = part.ids.len() as u32;
-            let send = self.local[id as usize];
-            self.ghost[id as usize] = receive;
+            let receive = to_u32(part.ids.len());
+            let send = self.local[to_usize(id)];
+            self.ghost[to_usize(id)] = receive;
             part.ids.push(id);
             self.entries.push(LayoutEntry { source: owner, target: cell, id, send, receive });
         }
         for own in 0..part.owned {
-            let row = part.ids[own] as usize;
+            let row = to_usize(part.ids[own]);
             for at in self.ptr[row]..self.ptr[row + 1] {
                 let column = self.column(row, at)?;
                 let own = self.owner[column] == cell;

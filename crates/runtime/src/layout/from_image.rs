@@ -3,6 +3,7 @@
 //! An image of a mesh that `conset compile` has partitioned contains the nodes behind the words of
 //! each connection. A program that knows the nodes of the vector of each cell can exchange by them.
 
+use conset_ir::convert::index;
 use conset_ir::{CellId, ConnectionId, Image};
 
 use super::shared::shared_entries;
@@ -107,7 +108,7 @@ impl Finder {
     fn new(all: &[IdPlace], cells: usize) -> Self {
         let mut first = vec![0usize; cells + 1];
         for place in all {
-            first[place.cell as usize + 1] += 1;
+            first[index(place.cell) + 1] += 1;
         }
         for cell in 0..cells {
             first[cell + 1] += first[cell];
@@ -115,7 +116,7 @@ impl Finder {
         let mut next = first.clone();
         let mut places = vec![(0, 0); all.len()];
         for place in all {
-            let at = &mut next[place.cell as usize];
+            let at = &mut next[index(place.cell)];
             places[*at] = (place.id, place.position);
             *at += 1;
         }

@@ -27,14 +27,31 @@ mod from_image;
 mod owned;
 mod shared;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, NodeLists, ShapeError, limits};
 
 pub use csr::{CsrLayout, LocalCsr};
 pub use error::LayoutError;
 pub use owned::{Owned, OwnedLayout};
 
-/// For one exchange: the items that each connection takes from its source's vector, and the
-/// items of its target's vector that they meet.
+/// For one exchange: the items that each connection sends from the vector of its source, and the
+/// items of its target's vector that receive them.
+///
+/// ```
+/// use conset_runtime::Layout;
+/// use conset_runtime::ir::{CellId, ConnectionId};
+///
+/// // The global ids of the entries of each cell's vector. Both cells have node 11.
+/// let layout = Layout::from_shared_ids(&[[10, 11], [11, 12]])?;
+/// assert_eq!(layout.len(), 2);
+/// let x = ConnectionId(0);
+/// assert_eq!(layout.ends_of(x), (CellId(0), CellId(1)));
+/// assert_eq!((layout.send_of(x), layout.receive_of(x)), (&[1][..], &[0][..]));
+/// // The connection set to be compiled, with 3 words for each entry.
+/// let set = layout.set("halo", 3)?;
+/// assert_eq!(set.get(x).words, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Items of each cell's vector.
@@ -66,7 +83,7 @@ impl Layout {
 
     /// Items of a cell's vector; none for a cell that is not there.
     pub fn items_of(&self, cell: CellId) -> usize {
-        self.items.get(cell.index()).map_or(0, |&items| items as usize)
+        self.items.get(cell.index()).map_or(0, |&items| index(items))
     }
 
     /// Number of connections.
@@ -272,11 +289,11 @@ fn places<I: AsRef<[u64]>>(ids: &[I]) -> Result<(Vec<IdPlace>, Vec<u32>), Layout
     let mut all = Vec::with_capacity(ids.iter().map(|ids| ids.as_ref().len()).sum());
     let mut items = Vec::with_capacity(ids.len());
     for (cell, ids) in ids.iter().enumerate() {
-        let (cell, ids) = (cell as u32, ids.as_ref());
+        let (cell, ids) = (to_u32(cell), ids.as_ref());
         if ids.len() > limits::NODES {
             return Err(LayoutError::Ids { cell: CellId(cell), ids: ids.len() });
         }
-        items.push(ids.len() as u32);
+        items.push(to_u32(ids.len()));
         all.extend((0u32..).zip(ids).map(|(position, &id)| IdPlace { id, cell, position }));
     }
     all.sort_unstable();

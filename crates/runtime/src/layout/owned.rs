@@ -1,6 +1,7 @@
 //! Layouts of owners and ghosts: each id has one owner, and other cells keep a copy of its value.
 
 use conset_ir::CellId;
+use conset_ir::convert::index;
 
 use super::{IdPlace, Layout, LayoutEntry, LayoutError, places};
 
@@ -15,6 +16,7 @@ pub struct Owned {
 
 /// Both ways between owners and ghosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OwnedLayout {
     /// From owners to ghosts: to copy values.
     pub forward: Layout,
@@ -61,7 +63,7 @@ impl Layout {
 
 /// The one place of an id that owns it.
 fn owner(group: &[IdPlace], parts: &[Owned]) -> Result<IdPlace, LayoutError> {
-    let owns = |place: &&IdPlace| (place.position as usize) < parts[place.cell as usize].owned;
+    let owns = |place: &&IdPlace| index(place.position) < parts[index(place.cell)].owned;
     let mut owners = group.iter().filter(owns);
     let id = group[0].id;
     match (owners.next(), owners.next()) {

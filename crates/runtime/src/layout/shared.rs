@@ -8,6 +8,7 @@
 //! the term of each copy is divided by the number of copies ([`Layout::multiplicity`]), or one cell
 //! alone counts it ([`Layout::owned`]), which takes no division and no rounding.
 
+use conset_ir::convert::{index, to_u64, to_usize};
 use conset_ir::{CellId, ConnectionId, limits};
 
 use super::{IdPlace, Layout, LayoutEntry, LayoutError, places};
@@ -55,7 +56,7 @@ impl Layout {
     pub(crate) fn count_copies(&self, cell: CellId, incoming: &[ConnectionId]) -> Vec<u32> {
         let mut copies = vec![1; self.items_of(cell)];
         for &at in incoming.iter().flat_map(|&x| self.receive_of(x)) {
-            copies[at as usize] += 1;
+            copies[index(at)] += 1;
         }
         copies
     }
@@ -65,7 +66,7 @@ impl Layout {
         let mut owned = vec![true; self.items_of(cell)];
         for &x in incoming {
             if !self.shared || self.ends_of(x).0 < cell {
-                self.receive_of(x).iter().for_each(|&at| owned[at as usize] = false);
+                self.receive_of(x).iter().for_each(|&at| owned[index(at)] = false);
             }
         }
         owned
@@ -77,16 +78,16 @@ pub(super) fn shared_entries(all: &[IdPlace]) -> Result<Vec<LayoutEntry>, Layout
     let groups = || all.chunk_by(|a, b| a.id == b.id);
     let (mut count, mut largest) = (0u64, (0usize, 0u64));
     for group in groups() {
-        let cells = group.len() as u64;
+        let cells = to_u64(group.len());
         count = count.saturating_add(cells * (cells - 1));
         if group.len() > largest.0 {
             largest = (group.len(), group[0].id);
         }
     }
-    if count > limits::NODES as u64 {
+    if count > to_u64(limits::NODES) {
         return Err(LayoutError::Entries { entries: count, id: largest.1, cells: largest.0 });
     }
-    let mut entries = Vec::with_capacity(count as usize);
+    let mut entries = Vec::with_capacity(to_usize(count));
     for group in groups() {
         for from in group {
             for to in group.iter().filter(|to| to.cell != from.cell) {

@@ -1,6 +1,8 @@
 //! The waiting strategy of a rank: retry immediately at first, then yield the core between retries,
 //! and fail after a time-out.
 
+use conset_ir::convert::to_u64;
+
 use std::time::{Duration, Instant};
 
 /// Tries before the core is given away.
@@ -54,7 +56,7 @@ impl Backoff {
     fn look(&mut self) -> Result<bool, u64> {
         let waited = self.since.get_or_insert_with(Instant::now).elapsed();
         if waited >= self.limit {
-            return Err(waited.as_millis() as u64);
+            return Err(to_u64(waited.as_millis()));
         }
         Ok(waited >= LONG.min(self.limit / 4))
     }

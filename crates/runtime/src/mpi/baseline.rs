@@ -2,6 +2,10 @@
 
 use std::ffi::c_int;
 
+use conset_ir::convert::index;
+
+use super::ffi::to_c_int;
+
 #[repr(C)]
 struct Raw {
     _private: [u8; 0],
@@ -39,13 +43,13 @@ impl Baseline {
         let mut first: Vec<c_int> = vec![0];
         for (out, inn) in gather.iter().zip(scatter) {
             assert_eq!(out.len(), inn.len());
-            first.push(first[first.len() - 1] + out.len() as c_int);
+            first.push(first[first.len() - 1] + to_c_int(out.len()));
         }
         assert!(ranks.len() == gather.len() && ranks.len() == scatter.len());
-        let ranks: Vec<c_int> = ranks.iter().map(|&rank| rank as c_int).collect();
+        let ranks: Vec<c_int> = ranks.iter().map(|&rank| to_c_int(rank)).collect();
         let (gather, scatter) = (gather.concat(), scatter.concat());
-        let words = gather.iter().chain(&scatter).max().map_or(0, |&last| last as usize + 1);
-        let (g, s, n) = (gather.as_ptr(), scatter.as_ptr(), ranks.len() as c_int);
+        let words = gather.iter().chain(&scatter).max().map_or(0, |&last| index(last) + 1);
+        let (g, s, n) = (gather.as_ptr(), scatter.as_ptr(), to_c_int(ranks.len()));
         // SAFETY: the arrays are as long as `first` says, and are copied.
         let raw = unsafe { conset_baseline_new(n, ranks.as_ptr(), first.as_ptr(), g, s) };
         Self { raw, words }
@@ -55,14 +59,14 @@ impl Baseline {
     pub fn naive(&self, x: &mut [f64], rounds: usize) {
         assert!(x.len() >= self.words);
         // SAFETY: all positions are in the vector.
-        unsafe { conset_baseline_naive(self.raw, x.as_mut_ptr(), rounds as c_int) };
+        unsafe { conset_baseline_naive(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
     }
 
     /// Exchanges by persistent requests.
     pub fn persistent(&self, x: &mut [f64], rounds: usize) {
         assert!(x.len() >= self.words);
         // SAFETY: all positions are in the vector.
-        unsafe { conset_baseline_persistent(self.raw, x.as_mut_ptr(), rounds as c_int) };
+        unsafe { conset_baseline_persistent(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
     }
 
     /// `MPI_Barrier`.

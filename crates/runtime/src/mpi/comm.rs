@@ -15,8 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::time::Duration;
 
+use conset_ir::convert::to_usize;
+
 use super::backoff::Backoff;
-use super::ffi::{self, RawComm};
+use super::ffi::{self, RawComm, to_c_int};
 use crate::error::MpiError;
 
 /// Held around every call into MPI.
@@ -43,7 +45,7 @@ pub(super) fn call(what: &'static str, call: impl FnOnce() -> c_int) -> Result<(
 fn failed(what: &'static str, code: c_int) -> MpiError {
     let mut text: [c_char; 512] = [0; 512];
     // SAFETY: the shim writes at most the 512 bytes there are, a zero last.
-    unsafe { ffi::conset_mpi_error_text(code, text.as_mut_ptr(), text.len() as c_int) };
+    unsafe { ffi::conset_mpi_error_text(code, text.as_mut_ptr(), to_c_int(text.len())) };
     // SAFETY: the text ends with a zero.
     let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned();
     MpiError::Call { what, code, text }
@@ -198,8 +200,8 @@ impl Comm {
                 busy: AtomicBool::new(false),
                 runs: AtomicU64::new(0),
             }),
-            rank: rank as usize,
-            size: size as usize,
+            rank: to_usize(rank),
+            size: to_usize(size),
             tags,
             timeout: Self::TIMEOUT,
         })

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use conset_ir::convert::{to_u32, to_u64, to_usize};
 use conset_ir::{CellId, Document, Image, PhaseId, binary};
 
 use super::gather_at_root::{Participants, gather_at_root, receive_decision};
@@ -34,7 +35,7 @@ impl Rank<'_> {
         })?;
         let [digest, others, odd @ ..] = &decision[..] else { return Ok(()) };
         self.known_to_all.set(true);
-        let odd = odd.iter().map(|&rank| rank as usize).collect();
+        let odd = odd.iter().map(|&rank| to_usize(rank)).collect();
         Err(MpiError::OddImage { odd, digest: *digest, others: *others }.into())
     }
 
@@ -187,7 +188,7 @@ impl StepReport {
     fn words(&self) -> [u64; REPORT_WORDS] {
         let (kind, set, phase) = match self.to {
             None => (0, 0, 0),
-            Some(Context::Phase(set, phase)) => (1, set as u64, u64::from(phase.0)),
+            Some(Context::Phase(set, phase)) => (1, to_u64(set), u64::from(phase.0)),
             Some(Context::Messages) => (2, 0, 0),
         };
         [u64::from(self.cell.0), self.steps, self.digest, kind, set, phase]
@@ -197,9 +198,9 @@ impl StepReport {
         let to = match words[3] {
             0 => None,
             2 => Some(Context::Messages),
-            _ => Some(Context::Phase(words[4] as usize, PhaseId(words[5] as u32))),
+            _ => Some(Context::Phase(to_usize(words[4]), PhaseId(to_u32(words[5])))),
         };
-        Self { cell: CellId(words[0] as u32), steps: words[1], digest: words[2], to }
+        Self { cell: CellId(to_u32(words[0])), steps: words[1], digest: words[2], to }
     }
 }
 
@@ -240,10 +241,10 @@ fn find_odd_images(all: &[Vec<u64>]) -> Vec<u64> {
     let right = all.iter().map(|words| words[0]).find(|digest| counts[digest] == most);
     let Some(right) = right else { return Vec::new() };
     let odd = all.iter().enumerate().filter(|(_, words)| words[0] != right);
-    let odd: Vec<u64> = odd.map(|(rank, _)| rank as u64).collect();
+    let odd: Vec<u64> = odd.map(|(rank, _)| to_u64(rank)).collect();
     match odd.first() {
         None => Vec::new(),
-        Some(&first) => [&[all[first as usize][0], right][..], &odd].concat(),
+        Some(&first) => [&[all[to_usize(first)][0], right][..], &odd].concat(),
     }
 }
 

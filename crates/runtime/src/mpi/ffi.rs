@@ -14,6 +14,13 @@ pub(super) struct RawRequests {
     _private: [u8; 0],
 }
 
+/// A count or a place for MPI. Callers have compared it with what MPI can count, so it fits.
+#[inline]
+#[track_caller]
+pub(super) fn to_c_int<N: TryInto<c_int>>(number: N) -> c_int {
+    number.try_into().unwrap_or_else(|_| panic!("a number does not fit into a C int"))
+}
+
 unsafe extern "C" {
     pub(super) fn conset_mpi_start(fit: *mut c_int) -> c_int;
     pub(super) fn conset_mpi_fit(fit: *mut c_int) -> c_int;

@@ -10,10 +10,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use conset_ir::convert::{index, to_u64};
 use conset_ir::{
     CellId, ChannelId, Connection, ConnectionId, Direction, Image, Operation, PhaseId,
 };
 
+use super::ffi::to_c_int;
 use super::rank_map::RankMap;
 use super::raw_requests::MessageSpec;
 use crate::error::MpiError;
@@ -72,7 +74,7 @@ impl TagAllocator {
             let what = "messages of a set between two ranks";
             return Err(MpiError::Limit { what, found: *next, limit });
         }
-        Ok(first as i32)
+        Ok(to_c_int(first))
     }
 }
 
@@ -96,7 +98,7 @@ pub(super) struct Bundle {
 
 impl Bundle {
     fn words(&self) -> usize {
-        self.operations.iter().map(|operation| operation.words as usize).sum()
+        self.operations.iter().map(|operation| index(operation.words)).sum()
     }
 
     /// Words of its messages together: a head comes first, which says of which call of the source
@@ -190,7 +192,7 @@ pub(super) fn tagged_bundles(
     for bundle in order {
         if bundle.rank != own {
             let pieces = bundle.length().div_ceil(bundle.piece());
-            bundle.tag = tags.next(direction, bundle.rank, pieces as u64)?;
+            bundle.tag = tags.next(direction, bundle.rank, to_u64(pieces))?;
         }
     }
     Ok(all)
@@ -260,7 +262,7 @@ pub(super) fn layout_sends(
                 local.entry((bundle.phase, operation.connection)).or_insert(messages.room);
             }
             runs.push(run(operation, connections, messages.room, None));
-            messages.room += operation.words as usize;
+            messages.room += index(operation.words);
         }
     }
     targets.sort_unstable();
@@ -284,7 +286,7 @@ pub(super) fn layout_receives(
             messages.push(bundle, Direction::Receive);
             for operation in &bundle.operations {
                 runs.push(run(operation, connections, messages.room, None));
-                messages.room += operation.words as usize;
+                messages.room += index(operation.words);
             }
             continue;
         }
@@ -294,7 +296,7 @@ pub(super) fn layout_receives(
             let begin = || local[&(bundle.phase, operation.connection)];
             let at = next.entry(operation.connection).or_insert_with(begin);
             runs.push(run(operation, connections, *at, Some(bundle.row)));
-            *at += operation.words as usize;
+            *at += index(operation.words);
         }
     }
     runs.sort_by_key(|run| (run.slot, run.words.start));
@@ -308,8 +310,8 @@ fn run(
     from: Option<usize>,
 ) -> WordRun {
     let slot = connections.binary_search(&operation.connection);
-    let first = operation.first_word as usize;
-    let words = first..first + operation.words as usize;
+    let first = index(operation.first_word);
+    let words = first..first + index(operation.words);
     WordRun { slot: slot.expect("the operation is of an end of the connection"), words, at, from }
 }
 

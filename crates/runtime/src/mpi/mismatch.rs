@@ -18,6 +18,7 @@
 
 use std::cell::RefCell;
 
+use conset_ir::convert::{to_u32, to_u64, to_usize};
 use conset_ir::{CellId, PhaseId};
 
 use super::gather_at_root::{self, Participants};
@@ -39,19 +40,19 @@ impl CollectiveStep {
         match self {
             CollectiveStep::Switch(Context::Messages) => [0, 0, 0],
             CollectiveStep::Switch(Context::Phase(set, phase)) => {
-                [1, set as u64, u64::from(phase.0)]
+                [1, to_u64(set), u64::from(phase.0)]
             }
-            CollectiveStep::Exchange(set, By::Phases) => [2, set as u64, 0],
-            CollectiveStep::Exchange(set, By::Messages) => [3, set as u64, 0],
+            CollectiveStep::Exchange(set, By::Phases) => [2, to_u64(set), 0],
+            CollectiveStep::Exchange(set, By::Messages) => [3, to_u64(set), 0],
         }
     }
 
     fn read([kind, set, phase]: [u64; 3]) -> Self {
         match kind {
             0 => CollectiveStep::Switch(Context::Messages),
-            1 => CollectiveStep::Switch(Context::Phase(set as usize, PhaseId(phase as u32))),
-            2 => CollectiveStep::Exchange(set as usize, By::Phases),
-            _ => CollectiveStep::Exchange(set as usize, By::Messages),
+            1 => CollectiveStep::Switch(Context::Phase(to_usize(set), PhaseId(to_u32(phase)))),
+            2 => CollectiveStep::Exchange(to_usize(set), By::Phases),
+            _ => CollectiveStep::Exchange(to_usize(set), By::Messages),
         }
     }
 }
@@ -93,6 +94,11 @@ pub(super) struct StepLog {
     receivers: u64,
 }
 
+/// The place of a step in the log.
+fn place(step: u64) -> usize {
+    to_usize(step % to_u64(LOG_LENGTH))
+}
+
 impl StepLog {
     pub(super) fn new() -> Self {
         let nothing = LoggedStep { what: CollectiveStep::Switch(Context::Messages), mark: 0 };
@@ -104,7 +110,7 @@ impl StepLog {
     pub(super) fn push(&mut self, what: CollectiveStep, call: Call) -> u64 {
         self.count += 1;
         let mark = call.mark();
-        self.last[self.count as usize % LOG_LENGTH] = LoggedStep { what, mark };
+        self.last[place(self.count)] = LoggedStep { what, mark };
         let [kind, set, phase] = what.words();
         let word = kind ^ set << 2 ^ phase << 34 ^ mark << 20;
         self.digest = (self.digest.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -113,8 +119,8 @@ impl StepLog {
 
     /// The step of a number, if the cell has come to it and it is still known.
     fn get(&self, step: u64) -> Option<LoggedStep> {
-        let known = step <= self.count && self.count - step < LOG_LENGTH as u64;
-        known.then(|| self.last[step as usize % LOG_LENGTH])
+        let known = step <= self.count && self.count - step < to_u64(LOG_LENGTH);
+        known.then(|| self.last[place(step)])
     }
 }
 
@@ -185,7 +191,7 @@ impl Rank<'_> {
         let mut words = Vec::new();
         for (&cell, steps) in own.iter().zip(&*self.steps.borrow()) {
             if cells.contains(&cell) {
-                let first = steps.count.saturating_sub(LOG_LENGTH as u64 - 1).max(1);
+                let first = steps.count.saturating_sub(to_u64(LOG_LENGTH) - 1).max(1);
                 let last = (first..=steps.count).filter_map(|step| steps.get(step));
                 words.push(u64::from(cell.0));
                 words.extend(last.flat_map(LoggedStep::words));
@@ -203,7 +209,7 @@ impl Rank<'_> {
                 .chunks_exact(LOGGED_STEP_WORDS)
                 .zip(two[1..].chunks_exact(LOGGED_STEP_WORDS));
             // From the last on they are as many as their numbers.
-            let first = count + 1 - steps.len() as u64;
+            let first = count + 1 - to_u64(steps.len());
             let different = (first..).zip(steps).find(|(_, (a, b))| a != b);
             let name = |(step, (a, b)): (u64, (&[u64], &[u64]))| {
                 [&[step][..], &one[..1], a, &two[..1], b].concat()
@@ -213,7 +219,7 @@ impl Rank<'_> {
         let decision =
             gather_at_root::gather_at_root(&self.comm, participants, words, &place, decide)?;
         let read = |words: &[u64]| {
-            (CellId(words[0] as u32), LoggedStep::read([words[1], words[2], words[3], words[4]]))
+            (CellId(to_u32(words[0])), LoggedStep::read([words[1], words[2], words[3], words[4]]))
         };
         Ok((decision.len() == 3 + 2 * LOGGED_STEP_WORDS).then(|| {
             let (one, two) = decision[1..].split_at(1 + LOGGED_STEP_WORDS);
@@ -233,7 +239,7 @@ impl Rank<'_> {
                     && *run == self.comm.runs()
                     && let Ok(what) = <[u64; LOGGED_STEP_WORDS]>::try_from(what)
                 {
-                    let [waiting, awaited] = [waiting, awaited].map(|&cell| CellId(cell as u32));
+                    let [waiting, awaited] = [waiting, awaited].map(|&cell| CellId(to_u32(cell)));
                     let receivers =
                         Notice { waiting, awaited, step: *step, what: LoggedStep::read(what) };
                     self.mismatch_detector.senders.borrow_mut().push(receivers);

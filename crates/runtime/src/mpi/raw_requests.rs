@@ -9,11 +9,14 @@ use std::ffi::c_int;
 use std::ops::Range;
 use std::ptr::NonNull;
 
+use conset_ir::convert::{to_u64, to_usize};
+
 use super::comm::{Comm, call, lock};
-use super::ffi::{self, RawRequests};
+use super::ffi::{self, RawRequests, to_c_int};
 use crate::error::MpiError;
 
 /// The most words of a message.
+#[allow(clippy::as_conversions, reason = "`From` cannot be called in constants")]
 pub(super) const WORDS_MAX: u64 = c_int::MAX as u64;
 
 /// One message of a persistent request: its place in the buffer, the other rank, and the tag.
@@ -25,12 +28,12 @@ pub(super) struct MessageSpec {
 }
 
 fn array(count: usize) -> Result<*mut RawRequests, MpiError> {
-    let limit = c_int::MAX as u64;
-    if count as u64 > limit {
-        return Err(MpiError::Limit { what: "requests of a cell", found: count as u64, limit });
+    let limit = to_u64(c_int::MAX);
+    if to_u64(count) > limit {
+        return Err(MpiError::Limit { what: "requests of a cell", found: to_u64(count), limit });
     }
     // SAFETY: allocates, and nothing else.
-    let raw = unsafe { ffi::conset_requests_new(count as c_int) };
+    let raw = unsafe { ffi::conset_requests_new(to_c_int(count)) };
     if raw.is_null() {
         let text = "no memory".to_owned();
         return Err(MpiError::Call { what: "make requests", code: -1, text });
@@ -119,7 +122,7 @@ impl PersistentRequests {
                     ffi::conset_receive_init(
                         comm,
                         raw,
-                        at as c_int,
+                        to_c_int(at),
                         words,
                         count,
                         peer,
@@ -130,7 +133,7 @@ impl PersistentRequests {
         }
         for (at, message) in sends.iter().enumerate() {
             let (count, peer) = shape(message)?;
-            let at = (requests.receives + at) as c_int;
+            let at = to_c_int(requests.receives + at);
             let words = requests.send.at(&message.words);
             call("set up a send", || {
                 // SAFETY: as above.
@@ -188,7 +191,7 @@ impl PersistentRequests {
         call("start an exchange", || {
             // SAFETY: the range lies in the array, and the requests' buffers live as long as it.
             unsafe {
-                ffi::conset_requests_start(self.raw, which.start as c_int, which.len() as c_int)
+                ffi::conset_requests_start(self.raw, to_c_int(which.start), to_c_int(which.len()))
             }
         })
     }
@@ -206,14 +209,14 @@ impl PersistentRequests {
         if *at >= end {
             return Ok(true);
         }
-        let mut place = *at as c_int;
+        let mut place = to_c_int(*at);
         let result = call("complete an exchange", || {
             // SAFETY: the range lies in the array.
             unsafe {
-                ffi::conset_requests_test(self.raw, &raw mut place, end as c_int, tries as c_int)
+                ffi::conset_requests_test(self.raw, &raw mut place, to_c_int(end), to_c_int(tries))
             }
         });
-        *at = place as usize;
+        *at = to_usize(place);
         result?;
         Ok(*at == end)
     }
@@ -243,7 +246,7 @@ impl PersistentRequests {
         if self.receiving {
             call("cancel a receive", || {
                 // SAFETY: the receives lie in the array.
-                unsafe { ffi::conset_requests_cancel(self.raw, 0, self.receives as c_int) }
+                unsafe { ffi::conset_requests_cancel(self.raw, 0, to_c_int(self.receives)) }
             })?;
             self.receiving = false;
         }
@@ -257,7 +260,7 @@ impl PersistentRequests {
         let done = |at: &usize| {
             let mut done = 0;
             // SAFETY: the request lies in the array.
-            let code = unsafe { ffi::conset_request_done(self.raw, *at as c_int, &raw mut done) };
+            let code = unsafe { ffi::conset_request_done(self.raw, to_c_int(*at), &raw mut done) };
             code == 0 && done != 0
         };
         which.filter(|at| !done(at)).collect()
@@ -277,11 +280,11 @@ impl Drop for PersistentRequests {
 }
 
 fn shape(message: &MessageSpec) -> Result<(c_int, c_int), MpiError> {
-    let found = message.words.len() as u64;
+    let found = to_u64(message.words.len());
     if found > WORDS_MAX {
         return Err(MpiError::Limit { what: "words of a message", found, limit: WORDS_MAX });
     }
-    Ok((found as c_int, message.rank as c_int))
+    Ok((to_c_int(found), to_c_int(message.rank)))
 }
 
 /// A request for one message.
@@ -366,7 +369,7 @@ pub(super) fn probe(comm: &Comm, rank: usize, tag: i32) -> Result<Option<usize>,
     let mut words = 0;
     call("look for a message", || {
         // SAFETY: the shim writes one integer.
-        unsafe { ffi::conset_probe(comm.raw(), rank as c_int, tag, &raw mut words) }
+        unsafe { ffi::conset_probe(comm.raw(), to_c_int(rank), tag, &raw mut words) }
     })?;
     Ok(usize::try_from(words).ok())
 }

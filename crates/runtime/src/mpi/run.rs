@@ -17,11 +17,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionId, Direction, Machine, Operation};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::backoff::Backoff;
 use super::comm::{Comm, check_thread};
+use super::ffi::to_c_int;
 use super::gather_at_root;
 use super::message_layout::{TagAllocator, find_unbalanced};
 use super::message_queue::{Address, MpiMessageQueue};
@@ -122,11 +124,11 @@ impl<'w> Rank<'w> {
         let rank_map = RankMap::new(loaded.image.machine(), comm.size());
         let own = rank_map.cells_of(comm.rank()).len();
         let first_message_tag = gather_at_root::TAGS;
-        let most = rank_map.most() as u64;
+        let most = to_u64(rank_map.most());
         let elements = first_message_tag + most * most;
-        let connections = loaded.image.sets().iter().map(|set| set.set.len() as u64);
+        let connections = loaded.image.sets().iter().map(|set| to_u64(set.set.len()));
         let bulk = elements + connections.max().unwrap_or(0);
-        let limit = comm.tags() as u64;
+        let limit = to_u64(comm.tags());
         if bulk > limit {
             let what = "tags for cells of a rank and connections of a set";
             return Err(MpiError::Limit { what, found: bulk, limit });
@@ -316,8 +318,8 @@ impl<'w> Rank<'w> {
         // Runs of a communicator take turns with tags, so that nothing is taken for what was left
         // by one that failed.
         let turn = self.comm.runs() % TURNS;
-        let sets = image.sets().len() as u64;
-        let part = (turn * sets + set as u64) * 2 + u64::from(phased);
+        let sets = to_u64(image.sets().len());
+        let part = (turn * sets + to_u64(set)) * 2 + u64::from(phased);
         let mut tags = TagAllocator::new(self.bulk, part, TURNS * sets * 2);
         let exchange = Rc::new(PersistentExchange::new(
             &self.comm,
@@ -339,7 +341,7 @@ impl<'w> Rank<'w> {
         };
         let (rank, _) = self.rank_map.find(other).expect("ends of connections are live");
         let tag = self.elements + u64::from(operation.connection.0);
-        Address { rank, tag: tag as i32 }
+        Address { rank, tag: to_c_int(tag) }
     }
 
     /// Where a message between live cells goes or comes from.
@@ -348,7 +350,7 @@ impl<'w> Rank<'w> {
         let (source, target) = (find(source), find(target));
         let pair = source.1 * self.rank_map.most() + target.1;
         let rank = if way == Direction::Send { target.0 } else { source.0 };
-        Address { rank, tag: (self.first_message_tag + pair as u64) as i32 }
+        Address { rank, tag: to_c_int(self.first_message_tag + to_u64(pair)) }
     }
 
     /// For whom the first cell waits that waits for another rank.

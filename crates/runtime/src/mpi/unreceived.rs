@@ -5,8 +5,10 @@
 //! reported on all ranks. Messages may still be in transit, so the ranks search until all are
 //! found.
 
+use conset_ir::convert::{to_u32, to_u64, to_usize};
 use conset_ir::{CellId, ConnectionId, Direction};
 
+use super::ffi::to_c_int;
 use super::gather_at_root::{Participants, gather_at_root};
 use super::message_queue::Address;
 use super::run::Rank;
@@ -32,7 +34,7 @@ impl Rank<'_> {
                 while let Some(length) = self.messages.look(*from)? {
                     let mut envelope = self.messages.take(*from, length)?;
                     while envelope.open()?.is_none() {}
-                    (pieces, words) = (pieces + 1, words + length as u64);
+                    (pieces, words) = (pieces + 1, words + to_u64(length));
                 }
                 count += pieces;
                 if pieces > 0 {
@@ -66,7 +68,7 @@ impl Rank<'_> {
                 RunError::Unreceived { cell, set, connection, words }
             }
             UnreceivedItem::MessageSpec { target: cell, source: from } => {
-                RunError::UnreceivedMessage { cell, from, words: words as usize }
+                RunError::UnreceivedMessage { cell, from, words: to_usize(words) }
             }
         }
     }
@@ -85,7 +87,7 @@ impl Rank<'_> {
             for &connection in self.loaded.sets[set].incoming.of(target) {
                 let source = self.loaded.set(set).get(connection).source;
                 let (rank, _) = self.rank_map.find(source).expect("ends of connections are live");
-                let tag = (self.elements + u64::from(connection.0)) as i32;
+                let tag = to_c_int(self.elements + u64::from(connection.0));
                 addresses.push((UnreceivedItem::Words(set, connection), Address { rank, tag }));
             }
         }
@@ -106,7 +108,7 @@ enum UnreceivedItem {
 impl UnreceivedItem {
     fn words(&self) -> [u64; 3] {
         match *self {
-            UnreceivedItem::Words(set, connection) => [0, set as u64, u64::from(connection.0)],
+            UnreceivedItem::Words(set, connection) => [0, to_u64(set), u64::from(connection.0)],
             UnreceivedItem::MessageSpec { target, source } => {
                 [1, u64::from(target.0), u64::from(source.0)]
             }
@@ -115,10 +117,10 @@ impl UnreceivedItem {
 
     fn read([kind, one, two]: [u64; 3]) -> Self {
         match kind {
-            0 => UnreceivedItem::Words(one as usize, ConnectionId(two as u32)),
+            0 => UnreceivedItem::Words(to_usize(one), ConnectionId(to_u32(two))),
             _ => UnreceivedItem::MessageSpec {
-                target: CellId(one as u32),
-                source: CellId(two as u32),
+                target: CellId(to_u32(one)),
+                source: CellId(to_u32(two)),
             },
         }
     }

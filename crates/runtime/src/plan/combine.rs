@@ -5,6 +5,7 @@
 //! have the same bits on all cells, which they would not if each cell began with its own value.
 
 use conset_ir::CellId;
+use conset_ir::convert;
 
 use super::Plan;
 use super::packing::ExchangeLists;
@@ -31,13 +32,14 @@ impl Copies {
         for (row, &x) in lists.incoming.iter().enumerate() {
             let source = lists.layout.ends_of(x).0;
             let positions = (0u32..).zip(lists.layout.receive_of(x));
-            arrivals.extend(positions.map(|(index, &at)| (at, source, row as u32, index)));
+            arrivals
+                .extend(positions.map(|(index, &at)| (at, source, convert::to_u32(row), index)));
         }
         arrivals.sort_unstable();
         let mut this = Self { first: vec![0], ..Self::default() };
         for item in arrivals.chunk_by(|a, b| a.0 == b.0) {
             let before = item.iter().filter(|arrival| arrival.1 < lists.cell).count();
-            this.items.push((item[0].0, before as u32));
+            this.items.push((item[0].0, convert::to_u32(before)));
             this.slots.extend(item.iter().map(|arrival| (arrival.2, arrival.3)));
             this.first.push(this.slots.len());
         }
@@ -54,11 +56,14 @@ impl Copies {
     ) {
         for (row, &(position, before)) in self.items.iter().enumerate() {
             let slots = &self.slots[self.first[row]..self.first[row + 1]];
-            let (lower, higher) = slots.split_at(before as usize);
-            let from = position as usize * width;
+            let (lower, higher) = slots.split_at(convert::index(before));
+            let from = convert::index(position) * width;
             for (offset, value) in vector[from..from + width].iter_mut().enumerate() {
                 let arrived = |&(row, index): &(u32, u32)| {
-                    W::from_bits(buffers.incoming[row as usize][index as usize * width + offset])
+                    W::from_bits(
+                        buffers.incoming[convert::index(row)]
+                            [convert::index(index) * width + offset],
+                    )
                 };
                 let own = match lower.split_first() {
                     None => *value,

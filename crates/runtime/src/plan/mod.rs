@@ -28,6 +28,7 @@ mod packing;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use conset_ir::convert::index;
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Image};
 
 use crate::cell::Cell;
@@ -42,6 +43,44 @@ use combine::Copies;
 use packing::ExchangeLists;
 
 /// How the vectors of one set are exchanged.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset_runtime::ir::{Document, text};
+/// use conset_runtime::{Layout, Op, Plan, World};
+///
+/// // Both cells have node 11.
+/// let layout = Layout::from_shared_ids(&[[10, 11], [11, 12]])?;
+/// // The image of `layout.set("halo", 1)`, here in text form; the facade crate compiles it.
+/// # let file = "conset image 1
+/// # machine ring:2
+/// # set halo
+/// #   x0 c0 -> c1 words 1 nodes 11
+/// #   x1 c1 -> c0 words 1 nodes 11
+/// #   phase p0
+/// #     cell c0
+/// #       ch0 from x0 to c1/ch0
+/// #       ch1 from c1 to x1
+/// #       send x0 ch0 words 1 start 0
+/// #       receive x1 ch1 words 1 start 1
+/// #     cell c1
+/// #       ch0 from c0 to x0
+/// #       ch1 from x1 to c0/ch1
+/// #       receive x0 ch0 words 1 start 0
+/// #       send x1 ch1 words 1 start 1
+/// # ";
+/// let Document::Image(image) = text::parse("halo.cset", file)? else { unreachable!() };
+/// let image = Arc::new(image);
+/// let plan = Plan::new(&image, "halo", layout, 1)?;
+/// let (vectors, _report) = World::new(image).try_run(|cell| {
+///     let mut x = [1.0, 2.0];
+///     cell.combine_shared(&plan, Op::Add, &mut x)?;
+///     Ok(x)
+/// })?;
+/// assert_eq!(vectors, [[1.0, 3.0], [3.0, 2.0]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Plan {
     /// Tells plans apart.
@@ -221,7 +260,7 @@ fn check_set(set: &ConnectionSet, layout: &Layout, block: usize) -> Result<(), P
     for (connection, c) in set.iter() {
         let ends = layout.ends_of(connection);
         let items = layout.send_of(connection).len();
-        if (c.source, c.target) != ends || items.checked_mul(block) != Some(c.words as usize) {
+        if (c.source, c.target) != ends || items.checked_mul(block) != Some(index(c.words)) {
             return Err(PlanError::Connection {
                 set: name(),
                 connection,

@@ -99,19 +99,19 @@ pub(crate) struct Stacks {
 struct SharedRegion {
     _listed: ListedRegion,
     region: Region,
-    shape: Shape,
+    shape: StackGeometry,
 }
 
 /// How a region is divided: a list of cells, and for each cell a guard and a stack.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct StackGeometry {
     pub(super) head: usize,
     pub(super) guard: usize,
     pub(super) stack: usize,
     pub(super) cells: usize,
 }
 
-impl Shape {
+impl StackGeometry {
     pub(super) fn stride(&self) -> usize {
         self.guard + self.stack
     }
@@ -146,7 +146,7 @@ impl Stacks {
             if many { &[LEAST_GUARD + (68 << 10), LEAST_GUARD] } else { &[GUARD, LEAST_GUARD] };
         let mut why = "more than can be addressed".to_owned();
         for &guard in guards {
-            let Some(shape) = Shape::new(cells.len(), bytes, guard) else { continue };
+            let Some(shape) = StackGeometry::new(cells.len(), bytes, guard) else { continue };
             let Some(all) = shape.bytes() else { continue };
             match Region::new(all) {
                 Ok(region) => {
@@ -163,7 +163,7 @@ impl Stacks {
 
     fn divide(
         region: Region,
-        shape: Shape,
+        shape: StackGeometry,
         cells: &[CellId],
         (asked, many): (usize, bool),
     ) -> Result<Self, Error> {
@@ -187,13 +187,13 @@ impl Stacks {
 
     /// Whether guards could be installed in the page tables, before anybody may touch the region.
     #[cfg(target_os = "linux")]
-    fn install_guards(region: &Region, shape: &Shape) -> bool {
+    fn install_guards(region: &Region, shape: &StackGeometry) -> bool {
         let guard = |row: usize| shape.head + row * shape.stride();
         (0..shape.cells).all(|row| region.advise(guard(row), shape.guard, MADV_GUARD_INSTALL))
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn install_guards(_: &Region, _: &Shape) -> bool {
+    fn install_guards(_: &Region, _: &StackGeometry) -> bool {
         false
     }
 

@@ -14,8 +14,10 @@ use std::ptr::{null, null_mut};
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use conset_ir::convert::index;
+
 use super::OVERFLOW_STATUS;
-use super::reserve::Shape;
+use super::reserve::StackGeometry;
 
 /// A region in the table; its `end` is 0 where the place is free, 1 where it is taken.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ pub(super) struct ListedRegion(Option<&'static RegionEntry>);
 
 impl ListedRegion {
     /// Puts a region into the table, the head of which lists its cells.
-    pub(super) fn new(start: NonZeroUsize, shape: &Shape, asked: usize) -> Self {
+    pub(super) fn new(start: NonZeroUsize, shape: &StackGeometry, asked: usize) -> Self {
         install_handler();
         let take = |entry: &&RegionEntry| {
             entry.end.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -120,13 +122,19 @@ fn install_handler() {
                     continue;
                 }
                 let mut action: libc::sigaction = std::mem::zeroed();
-                action.sa_sigaction = handle as *const () as usize;
+                action.sa_sigaction = handler_address();
                 action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
                 libc::sigemptyset(&raw mut action.sa_mask);
                 libc::sigaction(signal, &raw const action, null_mut());
             }
         }
     });
+}
+
+/// The handler as `sigaction` takes it.
+#[allow(clippy::as_conversions, reason = "a function becomes an address by casts only")]
+fn handler_address() -> libc::sighandler_t {
+    handle as *const () as libc::sighandler_t
 }
 
 /// Handles a fault: of a guard, or as it was handled before.
@@ -173,7 +181,7 @@ unsafe extern "C" fn handle(
 pub(super) fn end_process(cell: u32, bytes: usize) -> ! {
     let mut text = Text { bytes: [0; 200], len: 0 };
     text.push(b"conset: cell c");
-    text.push_number(cell as usize);
+    text.push_number(index(cell));
     text.push(b" overflowed its stack of ");
     text.push_number(bytes);
     text.push(b" bytes; enlarge stack_bytes (in Rust, World::stack_size)\n");
@@ -205,7 +213,7 @@ impl Text {
         let (mut rest, mut at) = (number, digits.len());
         loop {
             at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
+            digits[at] = b"0123456789"[rest % 10];
             rest /= 10;
             if rest == 0 {
                 break;

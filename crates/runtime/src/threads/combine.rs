@@ -3,6 +3,8 @@
 //! These loops take most of the time of an exchange. They check nothing: their callers have checked
 //! everything.
 
+use conset_ir::convert;
+
 use crate::lists::{Number, Op, greater, smaller};
 use crate::port::RawWords;
 
@@ -57,7 +59,8 @@ unsafe fn with_source<W: Number>(
                 each(positions, block, here, |place| words.add(place).read(), &keep);
             }
             (false, true, 1) => {
-                let at = |place: usize| words.add(*there.positions.add(place) as usize).read();
+                let at =
+                    |place: usize| words.add(convert::index(*there.positions.add(place))).read();
                 each(positions, 1, here, at, &keep);
             }
             (false, true, _) => {
@@ -80,7 +83,7 @@ impl RemoteWords {
     #[inline]
     unsafe fn place(&self, word: usize) -> usize {
         // SAFETY: said above.
-        let position = unsafe { *self.positions.add(word / self.block) } as usize;
+        let position = convert::index(unsafe { *self.positions.add(word / self.block) });
         position * self.block + word % self.block
     }
 }
@@ -99,7 +102,7 @@ unsafe fn each<W: Number>(
         for (place, &position) in positions.iter().enumerate() {
             // SAFETY: said above.
             unsafe {
-                let word = here.add(position as usize);
+                let word = here.add(convert::index(position));
                 word.write(keep(word.read(), at(place)));
             }
         }
@@ -109,7 +112,7 @@ unsafe fn each<W: Number>(
         for index in 0..block {
             // SAFETY: said above.
             unsafe {
-                let word = here.add(position as usize * block + index);
+                let word = here.add(convert::index(position) * block + index);
                 word.write(keep(word.read(), at(place * block + index)));
             }
         }

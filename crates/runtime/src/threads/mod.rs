@@ -46,6 +46,7 @@ use worker::{WorkerResult, run_worker};
 
 /// Options of runs on threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ThreadOptions {
     /// Number of threads, at most one per cell; one per core if `None`.
     pub workers: Option<usize>,
@@ -59,8 +60,15 @@ pub struct ThreadOptions {
 
 impl ThreadOptions {
     /// Options with this number of threads.
-    pub fn workers(workers: usize) -> Self {
-        Self { workers: Some(workers), ..Self::default() }
+    pub const fn workers(workers: usize) -> Self {
+        Self { workers: Some(workers), time_out: None }
+    }
+
+    /// Sets the longest time between two calls of a cell.
+    #[must_use]
+    pub fn time_out(mut self, time_out: impl Into<Option<Duration>>) -> Self {
+        self.time_out = time_out.into();
+        self
     }
 
     fn count(&self, cells: usize) -> usize {

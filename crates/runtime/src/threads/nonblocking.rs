@@ -46,6 +46,7 @@
 use std::collections::VecDeque;
 
 use conset_ir::ConnectionId;
+use conset_ir::convert::{index, to_u32};
 
 use super::port::ThreadPort;
 use super::published_buffers::Outgoing;
@@ -189,7 +190,7 @@ impl<'b> ThreadPort<'_, 'b> {
         let ThreadRequest { step, set, .. } = self.nonblocking.requests[at];
         for (row, &connection) in state.loaded.sets[set].incoming.of(id).iter().enumerate() {
             let request = &self.nonblocking.requests[at];
-            if request.unread.binary_search(&(row as u32)).is_err() {
+            if request.unread.binary_search(&to_u32(row)).is_err() {
                 unpack((row, 0), &request.incoming[row]);
                 continue;
             }
@@ -254,7 +255,7 @@ impl<'b> ThreadPort<'_, 'b> {
             &mut self.nonblocking.requests[row];
         let (step, set) = (*step, *set);
         unread.retain(|&row| {
-            let connection = state.loaded.sets[set].incoming.of(id)[row as usize];
+            let connection = state.loaded.sets[set].incoming.of(id)[index(row)];
             let source = state.loaded.set(set).get(connection).source;
             if !state.published[source.index()].0.has_reached(step) {
                 return true;
@@ -262,7 +263,7 @@ impl<'b> ThreadPort<'_, 'b> {
             // SAFETY: the source has published the step, at which it publishes its outgoing words, as this
             // cell does. This cell is done with the step when all is read (`arrived`).
             let words = unsafe { published_words(state, (step, set), connection) };
-            incoming[row as usize].copy_from_slice(words);
+            incoming[index(row)].copy_from_slice(words);
             self.worker.moved(words.len());
             false
         });
@@ -281,7 +282,7 @@ impl<'b> ThreadPort<'_, 'b> {
         let (state, request) = (self.state, &self.nonblocking.requests[row]);
         let (value, asks) = (request.step, false);
         if let Some(&row) = request.unread.first() {
-            let connection = state.loaded.sets[request.set].incoming.of(self.id)[row as usize];
+            let connection = state.loaded.sets[request.set].incoming.of(self.id)[index(row)];
             let source = state.loaded.set(request.set).get(connection).source;
             let counter = &state.published[source.index()].0;
             return WaitCondition {
@@ -374,7 +375,7 @@ impl<'b> ThreadPort<'_, 'b> {
             return outgoing;
         }
         let connections = self.state.loaded.set(set);
-        let words = |&x: &ConnectionId| vec![0; connections.get(x).words as usize];
+        let words = |&x: &ConnectionId| vec![0; index(connections.get(x).words)];
         self.state.loaded.sets[set].outgoing.of(self.id).iter().map(words).collect()
     }
 }

@@ -4,6 +4,7 @@
 //! In a deadlock every cell waits for another or has ended; following the waits from the first
 //! waiting cell leads into a cycle or to a cell that has ended.
 
+use conset_ir::convert::to_u32;
 use conset_ir::{CellId, ConnectionId};
 
 use super::shared_state::{RunFailure, SharedState};
@@ -71,7 +72,7 @@ fn ended_while(loaded: &LoadedImage, ended: &CellStatus, waiting: &CellStatus) -
 /// Words sent and not received, where all have ended.
 fn unreceived(state: &SharedState<'_>) -> Option<RunError> {
     for (cell, inbox) in state.inboxes.iter().enumerate() {
-        if let Some(error) = inbox.unread(CellId(cell as u32)) {
+        if let Some(error) = inbox.unread(CellId(to_u32(cell))) {
             return Some(error);
         }
     }

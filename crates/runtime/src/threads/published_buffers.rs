@@ -12,6 +12,8 @@
 use std::cell::UnsafeCell;
 use std::sync::OnceLock;
 
+use conset_ir::convert::to_usize;
+
 use crate::sync::WINDOW;
 
 /// A buffer for each connection that starts at a cell, in id order.
@@ -40,7 +42,7 @@ impl PublishedBuffers {
         let places =
             self.places.get_or_init(|| (0..WINDOW).map(|_| StepBuffers::default()).collect());
         // SAFETY: no other cell accesses the place, as the caller says.
-        unsafe { *places[(step % WINDOW) as usize].0.get() = outgoing };
+        unsafe { *places[to_usize(step % WINDOW)].0.get() = outgoing };
     }
 
     /// Takes back what went out at a step.
@@ -48,7 +50,7 @@ impl PublishedBuffers {
     /// # Safety
     /// Only the owner calls it, and all targets are done with the step.
     pub(crate) unsafe fn take(&self, step: u64) -> Outgoing {
-        let place = self.places.get().map(|places| &places[(step % WINDOW) as usize]);
+        let place = self.places.get().map(|places| &places[to_usize(step % WINDOW)]);
         // SAFETY: no other cell accesses the place, as the caller says.
         place.map_or_else(Vec::new, |place| std::mem::take(unsafe { &mut *place.0.get() }))
     }
@@ -62,6 +64,6 @@ impl PublishedBuffers {
         let places = self.places.get().expect("the step is published");
         // SAFETY: the owner put it there before it published, and does not touch it before the
         // caller is done.
-        unsafe { &(&*places[(step % WINDOW) as usize].0.get())[row] }
+        unsafe { &(&*places[to_usize(step % WINDOW)].0.get())[row] }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use conset_ir::convert;
 use conset_ir::{CellId, ConnectionId};
 
 use super::inbox::Inbox;
@@ -81,20 +82,20 @@ impl ElementWords {
 
     /// What was sent when a phase of the set was left for the `times`th time.
     pub(crate) fn sent_before(&self, connection: ConnectionId, times: u32) -> &Counter {
-        &self.sent_before[times as usize % 2][connection.index()]
+        &self.sent_before[convert::index(times) % 2][connection.index()]
     }
 
     pub(crate) fn put(&self, connection: ConnectionId, words: u32, index: u32, bits: u64) {
         let room = || (0..words).map(|_| AtomicU64::new(0)).collect();
         let row = self.words[connection.index()].get_or_init(room);
-        if let Some(word) = row.get(index as usize) {
+        if let Some(word) = row.get(convert::index(index)) {
             word.store(bits, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn get(&self, connection: ConnectionId, index: u32) -> u64 {
         let row = self.words[connection.index()].get();
-        let word = row.and_then(|row| row.get(index as usize));
+        let word = row.and_then(|row| row.get(convert::index(index)));
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 }

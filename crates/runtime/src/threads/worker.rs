@@ -7,6 +7,7 @@
 
 use std::cell::Cell as Value;
 
+use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 use conset_ir::{CellId, ConnectionId};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -111,7 +112,7 @@ impl Worker {
         let last = cells.last().map_or(0, |last| last.index() + 1);
         let mut places = vec![0; last - first.index().min(last)];
         for (place, cell) in cells.iter().enumerate() {
-            places[cell.index() - first.index()] = place as u32;
+            places[cell.index() - first.index()] = to_u32(place);
         }
         Self {
             number,
@@ -126,18 +127,18 @@ impl Worker {
     }
 
     pub(crate) fn record(&self, step: u64) -> &StepRecord {
-        &self.record[(step % WINDOW) as usize]
+        &self.record[to_usize(step % WINDOW)]
     }
 
     /// A cell is at a step.
     pub(crate) fn note(&self, cell: CellId, step: u64, what: u32) {
         let place = self.places[cell.index() - self.first.index()];
-        self.steps[place as usize].set((step, what));
+        self.steps[index(place)].set((step, what));
     }
 
     /// Words were received.
     pub(crate) fn moved(&self, words: usize) {
-        self.words.set(self.words.get() + words as u64);
+        self.words.set(self.words.get() + to_u64(words));
     }
 
     /// A cell has switched.
@@ -312,7 +313,7 @@ fn place_of<R>(task: &CellTask<'_, R>, worker: &Worker) -> CellStatus {
         None => CellActivity::Running,
     };
     let place = worker.places[task.cell.index() - worker.first.index()];
-    CellStatus { cell: task.cell, at, step: worker.steps[place as usize].get() }
+    CellStatus { cell: task.cell, at, step: worker.steps[index(place)].get() }
 }
 
 /// Resumes cells until all have ended (`true`) or the run has.
