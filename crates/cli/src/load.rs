@@ -184,7 +184,9 @@ pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<Loade
         })
         .placement(args.options.placement.map_or(Method::default(), method))
         .seed(args.seed())
-        .memory(memory::limit());
+        .memory(memory::limit())
+        .ignore_periodic(args.options.ignore_periodic)
+        .repartition(args.options.repartition);
     // If the file names its own machine, the dead parts refer to that machine and may not exist here.
     let here = machine.as_ref().unwrap_or(&whole);
     let mut input = input::load(&name, &bytes, here, &options, &mut |p| bar.observe(p))
@@ -415,6 +417,8 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
         ("--partition", args.options.partition.is_some()),
         ("--format", args.options.format.is_some()),
         ("--elements", matches!(args.options.elements, ElementsArg::Triangles)),
+        ("--repartition", args.options.repartition),
+        ("--ignore-periodic", args.options.ignore_periodic),
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),

@@ -306,7 +306,7 @@ fn su2_and_tetgen_files_give_meshes() {
     check(&error("NDIME= 2\nNELEM= 1\n5 0 1 3\nNPOIN= 3\n0 0\n1 0\n0 1\n"), 3, 7, "node 3 of 3");
     check(&error("NDIME= 2\nNELEM= 1\n5 0 1 2\n5 0 1 2\n"), 4, 1, "expected `KEY= value`");
     check(&error("NDIME= 2\nNELEM= 1\n5 0 1\n"), 3, 6, "ends early");
-    check(&error("NDIME= 2\nNZONE= 2\n"), 2, 8, "2 zones");
+    check(&error("NDIME= 2\nIZONE= 2\n"), 2, 1, "expected zone 1 of 1");
     check(&error("NDIME= 2\n"), 2, 1, "no NELEM");
     let error = |text| refused(Format::Tetgen, text);
     check(&error("1 5 0\n"), 1, 3, "elements of 5 nodes");
