@@ -130,7 +130,7 @@ impl<'a> LoadOptions<'a> {
     }
 
     /// The options of the readers of meshes.
-    fn read_options(&self) -> ReadOptions {
+    pub fn read_options(&self) -> ReadOptions {
         ReadOptions::default()
             .with_memory(self.memory.unwrap_or(u64::MAX))
             .with_join_periodic(!self.ignore_periodic)
@@ -300,8 +300,12 @@ pub fn load(
     }
 }
 
-/// Partitions and places what was read from a file.
-fn from_reading(
+/// Partitions and places a mesh, graph or matrix that a reader of [`conset_mesh::read`] returned, as
+/// from inputs that are several files.
+///
+/// # Errors
+/// Parts that do not fit the machine or the input.
+pub fn from_reading(
     name: &str,
     reading: Reading,
     machine: &Machine,

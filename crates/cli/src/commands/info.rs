@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use crate::args::InfoArgs;
 use crate::error::CliError;
-use crate::files;
 use crate::memory;
+use crate::mesh_files::{self, Opened};
 use crate::text::{self, Terminal};
 
 /// Greatest number of groups that the text lists; the JSON has all.
@@ -114,7 +114,16 @@ struct SetInfo {
 }
 
 pub(crate) fn run(args: &InfoArgs, terminal: &Terminal) -> Result<(), CliError> {
-    let (name, bytes) = files::read(&args.file)?;
+    let options = ReadOptions::default()
+        .with_memory(memory::limit().unwrap_or(u64::MAX))
+        .with_join_periodic(!args.ignore_periodic);
+    let (name, bytes) = match mesh_files::open(&args.file, args.format.as_deref(), &options)? {
+        Opened::File(name, bytes) => (name, bytes),
+        Opened::Mesh(name, reading) => {
+            let report = of_reading(name, &reading, "mesh");
+            return terminal.print(&report, |out| write_report(out, &report));
+        }
+    };
     let report = match input::kind(&name, &bytes, args.format.as_deref())? {
         InputKind::Document => {
             let document =
@@ -131,18 +140,19 @@ pub(crate) fn run(args: &InfoArgs, terminal: &Terminal) -> Result<(), CliError> 
             }
         }
         InputKind::Mesh(format) => {
-            let options = ReadOptions::default()
-                .with_memory(memory::limit().unwrap_or(u64::MAX))
-                .with_join_periodic(!args.ignore_periodic);
             let reading = read_with(format, &name, &bytes, &options)
                 .map_err(|e| CliError::in_source(e, &bytes))?;
-            let (kind, content) = described(&reading, format.title());
-            let stated = reading.inventory.map(|inventory| inventory.format);
-            let format = stated.unwrap_or_else(|| format.title().to_owned());
-            InfoReport { file: name, kind, format, content }
+            of_reading(name, &reading, format.title())
         }
     };
     terminal.print(&report, |out| write_report(out, &report))
+}
+
+/// The report on what a reader returned; `format` is the name of its format if it stated none.
+fn of_reading(file: String, reading: &Reading, format: &str) -> InfoReport {
+    let (kind, content) = described(reading, format);
+    let stated = reading.inventory.as_ref().map(|inventory| inventory.format.as_str());
+    InfoReport { file, kind, format: stated.unwrap_or(format).to_owned(), content }
 }
 
 fn form_name(form: conset_ir::FileFormat) -> &'static str {

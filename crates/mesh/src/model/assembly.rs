@@ -13,6 +13,8 @@
 //! Nothing is left out silently: the [`Inventory`] counts both kinds by type and lists everything
 //! else that the file has with the reason why it is not used.
 
+mod merge;
+
 use std::collections::{BTreeMap, HashMap};
 
 use conset_ir::convert::{index, to_u32};
@@ -20,6 +22,7 @@ use conset_ir::{At, InputError, Result, limits};
 
 use super::element_type::ElementType;
 use super::{Mesh, row};
+pub(crate) use merge::merge;
 
 /// Part of an element that the file puts into none.
 pub(crate) const NO_PART: u32 = u32::MAX;
@@ -187,9 +190,19 @@ impl Assembly {
         self.coordinates = coordinates;
     }
 
+    /// Name and version of the format.
+    pub fn format(&self) -> &str {
+        &self.format
+    }
+
     /// Number of nodes.
     pub fn node_count(&self) -> usize {
         self.node_count
+    }
+
+    /// Sets the file's own id of each node.
+    pub(crate) fn set_node_ids(&mut self, ids: Vec<u64>) {
+        self.node_ids = ids;
     }
 
     /// Number of elements.

@@ -22,7 +22,9 @@
 //! | `abaqus` | `.inp` | nodes and elements of Abaqus and CalculiX input |
 //! | `ucd` | `.ucd`, `.inp` | AVS UCD, ASCII |
 //!
-//! An OpenFOAM mesh is a folder of files; [`read_openfoam`] takes these.
+//! An OpenFOAM mesh is a folder of files; [`read_openfoam`] takes these, and
+//! [`read_openfoam_decomposed`] those of a decomposed case. [`read_split_gmsh`] takes the files of a
+//! mesh that Gmsh split into one file for each part.
 //!
 //! Any of them may be compressed with gzip. [`Format::detect`] finds the format by content first.
 //!
@@ -44,6 +46,7 @@ mod netcdf;
 mod numbering;
 mod openfoam;
 mod spark98;
+mod split;
 mod su2;
 mod tetgen;
 mod ucd;
@@ -54,7 +57,8 @@ use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError, Result};
 
 pub(crate) use cursor::{Cursor, MAX_INT};
-pub use openfoam::{PolyMesh, read_openfoam};
+pub use openfoam::{PolyMesh, ProcessorMesh, read_openfoam, read_openfoam_decomposed};
+pub use split::{read_split_gmsh, split_part_count};
 
 use crate::model::{Assembly, ElementOrigin, Inventory, Source};
 use build::{check_room, push_element, rank_nodes};
