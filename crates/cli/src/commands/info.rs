@@ -407,14 +407,14 @@ fn write_document(out: &mut dyn Write, document: &DocumentInfo) -> io::Result<()
 /// What of a mesh was attached, joined or not used, in one line; `None` if there is nothing to say.
 fn short_note(inventory: &Inventory) -> Option<String> {
     let counts = [
-        (inventory.attached(), "attached elements"),
-        (inventory.joined_nodes, "joined nodes"),
-        (inventory.unused_nodes, "nodes in no element"),
+        (inventory.attached(), "attached element", ""),
+        (inventory.joined_nodes, "joined node", ""),
+        (inventory.unused_nodes, "node", " in no element"),
     ];
     let mut notes: Vec<String> = counts
         .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|&(count, what)| format!("{} {what}", number(count)))
+        .filter(|(count, ..)| *count > 0)
+        .map(|&(count, what, more)| format!("{}{more}", text::count(to_u64(count), what)))
         .collect();
     match inventory.unused.as_slice() {
         [] => {}

@@ -15,7 +15,7 @@
 //! | `spark98` | `.pack` | a partitioned mesh with its lists of shared nodes |
 //! | `su2` | `.su2` | nodes and elements of all zones |
 //! | `tetgen` | `.ele` | elements of Triangle and TetGen; their `.node` file is not needed |
-//! | `vtu` | `.vtu` | unstructured grids of VTK: text, base64 or appended, uncompressed or zlib |
+//! | `vtu` | `.vtu` | unstructured grids of VTK: text, base64 or appended, with any of VTK's compressors, in one or several pieces |
 //! | `vtk-legacy` | `.vtk` | unstructured grids in VTK's legacy form, ASCII and binary, versions 1 to 5 |
 //! | `mfem` | `.mesh` | MFEM meshes 1.0, 1.2 and 1.3 |
 //! | `exodus` | `.exo`, `.e`, `.g` | Exodus II in the classic NetCDF formats |
