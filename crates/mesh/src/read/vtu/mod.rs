@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Nodes keep the file's numbers. A polyhedron has its nodes in `connectivity` as other cells do; the
-//! arrays of its faces are not needed. `arrays` decodes the arrays, which are text, base64, or appended after the tree, uncompressed or
-//! compressed (`bytes`). Point and cell data are ignored. Files with several pieces are rejected:
-//! each piece has its own points, and the file does not say which of them coincide.
+//! arrays of its faces are not needed. `arrays` decodes the arrays, which are text, base64, or
+//! appended after the tree, uncompressed or compressed (`bytes`). Point and cell data are ignored,
+//! except for the global ids of points, by which `pieces` joins the pieces of a file.
 
 mod arrays;
 mod bytes;
